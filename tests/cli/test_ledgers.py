@@ -123,9 +123,7 @@ def test_release_unknown_to_ledger_copy_is_entered(folder, run):
     run.refused(advice, "release", "people.toml", "--out", "b")
     assert "this is an older copy" in run("ledger", "show", "people.ledger").err
     run.done("ledger", "spent", "people.ledger", "--release", "a")
-    run.refused(
-        "already; nothing was changed", "ledger", "spent", "people.ledger", "--release", "a"
-    )
+    run.refused("already has the release", "ledger", "spent", "people.ledger", "--release", "a")
     run.done("release", "people.toml", "--out", "b")
     (entry, _) = Ledger.open("people.ledger").entries()
     assert (entry.kind, entry.description, Path(entry.output)) == (

@@ -122,15 +122,15 @@ def regression(
         If the group has too few rows, or the smallest eigenvalue of the normal equations is not
         clear of 0, the noise allows every coefficient. Then the interval is unbounded, and the
         coefficients are computed with the least ridge that makes this eigenvalue at least one
-        standard error. Intervals cover
-        with about probability ``level`` or more, also among the intervals that have ends.
+        standard error. Intervals cover with about probability ``level`` or more, also among the
+        intervals that have ends.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)})
     >>> plan = ln.plan(ln.regression_queries(domain, "pay", on=["age"]), ln.PureDP(1))
     >>> people = pd.DataFrame({"sex": ["F", "M"] * 900, "income": [40, 60, 80] * 600, "age": [30, 35, 50] * 600})
     >>> found = ln.regression(ln.release(plan, people, seed=7), "pay", on=["age"])
     >>> found.labels, found.coefficient.round(2).tolist(), found.low.round(2).tolist()
-    ((('(intercept)', 'age'),), [-11.62, 1.88], [-16.22, 1.75])
+    ((('(intercept)', 'age'),), [-11.62, 1.88], [-16.28, 1.76])
     """
     domain = estimate_of(source).observation.measurements.domain
     predictors = checked_variables(domain, "on", on)

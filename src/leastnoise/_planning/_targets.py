@@ -849,7 +849,9 @@ def joint_price(
     if cached_prices is None:
         cached_prices = {}
     if count <= len(selection):
-        raise InputError("Tables have a price only if there are others; keep at least one more.")
+        raise InputError(
+            "Tables have a price only if there are other tables; keep at least one more table."
+        )
     inside_tables = [number for number in range(count) if number in selection]
     outside_tables = [number for number in range(count) if number not in selection]
     inside, outside = (
