@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._trusted.check import Immutable, InputError, InternalError, today
-from leastnoise._trusted.check.arrays import Array, IntArray
+from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
 from leastnoise._trusted.domain import Domain, Keys, Measure, PerCellBound, PerUnit
 from leastnoise._trusted.table._allowance import PeriodUse
 
@@ -471,13 +471,11 @@ def _frozen(array: Array, dtype: npt.DTypeLike = np.int64) -> Any:
     return copy
 
 
-def _is_within_bounds(
-    measure: Measure, amounts: Values, value_counts: Values | None
-) -> npt.NDArray[np.bool_]:
+def _is_within_bounds(measure: Measure, amounts: Values, value_counts: Values | None) -> BoolArray:
     """Return which amounts are within the bounds of a measure, or 0 without a value.
 
     Args:
-        measure: has the bounds, in units.
+        measure: the measure with the bounds, in units.
         amounts: one of each row, in units.
         value_counts: 1 for each row with a value, else 0; None where the table does not have them.
             A row may then have 0 in any case.
