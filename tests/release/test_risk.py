@@ -141,7 +141,7 @@ def test_huge_budgets_promise_little(budget):
         (
             ln.Privacy(ln.PureDP(1), "add_remove", "id", 3),
             "one value of the column 'id' is in the table, with all its rows can become",
-            "mit allen seinen Zeilen in der Tabelle enthalten ist, kann",
+            "mit allen Zeilen in der Tabelle enthalten ist, kann",
         ),
     ],
 )
