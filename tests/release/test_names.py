@@ -358,7 +358,7 @@ def test_publication_table_has_few_labels_across():
             labels=labels,
             blocks=(),
             flags=None,
-            spread=1.0,
+            half_width=1.0,
             number_format=NumberFormat(),
             is_time=is_time,
         )
