@@ -42,7 +42,7 @@ def bench_calls(folder: Path, seed: int, rows: int) -> tuple[str, dict[str, Trut
         rng.integers(0, 365 * 24 * 60, rows), unit="min"
     )
     minutes = np.round(rng.lognormal(2.7, 0.7, rows), 1)
-    minutes[rng.random(rows) < 0.01] = 900  # a call that nobody closed
+    minutes[rng.random(rows) < 0.01] = 900  # calls that were never closed
     negative = rng.random(rows) < 0.003  # the clock was set back
     minutes[negative] *= -1
     calls = pd.DataFrame(

@@ -184,8 +184,8 @@ def shrink(
     # (states 1 ...). The state of a block depends on the state of its parent through one transition
     # matrix. The matrix is learned by expectation-maximisation. Its prior counts as 20 observations
     # per row and favours nearby states. The noise is normal, or normal in the middle and
-    # exponential in the tails. Given a state of variance v, the posterior is that of a normal prior
-    # with normal noise. With the gain g = v / (v + s^2), the mean is g d, and its squared error is
+    # exponential in the tails. Given a state of variance v, the posterior is the one of a normal
+    # prior with normal noise. With the gain g = v / (v + s^2), the mean is g d, and its squared error is
     # g s^2 = (g s)^2 + (1 - g) g s^2: the noise, and the square of the shrinkage. In the mixture
     # over states, the second part grows by the variance between the means of the states.
     has_noise = noise > 0

@@ -300,7 +300,7 @@ class ModelSetting:
     def three_way_tables(self) -> dict[tuple[str, ...], float]:
         """The requested tables of three attributes, with their weights.
 
-        The weights are those of squared errors.
+        The weights multiply squared errors.
         """
         threes: dict[tuple[str, ...], float] = {
             names: 0.0 for names in self.maximal_tables if len(names) == 3
@@ -337,7 +337,7 @@ class ModelSetting:
 def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
     """Return the pairs of attributes in the workload, with their weights.
 
-    The weights are those of squared errors. Raise for workloads that a model cannot answer.
+    The weights multiply squared errors. Raise for workloads that a model cannot answer.
     """
     if workload.measures != (None,):
         raise InputError(

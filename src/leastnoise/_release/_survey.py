@@ -235,7 +235,7 @@ def combine_errors(
     """Return sampling errors with the intervals of both errors.
 
     The half widths of both intervals are added in quadrature: noise and sample are independent, and
-    the half width of the noise is at least that of a normal error with the same variance.
+    the half width of the noise is at least the half width for a normal error of the same variance.
 
     Args:
         answer: the released answers.

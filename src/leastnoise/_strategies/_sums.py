@@ -101,7 +101,7 @@ def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
 def candidate_cells(edges: IntArray, ratio: float = _RATIO) -> IntArray:
     """Return cells near a geometric sequence of upper edges.
 
-    The last cell is that of the public maximum.
+    The last cell contains the public maximum.
     """
     high = float(edges[-1])
     least = max(float(edges[0]), high / _LEAST)

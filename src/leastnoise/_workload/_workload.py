@@ -880,8 +880,8 @@ def variance_queries(
             the error of a variance for this number.
         margin: a target, in units of the measure: half the width of the interval of a standard
             deviation, at the release's level, in a group of ``size`` rows, at the public scale.
-        relative: in place of it, a share of the public scale.
-        rmse: in place of both, a target for the standard error.
+        relative: instead of ``margin``, a share of the public scale.
+        rmse: instead of both, a target for the standard error.
         target_of: ``"variance"`` if the target is for the variance, in squared values.
         scales: the public standard deviation of the measure, such as ``{"pay": 20_000}``; a quarter
             of the distance of its bounds if it is not stated.
@@ -939,9 +939,9 @@ def correlation_queries(
             states the error of a covariance for this number.
         margin: a target: half the width of the interval of every correlation, at the release's
             level, in a group of ``size`` rows, at the public scales.
-        relative: in place of it, for covariances a share of the product of both scales; for
+        relative: instead of ``margin``; for covariances a share of the product of both scales; for
             correlations the same as ``margin``.
-        rmse: in place of both, a target for the standard error.
+        rmse: instead of both, a target for the standard error.
         target_of: ``"covariance"`` if the target is for the covariances, in products of values.
         scales: public standard deviations by measure; a quarter of the distance of its bounds for
             every measure without one.
@@ -995,9 +995,9 @@ def regression_queries(
             measures.
         margin: a target: half the width of the interval of every slope, at the release's level, in
             a group of ``size`` rows, at the public scales. The intercept has no target.
-        relative: in place of it, a share of the scale of the response over the scale of the
+        relative: instead of ``margin``, a share of the scale of the response over the scale of the
             predictor.
-        rmse: in place of both, a target for the standard error.
+        rmse: instead of both, a target for the standard error.
         target_of: ``"coefficient"``, the only column that a target can be for.
         scales: public standard deviations by measure; a quarter of the distance of its bounds for
             every measure without one.
