@@ -317,3 +317,10 @@ def test_texts_of_some_languages_are_all_kept() -> None:
     assert combine_languages(texts) == {"en": "persons", "de": "Personen"}
     assert combine_languages({"en": "persons", "de": "", "fr": ""}) == "persons"
     assert combine_languages({"en": "", "de": ""}) == ""
+
+
+def test_many_columns_leave_the_fields_of_the_survey():
+    columns = "".join(f'[domain.extra{number}]\ncategories = ["a", "b"]\n' for number in range(200))
+    fields = draft_from_text(SPEC + columns, Path()).fields
+    assert fields[-1].group == "survey"
+    assert sum(field.group == "survey" for field in fields) > 1

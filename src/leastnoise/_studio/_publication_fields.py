@@ -5,6 +5,7 @@ A field is a path in the spec. A text that differs between languages has a field
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import tomlkit
@@ -18,7 +19,7 @@ _OUTPUT_NUMBERS = ("round", "below")
 _NOUNS = ("rows", "units", "unit")
 _OF_MEASURES = ("name", "mean", "sum", "unit")
 _ENTRY_DEPTH = 2  # of an attribute, level or measure below [names]
-_MOST_FIELDS = 400  # as many as a browser fills in without delay
+_MOST_ENTRY_FIELDS = 400  # of columns, levels and measures; a longer form is slow to fill in
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def publication_fields(table: Mapping[str, Any]) -> tuple[PublicationField, ...]
     Args:
         table: the spec, as its TOML file states it.
     """
-    return tuple(_list_fields(table))[:_MOST_FIELDS]
+    return tuple(_list_fields(table))
 
 
 def _list_fields(table: Mapping[str, Any]) -> Iterator[PublicationField]:
@@ -67,6 +68,13 @@ def _list_fields(table: Mapping[str, Any]) -> Iterator[PublicationField]:
         yield PublicationField(("output", key), "output", f"sd_{key}", is_text=False)
     for key in _NOUNS:
         yield from _in_languages(("names", key), "names", f"sd_{key}_name")
+    yield from islice(_list_entry_fields(table), _MOST_ENTRY_FIELDS)
+    for key in SURVEY_NUMBERS:
+        yield PublicationField(("survey", key), "survey", f"pf_{key}", is_text=False)
+
+
+def _list_entry_fields(table: Mapping[str, Any]) -> Iterator[PublicationField]:
+    """Yield the fields of the names of columns, levels and measures."""
     for name, attribute in table["domain"].items():
         for key in ("name", "unit"):
             yield from _in_languages(("names", "attributes", name, key), "names", f"pf_{key}", name)
@@ -80,8 +88,6 @@ def _list_fields(table: Mapping[str, Any]) -> Iterator[PublicationField]:
         for key in _OF_MEASURES:
             path = ("names", "measures", measure, key)
             yield from _in_languages(path, "names", f"pf_{key}", measure)
-    for key in SURVEY_NUMBERS:
-        yield PublicationField(("survey", key), "survey", f"pf_{key}", is_text=False)
 
 
 def _in_languages(
