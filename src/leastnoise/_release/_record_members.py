@@ -14,7 +14,8 @@ from leastnoise._estimation import Outcome
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._workload import Product, cell_sets
 
-_MOST_PRESENCES = 2**26  # numbers of rows by unit and cell that are kept, 128 MB
+_MOST_PRESENCES = 2**26  # numbers of rows by unit and cell that are kept, 256 MB
+_LEAST_STD = 0.5  # units; a count without noise gets a finite weight
 _ROUNDS = 60  # of pairs over all rows; the counts of a household survey agree after 10 to 30
 
 
@@ -52,7 +53,7 @@ def count_members(outcome: Outcome, names: Sequence[str], factor: float) -> list
     """Return the counts of units by cells in which a unit can be more than once.
 
     Args:
-        outcome: of the release.
+        outcome: the outcome of the release.
         names: the attributes of the records.
         factor: the number of records over the number of rows of the release.
     """
@@ -80,7 +81,7 @@ def _list_member_counts(
             cell_of_code=mappings,
             shape=product.shape,
             targets=factor * np.maximum(np.asarray(estimate.values).reshape(-1), 0.0),
-            std=factor * np.maximum(std, 0.5),
+            std=factor * np.maximum(std, _LEAST_STD),
         )
 
 
@@ -114,12 +115,12 @@ def exchange_members(
     ((units - target) / standard error) squared smaller.
 
     Args:
-        codes: of the rows, shape (rows, attributes).
+        codes: the codes of the rows, shape (rows, attributes).
         units: the number of the unit of each row, from 0.
         names: the attributes of the rows.
         shared: the positions of the attributes that rows of a unit share.
         tables: the counts of units.
-        random: pairs the rows.
+        random: the generator that pairs the rows.
 
     Returns:
         The codes of the rows, in the same order of units.
@@ -184,7 +185,7 @@ class _Presence:
         table: the targets.
         cells: the cell of each row.
         units: the unit of each row.
-        number_of_units: in all.
+        number_of_units: how many units there are.
     """
 
     def __init__(
@@ -193,7 +194,7 @@ class _Presence:
         self._cells = cells.copy()
         self._weights = np.append(table.std**-2.0, 0.0)  # a row in no cell counts nowhere
         self._targets = np.append(table.targets, 0.0)
-        self._rows = np.zeros((number_of_units, table.targets.size + 1), dtype=np.int16)
+        self._rows = np.zeros((number_of_units, table.targets.size + 1), dtype=np.int32)
         np.add.at(self._rows, (units, cells), 1)
         self._units = (self._rows > 0).sum(axis=0).astype(np.float64)
 
@@ -215,12 +216,11 @@ class _Presence:
     def change(self, row: int, other_row: int, unit: int, other_unit: int) -> float:
         """Return the change of the sum of squares if two rows are exchanged."""
         steps = self._steps(row, other_row, unit, other_unit)
-        return sum(
-            float(
-                self._weights[cell] * step * (2 * (self._units[cell] - self._targets[cell]) + step)
-            )
-            for cell, step in steps
-        )
+        total = 0.0
+        for cell, step in steps:
+            excess = self._units[cell] - self._targets[cell]
+            total += float(self._weights[cell] * step * (2 * excess + step))
+        return total
 
     def exchange(self, row: int, other_row: int, unit: int, other_unit: int) -> None:
         """Exchange two rows."""
