@@ -657,12 +657,19 @@ def _name_queries(query_set: QuerySet, catalogue: Catalogue) -> str:
 
 
 def window_width(query_set: QuerySet) -> int:
-    """Return the periods in each of consecutive windows of time; 0 for other ranges."""
+    """Return the periods in each of consecutive windows of time; 0 for other ranges.
+
+    Ends that are numbers, and not texts, are values such as an income, and not years.
+    """
     if query_set.kind != "ranges":
         return 0
     ends = [
-        (_period_number(str(low)), _period_number(str(high))) for low, high in query_set.arguments
+        (_period_number(low), _period_number(high))
+        for low, high in query_set.arguments
+        if isinstance(low, str) and isinstance(high, str)
     ]
+    if len(ends) < len(query_set.arguments):
+        return 0
     windows = [(low, high) for low, high in ends if low is not None and high is not None]
     widths = {high - low + 1 for low, high in windows}
     first_periods = [low for low, _ in windows]
