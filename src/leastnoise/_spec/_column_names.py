@@ -220,6 +220,13 @@ _AMOUNTS = re.compile(
     r"income|salary|wage|(^|_)pay($|_)|(^|_)amt($|_)|price|amount|cost|rent|height|weight|balance|loss$|gain$"
     r"|rate$|umsatz|betrag|preis|gehalt|einkommen|fare|distance|montant|prix|importe|precio|bedrag"
 )
+# Physical quantities and their units; `m` and `g` alone are as often codes.
+_MEASURED = _words(
+    """
+    mm cm km kg mg lb lbs oz ml mph kmh kwh mass depth width thickness masse gewicht tiefe breite
+    largeur profondeur poids peso
+    """
+)
 _FLAGS = _words(
     """
     flag flg indicator yn bool is has was ist hat est tiene survived died deceased dead
@@ -361,10 +368,12 @@ def names_row_identifier(name: str) -> bool:
 def names_free_text(name: str) -> bool:
     """Return whether a name denotes names, addresses or free text.
 
-    >>> [names_free_text(name) for name in ("Name", "e-mail address", "ship_address", "store_name")]
-    [True, True, True, False]
+    >>> [names_free_text(name) for name in ("Name", "ship_address", "store_name", "body_mass_g")]
+    [True, True, False, False]
     """
     words = words_in(name)
+    if not _MEASURED.isdisjoint(words):
+        return False
     free_text_words = _FREE_TEXTS.intersection(words)
     return bool(free_text_words) and (not free_text_words <= _NAMES or len(words) == 1)
 
@@ -426,6 +435,8 @@ def names_whole_number(name: str) -> bool:
     [True, True, True, False]
     """
     words = words_in(name)
+    if not _MEASURED.isdisjoint(words):
+        return False
     whole_numbers = _WHOLES | _SMALL_COUNTS | _LENGTHS_OF_TIME
     return (
         names_age(name)
@@ -444,6 +455,7 @@ def names_nonnegative_number(name: str) -> bool:
     return (
         not (_COUNTS | _LENGTHS_OF_TIME).isdisjoint(words)
         or "time" in words[:-1]
+        or not _MEASURED.isdisjoint(words)
         or bool(_NOT_BELOW_ZERO.search(name.lower()))
     )
 
@@ -451,10 +463,10 @@ def names_nonnegative_number(name: str) -> bool:
 def names_amount(name: str) -> bool:
     """Return whether a name denotes numbers that may be fractions.
 
-    >>> names_amount("fare_amount"), names_amount("CLM_PMT_AMT"), names_amount("sex")
-    (True, True, False)
+    >>> [names_amount(name) for name in ("fare_amount", "CLM_PMT_AMT", "bill_length_mm", "sex")]
+    [True, True, True, False]
     """
-    return bool(_AMOUNTS.search(name.lower()))
+    return not _MEASURED.isdisjoint(words_in(name)) or bool(_AMOUNTS.search(name.lower()))
 
 
 def names_flag(name: str) -> bool:
