@@ -131,12 +131,15 @@ class MissingRows:
         rows: an unbiased estimate of the number of these rows; NaN if it is below the suppression
             bound.
         margin: half of the width of its interval; NaN if ``rows`` is NaN.
+        joint_margin: half of the width of its interval where the intervals of all attributes of the
+            release hold together at this level (Bonferroni); NaN if ``rows`` is NaN.
         all_rows: an estimate of the number of all rows that some table counts.
     """
 
     attribute: str
     rows: float
     margin: float
+    joint_margin: float
     all_rows: float
 
 
@@ -409,25 +412,35 @@ class Release:
         >>> [(each.attribute, round(each.rows)) for each in ln.release(plan, frame, seed=7).missing_rows]
         [('sex', 1), ('age', 0)]
         """
-        for name in self.plan.used()[0]:
-            if self.plan.domain.kind(name).hidden and name not in self._missing_rows:
-                self._missing_rows[name] = self._estimate_missing_rows(name)
+        names = [name for name in self.plan.used()[0] if self.plan.domain.kind(name).hidden]
+        for name in names:
+            if name not in self._missing_rows:
+                self._missing_rows[name] = self._estimate_missing_rows(name, len(names))
         return tuple(each for each in self._missing_rows.values() if each is not None)
 
-    def _estimate_missing_rows(self, name: str) -> MissingRows | None:
-        """Return the estimated rows in an attribute's hidden cell, or None."""
+    def _estimate_missing_rows(self, name: str, number: int) -> MissingRows | None:
+        """Return the estimated rows in an attribute's hidden cell, or None.
+
+        Args:
+            name: the attribute.
+            number: how many attributes have a hidden cell.
+        """
         domain = self.plan.domain
         products = (rows_left_out(domain, name), queries(domain).products[0])
         options = Options(level=self.level, round=self.options.round, below=self.options.below)
         interval = interval_width(self.measurements, self.level, products)
+        joint_level = 1 - (1 - self.level) / number
+        joint_interval = interval_width(self.measurements, joint_level, products)
         try:
             left_out, total = Tables(self.least_squares(), products, options, interval)
         except InputError:
             return None
+        margin = float(left_out.high[0] - left_out.answer[0])
         return MissingRows(
             attribute=name,
             rows=float(left_out.answer[0]),
-            margin=float(left_out.high[0] - left_out.answer[0]),
+            margin=margin,
+            joint_margin=margin * joint_interval.multiplier / interval.multiplier,
             all_rows=float(total.answer.item()),
         )
 

@@ -481,15 +481,15 @@ def describe_missing_rows(
     """Return a sentence with the numbers of rows that are certainly missing from tables.
 
     It names the attributes with the most missing rows. The result is None if noise can explain all
-    of the numbers.
+    of the numbers: without missing rows, a share of at most ``1 - level`` of releases has a sentence.
 
     Args:
         release: the release whose measurements determine the numbers.
         catalogue: the catalogue of the language.
         over: return None unless an attribute certainly lacks more than this share of the rows.
     """
-    missing = [each for each in release.missing_rows if each.rows > each.margin]
-    if not any(each.rows - each.margin > over * each.all_rows for each in missing):
+    missing = [each for each in release.missing_rows if each.rows > each.joint_margin]
+    if not any(each.rows - each.joint_margin > over * each.all_rows for each in missing):
         return None
     most_missing = sorted(missing, key=lambda each: -each.rows)[:_MOST_LISTED_TABLES]
     return _list_missing_rows(release.plan, most_missing, catalogue)
