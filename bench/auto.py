@@ -171,14 +171,14 @@ def one(name: str, given: float) -> dict[str, float | str]:
     spent = ln.PureDP("1/1000") if budget == "pure" else ln.ZCDP("1/2000000")
     seconds = given or (60 if isinstance(size, int) and size > 2**14 else 20)
     plan = ln.plan(ASKED[kind](ln, size), spent, seconds=seconds)
-    promise = plan.expected_error()
-    unit = sum(table.queries for table in promise.tables) * (
+    expected_error = plan.expected_error()
+    unit = sum(table.queries for table in expected_error.tables) * (
         2 * 1000**2 if budget == "pure" else 1000**2
     )
     return {
         "strategy": plan.strategy,
-        "error": math.sqrt(promise.total_squared_error / unit),
-        "bound": math.sqrt(promise.lower_bound / unit),
+        "error": math.sqrt(expected_error.total_squared_error / unit),
+        "bound": math.sqrt(expected_error.lower_bound / unit),
         "seconds": time.process_time(),
         "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }

@@ -89,9 +89,9 @@ def budget_of(*, has_delta: bool) -> Any:
 
 def standard_error(plan: Any) -> float:
     """Return the root mean square error of all answers of a plan."""
-    promise = plan.expected_error()
-    queries = sum(table.queries for table in promise.tables)
-    return math.sqrt(promise.total_squared_error / queries)
+    expected_error = plan.expected_error()
+    queries = sum(table.queries for table in expected_error.tables)
+    return math.sqrt(expected_error.total_squared_error / queries)
 
 
 def random_rows(sizes: list[int], rows: int = ROWS) -> Any:

@@ -30,8 +30,10 @@ ENTRIES = 1000
 
 def root_mean_square_error(plan: ln.Plan) -> float:
     """Return the root mean square error of a plan's answers."""
-    promise = plan.expected_error()
-    return math.sqrt(promise.total_squared_error / sum(table.queries for table in promise.tables))
+    expected_error = plan.expected_error()
+    return math.sqrt(
+        expected_error.total_squared_error / sum(table.queries for table in expected_error.tables)
+    )
 
 
 def main() -> None:

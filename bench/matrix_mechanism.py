@@ -364,9 +364,9 @@ def run(case: Case) -> tuple[float, str, float, float]:
     seconds = time.perf_counter() - start
     best = min(plans, key=lambda plan: plan.expected_error().total_squared_error)
     errors = unit_rmse(best, asked, case.power)
-    promise = best.expected_error()
-    if promise.lower_bound > 0:
-        bound = errors * math.sqrt(promise.lower_bound / promise.total_squared_error)
+    expected_error = best.expected_error()
+    if expected_error.lower_bound > 0:
+        bound = errors * math.sqrt(expected_error.lower_bound / expected_error.total_squared_error)
     else:
         bound = math.nan
     return errors, best.strategy, bound, seconds

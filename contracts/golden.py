@@ -41,10 +41,10 @@ QUICK = 2.0
 _SECONDS = "cpu"  # of what is planned: recorded to compare in all, not one by one
 
 
-def _numbers(promise: Any) -> dict[str, Any]:
+def _numbers(expected_error: Any) -> dict[str, Any]:
     return {
-        "total": _digits(promise.total_squared_error),
-        "rmse": [_digits(table.rmse) for table in promise.tables],
+        "total": _digits(expected_error.total_squared_error),
+        "rmse": [_digits(table.rmse) for table in expected_error.tables],
     }
 
 
@@ -97,13 +97,14 @@ def plans() -> Iterator[tuple[str, Any]]:
                     continue
                 start = time.process_time()
                 try:
-                    promise = ln.plan(workload, budget, strategy=name).expected_error()
+                    expected_error = ln.plan(workload, budget, strategy=name).expected_error()
                 except ln.InputError as error:
                     yield f"{shape}, {kind}, {name}", {"refused": str(error)}
                 else:
                     yield (
                         f"{shape}, {kind}, {name}",
-                        _numbers(promise) | {_SECONDS: round(time.process_time() - start, 3)},
+                        _numbers(expected_error)
+                        | {_SECONDS: round(time.process_time() - start, 3)},
                     )
 
 

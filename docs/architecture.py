@@ -104,6 +104,12 @@ WORDS = (
         "Equations",
     ),
     (
+        "expected error",
+        "the errors of all tables under a plan, computed without data, with a lower bound",
+        "_plan/_plan.py",
+        "ExpectedError",
+    ),
+    (
         "factor",
         "integer queries along some attributes, with row weights; a part of a block",
         "_trusted/measurements/_measurements.py",
@@ -192,12 +198,6 @@ WORDS = (
         "the public input of a planner: workload, budget, kind of noise and seconds",
         "_strategies/_planning_problem.py",
         "PlanningProblem",
-    ),
-    (
-        "promise",
-        "the expected errors and the lower bound that a plan states",
-        "_plan/_plan.py",
-        "Promise",
     ),
     (
         "pull",

@@ -60,11 +60,11 @@ def test_plan_output_needs_no_data(folder, run):
     assert (
         Plan.from_json((folder / "plan.json").read_text(encoding="utf-8")).digest() == made.digest()
     )
-    promise = made.expected_error()
-    assert told["expected_total_squared_error"] == pytest.approx(promise.total_squared_error)
-    assert told["lower_bound"] == pytest.approx(promise.lower_bound)
+    expected_error = made.expected_error()
+    assert told["expected_total_squared_error"] == pytest.approx(expected_error.total_squared_error)
+    assert told["lower_bound"] == pytest.approx(expected_error.lower_bound)
     assert told["error_over_least_possible"] == pytest.approx(
-        math.sqrt(promise.total_squared_error / promise.lower_bound)
+        math.sqrt(expected_error.total_squared_error / expected_error.lower_bound)
     )
     assert list(told["rmse"]) == ["total", "sex", "age", "sex x age", "income:prefix"]
     assert (
@@ -81,7 +81,7 @@ def test_plan_output_needs_no_data(folder, run):
         "leaves_out": ["income"],
     }
     assert told["tables"][4] == facts | {
-        "largest_std": promise.tables[4].largest_std,
+        "largest_std": expected_error.tables[4].largest_std,
         "largest_is_bound": False,
     }
     # the total is the sum over the queries of weight squared times variance
@@ -400,7 +400,7 @@ def test_demo_runs_and_refuses_to_overwrite(folder, run, monkeypatch, estimates)
     )
     parts = (
         "Expected error",
-        "Promised and realised error",
+        "Expected and realised error",
         "sum of pay by",
         "income:prefix",
         "a release never computes them",

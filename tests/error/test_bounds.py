@@ -145,10 +145,10 @@ def test_no_plan_is_below_the_bound(
             strategy = proposal(name, workload, privacy)
         except _strategies.NotApplicable:
             continue
-        promise = evaluate_plan(
+        expected_error = evaluate_plan(
             workload, fit_noise_scales(workload.domain, privacy, mechanism, strategy.blocks)
         ).expected_error()
-        assert 0 < promise.lower_bound <= promise.total_squared_error * (1 + 1e-9)
+        assert 0 < expected_error.lower_bound <= expected_error.total_squared_error * (1 + 1e-9)
 
 
 def test_bound_is_met_where_identity_is_optimal() -> None:
@@ -156,11 +156,11 @@ def test_bound_is_met_where_identity_is_optimal() -> None:
     privacy = Privacy(PureDP("0.5"))
     workload = marginals(domain, ways=1)
     strategy = proposal("identity", workload, privacy)
-    promise = evaluate_plan(
+    expected_error = evaluate_plan(
         workload, fit_noise_scales(domain, privacy, Noise.DISCRETE_LAPLACE, strategy.blocks)
     ).expected_error()
-    assert promise.total_squared_error == pytest.approx(promise.lower_bound)
-    assert lower_bound(workload, privacy, Noise.DISCRETE_LAPLACE) == promise.lower_bound
+    assert expected_error.total_squared_error == pytest.approx(expected_error.lower_bound)
+    assert lower_bound(workload, privacy, Noise.DISCRETE_LAPLACE) == expected_error.lower_bound
 
 
 def test_bound_ignores_limits_by_other_attributes() -> None:

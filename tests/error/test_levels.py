@@ -185,8 +185,8 @@ def test_unequal_groups_get_own_weights_at_equal_cost(
     for most in (2**12, 0):
         monkeypatch.setattr("leastnoise._strategies._marginals._MOST_ORBITS", most)
         plan = marginals_plan(workload, Privacy(ZCDP("1/32")), Noise.DISCRETE_GAUSSIAN, 4**2)
-        promise = plan.expected_error()
+        expected_error = plan.expected_error()
         assert quantity_structure(plan.measured(), None).leveled == "place"
-        errors.append(promise.total_squared_error)
+        errors.append(expected_error.total_squared_error)
     assert errors[0] < 0.99 * errors[1]
-    assert errors[0] < 1.012 * promise.lower_bound
+    assert errors[0] < 1.012 * expected_error.lower_bound

@@ -78,14 +78,16 @@ def test_errors_and_answers_match_dense_least_squares(
 
 @every
 def test_promised_error_adds_up_over_tables(case: Case) -> None:
-    promise = evaluate_plan(case.workload, case.plan).expected_error()
-    assert [table.name for table in promise.tables] == [product.name for product in case.workload]
+    expected_error = evaluate_plan(case.workload, case.plan).expected_error()
+    assert [table.name for table in expected_error.tables] == [
+        product.name for product in case.workload
+    ]
     total = math.fsum(
         p.importance * t.rmse**2 * t.queries
-        for p, t in zip(case.workload, promise.tables, strict=True)
+        for p, t in zip(case.workload, expected_error.tables, strict=True)
     )
-    assert promise.total_squared_error == pytest.approx(total)
-    assert all(table.largest_std >= table.rmse * (1 - 1e-12) for table in promise.tables)
+    assert expected_error.total_squared_error == pytest.approx(total)
+    assert all(table.largest_std >= table.rmse * (1 - 1e-12) for table in expected_error.tables)
 
 
 @pytest.mark.parametrize(

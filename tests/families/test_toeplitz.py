@@ -72,8 +72,8 @@ def test_toeplitz_release_of_16384_cells_covers() -> None:
     truth = np.cumsum(np.bincount(cells, minlength=size))
     made = plan(queries(Domain(a=Integers(0, size - 1)), a="prefix"), ZCDP("1/40"))
     assert made.strategy == "toeplitz_root"
-    promise = made.expected_error()
-    assert math.sqrt(promise.total_squared_error / size / 20) < 3.88
+    expected_error = made.expected_error()
+    assert math.sqrt(expected_error.total_squared_error / size / 20) < 3.88
     covered, ratios = [], []
     for released in releases(made, pd.DataFrame({"a": cells}), range(8)):
         answers = released.answers

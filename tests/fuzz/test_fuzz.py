@@ -157,7 +157,9 @@ def test_any_spec_is_read_and_planned_or_refused(spec, data):
 @pytest.mark.parametrize("spec", [SPEC, SURVEY], ids=["census", "survey"])
 def test_intact_spec_is_read_and_planned(spec):
     read = parse_spec(as_toml(spec), Path())
-    assert ln.plan(read.workload, read.privacy, strategy="identity").promise is not None
+    assert (
+        ln.plan(read.workload, read.privacy, strategy="identity").data_independent_error is not None
+    )
 
 
 @trials(60)

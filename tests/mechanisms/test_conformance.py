@@ -54,9 +54,12 @@ def test_adaptive_plan_is_public_and_read_back(row: Row, budget: Budget) -> None
     plan = planned(row, budget)
     assert Plan.from_json(plan.to_json()) == plan
     assert (plan.privacy.budget, plan.strategy) == (budget, row.strategy)
-    assert (isinstance(plan, AdaptivePlan), plan.promise is None) == (row.looks, row.looks)
+    assert (isinstance(plan, AdaptivePlan), plan.data_independent_error is None) == (
+        row.looks,
+        row.looks,
+    )
     told = mechanism_of(plan).explain(plan)
-    assert (bool(told.steps), told.promise is None) == (row.looks, row.looks)
+    assert (bool(told.steps), told.data_independent_error is None) == (row.looks, row.looks)
     assert json.dumps([step.to_json() for step in told.steps])
 
 
@@ -121,7 +124,9 @@ def test_unsuited_workload_is_refused_unpaid(row: Row) -> None:
             replace(plan, strategy="magic"),
         ]
     else:
-        broken = [replace(plan, promise=replace(plan.expected_error(), lower_bound=-1.0))]
+        broken = [
+            replace(plan, data_independent_error=replace(plan.expected_error(), lower_bound=-1.0))
+        ]
     for one in broken:
         with pytest.raises(InputError, match=r"[Mm]ake the plan again|no measurements"):
             mechanism_of(one).prepare(one)

@@ -27,9 +27,9 @@ CASES += [("weights far apart", ln.PureDP("1/1000")), ("sums far apart", ln.ZCDP
 def test_extreme_weights_are_planned_without_a_warning(asked, budget) -> None:
     domain = ln.Domain(x=ln.Coded(12), y=ln.Coded(9), measures={"pay": ln.Measure("pay", 0, 10**6)})
     plan = ln.plan(WORKLOADS[asked](domain), budget)  # every warning is an error in these tests
-    promise = plan.expected_error()
-    assert 0 < promise.total_squared_error < math.inf
-    assert promise.total_squared_error >= promise.lower_bound * (1 - 1e-9)
+    expected_error = plan.expected_error()
+    assert 0 < expected_error.total_squared_error < math.inf
+    assert expected_error.total_squared_error >= expected_error.lower_bound * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("strategy", ["identity", "covering"])

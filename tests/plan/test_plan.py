@@ -18,10 +18,10 @@ from leastnoise._fitting import fit_noise_scales, gaussian_mu_squared, root_up, 
 from leastnoise._plan import (
     AdaptiveDetails,
     AdaptivePlan,
+    ExpectedError,
     LinearPlan,
     Plan,
     PlanDetails,
-    Promise,
     ReferencePlan,
     Step,
     StepChoice,
@@ -78,12 +78,12 @@ SMALL = plan_of(small())
 
 def test_json_round_trip_keeps_everything() -> None:
     weighted = Block((Factor(("b",), Tree.full(8, 2), np.arange(1, 16)),), Fraction(7, 3))
-    promise = Promise(10.5, 2.25, (TableError("b", 8, 2.0, 1.5, 1.75),))
+    expected_error = ExpectedError(10.5, 2.25, (TableError("b", 8, 2.0, 1.5, 1.75),))
     privacy = Privacy(ApproxDP(1, "1e-9"), "replace", "id", 3)
     made = small(weighted, CELLS, SUMS, noise=Noise.ROUNDED_GAUSSIAN, privacy=privacy, grid=16)
     plan = plan_of(
         made,
-        promise=promise,
+        data_independent_error=expected_error,
         details=PlanDetails(largest_variance_over_least=1.5, ended_early=("p_identity",)),
     )
     again = Plan.from_json(plan.to_json())
@@ -93,7 +93,7 @@ def test_json_round_trip_keeps_everything() -> None:
         measurements_digest(made),
         ASKED,
     )
-    assert again.expected_error() == promise
+    assert again.expected_error() == expected_error
     assert plan.lower_bound() == 2.25
 
 

@@ -136,7 +136,7 @@ def test_joint_error_equals_dense_least_squares(tables, budget) -> None:
     ]
     cells = inverse @ rows.T @ (np.concatenate(values) / variances)
     for product, promised, table in zip(
-        plan.workload, plan.promise.tables, release.tables, strict=True
+        plan.workload, plan.data_independent_error.tables, release.tables, strict=True
     ):
         queries = dense_queries(product)
         each = np.einsum("ij,jk,ik->i", queries, inverse, queries)
@@ -155,11 +155,19 @@ def test_joint_error_equals_dense_least_squares(tables, budget) -> None:
 def test_same_table_again_has_error_over_root_two(workload, budget) -> None:
     earlier = seeded(workload, budget)
     again = ln.plan(workload, budget, after=[earlier])
-    ratio = again.promise.total_squared_error / earlier.plan.promise.total_squared_error
+    ratio = (
+        again.data_independent_error.total_squared_error
+        / earlier.plan.data_independent_error.total_squared_error
+    )
     assert 0.49 < ratio <= 0.5 * (1 + 1e-6)
     thrice = ln.plan(workload, budget, after=[earlier, seeded(workload, budget, seed=2)])
-    assert thrice.promise.total_squared_error < 0.67 * again.promise.total_squared_error
-    assert again.promise.lower_bound <= again.promise.total_squared_error
+    assert (
+        thrice.data_independent_error.total_squared_error
+        < 0.67 * again.data_independent_error.total_squared_error
+    )
+    assert (
+        again.data_independent_error.lower_bound <= again.data_independent_error.total_squared_error
+    )
     assert again.cost() == ln.plan(workload, budget).cost()
 
 
@@ -171,9 +179,12 @@ def test_budget_goes_where_precision_is_missing(budget) -> None:
     plan = ln.plan(second, budget, after=[seeded(first, budget)])
     alone = ln.plan(second, budget)
     even = evaluate_plan(alone.workload, alone.measurements, earlier=[earlier])
-    ratio = plan.promise.total_squared_error / even.promise.total_squared_error
+    ratio = (
+        plan.data_independent_error.total_squared_error
+        / even.data_independent_error.total_squared_error
+    )
     assert ratio < 0.95
-    assert plan.promise.tables[1].rmse < alone.promise.tables[1].rmse
+    assert plan.data_independent_error.tables[1].rmse < alone.data_independent_error.tables[1].rmse
 
 
 def test_gaussian_marginals_have_the_closed_form() -> None:
@@ -188,7 +199,7 @@ def test_gaussian_marginals_have_the_closed_form() -> None:
     earlier = ln.release(first, PEOPLE, seed=1)
     plan = ln.plan(workload, ln.ZCDP("1/8"), strategy="residual", after=[earlier])
     unweighted = ln.plan(workload, ln.ZCDP("1/8"), strategy="residual")
-    joint = replace(unweighted, promise=None, earlier=(earlier.as_earlier(),))
+    joint = replace(unweighted, data_independent_error=None, earlier=(earlier.as_earlier(),))
     weight, precision = block_precisions(joint.workload, joint.measured())
     own = len(unweighted.measurements.blocks)
     known = precision[:, own:].sum(axis=1)
@@ -206,7 +217,7 @@ def test_gaussian_marginals_have_the_closed_form() -> None:
         low, high = (middle, high) if unit @ spent > 1 else (low, middle)
     least = (weight / (known + spent)).sum()
     assert (spent == 0).any()
-    assert plan.promise.total_squared_error == pytest.approx(least, rel=2e-3)
+    assert plan.data_independent_error.total_squared_error == pytest.approx(least, rel=2e-3)
 
 
 @pytest.mark.usefixtures("kept_plans")
@@ -234,8 +245,8 @@ def test_plan_file_and_chain_of_releases_round_trip(tmp_path) -> None:
     second = ln.release(plan, PEOPLE, seed=2, out=tmp_path / "second")
     assert ln.read_release(tmp_path / "second").as_earlier() == second.as_earlier()
     third = ln.plan(PAIR, BUDGETS["rho"], after=[ln.read_release(tmp_path / "second")])
-    expected = first.plan.promise.total_squared_error / 3
-    assert third.promise.total_squared_error == pytest.approx(expected, rel=1e-4)
+    expected = first.plan.data_independent_error.total_squared_error / 3
+    assert third.data_independent_error.total_squared_error == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.usefixtures("kept_plans")
@@ -248,10 +259,10 @@ def test_rounded_gaussians_on_different_grids_are_joined() -> None:
     coarse = ln.release(ln.plan(workload, budgets[1]), data, seed=1)
     plan = ln.plan(workload, budgets[0], after=[coarse])
     assert coarse.measurements.grid < plan.measurements.grid == plan.measured().grid
-    own = ln.plan(workload, budgets[0]).promise.total_squared_error
-    parts = [own, coarse.plan.promise.total_squared_error]
+    own = ln.plan(workload, budgets[0]).data_independent_error.total_squared_error
+    parts = [own, coarse.plan.data_independent_error.total_squared_error]
     together = 1 / sum(1 / part for part in parts)
-    assert plan.promise.total_squared_error == pytest.approx(together, rel=1e-3)
+    assert plan.data_independent_error.total_squared_error == pytest.approx(together, rel=1e-3)
     table = ln.plan(ln.queries(domain, a0="identity"), ln.PureDP("1/10"))
     laplace = ln.release(table, data, seed=1)
     with pytest.raises(ln.InputError, match="with rounded_gaussian noise and without them"):

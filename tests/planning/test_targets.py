@@ -378,11 +378,15 @@ def test_planner_bound_is_not_used_for_other_workloads() -> None:
     made = ln.plan(ln.queries(domain, age="prefix"), ln.ZCDP("1/2"), strategy="gaussian_optimum")
     assert made.details.unit_bound > 0
     cells = targets.plan_for_workload(ln.queries(domain, age="identity"), made)
-    assert cells.promise.lower_bound == pytest.approx(
-        ln.plan(cells.workload, ln.ZCDP("1/2"), strategy="identity").promise.lower_bound
+    assert cells.data_independent_error.lower_bound == pytest.approx(
+        ln.plan(
+            cells.workload, ln.ZCDP("1/2"), strategy="identity"
+        ).data_independent_error.lower_bound
     )
     half = targets.plan_for_workload(made.workload, made, ln.Privacy(ln.ZCDP("1/8")))
-    assert half.promise.lower_bound == pytest.approx(4 * made.promise.lower_bound, rel=1e-6)
+    assert half.data_independent_error.lower_bound == pytest.approx(
+        4 * made.data_independent_error.lower_bound, rel=1e-6
+    )
 
 
 @pytest.mark.parametrize("objective", ["total", "worst", "relative"])

@@ -219,8 +219,8 @@ def test_manifest_states_measurements_and_exactness(rich, written):
     assert measured == [(block.scale, block.rows) for block in rich.measurements.blocks]
     expected = value["expected_error"]
     assert [expected["total_squared_error"], expected["lower_bound"]] == [
-        plan.promise.total_squared_error,
-        plan.promise.lower_bound,
+        plan.data_independent_error.total_squared_error,
+        plan.data_independent_error.lower_bound,
     ]
     assert expected["times_the_least_possible"] ** 2 == pytest.approx(
         expected["total_squared_error"] / expected["lower_bound"]
@@ -267,11 +267,14 @@ def test_manifest_lists_files_with_digests(written):
 
 
 def test_broken_promise_is_reported(rich, tmp_path):
-    promise = rich.plan.promise
+    expected_error = rich.plan.data_independent_error
     better = replace(
-        promise, tables=tuple(replace(table, rmse=table.rmse / 2) for table in promise.tables)
+        expected_error,
+        tables=tuple(replace(table, rmse=table.rmse / 2) for table in expected_error.tables),
     )
-    release = build_release(replace(rich.outcome, plan=replace(rich.plan, promise=better)))
+    release = build_release(
+        replace(rich.outcome, plan=replace(rich.plan, data_independent_error=better))
+    )
     assert (
         manifest_of(write(release, tmp_path / "out"))["expected_error"][
             "error_bars_are_as_promised"

@@ -152,9 +152,9 @@ def test_ordered_cells_are_drawn_in_order_beside_other(kinds, chart, axis):
 
 
 def test_report_states_promise_and_exclusions(page, observation):
-    text, promise = Page(page).text, observation.plan.promise
+    text, expected_error = Page(page).text, observation.plan.data_independent_error
     ratio = math.sqrt(
-        promise.total_squared_error / promise.lower_bound
+        expected_error.total_squared_error / expected_error.lower_bound
     )  # of errors, not of their squares
     assert error_over_bound(observation.plan) == pytest.approx(ratio)
     for words in (

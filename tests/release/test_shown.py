@@ -29,7 +29,7 @@ def test_release_repr_is_short_with_size_and_error(release):
 def test_plan_repr_shows_queries_cost_and_errors():
     plan = example_plan()
     assert repr(plan).startswith("Plan(size: 31 answers in 9 tables, error / least possible: ")
-    assert f"error / least possible: {plan.promise.times_least:.3f}" in repr(plan)
+    assert f"error / least possible: {plan.expected_error().times_least:.3f}" in repr(plan)
     assert "standard error" in plan._repr_html_()
     one = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]).as_complete(), sex="identity"), ln.PureDP(1))
     assert repr(one).startswith("Plan(size: 2 answers in one table, error / least possible: ")
@@ -39,7 +39,9 @@ def test_plan_repr_shows_queries_cost_and_errors():
     assert repr(women).startswith(f"Table(q1 'sex:predicates': {women.answer.item():,.0f} ± ")
     assert isinstance(plan.plot(), alt.TopLevelMixin)
     drawn = {row["k0"]: row["typical"] for row in plan.plot().to_dict()["datasets"].popitem()[1]}
-    assert drawn["age:prefix"] == pytest.approx(plan.promise.tables[3].rmse, rel=1e-5)
+    assert drawn["age:prefix"] == pytest.approx(
+        plan.data_independent_error.tables[3].rmse, rel=1e-5
+    )
     assert "sum of pay by sex" not in drawn
 
 

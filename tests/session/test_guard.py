@@ -643,7 +643,10 @@ def test_corrected_release_fits_into_the_budget(tmp_path, budget: ln.PureDP, sto
     assert size(made.privacy.budget) == size(budget) - of_stopped
     assert size(guards[-1].charge) == size(made.privacy.budget) / 100
     assert size(released.charge) + sum(size(entry.charge) for entry in guards) == size(budget)
-    assert made.plan.promise.tables[0].largest_std > plan.promise.tables[0].largest_std
+    assert (
+        made.plan.data_independent_error.tables[0].largest_std
+        > plan.data_independent_error.tables[0].largest_std
+    )
     assert manifest(tmp_path / "out")["receipt"]["guard_reduced_from"].endswith(
         str(size(budget)) if size(budget) == 1 else "0.5"
     )

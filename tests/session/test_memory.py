@@ -172,11 +172,11 @@ def test_all_ranges_of_many_cells_are_planned(budget: object, strategy: str, cel
     with at_most(700e6):
         found = [one for one in try_strategies(workload, Privacy(budget), strategy) if one.plan]
     made = min(found, key=lambda one: one.total).plan
-    promise = made.expected_error()
-    (table,) = promise.tables
+    expected_error = made.expected_error()
+    (table,) = expected_error.tables
     assert table.queries == cells * (cells + 1) // 2
-    assert promise.total_squared_error == pytest.approx(table.queries * table.rmse**2)
-    assert promise.lower_bound < promise.total_squared_error
+    assert expected_error.total_squared_error == pytest.approx(table.queries * table.rmse**2)
+    assert expected_error.lower_bound < expected_error.total_squared_error
     assert table.largest_is_bound
     assert table.rmse < table.largest_std < 2 * table.rmse
     again = ln.Plan.from_json(made.to_json())

@@ -368,14 +368,14 @@ def test_coefficients_have_the_promised_errors_at_public_scales(budget) -> None:
     domain = ln.Domain(region=["north", "south"], measures=measures)
     workload = ln.regression_queries(domain, "pay", on=["age", "tenure"], size=len(rows))
     plan = ln.plan(workload, budget, strategy="workload")
-    (promise,) = statistic_errors(plan)
-    assert [name for name, _ in promise.parts] == ["(intercept)", "age", "tenure"]
+    (expected_error,) = statistic_errors(plan)
+    assert [name for name, _ in expected_error.parts] == ["(intercept)", "age", "tenure"]
     found = [
         ln.regression(release, "pay", on=["age", "tenure"])
         for release in releases(plan, rows, range(100))
     ]
     errors = np.std([one.coefficient for one in found], axis=0)
-    assert errors == pytest.approx([error for _, error in promise.parts], rel=0.25)
+    assert errors == pytest.approx([error for _, error in expected_error.parts], rel=0.25)
     stated = np.mean([one.std_error for one in found], axis=0)
     assert errors == pytest.approx(stated, rel=0.25)
 
@@ -383,20 +383,20 @@ def test_coefficients_have_the_promised_errors_at_public_scales(budget) -> None:
 def test_covariances_keep_the_promised_errors() -> None:
     workload = ln.correlation_queries(DOMAIN, ["pay", "age"], size=3800)
     plan = ln.plan(workload, ln.PureDP(1), strategy="workload")
-    (promise,) = statistic_errors(plan)
+    (expected_error,) = statistic_errors(plan)
     found = [
         ln.correlations(release, ["pay", "age"]) for release in releases(plan, PEOPLE, range(100))
     ]
     errors = np.std([one.covariance for one in found])
     assert errors == pytest.approx(np.mean([one.covariance_std_error for one in found]), rel=0.25)
-    assert errors < 1.1 * promise.std_error
+    assert errors < 1.1 * expected_error.std_error
     spread = np.std([one.correlation for one in found])
     assert spread == pytest.approx(np.mean([one.std_error for one in found]), rel=0.25)
 
 
 def test_gaussian_plans_are_near_the_lower_bound() -> None:
     plan = ln.plan(ln.correlation_queries(DOMAIN, NAMES, by=["region"]), ln.ZCDP(1))
-    assert plan.promise.times_least < 1.25
+    assert plan.data_independent_error.times_least < 1.25
 
 
 def test_unsuitable_requests_are_refused() -> None:

@@ -27,8 +27,10 @@ TABLES = ln.marginals(DOMAIN, ways=1)
 
 
 def root_mean_square_error(plan: ln.Plan) -> float:
-    promise = plan.expected_error()
-    return math.sqrt(promise.total_squared_error / sum(table.queries for table in promise.tables))
+    expected_error = plan.expected_error()
+    return math.sqrt(
+        expected_error.total_squared_error / sum(table.queries for table in expected_error.tables)
+    )
 
 
 @pytest.fixture

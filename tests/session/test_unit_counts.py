@@ -84,9 +84,9 @@ def test_rows_and_units_share_the_budget(
     paid = {view.blocks[0].measure: cost(view).epsilon for view in views(plan.measured())}
     assert float(sum(paid.values())) == pytest.approx(1)
     assert plan.cost().epsilon == sum(paid.values())
-    promise = plan.expected_error()
-    assert promise.lower_bound <= promise.total_squared_error
-    own = {table.name: table.rmse for table in promise.tables}
+    expected_error = plan.expected_error()
+    assert expected_error.lower_bound <= expected_error.total_squared_error
+    own = {table.name: table.rmse for table in expected_error.tables}
     # of the noise that one row would have within the share: one row by region, and one in each of
     # the four months
     for name, measure, rows in (
@@ -428,10 +428,10 @@ def test_people_in_groups_have_the_errors_promised(budget: str) -> None:
         budget,
     )
     plan = ln.plan(asked.workload, asked.privacy)
-    promise = plan.expected_error()
-    assert promise.lower_bound <= promise.total_squared_error
+    expected_error = plan.expected_error()
+    assert expected_error.lower_bound <= expected_error.total_squared_error
     runs = [*releases(plan, ACTIVE.iloc[:0], range(80))]
-    for place, table in enumerate(promise.tables):
+    for place, table in enumerate(expected_error.tables):
         squares = np.mean([run.tables[place].answer ** 2 for run in runs])
         assert np.sqrt(squares) == pytest.approx(table.rmse, rel=0.35)
     if "rho" in budget:

@@ -177,10 +177,10 @@ def test_errors_are_those_promised(budget: str) -> None:
         ('epsilon = "1000000"', budget),
     )
     plan = ln.plan(asked.workload, asked.privacy)
-    promise = plan.expected_error()
-    assert promise.lower_bound <= promise.total_squared_error
+    expected_error = plan.expected_error()
+    assert expected_error.lower_bound <= expected_error.total_squared_error
     runs = [*releases(plan, ORDERS.iloc[:0], range(60))]
-    for place, table in enumerate(promise.tables):
+    for place, table in enumerate(expected_error.tables):
         squares = np.mean([run.tables[place].answer ** 2 for run in runs])
         assert np.sqrt(squares) == pytest.approx(table.rmse * 0.01, rel=0.3)
 

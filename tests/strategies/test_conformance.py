@@ -55,9 +55,11 @@ def test_proposal_keeps_budget_and_promised_error(name: str, kind: str) -> None:
         assert strategy.name == name
         measured = fit_noise_scales(DOMAIN, Privacy(budget), noise, strategy.blocks)
         assert covers(budget, cost(measured))
-        promise = evaluate_plan(workload, measured, name, details=strategy.details).expected_error()
-        assert promise.lower_bound <= promise.total_squared_error * (1 + 1e-9)
-        assert promise.total_squared_error == pytest.approx(
+        expected_error = evaluate_plan(
+            workload, measured, name, details=strategy.details
+        ).expected_error()
+        assert expected_error.lower_bound <= expected_error.total_squared_error * (1 + 1e-9)
+        assert expected_error.total_squared_error == pytest.approx(
             LeastSquares(measured).error(workload), rel=2e-3
         )
 

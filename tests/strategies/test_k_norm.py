@@ -170,7 +170,7 @@ def test_groups_share_the_budget_by_cube_roots(sizes):
         scales = {at: other[number] for number, group in enumerate(groups) for at in group}
         weighted = [(block, float(scales[at])) for at, block in enumerate(blocks)]
         rescaled = fit_noise_scales(measured.domain, measured.privacy, measured.noise, weighted)
-        there = evaluate_plan(plan.workload, rescaled).promise.total_squared_error
+        there = evaluate_plan(plan.workload, rescaled).data_independent_error.total_squared_error
         assert plan.expected_error().total_squared_error <= there * (1 + 1e-6)
 
 

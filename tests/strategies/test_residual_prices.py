@@ -50,10 +50,10 @@ def test_auto_finds_the_best_share_of_the_total(months: int, rows: int, in_cell:
 
 def test_residual_of_fifty_months_is_near_the_lower_bound() -> None:
     """Cells of fifty months have an error 1.768 times the lower bound."""
-    promise = months_plan(50, 50, 1).expected_error()
-    assert promise.total_squared_error < 1.01**2 * promise.lower_bound
+    expected_error = months_plan(50, 50, 1).expected_error()
+    assert expected_error.total_squared_error < 1.01**2 * expected_error.lower_bound
     cells = months_plan(50, 50, 1, strategy="identity").expected_error()
-    assert cells.total_squared_error > 3 * promise.total_squared_error
+    assert cells.total_squared_error > 3 * expected_error.total_squared_error
 
 
 def test_unit_counts_share_the_budget_as_rows_in_months_do() -> None:
@@ -79,12 +79,12 @@ def test_several_tables_have_the_errors_promised(units: bool) -> None:
         bound = ln.PerCellBound(1, "month")
     privacy = ln.Privacy(ln.ZCDP("1/50"), unit_column="id", max_rows=24, max_per_cell=bound)
     plan = ln.plan(workload, privacy)
-    promise = plan.expected_error()
+    expected_error = plan.expected_error()
     assert plan.strategy == "residual"
-    assert promise.lower_bound <= promise.total_squared_error
+    assert expected_error.lower_bound <= expected_error.total_squared_error
     nobody = pd.DataFrame({"id": [], "month": [], "sex": [], "pay": []}).astype("int64")
     runs = [*releases(plan, nobody, range(100))]
-    for place, table in enumerate(promise.tables):
+    for place, table in enumerate(expected_error.tables):
         squares = np.mean([run.tables[place].answer ** 2 for run in runs])
         assert np.sqrt(squares) == pytest.approx(table.rmse, rel=0.35 if place == 0 else 0.12)
 

@@ -51,8 +51,8 @@ def test_optimised_families_beat_their_members(budget: Budget, last: str) -> Non
 
 def test_undetermined_cells_still_have_an_optimum() -> None:
     workload = queries(DOMAIN, b=ranges([(0, 7), (4, 11), (8, 15)]))
-    promise = plan_of("gaussian_optimum", workload, RHO).expected_error()
-    assert promise.total_squared_error <= promise.lower_bound * 1.1
+    expected_error = plan_of("gaussian_optimum", workload, RHO).expected_error()
+    assert expected_error.total_squared_error <= expected_error.lower_bound * 1.1
 
 
 def test_small_attribute_and_total_can_be_searched() -> None:
@@ -66,7 +66,7 @@ def test_many_laplace_tables_have_drawable_scales() -> None:
     workload = marginals(Domain({f"a{place:02d}": Coded(10) for place in range(12)}), upto=2)
     made = plan_of("marginals", workload, PureDP(1))
     assert len(made.measured().blocks) == 66
-    assert made.promise.total_squared_error > made.promise.lower_bound
+    assert made.data_independent_error.total_squared_error > made.data_independent_error.lower_bound
 
 
 @pytest.mark.parametrize("shuffled", [False, True], ids=["line", "permuted"])

@@ -170,8 +170,11 @@ def test_slow_strategy_is_skipped_if_bound_proves_no_gain() -> None:
         choose_plan(asked, privacy, Search(seconds=1.0, every=every))[0] for every in (False, True)
     ]
     assert [plan.strategy for plan in found] == ["gaussian_optimum"] * 2
-    assert found[0].promise == found[1].promise
-    assert found[0].promise.total_squared_error <= (1 + 2e-3) * found[0].promise.lower_bound
+    assert found[0].data_independent_error == found[1].data_independent_error
+    assert (
+        found[0].data_independent_error.total_squared_error
+        <= (1 + 2e-3) * found[0].data_independent_error.lower_bound
+    )
     # Where no bound is near, all is tried.
     assert not any(
         one.needless

@@ -30,9 +30,11 @@ def planned(
     plan, _ = choose_plan(workload, Privacy(budget, neighbours), Search(strategy, 2.0))  # type: ignore[arg-type]
     measured = plan.measured()
     assert covers(budget, cost(measured))
-    promise = plan.expected_error()
-    assert promise.lower_bound <= promise.total_squared_error * (1 + 1e-9)
-    assert total_squared_error(workload, measured) == pytest.approx(promise.total_squared_error)
+    expected_error = plan.expected_error()
+    assert expected_error.lower_bound <= expected_error.total_squared_error * (1 + 1e-9)
+    assert total_squared_error(workload, measured) == pytest.approx(
+        expected_error.total_squared_error
+    )
     return plan
 
 
@@ -61,10 +63,10 @@ def test_means_under_laplace_noise(low: int, high: int, neighbours: str) -> None
 def test_gaussian_means_reach_the_lower_bound(low: int, high: int, total: float | None) -> None:
     """With counts beside both ends; where the ends are alike there is nothing to be gained, and the plan apart is as good."""
     plan = planned(mean_queries(domain(low, high), "pay", by=["cells"]), ZCDP("1/2"))
-    promise = plan.expected_error()
-    assert promise.total_squared_error == pytest.approx(promise.lower_bound, rel=2e-3)
+    expected_error = plan.expected_error()
+    assert expected_error.total_squared_error == pytest.approx(expected_error.lower_bound, rel=2e-3)
     if total is not None:
-        assert promise.total_squared_error / 5 == pytest.approx(total, rel=2e-3)
+        assert expected_error.total_squared_error / 5 == pytest.approx(total, rel=2e-3)
 
 
 WORKLOADS = {

@@ -172,10 +172,12 @@ def _plan_margins(
     spec = read_spec(path)
     plan, _ = plan_with_progress(spec)
     margin_of: dict[frozenset[str], float] = {}
-    if plan.promise is not None and not isinstance(plan, AdaptivePlan):
+    if plan.data_independent_error is not None and not isinstance(plan, AdaptivePlan):
         measured = plan.measured()
         multiplier = measured_multiplier(measured, spec.options.level, plan.workload)
-        for product, error in zip(plan.workload.products, plan.promise.tables, strict=True):
+        for product, error in zip(
+            plan.workload.products, plan.data_independent_error.tables, strict=True
+        ):
             if product.measure is None and product.is_marginal:
                 margin = multiplier * error.rmse + 0.5 / measured.grid
                 margin_of[frozenset(product.attributes)] = margin

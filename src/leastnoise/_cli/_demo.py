@@ -141,13 +141,13 @@ def _print_errors(rows: list[list[str]], level: float) -> None:
     """Print the expected and the actual error of each table."""
     headings = [
         "queries",
-        "promised\nrmse",
+        "expected\nrmse",
         "realised\nrmse",
-        "realised /\npromised",
+        "realised /\nexpected",
         f"within {level:.0%}\ninterval",
     ]
     print_table(
-        "Promised and realised error",
+        "Expected and realised error",
         [("table", "fold"), *((heading, "right") for heading in headings)],
         rows,
     )
@@ -157,7 +157,7 @@ def _print_errors(rows: list[list[str]], level: float) -> None:
     )
     click.echo(
         "A table of few queries is a small sample of noise: its realised error scatters around "
-        "the promise.\n"
+        "the expected one.\n"
     )
 
 
@@ -290,11 +290,11 @@ def compare_errors(release: Release, people: Mapping[str, IntArray]) -> list[lis
     import numpy as np
 
     rows: list[list[str]] = []
-    promises = [rmse for _, rmse, _ in release.plan.expected_error().table_errors()]
+    expected_errors = [rmse for _, rmse, _ in release.plan.expected_error().table_errors()]
     queries = 0
     covered_queries = 0
     relative_squares = 0.0
-    for expected, table in zip(promises, release.tables, strict=True):
+    for expected, table in zip(expected_errors, release.tables, strict=True):
         exact = true_answers(table.product, people)
         realised = float(np.sqrt(np.mean((table.answer - exact) ** 2)))
         covered = int(np.sum((table.low <= exact) & (exact <= table.high)))

@@ -487,7 +487,7 @@ def _split_sizes(option: str, sizes: str) -> list[str]:
 
 def _require_known_error(option: str, *plans: Plan) -> None:
     """Refuse plans whose error depends on the data."""
-    if any(plan.promise is None for plan in plans):
+    if any(plan.data_independent_error is None for plan in plans):
         raise InputError(
             f"{option} needs a plan whose error does not depend on the data; the error of "
             "this plan does."
@@ -521,8 +521,8 @@ def expected_tables(plan: Plan, level: float = 0.95) -> list[ExpectedTable]:
     products = plan.workload.products
     table_errors: Sequence[TableError | None] = [None] * len(products)
     targets: Sequence[TargetStatus | None] = [None] * len(products)
-    if plan.promise is not None:
-        table_errors = plan.promise.tables
+    if plan.data_independent_error is not None:
+        table_errors = plan.data_independent_error.tables
         targets = target_statuses(plan, level)
     name_counts = Counter[str]()
     tables = []
@@ -663,17 +663,17 @@ def _plan_json(
 
     Errors that depend on the data are null.
     """
-    promise = plan.promise
+    expected_error = plan.data_independent_error
     tables = expected_tables(plan, level)
     explanation = mechanism_of(plan).explain(plan)
     cost: dict[str, Any] = {**plan.cost().to_json()}
     cost |= cost.pop("budget", {})
     error_names = ("expected_total_squared_error", "lower_bound", "error_over_least_possible")
     errors: dict[str, Any] = dict.fromkeys(error_names)
-    if promise is not None:
-        errors["expected_total_squared_error"] = promise.total_squared_error
-        errors["lower_bound"] = promise.lower_bound
-        errors["error_over_least_possible"] = promise.times_least
+    if expected_error is not None:
+        errors["expected_total_squared_error"] = expected_error.total_squared_error
+        errors["lower_bound"] = expected_error.lower_bound
+        errors["error_over_least_possible"] = expected_error.times_least
     rows = describe_plan(plan)[-1]
     optional = {
         "statistics": [item.to_json() for item in _expected_statistics(plan, level)],
@@ -831,10 +831,10 @@ def _print_expected_errors(
             f"and {pluralize(len(remaining), 'more table')}, {queries}, rmse "
             f"{format_number(min(errors))} to {format_number(max(errors))} (--json)\n"
         )
-    promise = plan.expected_error()
+    expected_error = plan.expected_error()
     return [
-        ("total squared error", format_number(promise.total_squared_error)),
-        ("lower bound", format_number(promise.lower_bound)),
+        ("total squared error", format_number(expected_error.total_squared_error)),
+        ("lower bound", format_number(expected_error.lower_bound)),
     ]
 
 

@@ -56,10 +56,10 @@ from leastnoise._families import (
 from leastnoise._plan import (
     NO_DETAILS,
     EarlierRelease,
+    ExpectedError,
     LinearPlan,
     Plan,
     PlanDetails,
-    Promise,
     TableError,
     joint_measurements,
 )
@@ -508,7 +508,7 @@ def evaluate_plan(
         privacy=measurements.privacy,
         strategy=strategy,
         measurements=measurements,
-        promise=Promise(total, bound, tables),
+        data_independent_error=ExpectedError(total, bound, tables),
         details=details,
         earlier=tuple(earlier),
     )

@@ -163,13 +163,21 @@ class Comparison(TabularMixin, tuple[Candidate, ...]):
 
         If a strategy does not apply, its errors are NaN and ``reason`` says why.
         """
-        promises = [None if tried.plan is None else tried.plan.expected_error() for tried in self]
-        least = [None if promise is None else promise.times_least for promise in promises]
+        expected_errors = [
+            None if tried.plan is None else tried.plan.expected_error() for tried in self
+        ]
+        least = [
+            None if expected_error is None else expected_error.times_least
+            for expected_error in expected_errors
+        ]
         return {
             "strategy": np.array([tried.strategy for tried in self], dtype=object),
             "noise": np.array([tried.mechanism for tried in self], dtype=object),
             "expected_total_squared_error": np.array(
-                [math.nan if error is None else error.total_squared_error for error in promises]
+                [
+                    math.nan if error is None else error.total_squared_error
+                    for error in expected_errors
+                ]
             ),
             "error_over_least": np.array([math.nan if ratio is None else ratio for ratio in least]),
             "seconds": np.array([tried.seconds for tried in self]),
@@ -435,9 +443,9 @@ class _ResultsSoFar:
     def add(self, noise: Noise, plan: Plan, *, needless: bool) -> None:
         """Record the expected error of a plan."""
         if not needless:
-            promise = plan.expected_error()
-            self.least[noise] = min(self.least[noise], promise.total_squared_error)
-            self.proved[noise] = max(self.proved[noise], promise.lower_bound)
+            expected_error = plan.expected_error()
+            self.least[noise] = min(self.least[noise], expected_error.total_squared_error)
+            self.proved[noise] = max(self.proved[noise], expected_error.lower_bound)
 
     def add_contained(self, planner: Planner, noise: Noise, names: Sequence[str]) -> None:
         """Record planners that are special cases of another planner."""
@@ -680,7 +688,9 @@ def with_best_lower_bounds(tried: Sequence[Candidate]) -> list[Candidate]:
             entry,
             plan=replace(
                 entry.plan,
-                promise=replace(entry.plan.expected_error(), lower_bound=bounds[entry.noise]),
+                data_independent_error=replace(
+                    entry.plan.expected_error(), lower_bound=bounds[entry.noise]
+                ),
             ),
         )
         for entry in tried

@@ -11,7 +11,7 @@ from leastnoise._error import evaluate_plan, noise_name
 from leastnoise._estimation import Finding, Outcome, public_counts_of_plan
 from leastnoise._mechanisms._choice import Search, choose_plan
 from leastnoise._mechanisms._protocol import Explanation, Mechanism, Run
-from leastnoise._plan import LinearPlan, Plan, Promise
+from leastnoise._plan import ExpectedError, LinearPlan, Plan
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError, InternalError, quoted
 from leastnoise._trusted.kernel import Series
@@ -48,14 +48,16 @@ class Linear(Mechanism):
 
     def explain(self, plan: Plan) -> Explanation:
         """Return the name of the noise and the expected error."""
-        return Explanation(mechanism=noise_name(plan.measured()), promise=plan.expected_error())
+        return Explanation(
+            mechanism=noise_name(plan.measured()), expected_error=plan.expected_error()
+        )
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:  # noqa: ARG002 - there are none
         """Return the finding of a mechanism without data-dependent choices."""
         return Finding()
 
 
-def _check_expected_errors(errors_of_plan: Promise, computed: Promise) -> None:
+def _check_expected_errors(errors_of_plan: ExpectedError, computed: ExpectedError) -> None:
     """Raise if the plan's stated error differs from the computed one.
 
     A plan file may be damaged or written by hand.

@@ -30,9 +30,9 @@ from leastnoise._mechanisms._choice import Search, try_strategies
 from leastnoise._plan import (
     AdaptiveDetails,
     AdaptivePlan,
+    ExpectedError,
     LinearPlan,
     Plan,
-    Promise,
     ReferencePlan,
     SeriesPlan,
     Steps,
@@ -51,13 +51,13 @@ row."""
 
 def summarize_reference(plan: Plan) -> ReferencePlan:
     """Return the summary of a data-independent plan, for comparison."""
-    promise = plan.expected_error()
+    expected_error = plan.expected_error()
     return ReferencePlan(
         strategy=plan.strategy,
         noise=plan.measured().noise,
-        expected_total_squared_error=promise.total_squared_error,
-        lower_bound=promise.lower_bound,
-        rmse=tuple(table.rmse for table in promise.tables),
+        expected_total_squared_error=expected_error.total_squared_error,
+        lower_bound=expected_error.lower_bound,
+        rmse=tuple(table.rmse for table in expected_error.tables),
     )
 
 
@@ -66,7 +66,7 @@ class Explanation:
     """The facts about a plan that are known without data."""
 
     mechanism: str
-    promise: Promise | None = None
+    expected_error: ExpectedError | None = None
     steps: Steps = ()
     reference: ReferencePlan | None = None
 

@@ -48,9 +48,9 @@ from leastnoise._plan._json import (
 )
 from leastnoise._plan._plan import (
     AdaptivePlan,
+    ExpectedError,
     LinearPlan,
     Plan,
-    Promise,
     SeriesPlan,
     TableError,
 )

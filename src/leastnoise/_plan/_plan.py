@@ -78,7 +78,7 @@ MOST_TIMES_LEAST = 1e6
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Promise(TabularMixin):
+class ExpectedError(TabularMixin):
     """The expected error of a workload under a plan.
 
     It is computed before any data is read.
@@ -195,7 +195,7 @@ class Plan(ABC):
         return html_facts("Plan", summarize(self, *_FACTS_IN_REPR, "values"))
 
     @property
-    def promise(self) -> Promise | None:
+    def data_independent_error(self) -> ExpectedError | None:
         """The expected error of the workload; None if it depends on the data."""
         return None
 
@@ -214,7 +214,7 @@ class Plan(ABC):
         """
 
     @abstractmethod
-    def expected_error(self) -> Promise:
+    def expected_error(self) -> ExpectedError:
         """Return the expected error of the workload.
 
         Raises:
@@ -349,8 +349,8 @@ class LinearPlan(Plan):
 
     Args:
         measurements: the measurements that the release pays for.
-        promise: the expected error of the workload, from these measurements and the measurements
-            of the earlier releases; None until it is computed.
+        data_independent_error: the expected error of the workload, from these measurements and
+            the measurements of the earlier releases; None until it is computed.
         earlier: earlier releases of the same data whose measurements are used too.
 
     Raises:
@@ -359,7 +359,7 @@ class LinearPlan(Plan):
     """
 
     measurements: Measurements
-    promise: Promise | None = None
+    data_independent_error: ExpectedError | None = None
     earlier: tuple[EarlierRelease, ...] = ()
 
     def __post_init__(self) -> None:
@@ -370,17 +370,19 @@ class LinearPlan(Plan):
                 "The measurements of a plan must have its domain and privacy. Make the "
                 "plan again; nothing was spent."
             )
-        if self.promise is not None and self.workload.measures != (None,):
+        if self.data_independent_error is not None and self.workload.measures != (None,):
             units = tuple(product.unit for product in self.workload)
-            object.__setattr__(self, "promise", replace(self.promise, units=units))
+            object.__setattr__(
+                self, "data_independent_error", replace(self.data_independent_error, units=units)
+            )
         if self.earlier:
             check_earlier(self.earlier, self.domain, self.privacy, self.used()[0])
             self.measured()  # refuses earlier releases with other noise
 
     def _repr_html_(self) -> str:
         tables = []
-        if self.promise is not None:
-            for name, typical, _ in self.promise.table_errors():
+        if self.data_independent_error is not None:
+            for name, typical, _ in self.data_independent_error.table_errors():
                 tables.append((name, f"standard error {typical:,.4g}"))
         if len(tables) > MOST_SHOWN:
             further = len(tables) - MOST_SHOWN
@@ -401,18 +403,18 @@ class LinearPlan(Plan):
         """Return the joint observation of this plan and earlier releases."""
         return joint_observation(observation, self.earlier)
 
-    def expected_error(self) -> Promise:
+    def expected_error(self) -> ExpectedError:
         """Return the expected error of the workload.
 
         Raises:
             InputError: the expected error was not computed.
         """
-        if self.promise is None:
+        if self.data_independent_error is None:
             raise InputError(
                 f"The plan {self.strategy!r} has no expected error. Make the plan again; nothing "
                 "was spent."
             )
-        return self.promise
+        return self.data_independent_error
 
     def cost(self) -> Cost:
         """Return the privacy cost, computed from the exact scales."""
@@ -429,7 +431,9 @@ class LinearPlan(Plan):
             "strategy": self.strategy,
             **measurements_value(self.measurements),
             **self._json_of_workload(),
-            "promise": None if self.promise is None else self.promise.to_json(),
+            "promise": None
+            if self.data_independent_error is None
+            else self.data_independent_error.to_json(),
             "details": self.details_json(),
             **({"after": [release.to_json() for release in self.earlier]} if self.earlier else {}),
         }
@@ -484,7 +488,7 @@ class AdaptivePlan(Plan):
         """Raise InputError, because the measurements depend on the data."""
         raise self._data_dependent_error("no measurements that are known beforehand")
 
-    def expected_error(self) -> Promise:
+    def expected_error(self) -> ExpectedError:
         """Raise InputError, because the error depends on the data."""
         raise self._data_dependent_error("no expected error")
 
@@ -566,13 +570,15 @@ def _linear_plan_from_value(value: Mapping[str, Any]) -> LinearPlan:
     details = dict(value["details"])
     series = details.pop("series", None)
     workload = _workload_from_value(domain, value)
-    promise = value["promise"]
+    expected_error = value["promise"]
     plan = LinearPlan(
         workload=workload,
         privacy=privacy_from_json(value["privacy"]),
         strategy=value["strategy"],
         measurements=measurements_from_value(value, domain),
-        promise=None if promise is None else _promise_from_value(promise, workload),
+        data_independent_error=None
+        if expected_error is None
+        else _expected_error_from_value(expected_error, workload),
         details=PlanDetails.from_json(domain, details),
         earlier=tuple(map(EarlierRelease.from_json, value.get("after", ()))),
     )
@@ -594,14 +600,14 @@ def _workload_from_value(domain: Domain, value: Mapping[str, Any]) -> Workload:
 _MOST_QUERIES = 2**200  # of a table in JSON: far more than any table has, and still a double
 
 
-def _promise_from_value(value: Mapping[str, Any], workload: Workload) -> Promise:
+def _expected_error_from_value(value: Mapping[str, Any], workload: Workload) -> ExpectedError:
     """Return the expected error from a plan file's JSON object."""
     tables = tuple(map(_table_error, value["tables"]))
     if len(tables) != len(workload.products):
         raise refuse(
             "the errors of a plan", f"{len(tables)} tables", f"of its {len(workload.products)}"
         )
-    return Promise(
+    return ExpectedError(
         amount("total_squared_error", value["total_squared_error"]),
         amount("lower_bound", value["lower_bound"]),
         tables,

@@ -172,7 +172,7 @@ def _with_block_weights(problem: _Problem, plans: Sequence[LinearPlan]) -> list[
     """Return the plans with the best block weights, where they have a formula."""
     weighted = []
     for plan in plans:
-        joint = replace(plan, promise=None, earlier=problem.earlier)
+        joint = replace(plan, data_independent_error=None, earlier=problem.earlier)
         try:
             measurements = _weigh_blocks(problem.workload, joint)
             if measurements is not None:

@@ -786,7 +786,7 @@ def missed_targets(plan: Plan, level: float) -> tuple[str, ...]:
         plan: the plan. If its error depends on the data, no target is compared.
         level: the confidence level of the intervals whose half width a margin limits.
     """
-    if plan.promise is None:
+    if plan.data_independent_error is None:
         return ()
     table_names = [product.name for product in plan.workload.products]
     statistic_names = [statistic.name for statistic in plan.workload.statistics]

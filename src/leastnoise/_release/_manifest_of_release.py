@@ -356,7 +356,7 @@ def _measurement_facts(measurements: Measurements) -> MeasurementFacts:
 
 def _error_facts(release: Release, entries: Sequence[TableEntry]) -> ErrorFacts:
     """Return the manifest's part on the expected errors."""
-    promise = release.plan.promise
+    expected_error = release.plan.data_independent_error
     errors = [
         (entry.rmse, entry.promised_rmse) for entry in entries if entry.promised_rmse is not None
     ]
@@ -364,8 +364,8 @@ def _error_facts(release: Release, entries: Sequence[TableEntry]) -> ErrorFacts:
         math.isclose(rmse, promised, rel_tol=1e-6) for rmse, promised in errors
     )
     return ErrorFacts(
-        total_squared_error=promise and promise.total_squared_error,
-        lower_bound=promise and promise.lower_bound,
+        total_squared_error=expected_error and expected_error.total_squared_error,
+        lower_bound=expected_error and expected_error.lower_bound,
         times_the_least_possible=sentences.error_over_bound(release.plan),
         meaning="sum over all answers of weight squared times variance; errors of sums count "
         "in units of the most that one row can add",

@@ -576,18 +576,18 @@ def _make_index(release: Release, content: "ReportContent", catalogue: Catalogue
                 table.catalogue.format_error(table.largest_margin),
             )
         )
-    promise = release.plan.promise
+    expected_error = release.plan.data_independent_error
     summary = ""
     if not release.finding.linear:
         summary = catalogue.say("aware_errors")
-    elif promise is not None and promise.lower_bound > 0:
+    elif expected_error is not None and expected_error.lower_bound > 0:
         objective = release.plan.details.objective
         if objective in _OBJECTIVES:
             key = f"chosen_{objective}"
         else:
             key = "chosen_total"
         squared = catalogue.say(
-            "squared", total=promise.total_squared_error, bound=promise.lower_bound
+            "squared", total=expected_error.total_squared_error, bound=expected_error.lower_bound
         )
         summary = f"{catalogue.say(key)} {squared}"
     if len(content.entries) > MOST_INDEX_ROWS:

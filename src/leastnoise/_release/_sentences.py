@@ -235,9 +235,9 @@ def error_over_bound(plan: Plan) -> float | None:
 
     It is the root of the total squared error divided by its lower bound.
     """
-    if plan.promise is None:
+    if plan.data_independent_error is None:
         return None
-    return plan.promise.times_least
+    return plan.data_independent_error.times_least
 
 
 def format_ratio(ratio: float, catalogue: Catalogue = ENGLISH) -> str:

@@ -181,8 +181,8 @@ def _make_entry(release: Release, table: Table, stem: str) -> TableEntry:
     else:
         unit = product.domain.measures[product.measure].unit
     position = int(table.id[1:]) - 1
-    if release.plan.promise is not None:
-        expected_errors = release.plan.promise.tables
+    if release.plan.data_independent_error is not None:
+        expected_errors = release.plan.data_independent_error.tables
     else:
         expected_errors = ()
     # A table that is too large to write has no promise: the table of its cells is in its place.

@@ -440,7 +440,7 @@ def fit_plan_to_ledger(ledger: Ledger, plan: Plan, share: Fraction | None) -> Pl
         check_affordable(ledger, plan, share)
     except BudgetError:
         whole = budget_left_by_guards(ledger, with_guard(plan.privacy, share))
-        if whole is None or plan.promise is None:
+        if whole is None or plan.data_independent_error is None:
             raise
         fitted = plan_for_workload(plan.workload, plan, without_guard(whole, share))
         check_affordable(ledger, fitted, share)

@@ -595,7 +595,11 @@ def _plan_within_ledger(spec: Spec, ledger_path: Path, observer: RunObserver) ->
     """
     plan = _make_plan(spec, observer)
     whole_budget_privacy = stated_privacy(spec.privacy)
-    if plan.promise is not None or whole_budget_privacy is None or not ledger_path.exists():
+    if (
+        plan.data_independent_error is not None
+        or whole_budget_privacy is None
+        or not ledger_path.exists()
+    ):
         return plan
     ledger = Ledger.open(ledger_path, share=spec.share)
     share_left = plan_budget_left(ledger, plan, spec.options)

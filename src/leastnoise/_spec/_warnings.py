@@ -119,7 +119,7 @@ def error_warnings(
 
     Public sizes and numbers of rows bound the answers.
     """
-    if plan.promise is None:
+    if plan.data_independent_error is None:
         return
     measured = plan.measured()
     warnings = []
@@ -131,7 +131,7 @@ def error_warnings(
     }
     times = measured_multiplier(measured, level, plan.workload)
     step = 0.5 / measured.grid
-    for table, product in zip(plan.promise.tables, plan.workload, strict=True):
+    for table, product in zip(plan.data_independent_error.tables, plan.workload, strict=True):
         public_size = product.size or (
             groups.get(product.table_key) if product.measure is None else None
         )

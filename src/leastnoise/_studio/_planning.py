@@ -165,14 +165,14 @@ def table_margins(plan: Plan | None, level: float) -> dict[TableKey, Margin]:
 
     Empty if the errors depend on the data.
     """
-    if plan is None or plan.promise is None:
+    if plan is None or plan.data_independent_error is None:
         return {}
     measured = plan.measured()
     multiplier = measured_multiplier(measured, level, plan.workload)
     half_step = 0.5 / measured.grid
     margins = {}
     for product, table, target in zip(
-        plan.workload, plan.promise.tables, target_statuses(plan, level), strict=True
+        plan.workload, plan.data_independent_error.tables, target_statuses(plan, level), strict=True
     ):
         typical, largest = (
             (multiplier * error + half_step) * product.unit
@@ -231,7 +231,7 @@ class PlanningState:
     @property
     def promised(self) -> Plan | None:
         """The plan if it belongs to this draft and its error is known."""
-        if self.ready and self.plan is not None and self.plan.promise is not None:
+        if self.ready and self.plan is not None and self.plan.data_independent_error is not None:
             return self.plan
         return None
 
@@ -496,7 +496,7 @@ def _rows_json(state: PlanningState, catalogue: Catalogue) -> list[dict[str, Any
         reference_margins = table_margins(reference.plan, reference.draft.level)
     statistics: list[Any] = []
     multiplier = 0.0
-    if plan is not None and plan.promise is not None:
+    if plan is not None and plan.data_independent_error is not None:
         targets = statistic_target_statuses(plan, draft.level)
         statistics = [*zip(statistic_errors(plan), targets, strict=True)]
         multiplier = measured_multiplier(plan.measured(), draft.level, plan.workload)
@@ -515,7 +515,7 @@ def _describe_status(state: PlanningState, catalogue: Catalogue) -> str:
     if state.doing == "pricing":
         return catalogue.say("st_pricing")
     if state.plan is not None and state.ready:
-        if state.plan.promise is None:
+        if state.plan.data_independent_error is None:
             key = "st_aware"
         else:
             key = "st_ready"
@@ -562,7 +562,7 @@ def _period_facts(
         errors = []
     else:
         errors = [*period_errors(plan).items()]
-    if plan is None or plan.promise is None or not errors:
+    if plan is None or plan.data_independent_error is None or not errors:
         return
     multiplier = measured_multiplier(plan.measured(), draft.level, plan.workload)
     for period in sorted({0, (len(errors) - 1) // 2, len(errors) - 1}):
@@ -578,7 +578,10 @@ def _period_facts(
         )
     total, least = (
         math.sqrt(squares / plan.workload.rows)
-        for squares in (plan.promise.total_squared_error, plan.promise.lower_bound)
+        for squares in (
+            plan.data_independent_error.total_squared_error,
+            plan.data_independent_error.lower_bound,
+        )
     )
     yield (
         catalogue.say("st_all_periods"),
