@@ -9,7 +9,7 @@ registered for the operator. Read these two files first, then a short family: `h
 
 cells, runs of cells, any matrix    ``_inverse``        trees                     ``_tree``
 cells and rows                      ``_p_identity``     the same within blocks    ``_blocks``
-along time, row by row              ``_toeplitz``
+along time, row by row              ``_toeplitz``       ranges of equal widths    ``_windows``
 matrices on up to 4096 cells        ``_dense``          all but the total         ``_contrasts``
 levels of groups of any sizes       ``_levels``
 
@@ -121,6 +121,7 @@ from leastnoise._families._search import (
     time_limit,
 )
 from leastnoise._families._toeplitz import (
+    MOST_LISTED_WORK,
     ToeplitzInverse,
     causal_hierarchy,
     causal_strategies,
@@ -142,3 +143,4 @@ from leastnoise._families._tree import (
     level_tree,
     tree_factor,
 )
+from leastnoise._families._windows import causal_root, diagonal_sums, full_set_bound, window_root

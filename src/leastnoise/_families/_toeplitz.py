@@ -54,31 +54,46 @@ _RUNS = 32  # the most runs of equal scales
 _VALUE_BITS = 14  # bits of the Toeplitz coefficients
 _SCALE_BITS = 10  # bits of the column scales
 _MOST_WORK = 2**28  # the most cells times runs of equal scales
-_MOST_COVARIED = 4096  # the most cells whose covariance is computed as a matrix
 _NUMBERS = 2**22  # the most numbers in memory at a time
 _MOST_KEPT = 2**18  # the most cells for which the weights before every run of scales are stored
-_MOST_LISTED = 2**28  # the most listed ranges times cells
+MOST_LISTED_WORK = 2**28  # the most widths of ranges times cells
 _MOST_ALONE = 20  # the bits that are passed if this is the only attribute, which may then use more
 
 
 def toeplitz_root(size: int, bits: int = _VALUE_BITS + _SCALE_BITS) -> Toeplitz:
     """Return the scaled square root of the prefix sums in whole numbers."""
-    scale_bits = min(_SCALE_BITS, bits * _SCALE_BITS // (_VALUE_BITS + _SCALE_BITS))
     distances = np.arange(1, size)
     root = np.concatenate([[1.0], np.cumprod((2 * distances - 1) / (2 * distances))])
     starts = [*range(min(size, _SINGLE))]
     while (after := round(max(starts[-1] + 1, starts[-1] * _GROWTH))) < size:
         starts.append(after)
+    bounds = np.unique(size - np.rint(size * (np.arange(_RUNS + 1) / _RUNS) ** 2).astype(np.int64))
+    return rounded_toeplitz(root, np.array(starts), bounds[:-1], bits)
+
+
+def rounded_toeplitz(
+    root: FloatArray, starts: IntArray, scale_starts: IntArray, bits: int
+) -> Toeplitz:
+    """Return a Toeplitz strategy of equal columns in whole numbers.
+
+    Args:
+        root: the coefficients of the distances, shape (n,); the largest is 1.
+        starts: the distances at which runs of equal coefficients begin.
+        scale_starts: the cells at which runs of equal scales begin.
+        bits: the bits of the largest product of a coefficient and a scale.
+    """
+    size = len(root)
+    scale_bits = min(_SCALE_BITS, bits * _SCALE_BITS // (_VALUE_BITS + _SCALE_BITS))
     lengths = np.diff(starts, append=size)
     values = np.rint(
         np.add.reduceat(root, starts) / lengths * 2.0 ** min(_VALUE_BITS, bits - scale_bits)
     ).astype(np.int64)
     norms = np.sqrt(np.cumsum(np.repeat(values.astype(float) ** 2, lengths)))[::-1]
-    bounds = np.unique(size - np.rint(size * (np.arange(_RUNS + 1) / _RUNS) ** 2).astype(np.int64))
-    scales = np.maximum(1, np.floor(2**scale_bits * norms[-1] / norms[bounds[:-1]])).astype(
-        np.int64
-    )
-    return Toeplitz(np.array(starts), values, np.repeat(scales, np.diff(bounds)))
+    # the first run is the longest, so its scale is rounded first, and rounding costs it nothing
+    first_scale = np.floor(2**scale_bits * norms[-1] / norms[0])
+    ratios = norms[0] / norms[scale_starts]
+    scales = np.maximum(1, np.floor(first_scale * ratios)).astype(np.int64)
+    return Toeplitz(starts, values, np.repeat(scales, np.diff(scale_starts, append=size)))
 
 
 def convolve(array: FloatArray, other: FloatArray, size: int) -> FloatArray:
@@ -150,8 +165,6 @@ class ToeplitzInverse(GramInverse):
         if operator == Identity(self.size):
             return np.asarray(np.cumsum(self.series**2) / self.strategy.scales.astype(float) ** 2)
         ends = interval_ends(operator)
-        if ends is not None and self.size <= _MOST_COVARIED and operator.rows > self.size:
-            return super().interval_variances(*ends)
         if ends is not None and self.size <= _MOST_KEPT:
             if operator not in self._known:
                 self._known[operator] = self.interval_variances(*ends)
@@ -178,23 +191,58 @@ class ToeplitzInverse(GramInverse):
         return float(self.prefix_variances.max()) * (2 if plain else 4)
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Return the variance of each range of cells, low to high inclusive."""
+        """Return the variance of each range of cells, low to high inclusive.
+
+        It takes O(n) for each width, and O(n log n) for each run of equal scales.
+        """
+        # A range is the difference of two prefix sums. With the notation of docs/mathematics.md,
+        # section 2, the noise of row j in the prefix up to cell i is R_(i-j) / d_i + B_j, where B
+        # depends only on the run of i. The variance of the range needs the inner products of the
+        # four terms.
         sums = np.cumsum(self.series)
+        squares = np.cumsum(sums**2)
         runs = list(self._runs(copy=True))
         starts = np.array([start for start, _, _ in runs])
+        before = np.array([weights for _, _, weights in runs])
+        products = before @ before.T
+        mixed = convolve(sums, before.T, self.size).T  # of R and B, shape (runs, n)
+        scales = self.strategy.scales.astype(float)
 
-        def weights(cells: int) -> FloatArray:
-            if cells == 0:
-                return np.zeros(self.size)
-            row = runs[int(np.searchsorted(starts, cells - 1, side="right")) - 1][2].copy()
-            row[:cells] += sums[cells - 1 :: -1] / self.strategy.scales[cells - 1]
-            return row
-
-        differences = (
-            weights(end + 1) - weights(start)
-            for start, end in zip(low.tolist(), high.tolist(), strict=True)
+        last_run = np.searchsorted(starts, high, side="right") - 1
+        variances = (
+            squares[high] / scales[high] ** 2
+            + products[last_run, last_run]
+            + 2 * mixed[last_run, high] / scales[high]
         )
-        return np.array([difference @ difference for difference in differences])
+        inner = np.flatnonzero(low > 0)
+        first, last = low[inner] - 1, high[inner]
+        run, other_run = last_run[inner], np.searchsorted(starts, first, side="right") - 1
+        scale, other_scale = scales[last], scales[first]
+        lagged = self._lagged_products(sums, first, last - first)
+        variances[inner] = (
+            squares[last] / scale**2
+            + squares[first] / other_scale**2
+            - 2 * lagged / (scale * other_scale)
+            + products[run, run]
+            + products[other_run, other_run]
+            - 2 * products[run, other_run]
+            + 2 * (mixed[run, last] - mixed[other_run, last]) / scale
+            - 2 * (mixed[run, first] - mixed[other_run, first]) / other_scale
+        )
+        return np.asarray(variances)
+
+    @staticmethod
+    def _lagged_products(sums: FloatArray, first: IntArray, widths: IntArray) -> FloatArray:
+        """Return the sum of R_k R_(k + width) over k from 0 to each first cell."""
+        order = np.argsort(widths, kind="stable")
+        answer = np.empty(len(widths))
+        for group in np.split(order, np.flatnonzero(np.diff(widths[order])) + 1):
+            if len(group):
+                width = int(widths[group[0]])
+                most = int(first[group].max()) + 1
+                running = np.cumsum(sums[:most] * sums[width : width + most])
+                answer[group] = running[first[group]]
+        return answer
 
     def _runs(self, *, copy: bool = False) -> Iterator[tuple[int, int, FloatArray]]:
         """Yield the runs of equal scales: start, stop and weights of earlier cells."""
@@ -238,18 +286,29 @@ def _(operator: Toeplitz, factor: Factor) -> GramInverse | None:
     return None
 
 
+def count_widths(gram: Gram) -> int:
+    """Return the number of different widths of the weighted ranges."""
+    if gram.weighted_ranges is None:
+        return 0
+    _, low, high = gram.weighted_ranges
+    return len(np.unique(high - low))
+
+
+def all_bits(bits: int) -> int:
+    """Return the bits of a Toeplitz strategy: more if it is the only attribute."""
+    if bits < _MOST_ALONE:
+        return bits
+    return _VALUE_BITS + _SCALE_BITS
+
+
 def square_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     """Return the Toeplitz square root of the prefix sums, for Gaussian noise."""
-    if (
-        gram.size > MOST_DENSE
-        and (0 if gram.weighted_ranges is None else len(gram.weighted_ranges[0])) * gram.size
-        > _MOST_LISTED
-    ):
+    if gram.size > MOST_DENSE and count_widths(gram) * gram.size > MOST_LISTED_WORK:
         raise NotApplicable(
-            f"above {MOST_DENSE} cells it is made for prefix sums, all ranges, cells and few "
-            "other ranges"
+            f"above {MOST_DENSE} cells it is made for prefix sums, all ranges, cells and ranges of "
+            "few widths"
         )
-    return FittedFamily(toeplitz_root(gram.size, bits if bits < _MOST_ALONE else 24))
+    return FittedFamily(toeplitz_root(gram.size, all_bits(bits)))
 
 
 MOST_TRIANGULAR = 512  # the most cells of a matrix that a plan contains

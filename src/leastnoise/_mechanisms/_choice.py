@@ -96,7 +96,12 @@ _CHANCE_OF_OTHER_NOISE = 1 / 8  # probability that the best plan has the other k
 # noise, quick planners are near the best
 _LAPLACE_SEARCH_GAIN = 1 / 2
 _NO_GAIN = 2e-3  # relative gain of the squared error, which is 0.1% of the error
-_NEEDLESS = f"a lower bound proves that it can gain no more than {_NO_GAIN:.1%} of the squared error; ask for it by name"
+# the same for a search that exceeds the seconds: 0.5% of the error is not worth the wait
+_NO_GAIN_BEYOND_SECONDS = 1e-2
+_NEEDLESS = (
+    "a lower bound proves that it can gain no more than {gain} of the squared error; ask for it by "
+    "name"
+)
 _FAR_BEHIND = (
     "quick strategies with this noise have more than {times} times the least squared error, and "
     "searches with this noise rarely gain more; ask for it by name"
@@ -279,7 +284,10 @@ class _Trials:
             deadline += _DEADLINE * request.own_seconds
         needless = ""
         if request.is_slow:
-            needless = self._results.reason_against(request.planner, request.noise)
+            gain = _NO_GAIN
+            if request.least > self._seconds_left:
+                gain = _NO_GAIN_BEYOND_SECONDS
+            needless = self._results.reason_against(request.planner, request.noise, gain)
         problem = PlanningProblem(
             self._workload,
             self._privacy,
@@ -407,10 +415,13 @@ class _ResultsSoFar:
             ),
         )
 
-    def reason_against(self, planner: Planner, noise: Noise) -> str:
-        """Return why a search gains almost nothing; empty if it may gain more."""
-        if self.leave_no_gain(planner, noise):
-            return _NEEDLESS
+    def reason_against(self, planner: Planner, noise: Noise, gain: float) -> str:
+        """Return why a search gains almost nothing; empty if it may gain more.
+
+        ``gain`` is the relative gain of the squared error that counts as almost nothing.
+        """
+        if self.leave_no_gain(planner, noise, gain):
+            return message(_NEEDLESS, gain=f"{gain:.1%}")
         if self.is_far_behind(noise):
             return message(_FAR_BEHIND, times=f"{1 / _LAPLACE_SEARCH_GAIN:g}")
         return ""
@@ -424,12 +435,12 @@ class _ResultsSoFar:
         least = self.least[noise]
         return noise.norm == 1 and self.best < _LAPLACE_SEARCH_GAIN * least < math.inf
 
-    def leave_no_gain(self, planner: Planner, noise: Noise) -> bool:
+    def leave_no_gain(self, planner: Planner, noise: Noise, gain: float) -> bool:
         """Return whether a planner gains almost nothing, by a lower bound.
 
         The bounds are for independent noise, and prove nothing about joint noise.
         """
-        is_proved = self.best <= (1 + _NO_GAIN) * self.proved[noise]
+        is_proved = self.best <= (1 + gain) * self.proved[noise]
         is_bounded = planner.has_independent_noise
         return is_bounded and is_proved and (planner.name, noise) not in self.contained
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from leastnoise._families import (
     MOST_DENSE,
+    MOST_LISTED_WORK,
     Fit,
     NotApplicable,
     best_hierarchy,
@@ -36,6 +37,7 @@ from leastnoise._families import (
     p_identity_blocks,
     p_identity_seconds,
     square_root,
+    window_root,
 )
 from leastnoise._plan import PlanDetails
 from leastnoise._strategies._covering import design_seconds, designed_strategy
@@ -283,6 +285,18 @@ def _chain_seconds(workload: Workload) -> float:
     )
 
 
+def _toeplitz_error_seconds(line: AttributeCost) -> float:
+    """Estimate the CPU seconds of the errors of ranges under a Toeplitz strategy.
+
+    They take a running sum for each width of ranges, of which there are at most as many as cells,
+    and a transform for each of the runs of equal scales.
+    """
+    if not line.listed:
+        return 0.0
+    widths = min(line.listed, line.cells, MOST_LISTED_WORK // line.cells)
+    return 4e-9 * widths * line.cells + 4e-6 * line.cells
+
+
 HIERARCHY = Planner(
     name="hierarchy",
     propose=partial(kronecker, "hierarchy", best_hierarchy),
@@ -333,7 +347,23 @@ TOEPLITZ_ROOT = Planner(
     paper="arXiv 2202.11205",
     norms=(2,),
     instead="the root is made for Gaussian noise; for pure differential privacy choose p_identity",
-    seconds=seconds_per_attribute(lambda line: 0.01 + 3e-6 * line.cells),
+    seconds=seconds_per_attribute(
+        lambda line: 0.01 + 3e-6 * line.cells + _toeplitz_error_seconds(line)
+    ),
+    likely=lambda _: 2.0,
+)
+WINDOW_ROOT = Planner(
+    name="window_root",
+    propose=partial(kronecker, "window_root", window_root),
+    measures="the causal root of the queries' mean over all positions: each row weights a cell and "
+    "the cells before it, with steps at the widths of the ranges",
+    made_for="ranges of the same widths at every position under Gaussian noise",
+    norms=(2,),
+    instead="the root is made for Gaussian noise; for pure differential privacy choose p_identity",
+    limits="attributes of 2^16 cells",
+    seconds=seconds_per_attribute(
+        lambda line: 0.01 + 1e-5 * min(line.cells, 2**16) + _toeplitz_error_seconds(line)
+    ),
     likely=lambda _: 2.0,
 )
 EIGEN_DESIGN = Planner(
@@ -410,6 +440,7 @@ FAMILIES = (
     HAAR,
     LEVEL_TREE,
     TOEPLITZ_ROOT,
+    WINDOW_ROOT,
     EIGEN_DESIGN,
     P_IDENTITY,
     P_IDENTITY_BLOCKS,

@@ -91,6 +91,7 @@ class AttributeCost:
     cells: int  # the runs of cells that the queries distinguish
     structured: bool  # whether only cells, prefix sums and all ranges are requested
     one_set: bool  # whether only one query set is requested
+    listed: int  # the queries that are neither cells nor prefix sums nor all ranges
     # the number of fits of a strategy; above 1 if the weights of several query sets change with the
     # strategies of other attributes
     fits: float
@@ -115,6 +116,7 @@ def attribute_costs(workload: Workload) -> dict[str, AttributeCost]:
             cells[name],
             structured,
             len(rows) == 1,
+            sum(count for queries, count in rows.items() if not queries.form.structured),
             _FITS if min(len(rows), len(workload.beyond_cells)) > 1 else 1.0,
         )
     return costs

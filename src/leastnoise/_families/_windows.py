@@ -1,0 +1,179 @@
+"""A strategy for ranges of the same widths at every position, for Gaussian noise.
+
+For such ranges the entries of M depend, away from the ends, only on the distance of two cells:
+``M_jk = c_(j-k)``. Let ``m(t) = sum_d c_d e^(idt)`` be their spectral density. On endless cells, the
+least error has the strategy whose Gram matrix has the density ``m^(1/2)``. This file measures its
+lower triangular factor, a Toeplitz matrix T with ``|T(t)|^2 = m(t)^(1/2)``. Its coefficients are a
+power series: the exponential of the causal part of ``log m^(1/4)`` (Kolmogorov's factorisation).
+For prefix sums it is the square root of ``_toeplitz``. The columns become shorter towards the end,
+so each is scaled up to the norm of the longest, as there. For other ranges, c is the mean of M along
+its diagonals, whose density is never negative.
+
+The lower bound of full sets of ranges: every matrix Z of spectral norm 1 gives ``tr K >= tr(D^1/2
+W^T Z)``, with the notation of ``_dense``. Take for Z the rows of the ranges in a circulant whose
+spectral values are the phases of W's. Then ``h_j``, the sum of ``W_ij Z_ij`` over the rows i, follows
+from running sums, and the best weights D give the bound ``sum_j max(h_j, 0)^2``.
+
+Source: textbook material (spectral factorisation, duality of norms); the use of both is from this
+    project (docs/mathematics.md, section 2).
+"""
+
+import math
+
+import numpy as np
+
+from leastnoise._families._gram import FittedFamily, Gram
+from leastnoise._families._search import NotApplicable
+from leastnoise._families._toeplitz import (
+    MOST_LISTED_WORK,
+    all_bits,
+    count_widths,
+    rounded_toeplitz,
+)
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+
+# the points of the spectral density, for each cell; the error of the coefficients falls with it
+_POINTS_PER_CELL = 8
+_LEAST_DENSITY = 1e-12  # relative to the largest; the logarithm of a zero would be infinite
+_MOST_CELLS = 2**16  # the transforms of a million cells would take seconds
+# the number of distances with a separate coefficient, and the ratio of the coefficients in a run of
+# equal ones: as in `toeplitz_root`
+_SINGLE = 16
+_RATIO = 1.1
+_LEAST_COEFFICIENT = 2**-11  # smaller coefficients, relative to the largest, have one run
+_RUNS = 32  # the most runs of equal scales
+_MOST_WIDTHS = 64  # the most widths of ranges with a lower bound
+
+
+def diagonal_sums(gram: Gram) -> FloatArray:
+    """Return the sums of M along its diagonals, from the main one up, shape (n,).
+
+    M must have no part that is an array.
+    """
+    size = gram.size
+    sums = np.zeros(size)
+    sums[0] = size * gram.identity_weight
+    length = 2 * size
+    for a, b in gram.pairs:
+        turned = np.conj(np.fft.rfft(a, length)) * np.fft.rfft(b, length)
+        sums += np.fft.irfft(turned, length)[:size]
+    if gram.weighted_ranges is not None:
+        # a range of w cells adds max(0, w - d) at the distance d
+        amounts, low, high = gram.weighted_ranges
+        by_width = np.bincount(high - low + 1, amounts, size + 1)
+        counts = np.cumsum(by_width[::-1])[::-1]  # of ranges of at least w cells
+        sums += np.cumsum(counts[:0:-1])[::-1]
+    return sums
+
+
+def causal_root(sums: FloatArray) -> FloatArray:
+    """Return the causal series whose squared modulus is the root of a density.
+
+    Args:
+        sums: the coefficients c_0, c_1, ... of the density, shape (n,).
+
+    Returns:
+        The first n coefficients of the series, shape (n,).
+    """
+    size = len(sums)
+    points = _POINTS_PER_CELL << (size - 1).bit_length()
+    # the points lie between the multiples of 2 pi / points, where ranges have zeros
+    half_step = np.exp(1j * np.pi * np.arange(points) / points)
+    padded = np.zeros(points, dtype=complex)
+    padded[:size] = sums
+    density = 2 * np.fft.fft(padded * np.conj(half_step)).real - sums[0]
+    logarithm = np.log(np.maximum(density, _LEAST_DENSITY * density.max())) / 4
+    cepstrum = (np.fft.ifft(logarithm) * half_step).real
+    cepstrum[1 : points // 2] *= 2
+    cepstrum[points // 2 :] = 0
+    series = np.exp(np.fft.fft(cepstrum * np.conj(half_step)))
+    return np.asarray((np.fft.ifft(series) * half_step).real[:size])
+
+
+def window_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
+    """Return the causal root of the mean of M along its diagonals."""
+    if gram.weighted_ranges is None or gram.array is not None:
+        raise NotApplicable(
+            "it is made for ranges of the same widths at many positions; choose toeplitz_root for "
+            "prefix sums and all ranges, and gaussian_optimum for other queries"
+        )
+    if gram.size > _MOST_CELLS:
+        raise NotApplicable(
+            f"its spectral density needs {_POINTS_PER_CELL} numbers for each cell; at most "
+            f"{_MOST_CELLS} cells are allowed"
+        )
+    widths = count_widths(gram)
+    if widths * gram.size > MOST_LISTED_WORK:
+        raise NotApplicable(
+            f"the errors of ranges of {widths} widths on {gram.size} cells take long; at most "
+            f"{MOST_LISTED_WORK // gram.size} widths are allowed"
+        )
+    root = causal_root(diagonal_sums(gram))
+    root = root / np.abs(root).max()
+    return FittedFamily(
+        rounded_toeplitz(root, _run_starts(root), _scale_starts(root), all_bits(bits)),
+        bound=full_set_bound(gram),
+    )
+
+
+def _run_starts(root: FloatArray) -> IntArray:
+    """Return the distances at which the coefficients change by a certain ratio."""
+    sizes = np.maximum(1.0, np.abs(root) / _LEAST_COEFFICIENT)
+    classes = np.sign(root) * np.floor(np.log(sizes) / math.log(_RATIO))
+    changes = np.flatnonzero(np.diff(classes)) + 1
+    return np.union1d(np.arange(min(len(root), _SINGLE)), changes)
+
+
+def _scale_starts(root: FloatArray) -> IntArray:
+    """Return the cells at which the scale of the columns changes.
+
+    The logarithms of the scales at these cells are the squares of evenly spaced numbers, so most
+    cells have almost the norm of the longest column.
+    """
+    norms = np.sqrt(np.cumsum(root**2))[::-1]
+    missing = np.log(norms[0] / norms)
+    parts = np.floor(_RUNS * np.sqrt(missing / max(missing[-1], 1e-300)))
+    return np.append(0, np.flatnonzero(np.diff(parts)) + 1)
+
+
+def full_set_bound(gram: Gram) -> float:
+    """Return a lower bound on the total squared error at unit noise.
+
+    It is the bound for cells and ranges of some widths at every position with equal weights for
+    each width, and 0 for other queries.
+    """
+    size = gram.size
+    if gram.weighted_ranges is None or gram.pairs or gram.array is not None:
+        return 0.0
+    amounts, low, high = gram.weighted_ranges
+    widths = np.unique(high - low + 1)
+    if len(widths) > _MOST_WIDTHS:
+        return 0.0
+    weights: dict[int, float] = {}
+    if gram.identity_weight:
+        weights[1] = gram.identity_weight
+    for width in widths.tolist():
+        has_width = high - low + 1 == width
+        at_start = np.bincount(low[has_width], amounts[has_width], size)[: size - width + 1]
+        if not np.allclose(at_start, at_start[0], rtol=1e-12, atol=0):
+            return 0.0
+        weights[width] = weights.get(width, 0.0) + float(at_start[0])
+    points = 4 << (size - 1).bit_length()
+    # the rows of the circulant and the ranges are compared on the same points
+    angles = np.pi * (2 * np.arange(points) + 1) / points
+    values = {
+        width: math.sqrt(weight) * np.sin(width * angles / 2) / np.sin(angles / 2)
+        for width, weight in weights.items()
+    }
+    root_density = np.sqrt(np.sum([value**2 for value in values.values()], axis=0))
+    root_density = np.maximum(root_density, np.finfo(float).tiny)
+    products = np.zeros(size)
+    for width, value in values.items():
+        shift = np.exp(1j * (width - 1) / 2 * angles)
+        turned = np.fft.fft(value / root_density * shift)[:width] / points
+        phases = (turned * np.exp(-1j * np.pi * np.arange(width) / points)).real
+        sums = math.sqrt(weights[width]) * np.append(0.0, np.cumsum(phases))
+        cells = np.arange(size)
+        inside = sums[np.minimum(cells + 1, width)]
+        products += inside - sums[np.maximum(cells + 1 - (size - width + 1), 0)]
+    return float((np.maximum(products, 0.0) ** 2).sum())

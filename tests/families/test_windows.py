@@ -1,0 +1,140 @@
+"""The causal root of queries at all positions, and the lower bound of full sets of ranges."""
+
+import math
+
+import numpy as np
+import pytest
+
+from leastnoise._domain import Domain, Integers
+from leastnoise._families import (
+    Gram,
+    causal_root,
+    diagonal_sums,
+    fit_gaussian_optimum,
+    full_set_bound,
+    gram_of,
+    invert_gram,
+    weighted_sum,
+    window_root,
+)
+from leastnoise._planning import plan
+from leastnoise._strategies import PLANNERS, PlanningProblem
+from leastnoise._trusted.accounting import ZCDP, Noise, Privacy
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.linop import Identity, Prefix, Ranges, column_sums
+from leastnoise._trusted.measurements import Factor
+from leastnoise._workload import Workload, queries
+
+
+def all_ranges_of(size: int, width: int) -> Ranges:
+    starts = np.arange(size - width + 1)
+    return Ranges(size, starts, starts + width - 1)
+
+
+def gram_of_widths(size: int, widths: list[int]) -> Gram:
+    return weighted_sum([(1.0, gram_of(all_ranges_of(size, width))) for width in widths])
+
+
+def errors(size: int, widths: list[int]) -> tuple[float, float]:
+    """Return the root of the total squared error at unit noise, and its lower bound."""
+    fitted = window_root(gram_of_widths(size, widths), 2)
+    norm = column_sums(fitted.operator, np.ones(size, dtype=np.int64), 2).max()
+    inverse = invert_gram(Factor(("a",), fitted.operator))
+    variances = [inverse.total_variance(all_ranges_of(size, width)) for width in widths]
+    return math.sqrt(norm * sum(variances)), math.sqrt(fitted.bound)
+
+
+def windows(size: int, widths: list[int]) -> Workload:
+    ranges = [[start, start + width - 1] for width in widths for start in range(size - width + 1)]
+    return queries(Domain(a=Integers(0, size - 1)), a={"ranges": ranges})
+
+
+@pytest.mark.parametrize(
+    ("size", "widths", "most"),
+    [
+        (256, [4], 1.01),
+        (1024, [32], 1.01),
+        (4096, [4], 1.002),
+        (4096, [32], 1.002),
+        (4096, [128], 1.01),
+        (4096, [512], 1.03),
+        (4096, [4, 32, 256], 1.02),
+        (8192, [512], 1.015),
+        (16384, [4, 32, 512], 1.01),
+    ],
+    ids=str,
+)
+def test_error_is_near_its_lower_bound(size: int, widths: list[int], most: float) -> None:
+    error, bound = errors(size, widths)
+    assert bound <= error <= most * bound
+
+
+@pytest.mark.parametrize("widths", [[3], [16], [64], [150], [1, 5, 40], [2, 120]], ids=str)
+def test_bound_is_below_the_optimum(widths: list[int]) -> None:
+    gram = gram_of_widths(200, widths)
+    optimum = fit_gaussian_optimum(gram)
+    inverse = np.linalg.pinv(optimum.factor.T @ optimum.factor)
+    error = float((gram.dense() * inverse).sum()) * np.square(optimum.factor).sum(axis=0).max()
+    bound = full_set_bound(gram)
+    assert bound <= optimum.lower**2 * gram.queries * (1 + 1e-9) <= error * (1 + 1e-6)
+    if max(widths) <= 20:
+        assert bound > 0.96 * error
+
+
+def test_bound_is_only_for_full_sets() -> None:
+    part = Ranges(20, np.arange(10), np.arange(10) + 3)
+    assert full_set_bound(gram_of(part)) == 0
+    with_prefix = weighted_sum([(1.0, gram_of(all_ranges_of(20, 3))), (1.0, gram_of(Prefix(20)))])
+    assert full_set_bound(with_prefix) == 0
+    cells = weighted_sum([(1.0, gram_of(all_ranges_of(20, 3))), (0.5, gram_of(Identity(20)))])
+    assert 0 < full_set_bound(cells) > full_set_bound(gram_of(all_ranges_of(20, 3)))
+
+
+@pytest.mark.parametrize("width", [1, 2, 7, 32])
+def test_causal_root_squares_to_the_ranges(width: int) -> None:
+    root = causal_root(diagonal_sums(gram_of_widths(512, [width])))
+    square = np.convolve(root, root)[:512]
+    expected = np.zeros(512)
+    expected[:width] = math.sqrt(512 - width + 1)
+    np.testing.assert_allclose(square, expected, atol=1e-2 * expected[0])
+
+
+def test_diagonal_sums_match_the_matrix() -> None:
+    low, high = np.array([0, 3, 3, 8]), np.array([11, 3, 9, 10])
+    gram = weighted_sum(
+        [
+            (2.0, gram_of(Ranges(12, low, high))),
+            (0.5, gram_of(Identity(12))),
+            (3.0, gram_of(Prefix(12))),
+        ]
+    )
+    matrix = gram.dense()
+    expected = [matrix.diagonal(distance).sum() for distance in range(12)]
+    np.testing.assert_allclose(diagonal_sums(gram), expected, rtol=1e-9)
+
+
+def test_auto_uses_the_root_for_windows_of_4096_cells() -> None:
+    planned = plan(windows(4096, [32]), ZCDP("1/2"))
+    assert planned.strategy == "window_root"
+    promise = planned.expected_error()
+    assert 1 <= promise.times_least < 1.002
+    assert math.sqrt(promise.total_squared_error / (4096 - 31)) < 2.4
+
+
+def test_window_root_refuses_other_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    def propose(workload: Workload) -> None:
+        problem = PlanningProblem(workload, Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN)
+        PLANNERS["window_root"].strategy(problem)
+
+    prefix = queries(Domain(a=Integers(0, 99)), a="prefix")
+    with pytest.raises(InputError, match="made for ranges of the same widths at many positions"):
+        propose(prefix)
+    long = queries(Domain(a=Integers(0, 2**17 - 1)), a={"ranges": [[i, i + 8] for i in range(99)]})
+    propose(long)  # 198 runs of cells are enough
+    monkeypatch.setattr("leastnoise._families._windows._MOST_CELLS", 64)
+    with pytest.raises(InputError, match="at most 64 cells are allowed"):
+        propose(windows(99, [8]))
+    monkeypatch.setattr("leastnoise._families._windows._MOST_CELLS", 128)
+    monkeypatch.setattr("leastnoise._families._windows.MOST_LISTED_WORK", 2**7)
+    with pytest.raises(InputError, match=r"of 2 widths on 99 cells take long; at most 1 "):
+        propose(windows(99, [8, 9]))
