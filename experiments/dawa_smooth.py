@@ -67,7 +67,7 @@ def gain(x: Wholes, plan: Plan, epsilon: str, trials: int) -> float:
     squares = np.zeros(2)
     for seed in range(trials):
         smoothed = SmoothedEstimate.of(simulate(made, table, SeededEntropy(seed)))
-        both = smoothed.cells, smoothed.plain.marginal(("cell",))
+        both = smoothed.cells, smoothed.least_squares.marginal(("cell",))
         squares += [float(np.mean(apply(operator, cells.reshape(-1) - x) ** 2)) for cells in both]
     return float(np.sqrt(squares[0] / squares[1]))
 

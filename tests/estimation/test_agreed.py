@@ -10,8 +10,8 @@ from leastnoise._estimation import (
     Estimate,
     finest_table,
     make_consistent,
-    onto_simplex,
     project_to_parent_sums,
+    project_to_simplex,
 )
 from leastnoise._trusted.kernel import SeededEntropy, simulate
 from leastnoise._trusted.table import Table
@@ -55,7 +55,7 @@ def test_all_tables_are_sums_of_the_cells(whole, non_negative):
     workload, estimate = estimated(3)
     finest = finest_table(workload.products)
     agreed = make_consistent(
-        estimate, workload.products, finest, non_negative=non_negative, whole=whole
+        estimate, workload.products, finest, is_non_negative=non_negative, is_whole=whole
     )
     assert finest.rows == 60
     truth = agreed.cells.reshape(2, 30)
@@ -83,14 +83,14 @@ def test_agreed_counts_are_nearest_within_groups():
     random = np.random.default_rng(5)
     values, sums = random.normal(1, 4, (30, 3)), random.integers(0, 20, (6, 3)).astype(float)
     sums[2] = 0
-    near = project_to_parent_sums(values, TOWNS, sums, non_negative=True, whole=False)
-    rounded = project_to_parent_sums(values, TOWNS, sums, non_negative=True, whole=True)
+    near = project_to_parent_sums(values, TOWNS, sums, is_non_negative=True, is_whole=False)
+    rounded = project_to_parent_sums(values, TOWNS, sums, is_non_negative=True, is_whole=True)
     for group in range(6):
         of_group = group == TOWNS
         for column in range(3):
             np.testing.assert_allclose(
                 near[of_group, column],
-                onto_simplex(values[of_group, column], sums[group, column]),
+                project_to_simplex(values[of_group, column], sums[group, column]),
                 atol=1e-9,
             )
             assert rounded[of_group, column].sum() == sums[group, column]

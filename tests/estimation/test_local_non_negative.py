@@ -114,7 +114,7 @@ def test_local_tables_agree_at_any_stopping_time(
     rounds,
 ) -> None:
     estimate, _ = observed(PAIRS, seed=1)
-    found = locally_non_negative(estimate, PAIRS, rounds=rounds)
+    found = locally_non_negative(estimate, PAIRS, max_rounds=rounds)
     tables = {
         names: found.marginal(names) for names in [*PAIRS, *((name,) for name in DOMAIN.names), ()]
     }

@@ -63,9 +63,12 @@ def test_slopes_match_the_squared_residuals() -> None:
 def test_fit_leaves_as_much_as_the_noise_and_no_more() -> None:
     for noise in (100.0, 10.0):
         asked, start = tables(noise)
-        found = fit_mixture(10_000.0, start, asked, kinds=30)
+        found = fit_mixture(10_000.0, start, asked, components=30)
         fit = _Fit(
-            10_000.0, start, asked, (np.log(np.concatenate(found.along)), np.log(found.shares))
+            10_000.0,
+            start,
+            asked,
+            (np.log(np.concatenate(found.distributions)), np.log(found.shares)),
         )
         assert fit.slopes(*fit.distributions())[0] / fit.cells == pytest.approx(RESIDUAL, abs=0.25)
         for place, truth in enumerate(start):
@@ -77,8 +80,8 @@ def test_fit_leaves_as_much_as_the_noise_and_no_more() -> None:
 
 def test_mixture_fit_repeats_and_follows_noise() -> None:
     asked, start = tables(20.0)
-    one, two = (fit_mixture(10_000.0, start, asked, kinds=20) for _ in range(2))
-    assert all((a == b).all() for a, b in zip(one.along, two.along, strict=True))
+    one, two = (fit_mixture(10_000.0, start, asked, components=20) for _ in range(2))
+    assert all((a == b).all() for a, b in zip(one.distributions, two.distributions, strict=True))
     same = refit_mixture(one, 10_000.0, start, asked, 50)
     assert same.table([0, 1]) == pytest.approx(one.table([0, 1]), abs=2e-3)
     other = tables(20.0, seed=1)[0]

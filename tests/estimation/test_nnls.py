@@ -83,10 +83,10 @@ def objective(observation: Observation, cells: np.ndarray) -> tuple[float, np.nd
 
 def test_nnls_gap_bounds_distance_to_minimum() -> None:
     observation = two_tables()
-    best = objective(observation, nnls(observation, gap=1e-10).cells)[0]
+    best = objective(observation, nnls(observation, duality_gap=1e-10).cells)[0]
     for gap in (10.0, 0.1, 1e-3):
-        loose = nnls(observation, gap=gap)
-        assert -1e-8 <= objective(observation, loose.cells)[0] - best <= loose.gap + 1e-9
+        loose = nnls(observation, duality_gap=gap)
+        assert -1e-8 <= objective(observation, loose.cells)[0] - best <= loose.duality_gap + 1e-9
 
 
 @pytest.mark.parametrize("grid", [1, 4])
@@ -95,7 +95,7 @@ def test_nnls_keeps_the_total_and_is_optimal(grid: int) -> None:
     observation = replace(drawn, measurements=replace(drawn.measurements, grid=grid))
     total = float(Estimate(observation).marginal(()))
     assert total > 0
-    found = nnls(observation, gap=1e-9)
+    found = nnls(observation, duality_gap=1e-9)
     assert found.cells.sum() == pytest.approx(total, rel=1e-9)
     assert found.cells.min() >= 0
     assert (found.cells == 0).sum() >= 3

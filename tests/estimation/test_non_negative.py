@@ -10,8 +10,8 @@ from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimation import (
     monotone,
     non_negative,
-    onto_simplex,
-    onto_simplices,
+    project_to_simplex,
+    project_to_simplices,
     projection_method,
     public_counts,
     whole_numbers,
@@ -33,11 +33,11 @@ def test_projection_on_simplices_meets_its_conditions(seed, weighted):
     rng = np.random.default_rng(seed)
     cells, sums = rng.normal(1.0, 4.0, size=(8, 3)), np.array([*rng.uniform(0.5, 12, 2), 0.0])
     weights = rng.uniform(0.5, 4, (8, 1)) if weighted else np.ones((8, 1))
-    found = onto_simplices(cells, weights, sums)
+    found = project_to_simplices(cells, weights, sums)
     if not weighted:
         assert np.allclose(
             found,
-            np.stack([onto_simplex(*one) for one in zip(cells.T, sums, strict=True)], axis=1),
+            np.stack([project_to_simplex(*one) for one in zip(cells.T, sums, strict=True)], axis=1),
             atol=1e-9,
         )
     assert found.min() >= 0
@@ -65,16 +65,16 @@ def test_monotone_projection_follows_its_axis():
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40), st.floats(1e-3, 1e6))
 def test_simplex_projection_keeps_total_and_order(values, total):
-    found = onto_simplex(np.array(values), total)
+    found = project_to_simplex(np.array(values), total)
     assert found.min() >= 0
     assert found.sum() == pytest.approx(total, rel=1e-9, abs=1e-6)
     assert np.all(np.diff(found[np.argsort(values, kind="stable")]) >= -1e-9)
 
 
 def test_projection_of_non_positive_total_is_zero():
-    assert onto_simplex(np.array([1.0, -3.0]), -2.0).tolist() == [0.0, 0.0]
-    assert onto_simplex(np.array([1.0, -3.0]), float("nan")).tolist() == [0.0, 0.0]
-    assert onto_simplex(np.zeros((0, 2)), 1.0).shape == (0, 2)
+    assert project_to_simplex(np.array([1.0, -3.0]), -2.0).tolist() == [0.0, 0.0]
+    assert project_to_simplex(np.array([1.0, -3.0]), float("nan")).tolist() == [0.0, 0.0]
+    assert project_to_simplex(np.zeros((0, 2)), 1.0).shape == (0, 2)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_whole_marginals_keep_total_and_move_below_one(values):
 
 def test_whole_marginals_stay_non_negative():
     product = marginals(DOMAIN, ways=1, of=["size"]).products[0]
-    found = whole_numbers(product, onto_simplex(np.array([5.3, -2.0, 0.4]), 3.7))
+    found = whole_numbers(product, project_to_simplex(np.array([5.3, -2.0, 0.4]), 3.7))
     assert found.min() >= 0
     assert found.sum() == 4
 

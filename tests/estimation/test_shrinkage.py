@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from leastnoise._estimation import HalvingTree, cheapest_blocks, checked_errors, shrink
+from leastnoise._estimation import HalvingTree, cheapest_bucket_starts, checked_errors, shrink
 
 
 def least_squares(size, widths, variances):
@@ -39,7 +39,7 @@ def test_halving_tree_has_cells_sums_and_transpose(size, runs):
     halving = HalvingTree(size, lengths if runs else None)
     cells, query = random.normal(5, 9, (2, size))
     vector = halving.differences(cells)
-    assert np.allclose(halving.cells_of(vector, bounded=False), cells)
+    assert np.allclose(halving.cells_of(vector, are_blocks_bounded=False), cells)
     assert np.isclose(halving.transposed(query) @ vector, query @ cells)
     assert np.allclose(
         halving.differences((lengths if runs else np.ones(size)).astype(float))[1:], 0
@@ -75,7 +75,7 @@ def test_shrinkage_helps_on_empty_data_only(tail):
         )
         vector = halving.differences(values @ back)
         found = shrink(halving, vector, noise_of(halving, covariance), tail)
-        before += ((halving.cells_of(vector, bounded=False) - truth) ** 2).sum()
+        before += ((halving.cells_of(vector, are_blocks_bounded=False) - truth) ** 2).sum()
         after += ((halving.cells_of(found.means) - truth) ** 2).sum()
         assert (found.variances >= found.noise).all()
         assert (found.noise >= 0).all()
@@ -162,7 +162,7 @@ def test_pruning_is_the_cheapest_of_all():
     for _ in range(20):
         squares = [rng.exponential(4, 8 // 2 ** (level + 1)) for level in range(3)]
         costs = [rng.uniform(0.5, 2, len(one)) for one in squares]
-        starts = cheapest_blocks(squares, costs, 3.0, halving)
+        starts = cheapest_bucket_starts(squares, costs, 3.0, halving)
 
         def price(chosen, squares=squares, costs=costs):
             cost = 0.0

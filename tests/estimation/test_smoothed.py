@@ -55,7 +55,9 @@ def measured(cells: np.ndarray, operators: list[Operator], noise: Noise, seed: i
 
 
 def basis_of(halving: HalvingTree) -> np.ndarray:
-    return np.array([halving.cells_of(unit, bounded=False) for unit in np.eye(halving.padded)]).T
+    return np.array(
+        [halving.cells_of(unit, are_blocks_bounded=False) for unit in np.eye(halving.padded)]
+    ).T
 
 
 @pytest.mark.parametrize("buckets", [False, True])
@@ -148,7 +150,7 @@ def test_smoothed_intervals_reach_to_the_answer(noise: Noise) -> None:
         for asked in ("identity", "prefix"):
             (product,) = queries(domain, age=asked)
             one, other = smoothed.estimate(product), plain.estimate(product)
-            below, above = one.reaches(1.0, 0.8, 0.5)
+            below, above = one.interval_distances(1.0, 0.8, 0.5)
             ends = other.values - other.noise_std - 0.5, other.values + other.noise_std + 0.5
             np.testing.assert_allclose(
                 one.values - below, np.minimum(ends[0], one.values), atol=1e-9
@@ -210,6 +212,6 @@ def test_intervals_reach_both_bounds_with_noise() -> None:
     ).T
     below, above = Answer(
         np.full(3, 10.0), np.full(3, 1.0), None, OneSidedBounds(least, least_std, most, most_std)
-    ).reaches(2.0, 1.5, 0.5)
+    ).interval_distances(2.0, 1.5, 0.5)
     assert below.tolist() == [1 + 1.5 * 3 + 0.5, 8 + 1.5 * 4 + 0.5, 2 * 1 + 0.5]
     assert above.tolist() == [10 + 1.5 * 1 + 0.5, 1 + 1.5 * 6 + 0.5, 2 * 1 + 0.5]

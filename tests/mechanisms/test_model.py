@@ -331,12 +331,14 @@ def test_model_tables_follow_measurements_it_misses() -> None:
     assert np.abs(estimator.estimate(product).values - exact).sum() < 0.8 * alone
     tables = run(planned(pairs, Privacy(ZCDP("1/2"))), chain, 4).estimator()
     assert isinstance(tables, ShrunkToModel)
-    assert tables._over["a0", "a1"] > 1.3
-    assert tables._over["a0", "a5"] == 1
+    assert tables._relative_gaps["a0", "a1"] > 1.3
+    assert tables._relative_gaps["a0", "a5"] == 1
     way, _, left = tables._published
     risks = {}
     for other in (0.0, way, 0.9):  # the true errors of what is published
-        near = tables._between(tables._parts, tables._model_components(tables.mixture), other)
+        near = tables._interpolate_tables(
+            tables._parts, tables._model_components(tables.mixture), other
+        )
         risks[other] = float(
             np.mean([(near.marginal(one.attributes) - counted(held, one)) ** 2 for one in pairs])
         )
@@ -365,7 +367,13 @@ def test_impossible_combinations_are_exact_zeros(number: int) -> None:
                 cells = np.ix_(*(one[name] for name in names))
                 assert (answer.values[cells] == 0).all()
                 assert (answer.std[cells] == 0).all()
-                assert max(reach[cells].max(initial=0) for reach in answer.reaches(2, 2, 0.5)) == 0
+                assert (
+                    max(
+                        reach[cells].max(initial=0)
+                        for reach in answer.interval_distances(2, 2, 0.5)
+                    )
+                    == 0
+                )
                 assert (answer.values > 0).mean() > 0.4
     made = make_records(outcome)
     held = [made.names.index(name) for name in ("a0", "a1")]

@@ -97,7 +97,7 @@ def test_records_match_each_kind_of_model() -> None:
     assert np.array_equal(found, draw_records(mixture, 20_000, 5))
     assert not np.array_equal(found, draw_records(mixture, 20_000, 6))
     for place in range(2):
-        counts = np.bincount(found[:, place], minlength=len(mixture.along[place]))
+        counts = np.bincount(found[:, place], minlength=len(mixture.distributions[place]))
         assert np.abs(counts - 20_000 * mixture.table([place])).max() <= 2 * 6
     both = np.zeros((4, 9))
     np.add.at(both, (found[:, 0], found[:, 1]), 1)

@@ -292,7 +292,7 @@ def test_intervals_cover_sums_cut_at_the_threshold(budget: Any) -> None:
         exact = np.bincount(
             place, np.minimum(amounts, outcome.finding.facts()["threshold"]), GROUPS
         )
-        below, above = answer.reaches(wide, narrow, 0.0)
+        below, above = answer.interval_distances(wide, narrow, 0.0)
         inside.append((answer.values - below <= exact) & (exact <= answer.values + above))
     shares = np.mean(inside, axis=0)
     assert shares.mean() > 0.93
@@ -514,16 +514,18 @@ def test_one_sided_bounds_match_full_least_squares(kind: object, budget: Any) ->
     # for
     raised = np.maximum((queries @ (recover @ rows))[:, left] - queries[:, left], 0.0)
     noise = block_variance(observation.measurements, observation.measurements.blocks[0])
-    sides = DroppedBucketsEstimate.of(observation, 2, 10, []).estimate(asked.products[0]).sides
+    sides = (
+        DroppedBucketsEstimate.of(observation, 2, 10, []).estimate(asked.products[0]).true_bounds
+    )
     assert sides is not None
     assert raised.max() > 0.01
-    assert sides.most == pytest.approx(queries @ full @ measured, rel=1e-6)
-    assert sides.most_std == pytest.approx(
+    assert sides.upper == pytest.approx(queries @ full @ measured, rel=1e-6)
+    assert sides.upper_std == pytest.approx(
         np.sqrt(noise * ((queries @ full) ** 2).sum(axis=1)), rel=1e-6
     )
     lower = queries @ recover - raised @ full[left]
-    assert sides.least == pytest.approx(lower @ measured, rel=1e-6, abs=1e-3)
-    assert sides.least_std == pytest.approx(np.sqrt(noise * (lower**2).sum(axis=1)), rel=1e-6)
+    assert sides.lower == pytest.approx(lower @ measured, rel=1e-6, abs=1e-3)
+    assert sides.lower_std == pytest.approx(np.sqrt(noise * (lower**2).sum(axis=1)), rel=1e-6)
 
 
 def test_intervals_cover_sums_of_all_values_by_query() -> None:
@@ -551,11 +553,13 @@ def test_intervals_cover_sums_of_all_values_by_query() -> None:
         apart = exact - np.concatenate([one.values for one in answers])
         for seen, each in (
             (inside, answers),
-            (without, [replace(one, sides=None) for one in answers]),
+            (without, [replace(one, true_bounds=None) for one in answers]),
         ):
             below, above = (
                 np.concatenate(side)
-                for side in zip(*(one.reaches(times, once, half) for one in each), strict=True)
+                for side in zip(
+                    *(one.interval_distances(times, once, half) for one in each), strict=True
+                )
             )
             seen.append((-below <= apart) & (apart <= above))
     assert len(stops) > 1

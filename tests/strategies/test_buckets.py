@@ -69,7 +69,7 @@ def test_difference_costs_match_the_queries(size):
                 vector = np.zeros(halving.padded)
                 if halving.left[level][block] and halving.right[level][block]:
                     halving.levels(vector)[level][block] = 1.0
-                cells = halving.cells_of(vector, bounded=False)
+                cells = halving.cells_of(vector, are_blocks_bounded=False)
                 assert np.isclose(2 * ((rows @ cells) ** 2).sum(), cost[block]), (
                     operator,
                     level,

@@ -1,6 +1,6 @@
 """Estimates from noisy measurements.
 
-They are least squares, non-negative answers, means, quantiles and records.
+The package computes least-squares and non-negative answers, means, quantiles and records.
 """
 
 from leastnoise._estimation._ab_test import (
@@ -17,7 +17,7 @@ from leastnoise._estimation._cdf import (
     cumulative_counts,
     cumulative_query,
     minimal_draws,
-    place_at_choices,
+    move_to_chosen_cells,
     quantile_difference,
     quantiles,
     simulated_noise,
@@ -87,11 +87,11 @@ from leastnoise._estimation._non_negative import (
     nnls,
     non_negative,
     non_negative_cells,
-    onto_simplex,
-    onto_simplices,
     project_to_parent_sums,
+    project_to_simplex,
+    project_to_simplices,
     projection_method,
-    public_on,
+    public_sums_on,
     simulate_noise,
     whole_numbers,
 )
@@ -109,14 +109,19 @@ from leastnoise._estimation._public_facts import (
     apply_public_facts,
     public_counts,
     public_counts_of_plan,
+    public_sums_within,
     read_combinations,
     read_public,
-    sums_within,
-    whole_with_sums,
-    with_public_sums,
+    round_to_public_sums,
+    scale_to_public_sums,
 )
 from leastnoise._estimation._regression import Regression, coefficient_columns, regression
-from leastnoise._estimation._shrinkage import HalvingTree, cheapest_blocks, checked_errors, shrink
+from leastnoise._estimation._shrinkage import (
+    HalvingTree,
+    cheapest_bucket_starts,
+    checked_errors,
+    shrink,
+)
 from leastnoise._estimation._smoothing import (
     PosteriorMeans,
     RunTree,

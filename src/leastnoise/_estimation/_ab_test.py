@@ -23,7 +23,7 @@ from leastnoise._error import (
 from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
 from leastnoise._estimation._comparisons import (
     axes_of,
-    estimate_side,
+    estimate_compared_quantity,
     group_keys,
     group_shape,
     interval_columns,
@@ -36,7 +36,8 @@ from leastnoise._trusted.check import refuse
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray
 from leastnoise._workload import By, read_comparison, read_quantity
 
-_PRIOR_ROWS = 4.0  # rows added to a group for its sampling error: Agresti and Coull (1998), for 95%
+# pseudo-rows added to each group before its sampling error is computed: Agresti and Coull (1998)
+_PRIOR_ROWS = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -65,7 +66,7 @@ class ABTest(TabularMixin):
 
     @property
     def title(self) -> str:
-        """The title: the tested quantity, and the level of the intervals."""
+        """The tested quantity and the confidence level, as a heading."""
         return f"effect on the mean of {self.measure}, {100 * self.level:g}% intervals"
 
     @property
@@ -101,9 +102,9 @@ def ab_test(
         treatment: the cell of the treated arm, or a list of cells.
         control: the cell of the arm to compare with, or a list of cells.
         mean: the measure of the outcome; its values are 0 and 1 if the outcome is a rate.
-        std: the public standard deviation of the outcome within an arm. None stands for the largest
-            that the mean and the bounds of the measure permit. This is exact for outcomes of 0 and
-            1, and too large for other outcomes.
+        std: the public standard deviation of the outcome within an arm. If None, the largest
+            standard deviation that the mean and the bounds of the measure permit. This is exact for
+            outcomes of 0 and 1, and too large for other outcomes.
         by: the groups within which the effect is estimated.
         level: the confidence level of each interval; None for the level of the release.
 
@@ -138,7 +139,9 @@ def ab_test(
     _check_outcome(domain, mean)
     quotients = comparison.sides(domain)
     names = axes_of(domain, *(each.numerator for each in quotients))
-    first, second = (estimate_side(estimate, quantity, each, names, level) for each in quotients)
+    first, second = (
+        estimate_compared_quantity(estimate, quantity, each, names, level) for each in quotients
+    )
     correlation = correlation_of(
         error_covariance(quotients, (first.estimated, second.estimated), first.covariance, names),
         first.estimated,
@@ -175,65 +178,67 @@ def _check_std(std: float | None) -> None:
 
 def _effect_columns(
     arms: tuple[Estimated, Estimated],
-    variances: tuple[FloatArray, FloatArray],
-    correlation: FloatArray,
-    unit: float,
+    sampling_variances: tuple[FloatArray, FloatArray],
+    noise_correlation: FloatArray,
+    outcome_unit: float,
     level: float,
 ) -> dict[str, FloatArray]:
     """Return the columns of an A/B test: both arms, the effect and its errors.
 
     Args:
         arms: the means of treatment and control, with the intervals of the noise.
-        variances: the sampling variances of the means, in squared units.
-        correlation: of the noise of both means.
-        unit: the size of a unit of the outcome.
-        level: of the intervals.
+        sampling_variances: the sampling variances of the means, in squared units.
+        noise_correlation: the correlation between the noise of the two means.
+        outcome_unit: the amount of the outcome that one unit stands for.
+        level: the confidence level of the intervals.
     """
     treatment, control = arms
-    noise = difference_interval(treatment, control, correlation)
+    noise = difference_interval(treatment, control, noise_correlation)
     normal = NormalDist().inv_cdf(0.5 + level / 2)
-    wider_treatment = with_sampling_error(treatment, variances[0], normal)
-    wider_control = with_sampling_error(control, variances[1], normal)
+    wider_treatment = with_sampling_error(treatment, sampling_variances[0], normal)
+    wider_control = with_sampling_error(control, sampling_variances[1], normal)
     # Samples are independent, so they share only noise.
-    shared = correlation * treatment.std_error * control.std_error
+    shared = noise_correlation * treatment.std_error * control.std_error
     joint = correlation_of(np.nan_to_num(shared), wider_treatment, wider_control)
     difference = difference_interval(wider_treatment, wider_control, joint)
     ratio = quotient_interval(wider_treatment, wider_control, joint)
     lift = Interval(ratio.value - 1, ratio.low - 1, ratio.high - 1, ratio.std_error)
     return {
-        "treatment": treatment.value * unit,
-        "control": control.value * unit,
-        **interval_columns("difference", difference, unit),
-        "noise_std": noise.std_error * unit,
-        "sampling_std": np.sqrt(variances[0] + variances[1]) * unit,
+        "treatment": treatment.value * outcome_unit,
+        "control": control.value * outcome_unit,
+        **interval_columns("difference", difference, outcome_unit),
+        "noise_std": noise.std_error * outcome_unit,
+        "sampling_std": np.sqrt(sampling_variances[0] + sampling_variances[1]) * outcome_unit,
         **interval_columns("lift", lift, 1.0),
     }
 
 
 def design_effect(privacy: Privacy) -> int:
-    """Return the factor by which units with many rows raise sampling variance."""
+    """Return the factor of the sampling variance for units with several rows."""
     if privacy.unit_column is None:
         return 1
     return privacy.max_rows
 
 
-def _check_outcome(domain: Domain, mean: str) -> None:
-    """Raise for a weighted outcome, whose sampling error is unknown."""
-    if type(domain.measure(mean)) is not Measure:
+def _check_outcome(domain: Domain, measure: str) -> None:
+    """Raise if the outcome is a weighted measure, with unknown sampling error."""
+    if type(domain.measure(measure)) is not Measure:
         raise refuse(
             "mean",
-            mean,
+            measure,
             "a measure without weights",
             "Use compare_groups, whose intervals hold for the rows of the release.",
         )
 
 
 def sampling_variance(estimated: Estimated, std: float | None) -> FloatArray:
-    """Return the sampling variance of a mean, in squared units.
+    """Return the sampling variance of the mean of each group.
+
+    It is in squared units of the measure.
 
     Args:
         estimated: the estimated mean; its divisor is the number of rows.
-        std: the standard deviation of the values; None for the largest that the mean and the bounds
+        std: the standard deviation of the values. If None, the largest that the mean and the bounds
             permit.
     """
     rows = np.maximum(estimated.divisor, 1.0)
@@ -245,13 +250,15 @@ def sampling_variance(estimated: Estimated, std: float | None) -> FloatArray:
     return np.asarray((high - shrunk) * (shrunk - low) / (rows + _PRIOR_ROWS))
 
 
-def with_sampling_error(estimated: Estimated, variance: FloatArray, normal: float) -> Estimated:
-    """Return a mean with an interval that also covers the sampling error."""
-    sampling = normal**2 * variance
+def with_sampling_error(
+    estimated: Estimated, sampling_variance: FloatArray, normal_multiplier: float
+) -> Estimated:
+    """Return the estimated mean with an interval widened by the sampling error."""
+    sampling = normal_multiplier**2 * sampling_variance
     below = np.sqrt((estimated.value - estimated.low) ** 2 + sampling)
     above = np.sqrt((estimated.high - estimated.value) ** 2 + sampling)
     return estimated._replace(
         low=np.maximum(estimated.value - below, estimated.bounds[0]),
         high=np.minimum(estimated.value + above, estimated.bounds[1]),
-        std_error=np.sqrt(estimated.std_error**2 + variance),
+        std_error=np.sqrt(estimated.std_error**2 + sampling_variance),
     )

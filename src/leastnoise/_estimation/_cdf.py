@@ -8,11 +8,11 @@ level of the band. Then with that probability all N_i and R_i lie within c sigma
 their estimates simultaneously, and every share F_i = N_i / (N_i + R_i) lies between the quotients
 of the ends. c is an order statistic of simulated releases of pure noise. Errors of least squares do
 not depend on the data, so the real error and the simulated errors are exchangeable. Therefore the
-coverage is at least the level for any noise, however few the simulations. The true function does
-not fall, so the ends are made not to fall either. Every group has a separate c. Without
-simulations, c is the multiplier of an interval for one count, and 1 less its level is an equal
-part, for each of the 2 n - 1 counts, of 1 less the level of the band. Such a band is wider and
-takes less time.
+coverage is at least the level for any noise, however few the simulations. The true function is
+non-decreasing, therefore the ends of the band are made non-decreasing too. Every group has a
+separate c. Without simulations, c is the multiplier of an interval for one count, and 1 less its
+level is an equal part, for each of the 2 n - 1 counts, of 1 less the level of the band. Such a band
+is wider and takes less time.
 
 The interval of a single quantile needs no simulation. The p-quantile lies in the first cell with
 D_i = (1 - p) N_i - p R_i >= 0. Each D_i is tested on either side; each test has the error
@@ -63,20 +63,20 @@ _MOST_LINEAR = 2**21  # numbers of a matrix that replaces an estimate for each d
 
 
 class HasLeastSquares(Protocol):
-    """An estimate or a release."""
+    """An estimate or a release: an object with least-squares estimates."""
 
     @property
     def library(self) -> str | None:
-        """The library of the data frames; None if the data was no data frame."""
+        """The data frame library of the input; None for other inputs."""
 
     def least_squares(self) -> Estimate:
         """Return the estimate that answers queries outside the workload."""
 
 
 def estimate_of(source: HasLeastSquares) -> Estimate:
-    """Return the estimate of a release; an estimate is returned unchanged.
+    """Return the least-squares estimate of a release or an estimate.
 
-    A domain is refused; the functions that request these statistics take a domain instead.
+    Raise an error for a domain: the functions that request these statistics take a domain.
     """
     if not hasattr(source, "least_squares"):
         advice = "Before a release, ask with mean_queries, quantile_queries or cdf_queries."
@@ -91,7 +91,7 @@ def estimate_of(source: HasLeastSquares) -> Estimate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CumulativeQuery:
-    """The queries for the counts up to every cell of a number, by group.
+    """The queries for the cumulative counts of a numeric attribute, by group.
 
     ``ends`` has both ends of every cell, shape (n, 2).
     """
@@ -105,11 +105,11 @@ class CumulativeQuery:
 
     @property
     def clips(self) -> bool:
-        """Whether the first and the last cell also count values beyond the bounds."""
+        """Whether values beyond the bounds are counted in the first or last cell."""
         return self.product.domain.kind(self.attribute).outside == "clip"
 
     def complement(self) -> Product:
-        """Return the queries for the counts after each cell but the last.
+        """Return the queries for the number of rows after each cell but the last.
 
         There must be at least two cells.
         """
@@ -123,7 +123,7 @@ class CumulativeQuery:
         return replace(self.product, query_sets=sets)
 
     def reshape_answers(self, answers: FloatArray) -> FloatArray:
-        """Reshape answers to groups by cells of the number, the cells last."""
+        """Return the answers with the groups first and the cells as last axis."""
         last = np.moveaxis(answers, self.product.attributes.index(self.attribute), -1)
         return np.asarray(last.reshape(*map(len, self.labels), -1)[..., : len(self.cells)])
 
@@ -135,9 +135,9 @@ def cumulative_query(
     by: By,
     weighted_by: str | None = None,
 ) -> CumulativeQuery:
-    """Return the queries for the counts up to each cell of a number.
+    """Return the queries for the cumulative counts of an attribute, by group.
 
-    They count rows, or add up the weights of rows: a measure that is never negative.
+    They count rows, or sum their weights. A weight is a measure that is never negative.
     """
     if weighted_by is not None:
         _check_weight(domain, weighted_by)
@@ -173,7 +173,7 @@ def cumulative_query(
 
 
 def _check_weight(domain: Domain, weighted_by: str) -> None:
-    """Raise unless a weight is a measure of rows that is never negative."""
+    """Raise unless the weight is a measure of rows with a lower bound >= 0."""
     measure = domain.measure(weighted_by)
     if type(measure) is not Measure or measure.low < 0:
         raise refuse(
@@ -184,7 +184,7 @@ def _check_weight(domain: Domain, weighted_by: str) -> None:
 def cumulative_counts(
     estimate: Estimate, query: CumulativeQuery
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return cumulative counts with variances, and variances of complements.
+    """Return cumulative counts, their variances, and complement variances.
 
     All are least squares estimates. The complement of a cumulative count is the count after the
     cell. The cells are the last axis.
@@ -201,19 +201,24 @@ def cumulative_counts(
 
 
 def quantile_difference(
-    upto: FloatArray, variances: FloatArray, complement_variances: FloatArray, share: float
+    cumulative: FloatArray, variances: FloatArray, complement_variances: FloatArray, share: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return D_i, counts up to a cell less a share of the total, and variances."""
+    """Return D_i = (1 - p) N_i - p R_i of each cell, and its variance.
+
+    N_i is the count up to cell i, R_i the count after it, and p is ``share``.
+    """
     variance = (
         (1 - share) * variances
         + share * complement_variances
         - share * (1 - share) * variances[..., -1:]
     )
-    return (1 - share) * upto - share * (upto[..., -1:] - upto), np.maximum(variance, 0.0)
+    return (1 - share) * cumulative - share * (cumulative[..., -1:] - cumulative), np.maximum(
+        variance, 0.0
+    )
 
 
 def checked_share(share: object) -> float:
-    """Return a quantile's share as a float; raise unless it is in (0, 1]."""
+    """Return the share of a quantile as a float; raise unless in (0, 1]."""
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
         raise refuse(
             "a quantile", share, "a number above 0 and at most 1, such as 0.5 for the median"
@@ -221,8 +226,8 @@ def checked_share(share: object) -> float:
     return float(share)
 
 
-def rising_share(upto: FloatArray, variances: FloatArray) -> FloatArray:
-    """Return the non-decreasing shares nearest to noisy cumulative counts.
+def monotone_shares(upto: FloatArray, variances: FloatArray) -> FloatArray:
+    """Return the non-decreasing cumulative shares nearest to noisy counts.
 
     The last share is 1.
     """
@@ -238,7 +243,7 @@ def rising_share(upto: FloatArray, variances: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantile:
-    """A quantile with an interval.
+    """A quantile of a numeric attribute, with its confidence interval.
 
     Attributes:
         share: p, the part of the rows at or below the quantile.
@@ -263,7 +268,7 @@ class Quantile:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Quantiles(TabularMixin, Sequence[Quantile]):
-    """Quantiles by group: a sequence that prints as a table.
+    """Quantiles by group, as a sequence that prints as a table.
 
     Attributes:
         quantiles: the quantiles, each with its interval and its group.
@@ -319,9 +324,8 @@ class Cdf(TabularMixin):
             with groups the numbers of groups along ``by``, then n.
         low: lower end of the band, of the same shape.
         high: upper end of the band.
-        clips: whether the first and the last cell also count values beyond the bounds. If so, the
-            share at the last value is the share of all rows, and some of them may lie above that
-            value.
+        clips: whether the first and the last cell also count values beyond the bounds. If True, the
+            share at the last value includes rows whose values are above that value.
         count: estimated number of rows, or sum of their weights, by group.
         level: the band of each group contains the whole true function of that group with this
             probability.
@@ -345,11 +349,11 @@ class Cdf(TabularMixin):
 
     @property
     def title(self) -> str:
-        """The title, such as ``distribution of age, a 95% band``."""
+        """The heading, such as ``distribution of age, a 95% band``."""
         return f"distribution of {self.attribute}, a {100 * self.level:g}% band"
 
     def columns(self) -> Columns:
-        """Return the columns: keys, upper end of each cell, share, low, high.
+        """Return the columns: group keys, upper end of each cell, share, low, high.
 
         There is one row for each cell of each group.
         """
@@ -359,7 +363,7 @@ class Cdf(TabularMixin):
         )
 
     def quantiles(self, shares: Iterable[float]) -> Quantiles:
-        """Return quantiles whose intervals hold jointly, from the band."""
+        """Return the quantiles whose intervals the band holds simultaneously."""
         checked_shares = [checked_share(share) for share in shares]
         last = len(self.values) - 1
         cells = []
@@ -382,41 +386,45 @@ class Cdf(TabularMixin):
 
 
 def _interpolate_quantiles(
-    ends: FloatArray,
-    shares: FloatArray,
+    cell_ends: FloatArray,
+    cumulative_shares: FloatArray,
     labels: Sequence[Sequence[Label]],
     cell_ranges: Iterable[tuple[float, Any]],
     *,
     clips: bool,
 ) -> tuple[Quantile, ...]:
-    """Return quantiles by group, with values spread evenly within cells.
+    """Return quantiles by group, interpolated linearly within cells.
 
     Args:
-        ends: the ends of the cells, shape (n, 2).
-        shares: the shares of the rows up to every cell, the cells on the last axis.
+        cell_ends: the ends of the cells, shape (n, 2).
+        cumulative_shares: the shares of the rows up to every cell, the cells on the last axis.
         labels: the labels of the groups along each attribute.
         cell_ranges: for each share, the first and the last cell that may contain the quantile.
         clips: whether the first and the last cell also count values beyond the bounds.
     """
     quantiles = []
     listed_ranges = list(cell_ranges)
-    for at in np.ndindex(shares.shape[:-1]):
+    for at in np.ndindex(cumulative_shares.shape[:-1]):
         group = tuple(names[index] for names, index in zip(labels, at, strict=True))
         for share, (first, last) in listed_ranges:
-            cell = min(int(np.searchsorted(shares[at], share)), len(ends) - 1)
+            cell = min(int(np.searchsorted(cumulative_shares[at], share)), len(cell_ends) - 1)
             if cell:
-                before = float(shares[at][cell - 1])
+                before = float(cumulative_shares[at][cell - 1])
             else:
                 before = 0.0
-            rise = float(shares[at][cell]) - before
+            rise = float(cumulative_shares[at][cell]) - before
             if rise > 0:
                 inside = min(1.0, max(0.0, (share - before) / rise))
             else:
                 inside = 1.0
-            low = float(ends[first[at], 0])
-            high = float(ends[last[at], 1])
+            low = float(cell_ends[first[at], 0])
+            high = float(cell_ends[last[at], 1])
             value = min(
-                max(float(ends[cell, 0] + inside * (ends[cell, 1] - ends[cell, 0])), low), high
+                max(
+                    float(cell_ends[cell, 0] + inside * (cell_ends[cell, 1] - cell_ends[cell, 0])),
+                    low,
+                ),
+                high,
             )
             quantiles.append(
                 Quantile(
@@ -426,16 +434,16 @@ def _interpolate_quantiles(
                     high=high,
                     group=group,
                     may_be_below=bool(clips and first[at] == 0),
-                    may_be_above=bool(clips and last[at] == len(ends) - 1),
+                    may_be_above=bool(clips and last[at] == len(cell_ends) - 1),
                 )
             )
     return tuple(quantiles)
 
 
-def place_at_choices(
+def move_to_chosen_cells(
     estimated: Quantiles, domain: Domain, statistic: Statistic, choices: IntArray
 ) -> Quantiles:
-    """Return quantiles moved to privately chosen cells, with their intervals.
+    """Return the quantiles, each moved to its privately chosen cell.
 
     Args:
         estimated: the quantiles by the distribution function, group by group.
@@ -490,16 +498,16 @@ def cdf(
     Args:
         source: an estimate or a release; it costs no budget.
         attribute: an attribute of Integers, Decimals, Bins or Edges. Rows in its cell ``other`` are
-            left out, and so are values beyond its bounds unless its ``outside`` is "clip". If the
-            workload requests the function, these rows are counted.
+            not counted. Values beyond its bounds are counted only if its ``outside`` is "clip", or
+            if the workload requests the function.
         where: a selection of rows: for each further attribute a label or a list of labels, or
             groups such as ``{"region": "north"}``.
         by: attributes whose cells are groups, or mappings such as ``{"store":
             ln.level("region")}``; each group has a separate band.
         level: the probability that a band contains the whole true function, above 0 and below 1.
         weighted_by: the measure by which rows are weighted; None for equal weights.
-        draws: the number of simulated releases; (draws + 1) level should be whole. None stands for
-            1999, or for 199 if there are over 33,000 cells; both numbers keep the level. With 0
+        draws: the number of simulated releases; (draws + 1) level should be whole. Defaults to
+            1999, or to 199 for more than 33,000 cells. The level is exact for these numbers. If 0,
             nothing is simulated and the band is wider.
         seed: the seed of the simulation, which is public.
 
@@ -514,7 +522,7 @@ def cdf(
         the noise of the release and of the simulation. It does not cover rows that the domain
         dropped or clipped.
 
-    Edge cases: if the noise hides whether a group has any rows, its band is from 0 to 1.
+    Edge cases: if the count of a group is not significantly above 0, its band is from 0 to 1.
 
     >>> plan = ln.plan(ln.queries(ln.Domain(age=ln.Integers(1, 4)), age="identity"), ln.PureDP(1))
     >>> release = ln.release(plan, pd.DataFrame({"age": [1] * 100 + [2] * 400 + [3] * 300 + [4] * 200}), seed=7)
@@ -544,8 +552,8 @@ def cdf(
     cells = upto.shape[-1]
     low = np.ones(upto.shape)
     high = np.ones(upto.shape)
-    low[..., :-1] = _safe_share(floor[..., : cells - 1], ceiling[..., cells:])
-    high[..., :-1] = _safe_share(ceiling[..., : cells - 1], floor[..., cells:], empty=1.0)
+    low[..., :-1] = _share_of_sum(floor[..., : cells - 1], ceiling[..., cells:])
+    high[..., :-1] = _share_of_sum(ceiling[..., : cells - 1], floor[..., cells:], empty=1.0)
     low = np.maximum.accumulate(low, axis=-1)
     high = np.maximum(low, np.minimum.accumulate(high[..., ::-1], axis=-1)[..., ::-1])
     return Cdf(
@@ -553,7 +561,7 @@ def cdf(
         values=query.ends[:, 1],
         starts=query.ends[:, 0],
         share=np.maximum.accumulate(
-            np.clip(rising_share(upto, width[..., :cells] ** 2), low, high), axis=-1
+            np.clip(monotone_shares(upto, width[..., :cells] ** 2), low, high), axis=-1
         ),
         low=low,
         high=high,
@@ -567,24 +575,27 @@ def cdf(
 
 
 def _least_draws(level: float) -> int:
-    """Return the least number of simulations whose maximum covers ``level``.
+    """Return the least number of simulated releases for a band at ``level``.
 
-    The largest error of this number of draws covers with a probability of at least ``level``.
+    A new error is at most the largest of these simulated errors with probability ``level`` or more.
     """
     return math.ceil(level / (1 - level) - 1e-9)
 
 
 def _join_complements(upto: FloatArray) -> FloatArray:
-    """Return the counts up to and after each cell but the last, joined."""
+    """Return the counts up to each cell, then the counts after each cell.
+
+    The last cell has no count after it.
+    """
     return np.concatenate([upto, upto[..., -1:] - upto[..., :-1]], axis=-1)
 
 
 def _band_widths(
     estimate: Estimate, query: CumulativeQuery, draws: int, rank: int, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return simulated error sizes, and the factor of each group's band.
+    """Return the standard error of each count, and each group's multiplier.
 
-    No error of a group exceeds the factor times its size.
+    The half width of the band is their product. Both numbers are simulated.
     """
     # The widths and the factor come from separate draws, so that the draws for the factor stay
     # exchangeable with the release.
@@ -603,30 +614,33 @@ def _band_widths(
 
 
 def _union_bound_widths(
-    estimate: Estimate, query: CumulativeQuery, level: float
+    estimate: Estimate, query: CumulativeQuery, confidence_level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return error sizes and factors of a band by the union bound.
+    """Return the standard error of each count, and one multiplier for all.
 
-    Nothing is simulated. Each size includes half a step of the noise.
+    The half width of the band is their product. The multiplier follows from the union bound
+    over all counts, without a simulation. Half a step of the noise is included.
     """
     (_, variances, complement_variances), measured = (
         cumulative_counts(estimate, query),
         estimate.observation.measurements,
     )
     stds = np.sqrt(np.concatenate([variances, complement_variances[..., :-1]], axis=-1))
-    factor = interval_multiplier(measured.noise, 1 - (1 - level) / stds.shape[-1])
+    factor = interval_multiplier(measured.noise, 1 - (1 - confidence_level) / stds.shape[-1])
     return stds + 0.5 / measured.grid / factor, np.array([factor])
 
 
 def _row_unit(product: Product) -> float:
-    """Return the unit of a product's counts: 1 for rows, else the weight's unit."""
+    """Return the unit of the counts of a product: 1, or the weight's unit."""
     if product.measure is None:
         return 1.0
     return float(product.domain.measure(product.measure).unit)
 
 
 def minimal_draws(estimate: Estimate, level: float, measure: str | None = None) -> int:
-    """Return the least number of simulations for a band; 0 if they take long.
+    """Return the least number of simulated releases for the band of a release.
+
+    The number is 0 if the simulation would take too long.
 
     The band is part of a release. The least number follows from the level. ``measure`` is the
     measure of the rows' weights.
@@ -645,7 +659,7 @@ def minimal_draws(estimate: Estimate, level: float, measure: str | None = None) 
 def simulated_noise(
     estimate: Estimate, product: Product, draws: int, seed: int
 ) -> Iterator[FloatArray]:
-    """Yield the errors of a product's answers in simulated releases.
+    """Yield the errors of the answers to a product, one array for each draw.
 
     Each array has shape ``product.shape``.
     """
@@ -678,8 +692,8 @@ def simulated_noise(
             ).reshape(product.shape)
 
 
-def _safe_share(part: FloatArray, remainder: FloatArray, empty: float = 0.0) -> FloatArray:
-    """Return part / (part + remainder), or ``empty`` where both are 0.
+def _share_of_sum(part: FloatArray, remainder: FloatArray, empty: float = 0.0) -> FloatArray:
+    """Return ``part / (part + remainder)``, or ``empty`` where both are 0.
 
     Both numbers are at least 0.
     """
@@ -698,7 +712,7 @@ def quantiles(
     level: float = 0.95,
     weighted_by: str | None = None,
 ) -> Quantiles:
-    """Return quantiles of a number by group, from existing measurements.
+    """Estimate quantiles of a numeric attribute by group, without new cost.
 
     Args:
         source: an estimate or a release; it costs no budget.
@@ -709,7 +723,7 @@ def quantiles(
         where: a selection of rows: for each further attribute a label or a list of labels, or
             groups such as ``{"region": "north"}``.
         by: attributes whose cells are groups, or mappings such as ``{"store":
-            ln.level("region")}``, each with its own quantiles.
+            ln.level("region")}``, with separate quantiles for each group.
         level: the confidence level of each interval separately; the intervals of `cdf` hold
             simultaneously.
         weighted_by: the measure by which rows are weighted; None for equal weights.
@@ -742,13 +756,13 @@ def quantiles(
     times = interval_multiplier(measured.noise, checked_level(level))
     half = 0.5 / measured.grid
     upto, variances, complement_variances = cumulative_counts(estimate, query)
-    shown = rising_share(upto, np.maximum(variances, 1e-24 * max(1.0, float(variances.max()))))
+    shown = monotone_shares(upto, np.maximum(variances, 1e-24 * max(1.0, float(variances.max()))))
     cells = []
     last_cell = upto.shape[-1] - 1
     for share in checked_shares:
         difference, variance = quantile_difference(upto, variances, complement_variances, share)
         margin = times * np.sqrt(variance) + half
-        # may: the quantile may lie in the cell or before it; before: it may lie after the cell
+        # ``may``: the quantile may lie in or before the cell; ``before``: it may lie after the cell
         may = difference + margin >= 0
         before = (difference - margin < 0)[..., :last_cell]
         first = np.where(may.any(axis=-1), may.argmax(axis=-1), last_cell)

@@ -1,6 +1,6 @@
 """Differences, ratios and shares of released numbers, with intervals.
 
-Everything here is post-processing of the measurements of finished releases, so it costs no budget.
+All functions only post-process the measurements of finished releases, which costs no budget.
 """
 
 import math
@@ -47,12 +47,14 @@ from leastnoise._workload import (
     selected_cells,
 )
 
-_WORST_CORRELATION = -1.0  # of two releases whose shared noise is not known
+_WORST_CORRELATION = (
+    -1.0
+)  # correlation assumed for two releases with an unknown part of common noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Differences(TabularMixin):
-    """A quantity in one group compared with the same quantity in another.
+    """A quantity in one group compared with the same quantity in another group.
 
     Attributes:
         heading: the comparison, such as ``mean of pay, arm=B against arm=A``.
@@ -76,7 +78,7 @@ class Differences(TabularMixin):
 
     @property
     def title(self) -> str:
-        """The title: the compared quantity, and the level of the intervals."""
+        """The compared quantity and the confidence level, as a heading."""
         return f"{self.heading}, {100 * self.level:g}% intervals"
 
     def columns(self) -> Columns:
@@ -85,7 +87,7 @@ class Differences(TabularMixin):
 
 
 class Side(NamedTuple):
-    """One side of a comparison: its queries, its estimate and its source."""
+    """One of the two compared quantities: its queries and its estimates."""
 
     quotient: Quotient
     estimated: Estimated
@@ -95,14 +97,14 @@ class Side(NamedTuple):
     unit: float
 
 
-def estimate_side(
+def estimate_compared_quantity(
     estimate: Estimate,
     quantity: Quantity,
     quotient: Quotient,
     names: tuple[str, ...],
     level: float,
 ) -> Side:
-    """Return a quantity's estimate in each group, for one side of a comparison."""
+    """Return the estimates of one of the two compared quantities, by group."""
     measurements = estimate.observation.measurements
     covariance = pair_covariances(estimate)
     multiplier = interval_multiplier(measurements.noise, level)
@@ -133,9 +135,10 @@ def estimate_side(
 
 
 def pair_covariances(estimate: Estimate) -> PairCovariances:
-    """Return the covariances between answers of an estimate."""
+    """Return the covariances between any two answers of an estimate."""
 
     def variances_of(product: Product) -> FloatArray:
+        """Return the variances of the answers to a product."""
         variances = estimate.covariance_of(product.measure).variances(product)
         return estimate.std(product.measure, variances) ** 2
 
@@ -143,7 +146,10 @@ def pair_covariances(estimate: Estimate) -> PairCovariances:
 
 
 def possible_values(quantity: Quantity, domain: Domain) -> tuple[float, float]:
-    """Return the least and the largest value of a quantity, in rows or units."""
+    """Return the least and the greatest possible value of a quantity.
+
+    They are in rows or in units of the measure.
+    """
     if quantity.kind == "share":
         return (0.0, 1.0)
     if quantity.measure is None:
@@ -157,7 +163,7 @@ def possible_values(quantity: Quantity, domain: Domain) -> tuple[float, float]:
 
 
 def unit_of(quantity: Quantity, domain: Domain) -> float:
-    """Return the amount of one unit of a quantity."""
+    """Return the unit of a quantity: 1 for counts, or the unit of its measure."""
     if quantity.measure is None:
         return 1.0
     measure = domain.measure(quantity.measure)
@@ -167,7 +173,7 @@ def unit_of(quantity: Quantity, domain: Domain) -> float:
 
 
 def axes_of(domain: Domain, *products: Product | None) -> tuple[str, ...]:
-    """Return the attributes of products, in the order of the domain."""
+    """Return the attributes that some products use, in domain order."""
     used = {name for product in products if product is not None for name in product.attributes}
     return tuple(name for name in domain.names if name in used)
 
@@ -177,10 +183,10 @@ def group_shape(labels: tuple[tuple[str | int, ...], ...]) -> tuple[int, ...]:
     return tuple(map(len, labels))
 
 
-def _combine(
+def _comparison_columns(
     first: Side, second: Side, correlation: FloatArray, shape: tuple[int, ...]
 ) -> dict[str, FloatArray]:
-    """Return the columns of a comparison from its two sides."""
+    """Return the columns of a comparison: values, difference, ratio and lift."""
     is_linear = first.quotient.denominator is None
     if is_linear:
         difference = linear_difference(
@@ -208,25 +214,30 @@ def _combine(
     return {name: array.reshape(shape) for name, array in numbers.items()}
 
 
-def interval_columns(name: str, interval: Interval, unit: float) -> dict[str, FloatArray]:
-    """Return the columns of a value with its interval and standard error."""
+def interval_columns(
+    quantity_name: str, interval: Interval, measure_unit: float
+) -> dict[str, FloatArray]:
+    """Return the columns of a value with its interval and standard error.
+
+    Values in units are multiplied by ``measure_unit``.
+    """
     return {
-        name: interval.value * unit,
-        f"{name}_low": interval.low * unit,
-        f"{name}_high": interval.high * unit,
-        f"{name}_std_error": interval.std_error * unit,
+        quantity_name: interval.value * measure_unit,
+        f"{quantity_name}_low": interval.low * measure_unit,
+        f"{quantity_name}_high": interval.high * measure_unit,
+        f"{quantity_name}_std_error": interval.std_error * measure_unit,
     }
 
 
 def _in_one_unit(first: Side, second: Side) -> tuple[Side, Side]:
-    """Return both sides of a comparison in the same unit."""
+    """Return the two compared quantities, converted to the same unit."""
     if first.unit == second.unit:
         return first, second
     return _in_amounts(first), _in_amounts(second)
 
 
 def _in_amounts(side: Side) -> Side:
-    """Return a side of a comparison in amounts instead of units."""
+    """Return a compared quantity with its units converted to amounts."""
     scaled = side.estimated._replace(
         value=side.estimated.value * side.unit,
         low=side.estimated.low * side.unit,
@@ -251,7 +262,7 @@ def compare_groups(
     by: By = (),
     level: float | None = None,
 ) -> Differences:
-    """Return difference, ratio and lift between two groups of one release.
+    """Estimate difference, ratio and lift between two groups of one release.
 
     Args:
         source: a release or an estimate; it costs no budget.
@@ -275,8 +286,8 @@ def compare_groups(
         InputError: the cells do not exist, the groups overlap, or the measurements do not determine
             an answer or its error.
 
-    Guarantees: post-processing. Errors have their exact covariances, so for any counts each
-        interval covers its true value about as often as the release's own intervals.
+    Guarantees: post-processing. The covariances of the errors are exact. Therefore, each interval
+    covers its true value about as often as the intervals of the release do, for any counts.
 
     Source: Zou and Donner 2008; Donner and Zou 2012; Fieller 1954.
 
@@ -294,7 +305,9 @@ def compare_groups(
     quotients = comparison.sides(domain)
     products = [part for each in quotients for part in (each.numerator, each.denominator)]
     names = axes_of(domain, *products)
-    first, second = (estimate_side(estimate, quantity, each, names, level) for each in quotients)
+    first, second = (
+        estimate_compared_quantity(estimate, quantity, each, names, level) for each in quotients
+    )
     shared = error_covariance(
         quotients, (first.estimated, second.estimated), first.covariance, names
     )
@@ -304,26 +317,26 @@ def compare_groups(
         heading=comparison.name,
         by=keys,
         labels=labels,
-        numbers=_combine(first, second, correlation, group_shape(labels)),
+        numbers=_comparison_columns(first, second, correlation, group_shape(labels)),
         level=level,
         library=source.library,
     )
 
 
 def level_of(source: HasLeastSquares, level: float | None) -> float:
-    """Return a confidence level, by default the level of the release."""
+    """Return the confidence level, which defaults to the level of the release."""
     if level is None:
         return checked_level(getattr(source, "level", 0.95))
     return checked_level(level)
 
 
 def group_keys(
-    domain: Domain, sets: Mapping[str, QuerySet]
+    domain: Domain, query_sets: Mapping[str, QuerySet]
 ) -> tuple[tuple[str, ...], tuple[tuple[str | int, ...], ...]]:
-    """Return the names of the columns of groups, and their labels."""
-    if not sets:
+    """Return the names of the group columns, and the labels along each."""
+    if not query_sets:
         return (), ()
-    product = queries(domain, dict(sets)).products[0]
+    product = queries(domain, dict(query_sets)).products[0]
     return product.keys, product.labels
 
 
@@ -340,11 +353,11 @@ def compare_releases(
     by: By = (),
     level: float | None = None,
 ) -> Differences:
-    """Return difference, ratio and lift between two finished releases.
+    """Estimate difference, ratio and lift between two finished releases.
 
     You can, for example, compare this year with last year. Releases with separate payments have
-    independent noise, so their variances add up. Two releases of one payment, such as two periods
-    of a series, share noise. A release also shares noise with a later release that uses its
+    independent noise, therefore their variances are added. Two releases of one payment, such as two
+    periods of a series, share noise. A release also shares noise with a later release that uses its
     measurements. The intervals of two releases that share noise are as wide as any correlation can
     make them. To compare periods exactly, use `compare_groups` on the later release.
 
@@ -392,11 +405,11 @@ def compare_releases(
             "differ. Compare them by a level, or by attributes, that both have alike."
         )
     first, second = (
-        _estimate_where(estimate, quantity, sets, where or {}, level)
+        _estimate_selected_rows(estimate, quantity, sets, where or {}, level)
         for estimate, quantity, sets in zip(estimates, quantities, groups, strict=True)
     )
     first, second = _in_one_unit(first, second)
-    if _share_noise(*estimates):
+    if _have_common_noise(*estimates):
         correlation = np.full(first.estimated.value.shape, _WORST_CORRELATION)
     else:
         correlation = np.zeros(first.estimated.value.shape)
@@ -405,20 +418,20 @@ def compare_releases(
         heading=f"{quantities[0].name}, of two releases",
         by=names,
         labels=labels,
-        numbers=_combine(first, second, correlation, group_shape(labels)),
+        numbers=_comparison_columns(first, second, correlation, group_shape(labels)),
         level=level,
         library=release.library,
     )
 
 
-def _estimate_where(
+def _estimate_selected_rows(
     estimate: Estimate,
     quantity: Quantity,
     groups: Mapping[str, QuerySet],
     where: Mapping[str, object],
     level: float,
 ) -> Side:
-    """Return a quantity's estimate in each group, for selected rows."""
+    """Return the estimates of a compared quantity for selected rows."""
     domain = estimate.observation.measurements.domain
     conditions = {
         name: selected_cells(domain, name, cells, "where") for name, cells in where.items()
@@ -428,12 +441,12 @@ def _estimate_where(
         raise InputError(f"{repeated[0]} is selected twice; use it in one of where and by.")
     quotient = quantity.over(domain, {**groups, **conditions})
     names = axes_of(domain, quotient.numerator, quotient.denominator)
-    side = estimate_side(estimate, quantity, quotient, names, level)
+    side = estimate_compared_quantity(estimate, quantity, quotient, names, level)
     return _with_group_axes(side, names, groups)
 
 
 def _with_group_axes(side: Side, names: tuple[str, ...], groups: Mapping[str, QuerySet]) -> Side:
-    """Return a side of a comparison with axes for its groups only."""
+    """Return a compared quantity whose arrays have only the axes of its groups."""
     group_axes = [axis for axis, name in enumerate(names) if name in groups]
     sizes = [side.estimated.value.shape[axis] for axis in group_axes]
     reshaped = side.estimated._replace(
@@ -458,8 +471,8 @@ def _check_same_bounds(domains: Sequence[Domain], quantity: Quantity) -> None:
         )
 
 
-def _share_noise(first: Estimate, second: Estimate) -> bool:
-    """Return whether two estimates share a charge or noisy numbers."""
+def _have_common_noise(first: Estimate, second: Estimate) -> bool:
+    """Return whether two estimates use a common payment or common noise."""
     if first.receipts and second.receipts:
         return bool({*first.receipts} & {*second.receipts})
     numbers = [_measured_numbers(estimate.observation) for estimate in (first, second)]
@@ -467,14 +480,14 @@ def _share_noise(first: Estimate, second: Estimate) -> bool:
 
 
 def _measured_numbers(observation: Observation) -> set[bytes]:
-    """Return the noisy values of every block, in rows or units of the measure."""
+    """Return the noisy answers of each block, as a set of byte strings."""
     grid = observation.measurements.grid
     return {np.asarray(values / grid, dtype=np.float64).tobytes() for values in observation.values}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Shares(TabularMixin):
-    """The share of every cell in the total, by group.
+    """The share of each cell in the total, by group.
 
     Attributes:
         heading: the share, such as ``share of region in the count``.
@@ -495,7 +508,7 @@ class Shares(TabularMixin):
 
     @property
     def title(self) -> str:
-        """The title: the divided quantity, and the level of the intervals."""
+        """The divided quantity and the confidence level, as a heading."""
         return f"{self.heading}, {100 * self.level:g}% intervals"
 
     def columns(self) -> Columns:
@@ -512,20 +525,20 @@ def shares(
     by: By = (),
     level: float | None = None,
 ) -> Shares:
-    """Return the estimated share of each cell in the total, by group.
+    """Estimate the share of each cell in the total, by group.
 
     Args:
         source: a release or an estimate; it costs no budget.
         of: attributes whose cells divide the total, or mappings such as ``{"store":
             ln.level("region")}``.
-        sum: the measure whose sum is divided into shares; its values must not be negative. None for
-            shares of the rows.
+        sum: the measure whose sum is divided into shares; its values must not be negative. If None,
+            the number of rows is divided.
         by: the groups; the shares add up to 1 within each group.
         level: the confidence level of each interval; None for the level of the release.
 
     Returns:
         A table; ``frame()`` returns it as a data frame. Rows without a value in an attribute of
-        ``of`` count neither in a part nor in the total, as in the table of the release.
+        ``of`` are excluded from the parts and the total, as in the table of the release.
 
     Raises:
         InputError: an attribute is in both ``of`` and ``by``, the measure may be negative, or the
@@ -559,7 +572,7 @@ def shares(
         queries(domain, {**groups, **totals}, sum=sum).products[0],
     )
     names = axes_of(domain, quotient.numerator, quotient.denominator)
-    side = estimate_side(estimate, Quantity(kind="share"), quotient, names, level)
+    side = estimate_compared_quantity(estimate, Quantity(kind="share"), quotient, names, level)
     estimated = side.estimated
     numbers = {
         "share": np.where(estimated.is_clear, estimated.value, np.nan),

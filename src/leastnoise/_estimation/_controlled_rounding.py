@@ -17,13 +17,17 @@ from leastnoise._workload import Product
 MOST_CONTROLLED_CELLS = 20_000
 """The most cells of the finest table. With this number of cells, two crossing tables take 2
 seconds. All tables of two of three attributes take 4 seconds for 3600 cells (one core of 2026)."""
-_TOLERANCE = 1e-7  # a sum of doubles that is this near to a whole number counts as that number
-_MISS_COST = 1e4  # cost of a miss by one step; rounding one cell the wrong way costs at most 1
+_TOLERANCE = (
+    1e-7  # a sum of floats with at most this distance from a whole number is taken as that number
+)
+_MISS_COST = (
+    1e4  # cost if a sum is off by one step; rounding a cell in the wrong direction costs at most 1
+)
 _SECONDS = 60.0  # time limit of the solver, after which its best rounding is used
 
 
 def round_controlled(cells: FloatArray, finest: Product, products: Sequence[Product]) -> IntArray:
-    """Round cells so that the sums of all tables are rounded down or up.
+    """Round cells such that all table sums are rounded down or up too.
 
     Args:
         cells: the estimates of the finest table, in rounding steps, of the shape of the table.
@@ -36,7 +40,7 @@ def round_controlled(cells: FloatArray, finest: Product, products: Sequence[Prod
         Otherwise some sums differ by slightly more.
 
     Source: Cox 1987, "A constructive procedure for unbiased controlled rounding", for the
-        conditions. They are solved as an integer program that rounds as many cells as possible to
+        conditions. The method solves an integer program that rounds as many cells as possible to
         the nearest whole number.
     """
     floors = np.floor(cells + _TOLERANCE)
@@ -50,56 +54,58 @@ def round_controlled(cells: FloatArray, finest: Product, products: Sequence[Prod
 
 
 def _choose_raised(
-    up: FloatArray, is_free: np.ndarray, sums_of_cells: Sequence[IntArray]
+    fractions: FloatArray, is_fractional: np.ndarray, sum_positions: Sequence[IntArray]
 ) -> FloatArray:
-    """Return 1 for each cell that is rounded up, else 0.
+    """Return an array that is 1 for each cell to round up, else 0.
 
     Args:
-        up: how far each cell lies above the whole number below it.
-        is_free: which cells lie between two whole numbers.
-        sums_of_cells: for each table, the position of the sum to which each cell belongs.
+        fractions: the fractional part of each cell.
+        is_fractional: which cells lie between two whole numbers.
+        sum_positions: for each table, the index of the sum that contains each cell.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_array, hstack, vstack
 
-    size = len(up)
+    size = len(fractions)
     blocks = []
     lows: list[FloatArray] = []
     highs: list[FloatArray] = []
-    for positions in sums_of_cells:
-        sums = np.bincount(positions, weights=up)
+    for positions in sum_positions:
+        sums = np.bincount(positions, weights=fractions)
         blocks.append(coo_array((np.ones(size), (positions, np.arange(size)))))
         lows.append(np.floor(sums + _TOLERANCE))
         highs.append(np.ceil(sums - _TOLERANCE))
     if not blocks:
-        return np.rint(up)
+        return np.rint(fractions)
     matrix = vstack(blocks, format="csr")
     misses = matrix.shape[0]
-    # Rounding a cell up costs 1 - 2 up more than rounding it down; a sum may miss at a high cost.
-    costs = np.concatenate([1 - 2 * up, np.full(2 * misses, _MISS_COST)])
+    # Rounding a cell up costs (1 - 2 fraction) more than rounding it down. A sum may be off by more
+    # than 1, at a high cost.
+    costs = np.concatenate([1 - 2 * fractions, np.full(2 * misses, _MISS_COST)])
     with_misses = hstack([matrix, _identity(misses), -_identity(misses)], format="csr")
     solution = milp(
         costs,
         integrality=np.concatenate([np.ones(size), np.zeros(2 * misses)]),
         bounds=Bounds(
-            0.0, np.concatenate([is_free.astype(np.float64), np.full(2 * misses, np.inf)])
+            0.0, np.concatenate([is_fractional.astype(np.float64), np.full(2 * misses, np.inf)])
         ),
         constraints=LinearConstraint(with_misses, np.concatenate(lows), np.concatenate(highs)),
         options={"time_limit": _SECONDS},
     )
     if solution.x is None:
-        return np.rint(up)
+        return np.rint(fractions)
     return np.asarray(np.rint(solution.x[:size]))
 
 
 def _identity(size: int):  # type: ignore[no-untyped-def]  # noqa: ANN202 - SciPy has no types
+    """Return the identity matrix as a sparse SciPy array."""
     from scipy.sparse import eye_array
 
     return eye_array(size, format="csr")
 
 
 def _list_sums(finest: Product, products: Sequence[Product]) -> list[IntArray]:
-    """Return for each coarser table the sum to which each cell belongs."""
+    """Return, for each coarser table, the index of the sum of each cell."""
     finest_groups = dict(zip(finest.attributes, groups_of_cells(finest), strict=True))
     first_cells = {
         name: np.unique(groups, return_index=True)[1] for name, groups in finest_groups.items()
@@ -109,7 +115,7 @@ def _list_sums(finest: Product, products: Sequence[Product]) -> list[IntArray]:
     for product in products:
         groups = groups_of_cells(product)
         if product == finest or len(groups) != len(product.attributes):
-            continue  # queries that overlap need no rounding: they are sums of many cells
+            continue  # overlapping queries are not constrained, because they sum many cells
         groups_of = dict(zip(product.attributes, groups, strict=True))
         positions = np.zeros(shape, dtype=np.int64)
         for axis, name in enumerate(finest.attributes):

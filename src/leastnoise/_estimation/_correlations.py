@@ -16,16 +16,16 @@ from leastnoise._threads import one_thread
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray
 from leastnoise._workload import By, checked_variables, factors_of_sums, join_measures, pair_names
 
-_LARGEST_COVARIANCE = 0.25  # of two measures on [0, 1]: the largest absolute covariance
+_LARGEST_COVARIANCE = 0.25  # the largest absolute covariance of two measures on [0, 1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Correlations(GroupIntervals):
     """Correlations and covariances of all pairs of some measures, by group.
 
-    They describe the rows that have a value of every one of the measures, not a population: the
-    divisor of a covariance is the number n of these rows, not n - 1. Arrays have the shape of the
-    groups along ``by``, whose last key is the pair.
+    They describe the rows that have a value of every one of the measures, not a population.
+    Therefore, covariances are divided by the number n of these rows, not by n - 1. Arrays have the
+    shape of the groups along ``by``, whose last key is the pair.
 
     Attributes:
         measures: the measures.
@@ -60,15 +60,15 @@ class Correlations(GroupIntervals):
 
     @property
     def quantity(self) -> str:
-        """The name of the values, such as ``correlations of pay and age``."""
+        """What is estimated, such as ``correlations of pay and age``."""
         return f"correlations of {join_measures(self.measures)}"
 
     def intervals(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the correlations and the ends of their intervals."""
+        """Return the correlations, and the lower and upper ends of intervals."""
         return self.correlation, self.low, self.high
 
     def numbers(self) -> dict[str, FloatArray]:
-        """Return the columns of numbers: correlation, covariance and count.
+        """Return the numeric columns: correlation, covariance and count.
 
         The columns ``low``, ``high`` and ``std_error`` belong to the correlation.
         """
@@ -91,9 +91,9 @@ def correlations(
 ) -> Correlations:
     """Estimate covariances and correlations of all pairs of measures by group.
 
-    They describe the rows that have a value of every one of the measures. They follow from measured
-    numbers: the number of these rows, the sums of deviations and the sums of products of
-    deviations.
+    They describe the rows that have a value of every one of the measures. They are computed from
+    three kinds of measured numbers: the number of these rows, the sums of deviations, and the sums
+    of products of deviations.
 
     Args:
         source: an estimate or a release; it costs no budget.
@@ -147,18 +147,21 @@ def correlations(
 
 
 def pair_columns(estimated: EstimatedMoments, first: int, second: int) -> dict[str, FloatArray]:
-    """Return the arrays of `Correlations` for two rows of the moments."""
+    """Return the arrays of `Correlations` for one pair of measures.
+
+    ``first`` and ``second`` are the rows of the measures in the moment matrices.
+    """
     scales = estimated.scales
     at = [first - 1, second - 1]
     width = float(np.prod(scales.widths[at]))
     largest = _LARGEST_COVARIANCE * float(np.prod((scales.highs - scales.lows)[at]))
-    covariance = _numbers_where_clear(
+    covariance = _estimate_clear_groups(
         estimated,
         estimated.has_clear_count,
         lambda moments: covariance_gradient(moments, first, second),
         largest,
     )
-    correlation = _numbers_where_clear(
+    correlation = _estimate_clear_groups(
         estimated,
         _has_clear_variances(estimated, first, second),
         lambda moments: correlation_gradient(moments, first, second),
@@ -177,8 +180,8 @@ def pair_columns(estimated: EstimatedMoments, first: int, second: int) -> dict[s
     }
 
 
-class _Numbers(NamedTuple):
-    """A number of each group, with its interval and its standard error."""
+class _GroupEstimates(NamedTuple):
+    """An estimate for each group, with its interval and standard error."""
 
     values: FloatArray
     low: FloatArray
@@ -186,30 +189,37 @@ class _Numbers(NamedTuple):
     std_error: FloatArray
 
 
-def _numbers_where_clear(
+def _estimate_clear_groups(
     estimated: EstimatedMoments,
     is_clear: BoolArray,
     gradient_of: Callable[[FloatArray], Gradient],
-    largest: float,
-) -> _Numbers:
-    """Return numbers and intervals, from -largest to largest where not clear."""
+    largest_magnitude: float,
+) -> _GroupEstimates:
+    """Return an estimate and its interval for each group.
+
+    The interval is from -largest_magnitude to largest_magnitude for groups with ``is_clear``
+    False.
+    """
     groups = estimated.counts.shape
     values = np.zeros(groups)
-    low = np.full(groups, -largest)
-    high = np.full(groups, largest)
+    low = np.full(groups, -largest_magnitude)
+    high = np.full(groups, largest_magnitude)
     std_error = np.full(groups, np.nan)
     clear = estimated.of_groups(is_clear)
     gradient = gradient_of(clear.moments)
     half_width = clear.half_width(gradient)
-    values[is_clear] = np.clip(gradient.value, -largest, largest)
-    low[is_clear] = np.clip(gradient.value - half_width, -largest, largest)
-    high[is_clear] = np.clip(gradient.value + half_width, -largest, largest)
+    values[is_clear] = np.clip(gradient.value, -largest_magnitude, largest_magnitude)
+    low[is_clear] = np.clip(gradient.value - half_width, -largest_magnitude, largest_magnitude)
+    high[is_clear] = np.clip(gradient.value + half_width, -largest_magnitude, largest_magnitude)
     std_error[is_clear] = clear.std_error(gradient)
-    return _Numbers(values, low, high, std_error)
+    return _GroupEstimates(values, low, high, std_error)
 
 
 def _has_clear_variances(estimated: EstimatedMoments, first: int, second: int) -> BoolArray:
-    """Return whether the count and both variances of each group are clear of 0."""
+    """Return whether the count and both variances are significantly above 0.
+
+    The result has one value for each group.
+    """
     is_clear = estimated.has_clear_count.copy()
     clear_groups = estimated.of_groups(is_clear)
     variances = [covariance_gradient(clear_groups.moments, row, row) for row in (first, second)]

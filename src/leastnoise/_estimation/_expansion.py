@@ -3,12 +3,12 @@
 Given the choices of the mechanism (the regime, the buckets), the error of an answer has two parts.
 *Noise* was added for privacy; its variance is exact if the shrinkage factors are taken as fixed.
 *Approximation* is the error of treating cells as equal that are not. It depends on the data, so it
-is estimated from the same noisy numbers. For shrunk answers, it is estimated from the distances of
-differences to their posterior means that the noise does not explain. The changes that bounds make
-are part of the approximation too.
+is estimated from the same noisy numbers. For shrunk answers, it is estimated from the distances
+between differences and their posterior means, beyond the distances that noise explains. The changes
+to make blocks consistent also count as approximation.
 
-Levels of blocks are shrunk to their posterior means. If a second step measured buckets, these are
-the means given both steps.
+Levels of blocks are shrunk to their posterior means. If a second step measured buckets, the
+posterior means are conditional on the results of the two steps.
 
 All estimates are functions of noisy and public numbers only.
 
@@ -40,19 +40,19 @@ from leastnoise._trusted.linop import (
 from leastnoise._trusted.measurements import Block, Observation
 from leastnoise._workload import Product
 
-_MOST_EDGES = 2**12 + 1  # the most edges whose covariance is computed together
+_MOST_EDGES = 2**12 + 1  # largest number of edges whose covariance matrix is computed in one batch
 _ROWS = 2**9  # queries in a batch
 
 
-def chunks(length: int, most: int) -> Iterator[slice]:
-    """Yield slices of at most ``most`` entries that cover 0 to ``length``."""
-    return (slice(start, start + most) for start in range(0, length, most))
+def chunks(length: int, largest_size: int) -> Iterator[slice]:
+    """Yield consecutive slices of at most ``largest_size`` up to ``length``."""
+    return (slice(start, start + largest_size) for start in range(0, length, largest_size))
 
 
 def operator_of(product: Product, size: int) -> Operator:
-    """Return the queries of a product along its only attribute.
+    """Return the queries of a product along its only attribute, as an operator.
 
-    If the product does not name the attribute, this is the total.
+    If the product does not name the attribute, the only query is the total.
     """
     if product.attributes:
         return product.operators[0]
@@ -60,17 +60,17 @@ def operator_of(product: Product, size: int) -> Operator:
 
 
 def answers_of(product: Product, cells: FloatArray) -> FloatArray:
-    """Return the answers of cells to a product, in its shape."""
+    """Return the answers to a product from cells, shape ``product.shape``."""
     return np.asarray(apply(operator_of(product, len(cells)), cells)).reshape(product.shape)
 
 
-def spread_evenly(counts: FloatArray, lengths: IntArray) -> FloatArray:
-    """Return cells with the count of each run spread evenly over its cells."""
-    return np.repeat(counts / lengths, lengths)
+def spread_evenly(run_counts: FloatArray, run_lengths: IntArray) -> FloatArray:
+    """Return cells with the count of each run divided evenly among its cells."""
+    return np.repeat(run_counts / run_lengths, run_lengths)
 
 
 def starts_of(operator: Operator) -> IntArray:
-    """Return the first cells of the runs that no query separates."""
+    """Return the first cell of each run of cells that no query separates."""
     if isinstance(operator, Coarse):
         return operator.starts
     return np.arange(operator.size)
@@ -78,13 +78,13 @@ def starts_of(operator: Operator) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class RowErrors:
-    """Errors of linear functions of the cells of one attribute.
+    """Error variances of linear functions of the cells of one attribute.
 
     Attributes:
         size: the number of cells.
         up_to: maps each edge t to a row, the linear function that sums the first t cells.
-        variances: maps rows to the variances of their errors, shape (rows,); kinds of errors are on
-            leading axes.
+        variances: maps rows to the variances of their errors, shape (rows,); several kinds of
+            errors are on leading axes.
         covariance: maps rows to the covariance of their errors, shape (rows, rows), with the same
             leading axes.
     """
@@ -95,7 +95,10 @@ class RowErrors:
     covariance: Callable[[Any], FloatArray]
 
     def of_product(self, product: Product) -> FloatArray:
-        """Return the variances of the answers to a product, (..., *product.shape)."""
+        """Return the error variances of the answers to a product.
+
+        The shape is (..., *product.shape), with leading axes for the kinds of errors.
+        """
         operator = operator_of(product, self.size)
         ends = interval_ends(operator)
         if ends is None:
@@ -105,26 +108,31 @@ class RowErrors:
         return np.maximum(variances, 0.0).reshape((*variances.shape[:-1], *product.shape))
 
     def _of_matrix(self, operator: Operator) -> FloatArray:
-        """Return the variances of queries with any coefficients."""
+        """Return the error variances of queries with arbitrary coefficients."""
         sums = self.up_to(np.arange(self.size + 1))
         cells = sums[1:] - sums[:-1]
         matrix = dense(operator).astype(np.float64)
         batches = [self.variances(matrix[part] @ cells) for part in chunks(len(matrix), _ROWS)]
         return np.concatenate(batches, axis=-1)
 
-    def _of_intervals(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Return the variances of sums of cells from ``low`` to before ``high``."""
-        edges, positions = np.unique(np.concatenate([low, high]), return_inverse=True)
-        if len(edges) <= _MOST_EDGES and len(edges) < len(low):
-            return self._of_edge_pairs(edges, positions[: len(low)], positions[len(low) :])
+    def _of_intervals(self, first_cells: IntArray, stop_cells: IntArray) -> FloatArray:
+        """Return the error variances of sums over half-open intervals of cells."""
+        edges, positions = np.unique(np.concatenate([first_cells, stop_cells]), return_inverse=True)
+        if len(edges) <= _MOST_EDGES and len(edges) < len(first_cells):
+            return self._of_edge_pairs(
+                edges, positions[: len(first_cells)], positions[len(first_cells) :]
+            )
         batches = [
-            self.variances(self.up_to(high[part]) - self.up_to(low[part]))
-            for part in chunks(len(low), _ROWS)
+            self.variances(self.up_to(stop_cells[part]) - self.up_to(first_cells[part]))
+            for part in chunks(len(first_cells), _ROWS)
         ]
         return np.concatenate(batches, axis=-1)
 
     def _of_edge_pairs(self, edges: IntArray, first: IntArray, last: IntArray) -> FloatArray:
-        """Return the variances of sums between pairs of edges, by edge positions."""
+        """Return the error variances of sums between pairs of edges.
+
+        ``first`` and ``last`` index the pairs in ``edges``.
+        """
         covariance = self.covariance(self.up_to(edges))
         variances = np.diagonal(covariance, axis1=-2, axis2=-1)
         return np.asarray(
@@ -133,7 +141,7 @@ class RowErrors:
 
 
 def _bucket_factor(block: Block) -> tuple[Coarse, FloatArray]:
-    """Return the queries of a block on buckets, and their weights."""
+    """Return the bucket queries of a block, and the weight of each query."""
     (factor,) = block.factors
     if not isinstance(factor.operator, Coarse):
         raise TypeError(factor.operator)
@@ -142,18 +150,18 @@ def _bucket_factor(block: Block) -> tuple[Coarse, FloatArray]:
 
 @dataclass(frozen=True, slots=True)
 class DataIndependentEstimate:
-    """Least squares for a data-independent plan, without approximation error."""
+    """Least squares for a data-independent plan, with approximation error 0."""
 
     estimator: Estimate
 
     def estimate(self, product: Product) -> Answer:
-        """Return answers whose approximation adds no error."""
+        """Return least-squares answers with an approximation error of 0."""
         return replace(self.estimator.estimate(product), approximation_std=np.zeros(product.shape))
 
 
 @dataclass(frozen=True, eq=False)
 class BucketExpansion:
-    """Counts of buckets by least squares, spread evenly over their cells."""
+    """Least-squares counts of buckets, divided evenly among their cells."""
 
     buckets: Coarse
     counts: FloatArray
@@ -161,7 +169,7 @@ class BucketExpansion:
 
     @staticmethod
     def of(observation: Observation) -> "BucketExpansion":
-        """Return the estimate from an observation of buckets."""
+        """Return the least-squares estimate from an observation of buckets."""
         measurements = observation.measurements
         (block,) = measurements.blocks
         (values,) = observation.values
@@ -182,14 +190,14 @@ class BucketExpansion:
 
     @cached_property
     def even(self) -> FloatArray:
-        """The cells, with each bucket spread evenly over them, shape (n,)."""
+        """The cells, each with an even part of its bucket's count, shape (n,)."""
         return spread_evenly(self.counts, self.buckets.lengths)
 
     @cached_property
     def cells(self) -> FloatArray:
-        """The cells, bounded by their aligned blocks, shape (n,).
+        """The cells after aligned blocks are made consistent, shape (n,).
 
-        No aligned block is below 0 or above the block that contains it.
+        After that, no aligned block has a negative count or more than the block that contains it.
         """
         halving = HalvingTree(self.buckets.size)
         return halving.cells_of(halving.differences(self.even))
@@ -201,11 +209,11 @@ class BucketExpansion:
         return Answer(values, noise, np.full(product.shape, np.nan))
 
     def _up_to(self, edges: IntArray) -> FloatArray:
-        """Return the share of each bucket below each edge, (edges, buckets)."""
+        """Return the fraction of each bucket below each edge, (edges, buckets)."""
         return np.clip((edges[:, None] - self.buckets.starts) / self.buckets.lengths, 0.0, 1.0)
 
     def variances(self, product: Product) -> FloatArray:
-        """Return the variances of least squares, with the buckets taken as fixed."""
+        """Return the noise variances of the answers, for fixed buckets."""
         covariance = self.covariance
         errors = RowErrors(
             self.buckets.size,
@@ -217,7 +225,7 @@ class BucketExpansion:
 
 
 def shrunk_levels(observation: Observation) -> tuple[HalvingTree, ShrinkagePosterior]:
-    """Return the halving tree, and the posterior of its differences.
+    """Return the halving tree, and the posterior of the block differences.
 
     The first block of the measurements measured the levels of the tree.
     """
@@ -243,7 +251,7 @@ def shrunk_levels(observation: Observation) -> tuple[HalvingTree, ShrinkagePoste
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """The posterior given measured levels of blocks and measured buckets.
+    """The posterior of all cells, given measured block levels and buckets.
 
     The first step measured the levels, the second step the buckets.
 
@@ -251,8 +259,8 @@ class Posterior:
         mean: the posterior mean of the vector of the total and the differences.
         rows: the measurements of the second step, as queries on this vector.
         noise: the variances of the noise of the second step.
-        inverse: the inverse of the covariance of the second step's answers, under the posterior of
-            the first step.
+        inverse: the inverse covariance matrix of the answers of the second step, given the
+            posterior of the first step.
     """
 
     halving: HalvingTree
@@ -264,7 +272,7 @@ class Posterior:
 
     @staticmethod
     def of(observation: Observation) -> "Posterior":
-        """Return the posterior from the observation of both steps."""
+        """Return the posterior given the observation of the two steps."""
         from scipy.sparse import csr_matrix
 
         measurements = observation.measurements
@@ -282,26 +290,28 @@ class Posterior:
 
     @cached_property
     def cells(self) -> FloatArray:
-        """Posterior means of the cells, bounded by their blocks, shape (n,).
+        """Posterior means of the cells, with consistent blocks, shape (n,).
 
-        No block is below 0 or above the block that contains it.
+        After that, no block has a negative count or more than the block that contains it.
         """
         return self.halving.cells_of(self.mean)
 
     def estimate(self, product: Product) -> Answer:
         """Return posterior means with their noise and approximation errors.
 
-        The variance of the noise takes the shrinkage factors as fixed. The approximation error
-        includes the checked errors and the changes that bounds make.
+        The noise variance is conditional on the shrinkage factors. The approximation error includes
+        the errors by `checked_errors` and the changes to make blocks consistent.
         """
         values = answers_of(product, self.cells)
         noise, all_errors = self._variances(product)
-        moved = answers_of(product, self.halving.cells_of(self.mean, bounded=False)) - values
+        moved = (
+            answers_of(product, self.halving.cells_of(self.mean, are_blocks_bounded=False)) - values
+        )
         approximation = np.sqrt(np.maximum(all_errors - noise, 0.0) + moved**2)
         return Answer(values, np.sqrt(noise), approximation)
 
     def _variances(self, product: Product) -> FloatArray:
-        """Return the variances from noise and in all, (2, *product.shape)."""
+        """Return noise variances and total error variances, (2, *product.shape)."""
         errors = _PosteriorErrors(self)
         halving = self.halving
         return RowErrors(
@@ -310,7 +320,7 @@ class Posterior:
 
 
 def _bucket_rows(buckets: Coarse, halving: HalvingTree) -> Any:
-    """Return the queries on buckets as rows on vectors of differences."""
+    """Return the bucket queries as a matrix on the vector of differences."""
     sums = halving.up_to(np.append(buckets.starts, buckets.size))
     ends = interval_ends(buckets.operator)
     if ends is None:
@@ -319,7 +329,7 @@ def _bucket_rows(buckets: Coarse, halving: HalvingTree) -> Any:
 
 
 class _PosteriorErrors:
-    """Variances of a posterior's errors, from noise and in all.
+    """The covariance of posterior errors: by noise only, and in total.
 
     The methods return both kinds along a new first axis.
     """
@@ -335,18 +345,18 @@ class _PosteriorErrors:
         rows = posterior.rows
         self._inverse = posterior.inverse
         self._kinds = (first.noise, first.errors)
-        # V R' for the fitted V and for both kinds of errors, side by side
+        # V R' as three column blocks: V fitted, V of the noise, V of the total error
         crossed = [rows.multiply(kind).T for kind in (first.variances, *self._kinds)]
         self._crossed = hstack(crossed).tocsr()
         _, *spreads = self._split(rows)
         self._spreads = [covariance + np.diag(posterior.noise) for covariance in spreads]
 
     def _split(self, rows: Any) -> list[FloatArray]:
-        """Return rows times V R', for the fitted V and for both kinds of errors."""
+        """Return three products of ``rows``: with V R' for V fitted, noise, total."""
         return np.split((rows @ self._crossed).toarray(), 3, axis=1)
 
     def variances(self, rows: Any) -> FloatArray:
-        """Return the variances of rows, (2, rows)."""
+        """Return noise and total error variance of each row, shape (2, rows)."""
         from scipy.sparse import csr_matrix
 
         rows = csr_matrix(rows)
@@ -359,7 +369,7 @@ class _PosteriorErrors:
         return np.stack(by_kind)
 
     def covariance(self, rows: Any) -> FloatArray:
-        """Return the covariance of rows, (2, rows, rows)."""
+        """Return noise and total error covariances of rows, (2, rows, rows)."""
         from scipy.sparse import csr_matrix
 
         rows = csr_matrix(rows)

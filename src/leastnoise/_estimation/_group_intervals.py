@@ -12,7 +12,7 @@ from leastnoise._trusted.check.arrays import FloatArray
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class GroupIntervals(TabularMixin):
-    """A value with an interval for each group, as rows, a chart and columns.
+    """An estimate with an interval for each group, as a table and a chart.
 
     Attributes:
         by: the names of the columns of the groups.
@@ -31,18 +31,18 @@ class GroupIntervals(TabularMixin):
     @property
     @abstractmethod
     def quantity(self) -> str:
-        """The name of the values, such as ``mean of pay``."""
+        """What is estimated, such as ``mean of pay``."""
 
     @abstractmethod
     def intervals(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the values and the lower and upper ends of their intervals."""
+        """Return the estimates, and the lower and upper ends of their intervals."""
 
     @abstractmethod
     def numbers(self) -> dict[str, FloatArray]:
-        """Return the columns of numbers, each with one number for each group."""
+        """Return the numeric columns, with one number for each group."""
 
     def rows(self) -> list[tuple[str, float, float, float]]:
-        """Return a tuple for each group: group, value, low and high.
+        """Return a tuple (group, estimate, low, high) for each group.
 
         The group is ``all`` if there are no groups.
         """
@@ -54,19 +54,19 @@ class GroupIntervals(TabularMixin):
         return [(name or "all", *numbers) for name, *numbers in zip(names, *flat, strict=True)]
 
     def plot(self) -> Any:
-        """Return an Altair chart: a dot and an interval for each group."""
+        """Return an Altair chart with a dot and an interval for each group."""
         rows = tuple((name, "", value, low, high) for name, value, low, high in self.rows())
         plot = DotPlot(title=self.quantity, groups=self.groups, rows=rows)
         return make_altair_chart(draw_dots(plot), self.quantity)
 
     @property
     def title(self) -> str:
-        """The title, such as ``mean of pay by store:region, 95% intervals``."""
+        """The heading, such as ``mean of pay by store:region, 95% intervals``."""
         by = ""
         if self.groups:
             by = f" by {self.groups}"
         return f"{self.quantity}{by}, {100 * self.level:g}% intervals"
 
     def columns(self) -> Columns:
-        """Return the columns of a data frame: one for each key, then `numbers`."""
+        """Return the data frame columns: one for each group key, then `numbers`."""
         return grouped_columns(self.by, self.labels, self.numbers())

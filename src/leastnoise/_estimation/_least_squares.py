@@ -2,9 +2,9 @@
 
 The estimates are unbiased, have the least variance, and are consistent across all tables.
 
-Every estimate gives an `Answer` to a product of queries: values, and the two parts of their error.
-An `Outcome` contains everything from which the answers of a release are computed: the measurements,
-and the choices of the mechanism.
+Every estimator returns an `Answer` to a product of queries, with values and the two parts of their
+error. An `Outcome` contains everything from which the answers of a release are computed: the
+measurements, and the choices of the mechanism.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ from leastnoise._error import (
 from leastnoise._estimation._public_facts import (
     PublicCounts,
     public_counts_of_plan,
-    with_exact_sums,
+    shift_to_public_sums,
 )
 from leastnoise._families import apply_along_axes
 from leastnoise._plan import LinearPlan, Plan
@@ -43,20 +43,22 @@ from leastnoise._workload import Product, Statistic, Workload, table_of_all_cell
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneSidedBounds:
-    """Estimated lower and upper bounds of the true answers.
+    """Estimated lower and upper bounds of the true answers, with errors.
 
-    They hold for any amount that the answers leave out. All arrays have the product's shape.
+    The bounds hold for any amount that the answers do not include. All arrays have the product's
+    shape.
     """
 
-    least: FloatArray
-    least_std: FloatArray
-    most: FloatArray
-    most_std: FloatArray
+    lower: FloatArray
+    lower_std: FloatArray
+    upper: FloatArray
+    upper_std: FloatArray
 
 
-# the largest rounding error of a whole number: in rows, and relative to the largest value
+# largest floating-point error of a whole number: absolute in rows, and relative to the largest
+# value
 _ROUNDING = 2.0**-20
-_RELATIVE_ROUNDING = 2.0**-44  # of a sum of doubles
+_RELATIVE_ROUNDING = 2.0**-44  # relative error of a sum of floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,14 +68,14 @@ class Answer:
     All arrays have the product's shape, in rows or units of its measure.
 
     A value that differs from a whole number only by floating-point rounding becomes that number.
-    With a ``centre``, intervals are around it and as wide as the noise requires. With ``sides``,
-    intervals extend to these bounds.
+    If ``centre`` is not None, intervals are centred there, with the width due to noise. If
+    ``true_bounds`` is not None, intervals extend to these bounds.
     """
 
     values: FloatArray
     noise_std: FloatArray
     approximation_std: FloatArray | None = None
-    sides: OneSidedBounds | None = None
+    true_bounds: OneSidedBounds | None = None
     centre: FloatArray | None = None
 
     def __post_init__(self) -> None:
@@ -85,45 +87,57 @@ class Answer:
 
     @property
     def std(self) -> FloatArray:
-        """Standard errors from noise, and from approximation where it is known."""
+        """Standard errors from noise and, if known, from approximation."""
         if self.approximation_std is None:
             return self.noise_std
         return np.hypot(self.noise_std, np.nan_to_num(self.approximation_std))
 
-    def reaches(self, times: float, once: float, half_step: float) -> tuple[FloatArray, FloatArray]:
-        """Return how far intervals extend below and above the values.
+    def interval_distances(
+        self, two_sided_multiplier: float, one_sided_multiplier: float, half_noise_step: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the distances from the values to the lower and upper interval ends.
 
-        ``times`` is the multiplier of two-sided intervals, ``once`` of one-sided intervals, and
-        ``half_step`` is half a step of the noise.
+        The multipliers are the half widths of intervals in standard errors. ``half_noise_step`` is
+        half a step of the noise.
         """
-        half = np.where(self.std > 0, half_step, 0.0)
+        half = np.where(self.std > 0, half_noise_step, 0.0)
         if self.centre is not None:
-            plain = times * self.noise_std + half
+            plain = two_sided_multiplier * self.noise_std + half
             moved = self.values - self.centre
             return np.maximum(plain + moved, 0.0), np.maximum(plain - moved, 0.0)
-        margin = times * self.std + half
-        if self.sides is None:
+        margin = two_sided_multiplier * self.std + half
+        if self.true_bounds is None:
             return margin, margin
-        below = self.values - self.sides.least + once * self.sides.least_std + half_step
-        above = self.sides.most - self.values + once * self.sides.most_std + half_step
+        below = (
+            self.values
+            - self.true_bounds.lower
+            + one_sided_multiplier * self.true_bounds.lower_std
+            + half_noise_step
+        )
+        above = (
+            self.true_bounds.upper
+            - self.values
+            + one_sided_multiplier * self.true_bounds.upper_std
+            + half_noise_step
+        )
         return np.maximum(margin, below), np.maximum(margin, above)
 
 
 class Estimator(Protocol):
-    """Anything that answers products of queries from measurements."""
+    """An object that estimates the answers to products of queries."""
 
     def estimate(self, product: Product) -> Answer:
-        """Return the answers to a product, with their standard errors."""
+        """Return the estimated answers to a product, with standard errors."""
 
 
 Names = tuple[str, ...]
-# sums of very many public counts have at most this multiple of the variance that stands for none
+# an answer is public if its variance is at most this multiple of the tiny variance of public counts
 _NONE = 2.0**10
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Least squares estimates of everything that an observation determines."""
+    """Least-squares estimates from the observation of a plan."""
 
     # Source: Cormode et al. (arXiv 1207.6096), generalised least squares.
 
@@ -137,25 +151,25 @@ class Estimate:
 
     @property
     def receipts(self) -> tuple[str, ...]:
-        """The payments for all measurements; empty if the noise had a seed."""
+        """The receipts of all payments; empty if the noise was seeded."""
         receipt = self.observation.receipt
         return (receipt, *self.earlier_receipts) if receipt else ()
 
     def least_squares(self) -> "Estimate":
-        """Return this estimate."""
+        """Return this estimate itself, as `HasLeastSquares` requires."""
         return self
 
     def for_observation(self, observation: Observation) -> "Estimate":
         """Return the estimate from another observation of the same plan.
 
-        The other observation may be a simulated one. Parts that depend only on the plan are shared.
+        The other observation can be simulated. Parts that depend only on the plan are shared.
         """
         return Estimate(
             observation, self.public, _structures=self._structures, _linear=self._linear
         )
 
-    def errors_for(self, values: Sequence[IntArray]) -> "Estimate":
-        """Return an estimate whose answers are the errors that this noise causes.
+    def errors_for(self, noise: Sequence[IntArray]) -> "Estimate":
+        """Return an estimate whose answers are the errors due to some noise.
 
         The noise is given in whole steps.
         """
@@ -163,13 +177,13 @@ class Estimate:
             replace(table, sums=replace(table.sums, counts=np.zeros_like(table.sums.counts)))
             for table in self.public
         )
-        observation = Observation(self.observation.measurements, tuple(values), "", private=False)
+        observation = Observation(self.observation.measurements, tuple(noise), "", private=False)
         return Estimate(observation, tuple(zeros), _structures=self._structures)
 
     def covariance_of(self, measure: str | None) -> Covariance:
-        """Return the covariance of the errors of counts or of a measure.
+        """Return the error covariance of counts (None) or the sums of a measure.
 
-        It also determines which queries have answers.
+        It also decides which queries can be answered.
         """
         plan = self.observation.measurements
         return combine_structures(
@@ -179,7 +193,7 @@ class Estimate:
         )
 
     def _structure(self, quantity: str | None) -> Structure:
-        """Return the covariance structure of counts or of a measure, computed once."""
+        """Return the cached covariance structure of counts or of a measure."""
         if quantity not in self._structures:
             exact = [table.block for table in self.public]
             self._structures[quantity] = quantity_structure(
@@ -214,9 +228,9 @@ class Estimate:
         return self.values(table_of_all_cells(domain, names, measure))
 
     def cells(self, names: Names, measure: str | None = None) -> FloatArray:
-        """Return least-squares cells of a marginal, for counts or a measure.
+        """Return the least-squares cells of a marginal of counts or a measure.
 
-        They give correct answers only to queries that the measurements determine.
+        Sums of these cells are correct only for queries that the measurements determine.
         """
         cells = np.asarray(0.0)
         for quantity, factor in centred_quantities(self.observation.measurements, measure).items():
@@ -225,16 +239,18 @@ class Estimate:
                 tuple(name for name in names if name in cells_of_quantity.names)
             )
             for axis, name in enumerate(names):
-                if name not in cells_of_quantity.names:  # all tables sum over it, so spread evenly
+                if (
+                    name not in cells_of_quantity.names
+                ):  # no table has this attribute, so divide the counts evenly among its cells
                     size = self.observation.measurements.domain.kind(name).size
                     cube = np.repeat(np.expand_dims(cube / size, axis), size, axis)
             cells = np.asarray(cells + factor * cube)
         if measure is None:
-            return with_exact_sums(cells, names, self.public)
+            return shift_to_public_sums(cells, names, self.public)
         return cells
 
     def estimate(self, product: Product) -> Answer:
-        """Return the least squares answers to one product.
+        """Return the least-squares answers to one product.
 
         Their errors are the expected errors that the plan states.
         """
@@ -249,7 +265,7 @@ class Estimate:
         return np.sqrt(np.maximum(variances, 0.0))
 
     def values(self, product: Product) -> FloatArray:
-        """Return only the values of `estimate`, shape ``product.shape``."""
+        """Return the estimated answers without errors, shape ``product.shape``."""
         self.covariance_of(product.measure).require(product)
         return apply_along_axes(product.operators, self.cells(product.attributes, product.measure))
 
@@ -260,7 +276,7 @@ class Estimate:
         """
         variances: dict[int, FloatArray] = {}
         values: dict[int, FloatArray] = {}
-        # Very many products share few operators, so each object is hashed once.
+        # Many products use few distinct operators, so each operator object is hashed once.
         objects = {id(operator): operator for product in products for operator in product.operators}
         equal: dict[Operator, int] = {}
         kinds = {key: equal.setdefault(operator, len(equal)) for key, operator in objects.items()}
@@ -293,7 +309,7 @@ class Estimate:
         ]
 
     def _stacked(self, tables: Sequence[Names], measure: str | None) -> FloatArray:
-        """Return the cells of tables of one shape, stacked along the first axis."""
+        """Return the cells of tables of equal shape, stacked along a first axis."""
         if len(centred_quantities(self.observation.measurements, measure)) == 1 and not (
             measure is None and self.public
         ):
@@ -303,7 +319,7 @@ class Estimate:
         return np.stack([self.cells(names, measure) for names in tables])
 
     def block_indices(self, measure: str | None) -> list[int]:
-        """Return the indices of the blocks that measure counts, or a measure."""
+        """Return the indices of the blocks on counts (None) or on a measure."""
         measurements = self.observation.measurements
         return sorted(
             {
@@ -314,7 +330,7 @@ class Estimate:
         )
 
     def answer_matrix(self, product: Product) -> FloatArray:
-        """Return the matrix that maps noisy numbers to a product's answers.
+        """Return the matrix that maps noisy numbers to answers of a product.
 
         Its columns are the noisy numbers of the blocks in ``block_indices``; answers are in rows or
         units. Public counts add a constant to these answers. The matrix is shared with all
@@ -335,9 +351,9 @@ class Estimate:
 
 
 def estimate_products(estimator: Estimator, products: Sequence[Product]) -> Iterable[Answer]:
-    """Return answers to several products, in their order.
+    """Return the answers to several products, in their order.
 
-    They are computed together if that is quicker.
+    The answers are computed in one batch if that is faster.
     """
     if isinstance(estimator, Estimate):
         return estimator.answers(products)
@@ -350,14 +366,15 @@ CatalogueText: TypeAlias = tuple[str, Mapping[str, object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Data-dependent choices of a mechanism and the estimator they imply.
+    """The data-dependent choices of a mechanism, and the resulting estimator.
 
     The default has no choices and uses least squares.
 
     Attributes:
-        linear: whether answers are unbiased least squares on queries that the plan had fixed.
-        answers_new_questions: whether least squares has known errors for queries outside the
-            workload, because no measured query was chosen by the noise of another.
+        linear: whether answers are unbiased least-squares estimates from queries that the plan
+            fixed.
+        answers_new_questions: whether least squares can answer queries outside the workload with
+            known errors. This holds if no measured query was chosen based on the noise of another.
         interval: the name of the text in the catalogue that says how ``low`` and ``high`` are
             computed.
         reading: the name of the text in the catalogue that says what both errors mean.
@@ -370,29 +387,29 @@ class Finding:
 
     @property
     def executed_steps(self) -> CatalogueText:
-        """The name of the text on the executed steps, with its values."""
+        """The catalogue key of the text on the executed steps, with its values."""
         return "", {}
 
-    def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:  # noqa: ARG002 - nothing in any domain
-        """Return the texts on errors that intervals do not cover."""
+    def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:  # noqa: ARG002 - no texts
+        """Return the catalogue texts on errors that intervals do not cover."""
         return []
 
     def facts(self) -> dict[str, Any]:
-        """Return the finding as a JSON value."""
+        """Return the choices as a JSON object."""
         return {}
 
-    def quantile_choices(self, workload: Workload) -> dict[Statistic, IntArray]:  # noqa: ARG002 - there are none
-        """Return the privately chosen cells of quantiles, by statistic."""
+    def quantile_choices(self, workload: Workload) -> dict[Statistic, IntArray]:  # noqa: ARG002 - no choices
+        """Return the cells that were privately chosen as quantiles."""
         return {}
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Return the estimator of the answers."""
+        """Return the estimator that follows from the choices."""
         return Estimate(observation)
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The outcome of carrying out a plan."""
+    """A plan with its noisy observation and the mechanism's finding."""
 
     plan: Plan
     observation: Observation
@@ -400,36 +417,36 @@ class Outcome:
 
     @cached_property
     def _least_squares(self) -> Estimate:
-        """The least-squares estimate from the observation and the public counts."""
+        """The least-squares estimate from the observation and public counts."""
         earlier = self.plan.earlier if isinstance(self.plan, LinearPlan) else ()
         receipts = tuple(receipt for release in earlier for receipt in release.receipts)
         public = public_counts_of_plan(self.plan)
         return Estimate(self.observation, public, earlier_receipts=receipts)
 
     def least_squares(self) -> Estimate:
-        """Return least squares from the observation and public counts.
+        """Return the cached least-squares estimate.
 
-        It is one object for all calls, so its covariance is computed once.
+        All calls return the same object, whose covariance is computed once.
         """
         return self._least_squares
 
     @cached_property
     def _estimator(self) -> Estimator:
-        """The estimator of the mechanism's finding; least squares if it is linear."""
+        """The estimator of the finding; least squares for linear mechanisms."""
         if self.finding.linear:
             return self.least_squares()
         return self.finding.estimator(self.observation)
 
     def estimator(self) -> Estimator:
-        """Return the estimator of the answers.
+        """Return the cached estimator of the answers.
 
-        It is one object for all calls, so a model is fitted once.
+        All calls return the same object, which fits its model once.
         """
         return self._estimator
 
 
 def join_observations(observations: Sequence[Observation], privacy: Privacy) -> Observation:
-    """Return the observations of several steps as one."""
+    """Return the observations of several steps as one observation."""
     measurements = join_measurements(
         [observation.measurements for observation in observations], privacy
     )
@@ -444,9 +461,9 @@ def join_observations(observations: Sequence[Observation], privacy: Privacy) -> 
 
 
 def join_measurements(steps: Sequence[Measurements], privacy: Privacy) -> Measurements:
-    """Return the measurements of several steps as one.
+    """Return the measurements of several steps as one value.
 
-    A call before the payment checks whether they can be joined.
+    Call this function before the payment to check whether the steps can be joined.
     """
     grid = max(step.grid for step in steps)  # grids are powers of two
     return replace(

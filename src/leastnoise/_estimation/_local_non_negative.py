@@ -1,6 +1,6 @@
 """Non-negative consistent tables of the largest likelihood.
 
-They are published together with the unbiased tables.
+The tables are published in addition to the unbiased tables.
 
 In the residual basis the least squares estimate has a component u(tau) with the precision w(tau)
 for each attribute set tau. The result is the point nearest to these components:
@@ -8,12 +8,12 @@ for each attribute set tau. The result is the point nearest to these components:
     minimise    1/2 sum over tau of w(tau) |v(tau) - u(tau)|^2
     subject to  every cell of every requested table >= 0,  v(empty) = max(u(empty), 0)
 
-The total is fixed because clipped noise would add to it otherwise. Multipliers y_T >= 0, one for
-each cell, give v(tau) = u(tau) + 1/w(tau) * sum of the tau parts of the y_T. The dual, whose slopes
-are the cells at v, is maximised by L-BFGS-B.
+The total is fixed, because otherwise clipping negative noise would increase it. Multipliers y_T >=
+0, one for each cell, give v(tau) = u(tau) + 1/w(tau) * sum of the tau parts of the y_T. The dual,
+whose slopes are the cells at v, is maximised by L-BFGS-B.
 
-Cells still below 0 are lifted exactly: multiplying every component except the total by 1 - a mixes
-all tables with uniform tables, so they still agree.
+Cells that are still negative are corrected exactly: all components except the total are multiplied
+by 1 - a. This mixes every table with the uniform table, which keeps the tables consistent.
 
 Source: GReM-LNN (arXiv 2410.01091), with the true precisions.
 """
@@ -38,12 +38,13 @@ _ROUNDS_OF_CELLS = 2**27  # iterations times components
 _EXACT = 1e-9  # relative gain of a round below which the iteration ends
 
 
-def residual_parts(cube: FloatArray, names: Names) -> dict[Names, FloatArray]:
-    """Return the residual components of a table, by attribute set.
+def residual_parts(table: FloatArray, names: Names) -> dict[Names, FloatArray]:
+    """Return the residual components of a table, keyed by attribute set.
 
-    A component has contrasts along the attributes of its set and sums along the others.
+    A component consists of contrasts along the attributes of its set; the other attributes are
+    summed.
     """
-    parts: dict[Names, FloatArray] = {(): np.asarray(cube, dtype=np.float64)}
+    parts: dict[Names, FloatArray] = {(): np.asarray(table, dtype=np.float64)}
     for name in names:
         split: dict[Names, FloatArray] = {}
         for tau, part in parts.items():
@@ -58,9 +59,9 @@ def residual_parts(cube: FloatArray, names: Names) -> dict[Names, FloatArray]:
 def from_residual_parts(
     parts: Mapping[Names, FloatArray], names: Names, shape: Sequence[int]
 ) -> FloatArray:
-    """Return the table whose residual components are ``parts``.
+    """Return the table that has the residual components ``parts``.
 
-    Each component is spread evenly over the attributes that it does not have.
+    Each component is divided evenly among the cells of attributes outside its set.
     """
     answer = np.zeros(tuple(shape))
     for tau in subsets(names):
@@ -75,30 +76,31 @@ def from_residual_parts(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LocallyNonNegative:
+class ConsistentNonNegativeTables:
     """Non-negative tables that agree on their common marginals."""
 
-    parts: Mapping[Names, FloatArray]
+    components: Mapping[Names, FloatArray]
     sizes: Mapping[str, int]
     public: tuple[PublicCounts, ...] = ()
 
     def marginal(self, names: Names) -> FloatArray:
-        """Return the non-negative cells of a table, or of a marginal of a table.
+        """Return the non-negative cells of a requested table or its marginal.
 
         The table must have been requested.
         """
 
-        def near(
-            names: Names,
-        ) -> FloatArray:  # clips negative rounding errors, which are far below any noise
+        def clipped_cells(names: Names) -> FloatArray:
+            """Return the cells from the residual components, clipped at 0."""
+            # Negative cells are floating-point errors, which are much smaller than any noise.
             return np.maximum(
-                from_residual_parts(self.parts, names, [self.sizes[name] for name in names]), 0.0
+                from_residual_parts(self.components, names, [self.sizes[name] for name in names]),
+                0.0,
             )
 
-        return apply_public_facts(near, names, (), self.public)
+        return apply_public_facts(clipped_cells, names, (), self.public)
 
     def estimate(self, product: Product) -> Answer:
-        """Return the answers of non-negative cells to a product.
+        """Return the answers to a product from the non-negative cells.
 
         Their errors are not known.
         """
@@ -109,21 +111,21 @@ class LocallyNonNegative:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Group:
-    """Tables of one shape.
+class _EqualShapeTables:
+    """Tables with the same shape, for joint computation.
 
-    A pattern gives the axes that belong to tau. For each pattern, ``indices`` has the positions in
-    the vector of components, shape (tables, cells).
+    A pattern is a set of axes: the attributes of a component. For each pattern, ``indices`` has the
+    positions in the vector of components, shape (tables, cells).
     """
 
-    tables: int
+    table_count: int
     shape: tuple[int, ...]
     patterns: tuple[tuple[int, ...], ...]  # axes of tau
     indices: tuple[IntArray, ...]
 
     def cells(self, vector: FloatArray) -> FloatArray:
-        """Return the cells of all tables, shape (tables, *shape)."""
-        answer = np.zeros((self.tables, *self.shape))
+        """Return the cells of the tables from components, (tables, *shape)."""
+        answer = np.zeros((self.table_count, *self.shape))
         for axes, index in zip(self.patterns, self.indices, strict=True):
             merged_cells = math.prod(n for axis, n in enumerate(self.shape) if axis not in axes)
             answer += (
@@ -135,7 +137,10 @@ class _Group:
         return answer
 
     def add_parts(self, multipliers: FloatArray, vector: FloatArray) -> None:
-        """Add the transpose of ``cells``, applied to multipliers, to a vector."""
+        """Add the components of multipliers to ``vector``, in place.
+
+        This is the transpose of ``cells``.
+        """
         for axes, index in zip(self.patterns, self.indices, strict=True):
             part = multipliers
             for axis in range(
@@ -154,11 +159,11 @@ def locally_non_negative(
     tables: Iterable[Names],
     *,
     measure: str | None = None,
-    rounds: int = _MOST_ROUNDS,
-) -> LocallyNonNegative:
-    """Return the non-negative consistent tables of largest likelihood.
+    max_rounds: int = _MOST_ROUNDS,
+) -> ConsistentNonNegativeTables:
+    """Return the non-negative consistent tables of maximum likelihood.
 
-    The likelihood is that of the noise of the unbiased estimate.
+    The likelihood is based on the noise of the unbiased estimate.
     """
     # Post-processing. Every cell of every requested table is at least 0, tables agree on shared
     # attributes up to rounding, and the total is the estimated total (or 0). Not guaranteed: that
@@ -176,7 +181,7 @@ def locally_non_negative(
             unbiased.setdefault(tau, part)
     sizes = {name: domain.kind(name).size for names in wide for name in names}
     nearest = nearest_tables(
-        unbiased, residual_precisions(estimate, unbiased, measure), sizes, wide, rounds
+        unbiased, residual_precisions(estimate, unbiased, measure), sizes, wide, max_rounds
     )
     return replace(nearest, public=estimate.public if measure is None else ())
 
@@ -184,10 +189,10 @@ def locally_non_negative(
 def residual_precisions(
     estimate: Estimate, parts: Mapping[Names, FloatArray], measure: str | None
 ) -> dict[Names, float]:
-    """Return the precision of every residual component.
+    """Return the precision (1 / variance) of every residual component.
 
-    It is the dimension of the component over its summed variance; this is exact if all strategies
-    are identities.
+    It is the dimension of the component divided by its summed variance, which is exact if all
+    strategies are identities.
     """
     # The components of a table are orthogonal, so the summed variance of a table is the sum of the
     # variances of its components, each spread over the cells of the table.
@@ -210,11 +215,11 @@ def residual_precisions(
 
 
 def _groups(
-    wide: Sequence[Names], sizes: Mapping[str, int], indices: Mapping[Names, IntArray]
-) -> list[_Group]:
-    """Return the tables that no other table contains, grouped by shape."""
+    maximal_tables: Sequence[Names], sizes: Mapping[str, int], indices: Mapping[Names, IntArray]
+) -> list[_EqualShapeTables]:
+    """Return the tables grouped by shape."""
     by_shape: dict[tuple[int, ...], list[Names]] = {}
-    for names in wide:
+    for names in maximal_tables:
         by_shape.setdefault(tuple(sizes[name] for name in names), []).append(names)
     groups = []
     for shape, members in by_shape.items():
@@ -225,72 +230,80 @@ def _groups(
             np.stack([indices[tuple(names[axis] for axis in axes)] for names in members])
             for axes in patterns
         )
-        groups.append(_Group(len(members), shape, patterns, pattern_indices))
+        groups.append(_EqualShapeTables(len(members), shape, patterns, pattern_indices))
     return groups
 
 
 def nearest_tables(
-    parts: Mapping[Names, FloatArray],
-    precision: Mapping[Names, float],
+    components: Mapping[Names, FloatArray],
+    precisions: Mapping[Names, float],
     sizes: Mapping[str, int],
-    wide: list[Names],
-    rounds: int = _MOST_ROUNDS,
-) -> LocallyNonNegative:
-    """Return the non-negative consistent tables nearest to components.
+    maximal_tables: list[Names],
+    max_rounds: int = _MOST_ROUNDS,
+) -> ConsistentNonNegativeTables:
+    """Return the non-negative consistent tables nearest to some components.
 
     Distances are weighted by the precisions; the total does not change.
 
-    If there are many cells, fewer than ``rounds`` rounds are made, so that the time is bounded.
+    If there are many cells, the number of rounds is reduced further to bound the time.
     """
-    total = max(float(parts[()]), 0.0)
+    total = max(float(components[()]), 0.0)
     if total == 0:
-        return LocallyNonNegative({tau: np.zeros(part.shape) for tau, part in parts.items()}, sizes)
-    parts = {**parts, (): np.array(total)}
-    starts = np.cumsum([0, *(part.size for part in parts.values())])
+        return ConsistentNonNegativeTables(
+            {tau: np.zeros(part.shape) for tau, part in components.items()}, sizes
+        )
+    components = {**components, (): np.array(total)}
+    starts = np.cumsum([0, *(part.size for part in components.values())])
     indices = {
         tau: np.arange(start, start + part.size)
-        for (tau, part), start in zip(parts.items(), starts, strict=False)
+        for (tau, part), start in zip(components.items(), starts, strict=False)
     }
-    unbiased = np.concatenate([part.reshape(-1) for part in parts.values()])
+    unbiased = np.concatenate([part.reshape(-1) for part in components.values()])
     variance = np.zeros(
         len(unbiased)
     )  # a variance of 0 fixes the total, and components of attributes with one value
     for tau, index in indices.items():
-        if tau and precision[tau] > 0:
-            variance[index] = 1 / precision[tau]
-    nearest = _nearest(_groups(wide, sizes, indices), unbiased, variance, (total, rounds))
-    return LocallyNonNegative(
-        {tau: nearest[index].reshape(parts[tau].shape) for tau, index in indices.items()}, sizes
+        if tau and precisions[tau] > 0:
+            variance[index] = 1 / precisions[tau]
+    nearest = _nearest(
+        _groups(maximal_tables, sizes, indices), unbiased, variance, (total, max_rounds)
+    )
+    return ConsistentNonNegativeTables(
+        {tau: nearest[index].reshape(components[tau].shape) for tau, index in indices.items()},
+        sizes,
     )
 
 
 def _nearest(
-    groups: Sequence[_Group], unbiased: FloatArray, variance: FloatArray, bounds: tuple[float, int]
+    groups: Sequence[_EqualShapeTables],
+    unbiased: FloatArray,
+    variances: FloatArray,
+    total_and_rounds: tuple[float, int],
 ) -> FloatArray:
-    """Return the nearest components for which all cells are non-negative."""
+    """Return the nearest components whose tables have no negative cell."""
     from scipy.optimize import Bounds, minimize  # slow to import
 
-    total, rounds = bounds
-    lengths = [group.tables * math.prod(group.shape) for group in groups]
+    total, rounds = total_and_rounds
+    lengths = [group.table_count * math.prod(group.shape) for group in groups]
 
     def cells(vector: FloatArray) -> FloatArray:
-        """Return the cells of all tables, one after the other."""
+        """Return the cells of all tables in one flat array."""
         return np.concatenate([group.cells(vector).reshape(-1) for group in groups])
 
     def pulled(multipliers: FloatArray) -> FloatArray:
-        """Return the change of the components by the multipliers of all cells."""
+        """Return the change of the components that the multipliers cause."""
         pull = np.zeros_like(unbiased)
         for group, of_group in zip(
             groups, np.split(multipliers, np.cumsum(lengths)[:-1]), strict=True
         ):
-            group.add_parts(of_group.reshape(group.tables, *group.shape), pull)
-        return variance * pull
+            group.add_parts(of_group.reshape(group.table_count, *group.shape), pull)
+        return variances * pull
 
     def dual(multipliers: FloatArray) -> tuple[float, FloatArray]:
-        """Return the dual function and its slopes, both with a minus sign."""
+        """Return minus the dual function, and minus its gradient."""
         slopes = cells(unbiased + pulled(multipliers))
-        # The distance that multipliers cause is half the product of the multipliers with the change
-        # of the cells.
+        # The squared distance that multipliers cause is half the inner product of the multipliers
+        # and the change of the cells.
         return float(multipliers @ (slopes + before)) / 2, slopes
 
     before = cells(unbiased)
@@ -306,7 +319,7 @@ def _nearest(
             options={"maxiter": rounds, "ftol": _EXACT, "maxcor": 5},
         )
         vector = unbiased + pulled(descent.x)
-    # The least share of the uniform table that lifts every cell to 0.
+    # The smallest fraction of the uniform table for which no cell is negative.
     even_estimate = np.repeat([total / math.prod(group.shape) for group in groups], lengths)
     low = np.minimum(cells(vector), 0.0)
     share = float(np.max(-low / (even_estimate - low)))

@@ -31,7 +31,7 @@ DIVISORS = ("count", "sum_of_weights")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Means(GroupIntervals):
-    """Means of a measure by group.
+    """Estimated means of a measure by group, with intervals.
 
     Attributes:
         measure: the measure.
@@ -63,15 +63,15 @@ class Means(GroupIntervals):
 
     @property
     def quantity(self) -> str:
-        """The name of the values, such as ``mean of pay``."""
+        """What is estimated, such as ``mean of pay``."""
         return f"mean of {self.measure}"
 
     def intervals(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the means and the lower and upper ends of their intervals."""
+        """Return the means, and the lower and upper ends of their intervals."""
         return self.mean, self.low, self.high
 
     def numbers(self) -> dict[str, FloatArray]:
-        """Return the columns: mean, low, high, std_error, sum and the divisor."""
+        """Return the numeric columns: mean, interval, error, sum and divisor."""
         return {
             "mean": self.mean,
             "low": self.low,
@@ -84,9 +84,9 @@ class Means(GroupIntervals):
 
 @one_thread()
 def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 0.95) -> Means:
-    """Return estimated means of a measure by group, over rows with a value.
+    """Estimate means of a measure by group, over the rows with a value.
 
-    They follow from the sums and the numbers of values, which are both measured.
+    They are computed from the measured sums and the measured numbers of values.
 
     Args:
         source: an estimate or a release; it costs no budget.
@@ -104,12 +104,12 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
             measure does not exist.
 
     Guarantees: post-processing. Fieller intervals cover each true mean with probability at least
-        ``level``, as far as the multiplier of the release's own intervals does. Where the count is
-        not clear of 0, the interval is the public bounds of the measure.
+    ``level``, provided that the multiplier of the release's intervals does. If the count is not
+    significantly above 0, the interval has the public bounds of the measure as its ends.
 
-    Source: Fieller 1954. The noise of the sums is uncorrelated with the noise of the counts; so is
-        the noise of the centred sums, which are used where the plan measures distances from both
-        ends.
+    Source: Fieller 1954. The method assumes that the noise of the sums and of the counts is
+    uncorrelated. If the plan measures distances from both bounds, centred sums are used, whose
+    noise is uncorrelated with the counts.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
     >>> plan = ln.plan(ln.mean_queries(domain, "pay", by=["sex"]), ln.PureDP(1))
@@ -134,8 +134,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     sums = above.values
     counts = below.values
     times = interval_multiplier(plan.noise, level)
-    # The errors of the sums less ``apart`` times the counts are uncorrelated with the errors of the
-    # counts.
+    # The errors of (sums - ``apart`` * counts) are uncorrelated with the errors of the counts.
     centre_offset = centring_midpoint(plan, measure) or 0.0
     common = (centre_offset * below.noise_std) ** 2
     variance = np.maximum(above.noise_std**2 - common, 0.0) + ROUNDING * common
@@ -179,7 +178,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
 
 
 def _require_count(plan: Measurements, measure: str) -> str:
-    """Return the measure that counts the values of another; raise if unmeasured."""
+    """Return the measure with the number of values; raise if unmeasured."""
     number = plan.domain.count_of(measure)
     if number is not None and equations(plan, measure) and equations(plan, number):
         return number
@@ -196,7 +195,7 @@ def _require_count(plan: Measurements, measure: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Changes(TabularMixin):
-    """Each period compared with an earlier period, by group.
+    """Counts of each period compared with an earlier period, by group.
 
     Arrays have shape (periods, groups), in the domain's order.
     """
@@ -207,7 +206,7 @@ class Changes(TabularMixin):
     library: str | None = None
 
     def columns(self) -> Columns:
-        """Return the columns: keys, difference and ratio with their intervals.
+        """Return the columns: group keys, then difference and ratio.
 
         The columns are named ``difference``, ``low``, ``high``, ``std_error``, ``ratio``,
         ``ratio_low`` and ``ratio_high``. There is one row for each change.
@@ -216,7 +215,7 @@ class Changes(TabularMixin):
 
 
 def _weighted_advice(plan: Measurements, measure: str) -> str:
-    """Return a sentence that names the measured weighted means, else ""."""
+    """Return a sentence that names the measured weighted means, or ""."""
     measures = plan.domain.measures
     weighted = [
         name
@@ -233,9 +232,9 @@ def _weighted_advice(plan: Measurements, measure: str) -> str:
 def changes(
     source: HasLeastSquares, along: str, periods: int, *, by: By = (), level: float = 0.95
 ) -> Changes:
-    """Return difference and ratio of each period to an earlier period.
+    """Estimate difference and ratio of each period to an earlier period.
 
-    The numbers are counts of rows. An example is the change from year to year.
+    The compared numbers are counts of rows. An example is the change from year to year.
 
     Args:
         source: an estimate or a release; it costs no budget.
@@ -254,11 +253,11 @@ def changes(
             not determine the counts by period.
 
     Guarantees: post-processing. Fieller intervals cover each true ratio with probability at least
-        ``level``, as far as the multiplier of the release's own intervals does. Where the earlier
+    ``level``, provided that the multiplier of the release's intervals does. Where the earlier
         count is not clear of 0, the interval is unbounded.
 
-    Source: Fieller 1954, applied to the later count less the part of its noise that it shares with
-        the earlier count.
+    Source: Fieller 1954, applied to the later count minus the part of its noise that is common with
+    the earlier count.
 
     >>> plan = ln.plan(ln.queries(ln.Domain(month=ln.Dates("2024-01-01", "2024-03-31", "month")), month="identity"), ln.PureDP(1))
     >>> visits = pd.DataFrame({"month": ["2024-01-05"] * 400 + ["2024-02-05"] * 500 + ["2024-03-05"] * 300})

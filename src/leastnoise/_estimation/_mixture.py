@@ -1,14 +1,14 @@
 """A mixture of product distributions, fitted to noisy tables.
 
-Within a component (a kind of rows) the attributes are independent.
+Within a component of the mixture, the attributes are independent.
 
-The model has a table for every set of attributes: the sum, over the kinds of rows, of the share of
-the kind times the outer product of its distributions along these attributes. So every table of
-every size follows from a few thousand numbers. The fit minimises half the squared residuals in
-units of their noise, plus a multiple (the penalty) of the mutual information between the kind and
-each attribute. The penalty is raised and lowered until the residuals are as large as noise without
-any misfit would leave them (the discrepancy principle). The fit is deterministic, because it starts
-from a fixed seed.
+The table of the model for a set of attributes is a sum over the components: the share of each
+component times the outer product of its distributions along these attributes. Therefore, a few
+thousand numbers determine every table of any size. The fit minimises half the squared residuals in
+units of their noise, plus a multiple (the penalty) of the mutual information between the component
+and each attribute. The penalty is adjusted until the residuals are as large as the noise of a
+correct model (the discrepancy principle). The fit is deterministic, because it starts from a fixed
+seed.
 
 Source: latent classes fitted to private tables, Nixon et al. (arXiv 2201.10545); the steps are from
     Adam (arXiv 1412.6980).
@@ -23,7 +23,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from leastnoise._estimation._non_negative import onto_simplex
+from leastnoise._estimation._non_negative import project_to_simplex
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 
 KINDS = 100  # components of the mixture
@@ -43,8 +43,10 @@ _STALLED = 0.01
 # relative to the first penalty
 _LEAST_PENALTY = 0.003
 _MOST_PENALTY = 10.0
-_CLEAR = 0.7  # part of the universal threshold sqrt(2 log n), which pure noise hardly exceeds
-_FLOOR = 0.05  # this part of the noise, spread over all cells, is the least count of a cell
+_CLEAR = 0.7  # fraction of the universal threshold sqrt(2 log n), which pure noise rarely exceeds
+_FLOOR = (
+    0.05  # the least count of a cell is this fraction of the noise, divided evenly among all cells
+)
 _SHIFTS = 16  # shifts of the cells over which Haar smoothing is averaged
 # the mean squared residual, in units of the noise, that a fit should leave; below 1 because a fit
 # follows some of the noise
@@ -53,7 +55,7 @@ RESIDUAL = 0.9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyTable:
-    """A measured table: noisy counts of bins of one to three attributes.
+    """Noisy counts of bins along one to three attributes.
 
     ``attributes`` are positions among the attributes of the model. ``starts`` has the first cells
     of the bins along each attribute, and ``counts`` has one number for each bin.
@@ -67,34 +69,34 @@ class NoisyTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture:
-    """Components with their shares and distributions.
+    """A mixture of product distributions: shares and distributions.
 
     ``shares`` has shape (kinds,); each attribute has an array of shape (cells, kinds).
     """
 
     shares: FloatArray
-    along: tuple[FloatArray, ...]
+    distributions: tuple[FloatArray, ...]
     penalty: float
 
     def table(self, attributes: Sequence[int]) -> FloatArray:
-        """Return the shares of rows in the cells of a table; they add up to 1."""
-        parts = [self.along[attribute] for attribute in attributes] or [
+        """Return the share of rows in each cell of a table; they sum to 1."""
+        parts = [self.distributions[attribute] for attribute in attributes] or [
             np.ones((1, len(self.shares)))
         ]
-        cells = _joined(parts[:-1], len(self.shares)) @ (parts[-1] * self.shares).T
-        return cells.reshape([len(self.along[attribute]) for attribute in attributes])
+        cells = _outer_product(parts[:-1], len(self.shares)) @ (parts[-1] * self.shares).T
+        return cells.reshape([len(self.distributions[attribute]) for attribute in attributes])
 
 
-def _joined(parts: Sequence[FloatArray], kinds: int) -> FloatArray:
-    """Return the outer product of parts for each component of the mixture."""
-    joined = np.ones((1, kinds))
-    for part in parts:
-        joined = (joined[:, None, :] * part[None, :, :]).reshape(-1, kinds)
+def _outer_product(distributions: Sequence[FloatArray], components: int) -> FloatArray:
+    """Return the outer product of distributions, for each mixture component."""
+    joined = np.ones((1, components))
+    for part in distributions:
+        joined = (joined[:, None, :] * part[None, :, :]).reshape(-1, components)
     return joined
 
 
 def smoothed_shares(counts: FloatArray, std: float, total: float) -> FloatArray:
-    """Return the distribution along an attribute, from noisy counts.
+    """Return the share of each cell along an attribute, from noisy counts.
 
     Steps that could be noise are removed; all cells are above 0.
     """
@@ -104,7 +106,7 @@ def smoothed_shares(counts: FloatArray, std: float, total: float) -> FloatArray:
         smooth = np.asarray(counts, dtype=np.float64)
     else:
         smooth = _thresholded(counts, std * _CLEAR * math.sqrt(2 * math.log(size)))
-    cells = np.maximum(onto_simplex(smooth, max(total, 1.0)), _FLOOR * std / size)
+    cells = np.maximum(project_to_simplex(smooth, max(total, 1.0)), _FLOOR * std / size)
     return np.asarray(cells / cells.sum())
 
 
@@ -131,36 +133,38 @@ def _thresholded(counts: FloatArray, threshold: float) -> FloatArray:
 
 def fit_mixture(
     total: float,
-    start: Sequence[FloatArray],
+    initial_shares: Sequence[FloatArray],
     tables: Sequence[NoisyTable],
-    kinds: int = KINDS,
-    rounds: int = MORE_ROUNDS,
+    components: int = KINDS,
+    max_rounds: int = MORE_ROUNDS,
 ) -> Mixture:
-    """Return a mixture fitted to noisy tables of ``total`` rows.
+    """Fit a mixture to noisy tables of ``total`` rows.
 
     The fit starts from a distribution along every attribute, in which every cell is above 0.
     """
-    noise = np.random.default_rng(_SEED).standard_normal((sum(map(len, start)), kinds))
-    logits = np.log(np.concatenate(start))[:, None] + _SPREAD * noise
-    return _Fit(total, start, tables, (logits, np.zeros(kinds))).run(rounds)
+    noise = np.random.default_rng(_SEED).standard_normal(
+        (sum(map(len, initial_shares)), components)
+    )
+    logits = np.log(np.concatenate(initial_shares))[:, None] + _SPREAD * noise
+    return _Fit(total, initial_shares, tables, (logits, np.zeros(components))).run(max_rounds)
 
 
 def refit_mixture(
     mixture: Mixture,
     total: float,
-    start: Sequence[FloatArray],
+    initial_shares: Sequence[FloatArray],
     tables: Sequence[NoisyTable],
     rounds: int,
 ) -> Mixture:
-    """Return a mixture fitted again to the tables with other noise.
+    """Fit a mixture again, to the same tables with other noise.
 
-    The fit takes a number of rounds, starting from a mixture and with its penalty.
+    The fit runs for ``rounds`` rounds, starting from the mixture and its penalty.
     """
     logits, weights = (
         np.log(np.maximum(shares_of, 1e-12))
-        for shares_of in (np.concatenate(mixture.along), mixture.shares)
+        for shares_of in (np.concatenate(mixture.distributions), mixture.shares)
     )
-    fit = _Fit(total, start, tables, (logits, weights))
+    fit = _Fit(total, initial_shares, tables, (logits, weights))
     for round_number in range(rounds):
         fit.round(mixture.penalty, _STEP * max(1 - round_number / rounds, 0.02))
     return fit.mixture(mixture.penalty)
@@ -170,12 +174,13 @@ _Part: TypeAlias = tuple[int, IntArray]  # an attribute, and the first cells of 
 _Rows: TypeAlias = tuple[slice, ...]  # rows of the stacked parts
 
 
-def _side_by_side(
+def _join_tables(
     tables: Sequence[NoisyTable], total: float
 ) -> list[tuple[list[list[_Part]], FloatArray, FloatArray]]:
-    """Return tables at unit noise; pairs that share an attribute are joined.
+    """Return tables in units of their noise, joined along common attributes.
 
-    Few large products are quicker than many small ones.
+    Pairs of attributes that share an attribute become one table, because few large matrix
+    products are faster than many small ones.
 
     Returns:
         For each joined table: the parts along every axis; the counts, of shape (cells of all axes
@@ -229,7 +234,7 @@ def _side_by_side(
 
 
 class _Fit:
-    """The state of a fit: logits and Adam's moments.
+    """The mutable state of a fit: logits and the moments of Adam.
 
     Logits have shapes (cells of all attributes, kinds) and (kinds,).
     """
@@ -259,7 +264,7 @@ class _Fit:
         begins = []
         ends = []
         stacked = 0
-        for axes, counts, scales in _side_by_side(tables, total):
+        for axes, counts, scales in _join_tables(tables, total):
             lengths = [sum(len(starts) for _, starts in axis) for axis in axes]
             cuts = np.cumsum([stacked, *lengths]).tolist()
             self.tables.append(
@@ -298,23 +303,26 @@ class _Fit:
         shares = np.exp(weights - weights.max())
         return along, shares / shares.sum()
 
-    def slopes(self, along: FloatArray, shares: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Return the squared residuals and half their gradients.
+    def slopes(
+        self, distributions: FloatArray, shares: FloatArray
+    ) -> tuple[float, FloatArray, FloatArray]:
+        """Return the sum of squared residuals, and half its two gradients.
 
-        The gradients are by the distributions (without the factor of the shares) and by the shares.
+        The first gradient is with respect to the distributions, without the factor of the shares;
+        the second is with respect to the shares.
         """
         parts = self.parts
         pulls = self.pulls
         pull = np.zeros(self.kinds)
         squares = 0.0
-        np.cumsum(along, axis=0, out=self.sums[1:])
+        np.cumsum(distributions, axis=0, out=self.sums[1:])
         np.take(self.sums, self.ends, axis=0, out=parts, mode="clip")  # this mode needs no copy
         np.subtract(
             parts, np.take(self.sums, self.begins, axis=0, out=pulls, mode="clip"), out=parts
         )
         for rows, observed, scales in self.tables:
             last = parts[rows[-1]]
-            first = _joined([parts[row] for row in rows[:-1]], self.kinds)
+            first = _outer_product([parts[row] for row in rows[:-1]], self.kinds)
             gap = (first * shares) @ last.T
             gap *= scales
             gap -= observed
@@ -335,38 +343,38 @@ class _Fit:
 
     def step(
         self,
-        along: FloatArray,
+        distributions: FloatArray,
         shares: FloatArray,
-        derivatives: FloatArray,
-        pull: FloatArray,
+        distribution_gradient: FloatArray,
+        share_gradient: FloatArray,
         penalty: float,
-        size: float,
+        learning_rate: float,
     ) -> None:
-        """Take one step of Adam along the gradient, in place."""
-        log_ratio = np.log(np.maximum(along, 1e-12)) - self.prior
+        """Update the logits in place by one step of Adam."""
+        log_ratio = np.log(np.maximum(distributions, 1e-12)) - self.prior
         log_ratio *= penalty
-        derivatives += log_ratio
-        pull = pull + np.einsum("ck,ck->k", along, log_ratio)
-        derivatives *= along
-        derivatives -= along * np.repeat(
-            np.add.reduceat(derivatives, self.first), self.sizes, axis=0
+        distribution_gradient += log_ratio
+        share_gradient = share_gradient + np.einsum("ck,ck->k", distributions, log_ratio)
+        distribution_gradient *= distributions
+        distribution_gradient -= distributions * np.repeat(
+            np.add.reduceat(distribution_gradient, self.first), self.sizes, axis=0
         )
-        derivatives *= shares
+        distribution_gradient *= shares
         self.rounds += 1
-        slopes = (derivatives, shares * (pull - shares @ pull))
-        size *= math.sqrt(1 - 0.99**self.rounds) / (
+        slopes = (distribution_gradient, shares * (share_gradient - shares @ share_gradient))
+        learning_rate *= math.sqrt(1 - 0.99**self.rounds) / (
             1 - 0.9**self.rounds
-        )  # corrects the means of the first rounds, which are too small
+        )  # corrects the bias of the running means in the first rounds
         for state, (mean, square), slope in zip(self.state, self.moments, slopes, strict=True):
             np.add(mean, 0.1 * (slope - mean), out=mean)
             np.square(slope, out=slope)
             np.add(square, 0.01 * (slope - square), out=square)
             np.sqrt(square, out=slope)
             np.add(slope, 1e-12, out=slope)
-            np.subtract(state, size * mean / slope, out=state)
+            np.subtract(state, learning_rate * mean / slope, out=state)
 
-    def run(self, most: int) -> Mixture:
-        """Take steps until the residuals stall, and return the mixture.
+    def run(self, max_rounds: int) -> Mixture:
+        """Run Adam until the residuals stall, and return the mixture.
 
         The step size is first constant and then falls to zero.
         """
@@ -399,20 +407,20 @@ class _Fit:
                 if (
                     end is None
                     and self.rounds >= _LEAST_ROUNDS
-                    and (residual <= 1.03 * RESIDUAL or self.rounds >= most or stalled)
+                    and (residual <= 1.03 * RESIDUAL or self.rounds >= max_rounds or stalled)
                 ):
                     end = self.rounds
         return self.mixture(penalty)
 
-    def round(self, penalty: float, size: float) -> float:
-        """Take one step, and return the mean squared residual before it."""
+    def round(self, penalty: float, learning_rate: float) -> float:
+        """Do one step of Adam; return the mean squared residual before it."""
         along, shares = self.distributions()
         squares, derivatives, pull = self.slopes(along, shares)
-        self.step(along, shares, derivatives, pull, penalty, size)
+        self.step(along, shares, derivatives, pull, penalty, learning_rate)
         return squares / max(self.cells, 1)
 
     def mixture(self, penalty: float) -> Mixture:
-        """Return the mixture of the current parameters."""
+        """Return the mixture with the current shares and distributions."""
         along, shares = self.distributions()
         ends = np.append(self.first, len(along))
         return Mixture(

@@ -1,20 +1,20 @@
 """Estimates from a model fitted to noisy tables.
 
-The estimates include the error of the model.
+These error estimates include the error of the model.
 
 If cells hold few rows, the model is fitted to tables on bins (`ModelEstimator`). Otherwise it is
 fitted to the least-squares tables of a data-independent plan (`ShrunkToModel`). Answers lie between
 the model and the measurements, at the point where an unbiased estimate of the squared error is
-least. On bins, this point is chosen for all cells of similar size together, because the measurement
-is hardly ever better than the model for small cells, but it is for large cells. The same estimates
-of the squared error give the published errors. They come from refits of the model to tables to
-which the same amount of noise is added once more.
+least. On bins, this point is chosen separately for each class of cells of similar size: for large
+cells the measurement is often better than the model, for small cells rarely. The published errors
+are based on the same estimates of the squared error. For these estimates, the model is refitted to
+tables to which noise of the same size is added once more.
 
-Records that agree with a release are rows of codes, made from a model by systematic rounding. Every
-kind of rows gets a whole number of records, and so does every value of each attribute within a
-kind; both numbers are within one record of the model's numbers. Within a kind, the values of each
-attribute are shuffled, because attributes are independent in the model there. A record equals a
-real row only by chance.
+Records that agree with a release are rows of codes, made from a model by systematic rounding. Each
+component of the mixture, and each value of an attribute within a component, gets a whole number of
+records that differs from the model's number by less than one record. Within a component, the values
+of each attribute are shuffled, because the attributes are independent there. A record equals a real
+row only by chance.
 
 Source: Stein 1981 (the unbiased estimate of risk), Ramani, Blu and Unser 2008 (its divergence by
     perturbation), Nixon et al. 2201.10545, Madow 1949 (rounding).
@@ -32,7 +32,7 @@ from leastnoise._error import block_variance, subsets
 from leastnoise._estimation._expansion import starts_of
 from leastnoise._estimation._least_squares import Answer, Estimate, Estimator
 from leastnoise._estimation._local_non_negative import (
-    LocallyNonNegative,
+    ConsistentNonNegativeTables,
     from_residual_parts,
     nearest_tables,
     residual_parts,
@@ -67,11 +67,12 @@ _ROUNDS = 150  # steps of a refit
 _SEED = 20_261_125  # seed of the noise of refits
 # relative standard error of a share that is modelled but not measured; typical of real tables
 _UNSEEN = 0.5
-# for intervals, this part of a bin is spread evenly over its cells, the rest as in the model
+# for intervals, this fraction of a bin is divided evenly among its cells, the remainder as in the
+# model
 _EVEN_BINS = 0.5
 _SIZES = 4.0 ** np.arange(-1, 12)  # limits of the size classes of cells, in rows
 MOST_RECORDS = 2**27  # the most synthetic records
-# subtracted from the kept part of residuals: a smaller part adds more noise than it corrects
+# subtracted from the kept fraction of residuals: smaller fractions add more noise than they correct
 _NOT_KEPT = 0.1
 # the most cells of a table to which a model is fitted after the release
 _MOST_CELLS = 2**20
@@ -89,7 +90,7 @@ _EVEN = 0.25
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyTables:
-    """The data of a model fit.
+    """The noisy tables to which a mixture is fitted, with their total.
 
     It has the attributes, the noisy tables, the number of rows with its error, and initial shares.
     """
@@ -100,7 +101,7 @@ class NoisyTables:
     total_std: float
     shares: tuple[FloatArray, ...]
     public: tuple[NoisyTable, ...] = ()
-    of_squares: float = 2.0  # the variance of squared noise of variance 1: 2 if normal
+    squared_noise_variance: float = 2.0  # the variance of squared noise of variance 1: 2 if normal
 
     @staticmethod
     def of(
@@ -110,7 +111,7 @@ class NoisyTables:
     ) -> "NoisyTables":
         """Return the noisy one-way and binned tables of an observation.
 
-        Bins without a possible cell have a count of 0.
+        Bins that contain only impossible cells have a count of 0.
         """
         measurements = observation.measurements
         measured = {name for block in measurements.blocks for name in block.attributes}
@@ -139,7 +140,7 @@ class NoisyTables:
             )
         return replace(
             NoisyTables.from_tables(names, tables, public),
-            of_squares=5.0 if measurements.noise.norm == 1 else 2.0,
+            squared_noise_variance=5.0 if measurements.noise.norm == 1 else 2.0,
         )
 
     @staticmethod
@@ -148,7 +149,7 @@ class NoisyTables:
     ) -> "NoisyTables":
         """Return noisy tables with their total and smoothed one-way shares.
 
-        Public counts are fitted as if they had a small part of the noise.
+        Public counts are fitted as noisy counts with little noise.
         """
         precision = np.array([1 / (table.std**2 * table.counts.size) for table in tables])
         total = float(precision @ [table.counts.sum() for table in tables] / precision.sum())
@@ -173,19 +174,21 @@ class NoisyTables:
         fitted = tuple(table for table in tables if table.attributes)
         return NoisyTables(names, fitted, max(total, 1.0), total_std, shares, tuple(exact))
 
-    def mixture(self, rounds: int = MORE_ROUNDS) -> Mixture:
-        """Return the mixture fitted to the tables."""
-        return fit_mixture(self.total, self.shares, [*self.tables, *self.public], rounds=rounds)
+    def mixture(self, max_rounds: int = MORE_ROUNDS) -> Mixture:
+        """Fit a mixture to the tables."""
+        return fit_mixture(
+            self.total, self.shares, [*self.tables, *self.public], max_rounds=max_rounds
+        )
 
     def refitted(self, mixture: Mixture, noises: Sequence[Sequence[FloatArray]]) -> list[Mixture]:
-        """Return mixtures refitted to the tables with each added noise.
+        """Return a mixture for each noise, refitted after the noise is added.
 
-        The refits run on several cores. The results do not depend on the number of cores, not even
-        in the last digit.
+        The refits run on several cores. The results are identical for any number of cores.
         """
         refits: dict[int, Mixture] = {}
 
         def refit(draw: int, noise: Sequence[FloatArray]) -> None:
+            """Refit the mixture to the tables with the noise of one draw."""
             tables = [
                 replace(table, counts=table.counts + more)
                 for table, more in zip(self.tables, noise, strict=True)
@@ -200,7 +203,7 @@ class NoisyTables:
         return [refits[draw] for draw in range(len(noises))]
 
     def counts(self, mixture: Mixture, names: Names) -> FloatArray:
-        """Return the cells of a table by a model, in rows."""
+        """Return the cells of a table under a mixture, in rows."""
         missing = [name for name in names if name not in self.names]
         if missing:
             raise InputError(
@@ -211,13 +214,13 @@ class NoisyTables:
 
 
 def _interval_tables(public: Sequence[PublicCounts], names: Names, std: float) -> list[NoisyTable]:
-    """Return public counts of intervals of cells, as noisy tables.
+    """Return public counts of intervals of cells as noisy tables.
 
     The tables have one or two attributes.
     """
     noisy = []
     for table in public:
-        sums = table.sums.on(tuple(name for name in table.sums.names if name in names))
+        sums = table.sums.marginal(tuple(name for name in table.sums.names if name in names))
         if 0 < len(sums.names) <= _FITTED and all(
             (np.diff(groups) >= 0).all() for groups in sums.groups
         ):
@@ -228,7 +231,7 @@ def _interval_tables(public: Sequence[PublicCounts], names: Names, std: float) -
 
 @dataclass(frozen=True, slots=True)
 class _ResidualSums:
-    """Sums over the cells of measured tables, each of shape (3, sizes).
+    """Sums over cells of measured tables, shape (3, size classes).
 
     The rows are for tables of one, two and three attributes. The columns are for the classes of
     cells that have a similar size in the model.
@@ -249,30 +252,33 @@ class _ResidualSums:
     squared_move: FloatArray
 
     @staticmethod
-    def zeros(sizes: int) -> "_ResidualSums":
-        """Return empty sums for a number of size classes."""
-        return _ResidualSums(*np.zeros((5, 3, sizes)))
+    def zeros(size_classes: int) -> "_ResidualSums":
+        """Return sums that are all 0."""
+        return _ResidualSums(*np.zeros((5, 3, size_classes)))
 
-    def add(self, width: int, size_class: IntArray, name: str, values: FloatArray) -> None:
-        """Add the values of a table's cells to a sum, by size class, in place.
+    def add(
+        self, table_row: int, size_classes: IntArray, sum_name: str, values: FloatArray
+    ) -> None:
+        """Add the values of a table's cells to one of the sums, in place.
 
         Args:
-            width: the number of the table's attributes, less 1.
-            size_class: the class of each cell.
-            name: the name of the sum.
+            table_row: the number of the table's attributes, less 1.
+            size_classes: the class of each cell.
+            sum_name: the name of the sum.
             values: the values of the cells.
         """
-        sums: FloatArray = getattr(self, name)
-        sums[width] += np.bincount(size_class, values.reshape(-1), sums.shape[1])
+        sums: FloatArray = getattr(self, sum_name)
+        sums[table_row] += np.bincount(size_classes, values.reshape(-1), sums.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
 class ModelEstimator:
-    """Estimates from a mixture fitted to noisy binned tables.
+    """Answers from a mixture that was fitted to noisy binned tables.
 
     The estimates are moved towards the tables where that lowers the error.
 
-    ``requested`` are the widest requested tables. They are moved only if all of them were measured.
+    ``requested`` are the widest requested tables. The estimates are moved only if all of these
+    tables were measured.
     """
 
     measured: NoisyTables
@@ -287,7 +293,7 @@ class ModelEstimator:
 
     @cached_property
     def _refits(self) -> list[tuple[Mixture, list[FloatArray]]]:
-        """Mixtures refitted to tables with fresh simulated noise, and that noise."""
+        """Mixtures refitted to tables with simulated noise, each with its noise."""
         noise = np.random.default_rng(_SEED)
         added = [
             [
@@ -300,7 +306,7 @@ class ModelEstimator:
 
     @cached_property
     def _residual_sums(self) -> "_ResidualSums":
-        """Sums over the cells of measured tables, by size class and table width."""
+        """Sums over cells of measured tables, by table width and size class."""
         sums = _ResidualSums.zeros(len(_SIZES) + 1)
         total = self.measured.total
         for index, table in enumerate(self.measured.tables):
@@ -322,25 +328,25 @@ class ModelEstimator:
 
     @cached_property
     def _shrinkage(self) -> FloatArray:
-        """The kept share of the gap between model and measurement, (3, sizes).
+        """The kept fraction of each measured residual, shape (3, size classes).
 
-        For tables of one to three attributes and each size class, it is 1 less a ratio: the noise
-        that the model does not follow, plus two standard errors, over the squared gap.
+        For tables of one to three attributes and each size class, it is 1 minus a ratio: the noise
+        that the model does not follow, plus two standard errors, divided by the squared gap.
         """
         sums = self._residual_sums
         unfollowed = np.maximum(sums.noise - sums.covariance, 0)
         # the standard error of a sum of squared noise, relative to it
         cells = np.maximum(sums.cells, 1)
-        noise_error = np.sqrt(self.measured.of_squares / cells) * sums.noise
+        noise_error = np.sqrt(self.measured.squared_noise_variance / cells) * sums.noise
         caution = 1 + 2 * noise_error / np.maximum(sums.noise, 1e-9)
         shrinkage = np.clip(1 - unfollowed * caution / np.maximum(sums.squared_gap, 1e-9), 0, 1)
         return np.asarray(np.maximum(shrinkage - _NOT_KEPT, 0) / (1 - _NOT_KEPT))
 
     @cached_property
     def _model_error(self) -> FloatArray:
-        """The mean squared error of the model in each size class, (3, sizes).
+        """The mean squared error of the model, shape (3, size classes).
 
-        It is the part of the estimated risk that refits to other noise do not explain.
+        It is the estimated risk minus the part that refits to other noise explain.
         """
         sums = self._residual_sums
         shrinkage = self._shrinkage
@@ -363,13 +369,13 @@ class ModelEstimator:
     def _cells(
         self, names: Names, mixture: Mixture, noise: Sequence[FloatArray] | None = None
     ) -> FloatArray:
-        """Return a model table moved towards the measured bins.
+        """Return a table of the model, with bins shifted to their measured counts.
 
         All cells of a bin are multiplied by one factor.
         """
         cells = self.measured.counts(mixture, names)
         index = self._indices.get(tuple(self.measured.names.index(name) for name in names))
-        if index is None or not self._moves:
+        if index is None or not self._is_fully_measured:
             return cells
         table = self.measured.tables[index]
         fit = self.measured.total * _bin_shares(mixture, table)
@@ -378,15 +384,15 @@ class ModelEstimator:
             residuals = table.counts - fit
         else:
             residuals = table.counts + noise[index] - fit
-        return cells * _over_cells(
+        return cells * _repeat_for_cells(
             1 + self._shrinkage[len(names) - 1][size] * residuals / np.maximum(fit, 1e-12),
             table,
             cells.shape,
         )
 
     @cached_property
-    def _moves(self) -> bool:
-        """Whether all of the widest requested tables were measured.
+    def _is_fully_measured(self) -> bool:
+        """Whether every largest requested table was measured.
 
         Every pair of attributes with several cells is measured.
         """
@@ -397,12 +403,12 @@ class ModelEstimator:
 
     @cached_property
     def _indices(self) -> dict[tuple[int, ...], int]:
-        """The position of each measured table, by its attributes."""
+        """The index of each measured table, keyed by attribute positions."""
         return {table.attributes: at for at, table in enumerate(self.measured.tables)}
 
     @cached_property
-    def _tables(self) -> LocallyNonNegative:
-        """The published tables: non-negative and consistent."""
+    def _tables(self) -> ConsistentNonNegativeTables:
+        """The published tables, which are non-negative and consistent."""
         names = self.measured.names
         parts = dict[Names, FloatArray]()
         precision = dict[Names, float]()
@@ -423,7 +429,7 @@ class ModelEstimator:
         )
 
     def estimate(self, product: Product) -> Answer:
-        """Return answers with errors from refits and estimated model errors.
+        """Return answers with noise errors from refits and the model error.
 
         The model error of an answer is estimated from cells of similar size.
         """
@@ -434,7 +440,9 @@ class ModelEstimator:
             apply_along_axes(product.operators, self._cells(names, refit, more)) - modelled
             for refit, more in self._refits
         ]
-        within = self._moves and any(set(names) <= set(table) for table in self.requested)
+        within = self._is_fully_measured and any(
+            set(names) <= set(table) for table in self.requested
+        )
         if within:
             table = self._tables.marginal
         else:
@@ -451,10 +459,10 @@ class ModelEstimator:
         return _apply_public_facts(answer, product, self.impossible, self.public)
 
     def _model_error_variances(self, product: Product) -> FloatArray:
-        """Return the variances of answers due to model error.
+        """Return the variance of each answer that the model error causes.
 
-        They depend on the size class of a cell. Tables that were not measured get typical
-        variances.
+        They depend on the size class of a cell. For unmeasured tables, typical variances are
+        returned.
         """
         # The variance has three parts: chance, a part of the cell itself, and for the cells of a
         # bin the possibility that all rows of the bin are in one cell.
@@ -480,7 +488,7 @@ class ModelEstimator:
                 _sum_bins(cells**2, table.starts), 1e-24
             )
             bins = _sum_bins(np.ones(cells.shape), table.starts), fit, missed_of
-            widths, bin_counts, of_bins = (_over_cells(of, table, cells.shape) for of in bins)
+            widths, bin_counts, of_bins = (_repeat_for_cells(of, table, cells.shape) for of in bins)
             likely = cells + _EVEN_BINS * (bin_counts / widths - cells)
             # The error of a bin's count is spread over its cells in proportion to their squares, as
             # if the cells had independent errors. The variance of a bin with all rows in one cell
@@ -491,20 +499,20 @@ class ModelEstimator:
         return np.abs(apply_along_axes(product.operators, cells))
 
 
-def _over_cells(values: FloatArray, table: NoisyTable, shape: Sequence[int]) -> FloatArray:
-    """Return the value of each bin, repeated for each of its cells."""
+def _repeat_for_cells(values: FloatArray, table: NoisyTable, shape: Sequence[int]) -> FloatArray:
+    """Return the value of each bin, repeated for the cells of the bin."""
     for axis, (starts, cells) in enumerate(zip(table.starts, shape, strict=True)):
         values = np.repeat(values, np.diff(starts, append=cells), axis=axis)
     return values
 
 
 def _bin_shares(mixture: Mixture, table: NoisyTable) -> FloatArray:
-    """Return the share of each bin of a table under a mixture."""
+    """Return the share of rows in each bin of a table under a mixture."""
     return _sum_bins(mixture.table(table.attributes), table.starts)
 
 
 def _sum_bins(cells: FloatArray, starts: Sequence[IntArray]) -> FloatArray:
-    """Return the sum of the cells of each bin."""
+    """Return the sums of cells within bins."""
     for axis, first in enumerate(starts):
         cells = np.add.reduceat(cells, first, axis=axis)
     return cells
@@ -516,7 +524,7 @@ def _apply_public_facts(
     impossible: Sequence[Combination],
     public: Sequence[PublicCounts],
 ) -> Answer:
-    """Return an answer that agrees with impossible cells and public counts."""
+    """Return an answer made consistent with impossible cells and public counts."""
     if not impossible and not public:
         return answer
     cells = [product.domain.kind(name).size for name in product.attributes]
@@ -539,7 +547,7 @@ def _apply_public_facts(
 
 @dataclass(frozen=True, eq=False)
 class ShrunkToModel:
-    """Estimates between a model and its least squares tables.
+    """Tables between the least-squares tables and a fitted mixture.
 
     ``tables`` are the widest requested tables.
     """
@@ -550,23 +558,23 @@ class ShrunkToModel:
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
-        """Number of cells of each attribute in the tables."""
+        """The number of cells of each attribute in the tables."""
         attributes = {*chain.from_iterable(self.tables)}
         domain = self.least_squares.observation.measurements.domain
         return {name: domain.kind(name).size for name in domain.names if name in attributes}
 
     @cached_property
     def _parts(self) -> dict[Names, FloatArray]:
-        """Residual components of the least-squares tables."""
+        """Residual components of the least-squares tables, by attribute set."""
         return _components(self.least_squares.marginal, self.tables)
 
     @cached_property
     def _precision(self) -> dict[Names, float]:
-        """The precision of least squares, by set of attributes."""
+        """The precision of each residual component, by attribute set."""
         return residual_precisions(self.least_squares, self._parts, None)
 
-    def _cells_of(self, parts: Mapping[Names, FloatArray]) -> dict[Names, FloatArray]:
-        """Return the requested and one-way tables of residual components."""
+    def _cells_of(self, components: Mapping[Names, FloatArray]) -> dict[Names, FloatArray]:
+        """Return the requested and one-way tables with some residual components."""
         fitted = [
             *((name,) for name in self._sizes),
             *(names for names in self.tables if len(names) > 1),
@@ -574,12 +582,12 @@ class ShrunkToModel:
         tables = {}
         for names in fitted:
             shape = [self._sizes[name] for name in names]
-            tables[names] = from_residual_parts(parts, names, shape)
+            tables[names] = from_residual_parts(components, names, shape)
         return tables
 
     @cached_property
     def measured(self) -> NoisyTables:
-        """The least-squares tables and one-way tables, as independent noisy tables."""
+        """The least-squares tables, as independent noisy tables."""
         names_of = tuple(self._sizes)
         tables = []
         for names, counts in self._cells_of(self._parts).items():
@@ -610,13 +618,14 @@ class ShrunkToModel:
         return self.measured.mixture(ROUNDS)
 
     @cached_property
-    def _over(self) -> dict[Names, float]:
-        """The gap to the model of each attribute set, relative to the mean gap.
+    def _relative_gaps(self) -> dict[Names, float]:
+        """The squared distance to the model of each component, relative to the mean.
 
-        Only sets of several attributes are included. Each ratio is lowered by three standard
-        errors, but not below 1.
+        Only sets of several attributes are included. Each ratio is reduced by three standard
+        errors, to at least 1.
         """
-        # Only these sets are moved. A separate step for each component would follow its noise.
+        # Only the components of these sets are moved. A separate fraction for each component would
+        # overfit its noise.
         parts = self._parts
         precision = self._precision
         model = self._model_components(self.mixture)
@@ -630,24 +639,29 @@ class ShrunkToModel:
         ) - 3 * np.sqrt(2 / dimensions)
         return dict(zip(several, np.maximum(over, 1.0).tolist(), strict=True))
 
-    def _between(
-        self, parts: Mapping[Names, FloatArray], model: Mapping[Names, FloatArray], step: float
-    ) -> LocallyNonNegative:
-        """Return tables moved by a step from least squares towards a model.
+    def _interpolate_tables(
+        self,
+        components: Mapping[Names, FloatArray],
+        model_components: Mapping[Names, FloatArray],
+        fraction: float,
+    ) -> ConsistentNonNegativeTables:
+        """Return tables at a fraction of the way from least squares to a model.
 
         They are non-negative and consistent.
         """
         moved = {
-            tau: parts[tau] + step / over * (model[tau] - parts[tau])
-            for tau, over in self._over.items()
+            tau: components[tau] + fraction / over * (model_components[tau] - components[tau])
+            for tau, over in self._relative_gaps.items()
         }
-        return nearest_tables({**parts, **moved}, self._precision, self._sizes, list(self.tables))
+        return nearest_tables(
+            {**components, **moved}, self._precision, self._sizes, list(self.tables)
+        )
 
     @cached_property
-    def _published(self) -> tuple[float, LocallyNonNegative, float]:
-        """The step to the model of least estimated risk, its tables and their error.
+    def _published(self) -> tuple[float, ConsistentNonNegativeTables, float]:
+        """The fraction of the way of least estimated risk, its tables, the risk.
 
-        The last number is the squared error of the tables in units of the noise.
+        The risk is the squared error of the tables in units of the noise.
         """
         parts = self._parts
         precision = self._precision
@@ -658,16 +672,19 @@ class ShrunkToModel:
         model = self._model_components(self.mixture)
 
         def scaled(some: Mapping[Names, FloatArray]) -> FloatArray:
-            """Join all components that are moved, in units of their noise."""
+            """Return all moved components in one flat array, in units of their noise."""
             return np.concatenate(
                 [
                     np.zeros(0),
-                    *(math.sqrt(precision[tau]) * some[tau].reshape(-1) for tau in self._over),
+                    *(
+                        math.sqrt(precision[tau]) * some[tau].reshape(-1)
+                        for tau in self._relative_gaps
+                    ),
                 ]
             )
 
         def draw_noise() -> dict[Names, FloatArray]:
-            """Draw the noise of every component."""
+            """Return simulated noise of each residual component."""
             noise = {}
             for tau, part in parts.items():
                 unit_noise = residual_parts(random.standard_normal(part.shape), tau)[tau]
@@ -685,15 +702,21 @@ class ShrunkToModel:
             (scaled(noise), {tau: part + noise[tau] for tau, part in parts.items()}, refit)
             for noise, refit in zip(noises, refits, strict=True)
         ]
-        dimension = max(sum(math.prod(n - 1 for n in parts[tau].shape) for tau in self._over), 1)
-        candidates = list[tuple[float, float, LocallyNonNegative]]()
+        dimension = max(
+            sum(math.prod(n - 1 for n in parts[tau].shape) for tau in self._relative_gaps), 1
+        )
+        candidates = list[tuple[float, float, ConsistentNonNegativeTables]]()
         for step in _STEPS_TO_MODEL:
-            tables = self._between(parts, model, step)
+            tables = self._interpolate_tables(parts, model, step)
             base = scaled(_components(tables.marginal, self.tables))
             squares = float(((base - scaled(parts)) ** 2).sum())
             for noise, noisy, refit in noisier:
                 follows = (
-                    scaled(_components(self._between(noisy, refit, step).marginal, self.tables))
+                    scaled(
+                        _components(
+                            self._interpolate_tables(noisy, refit, step).marginal, self.tables
+                        )
+                    )
                     - base
                 )
                 squares += 2 * float(follows @ noise) / _REFITS
@@ -704,11 +727,11 @@ class ShrunkToModel:
         return step, tables, min(max(least + math.sqrt(2 / dimension), (1 - step) ** 2), 1.0)
 
     def _model_components(self, mixture: Mixture) -> dict[Names, FloatArray]:
-        """Return the residual components of a mixture's tables, by attributes."""
+        """Return the residual components of the tables of a mixture."""
         return _components(partial(self.measured.counts, mixture), self.tables)
 
     def estimate(self, product: Product) -> Answer:
-        """Return answers from the published tables, or from the model.
+        """Return answers from the published tables, or else from the model.
 
         The model answers products whose attributes are in none of the tables.
         """
@@ -739,7 +762,7 @@ class ShrunkToModel:
 def _components(
     table: Callable[[Names], FloatArray], tables: Iterable[Names]
 ) -> dict[Names, FloatArray]:
-    """Return the residual components of all tables."""
+    """Return the residual components of tables, keyed by attribute set."""
     parts: dict[Names, FloatArray] = {}
     for names in tables:
         for tau, part in residual_parts(table(names), names).items():
@@ -748,9 +771,9 @@ def _components(
 
 
 def _published_or_all(estimator: Estimator, product: Product) -> tuple[FloatArray, float]:
-    """Return all cells of a table, including hidden cells, and their error.
+    """Return the cells of a table, with hidden cells, and the RMS error.
 
-    Hidden cells that the release does not determine count as empty.
+    Hidden cells that the release does not determine are set to 0.
     """
     try:
         answer = estimator.estimate(product)
@@ -766,7 +789,7 @@ def _published_or_all(estimator: Estimator, product: Product) -> tuple[FloatArra
 
 
 def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[NoisyTables, Mixture]:
-    """Return the noisy tables and the mixture of a release.
+    """Return the noisy tables of a release, and a mixture fitted to them.
 
     If the release has no mixture, one is fitted to the table of every counted attribute and to the
     requested tables whose cells the release determines.
@@ -817,7 +840,7 @@ def draw_records(
     impossible: Sequence[Mapping[int, Sequence[int]]] = (),
     public: Sequence[tuple[tuple[int, ...], KnownSums]] = (),
 ) -> IntArray:
-    """Return records drawn from a model, as codes, in random order.
+    """Return synthetic records as codes, in random order, shape (rows, n).
 
     Rows with impossible combinations of codes are drawn again. If a public group has too many rows,
     some of its rows get the codes of groups with too few rows, only in the attributes of the public
@@ -837,12 +860,12 @@ def draw_records(
     return codes
 
 
-def _refuse_endless(again: int, wrong: int) -> None:
-    """Raise if impossible values are still drawn after the last attempt."""
-    if again == _REDRAWN:
+def _refuse_endless(attempts: int, invalid_records: int) -> None:
+    """Raise if records are still impossible after the last attempt."""
+    if attempts == _REDRAWN:
         raise InputError(
-            f"{wrong} records still have impossible values after {again} tries. State fewer "
-            "impossible combinations."
+            f"{invalid_records} records still have impossible values after {attempts} tries. "
+            "State fewer impossible combinations."
         )
 
 
@@ -853,9 +876,9 @@ def _project_to_public_counts(
     impossible: Sequence[Mapping[int, Sequence[int]]],
     random: np.random.Generator,
 ) -> None:
-    """Change as few records as possible to meet public shares, in place.
+    """Change the fewest records such that public counts hold, in place.
 
-    Then every group has its public share of the rows.
+    Afterwards, every group has its public share of the rows.
     """
     shape = sums.counts.shape
     exact = sums.counts.reshape(-1) * (len(codes) / sums.counts.sum())
@@ -900,7 +923,7 @@ def _project_to_public_counts(
 def impossible_rows(
     codes: IntArray, impossible: Sequence[Mapping[int, Sequence[int]]]
 ) -> BoolArray:
-    """Return which records have an impossible combination of values."""
+    """Return whether each record has an impossible combination of codes."""
     impossible_rows = np.zeros(len(codes), dtype=bool)
     for combination in impossible:
         impossible_rows |= np.logical_and.reduce(
@@ -910,11 +933,11 @@ def impossible_rows(
 
 
 def _draw_rows(mixture: Mixture, rows: int, random: np.random.Generator) -> IntArray:
-    """Return records drawn from a mixture, as codes, shape (rows, attributes)."""
-    drawn = np.empty((rows, len(mixture.along)), dtype=np.int64)
+    """Return records drawn from a mixture as codes, (rows, attributes)."""
+    drawn = np.empty((rows, len(mixture.distributions)), dtype=np.int64)
     begin = 0
     for kind, many in enumerate(round_systematically(mixture.shares, rows, random).tolist()):
-        for attribute, shares in enumerate(mixture.along):
+        for attribute, shares in enumerate(mixture.distributions):
             codes = np.repeat(
                 np.arange(len(shares)), round_systematically(shares[:, kind], many, random)
             )
@@ -924,10 +947,10 @@ def _draw_rows(mixture: Mixture, rows: int, random: np.random.Generator) -> IntA
 
 
 def round_systematically(shares: FloatArray, total: int, random: np.random.Generator) -> IntArray:
-    """Return integers that sum to ``total`` by systematic sampling.
+    """Return integers that sum to ``total``, by systematic sampling.
 
-    Each integer differs from its share of the total by less than one, and has that share as its
-    mean.
+    Each integer differs from its exact share of the total by less than one, and is an unbiased
+    estimate of that share.
     """
     ends = np.cumsum(shares)
     steps = np.floor(ends / ends[-1] * total + random.random())

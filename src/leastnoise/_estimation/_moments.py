@@ -23,7 +23,7 @@ _GROUPS_AT_ONCE = 2**11  # groups; their matrices of 12 rows, one for each coeff
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EstimatedMoments:
-    """The estimated moments of each group, and their noise.
+    """Estimated moment matrices of each group, with their standard errors.
 
     Attributes:
         scales: the scales of the moments.
@@ -50,21 +50,21 @@ class EstimatedMoments:
 
     @property
     def counts(self) -> FloatArray:
-        """The estimated numbers of complete rows, flat."""
+        """The estimated number of complete rows of each group, shape (groups,)."""
         return np.asarray(self.moments[:, 0, 0])
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The numbers of groups along ``by``."""
+        """The number of groups along each attribute of ``by``."""
         return tuple(map(len, self.labels))
 
     @property
     def has_clear_count(self) -> BoolArray:
-        """Whether the count of each group is clear of 0."""
+        """Whether the count of each group is significantly above 0."""
         return np.asarray(self.counts > self.multiplier * self.interval_noise[:, 0, 0])
 
     def of_groups(self, groups: BoolArray | slice) -> "EstimatedMoments":
-        """Return the moments of some groups, as one list of groups."""
+        """Return the moments of selected groups."""
         return replace(
             self,
             moments=self.moments[groups],
@@ -75,27 +75,27 @@ class EstimatedMoments:
     def in_parts(
         self, columns_of: Callable[["EstimatedMoments"], dict[str, FloatArray]]
     ) -> dict[str, FloatArray]:
-        """Return arrays with one row per group, computed some groups at a time."""
+        """Return columns with one row per group, computed in batches of groups."""
         starts = range(0, len(self.moments), _GROUPS_AT_ONCE)
         parts = [columns_of(self.of_groups(slice(at, at + _GROUPS_AT_ONCE))) for at in starts]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def std_error(self, gradient: Gradient) -> FloatArray:
-        """Return the standard error of a number of each group by the delta method."""
+        """Return the standard error of a function of the moments, by group."""
         return self.scales.propagate(gradient, self.noise)
 
     def half_width(self, gradient: Gradient) -> FloatArray:
-        """Return half the width of the interval of a number of each group."""
+        """Return the half width of the interval of a function of the moments."""
         longer = self.scales.propagate(gradient, self.interval_noise)
         return np.asarray(self.multiplier * longer)
 
-    def half_squares(self, first: Gradient, second: Gradient) -> FloatArray:
-        """Return the covariance of the errors of two numbers, times the squared multiplier."""
+    def scaled_covariance(self, first: Gradient, second: Gradient) -> FloatArray:
+        """Return the error covariance of two functions, times multiplier squared."""
         longer = self.scales.covariance(first, second, self.interval_noise)
         return np.asarray(self.multiplier**2 * longer)
 
     def is_clear(self, gradient: Gradient) -> BoolArray:
-        """Return whether a number that is not below 0 is clear of 0 in each group."""
+        """Return whether a non-negative function is significantly above 0, by group."""
         return np.asarray(gradient.value > self.half_width(gradient))
 
 
@@ -106,7 +106,7 @@ def estimate_moments(
     by: By,
     level: float,
 ) -> EstimatedMoments:
-    """Return the moments of some measures by group.
+    """Return the estimated moments of some measures, by group.
 
     Args:
         source: an estimate or a release.

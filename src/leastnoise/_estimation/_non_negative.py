@@ -1,6 +1,7 @@
 """Answers that look like counts: non-negative, monotone, integers.
 
-These answers are biased, so they never replace the unbiased answers.
+These answers are biased. They are published in addition to the unbiased answers, never in place of
+them.
 
 A table without levels is projected on a convex set. If the truth lies in the set, the projection is
 no farther from it than the unbiased table is, in Euclidean distance; sums of cells have no such
@@ -9,18 +10,18 @@ guarantee. A marginal keeps its total, because clipping would otherwise increase
 Tables with levels are made to agree from the total down, in time linear in the number of cells. One
 table, the finest, has the cells or the groups of levels of which all other tables are sums. It is
 built attribute by attribute and level by level. The estimates of the groups within a larger group
-are moved to the nearest numbers (least squares) that add up to the number of the larger group; none
-is below 0 where that is requested. Whole numbers are differences of rounded cumulative sums, so
-that each number, and the sum of any run of neighbours, changes by less than one. All tables are
-sums of the finest table, so they agree.
+are moved to the nearest numbers (least squares) that add up to the number of the larger group; if
+requested, all are at least 0. Whole numbers are differences of rounded cumulative sums, so that
+each number, and the sum of any run of neighbours, changes by less than one. All tables are sums of
+the finest table, so they agree.
 
 The cells of the joint table come from non-negative least squares: no cell is below 0, and the cells
 explain all measurements best.
 
     minimise  f(x) = 1/2 x^T M x - b^T x   subject to  x >= 0, the sum of x fixed to its unbiased estimate
 
-with M and b of ``accuracy.Joint``. Cells get nearer to the truth; sums of cells need not. The total
-is fixed, because clipping noise below 0 would otherwise increase it where the measurements
+with M and b as in `JointBlocks`. Cells come closer to the truth, but sums of cells may not. The
+total is fixed, because clipping noise below 0 would otherwise increase it where the measurements
 determine it only weakly. The method is projected gradients in the metric of the diagonal of M, with
 Nesterov's momentum, which restarts where it points uphill. The method stops at a small duality gap.
 With g the gradient at x, f(x) - f* is at most x^T g - (sum) * min g, the linear bound on the
@@ -44,8 +45,8 @@ from leastnoise._estimation._least_squares import Answer, Estimator
 from leastnoise._estimation._public_facts import (
     PublicCounts,
     replace_groups,
-    whole_with_sums,
-    with_public_sums,
+    round_to_public_sums,
+    scale_to_public_sums,
 )
 from leastnoise._families import apply_along_axes, nested_levels, partition_groups
 from leastnoise._trusted.check import refuse
@@ -66,13 +67,13 @@ _SEED = 20240301  # seed of simulated releases, so that equal releases state equ
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConsistentCells:
-    """The numbers of the finest table, of which all other tables are sums."""
+    """The cells of the finest table; the other tables are sums of its cells."""
 
     finest: Product
     cells: Array
 
     def values(self, product: Product) -> Array:
-        """Return the answers to a product, from the finest table.
+        """Return the answers to a product as sums of the cells.
 
         Every query of the product is a sum of groups of the finest table.
         """
@@ -88,16 +89,16 @@ class ConsistentCells:
 
 
 def groups_of_cells(product: Product) -> tuple[IntArray, ...]:
-    """Return the group of every cell along each attribute of a table.
+    """Return, for each attribute of a table, the group index of each cell.
 
-    The queries of the table partition the cells.
+    The queries of the table must partition the cells.
     """
     groups = [partition_groups(operator) for operator in product.operators]
     return tuple(group for group in groups if group is not None)
 
 
 def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
-    """Return the value of each group at its first cell along an axis.
+    """Return group values along an axis of cells: at the first cell, else 0.
 
     All other cells are 0.
     """
@@ -111,14 +112,14 @@ def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
 
 
 def finest_table(products: Sequence[Product], *, only_levels: bool = True) -> Product | None:
-    """Return the table of which all other tables are sums, or None.
+    """Return the table whose cells sum to all other tables; None without one.
 
     Along every attribute, this table has the cells, or groups that divide the cells, such as the
     groups of a level.
 
     Args:
         products: the tables.
-        only_levels: whether to return None if no table has levels.
+        only_levels: if True, return None if no table has levels.
     """
     if only_levels and all(product.keys == product.attributes for product in products):
         return None
@@ -152,7 +153,7 @@ def finest_table(products: Sequence[Product], *, only_levels: bool = True) -> Pr
 
 
 def is_sum_of_groups(operator: Operator, groups: IntArray) -> bool:
-    """Return whether each query's coefficients are constant within groups."""
+    """Return whether the coefficients of each query are constant in groups."""
     if int(groups.max()) + 1 == len(groups):
         return True
     # two different columns have the same product with random numbers with probability 2^-30
@@ -162,10 +163,12 @@ def is_sum_of_groups(operator: Operator, groups: IntArray) -> bool:
     return bool(np.array_equal(columns, columns[first][groups]))
 
 
-def public_on(finest: Product, public: Sequence[PublicCounts]) -> tuple[PublicCounts, ...] | None:
-    """Return public counts as sums of groups; None if the groups do not fit.
+def public_sums_on(
+    finest: Product, public: Sequence[PublicCounts]
+) -> tuple[PublicCounts, ...] | None:
+    """Return public counts as sums of the finest groups; None if they overlap.
 
-    They do not fit if a group of the finest table overlaps a public group only in part.
+    The result is None if a group of the finest table overlaps a public group only in part.
     """
     groups_along = groups_of_cells(finest)
     if len(groups_along) < len(finest.attributes):
@@ -186,15 +189,15 @@ def make_consistent(
     products: Sequence[Product],
     finest: Product,
     *,
-    non_negative: bool,
-    whole: bool,
+    is_non_negative: bool,
+    is_whole: bool,
 ) -> ConsistentCells:
-    """Return cells from which the answers of all tables follow."""
+    """Return cells of the finest table, estimated from the total down."""
     paths = {name: [*refinement_path(finest, products, name)] for name in finest.attributes}
     cells = estimator.estimate(replace(finest, attributes=(), query_sets=())).values
-    if non_negative:
+    if is_non_negative:
         cells = np.maximum(cells, 0.0)
-    if whole:
+    if is_whole:
         cells = np.rint(cells)
     query_sets: dict[str, QuerySet] = {}
     for name in sorted(paths, key=lambda name_of: len(paths[name_of])):
@@ -217,20 +220,20 @@ def make_consistent(
                     values,
                     parents,
                     np.moveaxis(cells, axis, 0),
-                    non_negative=non_negative,
-                    whole=whole,
+                    is_non_negative=is_non_negative,
+                    is_whole=is_whole,
                 ),
                 0,
                 axis,
             )
             before = groups
-    return ConsistentCells(finest, cells.astype(np.int64) if whole else cells)
+    return ConsistentCells(finest, cells.astype(np.int64) if is_whole else cells)
 
 
 def refinement_path(
     finest: Product, products: Sequence[Product], name: str
 ) -> Iterator[tuple[QuerySet, IntArray]]:
-    """Yield the requested levels along an attribute, coarsest first.
+    """Yield the levels along an attribute with the group of each cell.
 
     Each level comes with the group of every cell. The last item is the groups of the finest table.
 
@@ -268,11 +271,16 @@ def refinement_path(
 
 
 def project_to_parent_sums(
-    values: FloatArray, parents: IntArray, sums: FloatArray, *, non_negative: bool, whole: bool
+    values: FloatArray,
+    parents: IntArray,
+    sums: FloatArray,
+    *,
+    is_non_negative: bool,
+    is_whole: bool,
 ) -> FloatArray:
-    """Return the nearest numbers that add up to the sums of their parents.
+    """Return the nearest values whose sums by parent are ``sums``.
 
-    ``parents`` gives the group along the first axis.
+    ``parents`` is the index of the sum for each entry of the first axis.
     """
     order = np.argsort(parents, kind="stable")
     parents = parents[order]
@@ -286,11 +294,11 @@ def project_to_parent_sums(
         ) / np.maximum(number, 1)
         nearest = values - moved[parents]
         below = is_positive & (nearest <= 0.0)
-        if not non_negative or not below.any():
+        if not is_non_negative or not below.any():
             break
         is_positive &= ~below
     nearest = np.where(is_positive, nearest, 0.0)
-    if whole:
+    if is_whole:
         ends = np.append(starts[1:], len(parents)) - 1
         upto = np.cumsum(nearest, axis=0)
         rounded = np.floor(upto - (upto[starts] - nearest[starts])[parents] + 0.5)
@@ -302,49 +310,52 @@ def project_to_parent_sums(
     return result
 
 
-def onto_simplex(cells: FloatArray, total: float) -> FloatArray:
-    """Return the nearest non-negative cells with a given sum.
+def project_to_simplex(cells: FloatArray, total: float) -> FloatArray:
+    """Return the nearest non-negative cells with the sum ``total``.
 
     The distance is Euclidean.
     """
     if not total > 0 or cells.size == 0:
         return np.zeros_like(cells, dtype=np.float64)
-    return onto_simplices(
+    return project_to_simplices(
         cells.reshape(-1, 1), np.ones((cells.size, 1)), np.array([total])
     ).reshape(cells.shape)
 
 
-def onto_simplices(
-    x: FloatArray, weights: FloatArray, sums: FloatArray, near: BoolArray | None = None
+def project_to_simplices(
+    cells: FloatArray, weights: FloatArray, sums: FloatArray, active_guess: BoolArray | None = None
 ) -> FloatArray:
-    """Return, for each column, the nearest y >= 0 whose sum is in ``sums``.
+    """Return the nearest non-negative columns with the given column sums.
 
-    The distance has a weight for each cell; ``near`` is a guess of the places where y is above 0.
+    The distance has a weight for each cell; ``active_guess`` marks the cells that are expected to
+    be positive.
     """
     # y = max(0, x - shift / weight). The sum of y is a convex, piecewise linear and falling
     # function of the shift, so Newton's method from any set of cells ends at the right shift. From
     # the second step on, each set of active cells lies within the previous set.
     inverse = 1 / weights
     target_sums = np.where(sums > 0, sums, 1.0)
-    if near is None:
-        above = np.ones(x.shape, dtype=np.bool_)
+    if active_guess is None:
+        above = np.ones(cells.shape, dtype=np.bool_)
     else:
-        above = near | ~near.any(axis=0)
+        above = active_guess | ~active_guess.any(axis=0)
     allowed: BoolArray | bool = True
     while True:
         counted = above.astype(np.float64)
         steps = (
-            (np.einsum("ij,ij->j", x, counted) - target_sums) / (inverse[:, 0] @ counted) * inverse
+            (np.einsum("ij,ij->j", cells, counted) - target_sums)
+            / (inverse[:, 0] @ counted)
+            * inverse
         )
-        is_active = (x > steps) & allowed
+        is_active = (cells > steps) & allowed
         is_active |= above & ~is_active.any(axis=0)  # if rounding leaves no active cell
         if np.array_equal(is_active, above):
-            return np.where(sums > 0, np.maximum(x - steps, 0.0), 0.0)
+            return np.where(sums > 0, np.maximum(cells - steps, 0.0), 0.0)
         above = allowed = is_active
 
 
 def projection_method(product: Product) -> str:
-    """Return the name of the projection that makes a table non-negative.
+    """Return the name of the method that makes a table non-negative.
 
     The name is ``marginal``, ``prefix``, ``clip`` or, without a projection, ``none``.
     """
@@ -360,7 +371,7 @@ def projection_method(product: Product) -> str:
 
 
 def _divides_by_levels(product: Product) -> bool:
-    """Return whether a table has cells or one level along each attribute."""
+    """Return whether a table divides each attribute into cells or one level."""
     return all(query_set.kind in ("identity", "level") for query_set in product.query_sets)
 
 
@@ -381,16 +392,16 @@ def monotone(answers: FloatArray, axis: int) -> FloatArray:
 def non_negative(
     product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()
 ) -> FloatArray | None:
-    """Return the non-negative version of a table; None if it has none.
+    """Return the answers of a table, projected to non-negative values, or None.
 
     A marginal keeps its total, or gets the public sums.
     """
     method = projection_method(product)
     if method == "marginal":
-        projected = onto_simplex(answers, float(answers.sum()))
-        public_sums = public_on(product, public) or ()
+        projected = project_to_simplex(answers, float(answers.sum()))
+        public_sums = public_sums_on(product, public) or ()
         if public_sums:
-            return with_public_sums(projected, product, public_sums)
+            return scale_to_public_sums(projected, product, public_sums)
         return projected
     if method == "prefix":
         return monotone(answers, product.query_sets.index(prefix()))
@@ -402,18 +413,18 @@ def non_negative(
 def whole_numbers(
     product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()
 ) -> IntArray:
-    """Return the table rounded to integers.
+    """Return the answers of a table, rounded to integers that keep the total.
 
     A marginal keeps its rounded total, or gets the public sums.
     """
     if product.is_marginal or _divides_by_levels(product):
-        return whole_with_sums(answers, product, public_on(product, public) or ())
+        return round_to_public_sums(answers, product, public_sums_on(product, public) or ())
     return np.rint(answers).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NonNegativeCells:
-    """Non-negative least squares cells of one measure.
+    """Non-negative least-squares cells of counts or of one measure.
 
     The cells are biased: sums of small cells tend to be too large.
     """
@@ -421,13 +432,13 @@ class NonNegativeCells:
     plan: Measurements
     joint: JointBlocks
     cells: FloatArray
-    gap: float
+    duality_gap: float
     measure: str | None = None
     repetitions: int = REPETITIONS
-    known: Covariance | None = None
+    covariance: Covariance | None = None
 
     def estimate(self, product: Product) -> Answer:
-        """Return the cells' answers to a product, with simulated errors."""
+        """Return the answers of the cells to a product, with simulated errors."""
         # The errors come from releases that are simulated with these cells as the truth:
         # ``noise_std`` is the standard deviation, ``approximation_std`` the size of the bias,
         # ``std`` the root mean square error. The true errors depend on the true cells, which are
@@ -446,12 +457,12 @@ class NonNegativeCells:
                 square += error**2 / self.repetitions
         return Answer(values, np.sqrt(np.maximum(square - bias**2, 0.0)), np.abs(bias))
 
-    def values(self, product: Product, cells: FloatArray | None = None) -> FloatArray:
-        """Return the cells' answers, shape ``product.shape``.
+    def values(self, product: Product, joint_cells: FloatArray | None = None) -> FloatArray:
+        """Return the answers of the cells, shape ``product.shape``.
 
-        If ``cells`` is not None, the answers of these cells of the joint table are returned.
+        If ``joint_cells`` is not None, these cells of the joint table are used instead.
         """
-        # The joint table may lack attributes of one cell.
+        # The joint table may not have attributes with a single cell.
         added = [
             axis for axis, name in enumerate(product.attributes) if name not in self.joint.names
         ]
@@ -468,19 +479,21 @@ class NonNegativeCells:
         )
         return apply_along_axes(
             product.operators,
-            np.expand_dims((self.cells if cells is None else cells).sum(axis=summed), tuple(added)),
+            np.expand_dims(
+                (self.cells if joint_cells is None else joint_cells).sum(axis=summed), tuple(added)
+            ),
         )
 
     @cached_property
     def _covariance(self) -> Covariance:
-        """The covariance of the measurements, computed unless it was passed."""
-        if self.known is None:
+        """The covariance of least squares; computed unless passed as argument."""
+        if self.covariance is None:
             return measure_covariance(self.plan, self.measure)
-        return self.known
+        return self.covariance
 
     @cached_property
     def _simulations(self) -> list[FloatArray]:
-        """The cells of simulated releases, in batches of shape (cells, releases)."""
+        """The cells of simulated releases, in batches (cells, releases)."""
         generator = np.random.default_rng(_SEED)
         batches = []
         exact = self.joint.gram(self.cells.reshape(-1, 1))
@@ -501,15 +514,15 @@ def nnls(
     observation: Observation,
     *,
     measure: str | None = None,
-    gap: float = GAP,
-    known: Covariance | None = None,
+    duality_gap: float = GAP,
+    covariance: Covariance | None = None,
 ) -> NonNegativeCells:
-    """Return the non-negative least squares cells of an observation.
+    """Estimate non-negative least-squares cells from an observation.
 
     They are published together with the unbiased estimate.
 
-    A caller that has the covariance of least squares on the same measurements passes it as
-    ``known``. This covariance determines which queries have answers.
+    Pass the covariance of least squares from the same measurements as ``covariance`` if it has been
+    computed. This covariance decides which queries can be answered.
     """
     plan = observation.measurements
     entries = equations(plan, measure, centred=False)
@@ -524,82 +537,86 @@ def nnls(
         entry.values(observation.values[entry.index]).astype(float)[:, None] / plan.grid
         for entry in entries
     ]
-    cells, reached = non_negative_cells(joint, joint.gather(values), gap)
+    cells, reached = non_negative_cells(joint, joint.gather(values), duality_gap)
     return NonNegativeCells(
         plan=plan,
         joint=joint,
         cells=cells.reshape(joint.shape),
-        gap=reached,
+        duality_gap=reached,
         measure=measure,
-        known=known,
+        covariance=covariance,
     )
 
 
 def simulate_noise(
-    plan: Measurements, indices: Sequence[int], columns: int, generator: np.random.Generator
+    plan: Measurements, block_indices: Sequence[int], draws: int, generator: np.random.Generator
 ) -> dict[int, FloatArray]:
-    """Return simulated noise of some blocks, shape (rows, columns) by index.
+    """Return simulated noise of some blocks, (rows, draws) by block index.
 
-    It has the distribution of the plan's noise. Its generator is not cryptographic, so it must not
-    be used to protect data.
+    It has the distribution of the plan's noise. The generator is not cryptographic. Do not use this
+    noise to protect data.
     """
     groups = plan.k_norm_groups()
     noise = dict[int, FloatArray]()
-    for index in dict.fromkeys(indices):
+    for index in dict.fromkeys(block_indices):
         number = plan.blocks[index].k_norm_group
         if number is None:
-            noise[index] = _simulate_block(plan, index, columns, generator)
+            noise[index] = _simulate_block(plan, index, draws, generator)
         elif index not in noise:
-            noise.update(_simulate_group(plan, groups[number], columns, generator))
+            noise.update(_simulate_group(plan, groups[number], draws, generator))
     return noise
 
 
 def _simulate_block(
-    plan: Measurements, index: int, columns: int, generator: np.random.Generator
+    plan: Measurements, index: int, draws: int, generator: np.random.Generator
 ) -> FloatArray:
-    """Return simulated noise of a block, shape (queries, columns)."""
+    """Return simulated noise of the queries of a block, (queries, draws)."""
     block = plan.blocks[index]
-    scales = (float(block.scale) * plan.grid / block.scaling())[:, None] * np.ones(columns)
+    scales = (float(block.scale) * plan.grid / block.scaling())[:, None] * np.ones(draws)
     if plan.noise.norm == 1:
         steps = -np.expm1(-1 / scales)
         return (generator.geometric(steps) - generator.geometric(steps)) / plan.grid
     return np.rint(generator.normal(0.0, scales)) / plan.grid
 
 
-def _below(bound: int, generator: np.random.Generator) -> int:
-    """Return a uniform integer from 0 to bound - 1."""
+def _random_below(bound: int, generator: np.random.Generator) -> int:
+    """Return a random integer from 0 to ``bound - 1``."""
     words = -(-bound.bit_length() // 64) + 1
     return int.from_bytes(generator.bytes(8 * words), "little") % bound
 
 
 def _simulate_group(
-    plan: Measurements, group: Sequence[int], columns: int, generator: np.random.Generator
+    plan: Measurements, block_indices: Sequence[int], draws: int, generator: np.random.Generator
 ) -> dict[int, FloatArray]:
     """Return simulated K-norm noise of a group of blocks, by block index."""
-    sizes = [plan.blocks[index].rows for index in group]
-    scale = float(plan.blocks[group[0]].scale)
+    sizes = [plan.blocks[index].rows for index in block_indices]
+    scale = float(plan.blocks[block_indices[0]].scale)
     weights = numerators(tuple(sorted(sizes)))
     logarithms = np.array([math.log(weight) if weight else -math.inf for weight in weights])
     logarithms -= np.arange(len(weights)) / scale
     law = np.exp(logarithms - logarithms.max())
-    norms = generator.choice(len(weights), size=columns, p=law / law.sum())
-    norms = norms + generator.negative_binomial(len(weights), -math.expm1(-1 / scale), columns)
+    norms = generator.choice(len(weights), size=draws, p=law / law.sum())
+    norms = norms + generator.negative_binomial(len(weights), -math.expm1(-1 / scale), draws)
     points = [
-        draw_point(sizes, int(norm), lambda bound: _below(bound, generator)) for norm in norms
+        draw_point(sizes, int(norm), lambda bound: _random_below(bound, generator))
+        for norm in norms
     ]
     noise = {}
-    for at, index in enumerate(group):
+    for at, index in enumerate(block_indices):
         tables = [point[at] for point in points]
         noise[index] = np.array(tables, dtype=np.float64).T
     return noise
 
 
-def non_negative_cells(joint: JointBlocks, b: FloatArray, gap: float) -> tuple[FloatArray, float]:
-    """Return non-negative cells that minimise the residual, and the gap.
+def non_negative_cells(
+    joint: JointBlocks, right_side: FloatArray, duality_gap: float
+) -> tuple[FloatArray, float]:
+    """Return non-negative cells of least residual, and the duality gap.
 
-    The number of steps is bounded. The returned gap is the largest that remains.
+    The number of iterations is bounded. The returned gap is the duality gap at the end of the
+    iteration.
     """
-    unbiased = joint.solve(b, "the unbiased estimate")
+    unbiased = joint.solve(right_side, "the unbiased estimate")
     diagonal = joint.diagonal()
     sums = np.maximum(unbiased.sum(axis=0), 0.0)
     weights = np.maximum(diagonal, 1e-12 * float(diagonal.max()))[:, None]
@@ -613,13 +630,13 @@ def non_negative_cells(joint: JointBlocks, b: FloatArray, gap: float) -> tuple[F
         bound = float(np.linalg.norm(turned))
         vector = turned / bound
     metric = 1.05 * bound * weights
-    x = onto_simplices(np.maximum(unbiased, 0.0), weights, sums)
+    x = project_to_simplices(np.maximum(unbiased, 0.0), weights, sums)
     extrapolated = x
-    momentum = np.ones(b.shape[1])
+    momentum = np.ones(right_side.shape[1])
     worst = math.inf
     for count in range(1, _MOST_STEPS + 1):
-        fresh = onto_simplices(
-            extrapolated - (joint.gram(extrapolated) - b) / metric, weights, sums, x > 0
+        fresh = project_to_simplices(
+            extrapolated - (joint.gram(extrapolated) - right_side) / metric, weights, sums, x > 0
         )
         uphill = ((extrapolated - fresh) * weights * (fresh - x)).sum(axis=0) > 0
         grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
@@ -627,8 +644,8 @@ def non_negative_cells(joint: JointBlocks, b: FloatArray, gap: float) -> tuple[F
         momentum = np.where(uphill, 1.0, grown)
         x = fresh
         if count % _CHECK_EVERY == 0:
-            slope = joint.gram(x) - b
+            slope = joint.gram(x) - right_side
             worst = float(((x * slope).sum(axis=0) - sums * slope.min(axis=0)).max())
-            if worst <= gap:
+            if worst <= duality_gap:
                 break
     return x, worst

@@ -1,8 +1,8 @@
 """Estimates from a data-dependent mechanism on two attributes.
 
-They include both parts of the error: noise and approximation.
+The errors have two parts: noise and approximation.
 
-The cells fall into blocks that are treated as even. The variance of the noise follows from least
+The mechanism treats the cells of each block as equal. The variance of the noise follows from least
 squares given the blocks; it is exact if no bounds apply. The approximation error is estimated: a
 part counts as uneven inside to the degree that it differs from its neighbours beyond the noise.
 
@@ -29,7 +29,7 @@ _AT_ONCE = 2**22  # the most numbers in a batch
 
 
 def laplace_variances(scales: FloatArray) -> FloatArray:
-    """Return variances of discrete Laplace noise, in squared records.
+    """Return the variance of discrete Laplace noise of each scale.
 
     The variance is infinite for an infinite scale.
     """
@@ -38,10 +38,10 @@ def laplace_variances(scales: FloatArray) -> FloatArray:
 
 
 def nested_blocks(starts: Sequence[IntArray], variances: Sequence[FloatArray]) -> LevelInverse:
-    """Return the inverse for nested layers of noisy blocks, finest first.
+    """Return the inverse for noisy blocks in nested layers, finest first.
 
-    Each layer joins blocks of the previous layer. An infinite variance stands for a block that is
-    not measured.
+    Each block of a layer is a union of blocks of the previous layer. A block with infinite variance
+    is not measured.
     """
     groups = [
         *(np.searchsorted(layer, starts[0], side="right") - 1 for layer in starts),
@@ -64,14 +64,15 @@ def block_counts(inverse: LevelInverse, values: Sequence[IntArray | FloatArray])
 def shrinkage_factors(
     counts: FloatArray,
     variances: FloatArray,
-    total: float,
+    total_variance: float,
     starts: IntArray,
-    base: IntArray,
+    first_round_starts: IntArray,
     levels: Sequence[IntArray],
 ) -> list[FloatArray]:
-    """Return the shrinkage factors of least error, level by level.
+    """Return the shrinkage factors of least error, one array for each level.
 
-    They shrink the total, and on each level the deviations from evenness.
+    The factors apply to the total, and on each level to deviations of block halves from equal
+    density.
     """
     # There is a factor for each block of the first round and each level: ``1 - (k - 2) / q``, at
     # least 0, with q the sum of the k squared deviations in units of their noise. If the block is
@@ -87,7 +88,7 @@ def shrinkage_factors(
         np.append(0.0, np.cumsum(np.repeat(values / areas, areas)))
         for values in (counts, variances)
     )
-    factors = [np.array([max(1 - total / max(float(counts.sum()) ** 2, 1e-12), 0.0)])]
+    factors = [np.array([max(1 - total_variance / max(float(counts.sum()) ** 2, 1e-12), 0.0)])]
     for coarse, fine in pairwise(levels):
         first = np.searchsorted(fine, coarse)
         end = np.append(coarse[1:], size)
@@ -99,11 +100,13 @@ def shrinkage_factors(
         right = variance[end] - variance[middle]
         deviation = cells[middle] - cells[coarse] - part * (cells[end] - cells[coarse])
         noise = (1 - part) ** 2 * explained_variance + part**2 * right
-        owner = np.searchsorted(base, coarse, side="right") - 1
-        owner[end > np.append(base[1:], size)[owner]] = len(base)  # above the first-round blocks
+        owner = np.searchsorted(first_round_starts, coarse, side="right") - 1
+        owner[end > np.append(first_round_starts[1:], size)[owner]] = len(
+            first_round_starts
+        )  # above the first-round blocks
         ratio = np.where(divided, deviation**2 / np.where(divided, noise, 1.0), 0.0)
         number, q = (
-            np.bincount(owner, values, len(base) + 1)
+            np.bincount(owner, values, len(first_round_starts) + 1)
             for values in (divided.astype(np.float64), ratio)
         )
         factor = np.where(number > 2, np.maximum(1 - (number - 2) / np.maximum(q, 1e-12), 0.0), 1.0)
@@ -114,18 +117,19 @@ def shrinkage_factors(
 
 
 def bounded_cells(
-    cells: FloatArray, levels: Sequence[IntArray], kept: Sequence[FloatArray] | None = None
+    cells: FloatArray, levels: Sequence[IntArray], shrinkage: Sequence[FloatArray] | None = None
 ) -> FloatArray:
-    """Return cells bounded by their blocks, after deviations are shrunk.
+    """Return shrunk cells such that no block is negative or above its parent.
 
-    A block has one or two parts. No block is below 0 or above the block that contains it.
+    Each block consists of one or two blocks of the next level. No block is below 0 or above the
+    block that contains it.
     """
     lengths = [np.diff(level, append=len(cells)) for level in levels]
     children = [np.searchsorted(fine, coarse) for coarse, fine in pairwise(levels)]
     sums = [cells]
     for first in reversed(children):
         sums.insert(0, np.add.reduceat(sums[0], first))
-    bounded = np.maximum(sums[0] if kept is None else sums[0] * kept[0], 0.0)
+    bounded = np.maximum(sums[0] if shrinkage is None else sums[0] * shrinkage[0], 0.0)
     for level, first in enumerate(children):
         fine = sums[level + 1]
         total = sums[level]
@@ -135,7 +139,7 @@ def bounded_cells(
         # allow; the second part gets the remainder.
         deviation = fine[first] - total * part
         first_half = np.clip(
-            bounded * part + (deviation if kept is None else kept[level + 1] * deviation),
+            bounded * part + (deviation if shrinkage is None else shrinkage[level + 1] * deviation),
             0.0,
             bounded,
         )
@@ -147,23 +151,23 @@ def bounded_cells(
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveGridEstimate:
-    """The adaptive grid: measured rectangles (parts) that cover a table.
+    """The estimate of an adaptive grid: measured rectangles that cover a table.
 
-    It also has the groups of parts, and the blocks of the first round.
+    The object also stores the groups of rectangles and the blocks of the first round.
     """
 
     attributes: tuple[str, ...]
     shape: tuple[int, ...]
     order: IntArray
     parts: IntArray
-    known: LevelInverse
+    inverse: LevelInverse
     counts: FloatArray
-    square: FloatArray
-    kept: Sequence[FloatArray] | None
+    squared_differences: FloatArray
+    shrinkage: Sequence[FloatArray] | None
 
     @staticmethod
     def of(observation: Observation, *, shrunk: bool = False) -> "AdaptiveGridEstimate":
-        """Return the estimate from the observation of both rounds."""
+        """Return the estimate from the observation of the two rounds."""
         measurements = observation.measurements
         (first,), (second,) = (block.factors for block in measurements.blocks)
         if not (
@@ -221,37 +225,37 @@ class AdaptiveGridEstimate:
 
     @cached_property
     def _sides(self) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-        """The first rows and columns of the parts, and their heights and widths."""
+        """First rows and columns of the rectangles, and heights and widths."""
         firsts = np.divmod(self.order[self.parts], self.shape[1])
         lasts = np.divmod(self.order[np.append(self.parts[1:], len(self.order)) - 1], self.shape[1])
         return firsts, (lasts[0] - firsts[0] + 1, lasts[1] - firsts[1] + 1)
 
     @property
     def areas(self) -> IntArray:
-        """The number of cells of each part."""
+        """The number of cells of each rectangle."""
         return self._sides[1][0] * self._sides[1][1]
 
     @cached_property
     def cells(self) -> FloatArray:
-        """The cells, spread evenly within parts and bounded by blocks.
+        """The cells after aligned blocks are made consistent.
 
         No block of the tree of halves is below 0 or above the block that contains it.
         """
         cells = self._spread_cells.reshape(-1)
         tree = block_tree(*self.shape)
         bounded = np.empty_like(cells)
-        bounded[tree.order] = bounded_cells(cells[tree.order], tree.starts, self.kept)
+        bounded[tree.order] = bounded_cells(cells[tree.order], tree.starts, self.shrinkage)
         return bounded.reshape(self.shape)
 
     @cached_property
     def _spread_cells(self) -> FloatArray:
-        """The cells, with the count of each part spread evenly over its area."""
+        """The cells, each with an even part of its rectangle's count."""
         cells = np.empty(len(self.order))
         cells[self.order] = np.repeat(self.counts / self.areas, self.areas)
         return cells.reshape(self.shape)
 
     def estimate(self, product: Product) -> Answer:
-        """Return the answers of the bounded cells."""
+        """Return the answers to a product, with noise and approximation errors."""
         # The variance of the noise follows from least squares given the blocks, before any bounds.
         # The remaining error has two parts. A part of the table counts as uneven inside to the
         # degree that neighbouring parts differ beyond noise. The changes by shrinking and by bounds
@@ -260,18 +264,22 @@ class AdaptiveGridEstimate:
         # errors contains (Cauchy and Schwarz). So at a nominal 95% it contains at least 90.8% of
         # normal errors, for every possible change.
         noise = self._by_queries(
-            product, lambda mean, _: np.sqrt(np.maximum(self.known.squares(mean.T), 0.0))
+            product, lambda mean, _: np.sqrt(np.maximum(self.inverse.squares(mean.T), 0.0))
         )
         # The deviation of a part lies in one cell at any place: its square is multiplied by the
         # variance of the query's entries.
         uneven = self._by_queries(
-            product, lambda mean, squares: np.maximum(squares - mean**2, 0.0) @ self.square
+            product,
+            lambda mean, squares: np.maximum(squares - mean**2, 0.0) @ self.squared_differences,
         )
         moved = self._answers(product, self.cells - self._spread_cells)
         return Answer(self._answers(product, self.cells), noise, np.sqrt(uneven + moved**2))
 
     def _operators(self, product: Product) -> list[Operator]:
-        """Return a product's queries along both attributes; a total if absent."""
+        """Return the queries of a product along each of the two attributes.
+
+        If the product does not name an attribute, its queries along it are the total.
+        """
         operators = dict(zip(product.attributes, product.operators, strict=True))
         return [
             operators.get(name, Total(size))
@@ -279,16 +287,16 @@ class AdaptiveGridEstimate:
         ]
 
     def _answers(self, product: Product, table: FloatArray) -> FloatArray:
-        """Return the answers to a product from a table of cells."""
+        """Return the answers to a product from the cells of a table."""
         return apply_along_axes(self._operators(product), table).reshape(product.shape)
 
     def _by_queries(
-        self, product: Product, of_means: Callable[[FloatArray, FloatArray], FloatArray]
+        self, product: Product, function_of_means: Callable[[FloatArray, FloatArray], FloatArray]
     ) -> FloatArray:
-        """Return a value for each query, from its mean coefficients by part.
+        """Return a value for each query from its mean coefficient per rectangle.
 
-        ``of_means`` computes the value from the means and the means of squares, for a batch of
-        queries.
+        ``function_of_means`` computes the value from the means and the means of squares, for a
+        batch of queries.
         """
         entries = [apply(operator, np.eye(operator.size)) for operator in self._operators(product)]
         kinds = [
@@ -302,13 +310,13 @@ class AdaptiveGridEstimate:
             for left in range(0, result.shape[1], across):
                 part = slice(top, top + down), slice(left, left + across)
                 mean, squares = (self._means(sums, *part) for sums in kinds)
-                result[part] = of_means(mean, squares).reshape(result[part].shape)
+                result[part] = function_of_means(mean, squares).reshape(result[part].shape)
         return result.reshape(product.shape)
 
     def _means(self, sums: list[FloatArray], down: slice, across: slice) -> FloatArray:
-        """Return each query's mean coefficient over each part, (queries, parts).
+        """Return the mean coefficient of each query by rectangle, (queries, parts).
 
-        The means are computed from running sums.
+        The means are computed from cumulative sums.
         """
         rows, columns = (
             (running[part][:, first + length] - running[part][:, first]) / length
@@ -318,9 +326,13 @@ class AdaptiveGridEstimate:
 
 
 def _differences(
-    values: FloatArray, variance: FloatArray, parts: IntArray, base: IntArray, counts: FloatArray
+    values: FloatArray,
+    variance: FloatArray,
+    parts: IntArray,
+    block_starts: IntArray,
+    counts: FloatArray,
 ) -> FloatArray:
-    """Return the estimated squared differences between cells of each part.
+    """Return the estimated squared difference of cells within each rectangle.
 
     It is the mean squared difference of neighbours in the block of a part, beyond the noise, or the
     squared difference of the part itself if that is larger.
@@ -329,12 +341,12 @@ def _differences(
     if len(parts) == 1:
         return np.maximum(counts, 0.0) ** 2 + variance
     square = np.diff(values) ** 2 - variance[1:] - variance[:-1]
-    owner = np.searchsorted(base, parts, side="right") - 1
+    owner = np.searchsorted(block_starts, parts, side="right") - 1
     inside = owner[1:] == owner[:-1]
-    is_single_part = np.bincount(owner, minlength=len(base)) == 1
-    total = np.zeros(len(base))
-    number = np.zeros(len(base))
-    chance = np.zeros(len(base))
+    is_single_part = np.bincount(owner, minlength=len(block_starts)) == 1
+    total = np.zeros(len(block_starts))
+    number = np.zeros(len(block_starts))
+    chance = np.zeros(len(block_starts))
     for side in (slice(1, None), slice(None, -1)):
         used = (
             inside | is_single_part[owner[side]]

@@ -1,6 +1,6 @@
 """Public facts about cells: impossible combinations and public counts.
 
-A spec states these facts, and they are not protected.
+The spec states these facts, which are public and not protected.
 
 Least squares treats public counts as observations without noise. Non-negative tables are scaled to
 the public sums by iterative proportional fitting (Deming and Stephan 1940), which keeps zeros.
@@ -36,7 +36,7 @@ _LEAST = 1e-6  # the least size of a cell, relative to the mean cell, from which
 def read_combinations(
     domain: Domain, facts: Iterable[Mapping[str, Sequence[int]]]
 ) -> tuple[Combination, ...]:
-    """Return the checked impossible combinations of a plan's details.
+    """Return the impossible combinations in a plan's details, checked.
 
     The plan may come from a file.
     """
@@ -56,7 +56,7 @@ def read_combinations(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownSums:
-    """Known sums of the cells of a table.
+    """Known sums over groups of the cells of a table.
 
     It has the group of every cell of each attribute, and the counts of all combinations of groups.
     """
@@ -65,8 +65,8 @@ class KnownSums:
     groups: tuple[IntArray, ...]
     counts: FloatArray
 
-    def on(self, names: Names) -> "KnownSums":
-        """Return the sums of a marginal of the table."""
+    def marginal(self, names: Names) -> "KnownSums":
+        """Return the known sums of a marginal of the table."""
         summed = tuple(axis for axis, name in enumerate(self.names) if name not in names)
         return KnownSums(
             names,
@@ -74,27 +74,27 @@ class KnownSums:
             self.counts.sum(axis=summed),
         )
 
-    def of(self, cells: FloatArray) -> FloatArray:
-        """Return the sums of a table's cells within the groups."""
+    def sum_cells(self, cells: FloatArray) -> FloatArray:
+        """Return the sums of the given cells within the same groups."""
         sums = np.zeros(self.counts.shape)
         np.add.at(sums, np.ix_(*self.groups), cells)
         return sums
 
-    def over(self, values: Array) -> Array:
-        """Return group values, repeated for each cell of a group."""
+    def repeat_for_cells(self, values: Array) -> Array:
+        """Return an array of cells, each with the value of its group."""
         return values[np.ix_(*self.groups)]
 
     @property
-    def of_cells(self) -> bool:
-        """Whether every group is one cell, so that every cell is public."""
+    def has_single_cells(self) -> bool:
+        """Whether every group is a single cell."""
         return all(int(groups.max()) + 1 == len(groups) for groups in self.groups)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublicCounts:
-    """A table whose counts are public.
+    """A table with public counts: its queries, and the known answers.
 
-    It has queries that partition the cells of each attribute, and their answers.
+    The queries partition the cells of each attribute.
     """
 
     product: Product
@@ -102,7 +102,7 @@ class PublicCounts:
 
     @property
     def block(self) -> Block:
-        """The block of queries that these counts answer."""
+        """The queries of the public counts as a block of a plan."""
         return Block(
             tuple(
                 Factor((name,), query)
@@ -112,17 +112,17 @@ class PublicCounts:
         )
 
     def determines(self, product: Product) -> bool:
-        """Return whether the counts answer every query of a product.
+        """Return whether the public counts determine every answer of a product.
 
-        They do if every cell of the product's attributes is public, or if the product has the same
-        groups.
+        This holds if the count of every cell of the product's attributes is public, or if the
+        product has the same groups.
         """
         sets = dict(zip(self.product.attributes, self.product.query_sets, strict=True))
         if not set(product.attributes) <= set(sets):
             return False
-        return self.sums.on(product.attributes).of_cells or product.query_sets == tuple(
-            map(sets.__getitem__, product.attributes)
-        )
+        return self.sums.marginal(
+            product.attributes
+        ).has_single_cells or product.query_sets == tuple(map(sets.__getitem__, product.attributes))
 
     @property
     def rows(self) -> int:
@@ -131,18 +131,18 @@ class PublicCounts:
 
 
 def replace_groups(sums: KnownSums, groups: Mapping[str, IntArray]) -> KnownSums | None:
-    """Return known sums of cells, restated as sums of groups of cells.
+    """Return known sums over other groups of cells; None if groups overlap.
 
-    The result is None if a group overlaps one of the sums only in part.
+    The result is None if a group only partly overlaps the cells of a sum.
 
     Args:
         sums: known sums of cells.
         groups: the group of every cell, by attribute.
     """
     names = tuple(name for name in sums.names if name in groups)
-    part = sums.on(names)
+    part = sums.marginal(names)
     maps = []
-    counts = sums.on(names).counts
+    counts = sums.marginal(names).counts
     for axis, (name, known) in enumerate(zip(part.names, part.groups, strict=True)):
         _, first = np.unique(groups[name], return_index=True)
         of_group = known[first]
@@ -161,7 +161,7 @@ def replace_groups(sums: KnownSums, groups: Mapping[str, IntArray]) -> KnownSums
 
 
 def _unusable_counts(product: Product, values: Any) -> InputError:
-    """Return the error for counts that are not one whole number for each cell."""
+    """Return the error for counts that are not whole numbers, one per cell."""
     if product.rows == 1:
         allowed = "one whole number of at least 0"
     else:
@@ -174,9 +174,9 @@ def _unusable_counts(product: Product, values: Any) -> InputError:
 
 
 def public_counts(product: Product, counts: Any) -> PublicCounts:
-    """Return the checked public counts of a table.
+    """Return the public counts of a table, checked against its domain.
 
-    They must partition its attributes and be whole numbers of at least 0.
+    The counts must be of groups that partition each attribute, and whole numbers of at least 0.
     """
     groups = []
     for name, operator in zip(product.attributes, product.operators, strict=True):
@@ -197,7 +197,7 @@ def public_counts(product: Product, counts: Any) -> PublicCounts:
 
 
 def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[PublicCounts, ...]:
-    """Return the checked public counts of a plan's details.
+    """Return the public counts in a plan's details, checked.
 
     Counts that follow from other public counts are left out. All counts must agree. The plan may
     come from a file.
@@ -232,7 +232,7 @@ def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[Pub
 
 
 def public_counts_of_plan(plan: Plan) -> tuple[PublicCounts, ...]:
-    """Return the public counts that a plan was made with."""
+    """Return the public counts that were stated for a plan."""
     return read(
         lambda: read_public(plan.domain, plan.details.public),
         "list of public counts",
@@ -241,10 +241,10 @@ def public_counts_of_plan(plan: Plan) -> tuple[PublicCounts, ...]:
 
 
 def _coarsen_counts(fine: KnownSums, coarse: KnownSums) -> FloatArray | None:
-    """Return fine counts summed to coarse groups; None if groups cross."""
+    """Return fine counts summed to coarse groups; None if groups overlap."""
     if not set(coarse.names) <= set(fine.names):
         return None
-    finer = fine.on(coarse.names)
+    finer = fine.marginal(coarse.names)
     maps = []
     for groups, wide in zip(finer.groups, coarse.groups, strict=True):
         to = np.zeros(int(groups.max()) + 1, dtype=np.int64)
@@ -252,13 +252,13 @@ def _coarsen_counts(fine: KnownSums, coarse: KnownSums) -> FloatArray | None:
         if not np.array_equal(to[groups], wide):
             return None
         maps.append(to)
-    return KnownSums(coarse.names, tuple(maps), coarse.counts).of(finer.counts)
+    return KnownSums(coarse.names, tuple(maps), coarse.counts).sum_cells(finer.counts)
 
 
 def possible_cells(
     impossible: Sequence[Combination], names: Sequence[str], shape: Sequence[int]
 ) -> BoolArray:
-    """Return which cells of a table may hold rows.
+    """Return whether each cell of a table may hold rows.
 
     These are all cells except impossible combinations of values of the table's attributes.
     """
@@ -275,7 +275,7 @@ def possible_cells(
 
 
 def apply_public_facts(
-    table: Callable[[Names], FloatArray],
+    cells_of_table: Callable[[Names], FloatArray],
     names: Names,
     impossible: Sequence[Combination],
     public: Sequence[PublicCounts] = (),
@@ -285,17 +285,17 @@ def apply_public_facts(
     Its sums along every attribute are the cells of the table without that attribute.
     """
     known_sums = [
-        counts.sums.on(names) for counts in public if set(names) <= set(counts.sums.names)
+        counts.sums.marginal(names) for counts in public if set(names) <= set(counts.sums.names)
     ]
     for sums in known_sums:
-        if sums.of_cells:
-            return sums.over(sums.counts)
-    cells = table(names)
+        if sums.has_single_cells:
+            return sums.repeat_for_cells(sums.counts)
+    cells = cells_of_table(names)
     possible = possible_cells(impossible, names, cells.shape)
     if possible.all() and not any(set(names) & set(counts.sums.names) for counts in public):
         return cells
     smaller = [
-        apply_public_facts(table, names[:axis] + names[axis + 1 :], impossible, public)
+        apply_public_facts(cells_of_table, names[:axis] + names[axis + 1 :], impossible, public)
         for axis in range(len(names))
     ]
     cells = np.where(
@@ -311,14 +311,14 @@ def apply_public_facts(
 
 
 def _with_sums(cells: FloatArray, known_sums: Sequence[KnownSums]) -> FloatArray:
-    """Return cells scaled until their groups have the known sums."""
+    """Return cells scaled by proportional fitting until the known sums hold."""
     total = float(known_sums[0].counts.sum())
     for _ in range(_ROUNDS):
         off = 0.0
         for target in known_sums:
-            sums = target.of(cells)
+            sums = target.sum_cells(cells)
             off = max(off, float(np.abs(sums - target.counts).max()))
-            cells = cells * target.over(
+            cells = cells * target.repeat_for_cells(
                 np.where(sums > 0, target.counts / np.where(sums > 0, sums, 1.0), 0.0)
             )
         if off <= _EXACT * total:
@@ -326,7 +326,7 @@ def _with_sums(cells: FloatArray, known_sums: Sequence[KnownSums]) -> FloatArray
     return cells
 
 
-def sums_within(
+def public_sums_within(
     names: Names, shape: Sequence[int], public: Sequence[PublicCounts]
 ) -> list[KnownSums]:
     """Return the public sums that constrain the cells of a table.
@@ -335,7 +335,7 @@ def sums_within(
     """
     within = []
     for table in public:
-        part = table.sums.on(tuple(name for name in names if name in table.sums.names))
+        part = table.sums.marginal(tuple(name for name in names if name in table.sums.names))
         groups_of = dict(zip(part.names, part.groups, strict=True))
         if len(part.names) or len(public) == 1:
             groups = tuple(
@@ -352,36 +352,40 @@ def sums_within(
     return within
 
 
-def with_exact_sums(cells: FloatArray, names: Names, public: Sequence[PublicCounts]) -> FloatArray:
-    """Return cells shifted within groups so that public sums are exact.
+def shift_to_public_sums(
+    cells: FloatArray, names: Names, public: Sequence[PublicCounts]
+) -> FloatArray:
+    """Return cells shifted within groups such that public sums hold exactly.
 
-    Before the shift, the sums are met up to a millionth of the noise.
+    Before the shift, the sums must hold up to a millionth of the noise.
     """
-    known_sums = sums_within(names, cells.shape, public)
-    for _ in range(
-        len(known_sums)
-    ):  # they share no attribute, so a correction of one changes only the total of the others
+    known_sums = public_sums_within(names, cells.shape, public)
+    # The tables have no attribute in common, so correcting one changes only the total of the
+    # others.
+    for _ in range(len(known_sums)):
         for target in known_sums:
-            cells_per_group = target.of(np.ones(cells.shape))
-            cells = cells + target.over((target.counts - target.of(cells)) / cells_per_group)
+            cells_per_group = target.sum_cells(np.ones(cells.shape))
+            cells = cells + target.repeat_for_cells(
+                (target.counts - target.sum_cells(cells)) / cells_per_group
+            )
     return cells
 
 
-def with_public_sums(
+def scale_to_public_sums(
     cells: FloatArray, product: Product, public: Sequence[PublicCounts]
 ) -> FloatArray:
     """Return non-negative cells scaled to the public sums."""
-    known_sums = sums_within(product.attributes, cells.shape, public)
+    known_sums = public_sums_within(product.attributes, cells.shape, public)
     floor = _LEAST * public[0].rows / cells.size
     if known_sums:
         return _with_sums(np.maximum(cells, floor), known_sums)
     return cells
 
 
-def whole_with_sums(
+def round_to_public_sums(
     cells: FloatArray, product: Product, public: Sequence[PublicCounts]
 ) -> IntArray:
-    """Return cells rounded to integers with the public sums.
+    """Return cells rounded to integers that have the public sums.
 
     Where no sums are public, the rounded cells add up to the rounded total.
     """
@@ -389,19 +393,19 @@ def whole_with_sums(
     total = KnownSums(
         product.attributes, everything, np.rint(cells.sum()).reshape((1,) * cells.ndim)
     )
-    known_sums = sums_within(product.attributes, cells.shape, public) or [total]
+    known_sums = public_sums_within(product.attributes, cells.shape, public) or [total]
     floors = np.array(np.floor(cells + _EXACT), order="C")
     up = (cells - floors).reshape(-1)
     positions = np.arange(cells.size)
     rows = [
-        np.asarray(target.over(np.arange(target.counts.size).reshape(target.counts.shape))).reshape(
-            -1
-        )
+        np.asarray(
+            target.repeat_for_cells(np.arange(target.counts.size).reshape(target.counts.shape))
+        ).reshape(-1)
         for target in known_sums
     ]
     if len(known_sums) == 1:  # round up the cells with the largest remainders in every group
         order = np.lexsort((-up, rows[0]))
-        lacking = np.rint(known_sums[0].counts - known_sums[0].of(floors)).reshape(-1)
+        lacking = np.rint(known_sums[0].counts - known_sums[0].sum_cells(floors)).reshape(-1)
         begins = np.searchsorted(rows[0][order], np.arange(len(lacking)))
         raised = positions - begins[rows[0][order]] < lacking[rows[0][order]]
         floors.reshape(-1)[order[raised]] += 1
@@ -416,7 +420,7 @@ def whole_with_sums(
             missing,
         )
         for row, target in zip(rows, known_sums, strict=True)
-        for missing in [(target.counts - target.of(floors)).reshape(-1)]
+        for missing in [(target.counts - target.sum_cells(floors)).reshape(-1)]
     ]
     solution = milp(-up, integrality=np.ones(cells.size), bounds=(0, 1), constraints=bounds)
     return np.asarray(np.rint(floors.reshape(-1) + solution.x), dtype=np.int64).reshape(cells.shape)

@@ -33,7 +33,7 @@ _FULLY_CLEAR_RATIO = 2 * CLEAR_RATIO
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Regression(GroupIntervals):
-    """The coefficients of a least-squares regression with an intercept, by group.
+    """Coefficients of a least-squares regression with intercept, by group.
 
     It describes the rows that have a value of every one of the measures. The intervals cover only
     the noise, not sampling error. Arrays have the shape of the groups along ``by``, whose last key
@@ -69,15 +69,15 @@ class Regression(GroupIntervals):
 
     @property
     def quantity(self) -> str:
-        """The name of the values, such as ``regression of pay on age``."""
+        """What is estimated, such as ``regression of pay on age``."""
         return f"regression of {self.response} on {join_measures(self.predictors)}"
 
     def intervals(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the coefficients and the ends of their intervals."""
+        """Return the coefficients, and the lower and upper ends of intervals."""
         return self.coefficient, self.low, self.high
 
     def numbers(self) -> dict[str, FloatArray]:
-        """Return the columns: coefficient, its interval and error, ridge, count."""
+        """Return the numeric columns: coefficient, interval, error, ridge, count."""
         return {
             "coefficient": self.coefficient,
             "low": self.low,
@@ -118,12 +118,13 @@ def regression(
         InputError: the measurements do not determine the sums by these groups, or the measure does
             not exist.
 
-    Guarantees: post-processing. Intervals are those of a quotient (Fieller), by the delta method.
+    Guarantees: post-processing. Intervals are Fieller intervals of a quotient, with variances by
+    the delta method.
         If the group has too few rows, or the smallest eigenvalue of the normal equations is not
         clear of 0, the noise allows every coefficient. Then the interval is unbounded, and the
         coefficients are computed with the least ridge that makes this eigenvalue at least one
-        standard error. Intervals cover with about probability ``level`` or more, also among the
-        intervals that have ends.
+        standard error. Intervals cover with about probability ``level`` or more, also among bounded
+        intervals only.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)})
     >>> plan = ln.plan(ln.regression_queries(domain, "pay", on=["age"]), ln.PureDP(1))
@@ -153,7 +154,7 @@ def regression(
 
 
 def coefficient_columns(estimated: EstimatedMoments) -> dict[str, FloatArray]:
-    """Return the arrays of `Regression`, of shape (groups, terms)."""
+    """Return the arrays of `Regression`, each of shape (groups, terms)."""
     eigenvalue = smallest_eigenvalue(estimated.moments)
     half_width = estimated.half_width(eigenvalue)
     clearness = eigenvalue.value / half_width
@@ -185,30 +186,36 @@ def coefficient_columns(estimated: EstimatedMoments) -> dict[str, FloatArray]:
     }
 
 
-def _interval_stretch(clearness: FloatArray) -> FloatArray:
-    """Return the factor of the multiplier: less clear equations need wider intervals.
+def _interval_stretch(eigenvalue_ratio: FloatArray) -> FloatArray:
+    """Return the factor by which intervals of ill-conditioned groups are wider.
+
+    ``eigenvalue_ratio`` is the smallest eigenvalue of the normal equations over its standard
+    error.
 
     At the least clearness that has ends, it is that clearness. Noise that lifts an eigenvalue over
     this threshold then stays within the interval.
     """
-    part = (_FULLY_CLEAR_RATIO - clearness) / (_FULLY_CLEAR_RATIO - CLEAR_RATIO)
+    part = (_FULLY_CLEAR_RATIO - eigenvalue_ratio) / (_FULLY_CLEAR_RATIO - CLEAR_RATIO)
     return np.asarray(1 + (CLEAR_RATIO - 1) * np.clip(part, 0.0, 1.0))
 
 
 def _interval_distances(
-    estimated: EstimatedMoments, coefficient: Gradient, information: Gradient, stretch: FloatArray
+    estimated: EstimatedMoments,
+    numerator_gradient: Gradient,
+    divisor_gradient: Gradient,
+    width_factor: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the distances of both ends from a coefficient (Fieller's interval).
+    """Return the distances from a coefficient to the ends of its interval.
 
     With the information d, a coefficient is a quotient v / d. The interval has all b for which
-    v - b d is at most the multiplier times its standard error from 0. Infinite where d is not
-    clear of 0.
+    v - b d is at most the multiplier times its standard error from 0. The distances are infinite if
+    d is not significantly above 0.
     """
-    value = information.value
-    factor = stretch**2
-    own = factor * value**2 * estimated.half_squares(coefficient, coefficient)
-    shared = factor * value * estimated.half_squares(coefficient, information)
-    leading = value**2 - factor * estimated.half_squares(information, information)
+    value = divisor_gradient.value
+    factor = width_factor**2
+    own = factor * value**2 * estimated.scaled_covariance(numerator_gradient, numerator_gradient)
+    shared = factor * value * estimated.scaled_covariance(numerator_gradient, divisor_gradient)
+    leading = value**2 - factor * estimated.scaled_covariance(divisor_gradient, divisor_gradient)
     has_ends = leading > 0
     divisor = np.where(has_ends, leading, 1.0)
     root = np.sqrt(np.maximum(shared**2 + divisor * own, 0.0))

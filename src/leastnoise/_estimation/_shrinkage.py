@@ -31,7 +31,7 @@ _PSEUDO = 20  # observations per row of the transition matrix for which the prio
 
 
 class HalvingTree:
-    """All aligned blocks over n cells or runs, padded to a power of two."""
+    """The binary tree of aligned blocks over n cells, padded to a power of 2."""
 
     # A *vector* holds the total, then the differences of all blocks of 2 cells, of 4, and so on.
 
@@ -55,11 +55,11 @@ class HalvingTree:
         self._begins = np.cumsum([1, *map(len, self.left)])[:-1]
 
     def levels(self, vector: Array) -> list[Array]:
-        """Return the differences of a vector, split by level."""
+        """Return the block differences in a vector, as one array for each level."""
         return np.split(vector, self._begins)[1:]
 
     def differences(self, cells: FloatArray) -> FloatArray:
-        """Return the total and the block differences of some cells."""
+        """Return the vector of the total and all block differences of cells."""
         padded_cells = np.pad(cells, (0, self.padded - self.size))
         parts = []
         for share in self.share:
@@ -68,24 +68,24 @@ class HalvingTree:
             padded_cells = pairs.sum(axis=1)
         return np.concatenate([padded_cells, *parts])
 
-    def cells_of(self, vector: FloatArray, *, bounded: bool = True) -> FloatArray:
-        """Return the cells that have these block differences.
+    def cells_of(self, vector: FloatArray, *, are_blocks_bounded: bool = True) -> FloatArray:
+        """Return the cells that have the total and block differences of a vector.
 
         If bounded, no block is below 0 or above the block that contains it.
         """
-        if bounded:
+        if are_blocks_bounded:
             cells = np.maximum(vector[:1], 0.0)
         else:
             cells = vector[:1]
         for part, share in zip(reversed(self.levels(vector)), reversed(self.share), strict=True):
             left = cells * share + part / 2
-            if bounded:
+            if are_blocks_bounded:
                 left = np.clip(left, 0.0, cells)
             cells = np.stack([left, cells - left], axis=1).reshape(-1)
         return cells[: self.size]
 
     def transposed(self, query: FloatArray) -> FloatArray:
-        """Return the query on differences that equals a query on cells.
+        """Return a query on the vector of differences that equals a cell query.
 
         This is the transpose of `cells_of` without bounds.
         """
@@ -98,7 +98,7 @@ class HalvingTree:
         return np.concatenate([padded_query, *parts])
 
     def up_to(self, edges: IntArray) -> Any:
-        """Return sums of the first cells up to each edge, as queries on differences.
+        """Return the sum of the cells below each edge, as queries on differences.
 
         They are a sparse matrix of shape (edges, padded).
         """
@@ -124,9 +124,10 @@ class HalvingTree:
         )
 
     def blocks(self) -> tuple[IntArray, IntArray]:
-        """Return the first and last run of each aligned block.
+        """Return the index of the first and the last run of each aligned block.
 
-        First come the single runs, then the blocks of two runs, of four runs and so on.
+        The blocks are ordered by width: single runs, then blocks of two runs, of four runs, and so
+        on.
         """
         low = [np.arange(0, self.size, 1 << power) for power in range(self.depth + 1)]
         return np.concatenate(low), np.concatenate(
@@ -134,9 +135,9 @@ class HalvingTree:
         )
 
     def noise(self, variances: FloatArray) -> FloatArray:
-        """Return noise variances of differences, from variances of block counts.
+        """Return the noise variance of each difference, from those of the blocks.
 
-        They are 0 where a half is padding.
+        The variance is 0 if one of the halves is padding.
         """
         levels = np.split(
             variances, np.cumsum([-(-self.size // (1 << power)) for power in range(self.depth)])
@@ -148,7 +149,7 @@ class HalvingTree:
             both = np.pad(halves, (0, 2 * len(share) - len(halves))).reshape(-1, 2)
             across = np.pad(parent, (0, len(share) - len(parent))) - both.sum(
                 axis=1
-            )  # twice the covariance of the halves
+            )  # twice the covariance of the two halves
             variance = 4 * (
                 (1 - share) ** 2 * both[:, 0] + share**2 * both[:, 1] - share * (1 - share) * across
             )
@@ -158,10 +159,10 @@ class HalvingTree:
 
 @dataclass(frozen=True, kw_only=True)
 class ShrinkagePosterior:
-    """The posterior of a vector of differences; the total is unchanged.
+    """The posterior of the vector of differences; its total is not shrunk.
 
-    It has the means, the variances, the variances of the noise in the means, and the squared errors
-    of the means.
+    ``noise`` has the variances of the noise in the posterior means, and ``errors`` has the
+    estimated squared errors of these means.
     """
 
     means: FloatArray
@@ -171,36 +172,46 @@ class ShrinkagePosterior:
 
 
 def shrink(
-    halving: HalvingTree, vector: FloatArray, noise: FloatArray, tail: float | None
+    halving: HalvingTree,
+    noisy_differences: FloatArray,
+    noise_variances: FloatArray,
+    tail_scale: float | None,
 ) -> ShrinkagePosterior:
-    """Return the posterior of differences under a hidden Markov tree.
+    """Return the posterior of block differences under a hidden Markov tree.
 
     The tree is fitted to the differences (empirical Bayes).
 
-    ``noise`` has the variances of the noise of the differences. ``tail`` is None for normal noise,
-    else the scale of the exponential tails of the noise.
+    ``noise_variances`` has the variances of the noise of the differences. ``tail_scale`` is None
+    for normal noise, else the scale of the exponential tails of the noise.
     """
     # A difference is 0 (state 0) or normal with a standard deviation from a geometric sequence
     # (states 1 ...). The state of a block depends on the state of its parent through one transition
     # matrix. The matrix is learned by expectation-maximisation. Its prior counts as 20 observations
     # per row and favours nearby states. The noise is normal, or normal in the middle and
     # exponential in the tails. Given a state of variance v, the posterior is the one of a normal
-    # prior with normal noise. With the gain g = v / (v + s^2), the mean is g d, and its squared error is
-    # g s^2 = (g s)^2 + (1 - g) g s^2: the noise, and the square of the shrinkage. In the mixture
-    # over states, the second part grows by the variance between the means of the states.
-    has_noise = noise > 0
+    # prior with normal noise. With the gain g = v / (v + s^2), the mean is g d, and its squared
+    # error is g s^2 = (g s)^2 + (1 - g) g s^2: the noise, and the square of the shrinkage. In the
+    # mixture over states, the second part grows by the variance between the means of the states.
+    has_noise = noise_variances > 0
     has_noise[0] = False
     if not has_noise.any():
-        return ShrinkagePosterior(means=vector, variances=noise, noise=noise, errors=noise)
-    sd = np.sqrt(np.where(has_noise, noise, 1.0))
-    size = np.abs(vector)[:, None]
+        return ShrinkagePosterior(
+            means=noisy_differences,
+            variances=noise_variances,
+            noise=noise_variances,
+            errors=noise_variances,
+        )
+    sd = np.sqrt(np.where(has_noise, noise_variances, 1.0))
+    size = np.abs(noisy_differences)[:, None]
     rungs = np.concatenate(
         [[0.0], (float(sd[has_noise].min()) / 4 * 2.0 ** np.arange(_STATES)) ** 2]
     )  # the sequence starts at a quarter of the least noise
     total = (sd**2)[:, None] + rungs
     log = -(size**2) / (2 * total)
-    if tail is not None:
-        log = np.where(size < total / tail, log, total / (2 * tail**2) - size / tail)
+    if tail_scale is not None:
+        log = np.where(
+            size < total / tail_scale, log, total / (2 * tail_scale**2) - size / tail_scale
+        )
     log = log - np.log(total) / 2
     likelihood = np.where(has_noise[:, None], np.exp(log - log.max(axis=1, keepdims=True)), 1.0)
     gain = np.where(has_noise[:, None], rungs / total, 0.0)
@@ -211,24 +222,30 @@ def shrink(
         ]
     )
     mean_gain = (state * gain).sum(axis=1)
-    square = vector**2 * (state * gain**2).sum(axis=1) + sd**2 * mean_gain
-    means = vector * mean_gain
+    square = noisy_differences**2 * (state * gain**2).sum(axis=1) + sd**2 * mean_gain
+    means = noisy_differences * mean_gain
     mean_noise = np.where(has_noise, mean_gain**2 * sd**2, 0.0)
     variances = np.where(
         has_noise, np.maximum(square - means**2, np.maximum(mean_noise, 1e-6 * sd**2)), 0.0
     )
-    levels = zip(*map(halving.levels, (vector, noise, means, variances)), strict=True)
-    errors = np.concatenate([noise[:1], *(checked_errors(*level) for level in levels)])
-    means[0], variances[0], mean_noise[0] = vector[0], noise[0], noise[0]
+    levels = zip(
+        *map(halving.levels, (noisy_differences, noise_variances, means, variances)), strict=True
+    )
+    errors = np.concatenate([noise_variances[:1], *(checked_errors(*level) for level in levels)])
+    means[0], variances[0], mean_noise[0] = (
+        noisy_differences[0],
+        noise_variances[0],
+        noise_variances[0],
+    )
     return ShrinkagePosterior(means=means, variances=variances, noise=mean_noise, errors=errors)
 
 
 def posterior_states(
-    likelihood: Sequence[FloatArray], is_known: Sequence[BoolArray]
+    likelihoods: Sequence[FloatArray], is_known: Sequence[BoolArray]
 ) -> list[FloatArray]:
-    """Return the state probabilities of every block given all blocks.
+    """Return, for each level, the posterior state probabilities of its blocks.
 
-    There is one array for each level. The transitions from parents to halves are learned.
+    Each level has one array. The transitions from parents to halves are learned.
     """
     rung = np.arange(_STATES + 1)
     prior = 0.6 ** np.abs(
@@ -241,7 +258,7 @@ def posterior_states(
     for _ in range(_ROUNDS):
         upward = list[FloatArray]()
         message = list[FloatArray]()
-        for level, likely in enumerate(likelihood):
+        for level, likely in enumerate(likelihoods):
             if level == 0:
                 inside = likely
             else:
@@ -250,7 +267,7 @@ def posterior_states(
             message.append(upward[-1] @ matrix.T)
         posterior = [upward[-1] / upward[-1].sum(axis=1, keepdims=True)]
         counts = np.zeros_like(matrix)
-        for level in range(len(likelihood) - 2, -1, -1):
+        for level in range(len(likelihoods) - 2, -1, -1):
             parent = np.repeat(posterior[0], 2, axis=0) / np.maximum(message[level], 1e-200)
             posterior.insert(0, (parent @ matrix) * upward[level])
             parent[~is_known[level]] = 0.0  # nothing is learned from padding
@@ -261,11 +278,14 @@ def posterior_states(
 
 
 def checked_errors(
-    part: FloatArray, noise: FloatArray, mean: FloatArray, variance: FloatArray
+    differences: FloatArray,
+    noise_variances: FloatArray,
+    posterior_means: FloatArray,
+    posterior_variances: FloatArray,
 ) -> FloatArray:
-    """Return estimated squared errors of posterior means, without the prior.
+    """Return squared errors of posterior means, estimated without the prior.
 
-    All arrays belong to one level. The fitted prior is not trusted.
+    All arrays belong to one level. The estimate is valid even if the fitted prior is wrong.
     """
     # If the prior is right, the mean squared distance of a difference from its posterior mean, over
     # its level, is ``noise - variance``. Any larger distance is an error that the prior does not
@@ -275,37 +295,44 @@ def checked_errors(
     # shrinkage. Source: Stein, Ann. Statist. 9 (1981), the unbiased estimate of risk, with the
     # posterior
     #     variance for the derivative (Tweedie).
-    has_noise = noise > 0
+    has_noise = noise_variances > 0
     count = max(int(has_noise.sum()), 1)
-    away = np.where(has_noise, (part - mean) ** 2, 0.0)
-    unknown = (away - np.where(has_noise, noise - variance, 0.0)).sum() / count + math.sqrt(
-        2 / count
-    ) * noise.sum() / count
+    away = np.where(has_noise, (differences - posterior_means) ** 2, 0.0)
+    unknown = (
+        away - np.where(has_noise, noise_variances - posterior_variances, 0.0)
+    ).sum() / count + math.sqrt(2 / count) * noise_variances.sum() / count
     return np.where(
         has_noise,
-        np.minimum(variance + max(float(unknown), 0.0), np.maximum(variance, noise + away)),
+        np.minimum(
+            posterior_variances + max(float(unknown), 0.0),
+            np.maximum(posterior_variances, noise_variances + away),
+        ),
         0.0,
     )
 
 
-def cheapest_blocks(
-    squares: Sequence[FloatArray], costs: Sequence[FloatArray], noise: float, halving: HalvingTree
+def cheapest_bucket_starts(
+    squared_differences: Sequence[FloatArray],
+    difference_costs: Sequence[FloatArray],
+    split_noise: float,
+    halving: HalvingTree,
 ) -> IntArray:
-    """Return the first cells of the cheapest buckets.
+    """Return the first cell of each bucket of the cheapest division.
 
-    A block stays whole if ignoring its inner differences costs the queries less than splitting it.
+    A block becomes a bucket if ignoring its inner differences adds less error to the queries than
+    the noise of splitting it.
     """
     bias = np.zeros(halving.padded)
     cost = np.zeros(halving.padded)
     split: list[BoolArray] = []
-    for square, weight in zip(squares, costs, strict=True):
+    for square, weight in zip(squared_differences, difference_costs, strict=True):
         bias = bias.reshape(-1, 2).sum(axis=1) + weight * square
-        divided = cost.reshape(-1, 2).sum(axis=1) + weight * noise
+        divided = cost.reshape(-1, 2).sum(axis=1) + weight * split_noise
         split.append(divided < bias)
         cost = np.minimum(divided, bias)
     alive = np.ones(1, dtype=bool)
     starts = np.zeros(halving.padded, dtype=bool)
-    for level in range(len(squares) - 1, -1, -1):
+    for level in range(len(squared_differences) - 1, -1, -1):
         starts[:: 2 ** (level + 1)] |= alive & ~split[level]
         alive = np.repeat(alive & split[level], 2)
     return np.asarray(np.flatnonzero((starts | alive)[: halving.size]))

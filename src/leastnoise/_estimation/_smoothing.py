@@ -2,11 +2,11 @@
 
 Least squares gives the difference of the halves of every aligned block (`HalvingTree`) and its
 noise. The hidden Markov tree of `shrink` gives each difference a posterior, as if the difference
-had a normal prior. Stein's estimate of the risk checks each level. With these priors the cells are
-estimated once more from all measurements, so that the full covariance of the noise is used,
-including errors that cancel within a query. The differences of the widest blocks have no prior,
-because there are too few of these blocks to fit one. Where nothing can be gained, the result is
-least squares.
+had a normal prior. Each level is checked by Stein's unbiased estimate of the risk. With these
+priors the cells are estimated once more from all measurements, so that the full covariance of the
+noise is used, including errors that cancel within a query. The differences of the widest blocks
+have no prior, because there are too few of these blocks to fit one. If smoothing does not reduce
+the error, the result equals least squares.
 
 All estimates are functions only of noisy and public numbers.
 
@@ -48,7 +48,7 @@ _NEAR = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class RunTree:
-    """The runs of cells that no query separates, and their aligned blocks.
+    """Runs of cells that no query separates, and the halving tree over them.
 
     Attributes:
         starts: the first cell of each run.
@@ -64,7 +64,7 @@ class RunTree:
 
     @staticmethod
     def of(measurements: Measurements) -> "RunTree":
-        """Return the runs of measurements along one attribute."""
+        """Return the runs and their tree for measurements on one attribute."""
         (name,) = {name for block in measurements.blocks for name in block.attributes}
         size = measurements.domain.kind(name).size
         starts = _common_starts(measurements, size)
@@ -76,16 +76,19 @@ class RunTree:
         return RunTree(starts, lengths, halving, cells.with_operators((block_ranges,)))
 
     def spread(self, counts: FloatArray) -> FloatArray:
-        """Return cells with the count of each run spread evenly over its cells."""
+        """Return cells with the count of each run divided evenly among its cells."""
         return spread_evenly(counts, self.lengths)
 
-    def cells_of(self, vector: FloatArray, *, bounded: bool = True) -> FloatArray:
-        """Return the cells of a vector of differences, bounded by their blocks."""
-        return self.spread(self.halving.cells_of(vector, bounded=bounded))
+    def cells_of(self, vector: FloatArray, *, are_blocks_bounded: bool = True) -> FloatArray:
+        """Return the cells that have the total and differences of a vector."""
+        return self.spread(self.halving.cells_of(vector, are_blocks_bounded=are_blocks_bounded))
 
 
 def _common_starts(measurements: Measurements, size: int) -> IntArray:
-    """Return the first cells of runs; blocks that disagree get single cells."""
+    """Return the first cell of each run that all blocks have in common.
+
+    If the blocks have different runs, every cell is a run.
+    """
     starts = [
         starts_of(factor.operator)
         for block in measurements.blocks
@@ -98,9 +101,9 @@ def _common_starts(measurements: Measurements, size: int) -> IntArray:
 
 
 def can_be_smoothed(measurements: Measurements) -> bool:
-    """Return whether measurements along one attribute can be smoothed.
+    """Return whether the estimate from some measurements can be smoothed.
 
-    They must determine the counts of all aligned blocks.
+    This requires that they determine the counts of all aligned blocks.
     """
     if len({name for block in measurements.blocks for name in block.attributes}) != 1:
         return False
@@ -113,41 +116,44 @@ def can_be_smoothed(measurements: Measurements) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class SmoothedEstimate:
-    """The posterior of one attribute's cells, with least squares intervals."""
+    """Smoothed cells of one attribute, with the intervals of least squares."""
 
-    plain: Estimate
+    least_squares: Estimate
     cells: FloatArray
 
     @staticmethod
     def of(observation: Observation) -> "SmoothedEstimate":
-        """Return the smoothed estimate of an observation along one attribute.
+        """Return the smoothed estimate of an observation on one attribute.
 
-        All means move back towards least squares, to the point where Stein's estimate of the
-        squared error of the measured answers is least.
+        Finally, all means are moved towards least squares by the fraction that minimises Stein's
+        estimate of the squared error of the measured answers.
         """
         smoothed = posterior_means(observation)
         change = smoothed.change
         squared_change = float(change @ smoothed.joint.gram(change[:, None])[:, 0])
-        slope = _change_with_noise(observation, smoothed)
+        slope = _estimate_divergence(observation, smoothed)
         step_length = max(-slope, 0.0) / max(squared_change, _NEAR)
         return SmoothedEstimate(
-            smoothed.plain, smoothed.least_squares + min(step_length, 1.0) * change
+            smoothed.least_squares_estimate, smoothed.least_squares + min(step_length, 1.0) * change
         )
 
     def estimate(self, product: Product) -> Answer:
-        """Return posterior means with the intervals of least squares.
+        """Return the answers of smoothed cells, with intervals of least squares.
 
         The intervals of least squares cover the truth for any amount of shrinkage.
         """
         values = answers_of(product, self.cells)
-        plain = self.plain.estimate(product)
+        plain = self.least_squares.estimate(product)
         return Answer(values, plain.noise_std, np.abs(values - plain.values), centre=plain.values)
 
 
-def _change_with_noise(observation: Observation, smoothed: "PosteriorMeans") -> float:
-    """Return the mean product of added noise and the change's response to it.
+def _estimate_divergence(observation: Observation, smoothed: "PosteriorMeans") -> float:
+    """Return the mean inner product of added noise and the change it causes.
 
-    The change is the posterior means less the least squares cells. The noise is drawn a few times.
+    It estimates the divergence in Stein's formula.
+
+    The change is the posterior means minus the least-squares cells. The noise is simulated a few
+    times.
     """
     measurements = observation.measurements
     random = np.random.default_rng(_SEED)
@@ -167,7 +173,7 @@ def _change_with_noise(observation: Observation, smoothed: "PosteriorMeans") -> 
 def _with_added_noise(
     observation: Observation, stds: Sequence[float], random: np.random.Generator
 ) -> Observation:
-    """Return an observation with more normal noise, rounded, in every block."""
+    """Return an observation with further rounded normal noise in each block."""
     values = []
     for std, measured in zip(stds, observation.values, strict=True):
         noise = np.rint(std * random.standard_normal(len(measured)))
@@ -177,28 +183,28 @@ def _with_added_noise(
 
 @dataclass(frozen=True, eq=False)
 class PosteriorMeans:
-    """Cells by least squares and by their posterior means.
+    """The cells of one attribute by least squares, and their posterior means.
 
     Attributes:
-        plain: the least squares estimate.
+        least_squares_estimate: the least squares estimate.
         joint: the blocks of the measurements, over the cells.
         least_squares: the cells by least squares, spread evenly within runs.
         means: the posterior means of the cells.
     """
 
-    plain: Estimate
+    least_squares_estimate: Estimate
     joint: JointBlocks
     least_squares: FloatArray
     means: FloatArray
 
     @property
     def change(self) -> FloatArray:
-        """The posterior means less the least squares cells."""
+        """The posterior means minus the least-squares cells."""
         return self.means - self.least_squares
 
 
 def posterior_means(observation: Observation) -> PosteriorMeans:
-    """Return the posterior means of one attribute's cells."""
+    """Return the least-squares cells and posterior means of one attribute."""
     measurements = observation.measurements
     plain = Estimate(observation)
     joint = JointBlocks.of(
@@ -220,7 +226,7 @@ def posterior_means(observation: Observation) -> PosteriorMeans:
 
 @dataclass(frozen=True, eq=False)
 class _Differences:
-    """Noisy differences of the halves of aligned blocks.
+    """Noisy differences between the halves of aligned blocks.
 
     Attributes:
         values: the total, then the differences of all blocks.
@@ -234,7 +240,7 @@ class _Differences:
 
     @staticmethod
     def of(runs: RunTree, blocks: Answer, noise: Noise) -> "_Differences":
-        """Return the differences from the estimated counts of aligned blocks."""
+        """Return the differences, computed from estimated counts of blocks."""
         number = len(runs.starts)
         variances = blocks.noise_std**2
         if noise.norm == 1:
@@ -249,7 +255,7 @@ class _Differences:
 def _fit_priors(
     halving: HalvingTree, differences: _Differences, pilot: ShrinkagePosterior
 ) -> tuple[FloatArray, FloatArray]:
-    """Return precisions of the priors of a vector, and precisions times means.
+    """Return the precision of each prior, and precision times prior mean.
 
     The total has no prior.
     """
@@ -267,42 +273,42 @@ def _fit_priors(
 
 @dataclass(frozen=True, eq=False)
 class _PosteriorEquations:
-    """Normal equations of a vector of differences with normal priors.
+    """The normal equations of differences with independent normal priors.
 
     Attributes:
         precision: the precision of the prior of each difference.
-        pull: precisions times the means of the priors.
+        precision_times_mean: precisions times the means of the priors.
     """
 
     runs: RunTree
     joint: JointBlocks
     noise: FloatArray
     precision: FloatArray
-    pull: FloatArray
+    precision_times_mean: FloatArray
 
     @property
     def has_noise(self) -> BoolArray:
-        """Whether each difference has noise; padding has none."""
+        """Whether each difference has noise (False for padding)."""
         return self.noise > 0
 
     def multiply(self, vectors: FloatArray) -> FloatArray:
-        """Return the left side of the equations for a vector, (n, 1)."""
+        """Return the product of the matrix of the equations and columns, (n, 1)."""
         vector = vectors[:, 0]
-        cells = self.runs.cells_of(vector, bounded=False)
+        cells = self.runs.cells_of(vector, are_blocks_bounded=False)
         information = self.runs.halving.transposed(
             self.joint.gram(cells[:, None])[self.runs.starts, 0]
         )
         return (self.has_noise * (information + self.precision * vector))[:, None]
 
     def right_side(self, observation: Observation) -> FloatArray:
-        """Return the right side of the equations, (n, 1)."""
+        """Return the right-hand side of the equations, shape (n, 1)."""
         grid = observation.measurements.grid
         gathered = self.joint.gather([values[:, None] / grid for values in observation.values])
         from_values = self.runs.halving.transposed(gathered[self.runs.starts, 0])
-        return (self.has_noise * (from_values + self.pull))[:, None]
+        return (self.has_noise * (from_values + self.precision_times_mean))[:, None]
 
     def solve(self, observation: Observation, start: FloatArray) -> FloatArray:
-        """Return the solution for an observation; the search begins at ``start``."""
+        """Return the solution for an observation, by iteration from ``start``."""
         diagonal = (1 / np.where(self.has_noise, self.noise, 1.0) + self.precision)[:, None]
         gap = self.right_side(observation) - self.multiply(start[:, None])
         step = conjugate_gradients(self.multiply, lambda residual: residual / diagonal, gap, _NEAR)
@@ -310,30 +316,41 @@ class _PosteriorEquations:
 
 
 def level_prior(
-    part: FloatArray, mean: FloatArray, posterior_noise: FloatArray, noise: FloatArray
+    differences: FloatArray,
+    posterior_means: FloatArray,
+    posterior_variances: FloatArray,
+    noise_variances: FloatArray,
 ) -> FloatArray:
-    """Return the normal priors that imply a level's posteriors.
+    """Return precisions, and precisions times means, of a level's priors.
 
-    The result has the precisions, and the precisions times the means; shape (2, blocks).
+    The result has two rows, precisions and precisions times means, shape (2, blocks).
     """
-    shrink_factor = _stein_factor(part - mean, posterior_noise, noise)
-    mean = part + shrink_factor * (mean - part)
-    posterior_noise = shrink_factor * posterior_noise + (1 - shrink_factor) * noise
-    lessened = (posterior_noise < (1 - _CLEAR) * noise) & (len(part) > _FREE)
-    before = np.where(lessened, noise, 1.0)
-    after = np.where(lessened, np.maximum(posterior_noise, _CLEAR * before), 1.0)
-    return np.where(lessened, [1 / after - 1 / before, mean / after - part / before], 0.0)
+    shrink_factor = _stein_factor(
+        differences - posterior_means, posterior_variances, noise_variances
+    )
+    posterior_means = differences + shrink_factor * (posterior_means - differences)
+    posterior_variances = (
+        shrink_factor * posterior_variances + (1 - shrink_factor) * noise_variances
+    )
+    lessened = (posterior_variances < (1 - _CLEAR) * noise_variances) & (len(differences) > _FREE)
+    before = np.where(lessened, noise_variances, 1.0)
+    after = np.where(lessened, np.maximum(posterior_variances, _CLEAR * before), 1.0)
+    return np.where(
+        lessened, [1 / after - 1 / before, posterior_means / after - differences / before], 0.0
+    )
 
 
-def _stein_factor(distance: FloatArray, posterior_noise: FloatArray, noise: FloatArray) -> float:
-    """Return the part of the way to the posterior means that a level moves.
+def _stein_factor(
+    distances: FloatArray, posterior_variances: FloatArray, noise_variances: FloatArray
+) -> float:
+    """Return the fraction by which a level moves to its posterior means.
 
     If the posteriors are right, the noise that they remove explains the distances of measured
     differences from their means. If the distances are larger, all means of the level are moved back
     by the same factor: the factor of least risk by Stein's unbiased estimate.
     """
-    has_noise = noise > 0
-    before = np.where(has_noise, noise, 1.0)
-    total_reduction = (1 - posterior_noise / before)[has_noise].sum()
-    away = (distance**2 / before)[has_noise].sum()
+    has_noise = noise_variances > 0
+    before = np.where(has_noise, noise_variances, 1.0)
+    total_reduction = (1 - posterior_variances / before)[has_noise].sum()
+    away = (distances**2 / before)[has_noise].sum()
     return float(min(1.0, total_reduction / max(away, 1e-9)))

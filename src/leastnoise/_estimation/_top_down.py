@@ -18,12 +18,13 @@ parent's cells are divided among its children in two parts.
 
 2. Controlled rounding (Cox 1987). Each cell is rounded down or up such that the children add up to
    the parent's whole cells and public counts hold. The sums of a child's cells that other tables
-   need are rounded down or up too, as far as these tables nest. The linear program prefers the
-   nearest whole number of each cell. The sums over children and the sums over cells are two nested
-   families of sets, so its matrix is totally unimodular and its vertices are whole.
+   need are rounded down or up too, as far as these tables nest. The objective of the linear program
+   favours the nearest whole number for each cell. The sums over children and the sums over cells
+   are two nested families of sets, so its matrix is totally unimodular and its vertices are whole.
 
-A division always exists. Impossible cells that do not name the attribute of a step are already 0 in
-the parent. Impossible cells that do name it are refused if that attribute also has public counts.
+Such a division always exists. Impossible cells that do not name the attribute of a step are already
+0 in the parent. Impossible cells that do name it are refused if that attribute also has public
+counts.
 
 Source: the order of steps and the two parts are TopDown's (Abowd et al., arXiv 2204.08986); ADMM:
     Boyd et al. 2011. The weights by component, with which every table of a step counts by its own
@@ -40,7 +41,7 @@ from leastnoise._estimation._least_squares import Estimator
 from leastnoise._estimation._non_negative import (
     ConsistentCells,
     finest_table,
-    public_on,
+    public_sums_on,
 )
 from leastnoise._estimation._public_facts import (
     Combination,
@@ -62,7 +63,7 @@ MOST_CELLS_ALONG = 2048
 MOST_CELLS_OF_SMALLER = 2**16
 """The most cells of all attributes but the largest together; a linear program has twice as many
 variables."""
-_MOST_PUBLIC_TABLES = 2  # for three tables that cross, whole cells need not exist
+_MOST_PUBLIC_TABLES = 2  # whole cells may not exist for three tables that cross
 
 
 def make_top_down(
@@ -72,7 +73,7 @@ def make_top_down(
     public: Sequence[PublicCounts] = (),
     impossible: Sequence[Combination] = (),
 ) -> ConsistentCells:
-    """Return whole non-negative cells that determine the answers of all tables.
+    """Return whole non-negative cells of the finest table, from the total down.
 
     Args:
         estimator: unbiased estimates with standard errors.
@@ -100,9 +101,9 @@ def make_top_down(
 
 
 def top_down_measures(products: Sequence[Product]) -> list[str | None]:
-    """Return the measures that get whole non-negative tables; None means counts.
+    """Return the measures (None: counts) that get whole non-negative tables.
 
-    Counts of units do not add up, and measures may have values below 0.
+    Excluded are counts of units, which are not additive, and measures with negative values.
     """
     measures: list[str | None] = []
     for measure in dict.fromkeys(product.measure for product in products):
@@ -121,7 +122,7 @@ def check_top_down(
     public: Sequence[PublicCounts] = (),
     impossible: Sequence[Combination] = (),
 ) -> Product:
-    """Return the table of which all tables of a quantity are sums.
+    """Return the finest table of a quantity; raise if there is none.
 
     Raises:
         InputError: no such table exists, it is too large, or public facts do not fit or contradict
@@ -165,8 +166,8 @@ def _check_facts(
     public: Sequence[PublicCounts],
     impossible: Sequence[Combination],
 ) -> None:
-    """Raise for public facts that whole tables may not be able to keep."""
-    if public_on(finest, public) is None:
+    """Raise if whole tables might not be able to meet the public facts."""
+    if public_sums_on(finest, public) is None:
         raise InputError(
             f"top_down = true needs public counts that are sums of the cells of {finest.name}. "
             "Ask for a finer table, or leave top_down out."
@@ -187,8 +188,8 @@ def _check_facts(
         for name, _ in combination:
             if name in names_of_steps & names_with_counts:
                 raise InputError(
-                    f"top_down = true cannot keep both impossible cells and public counts of {name}, "
-                    "because whole tables with both need not exist. Leave one of them out."
+                    "top_down = true cannot keep both impossible cells and public counts of "
+                    f"{name}, because whole tables with both need not exist. Leave one of them out."
                 )
     sums = list_public_sums(first, public, np.zeros(1, dtype=np.int64))
     if len(sums) > 1:
@@ -215,7 +216,7 @@ def _divide(
     public: Sequence[PublicCounts],
     impossible: Sequence[Combination],
 ) -> IntArray:
-    """Return the children's cells, shape (children, *others).
+    """Return the whole cells of the children of a step, (children, *others).
 
     Args:
         estimator: the estimator of all tables.
@@ -258,16 +259,16 @@ def _divide(
 
 
 def _round_total(estimates: FloatArray, step: Step) -> SumConstraints:
-    """Return the rounded total of the only child as a sum of its cells."""
+    """Return the constraint that the cells of the first step sum to the total."""
     total = np.maximum(np.rint(estimates.sum()), 0.0).reshape(1)
     labels = np.zeros(estimates.shape, dtype=np.int64)
     return SumConstraints(labels, total, (0,) * len(step.others))
 
 
 def _list_nested_groups(step: Step, child_sums: Sequence[SumConstraints]) -> list[IntArray]:
-    """Return nested groups of a child's cells whose sums tables need.
+    """Return nested groups of a child's cells whose sums are rounded too.
 
-    They also nest with the groups of public counts, and do not contain these.
+    The groups also nest with the groups of public counts, but never contain one of them.
     """
     public_positions = [family.positions for family in child_sums]
     if len(public_positions) > 1:
@@ -287,14 +288,14 @@ def _list_nested_groups(step: Step, child_sums: Sequence[SumConstraints]) -> lis
     return groups
 
 
-def _is_nested(positions: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Return whether one of two tables of groups has the sums of the other."""
-    pairs = list(zip(positions, other, strict=True))
+def _is_nested(positions: tuple[int, ...], other_positions: tuple[int, ...]) -> bool:
+    """Return whether one table of groups is a coarsening of the other."""
+    pairs = list(zip(positions, other_positions, strict=True))
     return all(a <= b for a, b in pairs) or all(a >= b for a, b in pairs)
 
 
 def _find_positions(step: Step, table: Product) -> tuple[int, ...] | None:
-    """Return the positions of a table's groups in the chains of the others."""
+    """Return the positions of a table's groups in the refinement chains."""
     operators = dict(zip(table.attributes, table.operators, strict=True))
     positions = []
     for axis in step.others:

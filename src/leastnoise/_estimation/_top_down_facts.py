@@ -21,7 +21,7 @@ from leastnoise._workload import Product
 def list_public_sums(
     step: Step, public: Sequence[PublicCounts], order: IntArray
 ) -> list[SumConstraints]:
-    """Return the public sums of the children that the parents do not determine.
+    """Return public sums of the children that parent sums do not imply.
 
     Args:
         step: the split.
@@ -51,7 +51,7 @@ def list_public_sums(
 
 
 def _require_position(position: int | None) -> int:
-    """Return a position in a chain; raise InternalError if there is none."""
+    """Return a position in a chain; raise InternalError for None."""
     if position is None:
         raise InternalError("public counts are not of groups of a step; please report this.")
     return position
@@ -60,7 +60,7 @@ def _require_position(position: int | None) -> int:
 def _label_cells(
     step: Step, sums: KnownSums, along: Mapping[str, IntArray], children: IntArray
 ) -> IntArray:
-    """Return the sum that contains each cell, shape (children, other cells)."""
+    """Return the index of the public sum of each cell, (children, other cells)."""
     sizes = dict(zip(sums.names, sums.counts.shape, strict=True))
     axes = [step.name, *(axis.name for axis in step.others)]
     labels = np.zeros((1,) * len(axes), dtype=np.int64)
@@ -73,10 +73,10 @@ def _label_cells(
 
 
 def list_possible_cells(step: Step, impossible: Sequence[Combination]) -> BoolArray | None:
-    """Return the children's cells that may hold rows, shape (children, *others).
+    """Return whether each cell of the children may hold rows; None if all may.
 
-    A cell may hold rows if a cell of the finest table within it may. The result is None if all
-    cells may.
+    A cell may hold rows if it contains a cell of the finest table that may. The result is None if
+    all cells may.
     """
     if not impossible:
         return None
@@ -102,7 +102,7 @@ def list_possible_cells(step: Step, impossible: Sequence[Combination]) -> BoolAr
 
 
 def _possible_cells_of_table(table: Product, impossible: Sequence[Combination]) -> BoolArray:
-    """Return which groups of a table no impossible combination contains."""
+    """Return whether each group of a table may hold rows."""
     groups_along = dict(zip(table.attributes, groups_of_cells(table), strict=True))
     possible = np.ones([int(groups.max()) + 1 for groups in groups_along.values()], dtype=np.bool_)
     for combination in impossible:
@@ -122,7 +122,7 @@ def _possible_cells_of_table(table: Product, impossible: Sequence[Combination]) 
 
 
 def _any_in_groups(flags: BoolArray, axis: int, groups: IntArray) -> BoolArray:
-    """Return whether any flag is set in each group along an axis."""
+    """Return whether any flag is set in each group, along an axis."""
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
     return np.asarray(np.logical_or.reduceat(np.take(flags, order, axis), starts, axis))

@@ -8,13 +8,13 @@ With x the children's cells and u their unbiased estimates,
 
 A component is a product of one contrast along each attribute that the step does not split. A
 contrast is the total, or the differences of the groups at one position of the attribute's chain
-within the groups of the previous position. The weights are the same for all children. Therefore
+within the groups of the previous position. All children have the same weights. Therefore
 both kinds of sums constrain each coordinate in the basis of components separately: the children's
 coordinates add up to the parent's coordinate, and public sums fix the coordinates that they
 determine.
 
-The method is the alternating direction method of multipliers. Each round meets all sums exactly in
-the basis, and clips the cells at 0. Source: Boyd et al. 2011, section 5.2.
+The method is the alternating direction method of multipliers. Each iteration first meets all sums
+exactly, in the basis, and then clips the cells at 0. Source: Boyd et al. 2011, section 5.2.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 
 _MOST_ROUNDS = 300  # the most rounds of the method of multipliers
 _CHECK_EVERY = 10  # rounds between two checks whether the method may stop
-_CLIPPED = 0.01  # the most rows that clipping may still move when the method stops
+_CLIPPED = 0.01  # the method stops when clipping changes cells by at most this number of rows
 _RELAXATION = 1.6  # Boyd et al. 2011, section 3.4.3
 _LARGEST_RATIO = 1e4  # largest ratio of two weights: variances of components are approximate
 _MERGED_SIZE = 512  # the most cells of axes whose bases are multiplied into one matrix
@@ -39,7 +39,7 @@ _MERGED_SIZE = 512  # the most cells of axes whose bases are multiplied into one
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """An orthonormal basis of the cells of a child, by components.
+    """An orthonormal basis of the cells of one child, with weights.
 
     Attributes:
         matrices: the basis along one axis or several axes at once, with the vectors as columns.
@@ -53,7 +53,7 @@ class Components:
 
     @staticmethod
     def of(estimator: Estimator, step: Step) -> "Components":
-        """Return the components of a step, with the precision of the estimates."""
+        """Return the basis for a step, weighted by the precision of estimates."""
         bases = [axis.basis() for axis in step.others]
         if not bases:
             return Components((), (), np.ones(1))
@@ -63,15 +63,15 @@ class Components:
         return Components(tuple(matrices), positions, component_weights(estimator, step)[positions])
 
     def to_coordinates(self, cells: FloatArray) -> FloatArray:
-        """Return the coordinates of cells, shape (children, cells of others)."""
+        """Return the coordinates of cells in the basis, (children, other cells)."""
         return _apply_matrices(cells, self.matrices)
 
     def to_cells(self, coordinates: FloatArray) -> FloatArray:
-        """Return the cells that have some coordinates."""
+        """Return the cells with the given coordinates in the basis."""
         return _apply_matrices(coordinates, [matrix.T for matrix in self.matrices])
 
     def coordinates_fixed_by(self, sums: SumConstraints) -> tuple[BoolArray, FloatArray]:
-        """Return which coordinates some sums fix, and their values."""
+        """Return whether sums fix each coordinate, and the fixed values."""
         is_fixed = np.ones(len(self.weights), dtype=np.bool_)
         for along, position in zip(self.positions, sums.positions, strict=True):
             is_fixed &= along <= position
@@ -82,7 +82,7 @@ class Components:
 
 @dataclass(frozen=True, eq=False)
 class LeastSquaresProblem:
-    """The division of all parents of a step.
+    """Non-negative least squares for all children of a step, given the parents.
 
     Attributes:
         components: the components of the cells of a child.
@@ -97,7 +97,7 @@ class LeastSquaresProblem:
     public_sums: Sequence[SumConstraints]
 
     def solve(self, estimates: FloatArray, possible: BoolArray | None) -> FloatArray:
-        """Return the nearest non-negative cells, of the shape of the estimates.
+        """Return the nearest feasible cells, in the shape of ``estimates``.
 
         They meet the sums up to a small part of a row or of a standard error. Cells that are not
         possible are 0.
@@ -125,7 +125,7 @@ class LeastSquaresProblem:
         return nearest
 
     def _meet_sums(self, coordinates: FloatArray) -> FloatArray:
-        """Return the nearest coordinates that have all sums."""
+        """Return the nearest coordinates that meet all sums."""
         if self._parent_coordinates is not None:
             starts = np.flatnonzero(np.diff(self.parents, prepend=-1))
             children = np.diff(starts, append=len(self.parents))
@@ -137,19 +137,19 @@ class LeastSquaresProblem:
 
     @cached_property
     def _parent_coordinates(self) -> FloatArray | None:
-        """The coordinates of the parents' cells."""
+        """The coordinates of the parents' cells; None in the first step."""
         if self.parent_cells is None:
             return None
         return self.components.to_coordinates(self.parent_cells.astype(np.float64))
 
     @cached_property
     def _fixed_coordinates(self) -> list[tuple[BoolArray, FloatArray]]:
-        """The coordinates that each family of public sums fixes."""
+        """For each family of public sums: which coordinates it fixes, and values."""
         return [self.components.coordinates_fixed_by(sums) for sums in self.public_sums]
 
 
 def _clip(cells: FloatArray, possible: BoolArray | None) -> FloatArray:
-    """Return cells that are at least 0, and 0 where no rows are possible."""
+    """Return cells clipped at 0, and set to 0 if they are impossible."""
     clipped = np.maximum(cells, 0.0)
     if possible is not None:
         clipped *= possible
@@ -157,7 +157,7 @@ def _clip(cells: FloatArray, possible: BoolArray | None) -> FloatArray:
 
 
 def component_weights(estimator: Estimator, step: Step) -> FloatArray:
-    """Return the precision of each component of the children's cells.
+    """Return the precision of each component of a child's cells.
 
     Args:
         estimator: the estimator of all tables.
@@ -197,7 +197,7 @@ def component_weights(estimator: Estimator, step: Step) -> FloatArray:
 
 
 def _merge_bases(bases: Sequence[FloatArray]) -> list[FloatArray]:
-    """Return bases of axes; small neighbours are multiplied into one matrix."""
+    """Return bases in which small neighbouring axes share one matrix."""
     merged: list[FloatArray] = []
     for basis in bases:
         if merged and len(merged[-1]) * len(basis) <= _MERGED_SIZE:
@@ -208,7 +208,7 @@ def _merge_bases(bases: Sequence[FloatArray]) -> list[FloatArray]:
 
 
 def _apply_matrices(cells: FloatArray, matrices: Sequence[FloatArray]) -> FloatArray:
-    """Return cells times a matrix along each axis, shape (children, cells)."""
+    """Return cells multiplied by one matrix along each axis."""
     result = cells
     after = cells.shape[1]
     for matrix in matrices:

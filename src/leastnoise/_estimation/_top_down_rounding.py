@@ -24,7 +24,7 @@ _SCALINGS = 20  # the number of rounds that scale cells to several families of s
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SumConstraints:
-    """A family of sums that the cells of a step must have.
+    """A family of disjoint sums that the cells of a step must have.
 
     Attributes:
         labels: the sum that contains each cell, shape (children, cells of others).
@@ -37,27 +37,27 @@ class SumConstraints:
     targets: FloatArray
     positions: tuple[int, ...]
 
-    def for_children(self, rows: slice) -> "SumConstraints":
-        """Return these sums for some of the children."""
-        return SumConstraints(self.labels[rows], self.targets, self.positions)
+    def for_children(self, children: slice) -> "SumConstraints":
+        """Return the constraints of a slice of the children."""
+        return SumConstraints(self.labels[children], self.targets, self.positions)
 
-    def for_groups_of_children(self, starts: IntArray) -> "SumConstraints":
-        """Return the sums that each group of children must have."""
+    def for_groups_of_children(self, group_starts: IntArray) -> "SumConstraints":
+        """Return the constraints on the summed cells of groups of children."""
         _, first, columns = np.unique(self.labels[0], return_index=True, return_inverse=True)
         by_child = self.targets[self.labels[:, first]]
-        targets = np.add.reduceat(by_child, starts, axis=0)
-        labels = np.arange(len(starts))[:, None] * len(first) + columns
+        targets = np.add.reduceat(by_child, group_starts, axis=0)
+        labels = np.arange(len(group_starts))[:, None] * len(first) + columns
         return SumConstraints(labels, targets.reshape(-1), self.positions)
 
     def scale(self, cells: FloatArray) -> FloatArray:
-        """Return cells scaled to the sums."""
+        """Return cells scaled to meet this family of sums."""
         sums = np.bincount(self.labels.reshape(-1), cells.reshape(-1), len(self.targets))
         factors = np.divide(self.targets, sums, out=np.zeros_like(sums), where=sums > 0)
         return cells * factors[self.labels]
 
 
 def scale_to_sums(cells: FloatArray, sums: Sequence[SumConstraints]) -> FloatArray:
-    """Return cells scaled to sums, only nearly if there are several families."""
+    """Return cells scaled to all sums; approximate for several families."""
     for _ in range(_SCALINGS if len(sums) > 1 else 1):
         for family in sums:
             cells = family.scale(cells)
@@ -71,7 +71,7 @@ def round_children(
     groupings: Sequence[IntArray],
     possible: BoolArray | None,
 ) -> IntArray:
-    """Return whole cells that meet the sums, as near to the cells as possible.
+    """Return whole cells near the given cells that meet the sums.
 
     Args:
         cells: the cells, at least 0, shape (children, cells of a child); children of one parent are
@@ -106,7 +106,7 @@ def _round_rows(
     groupings: Sequence[IntArray],
     possible: BoolArray | None,
 ) -> IntArray:
-    """Return whole cells that meet the sums, by one linear program if small."""
+    """Return whole cells that meet the sums, split if the program is too large."""
     children, width = cells.shape
     if cells.size > _MOST_CELLS and children > 2:
         return _round_in_groups(cells, sums, groupings, possible)
@@ -129,7 +129,7 @@ def _round_in_groups(
     groupings: Sequence[IntArray],
     possible: BoolArray | None,
 ) -> IntArray:
-    """Divide a parent among groups of children first, then within the groups."""
+    """Return whole cells, rounded first for groups of children, then within."""
     children, width = cells.shape
     groups = int(np.clip(-(-cells.size // _MOST_CELLS), 2, max(_MOST_CELLS // width, 2)))
     starts = np.arange(0, children, -(-children // groups))
@@ -154,22 +154,22 @@ def _round_in_groups(
 
 
 def _round_adjacent(
-    cells: FloatArray, sums: Sequence[tuple[IntArray, FloatArray]], soft: Sequence[IntArray]
+    cells: FloatArray, sums: Sequence[tuple[IntArray, FloatArray]], soft_labels: Sequence[IntArray]
 ) -> IntArray | None:
-    """Return cells rounded down or up; None if the sums do not allow it.
+    """Return cells rounded down or up such that the sums hold, else None.
 
     Args:
         cells: the cells, at least 0.
         sums: the sum that contains each cell, and the values of all sums.
-        soft: for each further family, the sum that contains each cell. These sums are rounded down
-            or up.
+        soft_labels: for each further family, the sum that contains each cell. These sums are
+            rounded down or up.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     floors = np.floor(cells + _WHOLE)
     fractions = cells - floors
     is_free = fractions > _WHOLE
-    matrix, low, high = _sum_constraints(cells, floors, sums, soft, is_free)
+    matrix, low, high = _sum_constraints(cells, floors, sums, soft_labels, is_free)
     if not is_free.any():
         if (low <= 0).all() and (high >= 0).all():
             return floors.astype(np.int64)
@@ -192,16 +192,16 @@ def _sum_constraints(
     cells: FloatArray,
     floors: FloatArray,
     sums: Sequence[tuple[IntArray, FloatArray]],
-    soft: Sequence[IntArray],
+    soft_labels: Sequence[IntArray],
     is_free: BoolArray,
 ) -> tuple[Any, FloatArray, FloatArray]:
-    """Return the constraints of the sums on which cells are rounded up.
+    """Return matrix and bounds of the sums, for which cells are rounded up.
 
     Args:
         cells: the cells, at least 0.
         floors: the cells rounded down.
         sums: the sum that contains each cell, and the values of all sums.
-        soft: for each further family, the sum that contains each cell.
+        soft_labels: for each further family, the sum that contains each cell.
         is_free: which cells may be rounded up.
 
     Returns:
@@ -214,7 +214,7 @@ def _sum_constraints(
     blocks = []
     lows: list[FloatArray] = []
     highs: list[FloatArray] = []
-    for number, labels in enumerate([labels for labels, _ in sums] + [*soft]):
+    for number, labels in enumerate([labels for labels, _ in sums] + [*soft_labels]):
         present, positions = np.unique(labels, return_inverse=True)
         of_floors = np.bincount(positions, floors)
         if number < len(sums):

@@ -20,7 +20,7 @@ _Path = list[tuple[QuerySet, IntArray]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Axis:
-    """An attribute whose groups a step does not split.
+    """The cells of an attribute that a step leaves unsplit, with their groups.
 
     Attributes:
         name: the name of the attribute.
@@ -36,23 +36,23 @@ class Axis:
 
     @property
     def size(self) -> int:
-        """The number of groups."""
+        """The number of groups of the attribute."""
         return len(self.chain[-1][1])
 
     @property
     def counts(self) -> list[int]:
-        """The numbers of groups along the chain."""
+        """The number of groups at each position of the chain."""
         return [int(groups.max()) + 1 for _, groups in self.chain]
 
     def find(self, groups: IntArray) -> int | None:
-        """Return the position in the chain of a grouping of the step's groups."""
+        """Return the position of a grouping in the chain; None if it has none."""
         for position, (_, coarser) in enumerate(self.chain):
             if np.array_equal(_number_groups(coarser), _number_groups(groups)):
                 return position
         return None
 
     def basis(self) -> tuple[FloatArray, IntArray]:
-        """Return an orthonormal basis as columns, and each vector's position.
+        """Return an orthonormal basis as columns, and the position of each column.
 
         Vectors at a position are constant within its groups and add up to 0 in each group of the
         position before.
@@ -68,14 +68,14 @@ class Axis:
 
 
 def _number_groups(groups: IntArray) -> IntArray:
-    """Return groups numbered in the order of their first members."""
+    """Return group indices renumbered in order of first occurrence."""
     _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Step:
-    """The split of the groups of one attribute, for all groups of the others.
+    """A split of the groups of one attribute, for all groups of the others.
 
     Attributes:
         finest: the table of which all others are sums.
@@ -99,12 +99,12 @@ class Step:
 
     @property
     def is_first_of_attribute(self) -> bool:
-        """Whether the attribute had no axis before."""
+        """Whether the attribute has not been split by an earlier step."""
         return self.name is not None and self.parent_set is None
 
     @property
     def position(self) -> int:
-        """The position of the attribute among all that are refined."""
+        """The index of the attribute among all refined attributes."""
         if self.name is None:
             return 0
         order = self.finest.attributes
@@ -112,12 +112,12 @@ class Step:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The numbers of groups of the other attributes."""
+        """The number of groups of each other attribute."""
         return tuple(axis.size for axis in self.others)
 
     @property
     def groups_along(self) -> dict[str, IntArray]:
-        """The group of every cell of each attribute that is refined."""
+        """The group index of each cell, keyed by refined attribute."""
         groups = {axis.name: axis.groups for axis in self.others}
         if self.name is not None:
             groups[self.name] = self.groups
@@ -125,11 +125,11 @@ class Step:
 
     @property
     def finest_positions(self) -> tuple[int, ...]:
-        """The positions of the step's groups in the chains of the other attributes."""
+        """The chain position of the current groups of each other attribute."""
         return tuple(len(axis.chain) - 1 for axis in self.others)
 
     def label_groups(self, positions: Sequence[int]) -> IntArray:
-        """Return the coarser group of each cell of a child, shape (cells of others,)."""
+        """Return the coarser group of each cell of a child, shape (other cells,)."""
         labels = np.zeros((1,) * len(self.others), dtype=np.int64)
         for number, (axis, position) in enumerate(zip(self.others, positions, strict=True)):
             sides = [1] * len(self.others)
@@ -140,7 +140,7 @@ class Step:
     def estimate(
         self, estimator: Estimator, query_set: QuerySet | None, positions: Sequence[int]
     ) -> tuple[FloatArray, FloatArray]:
-        """Return estimates and variances of groups of the attribute and of others.
+        """Return estimates and variances of groups along all refined attributes.
 
         Args:
             estimator: the estimator of the table.
@@ -177,7 +177,7 @@ class Step:
 def list_steps(
     products: Sequence[Product], finest: Product, public: Sequence[PublicCounts]
 ) -> Iterator[Step]:
-    """Yield the steps from the total to the finest table.
+    """Yield the steps that refine the total to the finest table.
 
     Attributes without levels come first and together; the other attributes follow by their number
     of cells. The attribute with most cells is last.
@@ -223,7 +223,7 @@ def list_steps(
 def _find_path(
     finest: Product, products: Sequence[Product], public: Sequence[PublicCounts], name: str
 ) -> _Path:
-    """Return the levels along an attribute, coarsest first.
+    """Return the levels along an attribute to split in turn, coarsest first.
 
     If the levels of the tables and of public counts do not nest, only the levels of public counts
     are used.
@@ -236,7 +236,7 @@ def _find_path(
 
 
 def _list_axes(finest: Product, paths: dict[str, _Path], names: Sequence[str]) -> tuple[Axis, ...]:
-    """Return the axes of attributes that are refined, in the order of the table."""
+    """Return the axes of already refined attributes, in table order."""
     axes = []
     for name in finest.attributes:
         if name not in names:

@@ -1,6 +1,6 @@
 """Sums of values clipped at a threshold, and sums over some cells.
 
-The estimates include the amount that is missing.
+The estimates include the amount that omitted cells are missing.
 
 There are three kinds of sums. In truncated sums, the threshold was chosen privately, and error bars
 cover the noise given the threshold. The bias is estimated from the noisy counts of the tail, which
@@ -8,8 +8,8 @@ also determined the threshold. Every record between two candidate thresholds cou
 its cell, and the groups share the loss in proportion to their sums. Other sums leave out cells
 along a number in which nothing exceeded the noise. Least squares on the kept cells equals least
 squares on all cells, given that all other cells are 0. Sums by group add up, for each group, its
-lowest buckets of a number. Every sum was measured separately, so that the buckets that a group
-leaves out carry no information on the kept buckets.
+lowest buckets of a number. The sums were measured independently. Therefore, the omitted buckets of
+a group carry no information about its kept buckets.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,7 +40,7 @@ _ROUNDING = 1e-9  # a coefficient this near to 0 counts as 0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TruncatedSumsEstimate:
-    """Least squares on truncated sums."""
+    """Least squares on sums of values that were clipped at a threshold."""
 
     estimator: Estimate
     attribute: str
@@ -48,21 +48,22 @@ class TruncatedSumsEstimate:
 
     @staticmethod
     def of(
-        observation: Observation, attribute: str, losses: Iterable[tuple[int, int, float]]
+        observation: Observation, attribute: str, range_losses: Iterable[tuple[int, int, float]]
     ) -> "TruncatedSumsEstimate":
-        """Return the estimate from an observation and the losses by clipping.
+        """Return the estimate from an observation and estimated clipping losses.
 
         A loss belongs to a range of cells of the attribute.
         """
         excess = np.zeros(observation.measurements.domain.kind(attribute).size)
-        for start, stop, loss in losses:
+        for start, stop, loss in range_losses:
             excess[start:stop] = loss / max(stop - start, 1)
         return TruncatedSumsEstimate(Estimate(observation), attribute, excess)
 
     def estimate(self, product: Product) -> Answer:
-        """Return least squares answers about the clipped values.
+        """Return least-squares answers on clipped values.
 
-        The errors from noise are exact given the threshold. The answers state the estimated loss.
+        The noise errors are exact, conditional on the threshold. The estimated loss is part of the
+        stated errors.
         """
         return replace(
             self.estimator.estimate(product), approximation_std=np.abs(self.losses(product))
@@ -71,7 +72,7 @@ class TruncatedSumsEstimate:
     def losses(self, product: Product) -> FloatArray:
         """Return the estimated loss of each answer by clipping, in units.
 
-        The array has shape ``product.shape``. The loss is never added to an answer.
+        The array has shape ``product.shape``. The estimated loss is never added to an answer.
         """
         if self.attribute in product.attributes:
             axis = product.attributes.index(self.attribute)
@@ -100,7 +101,7 @@ class TruncatedSumsEstimate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DroppedBucketsEstimate:
-    """Least squares on one range of cells; the others are estimated as 0."""
+    """Least squares on a range of kept cells, with all other cells set to 0."""
 
     full: BucketExpansion
     kept: BucketExpansion
@@ -109,11 +110,14 @@ class DroppedBucketsEstimate:
 
     @staticmethod
     def of(
-        observation: Observation, first: int, stop: int, losses: Iterable[tuple[int, int, float]]
+        observation: Observation,
+        first: int,
+        stop: int,
+        range_losses: Iterable[tuple[int, int, float]],
     ) -> "DroppedBucketsEstimate":
-        """Return the estimate from a measurement and the range of kept cells.
+        """Return the estimate from an observation and the range of kept cells.
 
-        The losses are the sums that may be missing from other ranges.
+        The losses are estimates of the sums of omitted ranges of cells.
         """
         full = BucketExpansion.of(observation)
         starts = full.buckets.starts
@@ -124,7 +128,7 @@ class DroppedBucketsEstimate:
             full, counts=constrained.estimates(full.counts), covariance=constrained.covariance
         )
         missing = np.zeros(full.buckets.size)
-        for start, end, loss in losses:
+        for start, end, loss in range_losses:
             missing[start:end] = loss / (end - start)
         carried = constrained.carried @ np.add.reduceat(missing, starts)
         inside = np.repeat(constrained.kept, full.buckets.lengths)
@@ -132,7 +136,7 @@ class DroppedBucketsEstimate:
         return DroppedBucketsEstimate(full, kept_buckets, constrained, missing)
 
     def estimate(self, product: Product) -> Answer:
-        """Return answers of the kept cells with exact errors from noise.
+        """Return the answers of the kept cells, with exact noise errors.
 
         The possibly missing amount is never added to an answer.
         """
@@ -157,7 +161,7 @@ class DroppedBucketsEstimate:
         return Answer(values, noise, np.abs(answers_of(product, self.missing)), sides)
 
     def _omitted_amounts(self, operator: Operator) -> tuple[FloatArray, FloatArray]:
-        """Return the amounts that omitted cells added to answers, and variances."""
+        """Return the estimated sum of omitted cells in each answer, and variances."""
         outside = np.flatnonzero(~self.constrained.kept)
         raised = np.zeros((2, operator.rows))
         covariance = self.full.covariance[np.ix_(outside, outside)]
@@ -185,7 +189,7 @@ class DroppedBucketsEstimate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupedBucketSumsEstimate:
-    """The sums of each group over its kept buckets, which are the lowest."""
+    """The sum of the lowest buckets for each group, up to a bucket per group."""
 
     names: tuple[str, ...]
     sums: FloatArray
@@ -197,34 +201,34 @@ class GroupedBucketSumsEstimate:
     def of(
         observation: Observation,
         attribute: str,
-        kept: Sequence[int] | IntArray,
-        missing: Sequence[float] | FloatArray,
+        kept_counts: Sequence[int] | IntArray,
+        missing_amounts: Sequence[float] | FloatArray,
     ) -> "GroupedBucketSumsEstimate":
-        """Return the estimate from the last measurement and each group's buckets.
+        """Return the estimate from the last step and each group's kept buckets.
 
         Each group has the number of buckets that it keeps, and the amount that may be missing.
         """
         sums, noise = measured_by_group(observation, attribute)
-        many = np.array(kept)
+        many = np.array(kept_counts)
         if (
             many.dtype.kind != "i"
             or many.ndim != 1
             or not ((many >= 0) & (many <= len(noise))).all()
         ):
             raise ValueError(len(noise))
-        if not all(0 <= value <= float_info.max for value in missing):
-            raise ValueError(missing)
+        if not all(0 <= value <= float_info.max for value in missing_amounts):
+            raise ValueError(missing_amounts)
         names = tuple(
             factor.attributes[0]
             for factor in observation.measurements.blocks[-1].factors
             if factor.attributes != (attribute,)
         )
         shape = sums.shape[:-1]
-        lost = np.array(missing, dtype=np.float64).reshape(shape)
+        lost = np.array(missing_amounts, dtype=np.float64).reshape(shape)
         return GroupedBucketSumsEstimate(names, sums, noise, many.reshape(shape), lost)
 
     def estimate(self, product: Product) -> Answer:
-        """Return the sums with noise errors, and the estimated omissions.
+        """Return the sums with their noise errors and estimated omissions.
 
         The possibly missing amount is never added to an answer.
         """
@@ -250,7 +254,7 @@ class GroupedBucketSumsEstimate:
 
 
 def measured_by_group(observation: Observation, attribute: str) -> tuple[FloatArray, FloatArray]:
-    """Return the sums by group and bucket, and the buckets' standard errors.
+    """Return the measured sums by group and bucket, and each bucket's error.
 
     The buckets are the last axis.
     """

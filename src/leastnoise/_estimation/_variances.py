@@ -1,7 +1,7 @@
 """Variances and standard deviations by group.
 
-They follow from counts of values, sums, and sums of squared distances from the middle of the
-bounds, all of them noisy. An interval contains every variance that agrees with all three numbers.
+They are computed from noisy counts of values, noisy sums, and noisy sums of squared distances from
+the middle of the bounds. An interval contains every variance that agrees with all three numbers.
 """
 
 from collections.abc import Sequence
@@ -41,8 +41,8 @@ _GROUPS_AT_ONCE = 2**13  # the arrays of these groups take a few MB
 class Variances(GroupIntervals):
     """Variances and standard deviations of a measure by group.
 
-    They describe the values of a group, not a population: the divisor is the number n of values,
-    not n - 1.
+    They describe the values of a group, not a population. Therefore, the divisor is the number n of
+    values, not n - 1.
 
     Attributes:
         measure: the measure.
@@ -93,15 +93,15 @@ class Variances(GroupIntervals):
 
     @property
     def quantity(self) -> str:
-        """The name of the values, such as ``standard deviation of pay``."""
+        """What is estimated, such as ``standard deviation of pay``."""
         return f"standard deviation of {self.measure}"
 
     def intervals(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the standard deviations and the ends of their intervals."""
+        """Return the standard deviations, and the ends of their intervals."""
         return self.std_dev, self.std_dev_low, self.std_dev_high
 
     def numbers(self) -> dict[str, FloatArray]:
-        """Return the columns: standard deviation, variance, mean and count.
+        """Return the numeric columns: std deviation, variance, mean and count.
 
         The columns ``low``, ``high`` and ``std_error`` belong to the standard deviation.
         """
@@ -195,11 +195,11 @@ def variances(
 def _rounded_intervals(
     plan: Measurements, measure: str, moments: "NoisyMoments", level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the intervals of the variances of u, with the rounding of squares."""
+    """Return intervals of scaled variances, widened for rounded squares."""
     times = interval_multiplier(plan.noise, level)
-    low, high = variance_intervals(moments, times, half_step=0.5 / plan.grid)
+    low, high = variance_intervals(moments, times, half_noise_step=0.5 / plan.grid)
     deviation = squared_deviation(plan.domain, measure)
-    # Squares were rounded to multiples of the divisor.
+    # Squared values were rounded to multiples of the divisor before they were summed.
     rounding = (deviation.divisor // 2) / value_reach(plan.domain.measure(measure), deviation) ** 2
     return np.maximum(low - rounding, 0.0), high + rounding
 
@@ -207,13 +207,13 @@ def _rounded_intervals(
 def expected_variance_intervals(
     plan: Plan, statistic: Statistic, stds: Sequence[float], level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return intervals of variances as a release without noise has them.
+    """Return the intervals of variances that a plan without data expects.
 
     Args:
         plan: the plan.
         statistic: variances with a public size.
         stds: the standard errors of the counts, the sums and the sums of squares, in their units.
-        level: of the intervals.
+        level: the confidence level of the intervals.
 
     Returns:
         The ends of the interval in a group of the public size and the public standard deviation,
@@ -242,7 +242,9 @@ def expected_variance_intervals(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyMoments:
-    """Noisy counts and sums of groups, with values scaled to -1 to 1.
+    """Noisy counts, sums and sums of squares by group, of scaled values u.
+
+    The values u are scaled from the bounds of the measure to -1 to 1.
 
     The noise of the counts, sums and squares is uncorrelated. Arrays have the shape of the groups.
 
@@ -274,17 +276,17 @@ class NoisyMoments:
     sum_unit: float = 1.0
     square_unit: float = 1.0
 
-    def with_longer_intervals(self, steps: float) -> "NoisyMoments":
-        """Return the moments with standard errors larger by steps of noise."""
+    def with_longer_intervals(self, noise_steps: float) -> "NoisyMoments":
+        """Return the moments with standard errors increased by steps of noise."""
         return replace(
             self,
-            count_std=self.count_std + steps,
-            sum_std=self.sum_std + steps * self.sum_unit,
-            square_std=self.square_std + steps * self.square_unit,
+            count_std=self.count_std + noise_steps,
+            sum_std=self.sum_std + noise_steps * self.sum_unit,
+            square_std=self.square_std + noise_steps * self.square_unit,
         )
 
     def of_groups(self, groups: IntArray) -> "NoisyMoments":
-        """Return the moments of some groups as flat arrays."""
+        """Return the moments of selected groups as flat arrays."""
         return replace(
             self,
             counts=self._flat(self.counts)[groups],
@@ -296,12 +298,12 @@ class NoisyMoments:
         )
 
     def _flat(self, values: FloatArray) -> FloatArray:
-        """Return the values of the groups as a flat array; one value is repeated."""
+        """Return values as a flat array, repeated for each group if scalar."""
         return np.broadcast_to(values, self.counts.shape).reshape(-1)
 
     @property
     def means(self) -> FloatArray:
-        """The means of u; the middle of the bounds if a count is not above 0."""
+        """The means of u; the middle of the bounds where the count is not positive."""
         is_positive = self.counts > 0
         quotient = self.sums / np.where(is_positive, self.counts, 1.0) + self.mean_offset
         middle = (self.low + self.high) / 2
@@ -309,16 +311,16 @@ class NoisyMoments:
 
     @property
     def variances(self) -> FloatArray:
-        """The variances of u, at least 0; 0 if a count is not above 0."""
+        """The variances of u, clipped at 0; 0 where the count is not positive."""
         is_positive = self.counts > 0
         squares = self.squares / np.where(is_positive, self.counts, 1.0) + self.square_offset
         largest = (self.high - self.means) * (self.means - self.low)
         return np.where(is_positive, np.clip(squares - self.means**2, 0.0, largest), 0.0)
 
     def std_errors(self) -> FloatArray:
-        """Return the standard errors of the variances by the delta method.
+        """Return the standard errors of the variances of u, by the delta method.
 
-        They are valid where the count is clear of 0.
+        They are valid if the count is significantly above 0.
         """
         means = self.means
         slope_of_counts = (
@@ -335,7 +337,7 @@ class NoisyMoments:
 def noisy_moments(
     plan: Measurements, measure: str, counts: Answer, sums: Answer, squares: Answer
 ) -> NoisyMoments:
-    """Return the estimates of three tables, with values scaled by their bounds.
+    """Return the noisy moments of values scaled by the bounds of a measure.
 
     Args:
         plan: the measurements.
@@ -347,8 +349,8 @@ def noisy_moments(
     deviation = squared_deviation(plan.domain, measure)
     of = deviation.of
     reach = value_reach(of, deviation)
-    # The errors of the sums less an offset times the counts are uncorrelated with the errors of the
-    # counts. The offset is the middle of the bounds where both ends were measured, else 0.
+    # The errors of (sums - offset * counts) are uncorrelated with the errors of the counts. The
+    # offset is the middle of the bounds if distances from both bounds were measured, else 0.
     sum_offset = centring_midpoint(plan, measure) or 0.0
     squares_name = str(square_measure(plan.domain, measure))
     square_offset = deviation.divisor * (centring_midpoint(plan, squares_name) or 0.0)
@@ -371,27 +373,27 @@ def noisy_moments(
     )
 
 
-def _std_without(noise_std: FloatArray, common: FloatArray) -> FloatArray:
-    """Return the standard error of a sum without the noise of the count."""
-    variance = np.maximum(noise_std**2 - common**2, 0.0) + ROUNDING * common**2
+def _std_without(noise_std: FloatArray, count_noise_std: FloatArray) -> FloatArray:
+    """Return the standard error of a sum without its noise from the count."""
+    variance = np.maximum(noise_std**2 - count_noise_std**2, 0.0) + ROUNDING * count_noise_std**2
     return np.asarray(np.sqrt(variance))
 
 
-def value_reach(of: Measure, deviation: SquaredDeviation) -> float:
+def value_reach(measure: Measure, deviation: SquaredDeviation) -> float:
     """Return the largest distance of a value from the centre, in units."""
-    return float(max(of.high_units - deviation.centre, deviation.centre - of.low_units))
+    return float(max(measure.high_units - deviation.centre, deviation.centre - measure.low_units))
 
 
 def variance_intervals(
-    moments: NoisyMoments, multiplier: float, half_step: float = 0.0
+    moments: NoisyMoments, multiplier: float, half_noise_step: float = 0.0
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the intervals of the variances of u.
+    """Return the lower and upper interval ends of the variances of u.
 
     Args:
         moments: the noisy counts and sums.
         multiplier: the half width of an interval in standard errors.
-        half_step: the length that is added to the interval of each of the three numbers, in steps
-            of that number, because the noise is discrete.
+        half_noise_step: the length that is added to the interval of each of the three numbers, in
+            steps of that number, because the noise is discrete.
 
     Returns:
         The least and the greatest variance V for which some mean m and some count c agree with the
@@ -403,7 +405,7 @@ def variance_intervals(
         exceeds. With only sums and counts, this rule gives Fieller's interval.
     """
     largest = ((moments.high - moments.low) / 2) ** 2
-    longer = moments.with_longer_intervals(half_step / multiplier)
+    longer = moments.with_longer_intervals(half_noise_step / multiplier)
     is_clear = moments.counts > multiplier * longer.count_std
     low = np.zeros(moments.counts.shape)
     high = np.full(moments.counts.shape, largest)
@@ -418,7 +420,7 @@ def variance_intervals(
 def _clear_intervals(
     moments: NoisyMoments, multiplier: float, largest: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the intervals of groups whose counts are clear of 0."""
+    """Return the interval ends of groups with counts significantly above 0."""
     sum_std, square_std, count_std = moments.sum_std, moments.square_std, moments.count_std
     y_sum = moments.sums / sum_std
     y_square = moments.squares / square_std
@@ -431,7 +433,7 @@ def _clear_intervals(
     whole = plain + y_square**2
 
     def ends_at(means: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the ends at means of shape (steps, groups)."""
+        """Return the interval ends if the means are ``means``, (steps, groups)."""
         q_sum = (means - moments.mean_offset) / sum_std
         along = y_sum * q_sum + y_count / count_std
         length = q_sum**2 + 1 / count_std**2
@@ -465,9 +467,10 @@ def _clear_intervals(
 def _within_bounds(
     low: FloatArray, high: FloatArray, largest: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the parts of intervals from 0 to ``largest``.
+    """Return the intervals clipped to the range from 0 to ``largest``.
 
-    An interval that is wholly outside becomes an interval of half its width at the nearer end.
+    An interval that lies entirely outside is replaced by an interval of half its width at the
+    nearer bound.
     """
     half = (high - low) / 2
     high = np.where(high < 0, half, high)

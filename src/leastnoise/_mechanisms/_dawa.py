@@ -28,7 +28,7 @@ from leastnoise._estimation import (
     Posterior,
     SmoothedEstimate,
     can_be_smoothed,
-    cheapest_blocks,
+    cheapest_bucket_starts,
     join_observations,
     shrunk_levels,
 )
@@ -458,13 +458,13 @@ def _adaptive(
     costs = difference_costs(setting.workload_gram, halving.left, halving.right)
     squares = halving.levels(posterior.means**2 + posterior.variances)
     noise = split_noise(setting, costs) * setting.unit_variance(second)
-    starts = cheapest_blocks(squares, costs, noise, halving)
+    starts = cheapest_bucket_starts(squares, costs, noise, halving)
     most = max(
         256, min(_MOST_ADAPTIVE, 2**25 // setting.workload_gram.size)
     )  # the error bars of n answers take n k^2 operations
     while len(starts) > most:
         noise *= 2
-        starts = cheapest_blocks(squares, costs, noise, halving)
+        starts = cheapest_bucket_starts(squares, costs, noise, halving)
     buckets = bucket_strategy(setting.attributes, setting.workload_gram, starts, setting.noise.norm)
     observed = series.measure(setting.fit_block(buckets, second))
     finding = NearlyEmptyFinding(buckets=len(starts), starts=pack(starts), test=test)

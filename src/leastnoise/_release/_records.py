@@ -258,7 +258,7 @@ def make_records(
     public_counts = public_counts_of_plan(outcome.plan)
     count = whole("rows", round(model.total) if rows is None else rows, 1, MOST_RECORDS)
     sums = [
-        table.sums.on(tuple(name for name in table.sums.names if name in names))
+        table.sums.marginal(tuple(name for name in table.sums.names if name in names))
         for table in public_counts
     ]
     fixed_sums = [(tuple(map(names.index, counts.names)), counts) for counts in sums]

@@ -33,8 +33,8 @@ from leastnoise._estimation import (
     nnls,
     pair_covariances,
     public_counts_of_plan,
+    public_sums_within,
     read_combinations,
-    sums_within,
     top_down_measures,
 )
 from leastnoise._facts import summarize
@@ -907,7 +907,9 @@ def build_release(
             covariance = None
             if not public_counts:
                 covariance = estimate.covariance_of(measure)
-            joint_estimates[measure] = nnls(outcome.observation, measure=measure, known=covariance)
+            joint_estimates[measure] = nnls(
+                outcome.observation, measure=measure, covariance=covariance
+            )
         if options.local_non_negative:
             sets = _attribute_sets(workload, measure)
             local_estimates[measure] = locally_non_negative(estimate, sets, measure=measure)
@@ -977,7 +979,7 @@ def check_options(plan: Plan, options: Options) -> None:
     public_counts = public_counts_of_plan(plan)
     counts = [table for table in tables if table.measure is None]
     if options.integer and any(
-        len(sums_within(table.attributes, table.shape, public_counts)) > _MOST_PUBLIC_TABLES
+        len(public_sums_within(table.attributes, table.shape, public_counts)) > _MOST_PUBLIC_TABLES
         for table in counts
     ):
         raise refuse(
@@ -1214,7 +1216,10 @@ def _rehearse_non_negative(
         option = "local_non_negative"
         for measure in measures if local else ():
             locally_non_negative(
-                Estimate(simulated), _attribute_sets(workload, measure), measure=measure, rounds=0
+                Estimate(simulated),
+                _attribute_sets(workload, measure),
+                measure=measure,
+                max_rounds=0,
             )
     except InputError as error:  # cells are needed even if the workload has only sums of them
         raise InputError(

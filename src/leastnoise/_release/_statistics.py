@@ -32,7 +32,7 @@ from leastnoise._estimation import (
     correlations,
     means,
     minimal_draws,
-    place_at_choices,
+    move_to_chosen_cells,
     quantiles,
     regression,
     variances,
@@ -650,7 +650,7 @@ def _compute_statistic(
             weighted_by=statistic.weighted_by,
         )
         if choices is not None:
-            estimated = place_at_choices(estimated, workload.domain, statistic, choices)
+            estimated = move_to_chosen_cells(estimated, workload.domain, statistic, choices)
         return _quantile_values(statistic, estimated, workload)
     return _distribution_values(source, statistic, level, workload)
 

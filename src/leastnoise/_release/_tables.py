@@ -30,12 +30,12 @@ from leastnoise._estimation import (
     make_top_down,
     non_negative,
     projection_method,
-    public_on,
+    public_sums_on,
     round_controlled,
+    round_to_public_sums,
+    scale_to_public_sums,
     top_down_measures,
     whole_numbers,
-    whole_with_sums,
-    with_public_sums,
 )
 from leastnoise._frames import Columns, UniqueNames, label_array, name_key_columns, to_frame
 from leastnoise._release._names import NO_NAMES, Names
@@ -776,7 +776,7 @@ class Tables(LazySequence[Table]):
             measure: self._find_finest_table(products) for measure, products in with_hidden.items()
         }
         counts = finest.get(None)
-        if counts is not None and public_on(counts, self.public_counts) is None:
+        if counts is not None and public_sums_on(counts, self.public_counts) is None:
             finest[None] = None
         return {measure: (with_hidden[measure], finest[measure]) for measure in with_hidden}
 
@@ -892,21 +892,21 @@ class Tables(LazySequence[Table]):
             public_counts = self.public_counts
         else:
             public_counts = ()
-        public_counts = public_on(finest, public_counts) or ()
+        public_counts = public_sums_on(finest, public_counts) or ()
         consistent = make_consistent(
             self.estimator,
             products,
             finest,
-            non_negative=is_non_negative,
-            whole=is_whole and not public_counts,
+            is_non_negative=is_non_negative,
+            is_whole=is_whole and not public_counts,
         )
         if not public_counts:
             return consistent
         cells = consistent.cells
         if is_non_negative:
-            cells = with_public_sums(cells, finest, public_counts)
+            cells = scale_to_public_sums(cells, finest, public_counts)
         if is_whole:
-            cells = whole_with_sums(cells, finest, public_counts)
+            cells = round_to_public_sums(cells, finest, public_counts)
         return replace(consistent, cells=cells)
 
     def _build_table(self, position: int, estimate: Answer) -> Table:
@@ -925,7 +925,7 @@ class Tables(LazySequence[Table]):
         for name, queries in attribute_queries:  # computed once for all tables
             if (name, queries) not in self._labels:
                 self._labels[name, queries] = queries.labels(name, product.domain.kind(name))
-        reach_below, reach_above = estimate.reaches(
+        reach_below, reach_above = estimate.interval_distances(
             interval.multiplier, interval.one_sided, interval.half_step
         )
         amounts: dict[str, Any] = {
