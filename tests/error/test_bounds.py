@@ -9,11 +9,11 @@ from error.plans import DOMAIN, dense_nuclear
 from leastnoise import _strategies
 from leastnoise._domain import Domain, Integers, PerCellBound
 from leastnoise._error import (
+    centred_nuclear_norm,
     evaluate_plan,
     lower_bound,
-    nuclear_across,
     nuclear_norm,
-    nuclear_parts,
+    nuclear_norm_parts,
 )
 from leastnoise._families import singular_values
 from leastnoise._fitting import fit_noise_scales
@@ -72,7 +72,7 @@ def exact_parts(operator: Operator) -> list[float]:
 )
 def test_nuclear_parts_match_exact_parts(operator: Operator) -> None:
     np.testing.assert_allclose(
-        [*nuclear_parts(operator), nuclear_across(operator)],
+        [*nuclear_norm_parts(operator), centred_nuclear_norm(operator)],
         exact_parts(operator),
         rtol=1e-7,
         atol=1e-7,
@@ -94,10 +94,10 @@ def test_bound_of_long_attribute_is_below_exact_value(
     operator = make(40)  # type: ignore[operator]
     for most in ("_MOST_GRAM", "_MOST_CLOSED"):
         monkeypatch.setattr(f"leastnoise._error._bounds.{most}", 8)
-    for known in (nuclear_parts, nuclear_across):
+    for known in (nuclear_norm_parts, centred_nuclear_norm):
         known.cache_clear()
-    parts = [*nuclear_parts(operator), nuclear_across(operator)]
-    for known in (nuclear_parts, nuclear_across):
+    parts = [*nuclear_norm_parts(operator), centred_nuclear_norm(operator)]
+    for known in (nuclear_norm_parts, centred_nuclear_norm):
         known.cache_clear()
     assert all(
         part <= exact + 1e-9 for part, exact in zip(parts, exact_parts(operator), strict=True)
@@ -118,7 +118,9 @@ WORKLOADS = {
 
 @pytest.mark.parametrize("name", ["marginals", "prefix", "product", "mixed"])
 def test_nuclear_norm_of_a_workload(name: str) -> None:
-    whole, across = (nuclear_norm(WORKLOADS[name].products, total=total) for total in (True, False))
+    whole, across = (
+        nuclear_norm(WORKLOADS[name].products, with_total=total) for total in (True, False)
+    )
     exact = dense_nuclear(WORKLOADS[name])
     assert 0.8 * exact < whole <= exact * (1 + 1e-9)
     assert across <= whole

@@ -32,7 +32,7 @@ def test_level_queries_without_measurements_are_refused() -> None:
         None,
     )
     assert isinstance(known, ProductStructure)
-    assert known.leveled == "place"
+    assert known.leveled_attribute == "place"
     known.require(queries(workload.domain, place=level("group"), age="identity").products[0])
     for place, names in (("identity", ["age"]), (level("group"), ["sex"])):
         with pytest.raises(UnsupportedQuery):
@@ -59,7 +59,7 @@ def test_bound_of_unequal_groups_matches_the_matrix(
     ]
     exact = together(both)
     for one in (workload, exact):
-        assert nuclear_norm(one.products, total=total) == pytest.approx(
+        assert nuclear_norm(one.products, with_total=total) == pytest.approx(
             dense_nuclear(one, total=total)
         )
     monkeypatch.setattr(
@@ -68,7 +68,7 @@ def test_bound_of_unequal_groups_matches_the_matrix(
     for one in (workload, exact, leveled(groups)):
         assert (
             0.6 * dense_nuclear(one, total=total)
-            < nuclear_norm(one.products, total=total)
+            < nuclear_norm(one.products, with_total=total)
             <= dense_nuclear(one, total=total) * (1 + 1e-9)
         )
 
@@ -92,7 +92,7 @@ def test_cell_weights_raise_bound_to_at_most_the_optimum(total: bool) -> None:
     ]
     workload = together(products)
     even, weighted = (
-        nuclear_norm(workload.products, total=total, weighted=weighted) ** 2
+        nuclear_norm(workload.products, with_total=total, with_cell_weights=weighted) ** 2
         for weighted in (False, True)
     )
     matrix = dense_rows(workload, total=total)
@@ -109,7 +109,9 @@ def marginals_plan(
     """Of the strategy whose error is what it says at a cost of 1, times a unit."""
     strategy = PLANNERS["marginals"].strategy(PlanningProblem(workload, privacy, noise))
     plan = evaluate_plan(
-        workload, fit_noise_scales(workload.domain, privacy, noise, strategy.blocks), iterate=False
+        workload,
+        fit_noise_scales(workload.domain, privacy, noise, strategy.blocks),
+        may_iterate=False,
     )
     assert plan.expected_error().total_squared_error == pytest.approx(
         strategy.error * unit, rel=rel
@@ -186,7 +188,7 @@ def test_unequal_groups_get_own_weights_at_equal_cost(
         monkeypatch.setattr("leastnoise._strategies._marginals._MOST_ORBITS", most)
         plan = marginals_plan(workload, Privacy(ZCDP("1/32")), Noise.DISCRETE_GAUSSIAN, 4**2)
         expected_error = plan.expected_error()
-        assert quantity_structure(plan.measured(), None).leveled == "place"
+        assert quantity_structure(plan.measured(), None).leveled_attribute == "place"
         errors.append(expected_error.total_squared_error)
     assert errors[0] < 0.99 * errors[1]
     assert errors[0] < 1.012 * expected_error.lower_bound

@@ -12,7 +12,7 @@ import pytest
 
 from leastnoise._domain import Coded, Domain, Measure
 from leastnoise._error import (
-    Terms,
+    AttributeSetTerms,
     UnsupportedQuery,
     block_rows,
     covariance_by_measure,
@@ -71,7 +71,7 @@ def test_errors_match_one_table_at_a_time(strategy: str, budget: Budget) -> None
             variances = own.variances(product)
             assert math.isclose(found.total, float(variances.sum()), rel_tol=1e-9)
             assert math.isclose(found.largest, float(variances.max()), rel_tol=1e-9)
-            assert found.exact
+            assert found.is_exact
 
 
 def test_unmeasured_table_is_named_among_many() -> None:
@@ -132,7 +132,7 @@ def test_subset_sums_match_a_loop_for_wide_sets() -> None:
                 wanted[tau] = wanted.get(tau, 0.0) + weight * math.prod(
                     f if k else n for f, n, k in zip(far, near, kept, strict=True)
                 )
-        found = subset_sums([Terms(sets, inside, outside, weights)], count)
+        found = subset_sums([AttributeSetTerms(sets, inside, outside, weights)], count)
         listed = {
             tuple(row): value
             for rows, sums in found

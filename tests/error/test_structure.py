@@ -59,7 +59,7 @@ def test_errors_and_answers_match_dense_least_squares(
                 np.testing.assert_allclose(variances.reshape(-1), exact, rtol=most)
             for errors in (known.errors(product), of_many):
                 np.testing.assert_allclose(errors[:2], (exact.sum(), exact.max()), rtol=most)
-                assert errors.exact or known.solver_cells
+                assert errors.is_exact or known.solver_cells
             assert known.total(product) == pytest.approx(exact.sum(), rel=most)
             found, answers = (
                 one.reshape(-1) / exact**0.5
@@ -152,7 +152,7 @@ def test_wide_tables_need_no_list_of_their_subsets() -> None:
         laplace(tuple(factor(name, Identity(2)) for name in domain.names), domain=domain), None
     )
     assert isinstance(known, ProductStructure)
-    assert not known.narrow
+    assert not known.precisions
     (product,) = marginals(domain, ways=1, of=["a3"])
     np.testing.assert_allclose(
         known.variances(product), 2**11 * noise_variance(Noise.DISCRETE_LAPLACE, 2.0), rtol=1e-6
@@ -235,7 +235,7 @@ def test_unlisted_answers_bound_the_largest_error(
         monkeypatch.setattr(f"leastnoise._error.{name}", 0)
     for product, exact in zip(case.workload, listed, strict=True):
         found = known[product.measure].errors(product)
-        assert not found.exact or exact.total == pytest.approx(exact.largest * product.rows)
+        assert not found.is_exact or exact.total == pytest.approx(exact.largest * product.rows)
         assert found.total == pytest.approx(exact.total, rel=1e-9)
         assert (
             exact.largest * (1 - 1e-9)

@@ -84,7 +84,7 @@ def test_automatic_choice_may_refuse_to_iterate() -> None:
         match="linear solver over 8100 joint cells, which takes long; ask for it by name: "
         "strategy = 'mixed'",
     ):
-        evaluate_plan(queries(plan.domain, a="prefix"), plan, "mixed", iterate=False)
+        evaluate_plan(queries(plan.domain, a="prefix"), plan, "mixed", may_iterate=False)
 
 
 def test_undetermined_queries_fail_to_converge_with_reason() -> None:

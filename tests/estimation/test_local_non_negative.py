@@ -62,7 +62,7 @@ def optimum(estimate, tables):
     for names in tables:
         parts |= residual_parts(estimate.marginal(names), names)
     for tau in parts:
-        weight[tau] = measure_covariance(estimate.observation.measurements, None).strength(tau)
+        weight[tau] = measure_covariance(estimate.observation.measurements, None).precision_of(tau)
     keys = [tau for tau in parts if tau]
     cut = np.cumsum([0, *(parts[tau].size for tau in keys)])
     start = np.concatenate([parts[tau].reshape(-1) for tau in keys])

@@ -480,7 +480,12 @@ def test_ratio_intervals_cover_at_small_counts(count: int, scales: tuple[float, 
     ]
     multiplier = interval_multiplier(Noise.DISCRETE_LAPLACE, 0.9)
     low, high = ratio_interval(
-        count * mean + sums, count + counts, *variances, multiplier, (0.0, 100.0), steps=(0.5, 0.5)
+        count * mean + sums,
+        count + counts,
+        *variances,
+        multiplier,
+        (0.0, 100.0),
+        half_noise_steps=(0.5, 0.5),
     )
     covered = ((low <= mean + 1e-9) & (mean - 1e-9 <= high)).mean()
     # 40000 draws at 0.9: 4 standard errors are 0.006.

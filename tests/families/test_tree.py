@@ -87,4 +87,4 @@ def test_largest_range_variance_needs_no_listing() -> None:
         assert known.errors(asked).largest == pytest.approx(
             float(known.variances(asked).max()), rel=1e-11
         )
-        assert known.errors(asked).exact
+        assert known.errors(asked).is_exact

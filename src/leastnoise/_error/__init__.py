@@ -5,20 +5,20 @@ The errors are exact. Planners and error bars use the same functions.
 ``_structure`` computes the covariance of least squares from the measured queries of a plan
 (``_equations``). The covariance has four forms with the same interface. ``_product`` has the form
 for tables with one strategy along every attribute, and ``_pair`` the form for two tables.
-``_joint`` has two forms over joint cells: one matrix, or a linear solver. Each form gives
-variances, covariances and the estimate, and refuses queries that the measurements do not determine
-(``_undetermined``). ``_bounds`` has lower bounds on the error, and ``_intervals`` the widths of
-intervals. ``_memory`` refuses computations that need too much memory. Read `evaluate_plan` in
-``_structure`` first.
+``_joint`` has two forms over joint cells: one matrix, or a linear solver. Each form computes
+variances, covariances and the estimate. It raises an error for queries that the measurements do not
+determine (``_undetermined``). ``_bounds`` has lower bounds on the error, and ``_intervals`` the
+widths of intervals. ``_memory`` raises an error before computations that need too much memory.
+Start reading at `evaluate_plan` in ``_structure``.
 """
 
 from leastnoise._error._bounds import (
-    Terms,
+    AttributeSetTerms,
     bound_seconds,
+    centred_nuclear_norm,
     lower_bound,
-    nuclear_across,
     nuclear_norm,
-    nuclear_parts,
+    nuclear_norm_parts,
     subset_sums,
 )
 from leastnoise._error._comparisons import (
@@ -92,7 +92,7 @@ from leastnoise._error._pair import PairStructure, pair_structure, pair_terms
 from leastnoise._error._product import ProductStructure
 from leastnoise._error._public_scales import (
     NumberAtScales,
-    largest_slopes,
+    largest_derivatives,
     numbers_at_scales,
     statistic_scales,
     variance_points,

@@ -1,15 +1,16 @@
 """Lower bounds on the total squared error of any unbiased plan.
 
-They follow from singular values; docs/mathematics.md, section 3, derives them.
+The bounds are computed from singular values and derived in docs/mathematics.md, section 3.
 
 Let X be the Gram matrix of a strategy A, and M the Gram matrix of a workload W. The error at unit
 noise is tr(M X^-1) >= (tr M^(1/2))^2 / tr X, and tr X is at most n times the squared sensitivity
-(Li and Miklau, arXiv 1202.3399). tr M^(1/2) is the nuclear norm of W. It is always divided by
-sqrt(n) here, so that it stays finite for domains of any size. A union is split by orthogonal
+(Li and Miklau, arXiv 1202.3399). tr M^(1/2) is the nuclear norm of W. All functions here return it
+divided by sqrt(n), which is finite for domains of any size. A union is split by orthogonal
 projectors on the left (its products) and on the right (the residual subspaces tau), and every tau
-is assigned to one part. The marginals together are diagonal in the tau. Every other product gets
-the tau of all its attributes; one product may instead get all tau within its attributes. For a unit
-of several rows, each part is multiplied by k or kappa.
+is assigned to one part. The joint Gram matrix of all marginals is block diagonal in the subspaces
+tau. Every other product is assigned the tau that contains all its attributes. One product can be
+assigned all tau within its attributes instead. For a unit of several rows, each part is multiplied
+by k or kappa.
 """
 
 import itertools
@@ -68,8 +69,10 @@ largest number of rows of a unit in one cell."""
 
 
 @lru_cache(maxsize=256)
-def nuclear_parts(operator: Operator) -> tuple[float, float]:
-    """Return the nuclear norms of a matrix and of its total part, over sqrt(n).
+def nuclear_norm_parts(operator: Operator) -> tuple[float, float]:
+    """Return the nuclear norms of a matrix and of its mean over cells.
+
+    The norms are divided by sqrt(n).
 
     If the matrix is too large to decompose, the first number is a lower bound.
     """
@@ -90,9 +93,9 @@ def nuclear_parts(operator: Operator) -> tuple[float, float]:
 
 
 def bound_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of singular values without a closed form.
+    """Estimate the CPU seconds that the singular values for the bound take.
 
-    They are computed once for all strategies.
+    The singular values are computed once for all strategies.
     """
     cubes = 0.0
     for _, queries, operator in workload.along:
@@ -105,8 +108,8 @@ def bound_seconds(workload: Workload) -> float:
 
 
 @lru_cache(maxsize=256)
-def nuclear_across(operator: Operator) -> float:
-    """Return the nuclear norm without the total part, over sqrt(n)."""
+def centred_nuclear_norm(operator: Operator) -> float:
+    """Return the nuclear norm of a matrix with centred rows, over sqrt(n)."""
     n = operator.size
     groups = partition_groups(operator)
     if operator == Identity(n):
@@ -119,7 +122,7 @@ def nuclear_across(operator: Operator) -> float:
         gram = apply_gram(operator, np.eye(n))
         centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
         return float(np.sqrt(np.maximum(np.linalg.eigvalsh(centred), 0)).sum()) / math.sqrt(n)
-    all_norm, along = nuclear_parts(operator)
+    all_norm, along = nuclear_norm_parts(operator)
     if closed:
         return max(0.0, all_norm - along)
     return math.sqrt(max(0.0, all_norm**2 - along**2))
@@ -127,79 +130,85 @@ def nuclear_across(operator: Operator) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _TableNorms:
-    """Norms of tables that share no residual spaces with other tables.
+    """Nuclear norms of tables on a set of attributes that no table shares.
 
     All these tables have the same attributes.
 
     Attributes:
         names: the attributes.
-        across: the nuclear norm of the part without the total along all attributes.
-        whole: the nuclear norm.
-        along: the norm of the part along the total.
+        norm_without_total: the nuclear norm of the part without the total along all attributes.
+        norm: the nuclear norm.
+        norm_of_total: the norm of the part along the total.
     """
 
     names: Names
-    across: float
-    whole: float
-    along: float
+    norm_without_total: float
+    norm: float
+    norm_of_total: float
 
 
 def nuclear_norm(
     products: Sequence[Product],
-    worth: Worth = lambda _: 1.0,
+    norm_factor: Worth = lambda _: 1.0,
     *,
-    total: bool = True,
-    weighted: bool = False,
+    with_total: bool = True,
+    with_cell_weights: bool = False,
 ) -> float:
-    """Return a lower bound on the nuclear norm of weighted products.
+    """Return a lower bound on the nuclear norm of all queries of some tables.
 
     The products are on one data vector, and the norm is divided by sqrt(cells).
 
     It is exact for marginals, for nested levels (unless the levels of several attributes are very
     large), and for single products. Sums are in units of the largest value that one row can add, so
-    that a row changes sums and counts by at most 1. If ``weighted``, cells in unequal groups are
-    multiplied by the roots of weights of mean 1.
+    that a row changes sums and counts by at most 1. If ``with_cell_weights``, cells in unequal
+    groups are multiplied by the roots of weights of mean 1.
 
     Args:
         products: the tables of one quantity.
-        worth: a function from some attributes to the factor of the norm of tables on them.
-        total: whether the total is included.
-        weighted: whether cells in unequal groups have weights.
+        norm_factor: a function from some attributes to the factor of the norm of tables on them.
+        with_total: whether the total is included.
+        with_cell_weights: whether cells in unequal groups have weights.
     """
-    if total and len(products) == 1 and not products[0].adds_up:
-        # the part across the total is not needed, and would take longest
-        return _product_norm(products[0], worth, lambda operator: nuclear_parts(operator)[0])
+    if with_total and len(products) == 1 and not products[0].adds_up:
+        # the norm without the total is not needed, and is the slowest to compute
+        return _product_norm(
+            products[0], norm_factor, lambda operator: nuclear_norm_parts(operator)[0]
+        )
     if all(product.adds_up for product in products):
-        norms = _marginal_norms(products, worth)
-        best = {tau: norm for tau, norm in norms.items() if tau or total}
+        norms = _marginal_norms(products, norm_factor)
+        best = {tau: norm for tau, norm in norms.items() if tau or with_total}
         other_tables: list[_TableNorms] = []
     else:
-        best, other_tables = _norms_with_levels(products, worth, total=total, weighted=weighted)
+        best, other_tables = _norms_with_levels(
+            products, norm_factor, with_total=with_total, with_cell_weights=with_cell_weights
+        )
     for table in other_tables:
-        best[table.names] = max(best.get(table.names, 0.0), table.across)
+        best[table.names] = max(best.get(table.names, 0.0), table.norm_without_total)
     sum_of_spaces = math.fsum(best.values())
     bound = sum_of_spaces
     for table in other_tables:
-        # replace the spaces on its attributes by the norm of one table
+        # replace the norms of the residual spaces on these attributes by the norm of one table
         other_spaces = sum_of_spaces - math.fsum(best.get(tau, 0.0) for tau in subsets(table.names))
-        own_norm = table.whole - (0.0 if total else table.along)
+        own_norm = table.norm - (0.0 if with_total else table.norm_of_total)
         bound = max(bound, other_spaces + own_norm)
     return bound
 
 
-def _product_norm(product: Product, worth: Worth, norm: Callable[[Operator], float]) -> float:
+def _product_norm(
+    product: Product, norm_factor: Worth, operator_norm: Callable[[Operator], float]
+) -> float:
     """Return the weighted product of the norms of a table's operators."""
-    norms = math.prod(norm(operator) for operator in product.operators)
-    return worth(product.attributes) * float(product.weight) * norms
+    norms = math.prod(operator_norm(operator) for operator in product.operators)
+    return norm_factor(product.attributes) * float(product.weight) * norms
 
 
 def _norms_with_levels(
-    products: Sequence[Product], worth: Worth, *, total: bool, weighted: bool
+    products: Sequence[Product], norm_factor: Worth, *, with_total: bool, with_cell_weights: bool
 ) -> tuple[dict[Names, float], list[_TableNorms]]:
-    """Return the norms of level tables by residual space, and other norms.
+    """Return the norms of level tables by residual space, and of other tables.
 
-    All are nuclear norms. Level tables share residual spaces; every other table has a separate
-    norm.
+    All are nuclear norms. Level tables have common residual spaces, so their norms are joint. Every
+    other table has a separate norm.
     """
     levels_by_name = _levels(products)
     level_tables: list[Product] = []
@@ -222,18 +231,20 @@ def _norms_with_levels(
             if wide & {*product.attributes}:
                 grouped.setdefault(product.attributes, []).append(product)
         for names, group in grouped.items():
-            other_tables.append(_group_norms(names, group, levels_by_name, worth(names)))
+            other_tables.append(_group_norms(names, group, levels_by_name, norm_factor(names)))
         level_tables = [product for product in level_tables if not wide & {*product.attributes}]
         levels_by_name = {
             name: levels for name, levels in levels_by_name.items() if name not in wide
         }
-    elif weighted:
+    elif with_cell_weights:
         for name in wide:
             spectra[name] = _weighted_spectrum(level_tables, name, levels_by_name[name])
     best: dict[Names, float] = {}
     if level_tables:
-        best = _level_norms(level_tables, levels_by_name, spectra, worth, total=total)
-    other_tables += [_norms_of_product(product, worth) for product in other_products]
+        best = _level_norms(
+            level_tables, levels_by_name, spectra, norm_factor, with_total=with_total
+        )
+    other_tables += [_norms_of_product(product, norm_factor) for product in other_products]
     return best, other_tables
 
 
@@ -242,24 +253,24 @@ def _spaces_can_be_joined(
     level_tables: Sequence[Product],
     levels_by_name: Mapping[str, Levels],
 ) -> bool:
-    """Return whether a joint spectrum is small enough to compute."""
+    """Return whether the joint spectrum of levels is small enough to compute."""
     first_spaces = [parts[0] for parts in spectra.values()]
     level_keys = [*_terms(level_tables, levels_by_name)]
     return _measured_directions(first_spaces, level_keys) is not None
 
 
-def _norms_of_product(product: Product, worth: Worth) -> _TableNorms:
-    """Return the nuclear norms of a table: across the total, whole, along it."""
+def _norms_of_product(product: Product, norm_factor: Worth) -> _TableNorms:
+    """Return the nuclear norms of a table: without total, complete, of the total."""
     return _TableNorms(
         product.attributes,
-        _product_norm(product, worth, nuclear_across),
-        _product_norm(product, worth, lambda operator: nuclear_parts(operator)[0]),
-        _product_norm(product, worth, lambda operator: nuclear_parts(operator)[1]),
+        _product_norm(product, norm_factor, centred_nuclear_norm),
+        _product_norm(product, norm_factor, lambda operator: nuclear_norm_parts(operator)[0]),
+        _product_norm(product, norm_factor, lambda operator: nuclear_norm_parts(operator)[1]),
     )
 
 
-def _marginal_norms(products: Sequence[Product], worth: Worth) -> dict[Names, float]:
-    """Return the share of each residual space in the marginals' nuclear norm."""
+def _marginal_norms(products: Sequence[Product], norm_factor: Worth) -> dict[Names, float]:
+    """Return the nuclear norm of the marginals in each residual space."""
     if not products:
         return {}
     domain = products[0].domain
@@ -273,7 +284,7 @@ def _marginal_norms(products: Sequence[Product], worth: Worth) -> dict[Names, fl
     for where, rows in query_index.widths:
         sets = positions[rows]
         terms.append(
-            Terms(
+            AttributeSetTerms(
                 sets,
                 np.ones(sets.shape),
                 np.ones(sets.shape),
@@ -285,14 +296,14 @@ def _marginal_norms(products: Sequence[Product], worth: Worth) -> dict[Names, fl
     for sets, sums in subset_sums(terms, len(names)):
         parts = (shape[sets] - 1).prod(axis=1) * np.sqrt(sums)
         norms |= {
-            tau: part * worth(tau)
+            tau: part * norm_factor(tau)
             for tau, part in zip(map(tuple, names[sets].tolist()), parts.tolist(), strict=True)
         }
     return norms
 
 
 def _levels(products: Sequence[Product]) -> dict[str, Levels]:
-    """Return the nested levels that queries request, by attribute.
+    """Return the nested levels that the queries use, keyed by attribute.
 
     The finest level comes first.
     """
@@ -313,7 +324,7 @@ def _levels(products: Sequence[Product]) -> dict[str, Levels]:
 def _terms(
     products: Sequence[Product], levels_by_name: Mapping[str, Levels]
 ) -> dict[tuple[int, ...], float]:
-    """Return the summed squared weights of products with the same levels.
+    """Return the summed squared weights of the products on each set of levels.
 
     The keys are the levels along all attributes.
     """
@@ -331,9 +342,9 @@ def _terms(
 def _weighted_spectrum(
     products: Sequence[Product], name: str, levels: Levels
 ) -> list[InvariantSubspace]:
-    """Return the spectrum with the cell weights that maximise the bound.
+    """Return invariant subspaces for the cell weights that maximise the bound.
 
-    It is the bound for queries along only this attribute.
+    The bound is the one for a workload on only this attribute.
     """
     if levels.size > _MOST_CLOSED:
         return levels.spectrum
@@ -355,13 +366,13 @@ def _level_norms(
     products: Sequence[Product],
     levels_by_name: Mapping[str, Levels],
     spectra: Mapping[str, Sequence[InvariantSubspace]],
-    worth: Worth,
+    norm_factor: Worth,
     *,
-    total: bool,
+    with_total: bool,
 ) -> dict[Names, float]:
-    """Return the nuclear norms of invariant subspaces of levels.
+    """Return the nuclear norm of level tables in each residual space.
 
-    A key has the attributes along which the subspaces leave out the total.
+    The key of a residual space is the tuple of attributes along which it excludes the total.
     """
     # All levels along an attribute share invariant subspaces (`InvariantSubspace`). Tables of
     # levels share the products of these subspaces.
@@ -382,17 +393,20 @@ def _level_norms(
             least = math.inf
             for more in subsets(wide):
                 across = tuple(name for name in names if name in tau or name in more)
-                least = min(least, worth(across))
+                least = min(least, norm_factor(across))
             norms[tau] = norms.get(tau, 0.0) + least * _joint_root(
-                roots, terms, total=total or bool(tau)
+                roots, terms, with_total=with_total or bool(tau)
             )
     return norms
 
 
 def _group_norms(
-    names: Names, products: Sequence[Product], levels_by_name: Mapping[str, Levels], worth: float
+    names: Names,
+    products: Sequence[Product],
+    levels_by_name: Mapping[str, Levels],
+    norm_factor: float,
 ) -> _TableNorms:
-    """Return the norms of level tables on the same attributes."""
+    """Return the nuclear norms of level tables on the same attributes."""
     spectra = [levels_by_name[name].spectrum for name in names]
     spectra_without_total = [_without_totals(spectrum) for spectrum in spectra]
     terms = _terms(products, {name: levels_by_name[name] for name in names})
@@ -405,11 +419,11 @@ def _group_norms(
         ]
         squares_along.append(weight * math.prod(first_entries))
     along = math.sqrt(math.fsum(squares_along))
-    return _TableNorms(names, worth * across, worth * whole, worth * along)
+    return _TableNorms(names, norm_factor * across, norm_factor * whole, norm_factor * along)
 
 
 def _without_totals(spectrum: Sequence[InvariantSubspace]) -> list[InvariantSubspace]:
-    """Return each subspace without the sum of all cells."""
+    """Return the invariant subspaces without the constant vector."""
     return [part.without_total for part in spectrum]
 
 
@@ -426,14 +440,14 @@ def _sum_of_roots(
 def _directions_along(
     parts: Sequence[InvariantSubspace], levels: tuple[int, ...]
 ) -> list[IntArray]:
-    """Return the directions of a level table along each attribute."""
+    """Return, for each attribute, the directions that a level table measures."""
     return [part.directions_of_level(level) for part, level in zip(parts, levels, strict=True)]
 
 
 def _measured_directions(
     parts: Sequence[InvariantSubspace], keys: Sequence[tuple[int, ...]]
 ) -> list[IntArray] | None:
-    """Return the directions of a subspace that each level table measures.
+    """Return, for each level table, the directions it measures in a subspace.
 
     The subspace is a product of subspaces. The result is None if there are too many directions.
     """
@@ -454,24 +468,24 @@ def _joint_root(
     parts: Sequence[InvariantSubspace],
     terms: Mapping[tuple[int, ...], float],
     *,
-    total: bool = True,
+    with_total: bool = True,
 ) -> float:
-    """Return tr M^(1/2) for M, a sum of Kronecker products of Gram matrices.
+    """Return tr M^(1/2) for a weighted sum M of Kronecker products.
 
     M is a weighted sum. If M is too large, the result is a lower bound.
     """
     wide = [part for part in parts if part.size != 1]
     weights = _weights_on_wide_parts(parts, terms)
     multiplicity = math.prod(part.multiplicity for part in parts)
-    if not weights or not (wide or total):
+    if not weights or not (wide or with_total):
         return 0.0
     if not wide:
         return multiplicity * math.sqrt(weights[()])
     measured_directions = _measured_directions(wide, [*weights])
     if measured_directions is not None:
         gram = _joint_gram(wide, weights, measured_directions)
-        if not total:
-            gram = gram[1:, 1:]  # the first direction is equal in all cells
+        if not with_total:
+            gram = gram[1:, 1:]  # the first direction is the constant vector
         return multiplicity * trace_of_root(gram)
     return multiplicity * _bound_of_joint_root(wide, weights)
 
@@ -479,9 +493,9 @@ def _joint_root(
 def _weights_on_wide_parts(
     parts: Sequence[InvariantSubspace], terms: Mapping[tuple[int, ...], float]
 ) -> dict[tuple[int, ...], float]:
-    """Return the weights of terms by their levels on parts of several directions.
+    """Return term weights, with one-dimensional subspaces multiplied in.
 
-    A part of one direction multiplies the weight. Terms that are 0 are left out.
+    A one-dimensional subspace multiplies the weight by a number. Terms with weight 0 are dropped.
     """
     positions = [position for position, part in enumerate(parts) if part.size != 1]
     weights = dict[tuple[int, ...], float]()
@@ -503,7 +517,7 @@ def _joint_gram(
     weights: Mapping[tuple[int, ...], float],
     measured_directions: Sequence[IntArray],
 ) -> FloatArray:
-    """Return the sum of Kronecker products on the directions that a term measures."""
+    """Return the weighted sum of Kronecker products on measured directions."""
     directions = np.unique(np.concatenate(measured_directions))
     gram = np.zeros((len(directions), len(directions)))
     for (key, weight), measured in zip(weights.items(), measured_directions, strict=True):
@@ -517,18 +531,21 @@ def _joint_gram(
 
 
 def _bound_of_joint_root(
-    wide: Sequence[InvariantSubspace], weights: Mapping[tuple[int, ...], float]
+    subspaces: Sequence[InvariantSubspace], weights: Mapping[tuple[int, ...], float]
 ) -> float:
-    """Return a lower bound on tr M^(1/2) from traces along single attributes.
+    """Return a lower bound on tr M^(1/2) from traces along one attribute each.
 
-    Each term is a lower bound, and so is a product of sums that lies below the sum of all terms.
+    Each term alone is a lower bound, and a product of sums below the sum of all terms is another
+    one.
     """
     singles = []
     for key, weight in weights.items():
-        traces = [trace_of_root(part.grams[level]) for part, level in zip(wide, key, strict=True)]
+        traces = [
+            trace_of_root(part.grams[level]) for part, level in zip(subspaces, key, strict=True)
+        ]
         singles.append(math.sqrt(weight) * math.prod(traces))
     largest_single = max(singles)
-    sums: list[dict[int, float]] = [{} for _ in wide]
+    sums: list[dict[int, float]] = [{} for _ in subspaces]
     for key, weight in weights.items():
         for axis, level in zip(sums, key, strict=True):
             axis[level] = axis.get(level, 0.0) + weight
@@ -537,7 +554,7 @@ def _bound_of_joint_root(
         split = math.prod(axis[level] for axis, level in zip(sums, key, strict=True))
         least = min(least, weights.get(key, 0.0) / split)
     roots = []
-    for part, axis in zip(wide, sums, strict=True):
+    for part, axis in zip(subspaces, sums, strict=True):
         weighted_sum = sum(weight * part.grams[level] for level, weight in axis.items())
         roots.append(trace_of_root(np.asarray(weighted_sum)))
     return max(largest_single, math.sqrt(least) * math.prod(roots))
@@ -551,10 +568,10 @@ def lower_bound(
 ) -> float:
     """Return a lower bound on the total squared error for one kind of noise.
 
-    It holds for every unbiased plan.
+    The bound holds for every unbiased plan.
     """
-    # It holds for every strategy of integer queries with least squares, also if counts and sums are
-    # measured together. It is loose for Laplace noise.
+    # The bound holds for every strategy of integer queries with least squares, including strategies
+    # that measure counts and sums jointly. It is loose for Laplace noise.
     if workload.domain.measures:
         units = {product.measure for product in workload if product.is_per_unit}
     else:
@@ -566,7 +583,7 @@ def lower_bound(
         row_products = tuple(product for product in workload if product.measure not in units)
         power = (
             3 if noise is Noise.DISCRETE_LAPLACE else 2
-        )  # parts with shares s of the budget have the error: sum of error / s^(power - 1)
+        )  # the error of parts with budget shares s is: sum of error / s^(power - 1)
         separate_bounds = []
         for name in units:
             quantity = Workload(workload.domain, tuple(workload.of(name)))
@@ -584,9 +601,10 @@ def lower_bound(
 
 
 def pure_lower_bound(workload: Workload, privacy: Privacy) -> float:
-    """Return a lower bound on the squared error of unbiased pure releases.
+    """Return a lower bound on the squared error of unbiased pure-DP releases.
 
-    It holds for all noise that does not depend on the data. It is 0 if no bound is known.
+    The bound holds for all noise distributions that do not depend on the data. It is 0 if no bound
+    is known.
     """
     # The proof uses the bound of Hammersley, Chapman and Robbins. For a change of the counts that
     # costs epsilon, the ratio of the probabilities is within exp(-+epsilon) and has the mean 1. So
@@ -598,7 +616,7 @@ def pure_lower_bound(workload: Workload, privacy: Privacy) -> float:
     epsilon = allowed_epsilon(privacy.budget)
     if epsilon > _LARGE_EPSILON:
         return 0.0
-    norm = _joint_measures_norm(workload, privacy, apart=False)
+    norm = _joint_measures_norm(workload, privacy, in_different_cells=False)
     unit = (2 if privacy.neighbours == "replace" else 1) * norm**2
     return unit * privacy.max_rows**2 / (4 * math.sinh(epsilon / 2) ** 2)
 
@@ -606,15 +624,16 @@ def pure_lower_bound(workload: Workload, privacy: Privacy) -> float:
 def _attainable_bounds(
     domain: Domain, privacy: Privacy, measure: str | None, noise: Noise
 ) -> list[Privacy]:
-    """Return the privacy with each bound on rows that a unit can reach."""
+    """Return the privacy, once for each extreme number of rows of a unit."""
     bound = privacy.max_per_cell
     view = rows_in_view(domain, privacy, measure)
-    if bound is None and noise is Noise.DISCRETE_LAPLACE:  # all rows cost as the largest
+    # every row costs as much as the row of largest cost
+    if bound is None and noise is Noise.DISCRETE_LAPLACE:
         return [replace(view, max_per_cell=None)]
     if bound is None or view.max_per_cell is None:
         return [view]
-    # Either the number of rows that one cell may have, in any cells; or one row in each cell of the
-    # bound.
+    # A unit has either as many rows as one cell may have, in any cells, or one row in each cell of
+    # the bound.
     possible = [replace(view, max_rows=min(bound.rows, view.max_rows))]
     if {*bound.attributes} <= {*view.max_per_cell.attributes}:
         cells = math.prod(map(domain.cells, bound.attributes))
@@ -627,9 +646,9 @@ def _attainable_bounds(
 def _bound_of_quantity(
     workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0
 ) -> float:
-    """Return a lower bound on the error of queries on rows or on units."""
+    """Return a lower bound on the error of the queries on one quantity."""
     rows_apart = privacy.max_per_cell is not None and noise is not Noise.DISCRETE_LAPLACE
-    norm = _joint_measures_norm(workload, privacy, apart=rows_apart)
+    norm = _joint_measures_norm(workload, privacy, in_different_cells=rows_apart)
     # For ``replace``, the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has
     # a factor 2 and the total costs nothing.
     if privacy.neighbours == "replace":
@@ -640,7 +659,7 @@ def _bound_of_quantity(
         unit = 2 * norm**2
     else:
         unit = max(norm**2, unit_bound)
-    # The noise of a query is at least the noise for the rows that a unit may have in one cell.
+    # A query needs at least the noise that protects all rows of a unit in one cell.
     if privacy.max_per_cell is None:
         rows = privacy.max_rows
     else:
@@ -648,18 +667,18 @@ def _bound_of_quantity(
     if noise is Noise.DISCRETE_LAPLACE:
         # A query with entries of at least 1 has a scale of at least rows / epsilon, and the
         # discrete variance over 2 b^2 grows with b.
-        cells = times * norm**2 * _cells_paid_for(workload, privacy)
+        cells = times * norm**2 * _several_cells_factor(workload, privacy)
         return max(unit, cells) * noise_variance(noise, rows / allowed_epsilon(privacy.budget))
     sigma = rows / math.sqrt(float(allowed_mu_squared(privacy.budget)))
     return unit * (noise_variance(noise, sigma) if noise is Noise.DISCRETE_GAUSSIAN else sigma**2)
 
 
-def _cells_paid_for(workload: Workload, privacy: Privacy) -> float:
+def _several_cells_factor(workload: Workload, privacy: Privacy) -> float:
     """Return the factor of the bound for units with rows in several cells.
 
     The unit costs the sum of the column lengths of m cells. The sum of the squares of all n lengths
     is then largest for one long column, or for n columns that share the cost evenly. The second
-    case applies if every table distinguishes the cells, so that each cell must have a column.
+    case applies if every table distinguishes the cells, because then each cell needs a column.
     """
     bound = privacy.max_per_cell
     if bound is None:
@@ -677,23 +696,26 @@ def _cells_paid_for(workload: Workload, privacy: Privacy) -> float:
 
 
 @lru_cache(maxsize=8)
-def _joint_measures_norm(workload: Workload, privacy: Privacy, *, apart: bool) -> float:
-    """Return the nuclear norm of counts and of all sums together.
+def _joint_measures_norm(
+    workload: Workload, privacy: Privacy, *, in_different_cells: bool
+) -> float:
+    """Return the joint nuclear norm of counts and all sums.
 
-    The rows of a unit may be in one cell, or must be in different ones (``apart``).
+    The rows of a unit may be in one cell, or must be in different ones (``in_different_cells``).
     """
     bound = privacy.max_per_cell
-    if not apart or bound is None:
+    if not in_different_cells or bound is None:
         return _norm_of_all(workload, privacy)
     cells = math.prod(map(workload.domain.cells, bound.attributes))
-    # A unit may have fewer rows than its bound: rows in half of the cells distinguish the cells.
+    # A unit may have fewer rows than its bound. Rows in half of the cells distinguish the cells
+    # best.
     most = min(privacy.max_rows, bound.rows * cells)
     numbers = {most, min(most, bound.rows * max(1, cells // 2)), bound.rows}
     return max(_norm_apart(workload, privacy, rows, cells) for rows in numbers)
 
 
 def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> float:
-    """Return the nuclear norm for units whose rows fill random cells.
+    """Return the nuclear norm for units with rows in random different cells.
 
     Args:
         workload: a workload on one or several measures.
@@ -709,6 +731,7 @@ def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> 
         across = math.sqrt(max(0, squares * cells - rows**2) / (cells - 1)) / bound.rows
 
     def worth(names: Names) -> float:
+        """Return the factor of the norm of tables on some attributes."""
         if {*names} & {*bound.attributes}:
             return across
         return along
@@ -717,48 +740,50 @@ def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> 
     norms = dict[str | None, float]()
     for name in workload.measures:
         products = workload.of(name)
-        norms[name] = nuclear_norm(products, worth, total=add_remove)
+        norms[name] = nuclear_norm(products, worth, with_total=add_remove)
         if add_remove and len(bound.attributes) == 1 and cells <= _MOST_CLOSED:
             by_itself = _norm_along(products, bound.attributes[0], along, across)
             norms[name] = max(norms[name], by_itself)
     return _joint_norm(workload.domain, norms)
 
 
-def _norm_along(products: Sequence[Product], name: str, along: float, across: float) -> float:
-    """Return a lower bound on the nuclear norm if rows differ in one attribute.
+def _norm_along(
+    products: Sequence[Product], attribute: str, total_factor: float, contrast_factor: float
+) -> float:
+    """Return a lower bound on the nuclear norm for units spread along an attribute.
 
-    It is the largest norm of tables with the same queries on all other attributes.
+    The bound is the largest norm of tables with equal queries on all other attributes.
 
     Args:
         products: the tables.
-        name: the attribute along which the rows of a unit are in different cells.
-        along: the root of the effect of a unit's rows on the total of the cells.
-        across: the root of the effect of these rows on all other directions.
+        attribute: the attribute along which the rows of a unit are in different cells.
+        total_factor: the root of the effect of a unit's rows on the total of the cells.
+        contrast_factor: the root of the effect of these rows on all other directions.
     """
     grams: dict[tuple[tuple[str, Operator], ...], tuple[float, FloatArray]] = {}
     for product in products:
         operators = dict(zip(product.attributes, product.operators, strict=True))
-        if name not in operators:
+        if attribute not in operators:
             continue
-        operator = operators.pop(name)
+        operator = operators.pop(attribute)
         gram = float(product.weight) ** 2 * apply_gram(operator, np.eye(operator.size))
         key = tuple(operators.items())
-        others = math.prod(nuclear_parts(other)[0] for other in operators.values())
+        others = math.prod(nuclear_norm_parts(other)[0] for other in operators.values())
         grams[key] = others, grams.get(key, (0.0, np.zeros_like(gram)))[1] + gram
     norms = [0.0]
     for others, gram in grams.values():
         n = len(gram)
-        root = across * np.eye(n) + (along - across) / n
+        root = contrast_factor * np.eye(n) + (total_factor - contrast_factor) / n
         norms.append(others * trace_of_root(root @ gram @ root) / math.sqrt(n))
     return max(norms)
 
 
 def _norm_of_all(workload: Workload, privacy: Privacy) -> float:
-    """Return the nuclear norm of all measures, for rows in the same cell."""
+    """Return the joint nuclear norm of all measures for rows in one cell."""
     total = privacy.neighbours != "replace"
     weighted = len(workload.measures) == 1  # cell weights suit only one measure
     norms = {
-        name: nuclear_norm(workload.of(name), total=total, weighted=weighted)
+        name: nuclear_norm(workload.of(name), with_total=total, with_cell_weights=weighted)
         for name in workload.measures
     }
     return _joint_norm(workload.domain, norms)
@@ -767,8 +792,8 @@ def _norm_of_all(workload: Workload, privacy: Privacy) -> float:
 def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
     """Return a lower bound on the joint nuclear norm of counts and sums.
 
-    It follows from the bounds of the single quantities. The proof is in docs/mathematics.md,
-    section 8.
+    The bound is computed from the norms of the single quantities. The proof is in
+    docs/mathematics.md, section 8.
     """
     # Let every value of a measure be its larger end with some probability, and else its other end.
     # Let M be the matrix of E t_i t_j with t_0 = 1 for counts, and otherwise t_i the value over the
@@ -776,8 +801,8 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
     # diag(norms) M^(1/2).
     measures = {name: None if name is None else domain.measure(name) for name in norms}
     heaviest = {measure.weight for measure in measures.values() if isinstance(measure, Weighted)}
-    # Use only values that are independent of each other in rows of the largest weight. Of a measure
-    # with and without weights, its squares and its products, use the first.
+    # Use only values that are independent of each other in rows of the largest weight. If a measure
+    # occurs with and without weights, in squares and in products, use only its first occurrence.
     norm_pairs: dict[str | None, tuple[float, float]] = {}
     values: set[Measure] = set(heaviest)
     for name, measure in measures.items():
@@ -795,11 +820,12 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
                 continue
             values.add(value)
         if isinstance(measure, SquaredDeviation):
-            value = measure  # its ends are 0 and the square of the farther bound
+            # the least value is 0, the largest is the square of the bound farther from 0
+            value = measure
         norm_pairs[name] = (1.0, 1.0)
         if (
             not counts and value is not None
-        ):  # both ends over the largest absolute value; the larger end first
+        ):  # both bounds divided by the largest absolute value; the larger bound first
             ends = value.low_units / value.largest, value.high_units / value.largest
             norm_pairs[name] = ends if abs(ends[0]) > abs(ends[1]) else (ends[1], ends[0])
     if not norm_pairs:  # all values are weights
@@ -865,27 +891,32 @@ def _norm_at_corners(
     return float(np.sqrt(np.maximum(np.linalg.eigvalsh(moments), 0.0)).sum())
 
 
-class Terms(NamedTuple):
-    """Sets of one size, with the values of their subsets.
+class AttributeSetTerms(NamedTuple):
+    """Attribute sets of one size, with factors that give values to subsets.
 
-    The value of a subset is the weight, times ``inside`` of its members, times ``outside`` of the
-    members of the set that it leaves out.
+    The value of a subset is ``weights`` times ``member_factors`` of its members, times
+    ``other_factors`` of the other members of the set.
+
+    The value of a subset is the weight, times ``member_factors`` of its members, times
+    ``other_factors`` of the members of the set that it leaves out.
     """
 
     sets: IntArray
-    inside: FloatArray
-    outside: FloatArray
+    member_factors: FloatArray
+    other_factors: FloatArray
     weights: FloatArray
 
 
-def subset_sums(terms: Iterable[Terms], count: int) -> list[tuple[IntArray, FloatArray]]:
-    """Return the subsets of all sets by size, with the sum of their values."""
+def subset_sums(
+    terms: Iterable[AttributeSetTerms], count: int
+) -> list[tuple[IntArray, FloatArray]]:
+    """Return all subsets of the sets by size, with their summed values."""
     parts: dict[int, list[tuple[IntArray, FloatArray]]] = {}
     for term in terms:
         directions: list[tuple[tuple[int, ...], FloatArray]] = [((), term.weights)]
         for column in range(term.sets.shape[1]):
-            outside = term.outside[:, column]
-            in_ = term.inside[:, column]
+            outside = term.other_factors[:, column]
+            in_ = term.member_factors[:, column]
             directions = [
                 (more, value * factor)
                 for columns, value in directions

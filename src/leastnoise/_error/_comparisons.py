@@ -28,13 +28,14 @@ from leastnoise._trusted.linop import Total, dense
 from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import Product, Quotient, matrix, queries
 
-_ROUNDING = 2.0**-40  # a smaller part of a variance may be the rounding error of a difference
+# variances below this relative size may be floating-point errors of a difference
+_ROUNDING = 2.0**-40
 _MOST_ENTRIES = 2**24  # the most entries of the matrix of differences along an attribute
 
 
 @dataclass(frozen=True, slots=True)
 class PairCovariances:
-    """Covariances between corresponding answers of two products.
+    """Covariances between the answers of two products in the same group.
 
     Args:
         measurements: the measurements of a release or a plan.
@@ -47,11 +48,11 @@ class PairCovariances:
     variances_of: Callable[[Product], FloatArray]
 
     def between(self, first: Product, second: Product, names: tuple[str, ...]) -> FloatArray:
-        """Return covariances of answers to two products in the same group.
+        """Return covariances of the answers of two products, by group.
 
-        If a product has one query or none along an attribute, its answer is paired with every
-        answer of the other product along this attribute. Sums and counts of one measure share the
-        errors of its counts; different measures have uncorrelated errors.
+        If a product has no query or a single query along an attribute, its answer is paired with
+        every answer of the other product along this attribute. The errors of sums of a measure
+        include the errors of its counts. Errors of different measures are uncorrelated.
 
         Args:
             first: a product on some of ``names``.
@@ -98,18 +99,18 @@ class PairCovariances:
         second: Product,
         names: tuple[str, ...],
         name: str,
-        rows: Array | None,
+        difference_rows: Array | None,
     ) -> FloatArray | None:
-        """Return covariances from the variances of differences along an attribute.
+        """Return covariances from variances of differences along an attribute.
 
         The result is None if the difference is not a query, because only one of the two counts a
         hidden cell.
         """
         kind = first.domain.kind(name)
-        if rows is None or rows[:, kind.published :].any():
+        if difference_rows is None or difference_rows[:, kind.published :].any():
             return None
         sets = {**(first.along if name in first.along else second.along)}
-        sets[name] = matrix(rows[:, : kind.published].tolist())
+        sets[name] = matrix(difference_rows[:, : kind.published].tolist())
         difference = queries(first.domain, sets, sum=first.measure).products[0]
         return np.asarray(
             (
@@ -121,7 +122,7 @@ class PairCovariances:
         )
 
     def _listed(self, first: Product, second: Product, names: tuple[str, ...]) -> FloatArray:
-        """Return covariances in the same group, taken from all pairs of answers."""
+        """Return covariances by group, selected from those of all answer pairs."""
         covariance = self.covariance_of(first.measure)
         if covariance.solver_cells:
             raise InputError(
@@ -139,7 +140,7 @@ class PairCovariances:
 
 
 def expand(product: Product, values: Array, names: tuple[str, ...]) -> Array:
-    """Return a product's answers with an axis for each of ``names``."""
+    """Return the answers to a product with one axis for each of ``names``."""
     sizes = dict(zip(product.attributes, product.shape, strict=True))
     return values.reshape([sizes.get(name, 1) for name in names])
 
@@ -171,17 +172,18 @@ def _query_rows(first: Product, second: Product, name: str) -> Array | None:
 
 
 class Estimated(NamedTuple):
-    """A quantity in every group, with the parts of its error.
+    """The estimate of a quantity by group, with its interval and error terms.
 
     Attributes:
         value: the estimate.
         low: the lower end of the interval.
         high: the upper end of the interval.
-        std_error: the standard error; NaN where the divisor is not clear of 0.
-        is_clear: whether the divisor is clear of 0; always true for counts and sums.
-        divisor: the divisor of the error: the estimated denominator, or 1 for counts and sums.
-        quotient: the estimate within the interval, which multiplies the error of the denominator; 0
-            for counts and sums.
+        std_error: the standard error; NaN if the divisor is not significantly above 0.
+        is_clear: whether the divisor is significantly above 0; always True for counts and sums.
+        error_divisor: the divisor of the error: the estimated denominator, or 1 for counts and
+            sums.
+        bounded_quotient: the estimate within the interval, which multiplies the error of the
+            denominator; 0 for counts and sums.
         bounds: the least and the largest possible value.
     """
 
@@ -190,8 +192,8 @@ class Estimated(NamedTuple):
     high: FloatArray
     std_error: FloatArray
     is_clear: Array
-    divisor: FloatArray
-    quotient: FloatArray
+    error_divisor: FloatArray
+    bounded_quotient: FloatArray
     bounds: tuple[float, float]
 
 
@@ -204,7 +206,7 @@ def estimate_quotient(
     bounds: tuple[float, float],
     multiplier: float,
 ) -> Estimated:
-    """Return a quotient of two answers, with its interval.
+    """Return the quotient of two answers by group, with its interval.
 
     Args:
         quantity: the queries of the numerator and the denominator.
@@ -221,14 +223,13 @@ def estimate_quotient(
         return _estimate_numerator(numerator, top_variance, step, bounds, multiplier)
     bottom_variance = covariance.between(quantity.denominator, quantity.denominator, names)
     shared = covariance.between(quantity.numerator, quantity.denominator, names)
-    # The errors of the denominator, and of the numerator less ``slope`` times the denominator, are
-    # uncorrelated.
+    # The errors of the denominator and of (numerator - ``slope`` * denominator) are uncorrelated.
     slope = np.where(
         bottom_variance > 0, shared / np.where(bottom_variance > 0, bottom_variance, 1.0), 0.0
     )
     rest_variance = np.maximum(top_variance - slope * shared, 0.0)
     rest_variance = np.where(rest_variance > _ROUNDING * top_variance, rest_variance, 0.0)
-    # Intervals of integer noise are half a step longer. Public numbers have no noise.
+    # For integer noise, intervals are extended by half a step. Public numbers have no noise.
     is_mean = quantity.numerator.measure is not None
     numerator_step = np.where(rest_variance > 0, step * (1 + (0 if is_mean else np.abs(slope))), 0)
     has_noise = float(np.max(bottom_variance, initial=0.0)) > 0
@@ -239,7 +240,7 @@ def estimate_quotient(
         bottom_variance + np.zeros_like(denominator),
         multiplier,
         (-np.inf, np.inf),
-        steps=(numerator_step, step if has_noise else 0.0),
+        half_noise_steps=(numerator_step, step if has_noise else 0.0),
     )
     low, high = (np.clip(end + slope, *bounds) for end in ends)
     is_positive = denominator > 0
@@ -254,8 +255,8 @@ def estimate_quotient(
         high=high,
         std_error=np.where(is_clear, np.sqrt(variance) / divisor, np.nan),
         is_clear=is_clear,
-        divisor=divisor,
-        quotient=quotient,
+        error_divisor=divisor,
+        bounded_quotient=quotient,
         bounds=bounds,
     )
 
@@ -263,21 +264,21 @@ def estimate_quotient(
 def _estimate_numerator(
     numerator: FloatArray,
     variance: FloatArray,
-    step: float,
+    noise_step: float,
     bounds: tuple[float, float],
     multiplier: float,
 ) -> Estimated:
-    """Return counts or sums that nothing divides, with their intervals."""
+    """Return counts or sums by group, with their intervals."""
     std = np.sqrt(np.maximum(variance, 0.0)) + np.zeros_like(numerator)
-    reach = multiplier * std + np.where(std > 0, step, 0.0)
+    reach = multiplier * std + np.where(std > 0, noise_step, 0.0)
     return Estimated(
         value=numerator,
         low=numerator - reach,
         high=numerator + reach,
         std_error=std,
         is_clear=np.ones(numerator.shape, dtype=np.bool_),
-        divisor=np.ones_like(numerator),
-        quotient=np.zeros_like(numerator),
+        error_divisor=np.ones_like(numerator),
+        bounded_quotient=np.zeros_like(numerator),
         bounds=bounds,
     )
 
@@ -291,19 +292,23 @@ def error_covariance(
     """Return the covariance of the errors of two quotients of one release."""
     total = np.zeros(np.broadcast_shapes(*(each.value.shape for each in estimates)))
     parts = [
-        [(quantity.numerator, np.ones_like(estimate.quotient))]
-        + ([] if quantity.denominator is None else [(quantity.denominator, -estimate.quotient)])
+        [(quantity.numerator, np.ones_like(estimate.bounded_quotient))]
+        + (
+            []
+            if quantity.denominator is None
+            else [(quantity.denominator, -estimate.bounded_quotient)]
+        )
         for quantity, estimate in zip(quantities, estimates, strict=True)
     ]
     for first, first_factor in parts[0]:
         for second, second_factor in parts[1]:
             shared = covariance.between(first, second, names)
             total = total + first_factor * second_factor * shared
-    return np.asarray(total / (estimates[0].divisor * estimates[1].divisor))
+    return np.asarray(total / (estimates[0].error_divisor * estimates[1].error_divisor))
 
 
 def correlation_of(covariance: FloatArray, first: Estimated, second: Estimated) -> FloatArray:
-    """Return the correlation of two errors; 0 where it is unknown."""
+    """Return the correlation of two errors; 0 if a variance is unknown or 0."""
     stds = first.std_error * second.std_error
     is_known = np.isfinite(stds) & (stds > 0)
     quotient = np.divide(covariance, stds, out=np.zeros_like(covariance), where=is_known)
@@ -311,7 +316,7 @@ def correlation_of(covariance: FloatArray, first: Estimated, second: Estimated) 
 
 
 class Interval(NamedTuple):
-    """A value with its interval and its standard error."""
+    """An estimate by group, with its interval and standard error."""
 
     value: FloatArray
     low: FloatArray
@@ -320,7 +325,7 @@ class Interval(NamedTuple):
 
 
 def difference_interval(first: Estimated, second: Estimated, correlation: FloatArray) -> Interval:
-    """Return the interval of the first quantity minus the second.
+    """Return the difference of two quantities by group, with its interval.
 
     Args:
         first: the first quantity.
@@ -328,8 +333,8 @@ def difference_interval(first: Estimated, second: Estimated, correlation: FloatA
         correlation: the correlation of the errors.
     """
     value = first.value - second.value
-    below = _joint_reach(first.value - first.low, second.high - second.value, correlation)
-    above = _joint_reach(first.high - first.value, second.value - second.low, correlation)
+    below = _difference_half_width(first.value - first.low, second.high - second.value, correlation)
+    above = _difference_half_width(first.high - first.value, second.value - second.low, correlation)
     variance = (
         first.std_error**2
         + second.std_error**2
@@ -344,9 +349,15 @@ def difference_interval(first: Estimated, second: Estimated, correlation: FloatA
     )
 
 
-def _joint_reach(first: FloatArray, other: FloatArray, correlation: FloatArray) -> FloatArray:
-    """Return the half width of a difference, from the half widths of its parts."""
-    square = first**2 + other**2 - 2 * correlation * first * other
+def _difference_half_width(
+    first_half_width: FloatArray, other_half_width: FloatArray, correlation: FloatArray
+) -> FloatArray:
+    """Return the half width of the interval of a difference of two quantities."""
+    square = (
+        first_half_width**2
+        + other_half_width**2
+        - 2 * correlation * first_half_width * other_half_width
+    )
     return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
 
@@ -355,19 +366,19 @@ def linear_difference(
     second: Estimated,
     correlation: FloatArray,
     multiplier: float,
-    half_step: float,
+    half_noise_step: float,
 ) -> Interval:
-    """Return the interval of the difference of two counts or sums.
+    """Return the difference of two counts or sums, with its interval.
 
-    It is the interval of one answer, whose standard error is exact.
+    The difference is one linear answer, therefore its standard error is exact.
     """
     plain = difference_interval(first, second, correlation)
-    reach = multiplier * plain.std_error + np.where(plain.std_error > 0, half_step, 0.0)
+    reach = multiplier * plain.std_error + np.where(plain.std_error > 0, half_noise_step, 0.0)
     return Interval(plain.value, plain.value - reach, plain.value + reach, plain.std_error)
 
 
 def quotient_interval(first: Estimated, second: Estimated, correlation: FloatArray) -> Interval:
-    """Return the interval of the first quantity divided by the second.
+    """Return the ratio of two quantities by group, with its interval.
 
     If the interval of the second quantity contains 0, any ratio is possible. Then the interval is
     unbounded, and the value is NaN.
@@ -407,34 +418,35 @@ def quotient_interval(first: Estimated, second: Estimated, correlation: FloatArr
 
 
 def _lower_ratio(
-    value: FloatArray,
-    below: FloatArray,
+    dividend: FloatArray,
+    distance_below: FloatArray,
     divisor: FloatArray,
-    divisor_ends: tuple[FloatArray, FloatArray],
+    divisor_distances: tuple[FloatArray, FloatArray],
     correlation: FloatArray,
 ) -> FloatArray:
-    """Return the lower end of the interval of a ratio (Fieller).
+    """Return the lower end of the interval of a ratio, by Fieller's method.
 
     Args:
-        value: the value of the dividend.
-        below: the distance from the value to the lower end of the dividend's interval.
+        dividend: the value of the dividend.
+        distance_below: the distance from the value to the lower end of the dividend's interval.
         divisor: the value of the divisor, whose whole interval is above 0.
-        divisor_ends: the distances from the divisor to the lower and the upper end of its interval.
+        divisor_distances: the distances from the divisor to the lower and the upper end of its
+            interval.
         correlation: the correlation of the errors.
     """
-    # The lower end of the interval of value - r divisor is 0 at a root of a r^2 - 2 b r + c. If r
-    # is at least 0, the upper end of the divisor counts; otherwise its lower end.
-    c = value**2 - below**2
-    is_positive = value - below >= 0
-    above_b = value * divisor - correlation * below * divisor_ends[1]
-    above_a = divisor**2 - divisor_ends[1] ** 2
+    # The lower end of the interval of dividend - r divisor is 0 at a root of a r^2 - 2 b r + c. The
+    # upper end of the divisor is used for r >= 0, otherwise its lower end.
+    c = dividend**2 - distance_below**2
+    is_positive = dividend - distance_below >= 0
+    above_b = dividend * divisor - correlation * distance_below * divisor_distances[1]
+    above_a = divisor**2 - divisor_distances[1] ** 2
     above_root = np.sqrt(np.maximum(above_b**2 - above_a * c, 0.0))
     positive_divisor = above_b + above_root
     positive = np.where(
         positive_divisor > 0, c / np.where(positive_divisor > 0, positive_divisor, 1.0), 0.0
     )
-    below_b = value * divisor - correlation * below * divisor_ends[0]
-    below_a = np.maximum(divisor**2 - divisor_ends[0] ** 2, np.finfo(float).tiny)
+    below_b = dividend * divisor - correlation * distance_below * divisor_distances[0]
+    below_a = np.maximum(divisor**2 - divisor_distances[0] ** 2, np.finfo(float).tiny)
     below_root = np.sqrt(np.maximum(below_b**2 - below_a * c, 0.0))
     negative = (below_b - below_root) / below_a
     return np.where(is_positive, positive, negative)

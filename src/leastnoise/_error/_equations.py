@@ -8,11 +8,11 @@ b) / 2, of v less the middle. The noise of counts and centred sums is uncorrelat
 estimated as if it had been measured separately (docs/mathematics.md, section 8). The counts are
 counts of values if the domain has them (`Domain.count_of`), otherwise counts of rows.
 
-A group of blocks with K-norm noise is split into its total and contrasts of every block, whose noise
-is uncorrelated (``_k_norm``).
+A group of blocks with K-norm noise is split into its total and contrasts of every block, whose
+noise is uncorrelated (``_k_norm``).
 
 `Covariance` is the interface of every form of the covariance of least squares. A `Structure` also
-gives the estimate.
+computes the estimate.
 """
 
 import math
@@ -46,7 +46,7 @@ Names = tuple[str, ...]
 Quantity = str | None
 """None for counts of rows, or a measure for its sums. The sums are centred if distances from both
 ends are measured."""
-MOST_COVARIANCES = 2**24  # the most numbers of a covariance matrix; 128 MiB of doubles
+MOST_COVARIANCES = 2**24  # largest number of entries of a covariance matrix; 128 MiB of floats
 _WHOLE = (1.0,)
 _LEAST_VARIANCE = 1e-250  # a sum of inverses of smaller variances leaves the range of doubles
 # Integer noise of a smaller variance is 0 in practice. With weights that differ by more digits than
@@ -55,22 +55,22 @@ _LEAST_WEIGHED = 1e-9
 
 
 def subsets(names: Names) -> Iterator[Names]:
-    """Yield all subsets of some names, smallest first."""
+    """Yield all subsets of some attribute names, smallest first."""
     for size in range(len(names) + 1):
         yield from combinations(names, size)
 
 
 def is_nontrivial(factor: Factor) -> bool:
-    """Return whether a factor is more than a total."""
+    """Return whether a factor measures more than a total."""
     return not (factor.operator == Total(factor.operator.size) and factor.row_weights is None)
 
 
 def measured_along(block: Block, leveled: str | None) -> tuple[Names, Names]:
-    """Return a block's attributes, and those along which it has no total.
+    """Return a block's attributes, and the attributes without a total.
 
     The second part has the attributes along which the rows of the block leave out the total.
 
-    An attribute with levels is in both parts, because it is in every tau.
+    An attribute with levels is in both results, because it is in every tau.
     """
     along = [(factor.attributes[0], factor) for factor in block.factors]
     names = tuple(name for name, factor in along if name == leveled or is_nontrivial(factor))
@@ -79,28 +79,28 @@ def measured_along(block: Block, leveled: str | None) -> tuple[Names, Names]:
     )
 
 
-def explained_subsets(names: Names, across: Names) -> Iterator[Names]:
-    """Yield all subsets of ``names`` that contain ``across``.
+def explained_subsets(names: Names, required: Names) -> Iterator[Names]:
+    """Yield all subsets of ``names`` that contain ``required``.
 
     These are the sets tau whose residual spaces such a block measures.
     """
-    if not across:
+    if not required:
         return subsets(names)
-    free = tuple(name for name in names if name not in across)
-    return _subsets_with(names, across, free)
+    free = tuple(name for name in names if name not in required)
+    return _subsets_with(names, required, free)
 
 
-def _subsets_with(names: Names, across: Names, free: Names) -> Iterator[Names]:
-    """Yield ``across`` with every subset of ``free``, in the order of ``names``."""
-    for subset in subsets(free):
-        yield tuple(name for name in names if name in across or name in subset)
+def _subsets_with(names: Names, required: Names, optional: Names) -> Iterator[Names]:
+    """Yield ``required`` joined with each subset of ``optional``."""
+    for subset in subsets(optional):
+        yield tuple(name for name in names if name in required or name in subset)
 
 
 def block_variance(plan: Measurements, block: Block) -> float:
-    """Return the noise variance of a row of weight 1 of a block.
+    """Return the noise variance of a query of weight 1 in a block.
 
-    Divide it by w^2 for a row of weight w. It is at least 1e-9, which is more than the true
-    variance if the noise is practically always 0.
+    Divide it by w^2 for a row of weight w. The result is at least 1e-9, which exceeds the true
+    variance if the noise is almost always 0.
     """
     # The variance is exact if all rows have the same weight. Otherwise, for Laplace noise it is 2
     # b^2, which exceeds the exact variance by a relative amount below 1 / (12 b^2). Along contrasts
@@ -126,7 +126,7 @@ def block_variance(plan: Measurements, block: Block) -> float:
 
 
 def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
-    """Return a block's weighted queries over the joint cells of ``names``.
+    """Return the weighted queries of a block as a dense matrix on joint cells.
 
     The result has shape (block.rows, cells).
     """
@@ -148,39 +148,44 @@ def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Equations:
-    """The observation equations of a block, for one quantity.
+    """Observation equations: what a block measures of one quantity.
 
-    They have the queries of the block, the variance of a row, and the shares or the combination of
-    the block's answers.
+    The block has the queries, and ``variance`` is the noise variance of a query of weight 1. A
+    value of the equations is the sum of the block's two halves times ``end_shares``, or a linear
+    ``combination`` of the block's answers.
     """
 
     index: int
     block: Block
     variance: float
-    shares: tuple[float, ...] = _WHOLE
+    end_shares: tuple[float, ...] = _WHOLE
     combination: Operator | None = None
 
-    def values(self, measured: Any) -> FloatArray:
-        """Return the answers for the quantity, from a block's noisy answers."""
+    def values(self, noisy_answers: Any) -> FloatArray:
+        """Return the values of the equations, from the block's noisy answers."""
         if self.combination is not None:
-            return np.asarray(apply(self.combination, np.asarray(measured, dtype=np.float64)))
-        if self.shares == _WHOLE:
-            return np.asarray(measured)
+            return np.asarray(apply(self.combination, np.asarray(noisy_answers, dtype=np.float64)))
+        if self.end_shares == _WHOLE:
+            return np.asarray(noisy_answers)
         parts = zip(
-            self.shares,
-            np.split(np.asarray(measured, dtype=np.float64), len(self.shares)),
+            self.end_shares,
+            np.split(np.asarray(noisy_answers, dtype=np.float64), len(self.end_shares)),
             strict=True,
         )
         return np.asarray(sum(share * part for share, part in parts))
 
 
-def equations(plan: Measurements, quantity: Quantity, *, centred: bool = True) -> list[Equations]:
-    """Return the equations of every block for a quantity, in plan order.
+def equations(
+    plan: Measurements, quantity: Quantity, *, are_sums_centred: bool = True
+) -> list[Equations]:
+    """Return the equations of every block on a quantity, in plan order.
 
-    If ``centred``, sums are of values less the midpoint.
+    If ``are_sums_centred``, sums are of values less the midpoint.
     """
 
-    def counted(block: Block) -> Quantity:  # the quantity to which distances from both ends add up
+    # the quantity that is the sum of the distances from both bounds
+    def counted(block: Block) -> Quantity:
+        """Return the quantity that the two ends of a block add up to."""
         if block.ends:
             return plan.domain.count_of(str(block.measure))
         return block.measure
@@ -209,13 +214,15 @@ def equations(plan: Measurements, quantity: Quantity, *, centred: bool = True) -
     if quantity is None:
         entries += _k_norm_equations(plan)
     return [
-        _scale_ends(plan, quantity, entry, centred=centred) if entry.block.ends else entry
+        _scale_ends(plan, quantity, entry, are_sums_centred=are_sums_centred)
+        if entry.block.ends
+        else entry
         for entry in entries
     ]
 
 
 def _k_norm_equations(plan: Measurements) -> list[Equations]:
-    """Return the uncorrelated parts of all groups of K-norm noise.
+    """Return uncorrelated equations for all groups of K-norm noise.
 
     The parts are the total of each group, from its first block, and the contrasts of every block.
     """
@@ -245,7 +252,7 @@ def _k_norm_equations(plan: Measurements) -> list[Equations]:
                 Equations(
                     index,
                     Block((part.factor,), first.scale),
-                    variances.contrast(size) * part.times,
+                    variances.contrast(size) * part.relative_variance,
                     combination=part.of_rows,
                 )
             )
@@ -253,17 +260,18 @@ def _k_norm_equations(plan: Measurements) -> list[Equations]:
 
 
 class _Contrasts(NamedTuple):
-    """Contrasts of the rows of a block.
+    """The contrasts between the rows of a block.
 
     Attributes:
         factor: the contrasts as queries on the attribute's cells.
         of_rows: the contrasts as queries on the rows of the block.
-        times: the noise variance of a row, divided by the variance of a contrast of norm 1.
+        relative_variance: the noise variance of a row, divided by the variance of a contrast of
+            norm 1.
     """
 
     factor: Factor
     of_rows: Operator
-    times: float
+    relative_variance: float
 
 
 def _contrasts(names: Names, operator: Operator) -> _Contrasts:
@@ -276,14 +284,14 @@ def _contrasts(names: Names, operator: Operator) -> _Contrasts:
 
 
 def _scale_ends(
-    plan: Measurements, quantity: Quantity, entry: Equations, *, centred: bool
+    plan: Measurements, quantity: Quantity, entry: Equations, *, are_sums_centred: bool
 ) -> Equations:
-    """Return equations scaled by a quantity's share in both ends of a measure."""
+    """Return the equations of a quantity from a block on both ends of a measure."""
     block = entry.block
     shares: tuple[float, ...] = (0.5, -0.5)
     if block.measure != quantity:
         shares = (1 / float(plan.largest_values(block)[0]),) * 2
-    elif not centred:
+    elif not are_sums_centred:
         bounds = plan.domain.measure(str(quantity))
         shares = tuple(
             end / (bounds.high_units - bounds.low_units)
@@ -298,7 +306,7 @@ def _scale_ends(
 
 
 def centred_quantities(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
-    """Return the quantities whose weighted sum is a measure, with weights."""
+    """Return the quantities that add up to a measure, with their weights."""
     centred = centring_midpoint(plan, measure)
     if centred is None:
         return {measure: 1.0}
@@ -306,7 +314,7 @@ def centred_quantities(plan: Measurements, measure: Quantity) -> Mapping[Quantit
 
 
 def centring_midpoint(plan: Measurements, measure: Quantity) -> float | None:
-    """Return the midpoint of a measure's bounds if its sums are centred there.
+    """Return the value that is subtracted before summation; None for none.
 
     It is in units. It is None if the sums are not centred.
     """
@@ -316,84 +324,84 @@ def centring_midpoint(plan: Measurements, measure: Quantity) -> float | None:
 
 
 def midpoint(measure: Measure) -> float:
-    """Return the middle of a measure's bounds, in units."""
+    """Return the middle of the bounds of a measure, in units."""
     return (measure.low_units + measure.high_units) / 2
 
 
 class NoisyBlock(NamedTuple):
-    """The noisy answers of a block in multiples of 1 / grid."""
+    """The noisy answers of a block, as multiples of 1 / grid."""
 
     block: Block
-    counts: SignedArray | FloatArray
+    grid_answers: SignedArray | FloatArray
     grid: int
     variance: float
 
     @property
     def values(self) -> FloatArray:
-        """The noisy answers as floats, in rows or in units of the measure."""
-        return self.counts / self.grid
+        """The noisy answers in rows, or in units of the measure."""
+        return self.grid_answers / self.grid
 
 
 class Errors(NamedTuple):
-    """The sum and the maximum of the variances of a table's answers.
+    """The sum and the maximum of the variances of answers.
 
-    If not ``exact``, the second number is an upper bound on the largest variance.
+    If ``is_exact`` is False, ``largest`` is an upper bound on the largest variance.
     """
 
     total: float
     largest: float
-    exact: bool = True
+    is_exact: bool = True
 
 
 class Cells(ABC):
-    """Estimated cells, which are correct only for determined queries."""
+    """Estimated cells; only sums for determined queries are meaningful."""
 
     __slots__ = ()
 
-    names: Names  # along all other attributes, the cells are equal
+    names: Names  # along all other attributes, all cells have equal values
 
     @abstractmethod
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
-        """Return stacked marginals of one shape; axes are in domain order.
+        """Return marginals of equal shape, stacked along a first axis.
 
-        Each marginal is on some of ``names``. The array must not be written to.
+        Each marginal is on some of ``names``. Do not write to the array.
         """
 
     def marginal(self, names: Names) -> FloatArray:
-        """Return the cells of one marginal, as a read-only array."""
+        """Return the cells of one marginal as a read-only array."""
         return np.asarray(self.marginals([names])[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointCells(Cells):
-    """Cells of one joint table."""
+    """The cells of one joint table."""
 
     names: Names
-    cube: FloatArray
+    table: FloatArray
 
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
         """Return the marginals of the tables, stacked along a new first axis."""
         without = [self._summed_axes(names) for names in tables]
         if len(without) > 1:
-            return np.stack([self.cube.sum(axis=axes) for axes in without])
-        return self.cube.sum(axis=without[0])[None]
+            return np.stack([self.table.sum(axis=axes) for axes in without])
+        return self.table.sum(axis=without[0])[None]
 
     def _summed_axes(self, names: Names) -> tuple[int, ...]:
-        """Return the axes of the attributes that a table does not have."""
+        """Return the axes to sum over for a marginal."""
         return tuple(axis for axis, name in enumerate(self.names) if name not in names)
 
 
 class Covariance(ABC):
-    """The covariance of least squares for the counts, or for a measure's sums.
+    """The covariance of least-squares answers about one quantity.
 
-    Every method refuses a product that the measurements do not determine.
+    Every method raises an error for a product that the measurements do not determine.
     """
 
     __slots__ = ()
 
     @property
     def solver_cells(self) -> int:
-        """The number of joint cells of the linear solver that errors need.
+        """The number of joint cells of the linear solver for errors; 0 for none.
 
         It is 0 if the errors do not need a linear solver.
         """
@@ -405,18 +413,18 @@ class Covariance(ABC):
 
     @abstractmethod
     def variances(self, product: Product) -> FloatArray:
-        """Return the variance of every answer of a product, shape ``product.shape``."""
+        """Return the variance of each answer, shape ``product.shape``."""
 
     def variances_of(self, products: Sequence[Product]) -> list[FloatArray]:
-        """Return ``variances`` of every product."""
+        """Return the variances of the answers to each product."""
         return [self.variances(product) for product in products]
 
     @abstractmethod
     def errors(self, product: Product) -> Errors:
-        """Return the total and the largest variance of a product's answers."""
+        """Return the sum and the maximum of the variances of a product's answers."""
 
     def errors_of(self, products: Sequence[Product]) -> list[Errors]:
-        """Return ``errors`` of every product."""
+        """Return the sum and the maximum of the variances for each product."""
         return [self.errors(product) for product in products]
 
     @abstractmethod
@@ -425,20 +433,20 @@ class Covariance(ABC):
 
     @abstractmethod
     def covariance(self, product: Product, other: Product) -> FloatArray:
-        """Return the covariance between the answers of two products.
+        """Return the covariance matrix between the answers of two products.
 
         The result has shape (product.rows, other.rows).
         """
 
 
 class Structure(Covariance):
-    """The covariance and the estimate, from blocks on one table of cells."""
+    """A covariance that can also compute the least-squares estimate."""
 
     __slots__ = ()
 
     @abstractmethod
-    def cells(self, measured: Sequence[NoisyBlock]) -> Cells:
-        """Return the least-squares cells of noisy blocks.
+    def cells(self, noisy_blocks: Sequence[NoisyBlock]) -> Cells:
+        """Return the least-squares cells from noisy blocks.
 
         The blocks are in the order of the plan.
         """
@@ -447,7 +455,7 @@ class Structure(Covariance):
 def covariances(
     structure: Covariance, product: Product, other: Product | None = None
 ) -> FloatArray:
-    """Return the covariance of the answers of one table or of two tables."""
+    """Return the covariance matrix of the answers of one or two tables."""
     if other is None:
         second = product
     else:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.check import InputError, refuse
@@ -52,9 +53,9 @@ def noise_variance(noise: Noise, scale: float, grid: int = 1) -> float:
 
 
 def interval_multiplier(noise: Noise, level: float) -> float:
-    """Return the half width of an interval at ``level``, in standard errors.
+    """Return the half width of an interval, in standard errors of the noise.
 
-    To cover small discrete noise, add half a step.
+    For discrete noise of small scale, add half a step to the half width.
     """
     from statistics import NormalDist
 
@@ -65,36 +66,36 @@ def interval_multiplier(noise: Noise, level: float) -> float:
 
 
 def ratio_interval(
-    part: FloatArray,
-    whole: FloatArray,
-    part_variance: FloatArray,
-    whole_variance: FloatArray,
+    numerator: FloatArray,
+    denominator: FloatArray,
+    numerator_variance: FloatArray,
+    denominator_variance: FloatArray,
     multiplier: float,
     bounds: tuple[float, float],
     *,
-    steps: tuple[Any, float] = (0.0, 0.0),
+    half_noise_steps: tuple[npt.NDArray[np.floating[Any]] | float, float] = (0.0, 0.0),
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the intervals of part / whole.
+    """Return the lower and upper ends of the intervals of a ratio.
 
-    The noise of part and whole must be uncorrelated. Where the whole is not clear of 0, the ends
-    are the bounds.
+    The noise of numerator and denominator must be uncorrelated. If the denominator is not
+    significantly above 0, the ends are ``bounds``.
     """
     low, high = bounds
     if not low <= high:
         raise InputError(
             f"The bounds of a quotient must be a lower and an upper bound; got {low} and {high}."
         )
-    # Each standard error is widened so that the interval of the part, or of the whole, is longer by
-    # its half step.
-    spread_part = (np.sqrt(part_variance) + steps[0] / multiplier) ** 2
-    spread_whole = (np.sqrt(whole_variance) + steps[1] / multiplier) ** 2
+    # Each standard error is increased such that the interval of the numerator or the denominator is
+    # longer by half a noise step.
+    spread_part = (np.sqrt(numerator_variance) + half_noise_steps[0] / multiplier) ** 2
+    spread_whole = (np.sqrt(denominator_variance) + half_noise_steps[1] / multiplier) ** 2
     square = multiplier**2
-    a = whole**2 - square * spread_whole
-    b = part * whole
-    c = part**2 - square * spread_part
+    a = denominator**2 - square * spread_whole
+    b = numerator * denominator
+    c = numerator**2 - square * spread_part
     inside = b**2 - a * c
     root = np.sqrt(np.maximum(inside, 0.0))
-    is_clear = (a > 0) & (whole > 0)
+    is_clear = (a > 0) & (denominator > 0)
     divisor = np.where(is_clear, a, 1.0)
     lower = np.where(is_clear, (b - root) / divisor, low)
     upper = np.where(is_clear, (b + root) / divisor, high)
@@ -103,19 +104,19 @@ def ratio_interval(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstrainedLeastSquares:
-    """Least squares given that some unknowns are 0.
+    """Least squares under the constraint that some unknowns are 0.
 
-    It has the covariance of the other unknowns, and the coefficients with which the zero unknowns
-    are subtracted from them.
+    ``covariance`` is the covariance of the constrained estimates. ``coefficients`` gives the
+    multiples of the excluded unknowns to subtract from each kept unknown.
     """
 
     kept: BoolArray
     covariance: FloatArray
-    carried: FloatArray
+    coefficients: FloatArray
 
     @staticmethod
     def of(covariance: FloatArray, kept: BoolArray) -> "ConstrainedLeastSquares":
-        """Return the map to least squares with the excluded unknowns set to 0."""
+        """Return the constrained problem from an unconstrained covariance."""
         # Let i be the kept cells and o the other cells. The estimates are x_i - C_io C_oo^-1 x_o
         # with the covariance C_ii - C_io C_oo^-1 C_oi. This is least squares on the same
         # measurements without the columns of the other cells.
@@ -135,9 +136,11 @@ class ConstrainedLeastSquares:
         carried[np.ix_(inside, outside)] = across * size[inside, None] / size[outside]
         return ConstrainedLeastSquares(kept, subtracted, carried)
 
-    def estimates(self, values: FloatArray) -> FloatArray:
-        """Return the constrained estimates, 0 for the excluded unknowns.
+    def estimates(self, unconstrained: FloatArray) -> FloatArray:
+        """Return constrained estimates from unconstrained ones, shape (m,).
 
-        ``values`` are least squares estimates of all unknowns, shape (m,).
+        ``unconstrained`` are least squares estimates of all unknowns, shape (m,).
         """
-        return np.asarray(values - self.carried @ np.where(self.kept, 0.0, values))
+        return np.asarray(
+            unconstrained - self.coefficients @ np.where(self.kept, 0.0, unconstrained)
+        )

@@ -3,20 +3,21 @@
 The covariance is over the joint cells of the attributes that the blocks measure.
 
 With A the measured queries and D the variances of their noise, least squares solves M x = A^T D^-1
-z with M = A^T D^-1 A. Up to 4096 joint cells, the inverse of M is one dense matrix. Above that, M
-is a sum of Kronecker products of Gram matrices, one for each block, and is never formed. A product
-with M costs a few passes over the joint cells, and conjugate gradients solve for the estimate. The
-preconditioner transforms every short attribute to the eigenvectors of the partial trace of M along
-it, and divides by the diagonal of M in that basis. It is exact if all blocks have common
-eigenvectors, which is true for marginals of cells.
+z with M = A^T D^-1 A. Up to 4096 joint cells, the inverse of M is one dense matrix. Above that
+size, M is a sum of Kronecker products of Gram matrices, one for each block, and is not computed as
+a matrix. A product with M costs a few passes over the joint cells, and conjugate gradients solve
+for the estimate. The preconditioner transforms every short attribute to the eigenvectors of the
+partial trace of M along it, and divides by the diagonal of M in that basis. It is exact if all
+blocks have common eigenvectors, which is true for marginals of cells.
 
 Above 4096 cells, error bars are exact for products of at most 2048 queries, by one solve for each
 query. For larger products they are simulated. R draws of Gaussian noise with the variances of the
 plan go through the same estimator. The estimator is linear, so the error of an answer in one draw
 is normal and has the true variance, for any noise of the plan. The mean of the squared errors over
 R draws is that variance times chi^2_R / R. The published variance is the mean divided by the 0.1%
-quantile of chi^2_R / R. For each answer, it is too small with a probability of 1 in 1000. The draws
-come from a fixed public seed, so a release has the error bars that its plan stated.
+quantile of chi^2_R / R. For each answer, the stated variance is too small with a probability of 1
+in 1000. The draws come from a fixed public seed, so a release has the error bars that its plan
+stated.
 
 Source: conjugate gradients for many right-hand sides together, with separate step sizes; Hestenes
     and Stiefel 1952.
@@ -77,7 +78,7 @@ from leastnoise._workload import Product
 MOST_JOINT = 2**24  # the most joint cells; 128 MiB of doubles
 TOLERANCE = 1e-9  # relative residual of a solution
 _MOST_STEPS = 3000  # the most steps of conjugate gradients
-# if the residual is not halved in this number of steps, the system has no accurate solution
+# give up if the residual is not halved within this number of steps
 _PATIENCE = 300
 _MOST_TURNED = 1024  # the most cells of an axis that the preconditioner transforms
 _AT_ONCE = 2**24  # the most numbers in memory
@@ -93,12 +94,12 @@ _SEED = 20240229  # seed of simulated errors, so that equal plans state equal er
 
 
 def _factors_by_name(factors: Sequence[Factor]) -> dict[str, Factor]:
-    """Return the factors of a table by their only attribute."""
+    """Return the factors of a table, keyed by their only attribute."""
     return {factor.attributes[0]: factor for factor in factors}
 
 
 def _weighted_diagonal(factor: Factor) -> FloatArray:
-    """Return the diagonal of F^T diag(w^2) F."""
+    """Return the diagonal of F^T diag(w^2) F for a factor F with weights w."""
     n = factor.operator.size
     if factor.even:
         return gram_diagonal(factor.operator)
@@ -115,7 +116,7 @@ def _weighted_diagonal(factor: Factor) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class JointBlocks:
-    """All blocks of one measure over joint cells, with their noise variances.
+    """The blocks on one quantity with noise variances, over joint cells.
 
     The joint cells combine the attributes that the blocks measure.
     """
@@ -126,7 +127,7 @@ class JointBlocks:
 
     @staticmethod
     def of(domain: Domain, blocks: Sequence[tuple[Block, float]]) -> "JointBlocks":
-        """Return blocks over their joint cells; raise if these are too many."""
+        """Return the blocks over their joint cells; raise if these are too many."""
         touched = {
             name
             for block, _ in blocks
@@ -149,7 +150,7 @@ class JointBlocks:
         return math.prod(self.shape)
 
     def operators(self, product: Product) -> list[Operator]:
-        """Return the queries of a product along every attribute of the joint cells."""
+        """Return the queries of a product along each joint attribute."""
         operators = dict(zip(product.attributes, product.operators, strict=True))
         if any(name not in self.names for name in operators):
             raise undetermined_error(product)
@@ -160,7 +161,7 @@ class JointBlocks:
 
     @cached_property
     def _tables(self) -> list[tuple[list[Factor], tuple[int, ...], float]]:
-        """The nontrivial factors, the summed axes and the variance of every block."""
+        """For each block: its nontrivial factors, summed axes and variance."""
         tables = []
         for block, variance in self.blocks:
             factors = [factor for factor in block.factors if is_nontrivial(factor)]
@@ -176,7 +177,7 @@ class JointBlocks:
 
     @cached_property
     def _grams(self) -> dict[Factor, FloatArray]:
-        """The Gram matrices of the factors for which they are faster."""
+        """Gram matrices of the factors for which a dense matrix is faster."""
         factors = {
             factor
             for factors, _, _ in self._tables
@@ -190,29 +191,29 @@ class JointBlocks:
         }
 
     def _reduced(
-        self, factors: Sequence[Factor], summed: tuple[int, ...], x: FloatArray
+        self, factors: Sequence[Factor], summed_axes: tuple[int, ...], x: FloatArray
     ) -> FloatArray:
-        """Sum x over some axes, and reshape it to one axis for each factor.
+        """Return x summed over some axes, with one axis for each factor.
 
         The last axis is for the columns.
         """
         return (
             x.reshape(*self.shape, -1)
-            .sum(axis=summed)
+            .sum(axis=summed_axes)
             .reshape(*(factor.operator.size for factor in factors), -1)
         )
 
-    def _with_summed_axes(self, summed: tuple[int, ...], cube: FloatArray) -> FloatArray:
-        """Return an array with summed axes of length 1: the transpose of `_reduced`.
+    def _with_summed_axes(self, summed_axes: tuple[int, ...], reduced: FloatArray) -> FloatArray:
+        """Return an array with axes of length 1 restored (transpose of `_reduced`).
 
         It can be broadcast to shape (*self.shape, columns).
         """
-        return cube.reshape(
-            *(1 if axis in summed else size for axis, size in enumerate(self.shape)), -1
+        return reduced.reshape(
+            *(1 if axis in summed_axes else size for axis, size in enumerate(self.shape)), -1
         )
 
     def gram(self, x: FloatArray) -> FloatArray:
-        """Return M x for columns x of shape (cells, columns)."""
+        """Return M x for columns x, shape (cells, columns)."""
         result = np.zeros((*self.shape, x.shape[1]))
         for factors, summed, variance in self._tables:
             cube = self._reduced(factors, summed, x)
@@ -228,7 +229,7 @@ class JointBlocks:
         return result.reshape(x.shape)
 
     def gather(self, values: Sequence[FloatArray]) -> FloatArray:
-        """Return A^T D^-1 z, shape (cells, columns).
+        """Return A^T D^-1 z for noisy answers z, shape (cells, columns).
 
         ``values`` has the values z of every block, shape (rows, columns).
         """
@@ -237,7 +238,7 @@ class JointBlocks:
         for (factors, summed, variance), rows in zip(self._tables, values, strict=True):
             cube = rows.reshape(
                 *(factor.operator.rows for factor in factors), count
-            )  # totals have one row, so they have no axes
+            )  # totals have a single row and therefore no axes
             for axis, factor in enumerate(factors):
                 moved = np.moveaxis(cube, axis, 0)
                 if not factor.even:
@@ -247,7 +248,7 @@ class JointBlocks:
         return result.reshape(self.cells, count)
 
     def answers(self, x: FloatArray) -> list[FloatArray]:
-        """Return A x, the answers of every block, each of shape (rows, 1).
+        """Return A x as a list with one array of shape (rows, 1) per block.
 
         ``x`` is one column of cells.
         """
@@ -270,10 +271,10 @@ class JointBlocks:
 
     @cached_property
     def preconditioner(self) -> "DiagonalInBasis":
-        """An approximate inverse of M, the Gram matrix of all blocks."""
+        """An approximate inverse of the Gram matrix M."""
         factors = {factor for factors, _, _ in self._tables for factor in factors}
         if any(len(factor.attributes) > 1 for factor in factors):
-            # no matrix acts along one axis
+            # no block is along a single axis
             turns: list[FloatArray | None] = [None] * len(self.shape)
             diagonal = self.diagonal().reshape(self.shape)
         else:
@@ -284,8 +285,8 @@ class JointBlocks:
                 "queries without a coefficient",
                 "at least one query that sees a cell",
             )
-        # Directions that no block measures get a small positive value, so that the matrix stays
-        # positive definite.
+        # Directions that no block measures get a small positive value to keep the matrix positive
+        # definite.
         return DiagonalInBasis(tuple(turns), 1 / np.maximum(diagonal, 1e-10 * diagonal.max()))
 
     def _diagonalize_along_axes(
@@ -343,22 +344,24 @@ class JointBlocks:
             diagonal += term / variance
         return turns, diagonal
 
-    def solve(self, b: FloatArray, subject: str, tolerance: float = TOLERANCE) -> FloatArray:
-        """Return the solution x of M x = b, with its residual checked."""
+    def solve(
+        self, right_side: FloatArray, subject: str, tolerance: float = TOLERANCE
+    ) -> FloatArray:
+        """Return the solution x of M x = right_side; raise without convergence."""
         turn = self.preconditioner.times
-        right_norm = np.maximum((b * turn(b)).sum(axis=0), 0.0)
+        right_norm = np.maximum((right_side * turn(right_side)).sum(axis=0), 0.0)
         goal = (tolerance / 2) ** 2 * right_norm
         size = np.sqrt(right_norm)
-        x = np.zeros_like(b)
+        x = np.zeros_like(right_side)
         before = math.inf
         worst = math.inf
-        # By rounding, the residual that conjugate gradients update drifts from the true residual.
-        # So the system is solved again for the true residual.
+        # Due to rounding errors, the updated residual of conjugate gradients drifts from the true
+        # residual. Therefore, the system is solved again for the true residual.
         for _ in range(4):
             if before < math.inf:
-                residual = b - self.gram(x)
+                residual = right_side - self.gram(x)
             else:
-                residual = b
+                residual = right_side
             residual_norm = np.sqrt(np.maximum((residual * turn(residual)).sum(axis=0), 0.0))
             worst = float(
                 np.max(
@@ -384,24 +387,24 @@ class JointBlocks:
 
 def conjugate_gradients(
     gram: Callable[[FloatArray], FloatArray],
-    turn: Callable[[FloatArray], FloatArray],
-    right: FloatArray,
-    goal: FloatArray | float,
+    precondition: Callable[[FloatArray], FloatArray],
+    right_side: FloatArray,
+    tolerance: FloatArray | float,
 ) -> FloatArray:
-    """Return the solution x of M x = b, by preconditioned iteration.
+    """Return the solution x of M x = right_side, by conjugate gradients.
 
     Each column is iterated until its residual r has r^T P r of at most its goal, where P is an
     approximate inverse of M.
     """
-    x = np.zeros_like(right)
-    residual = right.copy()
-    turned = turn(residual)
+    x = np.zeros_like(right_side)
+    residual = right_side.copy()
+    turned = precondition(residual)
     direction = turned.copy()
     squared = (residual * turned).sum(axis=0)
     best = squared.copy()
     since = 0
     for _ in range(_MOST_STEPS):
-        open_ = squared > goal
+        open_ = squared > tolerance
         if not open_.any() or since > _PATIENCE:
             break
         product = gram(direction)
@@ -411,7 +414,7 @@ def conjugate_gradients(
         )
         x += step * direction
         residual -= step * product
-        turned = turn(residual)
+        turned = precondition(residual)
         fresh = (residual * turned).sum(axis=0)
         direction = (
             turned
@@ -430,14 +433,14 @@ def conjugate_gradients(
 class DiagonalInBasis(NamedTuple):
     """A symmetric matrix that is diagonal in a basis along each axis.
 
-    A basis of None stands for the basis of cells.
+    None stands for the standard basis (the cells).
     """
 
     bases: tuple[FloatArray | None, ...]
     diagonal: FloatArray
 
     def times(self, x: FloatArray) -> FloatArray:
-        """Return the product of the matrix and columns, shape (cells, columns).
+        """Return the matrix times columns, shape (cells, columns).
 
         The columns are transformed to the basis, multiplied and transformed back.
         """
@@ -458,12 +461,12 @@ class DiagonalInBasis(NamedTuple):
 
 
 def joint_rows_in_parts(
-    operators: Sequence[Operator], most: int | None = None
+    operators: Sequence[Operator], largest_size: int | None = None
 ) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield rows of the Kronecker product of operators, with their positions."""
+    """Yield row slices of a Kronecker product of operators, with the rows."""
     matrices = [dense(operator).astype(float) for operator in operators]
     shape = [len(matrix) for matrix in matrices]
-    step = max(1, (most or _AT_ONCE) // math.prod(matrix.shape[1] for matrix in matrices))
+    step = max(1, (largest_size or _AT_ONCE) // math.prod(matrix.shape[1] for matrix in matrices))
     for start in range(0, math.prod(shape), step):
         part = slice(start, min(start + step, math.prod(shape)))
         rows = np.ones((part.stop - start, 1))
@@ -477,7 +480,7 @@ def joint_rows_in_parts(
 
 
 def joint_variances(covariance: FloatArray, operators: Sequence[Operator]) -> FloatArray:
-    """Return q C q for every row q of a product, shape (rows,)."""
+    """Return q C q for each row q of a product of operators, shape (rows,)."""
     # The loop is over attributes. For each row along the previous attributes, ``left`` has a
     # covariance matrix over the cells of the other attributes. Intervals are differences of its
     # prefix sums.
@@ -514,9 +517,9 @@ def joint_variances(covariance: FloatArray, operators: Sequence[Operator]) -> Fl
 
 
 class JointStructure(Structure):
-    """The covariance over joint cells.
+    """Least squares over joint cells: covariance and estimate.
 
-    Along attributes that no block measures, only multiples of the total are determined.
+    Along attributes that no block measures, only multiples of the total can be answered.
     """
 
     __slots__ = ()
@@ -524,7 +527,7 @@ class JointStructure(Structure):
 
     @abstractmethod
     def solve(self, gathered: FloatArray) -> FloatArray:
-        """Return the product of the joint cells' covariance and columns.
+        """Return the covariance matrix of the joint cells times columns.
 
         The columns have shape (cells, columns).
         """
@@ -533,30 +536,32 @@ class JointStructure(Structure):
     def listed(self, product: Product) -> FloatArray:
         """Return the variance of each query over the joint cells.
 
-        The array is flat or has the shape of the product.
+        The array is either flat or has the shape of the product.
         """
 
     def summed(self, product: Product) -> float:
-        """Return the sum of the variances of all queries."""
+        """Return the sum of the variances of all queries over the joint cells."""
         return float(self.listed(product).sum())
 
     def most(self, product: Product) -> float:
-        """Return an upper bound on the largest variance of a query."""
+        """Return an upper bound on the variances of all queries."""
         return float(self.listed(product).max())
 
     def variances(self, product: Product) -> FloatArray:
-        """Return the variance of each answer, in the shape of the product."""
+        """Return the variance of each answer, shape ``product.shape``."""
         self.require(product)
         inner, shape, times = split_product(product, self.joint.names)
         return np.asarray(self.listed(inner).reshape(shape) * times**2)
 
     def errors(self, product: Product) -> Errors:
-        """Return the total and the largest variance of the answers."""
+        """Return the sum and the maximum of the variances of the answers."""
         if product.rows <= MOST_LISTED:
             variances = self.variances(product)
             return Errors(float(variances.sum()), float(variances.max()))
         inner, _, times = split_product(product, self.joint.names)
-        return Errors(self.total(product), self.most(inner) * float((times**2).max()), exact=False)
+        return Errors(
+            self.total(product), self.most(inner) * float((times**2).max()), is_exact=False
+        )
 
     def total(self, product: Product) -> float:
         """Return the sum of the variances of all answers."""
@@ -565,7 +570,7 @@ class JointStructure(Structure):
         return self.summed(inner) * float((times**2).sum())
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
-        """Return the covariances of all pairs of answers to two products."""
+        """Return the covariance matrix between the answers of two products."""
         self.require(product)
         self.require(other)
         (first, rows, times), (second, columns, factors) = (
@@ -582,39 +587,39 @@ class JointStructure(Structure):
         ).reshape(product.rows, other.rows)
 
     def cells(self, measured: Sequence[NoisyBlock]) -> JointCells:
-        """Return the least-squares cells of noisy blocks."""
+        """Return the least-squares cells from noisy blocks."""
         gathered = self.joint.gather([table.values[:, None] for table in measured])
         return JointCells(self.joint.names, self.solve(gathered).reshape(self.joint.shape))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DenseStructure(JointStructure):
-    """The covariance as one matrix over the joint cells."""
+    """Least squares over joint cells with a dense covariance matrix."""
 
     joint: JointBlocks
     inverse: FloatArray
-    space: RowSpace
+    row_space: RowSpace
 
     def require(self, product: Product) -> None:
         """Raise unless the measurements determine every query of a product."""
         every = self.joint.operators(split_product(product, self.joint.names)[0])
-        if not self.space.is_full:
-            # The set of all ranges spans the same space as cells.
+        if not self.row_space.is_full:
+            # The set of all ranges spans the same space as the cells.
             operators = [
                 Identity(operator.size) if operator == AllRanges(operator.size) else operator
                 for operator in every
             ]
             if not all(
-                self.space.contains_rows(rows) for _, rows in joint_rows_in_parts(operators)
+                self.row_space.contains_rows(rows) for _, rows in joint_rows_in_parts(operators)
             ):
                 raise undetermined_error(product)
 
     def solve(self, gathered: FloatArray) -> FloatArray:
-        """Return the product of the inverse Gram matrix and columns."""
+        """Return the inverse Gram matrix times columns."""
         return self.inverse @ gathered
 
     def listed(self, product: Product) -> FloatArray:
-        """Return the variance of each query, from the inverse matrix."""
+        """Return the variance of each query, from the inverse Gram matrix."""
         return joint_variances(self.inverse, self.joint.operators(product))
 
     def summed(self, product: Product) -> float:
@@ -625,7 +630,7 @@ class DenseStructure(JointStructure):
         return float(np.trace(cube.reshape(self.inverse.shape)))
 
     def most(self, product: Product) -> float:
-        """Return an upper bound on the largest variance of a query."""
+        """Return an upper bound on the variances of all queries."""
         norms = math.prod(
             IdentityInverse.of_identity(operator.size).largest_variance(operator)
             for operator in self.joint.operators(product)
@@ -634,7 +639,7 @@ class DenseStructure(JointStructure):
 
 
 def dense_structure(domain: Domain, joint: JointBlocks) -> DenseStructure:
-    """Return the structure with the covariance as a dense matrix."""
+    """Return the joint form with a dense covariance matrix."""
     gram = np.zeros((joint.cells, joint.cells))
     unit_gram = np.zeros((joint.cells, joint.cells))
     for block, variance in joint.blocks:
@@ -655,7 +660,7 @@ def dense_structure(domain: Domain, joint: JointBlocks) -> DenseStructure:
 
 
 def confidence_factor(draws: int) -> float:
-    """Return the factor that turns a simulated variance into an upper bound.
+    """Return the factor that makes a simulated variance an upper bound.
 
     After multiplication, the variance is too small with a probability of 1 in 1000.
     """
@@ -666,7 +671,7 @@ def confidence_factor(draws: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class IterativeStructure(JointStructure):
-    """The covariance by conjugate gradients, for large joint tables.
+    """Least squares over many joint cells by conjugate gradients.
 
     It is for blocks without a product form on more than 4096 joint cells.
     """
@@ -696,7 +701,7 @@ class IterativeStructure(JointStructure):
         self._determined.add(inner)
 
     def listed(self, product: Product) -> FloatArray:
-        """Return the variance of each query, exact for few and else simulated."""
+        """Return the variance of each query: exact for few queries, else simulated."""
         if product not in self._known:
             if not product.rows <= _MOST_SIMULATED:
                 raise UnsupportedQuery(
@@ -722,7 +727,7 @@ class IterativeStructure(JointStructure):
                     for _, rows in parts
                 ]
                 variances = np.concatenate(each)
-            else:  # simulated: an upper bound from the draws
+            else:  # an upper bound from simulated draws
                 squares = np.zeros(product.rows)
                 count = 0
                 for errors in self._errors:
@@ -739,16 +744,16 @@ class IterativeStructure(JointStructure):
         return self._known[product]
 
     def solve(self, gathered: FloatArray) -> FloatArray:
-        """Return the least-squares cells of the joint table, by iteration."""
+        """Return the covariance matrix times columns, by conjugate gradients."""
         return self.joint.solve(gathered, "the estimate")
 
     @property
     def solver_cells(self) -> int:
-        """The number of cells of the iterative solver."""
+        """The number of joint cells of the iterative solver."""
         return self.joint.cells
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
-        """Raise UnsupportedQuery: an iterative solver has no covariances."""
+        """Raise UnsupportedQuery, because the solver computes no covariances."""
         raise UnsupportedQuery(
             f"Covariances of {product.name} and {other.name} are not known where estimates need a "
             "linear solver. Choose a strategy with a "
@@ -757,9 +762,9 @@ class IterativeStructure(JointStructure):
 
     @cached_property
     def _errors(self) -> list[np.ndarray]:
-        """Simulated errors of the joint cells, in batches of (cells, draws).
+        """Simulated errors of the joint cells, in batches (cells, draws).
 
-        They are float32, to save memory.
+        The arrays are float32 to save memory.
         """
         generator = np.random.default_rng(_SEED)
         joint = self.joint

@@ -6,11 +6,11 @@ a cell.
 All tables of a group have the same noise t in their total. Let z be the noise of a table of n
 cells. Then t / n and the differences z - t / n from the mean are uncorrelated, and the differences
 in different tables are uncorrelated too. The covariance of z is T / n^2 J + s (I - J / n), with T
-the variance of t. So a group carries the same information as separate measurements of the total
-with the variance T and of the contrasts of each table with the variance s (docs/mathematics.md,
-section 10).
+the variance of t. Therefore, a group is equivalent to separate measurements of the total, with the
+variance T, and of the contrasts of each table, with the variance s (docs/mathematics.md, section
+10).
 
-Source: the exact law on whole numbers; PROOFS-shared-total.md counts its points.
+Source: the exact distribution on integers, whose points are counted in PROOFS-shared-total.md.
 """
 
 import math
@@ -41,19 +41,21 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class KNormVariances:
-    """The variances of one draw of K-norm noise."""
+    """The variances of the total and of the cells under K-norm noise."""
 
     total: float
     cells: Mapping[int, float]  # the variance of a cell, by the number of cells of its table
 
-    def contrast(self, size: int) -> float:
-        """Return the variance of a unit contrast in a table of ``size`` cells."""
-        return (self.cells[size] - self.total / size**2) / (1 - 1 / size)
+    def contrast(self, cells_of_table: int) -> float:
+        """Return the variance of a contrast of norm 1 in a table."""
+        return (self.cells[cells_of_table] - self.total / cells_of_table**2) / (
+            1 - 1 / cells_of_table
+        )
 
 
 @lru_cache(maxsize=256)
 def k_norm_variances(sizes: tuple[int, ...], scale: Fraction) -> KNormVariances:
-    """Return the exact variances of K-norm noise.
+    """Return the exact variances of K-norm noise for tables of some sizes.
 
     Args:
         sizes: the numbers of cells of the tables, ascending.
@@ -69,15 +71,18 @@ def k_norm_variances(sizes: tuple[int, ...], scale: Fraction) -> KNormVariances:
     total, cells = _square_numerators(sizes)
 
     def variance(numbers: Sequence[int]) -> float:
+        """Return the variance from the numerators of its generating function."""
         return math.exp(_log_polynomial(numbers, scale) - weights) / ratio**2
 
     return KNormVariances(variance(total), {size: variance(cells[size]) for size in cells})
 
 
-def _log_polynomial(numbers: Sequence[int], scale: Fraction) -> float:
-    """Return the log of a non-negative polynomial at exp(-1 / scale)."""
+def _log_polynomial(coefficients: Sequence[int], scale: Fraction) -> float:
+    """Return the log of a polynomial evaluated at exp(-1 / scale)."""
     logarithms = [
-        math.log(number) - position / scale for position, number in enumerate(numbers) if number
+        math.log(number) - position / scale
+        for position, number in enumerate(coefficients)
+        if number
     ]
     top = max(logarithms)
     return float(top) + math.log(math.fsum(math.exp(each - top) for each in logarithms))
@@ -87,13 +92,13 @@ def _log_polynomial(numbers: Sequence[int], scale: Fraction) -> float:
 def _square_numerators(
     sizes: tuple[int, ...],
 ) -> tuple[tuple[int, ...], Mapping[int, tuple[int, ...]]]:
-    """Return numerators of the expected squares of a total and of cells."""
+    """Return generating-function numerators of squared totals and cells."""
     degree = dimensions(sizes) + 2
     half = degree // 2
     number = Counter(sizes)
     counts = {size: count_grid(size, half) for size in number}
     squares = {size: _square_grid(size, half) for size in number}
-    # The sums are by P + Q. Everything is symmetric in P and Q, so only P >= Q is computed.
+    # The sums are grouped by P + Q. By symmetry in P and Q, only P >= Q is computed.
     totals = np.zeros(half + 1, object)
     cells = {size: np.zeros(half + 1, object) for size in number}
     for negative in range(half // 2 + 1):
@@ -112,7 +117,7 @@ def _square_numerators(
 
 
 def _numerators(shells: WholeNumbers, degree: int) -> tuple[int, ...]:
-    """Return the numerators of sums over balls from sums over shells."""
+    """Return generating-function numerators for balls from sums on shells."""
     balls = shells.copy()
     balls[1:] += shells[:-1]
     first = divide_out(balls, degree + 1)
@@ -121,7 +126,7 @@ def _numerators(shells: WholeNumbers, degree: int) -> tuple[int, ...]:
 
 
 def _square_grid(cells: int, largest_sum: int) -> WholeNumbers:
-    """Return the sum of the first cell's square over integer tables, by P and Q.
+    """Return the summed squares of a table's first cell, by sums P and Q.
 
     P is the sum of a table's positive cells, and Q is minus the sum of its negative cells.
 
@@ -152,9 +157,11 @@ def _times_squares(grid: WholeNumbers, axis: int) -> WholeNumbers:
 def _log_grids(
     sizes: tuple[int, ...], largest_sum: int
 ) -> Mapping[int, tuple[FloatArray, FloatArray]]:
-    """Return log counts of tables by size, P and Q, also of one cell fewer.
+    """Return log numbers of tables with sums P and Q, by number of cells.
 
-    They are in floating point, for all P and Q up to ``largest_sum``. With no cells there is one
+    For each size, the second array is for tables with one cell fewer.
+
+    The numbers are floats, for all P and Q up to ``largest_sum``. With no cells there is one
     table, at P = Q = 0.
     """
     # Each further cell multiplies the power series by 1 + x / (1 - x) + y / (1 - y), which adds
@@ -179,7 +186,7 @@ Grids = Mapping[int, tuple[FloatArray, FloatArray]]
 
 
 def _sum_probabilities(grids: Grids, sizes: Sequence[int], scale: float) -> FloatArray:
-    """Return the joint probabilities of positive and negative sums P and Q."""
+    """Return the joint distribution of the sums P and Q of the noise."""
     # The ball has the norm P + Q with a probability in proportion to q^(P + Q) W(P, Q), because the
     # points of norm m are the points with P + Q = m and m - 1.
     steps = np.arange(float(len(grids[sizes[0]][0])))
@@ -191,7 +198,7 @@ def _sum_probabilities(grids: Grids, sizes: Sequence[int], scale: float) -> Floa
 
 
 def _grid_reach(sizes: Sequence[int]) -> float:
-    """Return a bound on P and Q that noise rarely exceeds, in noise scales."""
+    """Return the largest P and Q to consider, in noise scales."""
     free = dimensions(sizes)
     return free + 6 * math.sqrt(free) + 16
 
@@ -200,7 +207,7 @@ _NODES = 256  # nodes of the quadrature; more nodes change the variances by less
 
 
 class LargeScaleVariances:
-    """The variances of K-norm noise, divided by b^2, for large scales b.
+    """Variances of K-norm noise in units of b^2, in the limit of large scales b.
 
     With P = s (1 + r) / 2 and Q = s (1 - r) / 2, the number of tables of n cells tends to s^(n - 1)
     v_n(r), by the leading terms of the power series of J2. So s has a gamma distribution, and r has
@@ -220,7 +227,7 @@ class LargeScaleVariances:
         }
 
     def of(self, sizes: Sequence[int]) -> KNormVariances:
-        """Return the variances for a group of tables."""
+        """Return the variances for a group of tables with these numbers of cells."""
         logarithms = self._log_weights.copy()
         for size, number in Counter(sizes).items():
             logarithms += number * self._log_tables[size]
@@ -234,40 +241,43 @@ class LargeScaleVariances:
         )
 
 
-def _log_volume(size: int, shares: FloatArray) -> FloatArray:
-    """Return the log volume of tables of norm 1, at each total in ``shares``.
+def _log_volume(cells_of_table: int, positive_shares: FloatArray) -> FloatArray:
+    """Return the log volume of tables of norm 1, by share of positive cells.
 
     The result is up to a constant.
     """
-    return _log_sum(size - 1, 0, shares)
+    return _log_sum(cells_of_table - 1, 0, positive_shares)
 
 
-def _log_square(size: int, shares: FloatArray) -> FloatArray:
-    """Return the log integral of a cell's square, at each total in ``shares``.
+def _log_square(cells_of_table: int, positive_shares: FloatArray) -> FloatArray:
+    """Return the log integral of a squared cell, by share of positive cells.
 
     The integral is over tables of norm 1. The result is up to a constant.
     """
-    if size == 1:  # the only cell is the total
-        return np.log(shares**2)
+    if cells_of_table == 1:  # the only cell is the total
+        return np.log(positive_shares**2)
     # The squares of a cell have the leading terms 2 / (1 - x)^3 and 2 / (1 - y)^3.
-    both = np.logaddexp(_log_sum(size - 2, 3, shares), _log_sum(size - 2, 3, -shares))
+    both = np.logaddexp(
+        _log_sum(cells_of_table - 2, 3, positive_shares),
+        _log_sum(cells_of_table - 2, 3, -positive_shares),
+    )
     return np.asarray(math.log(2) + both)
 
 
-def _log_sum(degree: int, raised: int, shares: FloatArray) -> FloatArray:
+def _log_sum(degree: int, power_shift: int, positive_shares: FloatArray) -> FloatArray:
     """Return the log of sum C(d, i) p^(d-i+c) q^i / ((d-i+c)! i!)."""
     from scipy.special import gammaln, logsumexp
 
     positions = np.arange(degree + 1.0)[:, None]
-    powers = degree - positions + raised
+    powers = degree - positions + power_shift
     terms = (
         gammaln(degree + 1)
         - gammaln(positions + 1)
         - gammaln(degree - positions + 1)
         - gammaln(powers + 1)
         - gammaln(positions + 1)
-        + powers * np.log((1 + shares) / 2)
-        + positions * np.log((1 - shares) / 2)
+        + powers * np.log((1 + positive_shares) / 2)
+        + positions * np.log((1 - positive_shares) / 2)
     )
     return np.asarray(logsumexp(terms, axis=0))
 
@@ -282,8 +292,8 @@ _LEAST_STD = 10.0  # least standard deviation of a cell, in steps of a coarser g
 def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> float | None:
     """Return the half width of a cell's interval, in standard errors.
 
-    It follows from the law of a cell, and is the largest number over all tables. It is None if the
-    computation would take too long.
+    The result is computed from the distribution of a cell, and is the maximum over all tables. None
+    if the computation would take too long.
 
     Args:
         sizes: the numbers of cells of the tables, ascending.
@@ -313,19 +323,25 @@ def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> fl
     )
 
 
-def _cell_quantile(law: FloatArray, grids: tuple[FloatArray, FloatArray], level: float) -> int:
-    """Return the least c with P(|cell noise| <= c) at least the level."""
+def _cell_quantile(
+    sum_probabilities: FloatArray, grids: tuple[FloatArray, FloatArray], level: float
+) -> int:
+    """Return the least c with P(abs(cell noise) <= c) of at least ``level``."""
     tables, fewer = grids
     top = fewer.max()
-    beyond = np.cumsum(np.exp(fewer - top), axis=0)  # sums up to P - c: the cell is at least c
+    # given sums up to P - c, the cell is at least c
+    beyond = np.cumsum(np.exp(fewer - top), axis=0)
     with np.errstate(invalid="ignore"):
-        weights = np.where(law > 0, law * np.exp(top - tables), 0.0)
+        weights = np.where(sum_probabilities > 0, sum_probabilities * np.exp(top - tables), 0.0)
 
     def outside(reach: int) -> float:  # P(|cell noise| > reach)
-        return 2 * float((weights[reach + 1 :] * beyond[: len(law) - reach - 1]).sum())
+        """Return the probability that the absolute cell noise exceeds ``reach``."""
+        return 2 * float(
+            (weights[reach + 1 :] * beyond[: len(sum_probabilities) - reach - 1]).sum()
+        )
 
     low = 0
-    high = len(law) - 1
+    high = len(sum_probabilities) - 1
     while low < high:
         middle = (low + high) // 2
         if outside(middle) * (1 + 1e-9) <= 1 - level:
@@ -336,11 +352,11 @@ def _cell_quantile(law: FloatArray, grids: tuple[FloatArray, FloatArray], level:
 
 
 def measured_multiplier(plan: Measurements, level: float, products: Iterable[Product]) -> float:
-    """Return the half width of products' intervals, in standard errors.
+    """Return the half width of the intervals of products, in standard errors.
 
     For cells of tables with K-norm noise, it is the larger of two quantiles: of the normal
-    distribution and of a cell. All other answers have the quantile for independent noise. To cover
-    small discrete noise, add half a step.
+    distribution and of a cell. For all other answers, the quantile for independent noise is used.
+    For discrete noise of small scale, add half a step to the half width.
 
     Args:
         plan: the measured queries.
@@ -360,7 +376,7 @@ def measured_multiplier(plan: Measurements, level: float, products: Iterable[Pro
 
 
 def _are_measured_cells(plan: Measurements, products: Iterable[Product]) -> bool:
-    """Return whether products request only cells with K-norm noise."""
+    """Return whether products request only cells measured with K-norm noise."""
     operators: dict[Names, Operator] = {}
     for block in plan.blocks:
         if block.k_norm_group is None or block.attributes in operators:
@@ -375,7 +391,7 @@ def _are_measured_cells(plan: Measurements, products: Iterable[Product]) -> bool
 
 
 def _has_rows_of(requested: Operator, measured: Operator) -> bool:
-    """Return whether all rows of an operator are rows of a measured operator."""
+    """Return whether all rows of one operator occur among those of another."""
     if requested == measured:
         return True
     if requested.rows > measured.rows:
@@ -385,7 +401,7 @@ def _has_rows_of(requested: Operator, measured: Operator) -> bool:
 
 
 def noise_name(plan: Measurements) -> str:
-    """Return the name of a plan's noise for reports and manifests."""
+    """Return the catalogue name of a plan's noise, for reports and manifests."""
     grouped = sum(map(len, plan.k_norm_groups().values()))
     if not grouped:
         return plan.noise.value

@@ -1,4 +1,4 @@
-"""Available memory, and the refusal of computations that need more.
+"""Determine the available memory, and raise an error before it is exceeded.
 
 The checks run before anything is computed or paid.
 """
@@ -17,10 +17,10 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def available_memory() -> int | None:
-    """Return the bytes that may be used.
+    """Return the number of bytes of memory that may be used; None if unknown.
 
-    It is the value of LEASTNOISE_MEMORY if that is set. Otherwise it is the least memory that the
-    machine and the control groups of this process have left.
+    This is the value of LEASTNOISE_MEMORY if the variable is set. Otherwise it is the least memory
+    that the machine and the control groups of this process have left.
     """
     setting = os.environ.get(VARIABLE, "").strip()
     if setting:
@@ -28,47 +28,50 @@ def available_memory() -> int | None:
         if not match:
             raise InputError(f"{VARIABLE} must be a size such as 8G or 500M; got {setting[:40]!r}.")
         return int(float(match[1]) * _UNITS[match[2].upper()])
-    kibibytes = _number("/proc/meminfo", "MemAvailable")
-    limits = [None if kibibytes is None else kibibytes * 1024, *map(_free_of_group, _groups())]
+    kibibytes = _read_number("/proc/meminfo", "MemAvailable")
+    limits = [
+        None if kibibytes is None else kibibytes * 1024,
+        *map(_free_of_group, _control_groups()),
+    ]
     return min((size for size in limits if size is not None), default=None)
 
 
-def require_memory(needed: int, subject: str, advice: str) -> None:
+def require_memory(needed_bytes: int, subject: str, advice: str) -> None:
     """Raise InputError with advice if a computation needs too much memory."""
-    if needed <= _NEGLIGIBLE:
+    if needed_bytes <= _NEGLIGIBLE:
         return
     have = available_memory()
-    if have is not None and needed > have:
+    if have is not None and needed_bytes > have:
         limit = f"{VARIABLE}, for example 8G, sets another limit."
         raise InputError(
-            f"{subject} needs about {in_bytes(needed)} of memory; {in_bytes(have)} is available. "
-            f"{advice} {limit}"
+            f"{subject} needs about {format_bytes(needed_bytes)} of memory; {format_bytes(have)} is "
+            f"available. {advice} {limit}"
         )
 
 
-def in_bytes(size: int) -> str:
+def format_bytes(byte_count: int) -> str:
     """Return a number of bytes as text, such as ``2.0 GiB``."""
     for unit, shift in (("TiB", 40), ("GiB", 30)):
-        if size >= 1 << shift:
-            return f"{size / (1 << shift):.1f} {unit}"
-    return f"{size / 2**20:.1f} MiB"
+        if byte_count >= 1 << shift:
+            return f"{byte_count / (1 << shift):.1f} {unit}"
+    return f"{byte_count / 2**20:.1f} MiB"
 
 
-def _number(path: str, name: str = "") -> int | None:
-    """Return the number in a system file such as /proc/meminfo.
+def _read_number(path: str, key: str = "") -> int | None:
+    """Return the number in a system file such as /proc/meminfo, or None.
 
-    With ``name``, it is the number in the line with that name. It is None if there is no such
+    If ``key`` is not empty, the number follows this key. The result is None if there is no such
     number.
     """
     try:
         words = Path(path).read_text(encoding="ascii").replace(":", " ").split()
-        return int(words[words.index(name) + 1 if name else 0])
+        return int(words[words.index(key) + 1 if key else 0])
     except (OSError, ValueError, IndexError):
         return None
 
 
-def _groups() -> list[str]:
-    """Return the folders of this process's control groups and their parents."""
+def _control_groups() -> list[str]:
+    """Return the folders of the control groups of this process."""
     try:
         lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError):
@@ -86,8 +89,8 @@ def _groups() -> list[str]:
     return list(folders)
 
 
-def _free_of_group(folder: str) -> int | None:
-    """Return the bytes that a control group has left; None without a limit.
+def _free_of_group(group_folder: str) -> int | None:
+    """Return the free bytes of a control group; None if it has no limit.
 
     Droppable file caches count as free.
     """
@@ -95,16 +98,16 @@ def _free_of_group(folder: str) -> int | None:
         ("memory.max", "memory.current", "inactive_file"),
         ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
     ):
-        most = _number(f"{folder}/{limit}")
-        now = _number(f"{folder}/{used}")
+        most = _read_number(f"{group_folder}/{limit}")
+        now = _read_number(f"{group_folder}/{used}")
         if most is not None and now is not None and most < 2**60:
-            return max(0, most - now + (_number(f"{folder}/memory.stat", dropped) or 0))
+            return max(0, most - now + (_read_number(f"{group_folder}/memory.stat", dropped) or 0))
     return None
 
 
 @contextmanager
 def memory_limit() -> Iterator[None]:
-    """Make allocations beyond the available memory fail immediately.
+    """Limit this process to the available memory within a ``with`` block.
 
     This works on Linux, and does nothing on other systems.
     """
@@ -114,7 +117,7 @@ def memory_limit() -> Iterator[None]:
         yield
         return
     before = resource.getrlimit(resource.RLIMIT_DATA)
-    used = _number("/proc/self/status", "VmData")
+    used = _read_number("/proc/self/status", "VmData")
     available = available_memory()
     if used is not None and available is not None:
         most = used * 1024 + available

@@ -1,8 +1,8 @@
 """Errors of covariances and regressions, from the errors of their sums.
 
-A scaled value u is the value less the middle of its bounds, divided by the largest distance of a
-value from the middle, so it is between -1 and 1. The sums of a group are a symmetric matrix of
-moments. Its first row has the number of rows and the sums of u; the other rows have the sums of
+A scaled value u is the value minus the middle of its bounds, divided by the largest distance of a
+value from the middle. Therefore, u is between -1 and 1. The sums of a group are a symmetric matrix
+of moments. Its first row has the number of rows and the sums of u; the other rows have the sums of
 products of two u. The variables are in the order of the statistic, so row 1 of a regression belongs
 to its response.
 """
@@ -43,20 +43,20 @@ Entry = tuple[int, int]
 
 
 class Gradient(NamedTuple):
-    """The value and derivatives of a function of the moments, by group.
+    """A function of the moments of each group: its value and derivatives.
 
     Attributes:
         value: the number of each group.
-        slopes: the derivatives by each entry of the upper triangle, shape (..., rows, rows).
+        derivatives: the derivatives by each entry of the upper triangle, shape (..., rows, rows).
     """
 
     value: FloatArray
-    slopes: FloatArray
+    derivatives: FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MomentScales:
-    """The measured sums of complete rows, and their scaling to moments.
+    """The sums that are measured over complete rows, scaled to moments.
 
     Attributes:
         variables: the measures, in the order of the statistic.
@@ -65,10 +65,10 @@ class MomentScales:
         reaches: the largest distance of a value of each variable from the middle, in its units.
         units: the amount of one unit of each variable.
         steps: the amount in the matrix of one unit of the sums of each entry.
-        offsets: for each entry the amount to subtract from every product, so that the noise of the
-            sum has nothing in common with the noise of the number of rows.
-        common: for each entry the amount of the noise of the number of rows in the noise of the
-            measured sum, whose values need not be distances from the middle.
+        offsets: for each entry, the amount to subtract from every product such that the noise of
+            the sum is uncorrelated with the noise of the number of rows.
+        common: for each entry, the coefficient of the count's noise in the noise of the measured
+            sum. It is not 0 if the summed values are not distances from the middle.
         lows: the lower bound of each u.
         highs: the upper bound of each u.
     """
@@ -86,11 +86,11 @@ class MomentScales:
 
     @property
     def widths(self) -> FloatArray:
-        """The difference of each variable, as an amount, that changes u by 1."""
+        """The amount of each variable that corresponds to a change of u by 1."""
         return np.asarray(self.reaches * self.units)
 
     def noise(self, stds: Mapping[Entry, FloatArray | float], extra_width: float = 0) -> FloatArray:
-        """Return standard errors without the noise that is shared with the count.
+        """Return the standard errors of moments, without the noise of the count.
 
         Args:
             stds: the standard errors of the sums of each entry, in units of the sums.
@@ -111,18 +111,19 @@ class MomentScales:
         return noise
 
     def propagate(self, gradient: Gradient, noise: FloatArray) -> FloatArray:
-        """Return the standard error of a number by the delta method."""
+        """Return the standard error of a function of the moments (delta method)."""
         variance = self.covariance(gradient, gradient, noise)
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
     def covariance(self, first: Gradient, second: Gradient, noise: FloatArray) -> FloatArray:
-        """Return the covariance of the errors of two numbers by the delta method."""
-        products = first.slopes * second.slopes
+        """Return the error covariance of two functions of the moments."""
+        products = first.derivatives * second.derivatives
         own_covariance = (products * noise**2).sum(axis=(-2, -1))
         count_variance = noise[..., 0, 0] ** 2
         own_covariance = own_covariance - products[..., 0, 0] * count_variance
         count_slopes = [
-            gradient.slopes[..., 0, 0] + (gradient.slopes * self.offsets).sum(axis=(-2, -1))
+            gradient.derivatives[..., 0, 0]
+            + (gradient.derivatives * self.offsets).sum(axis=(-2, -1))
             for gradient in (first, second)
         ]
         return np.asarray(own_covariance + count_slopes[0] * count_slopes[1] * count_variance)
@@ -134,7 +135,7 @@ def moment_scales(
     factors: Sequence[Factors],
     measured: Measurements | None = None,
 ) -> MomentScales:
-    """Return the scales of the moments of some measures.
+    """Return the scales that convert measured sums of some measures to moments.
 
     Args:
         domain: the domain.
@@ -191,7 +192,7 @@ def moment_scales(
 
 
 def covariance_gradient(moments: FloatArray, first: int, second: int) -> Gradient:
-    """Return the covariance of two variables and its derivatives.
+    """Return the covariance of two variables with its derivatives.
 
     The divisor is the number of rows.
 
@@ -215,7 +216,7 @@ def covariance_gradient(moments: FloatArray, first: int, second: int) -> Gradien
 
 
 def correlation_gradient(moments: FloatArray, first: int, second: int) -> Gradient:
-    """Return the correlation of two variables and its derivatives.
+    """Return the correlation of two variables with its derivatives.
 
     Their variances must be above 0.
     """
@@ -223,20 +224,23 @@ def correlation_gradient(moments: FloatArray, first: int, second: int) -> Gradie
     variances = [covariance_gradient(moments, row, row) for row in (first, second)]
     scale = np.sqrt(variances[0].value * variances[1].value)
     value = covariance.value / scale
-    slopes = covariance.slopes / scale[..., None, None]
+    slopes = covariance.derivatives / scale[..., None, None]
     for variance in variances:
         factor = value / (2 * variance.value)
-        slopes = slopes - factor[..., None, None] * variance.slopes
+        slopes = slopes - factor[..., None, None] * variance.derivatives
     return Gradient(value, slopes)
 
 
 def predictor_rows(size: int) -> list[int]:
-    """Return the rows of the normal equations: the intercept and the predictors."""
+    """Return the rows of the moments in the normal equations.
+
+    These are the intercept and the predictors.
+    """
     return [0, *range(2, size)]
 
 
 def _inverse_of_normal_equations(moments: FloatArray, ridge: FloatArray | float) -> FloatArray:
-    """Return the inverse of G, with a ridge on its diagonal."""
+    """Return the inverse of G + ridge * I for the normal equations G."""
     rows = predictor_rows(moments.shape[-1])
     predictor_block = np.ix_(rows, rows)
     normal = moments[..., predictor_block[0], predictor_block[1]]
@@ -249,8 +253,8 @@ def coefficient_gradients(
 ) -> list[Gradient]:
     """Return combinations of regression coefficients with derivatives.
 
-    The coefficients of a regression of the first variable solve the normal equations G b = g, and
-    a combination w b has the derivatives of (G^-1 w) (dg - dG b).
+    The coefficients b of a regression of the first variable solve the normal equations G b = g. The
+    derivative of a combination w b is (G^-1 w) (dg - dG b).
 
     Args:
         moments: matrices of shape (..., rows, rows), both triangles.
@@ -279,7 +283,7 @@ def coefficient_gradients(
 def information_gradients(
     moments: FloatArray, weight_rows: FloatArray, ridge: FloatArray | float = 0.0
 ) -> list[Gradient]:
-    """Return the information on each combination of coefficients with derivatives.
+    """Return the information on each coefficient combination, with derivatives.
 
     The information on w b is d = 1 / (w G^-1 w): the part of a predictor's sum of squares that the
     other columns do not explain, for a w with one entry 1. Its derivatives are d^2 (G^-1 w) dG
@@ -320,7 +324,7 @@ def smallest_eigenvalue(moments: FloatArray) -> Gradient:
 
 
 def public_eigenvalue(scales: MomentScales) -> float:
-    """Return the smallest eigenvalue of the normal equations of one row at public scales.
+    """Return the smallest eigenvalue for one row at the public scales.
 
     Predictors are uncorrelated, with means in the middle of their bounds and standard deviations
     of `PUBLIC_STD_RATIO` times the distance of the bounds.
@@ -330,7 +334,7 @@ def public_eigenvalue(scales: MomentScales) -> float:
 
 
 def coefficient_scales(scales: MomentScales) -> tuple[FloatArray, FloatArray]:
-    """Return the map from coefficients of u to coefficients in amounts.
+    """Return the linear map from coefficients of u to coefficients in amounts.
 
     Returns:
         The linear combinations of the coefficients of u, with a row for the intercept and each
@@ -347,20 +351,20 @@ def coefficient_scales(scales: MomentScales) -> tuple[FloatArray, FloatArray]:
 
 
 def expected_statistic_errors(
-    measured: Measurements, statistic: Statistic, stds: Sequence[float], size: float
+    measured: Measurements, statistic: Statistic, stds: Sequence[float], rows_of_group: float
 ) -> tuple[tuple[str, float], ...]:
-    """Return the expected error of each covariance or coefficient by name.
+    """Return (name, expected error) for each covariance or coefficient.
 
     The error of a covariance is the largest over all means and covariances that the bounds allow.
     The error of a coefficient assumes measures with means in the middle of their bounds and
     the statistic's standard deviations (`public_deviations`), uncorrelated predictors, and a
-    response that they explain wholly and in equal parts.
+    response that the predictors explain completely and in equal parts.
 
     Args:
         measured: the measurements of a plan.
         statistic: correlations or a regression.
         stds: the standard error of each table of the statistic, in units of the table.
-        size: the number of complete rows of a group.
+        rows_of_group: the number of complete rows of a group.
 
     Returns:
         The name and the error of each pair or term, in amounts of the measures.
@@ -370,7 +374,7 @@ def expected_statistic_errors(
     stds_of_entries = dict(zip(scales.names, stds, strict=True))
     noise = scales.noise(stds_of_entries)
     if statistic.kind == "regression":
-        moments = size * regression_moments(public_deviations(statistic, scales))
+        moments = rows_of_group * regression_moments(public_deviations(statistic, scales))
         weight_rows, _ = coefficient_scales(scales)
         gradients = coefficient_gradients(moments, weight_rows)
         errors = [float(scales.propagate(gradient, noise)) for gradient in gradients]
@@ -380,14 +384,15 @@ def expected_statistic_errors(
     largest = []
     for first, second in pairs:
         error = _largest_covariance_error(scales, noise, first, second)
-        largest.append(error * widths[first] * widths[second] / size)
+        largest.append(error * widths[first] * widths[second] / rows_of_group)
     return tuple(zip(pair_names(statistic.variables), largest, strict=True))
 
 
 def public_deviations(statistic: Statistic, scales: MomentScales) -> FloatArray:
-    """Return the public standard deviation of each u.
+    """Return the publicly stated standard deviation of each u.
 
-    It is the one that the statistic states, or `PUBLIC_STD_RATIO` times the distance of the bounds.
+    It is the standard deviation in the statistic or, if that is None, `PUBLIC_STD_RATIO` times the
+    distance between the bounds.
     """
     deviations = PUBLIC_STD_RATIO * (scales.highs - scales.lows)
     for name, scale in statistic.scales:
@@ -418,7 +423,7 @@ def regression_moments(deviations: FloatArray, mean: float = 0.0) -> FloatArray:
 def _largest_covariance_error(
     scales: MomentScales, noise: FloatArray, first: int, second: int
 ) -> float:
-    """Return the largest covariance error of two variables, times the rows.
+    """Return the largest error of a covariance, times the number of rows.
 
     The error is convex in the covariance, so it is largest at an end of the range of covariances
     that two means allow.

@@ -5,8 +5,8 @@ The tables have a common basis along each attribute.
 Two quadratic forms along an attribute are always diagonal in a common basis. In that basis V, the
 information matrix of both tables is diagonal with the entries lambda(k) = p prod_i a_i[k_i] + q
 prod_i b_i[k_i], where p and q are one over the noise variances. The variance of a query is the sum
-over k of prod_i (q_i V_i^+)[k_i]^2 / lambda(k). The query is determined if it lies within the space
-of V and has no part where lambda is 0.
+over k of prod_i (q_i V_i^+)[k_i]^2 / lambda(k). The query is determined if it lies in the span of V
+and has no component for which lambda is 0.
 
 Source: simultaneous diagonalisation of two quadratic forms; docs/mathematics.md, section 6.
 """
@@ -27,31 +27,31 @@ from leastnoise._trusted.linop import Operator
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Product
 
-_ZERO = 1e-9  # numbers of a smaller relative size count as zero
+_ZERO = 1e-9  # numbers of smaller relative size are treated as zero
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairAxis:
-    """Two strategies along one attribute in their common basis of r vectors.
+    """Two strategies along one attribute, in a basis that diagonalises both.
 
-    ``determined`` is the projector on the span of the basis; None if it spans the whole space.
+    ``projector`` is the projector on the span of the basis; None if it spans the whole space.
     """
 
-    outward: FloatArray
+    pseudo_inverse: FloatArray
     shares: tuple[FloatArray, FloatArray]
-    determined: FloatArray | None
+    projector: FloatArray | None
 
     @staticmethod
     def of(size: int, factors: tuple[Factor | None, Factor | None]) -> "PairAxis":
-        """Return the basis in which the Gram matrices of two tables are diagonal.
+        """Return the basis in which the Gram matrices of two factors are diagonal.
 
         A factor of None sums over the attribute.
         """
         forms = [
             np.ones((size, size)) if factor is None else weighted_gram(factor) for factor in factors
         ]
-        # Both forms are scaled to the same size, so that shares show to which form a vector
-        # belongs.
+        # The two forms are scaled to equal trace, so that a share near 1 or 0 means that a vector
+        # belongs to one of them.
         sizes = [float(np.trace(form)) / size for form in forms]
         first, second = (form / scale for form, scale in zip(forms, sizes, strict=True))
         values, vectors = np.linalg.eigh(first + second)
@@ -70,26 +70,28 @@ class PairAxis:
         return PairAxis(outward, (a * sizes[0], b * sizes[1]), projector)
 
     def spans(self, operator: Operator) -> bool:
-        """Return whether the rows of an operator lie within the space of the basis."""
-        if self.determined is None:
+        """Return whether every row of an operator lies in the span of the basis."""
+        if self.projector is None:
             return True
         query_norm, projected_norm = (
             float(np.trace(apply_gram(operator, part)))
-            for part in (np.eye(len(self.outward)), self.determined)
+            for part in (np.eye(len(self.pseudo_inverse)), self.projector)
         )
         return query_norm - projected_norm <= _ZERO * query_norm
 
     def summed(self, operator: Operator) -> FloatArray:
-        """Return the sum of (q V^+)^2 over the rows q, for each basis vector.
+        """Return the sum of (q V^+)^2 over rows q, for each basis vector.
 
-        The rows are not listed.
+        The rows are not computed one by one.
         """
-        return np.maximum((self.outward * apply_gram(operator, self.outward)).sum(axis=0), 0.0)
+        return np.maximum(
+            (self.pseudo_inverse * apply_gram(operator, self.pseudo_inverse)).sum(axis=0), 0.0
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class PairStructure(JointStructure):
-    """The covariance of least squares from two tables."""
+    """Least squares from two tables, in a common basis along each attribute."""
 
     joint: JointBlocks
     axes: Mapping[str, PairAxis]
@@ -97,14 +99,16 @@ class PairStructure(JointStructure):
 
     @cached_property
     def inverse(self) -> DiagonalInBasis:
-        """The inverse Gram matrix, diagonal in the common basis."""
+        """The inverse Gram matrix, which is diagonal in the common basis."""
         reciprocal = np.divide(
             1.0, self.information, out=np.zeros_like(self.information), where=self.information > 0
         )
-        return DiagonalInBasis(tuple(axis.outward for axis in self.axes.values()), reciprocal)
+        return DiagonalInBasis(
+            tuple(axis.pseudo_inverse for axis in self.axes.values()), reciprocal
+        )
 
     def _summed(self, product: Product) -> list[FloatArray]:
-        """Return for each attribute the sum of (q V^+)^2 over a product's rows."""
+        """Return, for each attribute, the sum of (q V^+)^2 over a product's rows."""
         return [
             axis.summed(operator)
             for axis, operator in zip(
@@ -113,7 +117,7 @@ class PairStructure(JointStructure):
         ]
 
     def total_coefficients(self, product: Product) -> FloatArray:
-        """Return the coefficients of each 1 / eigenvalue in the total variance.
+        """Return the coefficients of 1 / eigenvalues in the summed variance.
 
         The product must be determined.
         """
@@ -131,9 +135,10 @@ class PairStructure(JointStructure):
             raise undetermined_error(product)
 
     def require(self, product: Product) -> None:
-        """Raise unless the measurements determine a product.
+        """Raise unless the measurements determine a product accurately.
 
-        Also raise if the noise of the measurements is too unequal for the solver.
+        An error is also raised if the noise of the two tables is too unequal for an accurate
+        solution.
         """
         inner, _, _ = split_product(product, self.joint.names)
         self._require_determined(inner)
@@ -151,13 +156,13 @@ class PairStructure(JointStructure):
         """Return the variance of each query, with one axis for each attribute."""
         cube = self.inverse.diagonal
         operators = enumerate(zip(self.axes.values(), self.joint.operators(product), strict=True))
-        # The factor that reduces the array most comes first.
+        # Start with the factor that reduces the array most.
         for axis_number, (axis, operator) in sorted(
             operators, key=lambda pair: pair[1][1].rows / pair[1][1].size
         ):
             moved = np.moveaxis(cube, axis_number, 0)
             answer = np.empty((operator.rows, *moved.shape[1:]))
-            for part, rows in apply_in_parts(operator, axis.outward):
+            for part, rows in apply_in_parts(operator, axis.pseudo_inverse):
                 answer[part] = np.tensordot(rows**2, moved, axes=(1, 0))
             cube = np.moveaxis(answer, 0, axis_number)
         return cube
@@ -170,19 +175,19 @@ class PairStructure(JointStructure):
         """Return an upper bound on the largest variance of a query."""
         each = zip(self.axes.values(), self.joint.operators(product), strict=True)
         largest = [
-            DenseInverse(axis.outward @ axis.outward.T).largest_variance(operator)
+            DenseInverse(axis.pseudo_inverse @ axis.pseudo_inverse.T).largest_variance(operator)
             for axis, operator in each
         ]
         return float(self.inverse.diagonal.max()) * math.prod(largest)
 
     def solve(self, gathered: FloatArray) -> FloatArray:
-        """Return the product of the inverse Gram matrix and columns."""
+        """Return the inverse Gram matrix times columns."""
         return self.inverse.times(gathered)
 
     def cells(self, measured: Sequence[NoisyBlock]) -> JointCells:
-        """Return the estimated cells, with one correction for rounding.
+        """Return the least-squares cells, after one step of iterative refinement.
 
-        The correction matters if weights are very unequal.
+        The refinement is needed for very unequal weights.
         """
         values = [table.values[:, None] for table in measured]
         cells = self.solve(self.joint.gather(values))
@@ -196,11 +201,11 @@ class PairStructure(JointStructure):
         )
 
 
-def _contracted(cube: FloatArray, weights: Sequence[FloatArray]) -> float:
-    """Return the weighted sum of an array, with one weight vector for each axis."""
+def _contracted(array: FloatArray, weights: Sequence[FloatArray]) -> float:
+    """Return the weighted sum of an array, with a weight vector for each axis."""
     for weight in weights:
-        cube = np.tensordot(weight, cube, axes=(0, 0))
-    return float(cube)
+        array = np.tensordot(weight, array, axes=(0, 0))
+    return float(array)
 
 
 def _outer(vectors: Sequence[FloatArray]) -> FloatArray:
@@ -209,7 +214,7 @@ def _outer(vectors: Sequence[FloatArray]) -> FloatArray:
 
 
 def pair_terms(axes: Mapping[str, PairAxis]) -> tuple[FloatArray, FloatArray]:
-    """Return prod a_i and prod b_i, the two terms of lambda at unit noise."""
+    """Return the eigenvalues that the two tables contribute at unit noise."""
     first = _outer([axis.shares[0] for axis in axes.values()])
     second = _outer([axis.shares[1] for axis in axes.values()])
     return first, second
@@ -218,7 +223,7 @@ def pair_terms(axes: Mapping[str, PairAxis]) -> tuple[FloatArray, FloatArray]:
 def pair_structure(
     sizes: Mapping[str, int], tables: Sequence[tuple[Block, float]]
 ) -> PairStructure:
-    """Compute the covariance from two tables over joint cells.
+    """Return the least-squares form for two tables over their joint cells.
 
     The joint cells combine the attributes of both tables.
     """

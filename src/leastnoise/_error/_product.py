@@ -14,11 +14,11 @@ Then
     u(tau)      = 1 / lambda(tau) * sum over blocks B containing tau of p_B * (R on tau, mean^T on S_B without tau) F_B^T diag(w^2) z_B
 
 for a query q that is a product of q_i over the attributes T. The estimate of a marginal is the sum
-of the components u(tau) within it, spread by the means. Every component is computed once, so tables
-agree.
+of the components u(tau) within it, spread by the means. Each component is computed once, therefore
+the tables are consistent.
 
-If an attribute has levels, it is in every tau with all its cells, and lambda(tau) is a matrix over
-these cells:
+If an attribute has levels, every tau contains this attribute with all its cells, and lambda(tau) is
+a matrix over these cells:
 
     X(tau) = sum over blocks B with S_B containing the rest of tau of p_B * prod of 1 / kappa_i as
     above * P_B^T diag(w^2) P_B
@@ -71,17 +71,18 @@ Positions = tuple[int, ...]
 """Positions of some of the attributes of a block or a table."""
 MOST_EXPLAINED = 10
 """The most attributes of a block whose subsets are listed."""
-_FEW = 4  # components that more than this number of blocks contain are summed in one pass
+_FEW = 4  # components that occur in more than this number of blocks are summed in one pass
 _MOST_TOGETHER = 2**20  # the most numbers of blocks in one batch
 _MOST_SORTED = 2**20  # the most queries along all attributes whose rows are sorted
-_ZERO_PART = 1e-7  # a part of a query along the total counts as 0 below this share of the norm
-_MANY = 16  # from this number of products on, arrays are quicker
+# a query's component along the total is treated as 0 below this fraction of its norm
+_ZERO_PART = 1e-7
+_MANY = 16  # from this number of products on, computing with arrays is faster
 
 
 class ProductCells(Cells):
-    """Components u(tau) of the residual basis, computed when first needed.
+    """Residual components u(tau) of the estimate, computed when first needed.
 
-    They are computed for many similar tables together.
+    Components of many similar tables are computed in one batch.
 
     Only components that are small compared with the tables are stored: see ``_stacked_marginals``.
     """
@@ -92,9 +93,11 @@ class ProductCells(Cells):
         self.components: dict[Names, FloatArray] = {}
         self._latest: tuple[tuple[Names, ...], FloatArray] | None = None
         self._few = (
-            _FEW if structure.leveled is None else 0
-        )  # with levels, all components are summed together
-        self._along = [measured_along(table.block, structure.leveled) for table in measured]
+            _FEW if structure.leveled_attribute is None else 0
+        )  # with levels, all components are computed in one sum
+        self._along = [
+            measured_along(table.block, structure.leveled_attribute) for table in measured
+        ]
         # Blocks of the same kind differ only in their attributes.
         equal: dict[object, int] = {}
         factors = {id(factor): factor for table in measured for factor in table.block.factors}
@@ -124,7 +127,7 @@ class ProductCells(Cells):
 
     @cached_property
     def _shared(self) -> dict[Names, FloatArray]:
-        """The residual components of sets that many blocks contain.
+        """The residual components of attribute sets that many blocks contain.
 
         One pass over the blocks computes them.
         """
@@ -148,14 +151,14 @@ class ProductCells(Cells):
                         )
         return sums
 
-    def _equal_batches(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
-        """Yield batches of equal blocks that fit the processor's cache."""
-        step = max(1, _MOST_TOGETHER // max(1, self.measured[numbers[0]].block.rows))
-        for start in range(0, len(numbers), step):
-            yield numbers[start : start + step]
+    def _equal_batches(self, block_indices: Sequence[int]) -> Iterator[Sequence[int]]:
+        """Yield batches of blocks of equal shape that fit into the cache."""
+        step = max(1, _MOST_TOGETHER // max(1, self.measured[block_indices[0]].block.rows))
+        for start in range(0, len(block_indices), step):
+            yield block_indices[start : start + step]
 
     def _components(self, taus: Sequence[Names], *, store: bool) -> FloatArray:
-        """Return the residual component u(tau) of each attribute set tau.
+        """Return the residual component u(tau) of each attribute set, stacked.
 
         The attributes of all sets have the same bases.
         """
@@ -174,7 +177,7 @@ class ProductCells(Cells):
         return np.concatenate(parts).reshape(len(parts), *parts[0].shape)
 
     def _compute_components(self, taus: Sequence[Names]) -> FloatArray:
-        """Return the residual components of attribute sets, from the noisy blocks."""
+        """Return residual components of attribute sets from noisy blocks."""
         summed = np.zeros([len(taus), *(self.sizes[name] for name in taus[0])])
         groups: dict[tuple[int, int, Positions], tuple[list[int], list[int]]] = {}
         for row, tau in enumerate(taus):
@@ -199,11 +202,11 @@ class ProductCells(Cells):
                     self._parts(some, {axes})[axes] / self.measured[some[0]].variance
                 )
                 blocks_done += len(some)
-        if self.structure.leveled is None:
-            strengths = np.array([self.structure.strength(tau) for tau in taus])
+        if self.structure.leveled_attribute is None:
+            strengths = np.array([self.structure.precision_of(tau) for tau in taus])
             strengths[~(strengths > 0)] = 1.0
             return summed / strengths.reshape(-1, *[1] * (summed.ndim - 1))
-        axis = taus[0].index(self.structure.leveled)
+        axis = taus[0].index(self.structure.leveled_attribute)
         for tau, part in zip(taus, summed, strict=True):
             inverse = self.structure.inverse(tau[:axis] + tau[axis + 1 :])
             if inverse is not None:
@@ -211,30 +214,30 @@ class ProductCells(Cells):
         return summed
 
     def _parts(
-        self, numbers: Sequence[int], requested: AbstractSet[Positions]
+        self, block_indices: Sequence[int], requested: AbstractSet[Positions]
     ) -> dict[Positions, FloatArray]:
-        """Return the contributions of equal blocks to residual components.
+        """Return the sums that equal blocks add to residual components.
 
-        There is one contribution for each requested tau, and possibly for other tau.
+        The result has all requested tau, and possibly others.
         """
-        block = self.measured[numbers[0]].block
+        block = self.measured[block_indices[0]].block
         if len(requested) == 1:
             only = next(iter(requested))
         else:
             only = None
-        every = tuple(range(len(self._along[numbers[0]][0])))
+        every = tuple(range(len(self._along[block_indices[0]][0])))
         is_requested = every in requested
         # Every factor removes the first axis and appends its result as the last axis. In the end
         # the blocks are on the first axis, followed by their other axes in order.
         parts: dict[Positions, FloatArray] = {
-            (): np.stack([self.measured[number].values for number in numbers], axis=1)
+            (): np.stack([self.measured[number].values for number in block_indices], axis=1)
         }
-        shapes: dict[Positions, list[int]] = {(): [len(numbers)]}
+        shapes: dict[Positions, list[int]] = {(): [len(block_indices)]}
         at = 0
         for factor in block.factors:
             split: dict[Positions, FloatArray] = {}
             name = factor.attributes[0]
-            leveled = name == self.structure.leveled
+            leveled = name == self.structure.leveled_attribute
             basis = self.structure.bases[name]
             without_total = leveled or excludes_total(factor.operator)
             for tau, flat in parts.items():
@@ -255,7 +258,7 @@ class ProductCells(Cells):
         return {tau: part.reshape(shapes[tau]) for tau, part in parts.items()}
 
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
-        """Return stacked marginals of one shape.
+        """Return marginals of equal shape, stacked along a first axis.
 
         Tables whose attributes have the same bases in the same order are computed together.
         """
@@ -273,24 +276,24 @@ class ProductCells(Cells):
         for numbers in tables_by_bases.values() if len(tables_by_bases) > 1 else ():
             answer[numbers] = self._stacked_marginals([tables[number] for number in numbers])
         if (
-            self.structure.leveled is not None
+            self.structure.leveled_attribute is not None
         ):  # the next call is often for another level of the same tables
             self._latest = (*tables,), answer
         return answer
 
     def _with_leveled(self, names: Names) -> Names:
-        """Return attributes, together with the attribute that has levels."""
-        level = self.structure.leveled
+        """Return attribute names with the name of the attribute with levels added."""
+        level = self.structure.leveled_attribute
         if level is None or level in names:
             return names
         return tuple(name for name in self.sizes if name == level or name in names)
 
     def _stacked_marginals(self, tables: Sequence[Names]) -> FloatArray:
-        """Return marginals whose attributes have the same bases, stacked."""
+        """Return stacked marginals of tables whose attributes have equal bases."""
         # Components of proper subsets are stored, because other tables need them too. The component
         # of a table's full set is about as large as the table, and a release of many tables would
         # store them all.
-        level = self.structure.leveled
+        level = self.structure.leveled_attribute
         with_levels = [*map(self._with_leveled, tables)]
         width = len(with_levels[0])
         sizes = [self.sizes[name] for name in with_levels[0]]
@@ -310,7 +313,7 @@ class ProductCells(Cells):
                         parts[subset].sum(axis=1 + subset.index(fixed), keepdims=True),
                         1,
                     )
-        for axis in range(width - 1, -1, -1):  # from the last attribute to the first
+        for axis in range(width - 1, -1, -1):  # from the last to the first attribute
             mean = self.structure.bases[with_levels[0][axis]].mean
             later_sizes = sizes[axis + 1 :]
             for subset in _subsets(axis):
@@ -326,85 +329,93 @@ class ProductCells(Cells):
                     -1, *[1] * len(later_sizes)
                 )
                 parts[subset] = np.add(mean_part, component, out=mean_part)
-        answer = parts[()] if width else np.array(parts[()])  # kept arrays are not handed out
+        # return a copy, because the cached array must not be changed
+        answer = parts[()] if width else np.array(parts[()])
         return answer.reshape(len(tables), *(self.sizes[name] for name in tables[0]))
 
 
 @cache
 def _subsets(width: int) -> tuple[Positions, ...]:
-    """Return all subsets of the first ``width`` positions."""
+    """Return all subsets of ``range(width)`` as tuples."""
     return tuple(subset for size in range(width + 1) for subset in combinations(range(width), size))
 
 
 def _named(names: Names, positions: Positions) -> Names:
-    """Return the names at some positions."""
+    """Return the attribute names at some positions."""
     return tuple([names[axis] for axis in positions])
 
 
 def _positions(names: Names, tau: Names) -> Positions:
-    """Return the position of each attribute of tau among the names."""
+    """Return the position in ``names`` of each attribute of tau."""
     return tuple([names.index(name) for name in tau])
 
 
 class ScaledInverse(NamedTuple):
-    """The inverse of lambda(tau), if no attribute has levels.
+    """The inverse 1 / lambda(tau) for tables without levels.
 
-    It has the methods of `LevelInverse`.
+    The methods are a subset of those of `LevelInverse`.
     """
 
-    strength: float
+    precision: float
 
     def variances(self, _: Operator) -> FloatArray:
-        """Return the variance of the only query, the total."""
-        return np.array([1 / self.strength])
+        """Return the variance of the total, as an array of shape (1,)."""
+        return np.array([1 / self.precision])
 
     def total_variance(self, _: Operator) -> float:
-        """Return the variance of the only query, the total."""
-        return 1 / self.strength
+        """Return the variance of the total."""
+        return 1 / self.precision
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """Return the product of the inverse and a vector."""
-        return v / self.strength
+        """Return a vector divided by lambda(tau)."""
+        return v / self.precision
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
-    """(q mean)^2 and q R q for every row q along an attribute."""
+class _QueryTerms:
+    """For each query q along an attribute: (q mean)^2 and q R q."""
 
-    mean: FloatArray
-    residual: FloatArray
-
-    @cached_property
-    def alike(self) -> bool:
-        """Whether all rows have the same values."""
-        return bool((self.mean == self.mean[0]).all() and (self.residual == self.residual[0]).all())
+    squared_means: FloatArray
+    residual_variances: FloatArray
 
     @cached_property
-    def highest(self) -> FloatArray:
-        """The rows that no other row exceeds in both values, shape (rows, 2).
+    def are_all_equal(self) -> bool:
+        """Whether all queries have equal values."""
+        return bool(
+            (self.squared_means == self.squared_means[0]).all()
+            and (self.residual_variances == self.residual_variances[0]).all()
+        )
+
+    @cached_property
+    def largest_rows(self) -> FloatArray:
+        """The pairs of values that no other pair exceeds in both, (rows, 2).
 
         One of these rows has the largest variance.
         """
-        order = np.argsort(-self.mean, kind="stable")
-        above = np.maximum.accumulate(np.append(-1.0, self.residual[order][:-1]))
-        undominated = order[self.residual[order] > above]
-        return np.column_stack((self.mean[undominated], self.residual[undominated]))
+        order = np.argsort(-self.squared_means, kind="stable")
+        above = np.maximum.accumulate(np.append(-1.0, self.residual_variances[order][:-1]))
+        undominated = order[self.residual_variances[order] > above]
+        return np.column_stack(
+            (self.squared_means[undominated], self.residual_variances[undominated])
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProductStructure(Structure):
-    """Covariance in product form, for the blocks of one measure."""
+    """Least squares for blocks with one strategy along each attribute."""
 
     bases: Mapping[str, GramInverse]
-    narrow: Mapping[
+    precisions: Mapping[
         Names, Any
     ]  # by tau: lambda, or for each level its precision or the precisions of its groups
-    wide: tuple[tuple[Names, Names, float], ...]
-    apart: frozenset[str]  # the attributes along which some table leaves out the total
-    leveled: str | None = None
+    wide_blocks: tuple[tuple[Names, Names, float], ...]
+    attributes_without_total: frozenset[
+        str
+    ]  # the attributes along which some table leaves out the total
+    leveled_attribute: str | None = None
     levels: Levels | None = None
     _inverses: dict[Names, LevelInverse] = field(default_factory=dict, repr=False)
-    _rows: dict[tuple[str, Operator], _Rows] = field(default_factory=dict, repr=False)
+    _rows: dict[tuple[str, Operator], _QueryTerms] = field(default_factory=dict, repr=False)
     _sums: dict[tuple[str, Operator], tuple[float, float]] = field(default_factory=dict, repr=False)
     _needed: dict[tuple[str, Operator], tuple[bool, bool] | None] = field(
         default_factory=dict, repr=False
@@ -427,9 +438,9 @@ class ProductStructure(Structure):
                 raise undetermined_error(product)
 
     def _needs(self, name: str, operator: Operator) -> tuple[bool, bool] | None:
-        """Return whether rows along an attribute need the total and contrasts.
+        """Return whether queries along an attribute need the total and contrasts.
 
-        The result is None if a row was not measured.
+        The result is None if the strategy does not determine a query.
         """
         key = (name, operator)
         if key not in self._needed:
@@ -439,19 +450,21 @@ class ProductStructure(Structure):
             except UndeterminedQuery:
                 self._needed[key] = None
                 return None
-            # The total can be missing only along attributes where it is left out. The set of all
-            # ranges includes single cells, and some of these need the total.
+            # The total can be missing only along attributes on which some block excludes it. The
+            # set of all ranges includes single cells, some of which need the total.
             total = True
-            if name in self.apart and operator != AllRanges(basis.size):
+            if name in self.attributes_without_total and operator != AllRanges(basis.size):
                 squares = IdentityInverse.of_identity(basis.size).variances(operator) * (
                     basis.mean @ basis.mean
                 )
-                total = bool((self.rows(name, operator).mean > _ZERO_PART**2 * squares).any())
+                total = bool(
+                    (self.rows(name, operator).squared_means > _ZERO_PART**2 * squares).any()
+                )
             self._needed[key] = total, not multiples_of_total(operator)
         return self._needed[key]
 
     def _is_measured(self, tau: Names, queries: Operator) -> bool:
-        """Return whether some table measures the residual space tau.
+        """Return whether some block measures the residual space tau.
 
         Along the attribute with levels, the queries must be sums of its groups.
         """
@@ -460,10 +473,10 @@ class ProductStructure(Structure):
             isinstance(inverse, ScaledInverse) or inverse.determines(queries)
         )
 
-    def strength(self, tau: Names) -> float:
+    def precision_of(self, tau: Names) -> float:
         """Return the precision lambda(tau) of a residual space; 0 if unmeasured."""
-        total_strength = self.narrow.get(tau, 0.0)
-        for names, across, precision in self.wide:
+        total_strength = self.precisions.get(tau, 0.0)
+        for names, across, precision in self.wide_blocks:
             if set(across) <= set(tau) <= set(names):
                 total_strength += precision * math.prod(
                     1 / self.bases[name].kappa for name in names if name not in tau
@@ -471,79 +484,81 @@ class ProductStructure(Structure):
         return float(total_strength)
 
     def inverse(self, tau: Names) -> LevelInverse | ScaledInverse | None:
-        """Return the inverse of a residual space's precision; None if unmeasured.
+        """Return the inverse precision of a residual space; None if unmeasured.
 
-        ``tau`` leaves out the attribute with levels. The result is None if no measured table
+        ``tau`` must not contain the attribute with levels. The result is None if no measured table
         contains tau.
         """
         if self.levels is None:
-            strength = self.strength(tau)
+            strength = self.precision_of(tau)
             if strength > 0:
                 return ScaledInverse(strength)
             return None
-        if tau not in self._inverses and tau in self.narrow:
-            self._inverses[tau] = LevelInverse(self.levels, tuple(self.narrow[tau]))
+        if tau not in self._inverses and tau in self.precisions:
+            self._inverses[tau] = LevelInverse(self.levels, tuple(self.precisions[tau]))
         return self._inverses.get(tau)
 
     def _split_queries(self, product: Product) -> tuple[Operator, Names, list[Operator]]:
-        """Return the queries along levels, other attributes, and queries on these.
+        """Return the level queries of a product, its other names, their queries.
 
-        If no attribute has levels, the first queries are a total.
+        If no attribute has levels, the level queries are the total.
         """
         along = dict(zip(product.attributes, product.operators, strict=True))
-        if self.leveled is None:
+        if self.leveled_attribute is None:
             queries = None
         else:
-            queries = along.pop(self.leveled, None)
+            queries = along.pop(self.leveled_attribute, None)
         return (
             queries or Total(1 if self.levels is None else self.levels.size),
             tuple(along),
             [*along.values()],
         )
 
-    def rows(self, name: str, operator: Operator) -> _Rows:
-        """Return (q mean)^2 and q R q for every row q along an attribute."""
+    def rows(self, name: str, operator: Operator) -> _QueryTerms:
+        """Return (q mean)^2 and q R q for each query q along an attribute."""
         key = (name, operator)
         if key not in self._rows:
             basis = self.bases[name]
             squares = apply(operator, basis.mean) ** 2
-            self._rows[key] = _Rows(
+            self._rows[key] = _QueryTerms(
                 squares, np.maximum(basis.variances(operator) - basis.kappa * squares, 0.0)
             )
         return self._rows[key]
 
     def sums(self, name: str, operator: Operator) -> tuple[float, float]:
-        """Return the sums of (q mean)^2 and of q R q over all rows q."""
+        """Return the sums of (q mean)^2 and of q R q over all queries q."""
         key = (name, operator)
         if key not in self._sums:
             self._sums[key] = self.bases[name].split_sums(operator)
         return self._sums[key]
 
     def variances(self, product: Product) -> FloatArray:
-        """Return the variance of each answer, in the shape of the product."""
+        """Return the variance of each answer, shape ``product.shape``."""
         self.require(product)
         if (
             len(product.attributes) > 1
             and sum(product.shape) <= _MOST_SORTED
-            and self._rows_alike(product)
+            and self._has_equal_variances(product)
         ):
             return np.full(product.shape, self.total(product) / product.rows)
         queries, names, operators = self._split_queries(product)
         each = [self.rows(name, operator) for name, operator in zip(names, operators, strict=True)]
         listed = self._answer_variances(
-            queries, names, [np.column_stack((rows.mean, rows.residual)) for rows in each]
+            queries,
+            names,
+            [np.column_stack((rows.squared_means, rows.residual_variances)) for rows in each],
         )
-        if self.leveled in product.attributes:
-            return np.moveaxis(listed, 0, product.attributes.index(self.leveled))
+        if self.leveled_attribute in product.attributes:
+            return np.moveaxis(listed, 0, product.attributes.index(self.leveled_attribute))
         return listed[0]
 
     def _answer_variances(
-        self, queries: Operator, names: Names, row_parts: Sequence[FloatArray]
+        self, level_queries: Operator, names: Names, row_parts: Sequence[FloatArray]
     ) -> FloatArray:
-        """Return the variance of each answer, from the parts of its rows.
+        """Return the variance of each answer from the terms of its queries.
 
         Args:
-            queries: the queries along the attribute with levels, or a total.
+            level_queries: the queries along the attribute with levels, or a total.
             names: the other attributes.
             row_parts: for each of these attributes, (q mean)^2 and q R q of the rows q, shape
                 (rows, 2).
@@ -551,28 +566,28 @@ class ProductStructure(Structure):
         Returns:
             Variances of shape (queries, rows of the first attribute, ...).
         """
-        total = np.zeros([queries.rows, *map(len, row_parts)])
+        total = np.zeros([level_queries.rows, *map(len, row_parts)])
         for tau in subsets(names):
             inverse = self.inverse(tau)
-            if inverse is not None:  # otherwise no query has such a part
-                term = inverse.variances(queries)
+            if inverse is not None:  # otherwise no query has a component in this space
+                term = inverse.variances(level_queries)
                 for name, parts in zip(names, row_parts, strict=True):
                     term = np.multiply.outer(term, parts[:, 1 if name in tau else 0])
                 total += term
         return total
 
     def errors(self, product: Product) -> Errors:
-        """Return the total and the largest variance of the answers."""
+        """Return the sum and the maximum of the variances of the answers."""
         summed = self.total(product)
         queries, names, operators = self._split_queries(product)
         if (
             len(names) == 1 and self.levels is None and product.rows <= MOST_LISTED
-        ):  # this takes less time than finding equal rows
+        ):  # faster than searching for equal rows
             # all variances are q G^-1 q over one precision
             basis = self.bases[names[0]]
-            precision = self.strength(names)
+            precision = self.precision_of(names)
             is_single_block = precision > 0 and math.isclose(
-                self.strength(()) * basis.kappa, precision, rel_tol=1e-12
+                self.precision_of(()) * basis.kappa, precision, rel_tol=1e-12
             )
             if is_single_block:
                 largest = basis.largest_unlisted(operators[0])
@@ -583,22 +598,22 @@ class ProductStructure(Structure):
                 float(self.variances(product).max()) if largest is None else largest / precision,
             )
         if sum(product.shape) > _MOST_SORTED and self.levels is None:
-            return Errors(summed, self._variance_bound(product), exact=False)
-        if self._rows_alike(product):
+            return Errors(summed, self._variance_bound(product), is_exact=False)
+        if self._has_equal_variances(product):
             return Errors(summed, summed / product.rows)
         row_parts = [
-            self.rows(name, operator).highest
+            self.rows(name, operator).largest_rows
             for name, operator in zip(names, operators, strict=True)
         ]
         exact = queries.rows * math.prod(map(len, row_parts)) <= MOST_LISTED
         if not exact and self.levels is None:
-            return Errors(summed, self._variance_bound(product), exact=False)
-        if not exact:  # no variance exceeds the variance with the largest of all parts
+            return Errors(summed, self._variance_bound(product), is_exact=False)
+        if not exact:  # a bound: the variance if every term had its largest value
             row_parts = [kind.max(axis=0, keepdims=True) for kind in row_parts]
         return Errors(summed, float(self._answer_variances(queries, names, row_parts).max()), exact)
 
     def variances_of(self, products: Sequence[Product]) -> list[FloatArray]:
-        """Return the variances of each product; equal ones are computed once."""
+        """Return the variances of each product, computed once for equal products."""
         pairs = zip(products, self._equal_errors(products), strict=True)
         return [
             self.variances(product)
@@ -608,18 +623,18 @@ class ProductStructure(Structure):
         ]
 
     def errors_of(self, products: Sequence[Product]) -> list[Errors]:
-        """Return the errors of each product; equal ones are computed once."""
+        """Return the errors of each product, computed once for equal products."""
         return [
             self.errors(product) if equal_errors is None else equal_errors
             for product, equal_errors in zip(products, self._equal_errors(products), strict=True)
         ]
 
     def _equal_errors(self, products: Sequence[Product]) -> Sequence[Errors | None]:
-        """Return the errors of products whose answers have equal variances.
+        """Return the errors of products with equal variances; None for others.
 
-        Many products are computed together. The errors of other products are None.
+        Many products are computed in one batch.
         """
-        if self.wide or self.levels is not None or len(products) < _MANY:
+        if self.wide_blocks or self.levels is not None or len(products) < _MANY:
             return [None] * len(products)
         query_index = index_queries(products)
         with_equal_rows = []
@@ -630,7 +645,7 @@ class ProductStructure(Structure):
             with_equal_rows.append(
                 operator.rows <= _MOST_SORTED
                 and self._needs(name, operator) is not None
-                and self.rows(name, operator).alike
+                and self.rows(name, operator).are_all_equal
             )
             sums.append(self.sums(name, operator) if with_equal_rows[-1] else (0.0, 0.0))
         parts = np.array(sums, dtype=np.float64).reshape(-1, 2)
@@ -646,20 +661,20 @@ class ProductStructure(Structure):
             missing = np.zeros(len(sets), dtype=bool)
             for tau in product_of((0, 1), repeat=rows.shape[1]):
                 inside = [column for column, bit in enumerate(tau) if bit]
-                strengths = self._strengths(query_index.along, sets[:, inside])
+                strengths = self._precisions_of(query_index.along, sets[:, inside])
                 term = np.ones(len(sets))
                 for column, bit in enumerate(tau):
                     term = term * parts[sets[:, column], bit]
                 missing |= ~(strengths > 0)
                 totals += np.divide(term, strengths, out=np.zeros(len(sets)), where=strengths > 0)
-            for at in np.flatnonzero(missing).tolist():  # an unmeasured part may not be needed
+            for at in np.flatnonzero(missing).tolist():  # an unmeasured component may not be needed
                 self.require(products[positions[at]])
             means = totals / answers[sets].prod(axis=1, dtype=np.float64)
             for number, total, mean in zip(positions, totals.tolist(), means.tolist(), strict=True):
                 errors[number] = Errors(total, mean)
         return errors
 
-    def _strengths(self, along: Sequence[AttributeQueries], rows: IntArray) -> FloatArray:
+    def _precisions_of(self, along: Sequence[AttributeQueries], rows: IntArray) -> FloatArray:
         """Return the precision lambda(tau) of each attribute set in ``rows``.
 
         A set is represented by positions in ``along``.
@@ -676,16 +691,16 @@ class ProductStructure(Structure):
                 distinct
             ].tolist(),
         )
-        return np.fromiter(map(self.narrow.get, taus, repeat(0.0)), np.float64, len(distinct))[
+        return np.fromiter(map(self.precisions.get, taus, repeat(0.0)), np.float64, len(distinct))[
             every
         ]
 
     def _variance_bound(self, product: Product) -> float:
-        """Return an upper bound on all variances of a product's answers.
+        """Return an upper bound on the variances of a product's answers.
 
         The bound is derived in docs/mathematics.md, section 2.
         """
-        strengths = {tau: self.strength(tau) for tau in subsets(product.attributes)}
+        strengths = {tau: self.precision_of(tau) for tau in subsets(product.attributes)}
         variances = []
         for tau, tau_strength in strengths.items():
             if tau_strength > 0:
@@ -698,17 +713,18 @@ class ProductStructure(Structure):
             self.bases[name].largest_variance(operator) for name, operator in each
         )
 
-    def _rows_alike(self, product: Product) -> bool:
-        """Return whether all answers have the same variance."""
+    def _has_equal_variances(self, product: Product) -> bool:
+        """Return whether all answers of a product have the same variance."""
         each = zip(product.attributes, product.operators, strict=True)
         return all(
-            name != self.leveled and self.rows(name, operator).alike for name, operator in each
+            name != self.leveled_attribute and self.rows(name, operator).are_all_equal
+            for name, operator in each
         )
 
     def total(self, product: Product) -> float:
         """Return the sum of the variances of a product's answers.
 
-        The answers are not listed.
+        The answers are not computed one by one.
         """
         self.require(product)
         queries, names, operators = self._split_queries(product)
@@ -725,7 +741,7 @@ class ProductStructure(Structure):
         return answer
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
-        """Return the covariance between the answers of two products.
+        """Return the covariance matrix between the answers of two products.
 
         Source: docs/mathematics.md, (3): in q M^+ q'^T, an attribute of tau that only one of the
             tables has contributes 1^T R = 0.
@@ -738,12 +754,12 @@ class ProductStructure(Structure):
         names = [
             name
             for name in product.domain.names
-            if name in operators[0] or name in operators[1] or name == self.leveled
+            if name in operators[0] or name in operators[1] or name == self.leveled_attribute
         ]
         shared = tuple(
             name
             for name in names
-            if name in operators[0] and name in operators[1] and name != self.leveled
+            if name in operators[0] and name in operators[1] and name != self.leveled_attribute
         )
         rows = {}
         means = {}
@@ -753,7 +769,7 @@ class ProductStructure(Structure):
                 dense(along.get(name, Total(base.size))).astype(float) for along in operators
             )
             rows[name] = [first, second]
-            if name != self.leveled:
+            if name != self.leveled_attribute:
                 means[name] = np.outer(first @ base.mean, second @ base.mean)
         spread_errors = {
             name: rows[name][0] @ self.bases[name].residual(rows[name][1].T) for name in shared
@@ -766,9 +782,11 @@ class ProductStructure(Structure):
             parts = {
                 name: spread_errors[name] if name in tau else part for name, part in means.items()
             }
-            if self.leveled is not None:
-                parts[self.leveled] = rows[self.leveled][0] @ inverse.solve(rows[self.leveled][1].T)
-            if self.leveled is None:
+            if self.leveled_attribute is not None:
+                parts[self.leveled_attribute] = rows[self.leveled_attribute][0] @ inverse.solve(
+                    rows[self.leveled_attribute][1].T
+                )
+            if self.leveled_attribute is None:
                 term = inverse.solve(np.ones((1, 1)))
             else:
                 term = np.ones((1, 1))
@@ -777,17 +795,21 @@ class ProductStructure(Structure):
             answer += term
         return answer
 
-    def cells(self, measured: Sequence[NoisyBlock]) -> ProductCells:
-        """Return the least-squares cells of noisy blocks."""
-        if self.leveled is None:
-            return ProductCells(self, measured)
+    def cells(self, noisy_blocks: Sequence[NoisyBlock]) -> ProductCells:
+        """Return the least-squares cells from noisy blocks."""
+        if self.leveled_attribute is None:
+            return ProductCells(self, noisy_blocks)
         # A block that sums over the attribute with levels gets a total along this attribute.
-        total = {self.leveled: Factor((self.leveled,), Total(self.bases[self.leveled].size))}
+        total = {
+            self.leveled_attribute: Factor(
+                (self.leveled_attribute,), Total(self.bases[self.leveled_attribute].size)
+            )
+        }
         tables = []
-        for table in measured:
+        for table in noisy_blocks:
             factors = total | {factor.attributes[0]: factor for factor in table.block.factors}
             block = Block(
                 tuple(factors[name] for name in self.bases if name in factors), table.block.scale
             )
-            tables.append(NoisyBlock(block, table.counts, table.grid, table.variance))
+            tables.append(NoisyBlock(block, table.grid_answers, table.grid, table.variance))
         return ProductCells(self, tables)

@@ -1,7 +1,8 @@
 """Errors of variances, correlations and regressions at public scales.
 
-The error of such a number depends on the data. At public scales it is known: the number of rows of
-a group, the standard deviations of the measures and the range of their means are public numbers.
+The error of such a number depends on the data. With public scales, the error can be computed
+without the data: the number of rows of a group, the standard deviations of the measures and the
+range of their means are public numbers.
 
 The means are within half of their bounds, around the middle, and the error is the largest over
 these. The error of a correlation is the largest over all correlations. The scales of a regression
@@ -42,27 +43,28 @@ _MEANS_TRIED = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NumberAtScales:
-    """A number of a group of one row at public scales, and its derivatives.
+    """A number that a statistic estimates, for one row at public scales.
 
     Attributes:
-        name: the pair or the predictor; the column of a variance.
-        gradient: the number in its own amounts, for each mean that is tried.
-        unit: the public scale of the number, of which a relative error is a share.
-        positive: numbers that must be clear of 0, or the interval has all possible values.
-        largest_half_width: half the width of this interval.
+        name: the pair of measures, the predictor, or the column of a variance.
+        gradient: the number and its derivatives, for each mean that is considered.
+        public_scale: the public scale of the number; relative errors are relative to it.
+        must_be_positive: if one of these numbers is not significantly above 0, the interval
+            contains all possible values.
+        largest_half_width: half the width of that interval.
     """
 
     name: str
     gradient: Gradient
-    unit: float
-    positive: Sequence[Gradient]
+    public_scale: float
+    must_be_positive: Sequence[Gradient]
     largest_half_width: float
 
 
 def statistic_scales(
     statistic: Statistic, domain: Domain, measured: Measurements | None = None
 ) -> MomentScales:
-    """Return the scales of the moments of variances, correlations or a regression.
+    """Return the scales that convert the sums of a statistic to moments.
 
     Without measurements, offsets are 0.
     """
@@ -72,7 +74,7 @@ def statistic_scales(
 
 
 def _variance_scales(measure: str, domain: Domain, measured: Measurements | None) -> MomentScales:
-    """Return the scales of the counts, sums and sums of squares of a measure."""
+    """Return the scales for the count, sums and squares of one measure."""
     deviation = squared_deviation(domain, measure)
     of = deviation.of
     squares = str(square_measure(domain, measure))
@@ -104,7 +106,7 @@ def _variance_scales(measure: str, domain: Domain, measured: Measurements | None
 
 
 def numbers_at_scales(statistic: Statistic, scales: MomentScales) -> list[NumberAtScales]:
-    """Return the numbers of a statistic that a target is for, at public scales."""
+    """Return the numbers that a target of a statistic limits, at public scales."""
     if statistic.kind == "variances":
         return [_variance_at_scales(statistic, scales)]
     if statistic.kind == "correlations":
@@ -118,7 +120,7 @@ def numbers_at_scales(statistic: Statistic, scales: MomentScales) -> list[Number
 
 
 def _variance_at_scales(statistic: Statistic, scales: MomentScales) -> NumberAtScales:
-    """Return a standard deviation or a variance at its public scale."""
+    """Return a variance or a standard deviation at its public scale."""
     deviation, means = variance_points(statistic, scales)
     width = float(scales.widths[0])
     moments = np.ones((len(means), 2, 2))
@@ -128,33 +130,33 @@ def _variance_at_scales(statistic: Statistic, scales: MomentScales) -> NumberAtS
     variance = covariance_gradient(moments, 1, 1)
     largest_std = float(scales.highs[0] - scales.lows[0]) / 2 * width
     if statistic.target_column == "variance":
-        gradient = _times(variance, width**2)
+        gradient = _scale_gradient(variance, width**2)
         unit = (deviation * width) ** 2
         largest_half_width = largest_std**2 / 2
     else:
-        root = Gradient(np.sqrt(variance.value), variance.slopes / (2 * deviation))
-        gradient = _times(root, width)
+        root = Gradient(np.sqrt(variance.value), variance.derivatives / (2 * deviation))
+        gradient = _scale_gradient(root, width)
         unit = deviation * width
         largest_half_width = largest_std / 2
     return NumberAtScales(
         name=statistic.target_column,
         gradient=gradient,
-        unit=unit,
-        positive=(),
+        public_scale=unit,
+        must_be_positive=(),
         largest_half_width=largest_half_width,
     )
 
 
 def variance_points(statistic: Statistic, scales: MomentScales) -> tuple[float, FloatArray]:
-    """Return the public standard deviation of u, and the means that are tried."""
+    """Return the public standard deviation of u, and the means to consider."""
     deviation = float(public_deviations(statistic, scales)[0])
     return deviation, _public_means(deviation)
 
 
 def _pair_at_scales(
-    statistic: Statistic, scales: MomentScales, pair: tuple[int, int], name: str
+    statistic: Statistic, scales: MomentScales, pair: tuple[int, int], pair_name: str
 ) -> NumberAtScales:
-    """Return the correlation or the covariance of two measures at public scales.
+    """Return a correlation or covariance of two measures at public scales.
 
     Its error is convex in the correlation, so it is largest at 1 or -1.
     """
@@ -175,17 +177,17 @@ def _pair_at_scales(
     if statistic.target_column == "covariance":
         distances = (scales.highs - scales.lows)[list(pair)]
         return NumberAtScales(
-            name=name,
-            gradient=_times(covariance_gradient(moments, at, other), width),
-            unit=float(np.prod(deviations)) * width,
-            positive=(),
+            name=pair_name,
+            gradient=_scale_gradient(covariance_gradient(moments, at, other), width),
+            public_scale=float(np.prod(deviations)) * width,
+            must_be_positive=(),
             largest_half_width=float(np.prod(distances)) / 4 * width,
         )
     return NumberAtScales(
-        name=name,
+        name=pair_name,
         gradient=correlation_gradient(moments, at, other),
-        unit=1.0,
-        positive=[covariance_gradient(moments, row, row) for row in (at, other)],
+        public_scale=1.0,
+        must_be_positive=[covariance_gradient(moments, row, row) for row in (at, other)],
         largest_half_width=1.0,
     )
 
@@ -201,16 +203,18 @@ def _slopes_at_scales(statistic: Statistic, scales: MomentScales) -> list[Number
         NumberAtScales(
             name=name,
             gradient=slope,
-            unit=float(amounts[0] / amount),
-            positive=[smallest_eigenvalue(moments)],
+            public_scale=float(amounts[0] / amount),
+            must_be_positive=[smallest_eigenvalue(moments)],
             largest_half_width=np.inf,
         )
         for name, slope, amount in zip(scales.variables[1:], slopes, amounts[1:], strict=True)
     ]
 
 
-def largest_slopes(statistic: Statistic, domain: Domain) -> FloatArray:
-    """Return the largest derivative of a number by each sum, over its scale.
+def largest_derivatives(statistic: Statistic, domain: Domain) -> FloatArray:
+    """Return, for each sum, the largest derivative of a number by it.
+
+    The derivatives are relative to the public scale of the number.
 
     It is by the sum in its own units, in a group of one row, in the order of the sums. A regression
     depends on sums that have no part in its error while the means are in the middle; so the
@@ -226,9 +230,12 @@ def largest_slopes(statistic: Statistic, domain: Domain) -> FloatArray:
             moments = regression_moments(deviations, mean)
             slopes = coefficient_gradients(moments, weight_rows)[1:]
             for number, slope in zip(numbers, slopes, strict=True):
-                relative.append(np.abs(slope.slopes) / number.unit)
+                relative.append(np.abs(slope.derivatives) / number.public_scale)
     else:
-        relative = [np.abs(number.gradient.slopes).max(axis=0) / number.unit for number in numbers]
+        relative = [
+            np.abs(number.gradient.derivatives).max(axis=0) / number.public_scale
+            for number in numbers
+        ]
     largest = np.max(relative, axis=0) * scales.steps
     if (0, 1) in scales.names and not statistic.form.of_several:
         # The sums of a variance are of values, not of distances from the middle.
@@ -237,13 +244,13 @@ def largest_slopes(statistic: Statistic, domain: Domain) -> FloatArray:
     return np.array([largest[entry] for entry in scales.names])
 
 
-def _public_means(deviation: float) -> FloatArray:
-    """Return means of u that are tried with a standard deviation."""
-    possible = float(np.sqrt(max(0.0, 1 - deviation**2)))
+def _public_means(std_dev: float) -> FloatArray:
+    """Return the means of u to consider for a public standard deviation."""
+    possible = float(np.sqrt(max(0.0, 1 - std_dev**2)))
     reach = min(PUBLIC_MEAN_SHARE, possible)
     return np.linspace(-reach, reach, _MEANS_TRIED)
 
 
-def _times(gradient: Gradient, factor: float) -> Gradient:
-    """Return a number in other units."""
-    return Gradient(gradient.value * factor, gradient.slopes * factor)
+def _scale_gradient(gradient: Gradient, factor: float) -> Gradient:
+    """Return a function of the moments and its derivatives, times a factor."""
+    return Gradient(gradient.value * factor, gradient.derivatives * factor)

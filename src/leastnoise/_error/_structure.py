@@ -81,12 +81,12 @@ from leastnoise._workload import Product, Statistic, Workload
 
 MOST_LONG = 2048
 """The most cells of an attribute whose eigenvectors are affordable."""
-_FEW = 512  # the most cells whose inverse takes almost no time
+_FEW = 512  # largest number of cells whose inverse takes a negligible time
 _MOST_PRECISIONS = 2**22  # the most numbers of a matrix whose weights are found in a second
 Exact: TypeAlias = Sequence[Block]
 """Tables of counts that are known without noise."""
-# the variance of exact counts over the least other variance; with a much smaller ratio, the other
-# answers would lose digits
+# the variance of exact counts divided by the least other variance; a much smaller ratio would
+# reduce the accuracy of the other answers
 _EXACT = 2.0**-22
 ROUNDING = 2.0**-46
 """When a variance is subtracted, this part of it remains. The part exceeds rounding errors, so the
@@ -94,9 +94,9 @@ difference is never too small."""
 
 
 def exact_variance(plan: Measurements) -> float:
-    """Return the tiny variance with which exact counts enter least squares.
+    """Return the tiny noise variance that stands for exact public counts.
 
-    The estimate corrects the effect of this variance.
+    The estimate is corrected afterwards for the effect of this variance.
     """
     variances = []
     for table in equations(plan, None):
@@ -105,13 +105,15 @@ def exact_variance(plan: Measurements) -> float:
     return _EXACT * min(variances)
 
 
-def measure_covariance(plan: Measurements, measure: str | None, exact: Exact = ()) -> Covariance:
-    """Return the covariance of least squares for counts or one measure's sums."""
+def measure_covariance(
+    plan: Measurements, measure: str | None, public_counts: Exact = ()
+) -> Covariance:
+    """Return the least-squares covariance of counts or one measure's sums."""
     return combine_structures(
         plan,
         measure,
         {
-            quantity: quantity_structure(plan, quantity, exact)
+            quantity: quantity_structure(plan, quantity, public_counts)
             for quantity in centred_quantities(plan, measure)
         },
     )
@@ -120,7 +122,7 @@ def measure_covariance(plan: Measurements, measure: str | None, exact: Exact = (
 def combine_structures(
     plan: Measurements, measure: str | None, by_quantity: Mapping[str | None, Structure]
 ) -> Covariance:
-    """Return the covariance of a measure from its centred quantities."""
+    """Return the covariance of a measure from that of its centred sums."""
     counted_blocks = [
         (quantity, factor)
         for quantity, factor in centred_quantities(plan, measure).items()
@@ -133,17 +135,19 @@ def combine_structures(
     return by_quantity[measure]
 
 
-def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = ()) -> Structure:
-    """Return the least-squares structure of counts, a sum or a centred sum.
+def quantity_structure(
+    plan: Measurements, quantity: str | None, public_counts: Exact = ()
+) -> Structure:
+    """Return the least-squares form for counts, a sum or a centred sum.
 
-    It follows from the blocks that measure one table of cells, and from exact public counts.
+    It is computed from the blocks on the quantity, and from exact public counts.
     """
     domain = plan.domain
     tables = [(entry.block, entry.variance) for entry in equations(plan, quantity)]
     if not tables:
         raise UnsupportedQuery(f"The plan measures nothing of {quantity or 'the counts'}.")
     if quantity is None:
-        tables += [(block, exact_variance(plan)) for block in exact]
+        tables += [(block, exact_variance(plan)) for block in public_counts]
     blocks = [block for block, _ in tables]
     along: dict[str, dict[Factor, None]] = {}
     factors = {id(factor): factor for block in blocks for factor in block.factors}.values()
@@ -162,7 +166,7 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
             structure = _product_structure(domain, tables, along)
         except (
             UndeterminedQuery
-        ):  # a strategy that does not determine every cell may determine the queries
+        ):  # a strategy may determine the queries without determining every cell
             structure = None
         if structure is not None:
             return structure
@@ -186,9 +190,9 @@ def _product_structure(
     tables: Sequence[tuple[Block, float]],
     strategies: Mapping[str, Mapping[Factor, None]],
 ) -> ProductStructure | None:
-    """Return the covariance in product form; None if it has no such form.
+    """Return the least-squares form as a product; None if it has no such form.
 
-    It is also None if too many sets of attributes have levels.
+    The result is also None if too many attribute sets have levels.
     """
     mixed = [name for name, factors in strategies.items() if len(factors) > 1]
     if len(mixed) > 1:
@@ -212,15 +216,15 @@ def _product_structure(
             return None
         # a separate object, because bases are distinguished by object
         bases[leveled] = IdentityInverse.of_identity(levels.size)
-    shrink = {name: 1 / basis.kappa for name, basis in bases.items()}
-    precisions = _Precisions(shrink, leveled, levels)
+    total_shares = {name: 1 / basis.kappa for name, basis in bases.items()}
+    precisions = _Precisions(total_shares, leveled, levels)
     for block, variance in tables:
         if not precisions.add(block, variance):
             return None
     return ProductStructure(
         bases,
-        precisions.narrow,
-        tuple(precisions.wide),
+        precisions.by_attribute_set,
+        tuple(precisions.wide_blocks),
         precisions.attributes_without_total(),
         leveled,
         levels,
@@ -228,7 +232,7 @@ def _product_structure(
 
 
 def _partitioned_attribute(measured: Mapping[str, Factor]) -> str | None:
-    """Return the first attribute with measured groups; None without one.
+    """Return the first attribute with measured groups, or None.
 
     A partition of the cells is a level, which needs no matrix for any number of groups.
     """
@@ -242,105 +246,112 @@ def _partitioned_attribute(measured: Mapping[str, Factor]) -> str | None:
 def _levels_along(
     domain: Domain,
     attribute: str,
-    factors: Mapping[Factor, None],
+    measured_factors: Mapping[Factor, None],
     tables: Sequence[tuple[Block, float]],
 ) -> Levels | None:
-    """Return the nested levels that are measured along an attribute.
+    """Return the nested levels that are measured along an attribute, or None.
 
     The result is None if the measured queries are not nested levels.
 
-    Contrasts are not a level, although in combination with evenly weighted cells they act as cells.
+    Contrasts do not count as a level, although they act like cells in combination with equally
+    weighted cells.
     """
     for block, _ in tables:
         for factor in block.factors:
             if factor.attributes == (attribute,) and contrast_strength(factor) is not None:
                 return None
-    return nested_levels(domain.kind(attribute).size, [factor.operator for factor in factors])
+    return nested_levels(
+        domain.kind(attribute).size, [factor.operator for factor in measured_factors]
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _FactorFacts:
-    """The terms of one factor that determine the precision of a block.
+    """The properties of a factor that determine the precision of its block.
 
     Attributes:
-        strength: the number by which the factor multiplies the precision.
+        precision_factor: the number by which the factor multiplies the precision.
         names: the attribute of the factor; empty if it measures only the total.
         names_without_total: the attribute of the factor if its rows leave out the total; else
             empty.
     """
 
-    strength: float
+    precision_factor: float
     names: Names
     names_without_total: Names
 
 
 class _Precisions:
-    """The precision that blocks give to each tau, added up block by block.
+    """The precision of each residual space tau, summed over blocks.
 
     Args:
-        shrink: the share of a block's precision that its total along an attribute keeps.
-        leveled: the attribute along which levels are measured, if any.
+        total_shares: the share of a block's precision that its total along an attribute keeps.
+        leveled_attribute: the attribute along which levels are measured, if any.
         levels: the levels along that attribute.
 
     Attributes:
-        narrow: the precision of each tau, or with levels a list with a precision for each level.
-        wide: the blocks that contain too many tau: for each, its attributes, the attributes without
-            the total, and its precision.
+        by_attribute_set: the precision of each tau, or with levels a list with a precision for each
+            level.
+        wide_blocks: the blocks that contain too many tau: for each, its attributes, the attributes
+            without the total, and its precision.
     """
 
     def __init__(
-        self, shrink: Mapping[str, float], leveled: str | None, levels: Levels | None
+        self,
+        total_shares: Mapping[str, float],
+        leveled_attribute: str | None,
+        levels: Levels | None,
     ) -> None:
-        self.narrow: dict[Names, Any] = {}
-        self.wide: list[tuple[Names, Names, float]] = []
-        self._shrink = shrink
-        self._leveled = leveled
+        self.by_attribute_set: dict[Names, Any] = {}
+        self.wide_blocks: list[tuple[Names, Names, float]] = []
+        self._total_shares = total_shares
+        self._leveled_attribute = leveled_attribute
         self._levels = levels
-        # Very many blocks share few factors, so the facts of each factor are computed once, by
-        # object.
+        # Many blocks have few distinct factors, so the properties of each factor object are
+        # computed once.
         self._facts: dict[int, _FactorFacts] = {}
 
     def attributes_without_total(self) -> frozenset[str]:
-        """Return the attributes along which some block leaves out the total."""
+        """Return the attributes along which some block measures no total."""
         return frozenset(
             name for facts in self._facts.values() for name in facts.names_without_total
         )
 
     def add(self, block: Block, variance: float) -> bool:
-        """Add a block's precision; return False if too many sets have levels."""
+        """Add the precision of a block; return False if too many sets have levels."""
         precision = 1 / variance
         names: Names = ()
         names_without_total: Names = ()
         for factor in block.factors:
-            if factor.attributes != (self._leveled,):
+            if factor.attributes != (self._leveled_attribute,):
                 facts = self._facts_of(factor)
-                precision *= facts.strength
+                precision *= facts.precision_factor
                 names += facts.names
                 names_without_total += facts.names_without_total
         if self._levels is None and names == names_without_total:
-            self.narrow[names] = self.narrow.get(names, 0.0) + precision
+            self.by_attribute_set[names] = self.by_attribute_set.get(names, 0.0) + precision
             return True
         if len(names) - len(names_without_total) > MOST_EXPLAINED:
-            self.wide.append((names, names_without_total, precision))
+            self.wide_blocks.append((names, names_without_total, precision))
             return self._levels is None
         with_total = tuple(name for name in names if name not in names_without_total)
         shares = zip(
             explained_subsets(names, names_without_total),
-            _products_of_others(tuple(self._shrink[name] for name in with_total)),
+            _products_of_others(tuple(self._total_shares[name] for name in with_total)),
             strict=True,
         )
         if self._levels is None:
             for tau, share in shares:
-                self.narrow[tau] = self.narrow.get(tau, 0.0) + precision * share
+                self.by_attribute_set[tau] = self.by_attribute_set.get(tau, 0.0) + precision * share
             return True
         level, weights = self._level_and_weights(block, self._levels)
         for tau, share in shares:
-            level_weights = self.narrow.setdefault(tau, [0.0] * len(self._levels.groups))
+            level_weights = self.by_attribute_set.setdefault(tau, [0.0] * len(self._levels.groups))
             level_weights[level] = level_weights[level] + precision * share * weights
         return True
 
     def _facts_of(self, factor: Factor) -> _FactorFacts:
-        """Return the strength and names of a factor, computed once."""
+        """Return the properties of a factor, cached by object."""
         facts = self._facts.get(id(factor))
         if facts is None:
             names = (factor.attributes[0],) if is_nontrivial(factor) else ()
@@ -351,9 +362,9 @@ class _Precisions:
         return facts
 
     def _level_and_weights(self, block: Block, levels: Levels) -> tuple[int, Any]:
-        """Return the level of a block, and the squared weights of its groups."""
+        """Return the level index of a block, and its squared group weights."""
         for factor in block.factors:
-            if factor.attributes == (self._leveled,):
+            if factor.attributes == (self._leveled_attribute,):
                 weights = 1.0 if factor.row_weights is None else factor.scaling**2
                 return levels.level(factor.operator) or 0, weights
         return len(levels.groups) - 1, 1.0
@@ -362,7 +373,7 @@ class _Precisions:
 def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, GramInverse]:
     """Return the inverse Gram matrix of the strategy along each attribute.
 
-    Equal factors share one object, which shows that tables have the same bases.
+    Equal factors get the same object, by which tables with equal bases are recognised.
     """
     measured: dict[object, GramInverse] = {}
     for factor in factors.values():
@@ -379,80 +390,84 @@ def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, GramInver
 
 
 @lru_cache(maxsize=4096)
-def _products_of_others(shrinks: tuple[float, ...]) -> tuple[float, ...]:
-    """Return, for each subset of numbers, the product of all other numbers.
+def _products_of_others(factors: tuple[float, ...]) -> tuple[float, ...]:
+    """Return, for each subset of factors, the product of the other factors.
 
     The products are in the order of ``subsets``.
     """
-    positions = range(len(shrinks))
+    positions = range(len(factors))
     shares = []
-    for size in range(len(shrinks) + 1):
+    for size in range(len(factors) + 1):
         for subset in combinations(positions, size):
-            others = [shrinks[at] for at in positions if at not in subset]
+            others = [factors[at] for at in positions if at not in subset]
             shares.append(math.prod(others, start=1.0))
     return tuple(shares)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CentredSumCovariance(Covariance):
-    """The covariance of sums of v from centred sums and counts.
+    """The covariance of sums, from centred sums and counts.
 
     A sum of v is the sum of v - m plus m times the count, with uncorrelated errors.
     """
 
-    centred: Covariance
+    centred_sums: Covariance
     counts: Covariance
-    middle: float
+    midpoint: float
 
     @property
     def solver_cells(self) -> int:
-        """The number of cells of the larger of the two solvers."""
-        return max(self.centred.solver_cells, self.counts.solver_cells)
+        """The number of cells of the larger of the two linear solvers."""
+        return max(self.centred_sums.solver_cells, self.counts.solver_cells)
 
     def require(self, product: Product) -> None:
-        """Raise unless the measurements determine a product.
+        """Raise unless the measurements determine every query of a product.
 
-        Blocks with centred sums also have the counts.
+        Blocks with centred sums also measure the counts.
         """
-        self.centred.require(product)
+        self.centred_sums.require(product)
 
     def variances(self, product: Product) -> FloatArray:
         """Return the variance of each answer, in squared units of the measure."""
-        return self.centred.variances(product) + self.middle**2 * self.counts.variances(product)
+        return self.centred_sums.variances(product) + self.midpoint**2 * self.counts.variances(
+            product
+        )
 
     def errors(self, product: Product) -> Errors:
-        """Return the total and the largest variance of the answers.
+        """Return the sum and the maximum of the variances of the answers.
 
         If there are very many answers, the second number is a bound on the largest variance.
         """
-        centred = self.centred.errors(product)
+        centred = self.centred_sums.errors(product)
         counts = self.counts.errors(product)
-        total = centred.total + self.middle**2 * counts.total
-        if not self.middle or (product.rows <= MOST_LISTED and not self.solver_cells):
-            if self.middle:
+        total = centred.total + self.midpoint**2 * counts.total
+        if not self.midpoint or (product.rows <= MOST_LISTED and not self.solver_cells):
+            if self.midpoint:
                 return Errors(total, float(self.variances(product).max()))
             return centred
-        return Errors(total, centred.largest + self.middle**2 * counts.largest, exact=False)
+        return Errors(total, centred.largest + self.midpoint**2 * counts.largest, is_exact=False)
 
     def total(self, product: Product) -> float:
         """Return the sum of the variances of all answers."""
-        return self.centred.total(product) + self.middle**2 * self.counts.total(product)
+        return self.centred_sums.total(product) + self.midpoint**2 * self.counts.total(product)
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
-        """Return the covariances of all pairs of answers to two products."""
-        return self.centred.covariance(product, other) + self.middle**2 * self.counts.covariance(
+        """Return the covariance matrix between the answers of two products."""
+        return self.centred_sums.covariance(
             product, other
-        )
+        ) + self.midpoint**2 * self.counts.covariance(product, other)
 
 
 def covariance_by_measure(
-    workload: Workload, plan: Measurements, exact: Exact = ()
+    workload: Workload, plan: Measurements, public_counts: Exact = ()
 ) -> dict[str | None, Covariance]:
-    """Return the covariance of every measure of a workload."""
+    """Return the covariance of each measure of a workload (None: counts)."""
     quantities = dict.fromkeys(
         quantity for measure in workload.measures for quantity in centred_quantities(plan, measure)
     )
-    by_quantity = {quantity: quantity_structure(plan, quantity, exact) for quantity in quantities}
+    by_quantity = {
+        quantity: quantity_structure(plan, quantity, public_counts) for quantity in quantities
+    }
     return {
         measure: combine_structures(plan, measure, by_quantity) for measure in workload.measures
     }
@@ -461,52 +476,53 @@ def covariance_by_measure(
 def evaluate_plan(
     workload: Workload,
     measurements: Measurements,
-    strategy: str = "given",
+    strategy_name: str = "given",
     *,
     details: PlanDetails = NO_DETAILS,
-    iterate: bool = True,
-    exact: Exact = (),
+    may_iterate: bool = True,
+    public_counts: Exact = (),
     earlier: Sequence[EarlierRelease] = (),
 ) -> LinearPlan:
-    """Return the plan with some measurements, for a workload.
+    """Return a plan from its measurements, with expected errors and bound.
 
     The plan has expected errors and a lower bound.
 
     Args:
         workload: the queries to answer.
         measurements: the measured queries, with their noise.
-        strategy: the name of the strategy.
+        strategy_name: the name of the strategy.
         details: further facts of the plan.
-        iterate: whether error bars may need a linear solver over joint cells, which takes long.
-        exact: tables that are known without noise; the lower bound is 0 then.
-        earlier: earlier releases whose measurements are used too. The lower bound then holds for
-            one release that costs as much as all of them together.
+        may_iterate: if True, error bars may use a slow linear solver over joint cells. If False,
+            raise an error instead.
+        public_counts: tables that are known without noise. If there are any, the lower bound is 0.
+        earlier: earlier releases whose measurements are used too. The lower bound then holds for a
+            single release with the total cost of all of them.
 
     Raises:
         InputError: the measurements do not determine a query, or error bars need a linear solver
-            and ``iterate`` is false.
+            and ``may_iterate`` is false.
     """
     measured = joint_measurements(measurements, earlier)
-    covariances = covariance_by_measure(workload, measured, exact)
+    covariances = covariance_by_measure(workload, measured, public_counts)
     for structure in covariances.values():
-        if structure.solver_cells and not iterate:
+        if structure.solver_cells and not may_iterate:
             raise InputError(
                 "its tables have no common product form, so that the error bars need a linear "
                 "solver over "
                 f"{structure.solver_cells} joint cells, which takes long; ask for it by name: "
-                f"strategy = '{strategy}'"
+                f"strategy = '{strategy_name}'"
             )
     total, tables = _table_errors(workload, covariances)
     bound = 0.0
     privacy = _privacy_of_all(measured) if earlier else measurements.privacy
-    if measured.k_norm_groups() and not exact:
+    if measured.k_norm_groups() and not public_counts:
         bound = pure_lower_bound(workload, privacy)
-    elif not exact:
+    elif not public_counts:
         bound = lower_bound(workload, privacy, measured.noise, details.unit_bound)
     return LinearPlan(
         workload=workload,
         privacy=measurements.privacy,
-        strategy=strategy,
+        strategy=strategy_name,
         measurements=measurements,
         data_independent_error=ExpectedError(total, bound, tables),
         details=details,
@@ -515,10 +531,10 @@ def evaluate_plan(
 
 
 def _privacy_of_all(measured: Measurements) -> Privacy:
-    """Return the privacy of several releases as one release.
+    """Return the combined privacy of several releases.
 
-    The budget is the exact cost of all releases. Together they are one strategy, so every bound for
-    strategies of that cost applies.
+    The budget is the exact cost of all releases. The releases act as one strategy, therefore every
+    bound for strategies of that cost applies.
     """
     spent = cost(measured)
     budget: Budget
@@ -533,13 +549,14 @@ def _privacy_of_all(measured: Measurements) -> Privacy:
 
 @singledispatch
 def _plain_product(structure: Structure) -> ProductStructure | None:  # noqa: ARG001 - another form
-    """Return a structure with errors by residual space; None for others."""
+    """Return the structure if it is a `ProductStructure`, else None."""
     return None
 
 
 @_plain_product.register
 def _(structure: ProductStructure) -> ProductStructure | None:
-    if structure.levels or structure.wide:
+    """Return the product form if no attribute has levels."""
+    if structure.levels or structure.wide_blocks:
         return None
     return structure
 
@@ -547,7 +564,7 @@ def _(structure: ProductStructure) -> ProductStructure | None:
 def block_precisions(
     workload: Workload, plan: Measurements
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return the squared error of counts as a function of block precisions.
+    """Return c and K of the error sum(c / (K p)) for relative precisions p.
 
     If the precision of block b is p_b times its precision in the plan, the error is the sum of c /
     (K p) over the residual spaces.
@@ -561,16 +578,16 @@ def block_precisions(
     structure = _plain_product(quantity_structure(plan, None))
     if structure is None:
         return None
-    spaces = list(structure.narrow)
+    spaces = list(structure.precisions)
     row_of_space = {tau: row for row, tau in enumerate(spaces)}
     if len(spaces) * len(plan.blocks) > _MOST_PRECISIONS:
         return None
     precision = np.zeros((len(spaces), len(plan.blocks)))
-    shrink = {name: 1 / basis.kappa for name, basis in structure.bases.items()}
+    total_shares = {name: 1 / basis.kappa for name, basis in structure.bases.items()}
     for entry in equations(plan, None):
-        of_block = _Precisions(shrink, None, None)
+        of_block = _Precisions(total_shares, None, None)
         of_block.add(entry.block, entry.variance)
-        for tau, share in of_block.narrow.items():
+        for tau, share in of_block.by_attribute_set.items():
             precision[row_of_space[tau], entry.index] += share
     coefficient = np.zeros(len(spaces))
     for product in workload:
@@ -586,14 +603,14 @@ def block_precisions(
 def _table_errors(
     workload: Workload, covariances: Mapping[str | None, Covariance]
 ) -> tuple[float, tuple[TableError, ...]]:
-    """Return the weighted total squared error, and the error of every table."""
+    """Return the weighted total squared error, and the error of each table."""
     errors_by_measure = {
         measure: iter(structure.errors_of(workload.of(measure)))
         for measure, structure in covariances.items()
     }
     total = 0.0
     tables = []
-    # Very many tables share few weights, so each weight is converted once, by object.
+    # Many tables have few distinct weights, so each weight object is converted once.
     converted: dict[tuple[int, str | None], tuple[float, float]] = {}
     for product in workload:
         errors = next(errors_by_measure[product.measure])
@@ -609,7 +626,7 @@ def _table_errors(
             weight=weight,
             rmse=math.sqrt(mean),
             largest_std=math.sqrt(max(errors.largest, mean)),
-            largest_is_bound=not errors.exact,
+            largest_is_bound=not errors.is_exact,
         )
         tables.append(table)
     return total, tuple(tables)
@@ -631,7 +648,7 @@ class StatisticError:
 def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
     """Return the expected errors of the statistics of a plan's workload.
 
-    Only errors that are known before the release are included.
+    Only errors that do not depend on the data are included.
     """
     # `variance_error` has the formulas for variances, and `expected_statistic_errors` for several
     # measures. The error of a mean r = S / C is about (s - r c) / C, where s and c are the errors
@@ -674,7 +691,7 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
 def _several_measures_error(
     plan: Plan, statistic: Statistic, tables: Sequence[TableError]
 ) -> StatisticError:
-    """Return the expected error of correlations or of a regression.
+    """Return the expected error of correlations or a regression.
 
     ``std_error`` is the largest error over the pairs or terms.
     """
@@ -692,22 +709,22 @@ def _several_measures_error(
     )
 
 
-def mean_error(measured: Measurements, measure: str, counts: float, sums: float) -> float:
-    """Return the largest standard error of a mean's numerator, S - r C.
+def mean_error(measured: Measurements, measure: str, count_std: float, sum_std: float) -> float:
+    """Return the largest standard error of S - r C for a mean r = S / C.
 
     Args:
         measured: the measurements of a plan.
         measure: the measure of the sums S. If it has weights, C is the sum of the weights.
-        counts: the standard error of C, in units of the count or the weight.
-        sums: the standard error of S, in units of the measure.
+        count_std: the standard error of C, in units of the count or the weight.
+        sum_std: the standard error of S, in units of the measure.
     """
     # The variance is (r - m)^2 c^2 plus the variance of the centred sums, s^2 - m^2 c^2, at the r
     # farthest from m. If sums are not centred, m is 0; weighted sums are never centred.
     centre_offset = centring_midpoint(measured, measure) or 0.0
     variance = (
-        sums**2
+        sum_std**2
         + (largest_mean_deviation(measured, measure) ** 2 - (1 - ROUNDING) * centre_offset**2)
-        * counts**2
+        * count_std**2
     )
     return math.sqrt(max(0.0, variance))
 

@@ -18,11 +18,11 @@ from leastnoise._workload import Product
 
 
 class UnsupportedQuery(InputError):
-    """The measurements do not determine the query."""
+    """Raised if the measurements do not determine a query."""
 
 
 def undetermined_error(product: Product) -> UnsupportedQuery:
-    """Return the error for an undetermined product, with a table to add."""
+    """Return the error for an undetermined product, with advice."""
     table = " x ".join(product.attributes)
     if table:
         table_name = f"the table {table}"
@@ -40,20 +40,20 @@ def undetermined_error(product: Product) -> UnsupportedQuery:
 
 
 def multiples_of_total(operator: Operator) -> bool:
-    """Return whether all rows are multiples of the total."""
+    """Return whether every query of an operator is a multiple of the total."""
     space = row_space(Total(operator.size))
     return space is not None and space.contains(operator)
 
 
 def split_product(
-    product: Product, names: Collection[str]
+    product: Product, kept_names: Collection[str]
 ) -> tuple[Product, tuple[int, ...], FloatArray]:
-    """Return a product's part on some attributes, its shape, and factors.
+    """Return a product on ``kept_names``, the full shape, and other factors.
 
     The shape has length 1 along the other attributes; the factors are the multiples of the total
     along them.
     """
-    is_named = [name in names for name in product.attributes]
+    is_named = [name in kept_names for name in product.attributes]
     if all(is_named):
         return product, product.shape, np.ones((1,) * len(is_named))
     times: FloatArray = np.ones(())

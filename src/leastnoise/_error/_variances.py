@@ -16,7 +16,7 @@ searched."""
 
 
 def squared_deviation(domain: Domain, measure: str) -> SquaredDeviation:
-    """Return the domain's measure of squares that belongs to ``measure``.
+    """Return the domain's measure of squared deviations of ``measure``.
 
     Raises:
         InputError: the domain has no such measure.
@@ -34,19 +34,19 @@ def squared_deviation(domain: Domain, measure: str) -> SquaredDeviation:
 
 
 def variance_error(
-    measured: Measurements, measure: str, counts: float, sums: float, squares: float
+    measured: Measurements, measure: str, count_std: float, sum_std: float, square_std: float
 ) -> float:
-    """Return the largest standard error of a variance times the number of values.
+    """Return the largest standard error of a variance, times the row count.
 
-    It follows from the delta method, over all means m and variances V that the bounds of the
-    measure allow.
+    The error is computed by the delta method, as the maximum over all means m and variances V that
+    the bounds of the measure allow.
 
     Args:
         measured: the measurements of a plan.
         measure: the measure.
-        counts: the standard error of the number of values.
-        sums: the standard error of the sums, in units of the measure.
-        squares: the standard error of the sums of squares, in units of the squared deviation.
+        count_std: the standard error of the number of values.
+        sum_std: the standard error of the sums, in units of the measure.
+        square_std: the standard error of the sums of squares, in units of the squared deviation.
 
     Returns:
         The error, in squared values of the measure.
@@ -56,9 +56,9 @@ def variance_error(
     sum_offset = centring_midpoint(measured, measure) or 0.0
     squares_of = str(square_measure(measured.domain, measure))
     square_offset = deviation.divisor * (centring_midpoint(measured, squares_of) or 0.0)
-    sum_variance = sums**2 - (sum_offset * counts) ** 2
-    squares_error = squares * deviation.divisor
-    square_variance = squares_error**2 - (square_offset * counts) ** 2
+    sum_variance = sum_std**2 - (sum_offset * count_std) ** 2
+    squares_error = square_std * deviation.divisor
+    square_variance = squares_error**2 - (square_offset * count_std) ** 2
     # Values less the centre have the mean m. The error of V n is the noise of the squares, less 2 m
     # times the noise of the sums, less (V - m^2 + 2 m d - e) times the noise of the count, with the
     # offsets d of the sums and e of the squares. It is convex in V, so it is largest at an end of
@@ -72,7 +72,7 @@ def variance_error(
         errors = (
             max(square_variance, 0.0)
             + (2 * means) ** 2 * max(sum_variance, 0.0)
-            + (slopes * counts) ** 2
+            + (slopes * count_std) ** 2
         )
         largest = max(largest, float(errors.max()))
     return math.sqrt(largest) * float(of.unit) ** 2

@@ -241,12 +241,12 @@ def sampling_variance(estimated: Estimated, std: float | None) -> FloatArray:
         std: the standard deviation of the values. If None, the largest that the mean and the bounds
             permit.
     """
-    rows = np.maximum(estimated.divisor, 1.0)
+    rows = np.maximum(estimated.error_divisor, 1.0)
     if std is not None:
         return np.asarray(std**2 / rows)
     low, high = estimated.bounds
     middle = (low + high) / 2
-    shrunk = (rows * estimated.quotient + _PRIOR_ROWS * middle) / (rows + _PRIOR_ROWS)
+    shrunk = (rows * estimated.bounded_quotient + _PRIOR_ROWS * middle) / (rows + _PRIOR_ROWS)
     return np.asarray((high - shrunk) * (shrunk - low) / (rows + _PRIOR_ROWS))
 
 

@@ -147,7 +147,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
         below.noise_std**2,
         times,
         ends,
-        steps=steps,
+        half_noise_steps=steps,
     )
     low, high = (end + centre_offset for end in ratios)
     quotient = np.where(
@@ -292,7 +292,7 @@ def changes(
         earlier,
         times,
         (-np.inf, np.inf),
-        steps=steps,
+        half_noise_steps=steps,
     )
     reach = times * moved.noise_std + step
     numbers = {

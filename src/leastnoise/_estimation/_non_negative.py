@@ -500,7 +500,7 @@ class NonNegativeCells:
         step = max(1, min(self.repetitions, 2**21 // self.joint.cells))
         for start in range(0, self.repetitions, step):
             columns = min(step, self.repetitions - start)
-            parts = equations(self.plan, self.measure, centred=False)
+            parts = equations(self.plan, self.measure, are_sums_centred=False)
             indices = [part.index for part in parts]
             noise = simulate_noise(self.plan, indices, columns, generator)
             noise_parts = [part.values(noise[part.index]) for part in parts]
@@ -525,7 +525,7 @@ def nnls(
     computed. This covariance decides which queries can be answered.
     """
     plan = observation.measurements
-    entries = equations(plan, measure, centred=False)
+    entries = equations(plan, measure, are_sums_centred=False)
     joint = JointBlocks.of(plan.domain, [(entry.block, entry.variance) for entry in entries])
     if not joint.cells <= MOST_CELLS:
         raise refuse(

@@ -130,7 +130,7 @@ class DroppedBucketsEstimate:
         missing = np.zeros(full.buckets.size)
         for start, end, loss in range_losses:
             missing[start:end] = loss / (end - start)
-        carried = constrained.carried @ np.add.reduceat(missing, starts)
+        carried = constrained.coefficients @ np.add.reduceat(missing, starts)
         inside = np.repeat(constrained.kept, full.buckets.lengths)
         missing[inside] = spread_evenly(carried, full.buckets.lengths)[inside]
         return DroppedBucketsEstimate(full, kept_buckets, constrained, missing)
@@ -166,7 +166,7 @@ class DroppedBucketsEstimate:
         raised = np.zeros((2, operator.rows))
         covariance = self.full.covariance[np.ix_(outside, outside)]
         groups = np.zeros((operator.size, len(outside)))
-        groups[self.full.buckets.starts] = self.constrained.carried[:, outside]
+        groups[self.full.buckets.starts] = self.constrained.coefficients[:, outside]
         ends = interval_ends(operator)
         upto = np.concatenate([np.zeros((1, len(outside))), np.cumsum(groups, axis=0)])
         if ends is None:

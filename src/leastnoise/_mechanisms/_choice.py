@@ -498,7 +498,11 @@ def _plan_proposal(
                 problem.workload.domain, problem.privacy, problem.noise, blocks
             )
             plan = evaluate_plan(
-                problem.workload, fitted, proposal.name, details=proposal.details, iterate=iterate
+                problem.workload,
+                fitted,
+                proposal.name,
+                details=proposal.details,
+                may_iterate=iterate,
             )
             _check_finite(plan)
     except InputError as error:

@@ -38,7 +38,9 @@ class Linear(Mechanism):
             raise InternalError("A plan without its own mechanism must be linear.")
         measurements = plan.measurements
         exact = [public.block for public in public_counts_of_plan(plan)]
-        computed = evaluate_plan(plan.workload, measurements, exact=exact, earlier=plan.earlier)
+        computed = evaluate_plan(
+            plan.workload, measurements, public_counts=exact, earlier=plan.earlier
+        )
         _check_expected_errors(plan.expected_error(), computed.expected_error())
 
         def run(series: Series) -> Outcome:

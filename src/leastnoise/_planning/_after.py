@@ -65,7 +65,7 @@ class _Problem(NamedTuple):
             measurements,
             strategy,
             details=details,
-            iterate=iterate,
+            may_iterate=iterate,
             earlier=self.earlier,
         )
 
@@ -277,7 +277,7 @@ def _weighted_products(workload: Workload, plan: LinearPlan) -> tuple[Product, .
     for product, table in zip(workload, plan.expected_error().tables, strict=True):
         alone = Workload(workload.domain, (product,))
         try:
-            own_error = evaluate_plan(alone, plan.measurements, iterate=False).expected_error()
+            own_error = evaluate_plan(alone, plan.measurements, may_iterate=False).expected_error()
         except InputError:  # the plan leaves this table to the earlier releases
             continue
         if own_error.tables[0].rmse > 0:

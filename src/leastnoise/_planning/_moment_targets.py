@@ -16,7 +16,7 @@ from leastnoise._error import (
     MomentScales,
     NumberAtScales,
     interval_multiplier,
-    largest_slopes,
+    largest_derivatives,
     numbers_at_scales,
     statistic_scales,
 )
@@ -100,13 +100,13 @@ def _first_limits(
 ) -> tuple[float, ...]:
     """Return the largest errors of the tables where each makes the whole error."""
     products = workload.products
-    slopes = largest_slopes(statistic, workload.domain)
+    slopes = largest_derivatives(statistic, workload.domain)
     rows = np.array([workload.domain.largest_value(products[number].measure) for number in tables])
     shares = np.maximum(slopes * rows, _LEAST_SHARE * (slopes * rows).max())
     most = float(target.most) * float(statistic.size or 0)
     if target.kind != "relative":
         units = [
-            number.unit
+            number.public_scale
             for number in numbers_at_scales(statistic, statistic_scales(statistic, workload.domain))
         ]
         most /= max(units)
@@ -150,7 +150,7 @@ def _errors(goal: MomentGoal, plan: Plan) -> list[_NumberError]:
     noise = scales.noise(stds, half_step / multiplier)
     errors = []
     for number in numbers_at_scales(statistic, scales):
-        unit = number.unit if goal.target.kind == "relative" else 1.0
+        unit = number.public_scale if goal.target.kind == "relative" else 1.0
         size = float(statistic.size or 0)
         delta = multiplier * _largest(scales, number.gradient, noise) / size
         if statistic.kind == "variances":
@@ -169,7 +169,7 @@ def _is_clear(
     """Return whether the count and what must be positive are clear of 0."""
     if size <= margins[0, 0]:
         return False
-    for positive in number.positive:
+    for positive in number.must_be_positive:
         half_widths = scales.propagate(positive, margins) / size
         if np.any(positive.value <= half_widths):
             return False

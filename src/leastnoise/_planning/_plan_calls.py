@@ -433,7 +433,7 @@ def _with_public_counts(plan: Plan, public: Sequence[Mapping[str, Any]]) -> Plan
         plan.measured(),
         plan.strategy,
         details=replace(plan.details, public=tuple(public)),
-        exact=exact,
+        public_counts=exact,
     )
 
 

@@ -118,7 +118,7 @@ class CombinationReader:
         for first_part, first_factor in _error_parts(pair.first, first):
             for other, other_factor in _error_parts(pair.second, second):
                 total = total + first_factor * other_factor * self._covariance(first_part, other)
-        covariance = total / (first.divisor * second.divisor)
+        covariance = total / (first.error_divisor * second.error_divisor)
         correlation = correlation_of(covariance, first, second)
         interval_of = quotient_interval if pair.is_ratio else difference_interval
         interval = interval_of(first, second, correlation)
@@ -151,8 +151,8 @@ class CombinationReader:
             high=high,
             std_error=np.where(is_clear, std_error, np.nan),
             is_clear=is_clear,
-            divisor=divisor,
-            quotient=quotient,
+            error_divisor=divisor,
+            bounded_quotient=quotient,
             bounds=self._bounds(combination),
         )
 
@@ -189,7 +189,10 @@ class CombinationReader:
             bottom_variance,
             self.noise.multiplier,
             (-np.inf, np.inf),
-            steps=(np.where(residual_variance > 0, top_step, 0.0), self._half_step(denominator)),
+            half_noise_steps=(
+                np.where(residual_variance > 0, top_step, 0.0),
+                self._half_step(denominator),
+            ),
         )
         return low + slope, high + slope
 
@@ -405,7 +408,7 @@ def _error_parts(
     """Return the sums whose errors add up to a combination's, with their factors."""
     parts = [(combination.numerator, np.ones_like(estimated.value))]
     if combination.denominator is not None:
-        parts.append((combination.denominator, -estimated.quotient))
+        parts.append((combination.denominator, -estimated.bounded_quotient))
     return parts
 
 

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._error import Terms, subset_sums
+from leastnoise._error import AttributeSetTerms, subset_sums
 from leastnoise._families import Deadline, minimize_lbfgs, time_limit
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import Array, FloatArray, IntArray
@@ -98,7 +98,7 @@ def _by_size(sets: Collection[AttributeSet]) -> list[tuple[IntArray, IntArray]]:
 def downward_closure(shape: Sequence[float], sets: Collection[AttributeSet]) -> DownwardClosure:
     """Return all subsets of some attribute sets."""
     terms = [
-        Terms(rows, np.ones(rows.shape), np.ones(rows.shape), np.ones(len(rows)))
+        AttributeSetTerms(rows, np.ones(rows.shape), np.ones(rows.shape), np.ones(len(rows)))
         for _, rows in _by_size(sets)
     ]
     subsets = subset_sums(terms, len(shape))

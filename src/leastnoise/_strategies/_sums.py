@@ -506,9 +506,9 @@ class SumBuckets:
         for last, end in enumerate(self.ends):
             constrained = ConstrainedLeastSquares.of(covariance, groups < end)
             added = within[:, : last + 1].T
-            missing = constrained.carried @ (within / within.sum(axis=0))
+            missing = constrained.coefficients @ (within / within.sum(axis=0))
             totals = added @ (
-                np.eye(len(groups)) - np.where(constrained.kept, 0.0, constrained.carried)
+                np.eye(len(groups)) - np.where(constrained.kept, 0.0, constrained.coefficients)
             )
             noise = np.sqrt(np.maximum(((added @ constrained.covariance) * added).sum(axis=1), 0.0))
             stops.append(

@@ -44,7 +44,7 @@ from itertools import chain
 import numpy as np
 
 from leastnoise._domain import Domain
-from leastnoise._error import Terms, subset_sums
+from leastnoise._error import AttributeSetTerms, subset_sums
 from leastnoise._families import MOST_DENSE, NotApplicable, dual_ascent, invert_gram
 from leastnoise._strategies._planning_problem import (
     Planner,
@@ -153,7 +153,9 @@ def residual_coefficients(
             some = (~single[rows] == multi_valued).all(axis=1)
             remaining = rows[some][:, multi_valued]
             terms.append(
-                Terms(positions[remaining], spreads[remaining], means[remaining], weights[some])
+                AttributeSetTerms(
+                    positions[remaining], spreads[remaining], means[remaining], weights[some]
+                )
             )
     sums = subset_sums(terms, len(domain.names))
     kappa = np.ones(len(domain.names))
