@@ -3,6 +3,7 @@
 import csv
 import datetime as dt
 import re
+import textwrap
 from html.parser import HTMLParser
 
 import numpy as np
@@ -94,6 +95,7 @@ decimals = 1
 [names.measures.w]
 name = { en = "weight", de = "Gewicht" }
 sum = { en = "population", de = "Bevölkerung" }
+unit = { en = "inhabitants", de = "Einwohner" }
 [names.tables]
 q9 = { en = "Households, where they live", de = "Haushalte nach Wohnort" }
 """
@@ -185,8 +187,8 @@ def test_titles_read_as_an_office_writes_them(named):
         "Mean net income by region and sex, EUR per year",
         "Poverty rate by sex",
         "Persons by region and age (up to each value)",
-        "Population",
-        "Population with a value of net income by region and sex",
+        "Population, inhabitants",
+        "Population with a value of net income by region and sex, inhabitants",
         "Quantiles of age by sex, years",
         "Distribution of age",
     } <= set(titles["en"])
@@ -194,11 +196,45 @@ def test_titles_read_as_an_office_writes_them(named):
         "Mittleres Nettoeinkommen nach Region und Geschlecht, EUR je Jahr",
         "Armutsquote nach Geschlecht",
         "Personen nach Region und Alter (bis zu jedem Wert)",
-        "Bevölkerung",
-        "Bevölkerung mit Angabe zu Nettoeinkommen nach Region und Geschlecht",
+        "Bevölkerung, Einwohner",
+        "Bevölkerung mit Angabe zu Nettoeinkommen nach Region und Geschlecht, Einwohner",
     } <= set(titles["de"])
     for title in (*titles["en"], *titles["de"]):
         assert not re.search(r"nuts|\w:\w|weighted|gewichtet| x ", title), title
+
+
+def test_weights_of_values_have_the_unit_of_the_weight(named):
+    out, release = named
+    shown = " ".join(sentences_of(out / "report.html"))
+    population = shown[shown.index("Population with a value of net income") :]
+    assert population.index("inhabitants") < population.index("EUR per year")
+    assert not re.search(r"Population with[^.;]*around a typical \S+ EUR", shown)
+    table = next(table for table in release.tables if "of rows with income" in table.name)
+    sheet = openpyxl.load_workbook(out / "publication.de.xlsx")[table.id]
+    assert sheet["A2"].value.startswith("Einwohner")
+
+
+def test_german_sentences_decline_the_noun_of_rows():
+    options = ln.Options(names={"rows": "befragte Haushalte"}, language="de")
+    german = options.catalogue("de")
+    assert "fehlen die befragten Haushalte, deren" in german.say("left_out_of_some", names="Alter")
+    assert german.say("dropped", names="Alter").startswith("Befragte Haushalte, deren")
+    unit = german.say("guess_unit_add_remove", unit_value="k = 1")
+    assert unit.endswith("mit allen befragten Haushalten in der Tabelle enthalten ist")
+
+
+def test_biased_columns_have_headings_in_words(tmp_path):
+    domain = ln.Domain(sex=["F", "M"])
+    options = ln.Options(top_down=True, integer=True, languages=["en", "de"])
+    plan = ln.plan(ln.queries(domain, sex="identity"), ln.PureDP(1))
+    people = pd.DataFrame({"sex": ["F"] * 1200 + ["M"] * 900})
+    ln.release(plan, people, seed=1, out=tmp_path / "out", options=options)
+    page = (tmp_path / "out" / "report.de.html").read_text(encoding="utf-8")
+    headings = re.findall("<th[^>]*>([^<]*)", page)
+    assert {"ganzzahlig", "ganzzahlig, summentreu"} <= {*headings}
+    assert not [heading for heading in headings if "_" in heading]
+    assert re.search(r"<td[^>]*>1\.2\d\d<", page)
+    assert not re.search(r"<td[^>]*>[\d.]+,00<", page)
 
 
 def test_sentences_call_rows_by_their_name(named):
@@ -347,7 +383,7 @@ def test_publication_workbook_cross_tabulates(named, file, first_sheet, title, h
 
 
 def test_publication_table_has_few_labels_across():
-    def keys(*sizes, times=()):
+    def keys(*sizes, times=(), blocks=0):
         labels = tuple(tuple(map(str, range(size))) for size in sizes)
         is_time = tuple(key in times for key in range(len(sizes)))
         table = PublicationTable(
@@ -356,7 +392,7 @@ def test_publication_table_has_few_labels_across():
             unit="",
             headings=(),
             labels=labels,
-            blocks=(),
+            blocks=(None,) * blocks,
             flags=None,
             half_width=1.0,
             number_format=NumberFormat(),
@@ -371,6 +407,23 @@ def test_publication_table_has_few_labels_across():
     assert keys(30, 40) == (None, [0, 1])
     assert keys(5, 9, times=(0,)) == (0, [1])  # few years are columns
     assert keys(24, 9, times=(0,)) == (1, [0])
+    assert keys(2, 5, blocks=2) == (1, [0])
+    assert keys(2, 6, blocks=3) == (0, [1])  # 18 columns would be unreadable in print
+
+
+def test_wrapped_headings_fit_their_row(named):
+    out, _ = named
+    for name in ("publication.xlsx", "publication.de.xlsx"):
+        book = openpyxl.load_workbook(out / name)
+        for sheet in book.worksheets[1:-1]:
+            merged = {str(area).split(":")[0] for area in sheet.merged_cells.ranges}
+            for cell in (cell for row in sheet.iter_rows(5, 8) for cell in row):
+                if not cell.font.bold or not cell.value or cell.coordinate in merged:
+                    continue
+                width = int(sheet.column_dimensions[cell.column_letter].width)
+                lines = len(textwrap.wrap(cell.value, width))
+                height = sheet.row_dimensions[cell.row].height or 13.5
+                assert height >= 13 * lines, (sheet.title, cell.value)
 
 
 def test_sdmx_has_ids_of_codes_and_names_in_each_language(named):

@@ -327,3 +327,25 @@ def test_chart_leaves_out_suppressed_means(tmp_path):
     hidden = publish(tmp_path / "none", SPEC + rule.replace("[0, 0, 1e9]", "1e9"))
     assert np.isnan(hidden.statistics["s1"].values).all()
     assert "not published" in (tmp_path / "none" / "out" / "report.html").read_text("utf-8")
+
+
+def test_quantiles_with_sampling_error_have_no_spare_digits(tmp_path):
+    text = f"""{SPEC}
+[domain.income]
+bins = {{ low = 0, high = 30000, count = 60 }}
+[[workload]]
+quantiles = {{ of = "income", at = ["0.5"], by = ["region"] }}
+[survey]
+cv = "0.0123"
+[names]
+rows = "persons"
+"""
+    path = tmp_path / "spec.toml"
+    path.write_text(text, encoding="utf-8")
+    spec = ln.read_spec(path)
+    plan = ln.plan(spec.workload, spec.planned_privacy, strategy="identity")
+    rows = ROWS.assign(income=np.linspace(100, 29900, len(ROWS)))
+    release = ln.release(plan, rows, seed=3, options=spec.options)
+    for _, share, value, interval in release.statistics[-1].format_rows(load_catalogue(), 3):
+        assert share == "0.5"
+        assert not re.search(r"\.\d", f"{value} {interval}")

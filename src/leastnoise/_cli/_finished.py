@@ -132,7 +132,9 @@ def show(directory: Path, table_name: str | None) -> None:
     if table_name is None:
         _print_overview(release, directory)
         return
-    for text in [*list_answer_notices(release), *list_dropped_rows(release.plan)]:
+    catalogue = release.options.terminal_catalogue
+    notices = list_answer_notices(release, catalogue)
+    for text in [*notices, *list_dropped_rows(release.plan, catalogue)]:
         click.echo(click.wrap_text(text, 100) + "\n")
     if release.statistics.has_key(table_name):
         _print_statistic(release, release.statistics[table_name], _MOST_ROWS)

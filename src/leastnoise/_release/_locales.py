@@ -116,3 +116,37 @@ def join_list(parts: Sequence[str], language: str) -> str:
     from babel.lists import format_list
 
     return format_list(parts, locale=find_locale(language))
+
+
+def join_alternatives(parts: Sequence[str], language: str) -> str:
+    """Return parts of a sentence of which one holds, such as ``a, b or c``."""
+    from babel.lists import format_list
+
+    return format_list(parts, style="or", locale=find_locale(language))
+
+
+def decline_plural(noun: str, language: str, *, dative: bool = False) -> str:
+    """Return a plural as it follows an article, such as ``die befragten Personen``.
+
+    German adjectives then end in ``n``, and in the dative so does the noun. In other languages the
+    text stays unchanged.
+
+    Args:
+        noun: adjectives and a noun in the nominative, without an article.
+        language: the language, such as ``de``.
+        dative: whether the text is in the dative case.
+
+    >>> decline_plural("befragte Personen", "de"), decline_plural("Haushalte", "de", dative=True)
+    ('befragten Personen', 'Haushalten')
+    """
+    if language != "de":
+        return noun
+    words = noun.split(" ")
+    position = 0
+    while position < len(words) - 1 and words[position].islower():
+        if words[position].endswith("e"):
+            words[position] += "n"
+        position += 1
+    if dative and words[position].endswith(("e", "er", "el")):
+        words[position] += "n"
+    return " ".join(words)

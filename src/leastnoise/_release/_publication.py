@@ -9,6 +9,7 @@ tables.
 import datetime as dt
 import math
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,6 +41,8 @@ from leastnoise._trusted.check.arrays import FloatArray, IntArray
 PUBLICATION = "publication"
 _MOST_PUBLISHED_CELLS = 50_000  # cells of one table; larger ones are for programs
 _MOST_COLUMNS = 10  # labels of a key that are columns
+_MOST_VALUE_COLUMNS = 10  # columns of values that stay readable on a printed page; layout
+_LINE_HEIGHT = 13.5  # points of a line of text in the font of the sheets
 _LEAST_WIDTH = 9  # of a column, in characters
 _MOST_LABEL_WIDTH = 42  # characters of a label; layout
 _NOTE_CHARACTERS = 110  # of a note in one line, merged over a width of about that many characters
@@ -95,14 +98,20 @@ class PublicationTable:
     def column_key(self) -> int | None:
         """The position of the key shown along columns; None if all keys are rows.
 
-        It is the last key with two to ten labels, or a key of dates with two to ten labels.
+        It is a key of dates with two to ten labels, or the last key with two to ten labels. If the
+        table would be too wide for a page, it is the key with the fewest labels.
         """
         if len(self.labels) < 2:
             return None
         few = [key for key, along in enumerate(self.labels) if 2 <= len(along) <= _MOST_COLUMNS]
         if not few:
             return None
-        return next((key for key in few if self.is_time[key]), few[-1])
+        times = [key for key in few if self.is_time[key]]
+        if times:
+            return times[0]
+        if len(self.blocks) * len(self.labels[few[-1]]) <= _MOST_VALUE_COLUMNS:
+            return few[-1]
+        return min(reversed(few), key=lambda key: len(self.labels[key]))
 
     @property
     def row_keys(self) -> list[int]:
@@ -337,7 +346,7 @@ class PublicationWorkbook:
             for text in texts:
                 row += 1
                 sheet.write_string(row, 0, _clean(text), self.format(text_wrap=True, valign="top"))
-                sheet.set_row(row, 13.5 * _count_lines(text, _NOTE_CHARACTERS))
+                sheet.set_row(row, _LINE_HEIGHT * _count_lines(text, _NOTE_CHARACTERS))
             row += 2
         self._set_page(sheet)
 
@@ -406,6 +415,7 @@ class _SheetWriter:
         for column, key in enumerate(table.row_keys):
             self._write_merged(row, column, last, column, table.headings[key], left)
         width = len(self._column_labels)
+        self._set_heading_height(last)
         for block, value_block in enumerate(table.blocks):
             first = self._key_columns + block * width
             if not has_labels:
@@ -416,6 +426,24 @@ class _SheetWriter:
             for offset, label in enumerate(self._column_labels):
                 self._sheet.write_string(last, first + offset, _clean(label), right)
         return last + 1
+
+    def _set_heading_height(self, row: int) -> None:
+        """Set the height of the row above the values to the lines of its longest heading.
+
+        LibreOffice does not fit the height of rows to wrapped texts in files of other programs.
+        """
+        table = self._table
+        if table.column_key is None:
+            headings = [block.heading for block in table.blocks]
+        else:
+            headings = [*self._column_labels] * len(table.blocks)
+        widths = [*self._list_widths()][self._key_columns :]
+        lines = [
+            len(textwrap.wrap(heading, max(1, math.floor(width) - 1)))  # bold letters are wider
+            for heading, width in zip(headings, widths, strict=True)
+        ]
+        if max(lines) > 1:
+            self._sheet.set_row(row, _LINE_HEIGHT * max(lines))
 
     def _write_merged(
         self, row: int, column: int, last_row: int, last_column: int, text: str, style: Any

@@ -60,7 +60,6 @@ from leastnoise._release._texts import (
     name_unit,
     name_with_row_limit,
     name_with_weight,
-    names_of_product,
     statistic_title,
     table_format,
     table_title,
@@ -83,6 +82,7 @@ MOST_RULES = 40
 MOST_INDEX_ROWS = 5000
 MOST_MAIN_ERRORS = 5
 _MOST_LISTED_NAMES = 4
+_WHOLE_COLUMNS = ("answer_integer", "answer_top_down")
 _OBJECTIVES = ("worst", "relative", "least")  # objectives of plans besides the total error
 
 
@@ -406,7 +406,7 @@ def _summarize_table(table: Table, catalogue: Catalogue) -> Summary:
 def _unit_behind_numbers(product: Product, catalogue: Catalogue) -> str:
     """Return the noun behind a number of a count, or the unit of a sum."""
     if product.of_values:
-        return names_of_product(product, catalogue).unit
+        return unit_of_sums(product, catalogue)
     if product.of_units:
         return name_measured(product, catalogue)
     return name_rows(catalogue)
@@ -668,7 +668,7 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
     )
     payment = write_record(only_payment)
     if "charge" in payment:
-        payment["charge"] = catalogue.localize(str(payment["charge"]))
+        payment["charge"] = catalogue.localize_parameters(str(payment["charge"]))
     facts = ", ".join(f"{name}: {value}" for name, value in payment.items() if value)
     if finding.linear:
         measured = catalogue.say_count("done", _measured_tables(release))
@@ -688,7 +688,9 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
     if isinstance(plan, LinearPlan) and plan.earlier:
         spending.append((catalogue.say("s_after"), sentences.describe_earlier(plan, catalogue)))
     if receipt.guard is not None:
-        spending.append((catalogue.say("s_guard"), catalogue.localize(receipt.guard.charge)))
+        spending.append(
+            (catalogue.say("s_guard"), catalogue.localize_parameters(receipt.guard.charge))
+        )
     spending += [_describe_paid_search(search, catalogue) for search in release.options.searches]
     return [
         *spending,
@@ -1180,9 +1182,11 @@ def _format_number_columns(
     margins = table.whole_margins.reshape(-1)[cells].tolist()
     margin_heading = catalogue.say("col_margin", percent=catalogue.format_percent(release.level))
     errors = {margin: catalogue.format_error(margin) for margin in {*margins}}
+    published = numbers["answer"][~np.isnan(numbers["answer"])]
+    is_whole = bool((published == np.rint(published)).all())
     columns = {
         catalogue.say("col_answer"): [
-            catalogue.format_number(answer, margin / 4)
+            catalogue.format_number(answer, 1.0 if is_whole else margin / 4)
             for answer, margin in zip(numbers["answer"][cells].tolist(), margins, strict=True)
         ],
         margin_heading: [errors[margin] for margin in margins],
@@ -1194,14 +1198,19 @@ def _format_number_columns(
     for name in numbers:
         if name.startswith(("answer_", "nnls")):
             values = numbers[name][cells].tolist()
-            columns[name] = [_format_extra_number(float(value), catalogue) for value in values]
+            heading = catalogue.say(f"col_{name}")
+            columns[heading] = [
+                _format_extra_number(float(value), name, catalogue) for value in values
+            ]
     return columns
 
 
-def _format_extra_number(value: float, catalogue: Catalogue) -> str:
+def _format_extra_number(value: float, name: str, catalogue: Catalogue) -> str:
     """Return a number of an extra column as a text; NaN is empty."""
     if math.isnan(value):
         return ""
+    if name in _WHOLE_COLUMNS and value.is_integer():
+        return catalogue.format_number(value)
     return catalogue.format_number(value, 0.5)
 
 

@@ -33,6 +33,7 @@ from leastnoise._plan import LinearPlan, Plan, SeriesPlan
 from leastnoise._release._clipped_values import ClippedValues, clipped_measures
 from leastnoise._release._options import (
     MOST_WRITTEN_ANSWERS,
+    Options,
     describe_rounding,
     is_too_large_to_write,
     rounding_rule,
@@ -396,8 +397,10 @@ def _list_names(key: str, names: Sequence[str], catalogue: Catalogue) -> list[st
     """Return a sentence that names some attributes; none without attributes."""
     if not names:
         return []
-    named = catalogue.join_names([name_attribute(name, catalogue) for name in names])
-    return [catalogue.say(key, names=named)]
+    named = [name_attribute(name, catalogue) for name in names]
+    if key.startswith("dropped"):  # one of these values is enough
+        return [catalogue.say(key, names=catalogue.join_alternatives(named))]
+    return [catalogue.say(key, names=catalogue.join_names(named))]
 
 
 def _list_dropping(key: str, names: Sequence[str], plan: Plan, catalogue: Catalogue) -> list[str]:
@@ -998,12 +1001,19 @@ def format_public_facts(plan: Plan) -> dict[str, str]:
     return {key: values for key, values in facts.items() if values}
 
 
+def _noise_limit_key(options: Options) -> str:
+    """Return the key of the sentence on the errors that every interval covers."""
+    if options.survey:
+        return "limit_noise_survey"
+    return "limit_noise_rounded" if options.round else "limit_noise"
+
+
 def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return a sentence for every error that the intervals do not cover."""
     plan = release.plan
     privacy = plan.privacy
     domain = plan.domain
-    sentences = [catalogue.say("limit_noise_rounded" if release.options.round else "limit_noise")]
+    sentences = [catalogue.say(_noise_limit_key(release.options))]
     if not release.finding.linear:
         sentences = [
             catalogue.say("limit_aware"),

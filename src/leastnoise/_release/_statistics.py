@@ -38,7 +38,7 @@ from leastnoise._estimation import (
     variances,
 )
 from leastnoise._frames import Columns, name_key_columns
-from leastnoise._release._names import PLAIN_NUMBERS
+from leastnoise._release._names import PLAIN_NUMBERS, capitalize
 from leastnoise._release._options import Options, display_texts, quantity_key, rounding_rule
 from leastnoise._release._survey import (
     SAMPLING_COLUMNS,
@@ -177,10 +177,12 @@ class StatisticTable(ResultTable):
         beyond_flags = [
             self.extra_columns[name].reshape(-1) for name in BEYOND_COLUMNS if form.at_shares
         ]
+        # With a sampling error, the interval of a quantile no longer ends where a cell does.
+        has_cell_ends = form.at_shares and self.sampling is None
         rows = []
         for row, (names, numbers) in enumerate(self.rows(limit)):
             shares = map(catalogue.localize, names[groups:]) if form.at_shares else names[groups:]
-            value, interval = format_interval(catalogue, *numbers, exact=form.at_shares)
+            value, interval = format_interval(catalogue, *numbers, exact=has_cell_ends)
             for column, key in zip(beyond_flags, ("or_less", "or_more"), strict=False):
                 if column[row]:
                     interval = catalogue.say(key, interval=interval)
@@ -192,10 +194,15 @@ class StatisticTable(ResultTable):
         groups = key_headings(self.statistic.along, catalogue)
         further_keys = self.attributes[len(groups) :]
         if self.statistic.form.at_shares:
-            return (*groups, catalogue.say("col_share"))
+            return (*groups, self._share_heading(catalogue))
         if self.statistic.form.of_several:
             return (*groups, catalogue.say(f"col_{self.statistic.form.row_key}"))
         return (*groups, *(attribute_heading(name, catalogue) for name in further_keys))
+
+    def _share_heading(self, catalogue: Catalogue) -> str:
+        """Return the heading of shares, written like the headings of groups."""
+        heading = catalogue.say("col_share")
+        return heading if catalogue.names.is_empty else capitalize(heading)
 
     def with_own_format(self, catalogue: Catalogue) -> Catalogue:
         """Return the catalogue with the number format of the values."""
@@ -249,7 +256,7 @@ class StatisticTable(ResultTable):
         title = statistic_groups_title(self.statistic, catalogue)
         series = ""
         if self.statistic.form.at_shares:
-            series = catalogue.say("col_share")
+            series = self._share_heading(catalogue)
         elif self.statistic.form.of_several:
             series = catalogue.say(f"col_{self.statistic.form.row_key}")
         elif groups > 1 and len(self.labels[-1]) <= _MOST_DOT_COLOURS:

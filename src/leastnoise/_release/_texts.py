@@ -40,10 +40,12 @@ from leastnoise._error import interval_multiplier
 from leastnoise._families import interval_ends
 from leastnoise._release._locales import (
     add_percent_sign,
+    decline_plural,
     find_decimal_mark,
     find_group_mark,
     format_long_date,
     format_month,
+    join_alternatives,
     join_list,
     join_percent_compounds,
     localize_number,
@@ -65,6 +67,7 @@ from leastnoise._workload import Product, QuerySet, Statistic
 
 TEMPLATES = Path(__file__).with_name("templates")
 _SUPPRESSED = "\u2013"  # shown for an answer that is not published
+_LEAST_SHORTENED_MARGIN = 1000  # has more digits than the three of a margin in a table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +100,12 @@ class Catalogue:
     def _fill_in(self, text: str, values: Mapping[str, object]) -> str:
         """Return a text whose fields have values in the language's notation."""
         rows_noun = self.names.rows or find_text("unit_rows", self.language).forms[0]
-        nouns = {"rows_noun": rows_noun, "Rows_noun": capitalize(rows_noun)}
+        nouns = {
+            "rows_noun": rows_noun,
+            "Rows_noun": capitalize(rows_noun),
+            "rows_noun_weak": decline_plural(rows_noun, self.language),
+            "rows_noun_dative": decline_plural(rows_noun, self.language, dative=True),
+        }
         fields = {name: self.format_value(value) for name, value in values.items()}
         return join_percent_compounds(text % (nouns | fields))
 
@@ -131,6 +139,14 @@ class Catalogue:
     def localize(self, text: str) -> str:
         """Return a number in Python's notation in the notation of the language."""
         return localize_number(text, self.language)
+
+    def localize_parameters(self, text: str) -> str:
+        """Return a cost such as ``epsilon = 0.5, delta = 1e-9`` in the notation of the language.
+
+        Numbers are also texts in receipts, whose notation is Python's.
+        """
+        parts = [part.split(" = ") for part in text.split(", ")]
+        return ", ".join(" = ".join(map(self.localize, part)) for part in parts)
 
     @property
     def decimal_mark(self) -> str:
@@ -178,6 +194,10 @@ class Catalogue:
     def join_names(self, names: list[str]) -> str:
         """Return names in one text, such as ``a, b and c``."""
         return join_list(names, self.language)
+
+    def join_alternatives(self, names: list[str]) -> str:
+        """Return names in one text, such as ``a, b or c``."""
+        return join_alternatives(names, self.language)
 
     def format_number(self, value: float, spread: float = 1.0) -> str:
         """Return a number with the digits that its margin leaves meaningful.
@@ -245,6 +265,8 @@ class Catalogue:
         if math.isnan(answer):
             return _SUPPRESSED
         if self.number_format.percent:
+            return f"{self.format_number(answer, margin)} ± {self.format_error(margin)}"
+        if margin >= _LEAST_SHORTENED_MARGIN:
             return f"{self.format_number(answer, margin)} ± {self.format_error(margin)}"
         return f"{self.format_number(answer, margin)} ± {self.format_number(margin, margin)}"
 
@@ -861,10 +883,21 @@ def names_of_product(product: Product, catalogue: Catalogue) -> QuantityNames:
 
 
 def unit_of_sums(product: Product, catalogue: Catalogue) -> str:
-    """Return the unit of the sums of a measure; empty for counts."""
-    if not product.of_values or _is_count_of_values(product):
+    """Return the unit of the sums of a measure; empty for counts.
+
+    The weights of the rows with a value have the unit of the weight.
+    """
+    if not product.of_values:
         return ""
-    return names_of_product(product, catalogue).unit
+    return _names_of_summed(product, catalogue).unit
+
+
+def _names_of_summed(product: Product, catalogue: Catalogue) -> QuantityNames:
+    """Return the display names of the amounts that a table adds up."""
+    weights = _weights_of_values(product.domain, str(product.measure))
+    if weights is None:
+        return names_of_product(product, catalogue)
+    return catalogue.names.measure(_find_declared(product.domain, weights[0]) or "")
 
 
 def name_summed(domain: Domain, measure: str, catalogue: Catalogue) -> str:
@@ -883,7 +916,11 @@ def table_format(product: Product, catalogue: Catalogue) -> NumberFormat:
     own_names = catalogue.names.table(product.name)
     if own_names.number_format != PLAIN_NUMBERS:
         return own_names.number_format
-    measure_format = names_of_product(product, catalogue).number_format
+    if not product.of_values:
+        names = names_of_product(product, catalogue)
+    else:
+        names = _names_of_summed(product, catalogue)
+    measure_format = names.number_format
     if not product.of_values or measure_format.percent:
         return NumberFormat(thousands=measure_format.thousands)
     return measure_format
@@ -911,13 +948,6 @@ def _names_of_statistic(
     if statistic.form.of_measure:
         return names_of_measure(domain, statistic.of, catalogue)
     return catalogue.names.attribute(statistic.of)
-
-
-def _is_count_of_values(product: Product) -> bool:
-    """Return whether a table sums the weights of rows that have a value."""
-    if product.measure is None:
-        return False
-    return _weights_of_values(product.domain, product.measure) is not None
 
 
 def _weights_of_values(domain: Domain, measure: str) -> tuple[Measure, ValueCount] | None:
