@@ -170,8 +170,8 @@ def plan(
         targets: targets of differences and ratios, in the form of ``[targets]`` of a spec, for
             `Least` and for the objective "worst"; `target_errors` shows which targets a plan meets.
         seconds: the approximate CPU seconds of one core that "auto" may take. Estimates determine
-            the time of each strategy, so the plan is the same on every machine that is fast enough;
-            it names the searches that the deadline ended. A strategy whose error is the lower bound
+            the time of each strategy, so the plan is the same on every machine; it names the
+            searches that were ended because they took ten times as long. A strategy whose error is the lower bound
             may take four times as long. With more seconds the error may be smaller; `compare` lists
             the strategies that were left out.
         guard: the share of the budget, such as "1/100", with which `release` pays its guard; the

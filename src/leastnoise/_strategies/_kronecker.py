@@ -362,7 +362,11 @@ WINDOW_ROOT = Planner(
     instead="the root is made for Gaussian noise; for pure differential privacy choose p_identity",
     limits="attributes of 2^16 cells",
     seconds=seconds_per_attribute(
-        lambda line: 0.01 + 1e-5 * min(line.cells, 2**16) + _toeplitz_error_seconds(line)
+        lambda line: (
+            0.01 + 1e-5 * min(line.cells, 2**16) + _toeplitz_error_seconds(line)
+            if line.listed
+            else 0.0
+        )
     ),
     likely=lambda _: 2.0,
 )

@@ -32,6 +32,7 @@ from leastnoise._families import (
     invert_gram,
     merge_equal_cells,
     p_identity,
+    p_identity_seconds,
 )
 from leastnoise._strategies._planning_problem import (
     LEAST_EFFORT,
@@ -236,18 +237,33 @@ def _strategy(
     return Strategy("union", tuple(zip(blocks, weights, strict=True)), error=error(best))
 
 
-def _seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of the fits along every attribute for both parts."""
+def _is_made_for(workload: Workload) -> bool:
+    """Return whether the planner may find two tables for a workload."""
     sizes = [workload.domain.kind(name).size for name in workload.attributes]
-    made_for = (
+    return (
         len(workload.products) > 1
+        and workload.measures == (None,)
         and math.prod(sizes) <= _MOST_JOINT
         and max(sizes, default=1) <= _MOST_LONG
     )
-    if not made_for:
+
+
+def _seconds(workload: Workload) -> float:
+    """Estimate the CPU seconds of the fits along every attribute for both parts."""
+    if not _is_made_for(workload):
         return base_seconds(workload)
     costs = attribute_costs(workload).values()
     return base_seconds(workload) + 12 * sum((line.cells / 1024) ** 2.2 for line in costs)
+
+
+def _laplace_seconds(workload: Workload) -> float:
+    """Estimate the additional seconds of whole p-Identity fits, for both parts."""
+    if not _is_made_for(workload):
+        return 0.0
+    return 2 * sum(
+        p_identity_seconds(line.cells, in_line=line.structured)[1]
+        for line in attribute_costs(workload).values()
+    )
 
 
 UNION = Planner(
@@ -259,4 +275,5 @@ UNION = Planner(
     limits="a joint table of 2^22 cells, attributes of 1024",
     paper="McKenna et al., VLDB 2018",
     seconds=_seconds,
+    laplace=_laplace_seconds,
 )
