@@ -242,7 +242,6 @@ def _is_made_for(workload: Workload) -> bool:
     sizes = [workload.domain.kind(name).size for name in workload.attributes]
     return (
         len(workload.products) > 1
-        and workload.measures == (None,)
         and math.prod(sizes) <= _MOST_JOINT
         and max(sizes, default=1) <= _MOST_LONG
     )
