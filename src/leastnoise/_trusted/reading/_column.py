@@ -34,8 +34,8 @@ from leastnoise._trusted.reading._words import (
     words_of,
 )
 
-# Rows in a chunk: large enough for the fixed costs to vanish, small enough for a chunk of wide text
-# to stay within some tens of MiB.
+# # Rows in a chunk. The number is so large that fixed costs do not matter, and so small that a
+# chunk of long texts takes only some tens of MiB.
 CHUNK = 2**16
 
 
@@ -66,19 +66,19 @@ class Column:
     index: IntArray | None = None
     zoned: bool = False
 
-    def rows(self, encoded: IntArray, missing: int) -> IntArray:
-        """Return the encoded value of every row.
+    def rows(self, value_codes: IntArray, null_code: int) -> IntArray:
+        """Return the code of every row, given the code of each stored value.
 
-        Each row gets the code of its value in ``data``, or of a null. ``encoded`` is overwritten.
+        A row without a value gets the code ``null_code``. ``value_codes`` is overwritten.
 
         >>> Column(["a", "b"], index=np.array([1, 1, -1, 0])).rows(np.array([5, 7]), 0).tolist()
         [7, 7, 0, 5]
         """
         if self.index is not None:
-            encoded = np.append(encoded, missing)[self.index]
+            value_codes = np.append(value_codes, null_code)[self.index]
         if self.null is not None:
-            encoded[self.null] = missing
-        return encoded
+            value_codes[self.null] = null_code
+        return value_codes
 
 
 class DistinctTexts(Sequence[object]):
@@ -104,9 +104,9 @@ class DistinctTexts(Sequence[object]):
         return iter(self._listed())
 
     def bytes_and_starts(self) -> tuple[npt.NDArray[np.uint8], IntArray]:
-        """Return all bytes joined, and the position at which each byte string begins.
+        """Return the concatenated byte strings, and the start offset of each one.
 
-        A last position is the end of the last byte string.
+        One more offset, the last one, is the end of the last byte string.
         """
         _, offsets, content = self.array.buffers()
         starts = np.frombuffer(offsets, dtype=np.int64)
@@ -117,14 +117,14 @@ class DistinctTexts(Sequence[object]):
         return raw[starts[0] : starts[-1]], starts - starts[0]
 
     def _listed(self) -> list[bytes]:
-        """Return all byte strings as Python bytes."""
+        """Return the byte strings as a list of Python `bytes`."""
         if self._values is None:
             self._values = self.array.to_pylist()
         return self._values
 
 
 class TextColumn(Column):
-    """Byte strings, one for each row, compared only if an encoder asks for it.
+    """A column of byte strings that finds its distinct ones only on request.
 
     Args:
         texts: an Arrow array of type large_binary, without nulls, with the byte string of each row.
@@ -156,11 +156,11 @@ class TextColumn(Column):
 
     @property
     def index(self) -> IntArray | None:
-        """For each row the position of its byte string."""
+        """The position of each row's byte string in ``data``."""
         return self._distinct_column().index
 
     def _distinct_column(self) -> Column:
-        """Return the column by its distinct byte strings."""
+        """Return the same column with each distinct byte string stored once."""
         column = self._distinct
         if column is None:
             column = distinct_texts(self.texts)
@@ -169,9 +169,9 @@ class TextColumn(Column):
 
 
 def distinct_texts(texts: Any) -> Column:
-    r"""Return a column of byte strings, one for each row, as distinct byte strings and positions.
+    r"""Return a column that stores each distinct byte string once.
 
-    If all have at most two bytes, they are compared by their numbers (E2).
+    If all byte strings have at most two bytes, their integers (`words_of`) are compared (E2).
 
     Args:
         texts: an Arrow array of type large_binary, without nulls.
@@ -197,7 +197,7 @@ def distinct_texts(texts: Any) -> Column:
 
 
 def word_texts(words: Words) -> DistinctTexts:
-    """Return the byte strings that have these numbers (`words_of`).
+    """Decode integers that `words_of` made to byte strings.
 
     >>> list(word_texts(np.array([326, 333, 1], dtype=np.uint64)))
     [b'F', b'M', b'']
@@ -211,12 +211,12 @@ def word_texts(words: Words) -> DistinctTexts:
 
 @dataclass(frozen=True, slots=True)
 class SplitEncoder:
-    """An encoder in two steps; only the second step may have a memory.
+    """An encoder in two steps; only the second one may keep state between chunks.
 
     Attributes:
-        prepare: a function that depends only on the column; it may run in any thread.
-        finish: a function from the result of ``prepare`` to the encoded column; it runs in the
-            caller's thread, chunk after chunk in the order of the rows.
+        prepare: the first step, a function of only the column; it may run in any thread.
+        finish: the second step, from the result of ``prepare`` to the encoded column; it runs in
+            the caller's thread, chunk after chunk in the order of the rows.
     """
 
     prepare: Callable[[Column], Any]
@@ -234,7 +234,7 @@ Result = TypeVar("Result")
 
 
 def stateless(encode: Encoder) -> SplitEncoder:
-    """Return an encoder without a memory, which may run in any thread.
+    """Wrap an encoder that keeps no state, so that it may run in any thread.
 
     >>> stateless(by_value(lambda values: np.arange(len(values))))(Column(["a", "b"])).tolist()
     [0, 1]
@@ -243,18 +243,18 @@ def stateless(encode: Encoder) -> SplitEncoder:
 
 
 def _unchanged(encoded: IntArray) -> IntArray:
-    """Return the result of the first step of an encoder."""
+    """Return the codes unchanged, as the second step of a stateless encoder."""
     return encoded
 
 
 class Chunk(NamedTuple, Generic[Result]):
-    """Some rows of a source.
+    """Consecutive rows of a source, with one entry of ``columns`` per column.
 
     Attributes:
         rows: the number of rows.
         columns: the encoded values of each column.
-        malformed: the number of lines of a CSV file, in addition to these rows, that are not
-            records.
+        malformed: the number of lines of a CSV file that are not records; ``rows`` does not include
+            them.
     """
 
     rows: int
@@ -266,7 +266,7 @@ Chunks = Iterator[Chunk[Result]]
 
 
 def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
-    """Return an encoder that applies a function to each distinct value once.
+    """Return an encoder that calls a function once for each distinct value.
 
     >>> by_value(lambda values: np.array([len(str(value)) for value in values]))(Column(["a", "bc", "a"])).tolist()
     [1, 2, 1]
@@ -274,6 +274,7 @@ def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
     missing = int(compute([None])[0])
 
     def encode(column: Column) -> IntArray:
+        """Encode the distinct values, and copy the codes to all rows."""
         values, where = distinct(column.data)
         encoded = compute(values)
         return column.rows(encoded if where is None else encoded[where], missing)
@@ -284,12 +285,12 @@ def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
 def distinct(
     data: Array | Sequence[object],
 ) -> tuple[Sequence[object], npt.NDArray[np.intp] | None]:
-    """Return the distinct values, and the index of each value among them.
+    """Return the distinct values, and the index of each entry among them.
 
     The indices are None if the values are listed in the order of the rows.
 
-    Only equal values of one numpy type, and equal texts, count as the same value: equal values of
-    other types can have different texts.
+    Two values count as the same only if they are equal texts, or equal and of one NumPy type,
+    because equal values of other types can have different texts.
 
     >>> values, where = distinct(["b", "a", "b", None])
     >>> values, where.tolist()
@@ -317,7 +318,7 @@ def constant_column(value: object, null: BoolArray) -> Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountRequest:
-    """The public parameters of counts that an engine computes.
+    """Public parameters of the counts that a database engine computes.
 
     Attributes:
         rules: the rules of the attributes that are read, in the order of the domain.
@@ -427,7 +428,7 @@ class Source:
 def by_columns(
     chunks: Callable[[list[str]], Chunks[Column]],
 ) -> Callable[[Encoders], Chunks[IntArray]]:
-    """Return a reader that encodes the columns of each chunk separately.
+    """Return a reader that encodes each chunk column by column.
 
     ``chunks`` takes distinct columns, and yields for each chunk its number of rows and these
     columns in the same order.
@@ -447,14 +448,14 @@ Part = Callable[[], Chunk[Column]]
 
 
 def _part_of(chunk: Chunk[Column]) -> Part:
-    """Return a part that returns a chunk unchanged."""
+    """Return a function without arguments that returns a chunk."""
     return lambda: chunk
 
 
 def by_parts(
     parts: Callable[[list[str]], Iterator[Part]],
 ) -> Callable[[Encoders], Chunks[IntArray]]:
-    """Return a reader that cuts and encodes parts of a source in threads.
+    """Return a reader that converts and encodes the parts of a source in threads.
 
     ``parts`` takes distinct columns, and yields the parts of the source in the order of its rows.
     Each part is a function without a memory that returns these columns in the same order. The
@@ -463,9 +464,11 @@ def by_parts(
     """
 
     def encoded(encoders: Encoders) -> Chunks[IntArray]:
+        """Yield the encoded chunks in the order of the rows."""
         names = list(dict.fromkeys(name for name, _ in encoders))
 
         def prepared(part: Part) -> Chunk[Any]:
+            """Convert a part to columns, and run the first step of each encoder."""
             rows, columns, malformed = part()
             column = dict(zip(names, columns, strict=True))
             prepared_columns = []
@@ -496,7 +499,7 @@ def _count_cores() -> int:
 
 
 def parallel_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Yield a function of each item, computed in threads, in order.
+    """Call a function on each item in threads, and yield the results in order.
 
     The function must have no memory.
 
@@ -563,7 +566,7 @@ _TEXTS = {
 
 
 def arrow_fields(schema: Iterable[Any]) -> tuple[SchemaField, ...]:
-    """Return the columns of an Arrow schema.
+    """Return one `SchemaField` for each column of an Arrow schema.
 
     >>> [(field.name, field.readable) for field in arrow_fields(pa.schema({"a": pa.int8(), "b": pa.list_(pa.int8())}))]
     [('a', True), ('b', False)]
@@ -582,7 +585,7 @@ def arrow_fields(schema: Iterable[Any]) -> tuple[SchemaField, ...]:
 
 
 def _has_rule(arrow_type: Any) -> bool:
-    """Return whether a rule reads values of an Arrow type."""
+    """Return whether values of an Arrow type can be encoded as cells."""
     import pyarrow as pa
 
     if isinstance(arrow_type, pa.BaseExtensionType):
@@ -594,9 +597,9 @@ def _has_rule(arrow_type: Any) -> bool:
 
 
 def value_type(arrow_type: Any) -> Any:
-    """Return the Arrow type of single values.
+    """Return the type of an Arrow array's decoded values.
 
-    The values may be in a dictionary, in a run-end encoding, or of an extension type.
+    The array may be dictionary-encoded, run-end encoded, or of an extension type.
 
     >>> value_type(pa.dictionary(pa.int8(), pa.timestamp("us", "UTC"))).tz
     'UTC'
@@ -613,7 +616,7 @@ def value_type(arrow_type: Any) -> Any:
 
 
 def to_column(array: Any) -> Column:
-    """Return an Arrow array as a column.
+    """Convert an Arrow array to a `Column`.
 
     Numbers and times keep their own buffers; other types are read by their distinct values.
 
@@ -628,24 +631,24 @@ def to_column(array: Any) -> Column:
 
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
-        return _of_extension(array)
+        return _extension_column(array)
     if pa.types.is_dictionary(kind):
-        return _of_dictionary(array)
+        return _dictionary_column(array)
     if pa.types.is_run_end_encoded(kind):
-        # by the run of each row, as Arrow's own decoding knows fewer types; a slice keeps all runs,
-        # and begins within the first of its own
+        # # Look up the run of each row, because Arrow's decoding supports fewer types. A slice
+        # keeps all runs, and may begin inside its first run.
         first = array.find_physical_offset()
         count = array.find_physical_length()
         ends = _numbers(array.run_ends.slice(first, count)).astype(np.int64) - array.offset
         lengths = np.diff(ends.clip(max=len(array)), prepend=0)
-        return _repeated(
+        return _take_values(
             to_column(array.values.slice(first, count)), np.repeat(np.arange(count), lengths)
         )
     name = str(kind).partition("[")[0].partition("(")[0]
     if name.startswith("decimal"):
-        # exact, from the whole numbers that they are stored as, little-endian; not by arithmetic,
-        # which would round to the digits of the context, nor by Arrow's texts, which are no numbers
-        # at some scales
+        # # Convert exactly, from the stored little-endian integers. Decimal arithmetic would round
+        # to the digits of its context, and at some scales Arrow's texts of decimals are not
+        # numbers.
         stored = to_column(array.view(pa.binary(kind.bit_width // 8)))
         wholes = [int.from_bytes(raw, "little", signed=True) for raw in stored.data]  # type: ignore[arg-type]  # of a binary array
         exact = [
@@ -673,21 +676,21 @@ def to_column(array: Any) -> Column:
     elif name == "halffloat":
         numbers = _numbers(array.view(pa.int16())).view(np.float16)
     else:
-        return constant_column(None if name == "null" else UNSUPPORTED, _null(array))
-    return Column(numbers, _null(array) if array.null_count else None)
+        return constant_column(None if name == "null" else UNSUPPORTED, _null_mask(array))
+    return Column(numbers, _null_mask(array) if array.null_count else None)
 
 
 def since_1970(array: Any, unit: str, *, zoned: bool = False) -> Column:
-    """Return the column of dates or times that are sent as whole numbers.
+    """Convert an Arrow array of integers to a column of dates or times.
 
-    The numbers are days, or parts of a second, since 1970.
+    The integers count days, or parts of a second, since 1970.
 
     >>> since_1970(pa.array([1]), "D").data.tolist()
     [datetime.date(1970, 1, 2)]
     """
     return Column(
         _numbers(array.cast("int64")).view(f"M8[{unit}]"),
-        _null(array) if array.null_count else None,
+        _null_mask(array) if array.null_count else None,
         zoned=zoned,
     )
 
@@ -695,10 +698,10 @@ def since_1970(array: Any, unit: str, *, zoned: bool = False) -> Column:
 def chunk_batches(
     batches: Iterable[Any], requested_columns: Sequence[tuple[str | int, Callable[[Any], Column]]]
 ) -> Chunks[Column]:
-    """Yield chunks of columns from Arrow batches.
+    """Convert each Arrow batch to a chunk, and yield the chunks.
 
-    For each column the arguments have its name or position in a batch, and the function that
-    converts its array to a column.
+    ``requested_columns`` has a pair for each column: its name or position in a batch, and the
+    function that converts its array to a `Column`.
 
     >>> batches = pa.table({"a": [1, 2]}).to_batches()
     >>> [(rows, a.data.tolist()) for rows, (a,), _ in chunk_batches(batches, [("a", to_column)])]
@@ -711,62 +714,68 @@ def chunk_batches(
 def batch_parts(
     batches: Iterable[Any], requested_columns: Sequence[tuple[str | int, Callable[[Any], Column]]]
 ) -> Iterator[Part]:
-    """Yield the parts of Arrow batches, with the arguments of `chunk_batches`."""
+    """Yield, for each Arrow batch, a function that converts it to a chunk.
+
+    The arguments are as for `chunk_batches`.
+    """
     for batch in batches:
         for start in range(0, batch.num_rows, CHUNK):
-            yield partial(_cut_batch, batch.slice(start, CHUNK), requested_columns)
+            yield partial(_convert_batch, batch.slice(start, CHUNK), requested_columns)
 
 
-def _cut_batch(
+def _convert_batch(
     batch: Any, requested_columns: Sequence[tuple[str | int, Callable[[Any], Column]]]
 ) -> Chunk[Column]:
-    """Return an Arrow batch as columns."""
+    """Convert the requested columns of an Arrow batch to a chunk."""
     return Chunk(batch.num_rows, [read(batch.column(name)) for name, read in requested_columns])
 
 
-def unsupported_column(missing: Any) -> Column:
-    """Return the column of a type that no rule reads.
+def unsupported_column(is_null: Any) -> Column:
+    """Return the column for values whose type no rule can encode.
 
-    It only shows which rows are null.
+    Its values are `UNSUPPORTED`; only the nulls are known.
 
     >>> unsupported_column(pa.array([True, False])).index.tolist()
     [-1, 0]
     """
-    return constant_column(UNSUPPORTED, _numbers(missing.cast("uint8")).view(np.bool_))
+    return constant_column(UNSUPPORTED, _numbers(is_null.cast("uint8")).view(np.bool_))
 
 
-def _null(array: Any) -> BoolArray:
-    """Return which entries of an Arrow array are null."""
+def _null_mask(array: Any) -> BoolArray:
+    """Return a Boolean mask of the null entries of an Arrow array."""
     return _numbers(array.is_null().cast("uint8")).view(np.bool_)
 
 
 def _numbers(array: Any, filler: int = 0) -> Array:
-    """Return the numbers of an Arrow array, with a filler for nulls."""
-    # What comes from the source itself cannot be written to. Arrow's own `to_numpy` would import
-    # pandas, which takes most of a second.
+    """Convert an Arrow array of numbers to NumPy, with a filler for nulls."""
+    # Arrays of the source are read-only. Arrow's own `to_numpy` would import pandas, which takes
+    # most of a second.
     if array.null_count:
         array = array.fill_null(filler)
     numbers: Array = np.from_dlpack(array)
     return numbers
 
 
-def _of_dictionary(array: Any) -> Column:
-    """Return the column of a dictionary-encoded Arrow array."""
+def _dictionary_column(array: Any) -> Column:
+    """Convert a dictionary-encoded Arrow array to a `Column`."""
     import pyarrow as pa
 
     codes = _numbers(array.indices.cast("int64"), -1)
     values = array.dictionary
     stored = getattr(values.type, "storage_type", values.type)
     if pa.types.is_run_end_encoded(stored) or str(stored).endswith("_view"):  # cannot be taken from
-        return _repeated(to_column(values), codes)
-    # only values that occur in the chunk: there may be many more
+        return _take_values(to_column(values), codes)
+    # # use only values that occur in the chunk, because the dictionary may have many more
     used, index = np.unique(codes, return_inverse=True)
     missing = int(len(used) > 0 and used[0] < 0)
-    return _repeated(to_column(values.take(used[missing:])), index.reshape(-1) - missing)
+    return _take_values(to_column(values.take(used[missing:])), index.reshape(-1) - missing)
 
 
-def _repeated(column: Column, positions: Array) -> Column:
-    """Return the column of the values at these positions; -1 is a null."""
+def _take_values(column: Column, positions: Array) -> Column:
+    """Return the column whose rows have the values at these positions.
+
+    The position -1 is a null.
+    """
     if column.index is None:
         indices = np.arange(len(column.data))
     else:
@@ -776,8 +785,8 @@ def _repeated(column: Column, positions: Array) -> Column:
     return Column(column.data, None, np.append(indices, -1)[positions], column.zoned)
 
 
-def _of_extension(array: Any) -> Column:
-    """Return the column of an Arrow extension array."""
+def _extension_column(array: Any) -> Column:
+    """Convert an Arrow array of an extension type to a `Column`."""
     name = array.type.extension_name
     inner = to_column(array.storage)
     if name == "arrow.json":
@@ -786,4 +795,4 @@ def _of_extension(array: Any) -> Column:
         return Column(np.asarray(inner.data) != 0, inner.null)
     if name == "arrow.uuid":
         return Column([str(uuid.UUID(bytes=raw)) for raw in inner.data], None, inner.index)  # type: ignore[arg-type]  # of a binary array
-    return constant_column(UNSUPPORTED, _null(array.storage))
+    return constant_column(UNSUPPORTED, _null_mask(array.storage))

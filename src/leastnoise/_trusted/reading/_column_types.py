@@ -14,10 +14,11 @@ from leastnoise._trusted.domain import Holds
 
 
 def common_value_types(types: Iterable[Mapping[str, Holds]]) -> dict[str, Holds]:
-    """Return the value types of the columns on which all files agree.
+    """Return the kind of value that each column holds in all files.
 
     A file in which a column has only nulls is ignored for this column, unless the column has only
-    nulls in all files. Columns on which files disagree are not in the result.
+    nulls in all files. Kinds are "numbers", "texts", "dates" and others (`Holds`). A column is not
+    in the result if files disagree on it.
 
     >>> common_value_types([{"a": "numbers", "b": "dates"}, {"a": "numbers", "b": "texts"}, {"a": "nulls"}])
     {'a': 'numbers'}
@@ -34,7 +35,9 @@ def common_value_types(types: Iterable[Mapping[str, Holds]]) -> dict[str, Holds]
 
 
 def arrow_value_types(schema: Iterable[Any]) -> dict[str, Holds]:
-    """Return the value types of an Arrow schema's columns, where known.
+    """Return the kind of value (`Holds`) of each column of an Arrow schema.
+
+    Columns of other types are left out.
 
     >>> arrow_value_types(pa.schema({"a": pa.int8(), "b": pa.date32(), "c": pa.list_(pa.int8())}))
     {'a': 'numbers', 'b': 'dates'}
@@ -43,24 +46,28 @@ def arrow_value_types(schema: Iterable[Any]) -> dict[str, Holds]:
     return {name: holds for name, holds in known.items() if holds is not None}
 
 
-def _arrow_value_type(kind: Any) -> Holds | None:
-    """Return the value type of an Arrow type; None if it is not read."""
+def _arrow_value_type(arrow_type: Any) -> Holds | None:
+    """Return the kind of value that an Arrow type holds; None if not supported."""
     import pyarrow as pa
 
     types = pa.types
-    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
-        return _arrow_value_type(kind.value_type)
-    if types.is_null(kind):
+    if types.is_dictionary(arrow_type) or types.is_run_end_encoded(arrow_type):
+        return _arrow_value_type(arrow_type.value_type)
+    if types.is_null(arrow_type):
         return "nulls"
-    if types.is_boolean(kind):
+    if types.is_boolean(arrow_type):
         return "Booleans"
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+    if (
+        types.is_integer(arrow_type)
+        or types.is_floating(arrow_type)
+        or types.is_decimal(arrow_type)
+    ):
         return "numbers"
-    if types.is_date(kind):
+    if types.is_date(arrow_type):
         return "dates"
-    if types.is_timestamp(kind):
+    if types.is_timestamp(arrow_type):
         return "time stamps"
-    if types.is_string(kind) or types.is_large_string(kind):
+    if types.is_string(arrow_type) or types.is_large_string(arrow_type):
         return "texts"
     return None
 
@@ -94,8 +101,8 @@ _NAMED: dict[str, Holds] = {
 }
 
 
-def database_value_types(kinds: Iterable[tuple[str, str]]) -> dict[str, Holds]:
-    """Return the value types of database columns, by their type names.
+def database_value_types(column_types: Iterable[tuple[str, str]]) -> dict[str, Holds]:
+    """Return the kind of value of each database column, by its type's name.
 
     Columns of unknown types are left out.
 
@@ -103,7 +110,7 @@ def database_value_types(kinds: Iterable[tuple[str, str]]) -> dict[str, Holds]:
     {'a': 'numbers', 'b': 'time stamps'}
     """
     types: dict[str, Holds] = {}
-    for name, kind in kinds:
+    for name, kind in column_types:
         word = kind.lower()
         bare = re.sub(r"\(.*\)$", "", word)
         if word.endswith("]"):

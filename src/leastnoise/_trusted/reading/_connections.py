@@ -70,10 +70,10 @@ class _Address:
 
     @classmethod
     def of(cls, url: str) -> "_Address":
-        """Return the parts of a URL.
+        """Parse a URL of PostgreSQL into host, port, role and database.
 
-        A password with a character that is not escaped could be taken for another part. In that
-        case no part is returned.
+        A password with an unescaped character could be mistaken for another part. If this is
+        possible, all parts are None.
         """
         try:
             parts = urlsplit(url)
@@ -91,7 +91,7 @@ class _Address:
         )
 
     def describe(self, part: str) -> str:
-        """Return the name of a part and, if it is certainly not a password, its value."""
+        """Return the name of a URL part and, if certainly no password, its value."""
         value = getattr(self, part, None)
         if value is None or not _PLAIN.fullmatch(value):
             return f"the {part}"
@@ -99,7 +99,7 @@ class _Address:
 
 
 def check_scheme(url: str, name: str) -> None:
-    """Refuse a URL of another database.
+    """Raise `InputError` if a URL is not of PostgreSQL.
 
     Args:
         url: the URL.
@@ -113,7 +113,7 @@ def check_scheme(url: str, name: str) -> None:
 
 
 def explain_failure(url: str, error_text: str) -> str | None:
-    """Return which part of a URL is wrong, and why.
+    """Explain which part of a URL made a connection fail, if that is known.
 
     Args:
         url: the URL.

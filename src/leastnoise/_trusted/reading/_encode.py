@@ -51,7 +51,7 @@ from leastnoise._trusted.reading._values import (
 )
 from leastnoise._trusted.reading._words import arrow_words
 
-# Of fewer texts it is faster to read one after the other.
+# # With fewer texts, reading them one by one is faster.
 _MANY_TEXTS = 256
 _LONGEST_DECIMAL = 20
 _PLAIN_DECIMAL = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?")
@@ -63,9 +63,9 @@ _ROUNDING = {"down": np.floor, "up": np.ceil, "nearest": np.rint}
 
 
 def cell_encoder(rule: Rule) -> Encoder:
-    """Return the encoder from a column of an attribute to cells.
+    """Return a function that encodes an attribute's column as cell numbers.
 
-    The cell is -1 if the row is to be dropped.
+    The cell number is -1 if the row has to be dropped.
 
     >>> cell_encoder(rule_of(Integers(17, 20, outside="clip")))(Column([17, "18", None, 99.5])).tolist()
     [0, 1, -1, 3]
@@ -90,7 +90,7 @@ def cell_encoder(rule: Rule) -> Encoder:
 
 
 def amount_encoder(measure: Measure) -> Encoder:
-    """Return the encoder from a column of a measure to int64 amounts.
+    """Return a function that encodes a measure's column as int64 amounts.
 
     An amount is within the bounds of the measure if there is a value; otherwise it is 0.
 
@@ -103,10 +103,11 @@ def amount_encoder(measure: Measure) -> Encoder:
     denominator = float(measure.unit.denominator)
 
     def amounts(numbers: Array, is_outside: BoolArray) -> IntArray:
+        """Clip numbers to the bounds of the measure, in units; 0 outside."""
         given = ~(is_outside | np.isnan(numbers))
         if isinstance(measure, ValueCount):
             return given.astype(np.int64)
-        # beyond the doubles is beyond the bounds, which an infinity says as well
+        # # a product that overflows to infinity is beyond the bounds, and is clipped correctly
         with np.errstate(over="ignore"):
             units = np.where(given, numbers, 0.0) * denominator / numerator
         return np.rint(np.clip(units, low, high)).astype(np.int64) * given
@@ -115,7 +116,7 @@ def amount_encoder(measure: Measure) -> Encoder:
 
 
 def combined_amounts(measure: Measure, amounts: Sequence[IntArray]) -> IntArray:
-    """Return the amounts of a measure from the amounts of its `factor_measures`.
+    """Compute the amounts of a product or square from the amounts of its `factor_measures`.
 
     All numbers stay below 2^63 (E3). Products and squares are clipped to the bounds of the
     measure, which changes nothing unless its attributes were changed after its bounds were checked.
@@ -141,7 +142,10 @@ def combined_amounts(measure: Measure, amounts: Sequence[IntArray]) -> IntArray:
 
 
 def _deviation_products(measure: DeviationProduct, amounts: Sequence[IntArray]) -> IntArray:
-    """Return products of distances from the centres, 0 for incomplete rows."""
+    """Multiply the distances of amounts from their centres, row by row.
+
+    A row that lacks a value gets 0.
+    """
     count = len(measure.factors)
     products = np.ones_like(amounts[0])
     for values, centre in zip(amounts[:count], measure.centres, strict=True):
@@ -151,9 +155,9 @@ def _deviation_products(measure: DeviationProduct, amounts: Sequence[IntArray]) 
 
 
 def unreadable_encoder(reading: Reading) -> Encoder:
-    """Return the encoder from a column to 1 for unreadable values, else 0.
+    """Return a function that marks the unreadable values of a column with 1.
 
-    A value is unreadable if it is neither a null nor a number.
+    A value is unreadable if it is neither a null nor a number. All other values get 0.
 
     >>> unreadable_encoder(Reading())(Column(["1.5", "1,5", "", None, 7, "n/a"])).tolist()
     [0, 1, 0, 0, 0, 1]
@@ -162,13 +166,14 @@ def unreadable_encoder(reading: Reading) -> Encoder:
 
 
 def _category_encoder(rule: Rule, table: Forms) -> Encoder:
-    """Return an encoder that looks up the normalised text of each value.
+    """Return an encoder that looks up each value's normalised text in a table.
 
     If a text is a whole number followed by a point and zeros, the number without these is looked up
     too.
     """
 
     def cell(value: object) -> int:
+        """Return the cell of a value, by its normalised text."""
         if is_null(value):
             return rule.null
         if (form := text(value)) is None:
@@ -189,7 +194,7 @@ def _category_encoder(rule: Rule, table: Forms) -> Encoder:
 def _cells_of_numbers(
     rule: Rule, numbers: Array, is_outside: BoolArray, missing: BoolArray
 ) -> IntArray:
-    """Return the cell of each number, or of each time in seconds.
+    """Look up the cell of each number, or of each time in seconds.
 
     Bounds are below 2^53, so converting an integer to a double never moves it across a bound.
     """
@@ -204,7 +209,7 @@ def _cells_of_numbers(
 
 
 def _cells_by_steps(rule: Rule, numbers: Array) -> IntArray:
-    """Return the cell of each number by the steps of a rule."""
+    """Compute the cell of each number as the number of steps above an origin."""
     table = rule.table
     if not isinstance(table, Steps):
         raise InternalError("numbers have no cell among texts; please report this.")
@@ -216,8 +221,7 @@ def _cells_by_steps(rule: Rule, numbers: Array) -> IntArray:
     inside = (numbers >= table.low) & (numbers <= table.high)
     if doubles:
         inside &= numbers == np.floor(numbers)
-    # a double that is no whole number inside must not reach the conversion, whose result would be
-    # undefined
+    # # only integers within the bounds may be converted, because other conversions are undefined
     cells = (np.where(inside, numbers, table.low).astype(np.int64) - table.origin) // table.step
     if table.again is not None:
         cells = cells % table.again
@@ -225,13 +229,17 @@ def _cells_by_steps(rule: Rule, numbers: Array) -> IntArray:
 
 
 def _time_encoder(rule: Rule, clocked: Clocked) -> Encoder:
-    """Return an encoder of times: arrays of time stamps as a whole, other values one by one."""
+    """Return a function that encodes dates and times as cell numbers.
+
+    It converts arrays of time stamps as a whole, and other values one by one.
+    """
     if clocked.zone == "UTC":
         clock = None
     else:
         clock = zoneinfo.ZoneInfo(clocked.zone)
 
     def place(seconds: IntArray, zoned: BoolArray, missing: BoolArray) -> IntArray:
+        """Return the cells of times; those with a zone are converted to local time."""
         is_outside = seconds == NO_DAY
         if clock is None:
             shown = seconds
@@ -242,6 +250,7 @@ def _time_encoder(rule: Rule, clocked: Clocked) -> Encoder:
     read_time = time_reader(clocked, rule.reading)
 
     def of_values(values: Sequence[object]) -> IntArray:
+        """Encode Python values one by one."""
         times = [read_time(value) for value in values]
         pairs = [time or (NO_DAY, False) for time in times]
         seconds = np.array([second for second, _ in pairs], dtype=np.int64)
@@ -252,6 +261,7 @@ def _time_encoder(rule: Rule, clocked: Clocked) -> Encoder:
     counted_in = clocked.counted_in
 
     def of_numbers(numbers: Array, _: BoolArray) -> IntArray:
+        """Encode numbers that count days or parts of a second."""
         doubles = numbers.astype(np.float64)
         seconds = counted_seconds(doubles, str(counted_in))
         zoned = np.full(len(seconds), counts_in_utc(str(counted_in)))
@@ -263,6 +273,7 @@ def _time_encoder(rule: Rule, clocked: Clocked) -> Encoder:
         number_encoder = _number_encoder(of_numbers, rule.reading, others)
 
     def encode(column: Column) -> IntArray:
+        """Encode a column of dates and times."""
         seconds = stamps(column.data)
         if seconds is None:
             if number_encoder is None:
@@ -279,27 +290,31 @@ def _number_encoder(
     reading: Reading,
     of_others: Encoder | None = None,
 ) -> Encoder:
-    """Return an encoder of numbers.
+    """Return a function that reads a column's values as numbers and encodes them.
 
-    It reads arrays of numbers as a whole, and other values one by one or with ``of_others``.
+    The function reads arrays of numbers as a whole. It reads other values one by one, or passes
+    them to ``of_others``.
     """
     read = number_reader(reading)
     nulls = null_numbers(reading)
 
     def of_read(numbers: Sequence[float | None]) -> tuple[Array, BoolArray]:
-        """Return numbers as doubles, and which entries are not numbers."""
+        """Return numbers as doubles, and a mask of the entries that are not numbers."""
         is_outside = np.array([value is None for value in numbers], dtype=np.bool_)
         known = np.array([0.0 if value is None else value for value in numbers], dtype=np.float64)
         return known, is_outside
 
     def of_known(known: Array, is_outside: BoolArray) -> IntArray:
+        """Encode an array of numbers."""
         known[np.isin(known, nulls) & ~is_outside] = np.nan
         return cells_of(known, is_outside)
 
     def of_values(values: Sequence[object]) -> IntArray:
+        """Read values one by one as numbers, and encode them."""
         return of_known(*of_read([read(value) for value in values]))
 
     def of_texts(texts: DistinctTexts) -> IntArray:
+        """Read texts as numbers, and encode them."""
         known = plain_decimals(texts)
         strange = np.zeros(len(known), dtype=np.bool_)
         positions = np.flatnonzero(np.isnan(known))
@@ -312,11 +327,12 @@ def _number_encoder(
     reads_decimals = of_others is None and _reads_plain_decimals(reading)
 
     def encode(column: Column) -> IntArray:
+        """Encode a column of any type."""
         data = column.data
         if reads_decimals and isinstance(data, DistinctTexts) and len(data) >= _MANY_TEXTS:
             return column.rows(of_texts(data), missing)
-        # float32 goes by the decimal that it prints as, so through its distinct values; a date is
-        # not a number
+        # # a float32 counts as the decimal that it prints as, so its distinct values are read one
+        # by one; a date is not a number
         if not isinstance(data, np.ndarray) or not (
             data.dtype.kind in "biu" or data.dtype == np.float64
         ):
@@ -333,7 +349,7 @@ def _number_encoder(
 
 
 def _reads_plain_decimals(reading: Reading) -> bool:
-    """Return whether a reading reads each plain decimal as the nearest double.
+    """Return whether text such as 12.5 is read as the nearest double, and never as a null.
 
     Other readings have another decimal mark, or read some plain decimals as nulls.
     """
@@ -342,7 +358,7 @@ def _reads_plain_decimals(reading: Reading) -> bool:
 
 
 def plain_decimals(texts: DistinctTexts) -> FloatArray:
-    """Return the numbers of texts that are plain decimals; NaN for other texts.
+    """Convert texts such as 12.5 to doubles; NaN for all other texts.
 
     A plain decimal has at most 20 bytes: an optional minus, and digits with at most one point among
     them. `number_reader` reads each of them as the nearest double, and so does Arrow.
@@ -361,7 +377,7 @@ def plain_decimals(texts: DistinctTexts) -> FloatArray:
     points_before = np.append(0, np.cumsum(content == _POINT))
     others = others_before[starts[1:]] - others_before[starts[:-1]]
     points = points_before[starts[1:]] - points_before[starts[:-1]]
-    # a text of no bytes has no first byte; it is shorter than any of these
+    # # an empty text has no first byte, and is shorter than all of these
     first = np.append(content, np.uint8(0))[starts[:-1]]
     minus = first == _MINUS
     is_plain = (points <= 1) & (others == points + minus)
@@ -374,6 +390,6 @@ def plain_decimals(texts: DistinctTexts) -> FloatArray:
     plain_texts = texts.array.take(arrow_words(positions.astype(np.uint64)))
     try:
         numbers[positions] = np.from_dlpack(plain_texts.cast(pa.large_string()).cast(pa.float64()))
-    except pa.ArrowException:  # no row fails (E5): then all are read one by one
+    except pa.ArrowException:  # no row may raise (E5): in this case all texts are read one by one
         return np.full(len(texts), np.nan)
     return numbers

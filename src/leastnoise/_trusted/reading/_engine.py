@@ -54,11 +54,11 @@ from leastnoise._trusted.reading._sql import (
 from leastnoise._trusted.reading._units import MOST_CUT, RowUsage, cut_limit
 from leastnoise._trusted.table import TableKey, groups
 
-# More cells than this are not sent for: then the rows are read, and counted here. 512 MiB of
-# counts.
+# # With more cells than this, which take 512 MiB as counts, the rows are read and counted here
+# instead.
 MOST_CELLS = 2**26
-# Tables of counts are kept below 2^17 cells where smaller ones can be summed out of them, as for so
-# many rows.
+# # One requested table may be summed from a larger one that is counted. Such larger tables stay
+# below 2^17 cells, as they would for this number of rows.
 _ROWS = 2**20
 _KEY_BYTES = 16
 
@@ -69,7 +69,7 @@ Entropy = Callable[[int], bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Engine:
-    """A database or cluster that can count rows.
+    """A database or Spark cluster that can count rows by SQL.
 
     Attributes:
         what: its name in messages.
@@ -105,15 +105,15 @@ class Engine:
     def counts(
         self, request: CountRequest, entropy_bytes: Entropy
     ) -> tuple[dict[TableKey, IntArray], RowUsage | None] | None:
-        """Return the requested tables and the row usage; None if untranslatable.
+        """Count the requested tables in the engine; None if SQL cannot count them.
 
         Raises an `InputError` if the engine fails.
 
         Returns:
             Marginals from which all requested marginals follow and, if ``usage`` is requested, the
-            numbers of rows that are used, not used and cut (as in `Units.cut`). None if SQL of the
-            engine cannot compute them, so that the rows must be read; this depends only on the
-            request and on the types of the columns.
+            numbers of rows that are used, not used and cut (as in `Units.cut`). None if the
+            engine's SQL cannot compute them and the rows must be read instead, which depends only
+            on the request and on the types of the columns.
 
         Guarantees: as for `leastnoise._trusted.reading.read`. The choice of the rows of a unit that
             count depends only on the unit's rows and the key (E7).
@@ -125,7 +125,7 @@ class Engine:
         sets = sorted(
             {names for attribute_sets in request.tables.values() for names in attribute_sets}
         )
-        proposed = groups([_positions(order, names) for names in sets], sizes, _ROWS)
+        proposed = groups([_sorted_positions(order, names) for names in sets], sizes, _ROWS)
         covers: list[tuple[str, ...]] = []
         for group in proposed:
             names_of_group = [order[position] for position in group.attributes]
@@ -136,12 +136,12 @@ class Engine:
             rows = (
                 exp.select("*")
                 .from_(self._once(rows).subquery("encoded"))
-                .where(*_inside_conditions(request))
+                .where(*_inside_domain(request))
             )
         if rows is not None and counts_units:
             rows = _with_worth(rows, request)
-        # A sum beyond 64 bits would make the engine fail, and so tell of a row: 2^32 rows of
-        # amounts below 2^30, as `Measure` has checked, stay within.
+        # # A sum beyond 64 bits would make the engine fail, and the failure would depend on a row.
+        # Sums over 2^32 rows stay below 2^62, because `Measure` limits amounts to less than 2^30.
         if (
             rows is None
             or sum(math.prod(request.rules[name].size for name in cover) for cover in covers)
@@ -152,20 +152,20 @@ class Engine:
         with self.session(self.what) as run:
             for start in range(0, len(covers), self.most_sets):
                 some = covers[start : start + self.most_sets]
-                answer = run(_grouped(rows, some, request)).read_all()
+                answer = run(_marginals_query(rows, some, request)).read_all()
                 for cover in some:
-                    tables.update(_tables(answer, cover, request))
+                    tables.update(_tables_of_answer(answer, cover, request))
         if not request.usage:
             return tables, None
         usage = self._usage(request, entropy_bytes)
         return tables, replace(usage, amounts=self._kept_and_cut(rows, request))
 
     def keys(self, request: CountRequest, entropy_bytes: Entropy) -> dict[str, int] | None:
-        """Return the number of units of each key; None if untranslatable.
+        """Count the units that have each key; None if SQL cannot count them.
 
         The categories of the attribute are still unknown.
 
-        The result is None if SQL of the engine cannot count them, which depends only on public
+        The keys are the categories to be found. Whether the result is None depends only on public
         facts. Raises an `InputError` if the engine fails.
         """
         (rule,) = request.rules.values()
@@ -193,9 +193,9 @@ class Engine:
         theirs: Sequence[str],
         reading: Reading = READ_AS_IT_IS,
     ) -> "Engine | None":
-        """Return an engine whose rows have the columns of their partner (E10).
+        """Return the engine of this table left-joined with a second one (E10).
 
-        The partner is a row of a second table.
+        A row gets the columns of its partner, a row of the second table.
 
         The tables are joined on one column of each. A query names only the requested columns of the
         two tables. The result is None if one query cannot use both tables, or if their keys have no
@@ -213,7 +213,7 @@ class Engine:
             with (
                 other.session(what),
                 self.session(what) as run,
-            ):  # one may have to be entered for its relation to be there
+            ):  # the relation of a source may exist only while its session is open
                 yield run
 
         named = {name: f"a{number}" for number, name in enumerate(mine) if name in self.values}
@@ -252,16 +252,16 @@ class Engine:
         )
 
     def values_named(self, columns: Mapping[str, str]) -> dict[str, Value]:
-        """Return values of this engine as columns of a query, by their new names."""
+        """Return the engine's values, each read from a query column of a new name."""
         return {
             name: Value(self.values[name].held, exp.column(short))
             for name, short in columns.items()
         }
 
     def _kept_and_cut(self, rows: exp.Select, request: CountRequest) -> dict[str, tuple[int, int]]:
-        """Return the kept and the cut amount of each total of units (E8).
+        """Query the amounts that count, and that are cut, of each unit total (E8).
 
-        The rows have the columns of `_with_worth`.
+        ``rows`` must have the columns that `_with_worth` adds.
         """
         amounts: dict[str, tuple[int, int]] = {}
         for number, (name, measure) in enumerate(request.sums.items()):
@@ -286,15 +286,17 @@ class Engine:
         return amounts
 
     def _usage(self, request: CountRequest, entropy_bytes: Entropy) -> RowUsage:
-        """Return the numbers of rows used, not used and cut (E8)."""
+        """Query how many rows are used, not used and cut (E8)."""
         rows = self._bounded_rows(request, entropy_bytes)
         if rows is None:
             raise InternalError("An engine counted what it cannot count; please report this.")
         if request.hidden:
             rows = self._with_drawn_attribute(rows, request, entropy_bytes)
-        used = exp.and_(*_inside_conditions(request), sql("unreadable = :no", no=0))
+        used = exp.and_(*_inside_domain(request), sql("unreadable = :no", no=0))
         if request.filled:
-            used = exp.and_(used, exp.or_(*(_filled(request, table) for table in request.filled)))
+            used = exp.and_(
+                used, exp.or_(*(_in_no_hidden_cell(request, table) for table in request.filled))
+            )
         unit = []
         if request.unit_column is not None:
             unit.append("u0")
@@ -306,7 +308,7 @@ class Engine:
             "n": exp.Count(this=exp.Star()),
             "k": sql("SUM(CASE WHEN :used THEN :one ELSE :no END)", used=used, one=1, no=0),
             "m": sql(beyond, no=0),
-            **_hidden_cell_sums(request, used),
+            **_net_hidden_cell_counts(request, used),
         }
         by_unit = _select_columns(numbers, self._once(rows).subquery("encoded")).group_by(*unit)
         sums = {name: sql(f"CAST(COALESCE(SUM({name}), :no) AS BIGINT)", no=0) for name in numbers}
@@ -318,12 +320,12 @@ class Engine:
     def _with_drawn_attribute(
         self, rows: exp.Select, request: CountRequest, entropy_bytes: Entropy
     ) -> exp.Select:
-        """Return the query with a random attribute for each row (E8).
+        """Add the column ``drawn``: a random attribute for each row (E8).
 
-        The column ``drawn`` with the number of the attribute is a keyed hash. If there is a unit
-        column, it hashes the row's position among the rows of its unit. If every row is a unit, it
-        hashes all values that decide whether the row is used, and the row's position among the rows
-        that agree in these values.
+        ``drawn`` is the number of the attribute, from a keyed hash. If there is a unit column, it
+        hashes the row's position among the rows of its unit. If every row is a unit, it hashes all
+        values that decide whether the row is used, and the row's position among the rows that agree
+        in these values.
         """
         key = entropy_bytes(_KEY_BYTES).hex()
         if request.unit_column is None:
@@ -342,9 +344,9 @@ class Engine:
     def _bounded_rows(
         self, request: CountRequest, entropy_bytes: Entropy, *, flagged: bool = False
     ) -> exp.Select | None:
-        """Return the query of rows that count for their unit, dropped ones included.
+        """Return the query of the encoded rows that count for their units.
 
-        Rows that the domain drops are included.
+        Rows outside the domain are included.
 
         For unknown categories the query has only the rows with a key. Its columns are the cell
         ``ci`` of each attribute i and the amount ``vi`` of each measure i. If ``flagged``, it has
@@ -361,7 +363,7 @@ class Engine:
         column_names = [*sources, *added, *_unit_columns(request)]
         if not set(column_names) <= set(self.values):
             return None
-        # each value is computed once, and called by a name of ours
+        # # each value is computed once, in a column with a generated name
         given = {name: f"r{number}" for number, name in enumerate(dict.fromkeys(column_names))}
         values = self.values_named(given)
         ready = [
@@ -407,7 +409,7 @@ class Engine:
         return self._bounded(rows, list(columns), request, entropy_bytes, flagged=flagged)
 
     def _once(self, query: exp.Select) -> exp.Select:
-        """Return a query in which each expression is computed once for a row.
+        """Wrap a query so that each expression is computed once for a row.
 
         Otherwise an engine may compute an expression at each place that names it.
         """
@@ -422,11 +424,11 @@ class Engine:
         *,
         flagged: bool,
     ) -> exp.Select:
-        """Return the query of a unit's rows cut to max_rows, or flagged instead.
+        """Number each unit's rows in random order, and keep ``max_rows`` of them.
 
-        Rows are numbered in the order of their codes; a keyed hash chooses among the numbers. If
-        ``flagged``, all rows stay, and ``counts`` is 1 for rows that would be kept and 0 for
-        others.
+        Rows are numbered in the order of their codes, and a keyed hash of these numbers makes the
+        order random. If ``flagged``, all rows stay, and ``counts`` is 1 for rows that would be kept
+        and 0 for others.
         """
         key = entropy_bytes(_KEY_BYTES).hex()
         rows = exp.select("*", "COUNT(*) OVER (PARTITION BY u0) AS every").from_(
@@ -464,7 +466,7 @@ class Engine:
 
 
 def _with_worth(rows: exp.Select, request: CountRequest) -> exp.Select:
-    """Return the query with a column ``wi`` for each measure of units (E12).
+    """Add a column ``wi`` with the amounts of units, for each measure i (E12).
 
     The column has the amount of a unit in the row that represents the unit in a cell, and 0 in its
     other rows. The query must have flagged rows inside the domain. In each cell, the row with the
@@ -472,7 +474,7 @@ def _with_worth(rows: exp.Select, request: CountRequest) -> exp.Select:
     have a value. ``max_per_cell`` limits the number of these rows in each of its cells, and
     ``max_rows`` limits their number in all cells; the rows are chosen by their turns.
     """
-    turns: list[str | Expression] = [*_missing(request), "hashed", "place"]
+    turns: list[str | Expression] = [*_hidden_cell_count(request), "hashed", "place"]
     for number, measure in enumerate(request.sums.values()):
         if not isinstance(measure, PerUnit):
             continue
@@ -486,7 +488,7 @@ def _with_worth(rows: exp.Select, request: CountRequest) -> exp.Select:
             published = {
                 name: request.hidden[name] for name in measure.attributes if name in request.hidden
             }
-            eligible = _filled(request, published)
+            eligible = _in_no_hidden_cell(request, published)
         rows = _with_flag(rows, f"eligible{number}", eligible)
         rows = _with_row_number(rows, [f"eligible{number}", *cell], turns, f"in_cell{number}")
         first = sql(f"eligible{number} = :one AND in_cell{number} = :one", one=1)
@@ -515,7 +517,7 @@ def _with_worth(rows: exp.Select, request: CountRequest) -> exp.Select:
 
 
 def _with_total(rows: exp.Select, cell: Sequence[str], number: int) -> exp.Select:
-    """Return the query with the total of amounts over rows that agree."""
+    """Add a column with the sum of a measure over all rows in the same cell."""
     total = exp.Window(
         this=exp.Sum(this=exp.column(f"v{number}")),
         partition_by=[exp.column(column) for column in cell],
@@ -524,13 +526,13 @@ def _with_total(rows: exp.Select, cell: Sequence[str], number: int) -> exp.Selec
     return exp.select("*", named).from_(rows.subquery(f"before_total{number}"))
 
 
-def _positions(order: Sequence[str], names: Iterable[str]) -> tuple[int, ...]:
-    """Return the sorted positions of some attributes."""
+def _sorted_positions(order: Sequence[str], names: Iterable[str]) -> tuple[int, ...]:
+    """Return the sorted positions of attribute names in a list."""
     return tuple(sorted(order.index(name) for name in names))
 
 
 def _unit_columns(request: CountRequest) -> list[str]:
-    """Return a list with the column of the unit; an empty list without a unit column."""
+    """Return the unit's column in a list, which is empty if rows are units."""
     if request.unit_column is None:
         return []
     return [request.unit_column]
@@ -539,7 +541,7 @@ def _unit_columns(request: CountRequest) -> list[str]:
 def _with_flag(
     rows: exp.Select, name: str, condition: Expression, amount: Expression | None = None
 ) -> exp.Select:
-    """Return the query with a column: an amount if a condition holds, else 0."""
+    """Add a column that is ``amount`` where a condition holds, else 0."""
     if amount is None:
         amount = sql(":one", one=1)
     flag = sql(
@@ -549,16 +551,16 @@ def _with_flag(
 
 
 def _unit_key(engine: Engine, name: str, reading: Reading) -> Expression | None:
-    """Return the key that identifies a unit, as SQL.
+    """Return SQL for the key of a row's unit; None if the column has none.
 
-    The result is None if the column has no such SQL.
+    Rows with equal keys belong to one unit.
     """
     value = engine.values.get(name)
     return None if value is None else unit_of(value, reading)
 
 
 def _unreadable(request: CountRequest, values: Mapping[str, Value]) -> Expression:
-    """Return SQL that is 1 if a measure has a value that is not a number, otherwise 0.
+    """Return SQL that is 1 if a measure's value is not a number, otherwise 0.
 
     In typed columns such a value is an infinity.
     """
@@ -575,7 +577,7 @@ def _unreadable(request: CountRequest, values: Mapping[str, Value]) -> Expressio
 
 
 def _select_columns(columns: Mapping[str, Expression], source: Expression) -> exp.Select:
-    """Return the query that selects these columns.
+    """Build SELECT of the given expressions, each under its name, FROM a source.
 
     Without columns it selects a constant, because a query must have a column.
     """
@@ -587,15 +589,16 @@ def _select_columns(columns: Mapping[str, Expression], source: Expression) -> ex
     ).from_(source)
 
 
-def _inside_conditions(request: CountRequest) -> list[Expression]:
-    """Return the conditions under which no attribute drops the row."""
+def _inside_domain(request: CountRequest) -> list[Expression]:
+    """Return SQL conditions that a row is inside the domain, by attribute."""
     return [sql(f"c{number} >= :least", least=0) for number in range(len(request.rules))]
 
 
-def _hidden_cell_sums(request: CountRequest, used: Expression) -> dict[str, Expression]:
-    """Return SQL for the number of drawn rows in each hidden cell minus the other drawn rows.
+def _net_hidden_cell_counts(request: CountRequest, used: Expression) -> dict[str, Expression]:
+    """Return SQL sums of +1 for rows in a hidden cell and -1 for other rows.
 
-    The sum is over the used rows for which its attribute was drawn.
+    There is one sum for each attribute with a hidden cell, over the used rows for which this
+    attribute was drawn.
     """
     sums = {}
     for number, (column, hidden) in enumerate(
@@ -612,8 +615,8 @@ def _hidden_cell_sums(request: CountRequest, used: Expression) -> dict[str, Expr
     return sums
 
 
-def _missing(request: CountRequest) -> list[Expression]:
-    """Return a list with SQL for the number of hidden cells that a row is in.
+def _hidden_cell_count(request: CountRequest) -> list[Expression]:
+    """Return SQL for the number of hidden cells of a row, in a list.
 
     The list is empty if there are no such cells.
     """
@@ -628,8 +631,8 @@ def _missing(request: CountRequest) -> list[Expression]:
     return [reduce(lambda one, other: sql(":one + :other", one=one, other=other), parts)]
 
 
-def _filled(request: CountRequest, table: Mapping[str, int]) -> Expression:
-    """Return the condition that a row is in no hidden cell of a table."""
+def _in_no_hidden_cell(request: CountRequest, table: Mapping[str, int]) -> Expression:
+    """Return SQL for the condition that a row is in no hidden cell of a table."""
     columns = _cell_columns(request, [*table])
     return exp.and_(
         exp.true(),
@@ -641,7 +644,7 @@ def _filled(request: CountRequest, table: Mapping[str, int]) -> Expression:
 
 
 def _cell_columns(request: CountRequest, attributes: Sequence[str]) -> list[str]:
-    """Return the names of the columns with the cells of attributes."""
+    """Return the names of the query columns that hold the attributes' cells."""
     return [f"c{list(request.rules).index(name)}" for name in attributes]
 
 
@@ -652,9 +655,10 @@ def _with_row_number(
     name: str,
     most: int | None = None,
 ) -> exp.Select:
-    """Return the query with the number of each row among rows that agree.
+    """Add a column that numbers the rows of each group, in a given order.
 
-    The query keeps the rows with a number up to ``most``.
+    Rows with equal values in the columns ``alike`` form a group. With ``most``, only rows with
+    numbers up to ``most`` are kept.
     """
     turns = exp.Order(
         expressions=[
@@ -674,12 +678,12 @@ def _with_row_number(
     )
 
 
-def _grouped(
+def _marginals_query(
     rows: exp.Select, covers: Sequence[tuple[str, ...]], request: CountRequest
 ) -> exp.Select:
-    """Return the query for counts and sums of every cell of some marginals.
+    """Return the query that counts and sums the cells of several marginals.
 
-    In a row of one marginal, the cells of other attributes are null.
+    In the result, a row of one marginal has nulls in the columns of all other attributes.
     """
     counts_units = any(isinstance(measure, PerUnit) for measure in request.sums.values())
     if counts_units:
@@ -709,18 +713,19 @@ def _grouped(
     return query.group_by(*sets[0]) if sets[0] else query
 
 
-def _tables(
+def _tables_of_answer(
     answer: Any, cover: tuple[str, ...], request: CountRequest
 ) -> Iterator[tuple[TableKey, IntArray]]:
-    """Yield the marginals of one set of attributes.
+    """Convert the engine's answer for one set of attributes to arrays of counts.
 
-    The answer of the engine may also contain the marginals of other sets.
+    Yields the array of each measure, and of the counts of rows. Rows of the answer that belong to
+    other marginals are ignored.
     """
     import pyarrow as pa
 
     of_cover = np.ones(answer.num_rows, dtype=np.bool_)
     columns = _cell_columns(request, cover)
-    # a row is of this marginal if its columns have a cell, and the columns of all others are null
+    # # a row belongs to this marginal if its columns have a cell and all other columns are null
     for column in answer.column_names:
         if column.startswith("c"):
             of_cover &= answer.column(column).is_null().to_numpy() != (column in columns)
@@ -746,7 +751,7 @@ def _tables(
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """The treatment of the columns of a type.
+    """How columns of one database type are queried and converted.
 
     Attributes:
         read: a function that converts the received array to a column.
@@ -764,9 +769,9 @@ class Type:
     arrow: str | None = None
 
     def sent(self, name: str) -> Expression:
-        """Return the expression that the engine sends in place of a column.
+        """Return the SELECT expression that fetches a column of this type.
 
-        It takes the place of a column with exactly this name.
+        The result has the name of the column.
         """
         column = exp.column(exp.to_identifier(name, quoted=True))
         if self.selected is None:
@@ -780,7 +785,7 @@ UNREAD = Type(unsupported_column, selected=lambda column: sql(":it IS NULL", it=
 
 
 def values_of(types: Mapping[str, Type]) -> dict[str, Value]:
-    """Return the columns that an engine can encode, as SQL values by name.
+    """Return the SQL value of each column that the engine can encode, by name.
 
     >>> values_of({"a": Type(to_column, "integer"), "b": UNREAD})["a"].held
     'integer'
@@ -795,7 +800,7 @@ def values_of(types: Mapping[str, Type]) -> dict[str, Value]:
 def engine_source(
     engine: Engine, types: Mapping[str, Type], fields: Sequence[SchemaField], session: Session
 ) -> Source:
-    """Return the source whose rows an engine can count.
+    """Wrap an engine as a `Source` whose rows it can count or send.
 
     Args:
         engine: the engine.
@@ -806,6 +811,7 @@ def engine_source(
     """
 
     def chunks(columns: list[str]) -> Chunks[Column]:
+        """Query the columns, and yield them chunk by chunk."""
         query = _select_columns(
             {f"c{number}": types[name].sent(name) for number, name in enumerate(columns)},
             engine.relation.copy(),
@@ -826,9 +832,9 @@ def engine_source(
 
 
 def engine_field(name: str, type_name: str, kind: Type, *, required: bool) -> SchemaField:
-    """Return the schema of an engine's column.
+    """Return the schema entry of a database column.
 
-    The type determines how the column is read.
+    ``kind`` determines how the column is read.
 
     In the schema of an engine an instant has no zone.
     """

@@ -82,7 +82,7 @@ from leastnoise._trusted.reading._locations import (
 )
 from leastnoise._trusted.reading._words import WORD, Bytes, distinct_words, words_of
 
-# The most bytes of a line, without its LF.
+# # The largest number of bytes of a line, without its LF.
 LONGEST = 2_000_000
 BLOCK = 2**20
 NO_RECORD = b'"\n'
@@ -96,17 +96,18 @@ _ASCII_TABLE = bytes(range(_ASCII)).decode("ascii")
 # The header must end within this many bytes.
 _HEADER = 2**20
 _DELIMITERS = ",;\t|"
-# In a header: a name in quotes, which may lack its end; and where a name in quotes begins.
+# # In a header: a quoted name, whose closing quote may be missing; and the beginning of a quoted
+# name.
 _QUOTED_NAME = re.compile(r'(?:^|(?<=[,;\t|]))"[^"]*(?:""[^"]*)*(?:"|$)')
 _NAME_START = r'(?:^|%s)"'
 _DAMAGED = (OSError, EOFError, zlib.error)
 
 
 def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    r"""Yield blocks of complete lines.
+    r"""Read a file in blocks, each of which ends at the end of a line.
 
-    ``read`` returns at most the requested number of bytes, and none at the end. A line that is too
-    long is replaced by ``NO_RECORD``.
+    ``read`` returns at most the requested number of bytes, and no bytes at the end of the file. A
+    line that is too long is replaced by ``NO_RECORD``.
 
     >>> list(whole_lines(io.BytesIO(b"a,1\nb,2").read))
     [b'a,1\n', b'b,2\n']
@@ -135,9 +136,10 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
 
 
 def split_line(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | None:
-    """Return the fields of a line, unquoted; None if the line is not a record.
+    """Split a line of a CSV file into its unquoted fields.
 
-    The result is None if the line is quoted wrongly or has too many fields.
+    The result is None if the line is not a record: it is quoted wrongly, or has more than ``most``
+    fields.
 
     >>> split_line(b'1,"a ""b"", c",,x"y', b",")
     [b'1', b'a "b", c', b'', b'x"y']
@@ -167,7 +169,7 @@ def split_line(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes
 
 
 def line_fault(line: bytes, delimiter: bytes, width: int) -> str | None:
-    r"""Return the reason why a line is not a record; None for a record.
+    r"""Explain why a line is not a record of ``width`` fields, or return None.
 
     The line must have no LF; a record has ``width`` fields.
 
@@ -192,13 +194,13 @@ def line_fault(line: bytes, delimiter: bytes, width: int) -> str | None:
 def parse_lines(
     block: bytes, delimiter: bytes, width: int, positions: Sequence[int]
 ) -> tuple[int, Bytes, list[tuple[IntArray, IntArray]]]:
-    r"""Return the number of records, the text, and the fields of some columns.
+    r"""Split a block into records; return their number, text and field positions.
 
     Each line has its LF and ``width`` fields.
 
     Returns:
-        The number of records, the bytes that contain their fields, and for each requested field its
-        start and end in each record.
+        The number of records, the bytes that contain their fields, and for each requested column a
+        pair of arrays with the start and the end of its field in every record.
 
     >>> rows, text, ((begins, ends),) = parse_lines(b'1,F\n2\n3,"M"\n', b",", 2, [1])
     >>> rows, [text[begin:end].tobytes() for begin, end in zip(begins, ends)]
@@ -214,7 +216,7 @@ def parse_lines(
     short = feeds - starts <= LONGEST
     regular = short & (fields == width)
     lines = np.flatnonzero(regular)
-    # a field is between two marks of its line, or its start or end
+    # # a field lies between two delimiters, or between a delimiter and an end of its line
     between = marks[np.repeat(regular, fields)].reshape(-1, width)[:, :-1]
     begins = np.column_stack([starts[lines], between + 1])
     ends = np.column_stack([between, stops[lines]])
@@ -240,7 +242,7 @@ def parse_lines(
             for line, of_line in split_lines.items()
             if of_line is not None and len(of_line) == width
         }
-        # their fields are put after the block, and the lines into their order again
+        # # the unquoted fields are appended to the block, and the lines sorted into their old order
         texts = [field for of_line in records.values() for field in of_line]
         lengths = np.array([len(field) for field in texts], dtype=np.int64)
         next_begins = len(block) + np.cumsum(lengths)
@@ -254,7 +256,7 @@ def parse_lines(
 
 
 def plain_lines(block: bytes, delimiter: bytes) -> bytes:
-    r"""Return a block with the same fields and without CRs and quotes, if possible.
+    r"""Remove CRs and quotes from a block if this changes no field.
 
     CRs can be removed if each of them is directly before an LF. Quotes can be removed if each pair
     of them surrounds a whole field without a delimiter. Otherwise the block is returned unchanged.
@@ -290,12 +292,12 @@ def plain_lines(block: bytes, delimiter: bytes) -> bytes:
 def parse_plain_lines(
     block: bytes, delimiter: str, width: int, positions: Sequence[int]
 ) -> list[Column] | None:
-    r"""Return some columns of a block whose lines are records without quotes.
+    r"""Split a block without quotes by PyArrow; None if this is not possible.
 
-    pyarrow divides the lines, which is faster. The result is None if `parse_lines` must divide
-    them. This is so for a block with a quote, a CR, a byte order mark at its beginning, or an empty
-    line that is not a record. It is also so for a block with another line that is not a record,
-    because pyarrow refuses such a block.
+    This is faster than `parse_lines`, which must split the block if the result is None. It is None
+    for a block with a quote, a CR, a byte order mark at its beginning, or an empty line that is not
+    a record. It is also None if any other line is not a record, because PyArrow refuses such a
+    block.
 
     >>> [list(column.data) for column in parse_plain_lines(b"1,F\n2,\n", ",", 2, [1])]
     [[b'', b'F']]
@@ -310,7 +312,7 @@ def parse_plain_lines(
         return None
     buffer = np.frombuffer(block, dtype=np.uint8)
     is_feed = buffer == _LF
-    # pyarrow makes a record of any width from an empty line
+    # # pyarrow would read an empty line as a record
     if width > 1 and (is_feed[:1].any() or (is_feed[1:] & is_feed[:-1]).any()):
         return None
     rows = int(np.count_nonzero(is_feed))
@@ -329,7 +331,7 @@ def parse_plain_lines(
                 strings_can_be_null=False,
             ),
         )
-    except pa.ArrowException:  # some line is no record; its own text may quote it
+    except pa.ArrowException:  # some line is not a record; the text of pyarrow's error may quote it
         return None
     if table.num_rows != rows:
         return None
@@ -337,17 +339,17 @@ def parse_plain_lines(
 
 
 def _whole_array(column: Any) -> Any:
-    """Return the chunks of an Arrow column as one array; one chunk is not copied."""
+    """Concatenate the chunks of an Arrow column; a single chunk is not copied."""
     if column.num_chunks == 1:
         return column.chunk(0)
     return column.combine_chunks()
 
 
 def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
-    r"""Return the column of fields of a text.
+    r"""Return a column whose values are slices of one block of bytes.
 
-    The arguments have the starts and the ends of the fields in a text with `WORD` additional bytes
-    at its end.
+    ``begins`` and ``ends`` are the offsets of the slices. The block must have `WORD` additional
+    bytes at its end.
 
     >>> column = to_texts(np.frombuffer(b"F,M,F" + bytes(WORD), dtype=np.uint8), np.array([0, 2, 4]), np.array([1, 3, 5]))
     >>> list(column.data), column.index.tolist()
@@ -366,7 +368,7 @@ def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
 
 
 def open_csv(path: Path, layout: CSV | None = None) -> Source:
-    """Return a CSV file as a source; only its header is read.
+    """Open a CSV file as a `Source`; only the header is read.
 
     Without a layout the file is UTF-8 with a header, and the delimiter is the most frequent of
     comma, semicolon, tab and bar in the header. Raises an `InputError` if the file cannot be
@@ -378,24 +380,28 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     characters = layout.characters
     if characters is not None and (type(characters) is not str or len(characters) != 256):
         raise InternalError("an encoding must be one character for each byte; please report this.")
-    # the first line of a file without a header is a row, which must not influence how it is read
+    # # without a header the first line is a row, which must not influence how rows are read
     line = ""
     if headed:
         line = _first_line(path, description, layout)
     mark = layout.delimiter or _delimiter_of(line, path)
     delimiter = mark.encode()
-    if len(delimiter) != 1 or delimiter in b'"\r\n':  # at which no line may be cut
+    if (
+        len(delimiter) != 1 or delimiter in b'"\r\n'
+    ):  # a delimiter must not be a byte at which lines or fields end
         raise InternalError("a delimiter must be one byte that ends no line; please report this.")
     if isinstance(layout.header, bool):
-        names = _names_in(line, mark, description)
+        names = _column_names_in(line, mark, description)
     else:
         names = [*layout.header]
 
     def parts(columns: list[str]) -> Iterator[Part]:
+        """Yield a function for each block of lines that splits it into columns."""
         positions = [names.index(name) for name in columns]
 
         def in_columns(block: bytes) -> Chunk[Column]:
             # bytes.count takes ten times as long
+            """Split a block of lines into the requested columns."""
             lines = int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == _LF))
             rows = lines
             plain = plain_lines(block, delimiter)
@@ -405,7 +411,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
                 text = np.append(text, np.zeros(WORD, dtype=np.uint8))
                 read = [to_texts(text, *field) for field in fields]
             if characters is not None:
-                read = [_decoded(column, characters) for column in read]
+                read = [_decode_column(column, characters) for column in read]
             return Chunk(rows, read, lines - rows)
 
         try:
@@ -424,7 +430,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
 
 
 def _delimiter_of(header: str, path: Path) -> str:
-    """Return the most frequent delimiter of a header outside quoted names."""
+    """Return the delimiter that occurs most often in a header, outside quotes."""
     outside_quotes = _QUOTED_NAME.sub("", header)
     candidates = _DELIMITERS
     if ".tsv" in path.name.lower():
@@ -432,8 +438,8 @@ def _delimiter_of(header: str, path: Path) -> str:
     return max(candidates, key=outside_quotes.count)
 
 
-def _names_in(header: str, delimiter: str, description: str) -> list[str]:
-    """Return the column names of a header line.
+def _column_names_in(header: str, delimiter: str, description: str) -> list[str]:
+    """Split the header line of a CSV file into column names.
 
     Raises an `InputError` with the reason if the text is not a header.
     """
@@ -454,8 +460,8 @@ def _names_in(header: str, delimiter: str, description: str) -> list[str]:
     return [field.decode() for field in fields]
 
 
-def _decoded(column: Column, characters: str) -> Column:
-    """Return a column of bytes as texts, decoded by a table of characters.
+def _decode_column(column: Column, characters: str) -> Column:
+    """Decode a column of bytes by a table of 256 characters.
 
     ASCII bytes stay unchanged if the table agrees with ASCII.
     """
@@ -464,28 +470,28 @@ def _decoded(column: Column, characters: str) -> Column:
         content, _ = data.bytes_and_starts()
         if (content < _ASCII).all():
             return column
-    return Column([_text(raw, characters) for raw in data], None, column.index)
+    return Column([_decode_bytes(raw, characters) for raw in data], None, column.index)
 
 
-def _text(raw: Any, characters: str) -> object:
-    """Return bytes decoded by a table of characters, or `UNSUPPORTED`.
+def _decode_bytes(raw: Any, characters: str) -> object:
+    """Decode one byte string by a table of 256 characters.
 
-    They are not a value if a byte has no character (U+FFFE).
+    The result is `UNSUPPORTED` if a byte has no character (U+FFFE).
     """
     decoded = codecs.charmap_decode(raw, "replace", characters)[
         0
-    ]  # so that it cannot fail, for any bytes
+    ]  # this mapping cannot fail, whatever the bytes are
     return UNSUPPORTED if "\ufffd" in decoded else decoded
 
 
 def open_binary(path: Path) -> BufferedIOBase:
-    """Return an open file, decompressed if needed."""
+    """Open a file for reading bytes, decompressed if its name ends in ``.gz``."""
     if path.suffix.lower() == ".gz":
         return gzip.open(path, "rb")
     return path.open("rb")
 
 
-# First bytes of files that are not CSV in an encoding that is read.
+# # The first bytes of files that are not CSV, or are in an unsupported encoding.
 _BEGINNINGS = {
     b"\x1f\x8b": "a gzip file",
     b"PK\x03\x04": "a ZIP file or an Excel workbook",
@@ -498,7 +504,7 @@ _BEGINNINGS = {
 
 
 def _first_line(path: Path, description: str, layout: CSV) -> str:
-    """Return the header line of a CSV file."""
+    """Read the header line of a CSV file as text."""
     try:
         with open_binary(path) as opened:
             line: bytes = opened.readline(_HEADER)
@@ -530,13 +536,13 @@ CSV_FILES = FileKind(
 
 
 def open_parquet(path: Path) -> Source:
-    """Return a Parquet file as a source; only its metadata are read."""
+    """Open a Parquet file as a `Source`; only its metadata are read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     description = message(PARQUET_FILE, path=str(path))
     try:
-        # the time stamps of old files, which 64 bits of nanoseconds do not hold
+        # # old files have time stamps that do not fit into 64 bits of nanoseconds
         opened = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise InputError(message(NO_PARQUET, what=description)) from None
@@ -544,15 +550,18 @@ def open_parquet(path: Path) -> Source:
 
     def not_whole() -> InputError:
         # the text of PyArrow's own errors may quote the file
+        """Return the error for a damaged file, without PyArrow's message."""
         return InputError(message(NOT_WHOLE, what=description))
 
     def cut(part: Part) -> Chunk[Column]:
+        """Convert a part of the file to columns."""
         try:
             return part()
         except (pa.ArrowException, OSError):
             raise not_whole() from None
 
     def parts(columns: list[str]) -> Iterator[Part]:
+        """Yield a function for each batch of rows that converts it to columns."""
         batches = opened.iter_batches(batch_size=CHUNK, columns=columns)
         try:
             for part in batch_parts(batches, [(name, to_column) for name in columns]):
@@ -572,17 +581,17 @@ def open_parquet(path: Path) -> Source:
 PARQUET_FILES = FileKind(name="Parquet", endings=(".parquet",), open=open_parquet)
 
 
-# All kinds of files that are read: another kind is one more entry.
+# # All supported kinds of files. A new kind is one more entry.
 KINDS = (
     CSV_FILES,
     PARQUET_FILES,
 )
-# A folder of this value holds the rows without one.
+# # Hive's name of the folder for rows without a value.
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 def find_two_forms(paths: Iterable[Path], endings: Sequence[str]) -> tuple[Path, Path] | None:
-    """Return two files whose names differ only in their endings, or None.
+    """Return two files whose names differ only in the ending, or None.
 
     The result is None if there are none.
 
@@ -601,7 +610,7 @@ def find_two_forms(paths: Iterable[Path], endings: Sequence[str]) -> tuple[Path,
 
 
 def _fixed_folder(path: str | os.PathLike[str]) -> Path:
-    """Return a path, or the beginning of a pattern without wildcards, absolute and without ".."."""
+    """Return the absolute path of a file, or of a pattern up to its wildcards."""
     root = Path(os.fsdecode(path))
     start = root
     if not root.exists():
@@ -612,7 +621,7 @@ def _fixed_folder(path: str | os.PathLike[str]) -> Path:
 def _check_files(
     path: str | os.PathLike[str], files: Sequence[Path], kind: FileKind, below: Path
 ) -> None:
-    """Raise if a file is at another place, of another kind, or listed twice."""
+    """Raise unless each file is below its path, of one kind, and listed once."""
     others = [file for file in files if not _absolute(file).is_relative_to(below)]
     if (
         others
@@ -623,7 +632,7 @@ def _check_files(
             "the files of a source must be below its path and of the kind that their names say; "
             "please report this."
         )
-    # A file that is read twice would count each of its units twice.
+    # # If a file were read twice, each row would count twice.
     entries = [file.stat() for file in files]
     if len({(entry.st_dev, entry.st_ino) for entry in entries}) < len(files):
         raise InputError(message(ONE_FILE_TWICE, path=os.fsdecode(path)))
@@ -633,7 +642,7 @@ def _check_files(
 
 
 def open_files(path: str | os.PathLike[str] | CSV) -> Source:
-    """Return the files of a path as one source.
+    """Open all files of a path or pattern as one `Source`.
 
     Raises:
         InputError: as for `find_files`; or one file is listed twice, the files do not have the same
@@ -660,6 +669,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     check_files_without_names(path, [file for file, _ in matched], layout)
 
     def open_one(file: Path) -> Source:
+        """Open one of the files, with the columns that its folders add."""
         if kind.rows_are_lines:
             opened = kind.open(file, layout)
         else:
@@ -668,8 +678,8 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
 
     if len(matched) == 1:
         return open_one(matched[0][0])
-    # of all files only these facts are kept, not the files themselves: there may be more than a
-    # process may hold open
+    # # only these facts are kept and no file stays open, because a process may open only a limited
+    # number of files
     first: Source | None = None
     fields: dict[str, SchemaField] = {}
     types: list[Mapping[str, Holds]] = []
@@ -696,31 +706,33 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         what=f"the source of {len(matched)} files {os.fsdecode(path)!r}",
         fields=tuple(fields[name] for name in (first.names if first else ())),
         total=total,
-        encoded=_one_after_the_other(described, open_one),
+        encoded=_read_in_turn(described, open_one),
         delimiter=first.delimiter if first else None,
         holds=common_value_types(types),
     )
 
     def restrict_files(is_read: Callable[[SourceFile], bool]) -> Source:
+        """Return the source of only the files that a function selects."""
         files = [file for file, description in described.items() if is_read(description)]
-        return replace(source, total=None, encoded=_one_after_the_other(files, open_one))
+        return replace(source, total=None, encoded=_read_in_turn(files, open_one))
 
     return replace(source, restrict_files=restrict_files)
 
 
 def _check_same_columns(opened: Source, first: Source) -> None:
-    """Refuse a file with other columns than the first one."""
+    """Raise `InputError` if two files of a source have different columns."""
     if sorted(opened.names) != sorted(first.names):
         names = ", ".join(map(repr, sorted({*opened.names} ^ {*first.names})))
         raise InputError(message(OTHER_COLUMNS, what=opened.what, first=first.what, names=names))
 
 
-def _one_after_the_other(
+def _read_in_turn(
     files: Iterable[Path], open_one: Callable[[Path], Source]
 ) -> Callable[[Encoders], Chunks[IntArray]]:
-    """Return the reader of the rows of files in their order."""
+    """Return a reader of the rows of several files, in the order of the files."""
 
     def encoded(encoders: Encoders) -> Chunks[IntArray]:
+        """Yield the encoded chunks of each file in turn."""
         for file in files:
             yield from open_one(file).encoded(encoders)
 
@@ -728,12 +740,12 @@ def _one_after_the_other(
 
 
 def _absolute(path: Path) -> Path:
-    """Return the absolute path, with links not followed."""
+    """Return the absolute path without following symbolic links."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - links are not followed
 
 
 def _common_field(first: SchemaField, other: SchemaField) -> SchemaField:
-    """Return the schema of a column that two files share."""
+    """Merge the schema entries of a column that two files have."""
     if not other.readable:
         first = replace(first, type_name=other.type_name, readable=False)
     return replace(
@@ -744,7 +756,7 @@ def _common_field(first: SchemaField, other: SchemaField) -> SchemaField:
 
 
 def folder_values(below: Path) -> dict[str, str | None]:
-    """Return the columns that the rows of a file have from its folders.
+    """Parse folder names such as ``year=2024`` into columns with one value.
 
     Folders have names such as ``year=2024``.
 
@@ -766,15 +778,15 @@ def folder_values(below: Path) -> dict[str, str | None]:
 
 
 def _decode_percent(text: str) -> str:
-    """Return a text with ``%20`` and the like decoded as UTF-8."""
+    """Replace escapes such as ``%20`` in a text by the characters they encode."""
     raw = re.sub(rb"%([0-9A-Fa-f]{2})", lambda code: bytes.fromhex(code[1].decode()), text.encode())
     return raw.decode(errors="replace")
 
 
 def with_folders(source: Source, values: Mapping[str, str | None]) -> Source:
-    """Return a source with columns that are constant in all rows of a file.
+    """Add columns to a file's source that have one value in all its rows.
 
-    Columns that the file itself has stay unchanged.
+    A column that the file itself has is not replaced.
 
     Guarantees: a row has the text in the path of its file, so the column depends on no other row.
     """
@@ -783,6 +795,7 @@ def with_folders(source: Source, values: Mapping[str, str | None]) -> Source:
         return source
 
     def encoded(encoders: Encoders) -> Chunks[IntArray]:
+        """Yield the encoded chunks of the file, with the added columns."""
         file_encoders = [pair for pair in encoders if pair[0] not in added]
         for rows, columns, malformed in source.encoded(file_encoders):
             everywhere = np.zeros(rows, dtype=np.int64)

@@ -36,7 +36,7 @@ from leastnoise._trusted.reading._locations import (
 )
 from leastnoise._trusted.reading._values import unless_it_raises
 
-# datetime is exact: a duration and a time of day have no string form in the rule
+# # compare with `datetime` exactly, because durations and times of day have no string form
 _HELD = (
     nw.Boolean,
     nw.String,
@@ -67,9 +67,10 @@ _ARROW = {
 
 
 def open_frame(frame: Any) -> Source | None:
-    """Return a data frame as a source; only its schema is read.
+    """Open a data frame of any supported library as a `Source`.
 
-    It may be eager or lazy, of pandas, Polars, PyArrow, Ibis or narwhals.
+    Only the schema is read. The frame may be eager or lazy, of pandas, Polars, PyArrow, Ibis or
+    narwhals.
 
     None if narwhals does not support the frame. Raises an `InputError` if a column name occurs
     twice.
@@ -85,7 +86,7 @@ def open_frame(frame: Any) -> Source | None:
         return _open_table(native.to_native(), description)
     lazy = isinstance(native, nw.LazyFrame)
     try:
-        # pandas allows names that are not text; no domain can name them
+        # # pandas allows column names that are not text, which no domain can refer to
         all_names: Iterable[Any]
         if lazy:
             all_names = native.collect_schema()
@@ -95,11 +96,12 @@ def open_frame(frame: Any) -> Source | None:
         if lazy:
             kinds = native.collect_schema()
         else:
-            kinds = {name: _kind(native[name]) for name in names}
+            kinds = {name: _narwhals_dtype(native[name]) for name in names}
     except Exception:  # noqa: BLE001 - a lazy query that cannot run, whose error may quote a row
         raise InputError(message(NO_FRAME, what=description)) from None
 
     def chunks(columns: list[str]) -> Chunks[Column]:
+        """Collect the columns, and yield them chunk by chunk."""
         try:
             selected = native.select(columns or native.columns)
             eager = selected.collect() if lazy else selected
@@ -133,12 +135,12 @@ def open_frame(frame: Any) -> Source | None:
 
 @unless_it_raises(None)
 def _native_dtype(series: Any) -> Any:
-    """Return the type of a column in its own library; None if the library has none."""
+    """Return a series' data type in its own library, or None."""
     return getattr(series.to_native(), "dtype", None)
 
 
 def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
-    """Return the schema of a data frame's column.
+    """Return the schema entry of a data frame's column.
 
     It uses the type names of narwhals and of the frame's library.
     """
@@ -147,8 +149,8 @@ def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
     zone = None
     arrow_type = None
     if isinstance(native_dtype, np.dtype) and native_dtype == np.dtype(object):
-        # Objects have no declared type. narwhals infers one from the first values, and a type that
-        # depends on values would show them.
+        # # Object columns have no declared type. narwhals infers one from the first values, so its
+        # type would disclose something of them.
         pass
     elif isinstance(kind, nw.Datetime):
         zone = kind.time_zone
@@ -175,7 +177,7 @@ def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
 
 
 def _frame_value_types(kinds: Mapping[str, Any]) -> dict[str, Holds]:
-    """Return the value types of columns by their data types, where known."""
+    """Return the kind of value (`Holds`) that each typed column of a frame holds."""
     types: dict[str, Holds] = {}
     for name, kind in kinds.items():
         if kind.is_numeric():
@@ -192,7 +194,7 @@ def _frame_value_types(kinds: Mapping[str, Any]) -> dict[str, Holds]:
 
 
 def _is_unreadable(kind: Any) -> bool:
-    """Return whether no value of a pandas type can be read.
+    """Return whether values of a pandas type can never be encoded.
 
     Such types are complex numbers, durations and shapes.
     """
@@ -205,9 +207,10 @@ def _is_unreadable(kind: Any) -> bool:
 
 
 def _open_table(table: Any, description: str) -> Source:
-    """Return a PyArrow table as a source, without copies of its arrays."""
+    """Open a PyArrow table as a `Source`, without copying its arrays."""
 
     def chunks(columns: list[str]) -> Chunks[Column]:
+        """Yield the columns of each batch of the table."""
         yield from chunk_batches(table.to_batches(), [(name, to_column) for name in columns])
 
     return Source(
@@ -220,8 +223,8 @@ def _open_table(table: Any, description: str) -> Source:
 
 
 @unless_it_raises(nw.Unknown())
-def _kind(series: Any) -> Any:
-    """Return the type of a column in the terms of narwhals.
+def _narwhals_dtype(series: Any) -> Any:
+    """Return the narwhals data type of a series.
 
     The type is `Unknown` if narwhals has none, such as for decimals of negative scale.
     """
@@ -229,12 +232,12 @@ def _kind(series: Any) -> Any:
 
 
 def _column(series: Any) -> Column:
-    """Return a series as a column, without ever failing on a value."""
+    """Convert a series to a `Column`; no value can make this fail."""
     if _has_intervals(getattr(series.to_native(), "dtype", None)):
-        return _of_pandas(series.to_native())
+        return _pandas_values_column(series.to_native())
     try:
-        # Python objects keep their own types: 1, True and 1.0 are different to the rule
-        if not isinstance(_kind(series), nw.Object) and getattr(
+        # # Python objects keep their own types, because rules distinguish 1, True and 1.0
+        if not isinstance(_narwhals_dtype(series), nw.Object) and getattr(
             series.to_native(), "dtype", None
         ) != np.dtype(object):
             array = series.to_arrow()
@@ -250,7 +253,7 @@ def _column(series: Any) -> Column:
 
 
 def _has_intervals(kind: Any) -> bool:
-    """Return whether a pandas type has periods or intervals.
+    """Return whether a pandas type holds periods or intervals.
 
     A categorical type with such categories has them too.
     """
@@ -259,21 +262,21 @@ def _has_intervals(kind: Any) -> bool:
     return type(kind).__name__ in {"PeriodDtype", "IntervalDtype"}
 
 
-def _of_pandas(values: Any) -> Column:
-    """Return pandas periods as their starts, and intervals as their texts.
+def _pandas_values_column(values: Any) -> Column:
+    """Convert pandas periods to their start times, and intervals to texts.
 
     Intervals are read one by one: pandas treats -0.0 and 0.0 as equal, so one row would get the
     text of another.
     """
     if type(values.dtype).__name__ == "IntervalDtype":
-        return Column([_form(value) for value in values])
+        return Column([_plain_value(value) for value in values])
     codes, different = values.factorize()
-    column = Column([_form(value) for value in different])
+    column = Column([_plain_value(value) for value in different])
     return Column(column.data, None, codes.astype(np.int64))
 
 
-def _form(value: Any) -> object:
-    """Return a pandas value in plain form; `UNSUPPORTED` without one."""
+def _plain_value(value: Any) -> object:
+    """Convert a pandas value to a plain one, or to `UNSUPPORTED`."""
     name = type(value).__name__
     if name == "Period":
         return unless_it_raises(UNSUPPORTED)(lambda: value.start_time)()
@@ -316,7 +319,7 @@ _OF_DUCKDB = {
 
 
 def open_database(source: DatabaseTable, path: str) -> Source:
-    """Return a table of a database file as a source, opened read-only.
+    """Open a table of a DuckDB file, read-only, as a `Source`.
 
     Only its columns' names and types are read.
     """
@@ -337,14 +340,14 @@ def open_database(source: DatabaseTable, path: str) -> Source:
 
 
 def open_relation(
-    relation: Any, description: str = "the DuckDB relation", required: Collection[str] = ()
+    relation: Any, description: str = "the DuckDB relation", not_null_columns: Collection[str] = ()
 ) -> Source:
-    """Return a source that reads a DuckDB relation through the relation's connection.
+    """Open a DuckDB relation as a `Source`, read by the relation's connection.
 
     Args:
         relation: the relation.
         description: its name in messages.
-        required: the columns that are declared NOT NULL.
+        not_null_columns: the columns that are declared NOT NULL.
     """
     import duckdb
     import pyarrow as pa
@@ -358,6 +361,7 @@ def open_relation(
     }
 
     def sent(name: str) -> str:
+        """Return the SQL expression that fetches a column."""
         quoted = _quoted(name)
         if name in unread:
             return f"({quoted} IS NULL)"
@@ -366,6 +370,7 @@ def open_relation(
         return quoted
 
     def chunks(columns: list[str]) -> Chunks[Column]:
+        """Query the columns, and yield them chunk by chunk."""
         selected = (
             ", ".join(f"{sent(name)} AS c{number}" for number, name in enumerate(columns))
             or "0 AS c0"
@@ -385,7 +390,7 @@ def open_relation(
                 f"{description} cannot be computed. Run it separately first, to see its own error."
             ) from None
 
-    fields = tuple(_duckdb_field(name, types, unread, required) for name in names)
+    fields = tuple(_duckdb_field(name, types, unread, not_null_columns) for name in names)
     return Source(
         what=description,
         fields=fields,
@@ -396,9 +401,12 @@ def open_relation(
 
 
 def _duckdb_field(
-    name: str, types: Mapping[str, str], unread: Collection[str], required: Collection[str]
+    name: str,
+    types: Mapping[str, str],
+    unread_columns: Collection[str],
+    not_null_columns: Collection[str],
 ) -> SchemaField:
-    """Return the schema of a DuckDB column.
+    """Return the schema entry of a DuckDB column.
 
     Time stamps with a zone are converted to the zone of the session.
     """
@@ -407,7 +415,7 @@ def _duckdb_field(
     type_name = types[name]
     zoned = type_name == "TIMESTAMP WITH TIME ZONE"
     family = type_name.partition("(")[0]
-    if name in unread:
+    if name in unread_columns:
         arrow_type = None
     elif family.startswith("TIMESTAMP"):
         arrow_type = pa.timestamp("us", "UTC" if zoned else None)
@@ -420,12 +428,12 @@ def _duckdb_field(
         name=name,
         type=arrow_type,
         type_name=type_name,
-        readable=name not in unread,
-        required=name in required,
+        readable=name not in unread_columns,
+        required=name in not_null_columns,
         zone="" if zoned else None,
     )
 
 
 def _quoted(name: str) -> str:
-    """Return a name as a quoted SQL identifier."""
+    """Quote a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
