@@ -103,7 +103,7 @@ def test_keys_of_all_lengths_stay_apart(waiting, mixed, monkeypatch):
     monkeypatch.setattr("leastnoise._trusted.reading._unit_keys._WAITING_BYTES", waiting)
     if mixed == "equal":
         monkeypatch.setattr(
-            "leastnoise._trusted.reading._key_sets.mixed_words",
+            "leastnoise._trusted.reading._key_sets.hash_word_pairs",
             lambda pairs: np.zeros_like(pairs.first),
         )
     generator = np.random.default_rng(5)

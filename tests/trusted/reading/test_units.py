@@ -112,7 +112,7 @@ def test_removed_unit_changes_bounded_counts(most, bound):
 def cut(ids, cells, most, bound):
     units = Units(None if bound is None else PerCellBound(bound, "v"), {"v": 3})
     units.add(units.number(Column(ids)), [np.array(cells, dtype=np.int64)])
-    return units.cut(units.keep(most, entropy(range(len(ids)))), 3)
+    return units.count_cut_rows(units.keep(most, entropy(range(len(ids)))), 3)
 
 
 def cut_by_hand(cells, most, bound):

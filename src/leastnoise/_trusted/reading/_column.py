@@ -34,7 +34,7 @@ from leastnoise._trusted.reading._words import (
     words_of,
 )
 
-# # Rows in a chunk. The number is so large that fixed costs do not matter, and so small that a
+# Rows in a chunk. The number is so large that fixed costs do not matter, and so small that a
 # chunk of long texts takes only some tens of MiB.
 CHUNK = 2**16
 
@@ -635,7 +635,7 @@ def to_column(array: Any) -> Column:
     if pa.types.is_dictionary(kind):
         return _dictionary_column(array)
     if pa.types.is_run_end_encoded(kind):
-        # # Look up the run of each row, because Arrow's decoding supports fewer types. A slice
+        # Look up the run of each row, because Arrow's decoding supports fewer types. A slice
         # keeps all runs, and may begin inside its first run.
         first = array.find_physical_offset()
         count = array.find_physical_length()
@@ -646,7 +646,7 @@ def to_column(array: Any) -> Column:
         )
     name = str(kind).partition("[")[0].partition("(")[0]
     if name.startswith("decimal"):
-        # # Convert exactly, from the stored little-endian integers. Decimal arithmetic would round
+        # Convert exactly, from the stored little-endian integers. Decimal arithmetic would round
         # to the digits of its context, and at some scales Arrow's texts of decimals are not
         # numbers.
         stored = to_column(array.view(pa.binary(kind.bit_width // 8)))
@@ -765,7 +765,7 @@ def _dictionary_column(array: Any) -> Column:
     stored = getattr(values.type, "storage_type", values.type)
     if pa.types.is_run_end_encoded(stored) or str(stored).endswith("_view"):  # cannot be taken from
         return _take_values(to_column(values), codes)
-    # # use only values that occur in the chunk, because the dictionary may have many more
+    # use only values that occur in the chunk, because the dictionary may have many more
     used, index = np.unique(codes, return_inverse=True)
     missing = int(len(used) > 0 and used[0] < 0)
     return _take_values(to_column(values.take(used[missing:])), index.reshape(-1) - missing)

@@ -39,7 +39,7 @@ from leastnoise._trusted.reading._column import (
 from leastnoise._trusted.reading._values import (
     NO_DAY,
     counted_seconds,
-    counts_in_utc,
+    is_counted_in_utc,
     is_null,
     null_numbers,
     number_reader,
@@ -51,7 +51,7 @@ from leastnoise._trusted.reading._values import (
 )
 from leastnoise._trusted.reading._words import arrow_words
 
-# # With fewer texts, reading them one by one is faster.
+# With fewer texts, reading them one by one is faster.
 _MANY_TEXTS = 256
 _LONGEST_DECIMAL = 20
 _PLAIN_DECIMAL = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?")
@@ -107,7 +107,7 @@ def amount_encoder(measure: Measure) -> Encoder:
         given = ~(is_outside | np.isnan(numbers))
         if isinstance(measure, ValueCount):
             return given.astype(np.int64)
-        # # a product that overflows to infinity is beyond the bounds, and is clipped correctly
+        # a product that overflows to infinity is beyond the bounds, and is clipped correctly
         with np.errstate(over="ignore"):
             units = np.where(given, numbers, 0.0) * denominator / numerator
         return np.rint(np.clip(units, low, high)).astype(np.int64) * given
@@ -221,7 +221,7 @@ def _cells_by_steps(rule: Rule, numbers: Array) -> IntArray:
     inside = (numbers >= table.low) & (numbers <= table.high)
     if doubles:
         inside &= numbers == np.floor(numbers)
-    # # only integers within the bounds may be converted, because other conversions are undefined
+    # only integers within the bounds may be converted, because other conversions are undefined
     cells = (np.where(inside, numbers, table.low).astype(np.int64) - table.origin) // table.step
     if table.again is not None:
         cells = cells % table.again
@@ -264,7 +264,7 @@ def _time_encoder(rule: Rule, clocked: Clocked) -> Encoder:
         """Encode numbers that count days or parts of a second."""
         doubles = numbers.astype(np.float64)
         seconds = counted_seconds(doubles, str(counted_in))
-        zoned = np.full(len(seconds), counts_in_utc(str(counted_in)))
+        zoned = np.full(len(seconds), is_counted_in_utc(str(counted_in)))
         return place(seconds, zoned, np.isnan(doubles))
 
     if counted_in is None:
@@ -331,7 +331,7 @@ def _number_encoder(
         data = column.data
         if reads_decimals and isinstance(data, DistinctTexts) and len(data) >= _MANY_TEXTS:
             return column.rows(of_texts(data), missing)
-        # # a float32 counts as the decimal that it prints as, so its distinct values are read one
+        # a float32 counts as the decimal that it prints as, so its distinct values are read one
         # by one; a date is not a number
         if not isinstance(data, np.ndarray) or not (
             data.dtype.kind in "biu" or data.dtype == np.float64
@@ -377,7 +377,7 @@ def plain_decimals(texts: DistinctTexts) -> FloatArray:
     points_before = np.append(0, np.cumsum(content == _POINT))
     others = others_before[starts[1:]] - others_before[starts[:-1]]
     points = points_before[starts[1:]] - points_before[starts[:-1]]
-    # # an empty text has no first byte, and is shorter than all of these
+    # an empty text has no first byte, and is shorter than all of these
     first = np.append(content, np.uint8(0))[starts[:-1]]
     minus = first == _MINUS
     is_plain = (points <= 1) & (others == points + minus)

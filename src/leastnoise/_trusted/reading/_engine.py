@@ -54,10 +54,10 @@ from leastnoise._trusted.reading._sql import (
 from leastnoise._trusted.reading._units import MOST_CUT, RowUsage, cut_limit
 from leastnoise._trusted.table import TableKey, groups
 
-# # With more cells than this, which take 512 MiB as counts, the rows are read and counted here
+# With more cells than this, which take 512 MiB as counts, the rows are read and counted here
 # instead.
 MOST_CELLS = 2**26
-# # One requested table may be summed from a larger one that is counted. Such larger tables stay
+# One requested table may be summed from a larger one that is counted. Such larger tables stay
 # below 2^17 cells, as they would for this number of rows.
 _ROWS = 2**20
 _KEY_BYTES = 16
@@ -111,7 +111,7 @@ class Engine:
 
         Returns:
             Marginals from which all requested marginals follow and, if ``usage`` is requested, the
-            numbers of rows that are used, not used and cut (as in `Units.cut`). None if the
+            numbers of rows that are used, not used and cut (as in `Units.count_cut_rows`). None if the
             engine's SQL cannot compute them and the rows must be read instead, which depends only
             on the request and on the types of the columns.
 
@@ -140,7 +140,7 @@ class Engine:
             )
         if rows is not None and counts_units:
             rows = _with_worth(rows, request)
-        # # A sum beyond 64 bits would make the engine fail, and the failure would depend on a row.
+        # A sum beyond 64 bits would make the engine fail, and the failure would depend on a row.
         # Sums over 2^32 rows stay below 2^62, because `Measure` limits amounts to less than 2^30.
         if (
             rows is None
@@ -363,7 +363,7 @@ class Engine:
         column_names = [*sources, *added, *_unit_columns(request)]
         if not set(column_names) <= set(self.values):
             return None
-        # # each value is computed once, in a column with a generated name
+        # each value is computed once, in a column with a generated name
         given = {name: f"r{number}" for number, name in enumerate(dict.fromkeys(column_names))}
         values = self.values_named(given)
         ready = [
@@ -482,8 +482,8 @@ def _with_worth(rows: exp.Select, request: CountRequest) -> exp.Select:
         if measure.attributes:
             most = request.max_rows
         cell = ["u0", *_cell_columns(request, measure.attributes)]
-        if isinstance(measure, UnitTotal):  # also in a cell of missing values, as tables without
-            eligible = sql(f"g{number} = :one", one=1)  # the attribute have its total
+        if isinstance(measure, UnitTotal):  # a hidden cell has a total too, because tables
+            eligible = sql(f"g{number} = :one", one=1)  # without the attribute include it
         else:
             published = {
                 name: request.hidden[name] for name in measure.attributes if name in request.hidden
@@ -725,7 +725,7 @@ def _tables_of_answer(
 
     of_cover = np.ones(answer.num_rows, dtype=np.bool_)
     columns = _cell_columns(request, cover)
-    # # a row belongs to this marginal if its columns have a cell and all other columns are null
+    # a row belongs to this marginal if its columns have a cell and all other columns are null
     for column in answer.column_names:
         if column.startswith("c"):
             of_cover &= answer.column(column).is_null().to_numpy() != (column in columns)

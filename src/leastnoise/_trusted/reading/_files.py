@@ -82,7 +82,7 @@ from leastnoise._trusted.reading._locations import (
 )
 from leastnoise._trusted.reading._words import WORD, Bytes, distinct_words, words_of
 
-# # The largest number of bytes of a line, without its LF.
+# The largest number of bytes of a line, without its LF.
 LONGEST = 2_000_000
 BLOCK = 2**20
 NO_RECORD = b'"\n'
@@ -96,7 +96,7 @@ _ASCII_TABLE = bytes(range(_ASCII)).decode("ascii")
 # The header must end within this many bytes.
 _HEADER = 2**20
 _DELIMITERS = ",;\t|"
-# # In a header: a quoted name, whose closing quote may be missing; and the beginning of a quoted
+# In a header: a quoted name, whose closing quote may be missing; and the beginning of a quoted
 # name.
 _QUOTED_NAME = re.compile(r'(?:^|(?<=[,;\t|]))"[^"]*(?:""[^"]*)*(?:"|$)')
 _NAME_START = r'(?:^|%s)"'
@@ -216,7 +216,7 @@ def parse_lines(
     short = feeds - starts <= LONGEST
     regular = short & (fields == width)
     lines = np.flatnonzero(regular)
-    # # a field lies between two delimiters, or between a delimiter and an end of its line
+    # a field lies between two delimiters, or between a delimiter and an end of its line
     between = marks[np.repeat(regular, fields)].reshape(-1, width)[:, :-1]
     begins = np.column_stack([starts[lines], between + 1])
     ends = np.column_stack([between, stops[lines]])
@@ -242,7 +242,7 @@ def parse_lines(
             for line, of_line in split_lines.items()
             if of_line is not None and len(of_line) == width
         }
-        # # the unquoted fields are appended to the block, and the lines sorted into their old order
+        # the unquoted fields are appended to the block, and the lines sorted into their old order
         texts = [field for of_line in records.values() for field in of_line]
         lengths = np.array([len(field) for field in texts], dtype=np.int64)
         next_begins = len(block) + np.cumsum(lengths)
@@ -312,7 +312,7 @@ def parse_plain_lines(
         return None
     buffer = np.frombuffer(block, dtype=np.uint8)
     is_feed = buffer == _LF
-    # # pyarrow would read an empty line as a record
+    # pyarrow would read an empty line as a record
     if width > 1 and (is_feed[:1].any() or (is_feed[1:] & is_feed[:-1]).any()):
         return None
     rows = int(np.count_nonzero(is_feed))
@@ -380,7 +380,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     characters = layout.characters
     if characters is not None and (type(characters) is not str or len(characters) != 256):
         raise InternalError("an encoding must be one character for each byte; please report this.")
-    # # without a header the first line is a row, which must not influence how rows are read
+    # without a header the first line is a row, which must not influence how rows are read
     line = ""
     if headed:
         line = _first_line(path, description, layout)
@@ -491,7 +491,7 @@ def open_binary(path: Path) -> BufferedIOBase:
     return path.open("rb")
 
 
-# # The first bytes of files that are not CSV, or are in an unsupported encoding.
+# The first bytes of files that are not CSV, or are in an unsupported encoding.
 _BEGINNINGS = {
     b"\x1f\x8b": "a gzip file",
     b"PK\x03\x04": "a ZIP file or an Excel workbook",
@@ -542,7 +542,7 @@ def open_parquet(path: Path) -> Source:
 
     description = message(PARQUET_FILE, path=str(path))
     try:
-        # # old files have time stamps that do not fit into 64 bits of nanoseconds
+        # old files have time stamps that do not fit into 64 bits of nanoseconds
         opened = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise InputError(message(NO_PARQUET, what=description)) from None
@@ -581,12 +581,12 @@ def open_parquet(path: Path) -> Source:
 PARQUET_FILES = FileKind(name="Parquet", endings=(".parquet",), open=open_parquet)
 
 
-# # All supported kinds of files. A new kind is one more entry.
+# All supported kinds of files. A new kind is one more entry.
 KINDS = (
     CSV_FILES,
     PARQUET_FILES,
 )
-# # Hive's name of the folder for rows without a value.
+# Hive's name of the folder for rows without a value.
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -632,7 +632,7 @@ def _check_files(
             "the files of a source must be below its path and of the kind that their names say; "
             "please report this."
         )
-    # # If a file were read twice, each row would count twice.
+    # If a file were read twice, each row would count twice.
     entries = [file.stat() for file in files]
     if len({(entry.st_dev, entry.st_ino) for entry in entries}) < len(files):
         raise InputError(message(ONE_FILE_TWICE, path=os.fsdecode(path)))
@@ -678,7 +678,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
 
     if len(matched) == 1:
         return open_one(matched[0][0])
-    # # only these facts are kept and no file stays open, because a process may open only a limited
+    # only these facts are kept and no file stays open, because a process may open only a limited
     # number of files
     first: Source | None = None
     fields: dict[str, SchemaField] = {}

@@ -36,7 +36,7 @@ from leastnoise._trusted.reading._locations import (
 )
 from leastnoise._trusted.reading._values import unless_it_raises
 
-# # compare with `datetime` exactly, because durations and times of day have no string form
+# compare with `datetime` exactly, because durations and times of day have no string form
 _HELD = (
     nw.Boolean,
     nw.String,
@@ -86,7 +86,7 @@ def open_frame(frame: Any) -> Source | None:
         return _open_table(native.to_native(), description)
     lazy = isinstance(native, nw.LazyFrame)
     try:
-        # # pandas allows column names that are not text, which no domain can refer to
+        # pandas allows column names that are not text, which no domain can refer to
         all_names: Iterable[Any]
         if lazy:
             all_names = native.collect_schema()
@@ -149,7 +149,7 @@ def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
     zone = None
     arrow_type = None
     if isinstance(native_dtype, np.dtype) and native_dtype == np.dtype(object):
-        # # Object columns have no declared type. narwhals infers one from the first values, so its
+        # Object columns have no declared type. narwhals infers one from the first values, so its
         # type would disclose something of them.
         pass
     elif isinstance(kind, nw.Datetime):
@@ -236,7 +236,7 @@ def _column(series: Any) -> Column:
     if _has_intervals(getattr(series.to_native(), "dtype", None)):
         return _pandas_values_column(series.to_native())
     try:
-        # # Python objects keep their own types, because rules distinguish 1, True and 1.0
+        # Python objects keep their own types, because rules distinguish 1, True and 1.0
         if not isinstance(_narwhals_dtype(series), nw.Object) and getattr(
             series.to_native(), "dtype", None
         ) != np.dtype(object):

@@ -1,8 +1,8 @@
-"""Sets of byte strings in which each byte string has a number (E6 of PROOFS-reading.md).
+"""Sets that number the keys of units, which are byte strings (E6 of PROOFS-reading.md).
 
-The number is called its place. Byte strings wait in chunks and are then stored together: each new
-byte string gets the next place, and a stored one keeps its place. Two byte strings have the same
-place only if they are equal, byte by byte.
+The number of a byte string is called its place. Byte strings first wait in chunks, and are then
+stored together. Each new byte string gets the next free place, and stored ones keep their places.
+Two byte strings have the same place only if they are equal, byte by byte.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,34 +18,34 @@ from leastnoise._trusted.reading._words import WordPairs, Words, arrow_words
 
 Numbers = npt.NDArray[np.int32]
 
-# Odd numbers of which about half of the bits are 1.
+# Odd factors of the hash, in which about half of the bits are 1.
 _FIRST_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 
 
 class KeySet(Protocol):
-    """A set of byte strings in which each byte string has a place."""
+    """A set that numbers its byte strings 0, 1, ... in order of appearance."""
 
     def __len__(self) -> int:
         """Return how many byte strings are stored."""
 
     @property
     def stored_bytes(self) -> int:
-        """The bytes that the stored byte strings take."""
+        """The memory that the stored byte strings take, in bytes."""
 
     @property
     def waiting_bytes(self) -> int:
-        """The bytes that the waiting byte strings take."""
+        """The memory that the waiting byte strings take, in bytes."""
 
     def store(self) -> Numbers:
-        """Store the waiting byte strings, and return their places."""
+        """Store the waiting byte strings; return the place of each, shape (waiting,)."""
 
     def keys(self) -> Iterable[bytes]:
-        """Return the stored byte strings in the order of their places."""
+        """Return the stored byte strings, ordered by place."""
 
 
 class WordSet:
-    """A set of byte strings of at most 7 bytes, stored as numbers (`words_of`).
+    """A set of byte strings of at most 7 bytes, stored as integers (`words_of`).
 
     >>> words = WordSet()
     >>> words.wait(np.array([326, 333, 326], dtype=np.uint64))
@@ -64,22 +64,22 @@ class WordSet:
 
     @property
     def stored_bytes(self) -> int:
-        """The bytes that the stored byte strings take."""
+        """The memory that the stored byte strings take, in bytes."""
         return self._stored.nbytes
 
     @property
     def waiting_bytes(self) -> int:
-        """The bytes that the waiting byte strings take."""
+        """The memory that the waiting byte strings take, in bytes."""
         return sum(words.nbytes for words in self._waiting)
 
     def wait(self, words: Words) -> int:
-        """Let byte strings wait, and return how many they are."""
+        """Append integers of byte strings to the waiting ones; return their number."""
         if len(words):
             self._waiting.append(words)
         return len(words)
 
     def store(self) -> Numbers:
-        """Store the waiting byte strings, and return their places."""
+        """Store the waiting byte strings; return the place of each, shape (waiting,)."""
         if not self._waiting:
             return np.zeros(0, dtype=np.int32)
         waiting = [arrow_words(words) for words in self._waiting]
@@ -90,15 +90,15 @@ class WordSet:
         return positions
 
     def keys(self) -> Iterable[bytes]:
-        """Return the stored byte strings in the order of their places."""
+        """Return the stored byte strings, ordered by place."""
         return map(bytes, word_texts(self._stored))  # type: ignore[arg-type]  # of byte strings
 
 
 class PairSet:
-    r"""A set of byte strings of 8 to 15 bytes, stored as pairs of numbers (`word_pairs_of`).
+    r"""A set of byte strings of 8 to 15 bytes, stored as pairs of integers (`word_pairs_of`).
 
-    Pairs with the same mixed number get one place, and are then compared with the first of these
-    pairs.
+    Pairs with the same hash (`hash_word_pairs`) get one place, and each is then compared with the first
+    pair of this place.
 
     >>> pairs = PairSet()
     >>> pairs.wait(WordPairs(np.array([7, 7, 7], dtype=np.uint64), np.array([1, 326, 1], dtype=np.uint64)))
@@ -118,42 +118,42 @@ class PairSet:
 
     @property
     def stored_bytes(self) -> int:
-        """The bytes that the stored byte strings take."""
-        return _bytes_of_pairs(self._stored)
+        """The memory that the stored byte strings take, in bytes."""
+        return _memory_of_pairs(self._stored)
 
     @property
     def waiting_bytes(self) -> int:
-        """The bytes that the waiting byte strings take."""
-        return sum(map(_bytes_of_pairs, self._waiting))
+        """The memory that the waiting byte strings take, in bytes."""
+        return sum(map(_memory_of_pairs, self._waiting))
 
     def wait(self, pairs: WordPairs) -> int:
-        """Let byte strings wait, and return how many they are."""
+        """Append pairs of integers to the waiting ones; return their number."""
         if len(pairs.first):
             self._waiting.append(pairs)
         return len(pairs.first)
 
     def store(self) -> Numbers:
-        """Store the waiting byte strings, and return their places."""
+        """Store the waiting byte strings; return the place of each, shape (waiting,)."""
         if not self._waiting:
             return np.zeros(0, dtype=np.int32)
         before = len(self)
-        # The stored ones come first, each once and in order, so their places are theirs again.
+        # The stored pairs come first, each once and in order, so they get their old places again.
         chunks = [self._stored, *self._waiting]
         self._waiting = []
-        positions, _ = _places_of(None, [arrow_words(mixed_words(pairs)) for pairs in chunks])
+        positions, _ = _places_of(None, [arrow_words(hash_word_pairs(pairs)) for pairs in chunks])
         pairs = WordPairs(
             np.concatenate([chunk.first for chunk in chunks]),
             np.concatenate([chunk.rest for chunk in chunks]),
         )
         stored = _first_pairs(pairs, positions)
-        if not _are_equal(pairs, stored, positions):  # different pairs have one mixed number
-            positions = ordered_places(pairs)
+        if not _are_equal(pairs, stored, positions):  # different pairs have the same hash
+            positions = places_by_sorting(pairs)
             stored = _first_pairs(pairs, positions)
         self._stored = stored
         return positions[before:]
 
     def keys(self) -> Iterable[bytes]:
-        """Return the stored byte strings in the order of their places."""
+        """Return the stored byte strings, ordered by place."""
         for first, later_words in zip(
             self._stored.first, word_texts(self._stored.rest), strict=True
         ):
@@ -180,22 +180,22 @@ class TextSet:
 
     @property
     def stored_bytes(self) -> int:
-        """The bytes that the stored byte strings take."""
+        """The memory that the stored byte strings take, in bytes."""
         return 0 if self._stored is None else self._stored.nbytes
 
     @property
     def waiting_bytes(self) -> int:
-        """The bytes that the waiting byte strings take."""
+        """The memory that the waiting byte strings take, in bytes."""
         return sum(texts.nbytes for texts in self._waiting)
 
     def wait(self, texts: Any) -> int:
-        """Let byte strings wait, and return how many they are."""
+        """Append Arrow byte strings to the waiting ones; return their number."""
         if len(texts):
             self._waiting.append(texts)
         return len(texts)
 
     def store(self) -> Numbers:
-        """Store the waiting byte strings, and return their places."""
+        """Store the waiting byte strings; return the place of each, shape (waiting,)."""
         if not self._waiting:
             return np.zeros(0, dtype=np.int32)
         waiting = self._waiting
@@ -204,15 +204,15 @@ class TextSet:
         return positions
 
     def keys(self) -> Iterable[bytes]:
-        """Return the stored byte strings in the order of their places."""
+        """Return the stored byte strings, ordered by place."""
         return [] if self._stored is None else self._stored.to_pylist()
 
 
-def mixed_words(pairs: WordPairs) -> Words:
-    """Return a number for each pair; most different pairs have different numbers.
+def hash_word_pairs(pairs: WordPairs) -> Words:
+    """Hash each pair of integers to one integer.
 
     >>> pairs = WordPairs(np.array([7, 7], dtype=np.uint64), np.array([1, 326], dtype=np.uint64))
-    >>> len(set(mixed_words(pairs).tolist()))
+    >>> len(set(hash_word_pairs(pairs).tolist()))
     2
     """
     mixed = pairs.rest * _FIRST_FACTOR
@@ -223,14 +223,14 @@ def mixed_words(pairs: WordPairs) -> Words:
     return mixed
 
 
-def ordered_places(pairs: WordPairs) -> Numbers:
-    """Return the places of pairs, computed by sorting the pairs.
+def places_by_sorting(pairs: WordPairs) -> Numbers:
+    """Number the distinct pairs by first appearance, exactly, by sorting.
 
-    The first pair has place 0, and each pair that differs from all pairs before it has the next
-    place.
+    Return the place of each pair: 0 for the first one, and the next number for each pair that
+    differs from all pairs before it.
 
     >>> pairs = WordPairs(np.array([7, 5, 7], dtype=np.uint64), np.array([1, 1, 1], dtype=np.uint64))
-    >>> ordered_places(pairs).tolist()
+    >>> places_by_sorting(pairs).tolist()
     [0, 1, 0]
     """
     order = np.lexsort((pairs.rest, pairs.first))
@@ -247,41 +247,43 @@ def ordered_places(pairs: WordPairs) -> Numbers:
     return place_of_group[group]
 
 
-def _first_pairs(pairs: WordPairs, positions: Numbers) -> WordPairs:
-    """Return the first pair of each position; positions follow the order of the pairs."""
-    is_new = np.ones(len(positions), dtype=np.bool_)
-    highest = np.maximum.accumulate(positions)
+def _first_pairs(pairs: WordPairs, places: Numbers) -> WordPairs:
+    """Return the first of the pairs at each place, ordered by place."""
+    is_new = np.ones(len(places), dtype=np.bool_)
+    highest = np.maximum.accumulate(places)
     is_new[1:] = highest[1:] > highest[:-1]
     rows = np.flatnonzero(is_new)
     return WordPairs(pairs.first[rows], pairs.rest[rows])
 
 
-def _are_equal(pairs: WordPairs, stored: WordPairs, positions: Numbers) -> bool:
-    """Return whether every pair equals the pair that is stored at its position."""
+def _are_equal(pairs: WordPairs, stored: WordPairs, places: Numbers) -> bool:
+    """Return whether every pair equals the stored pair at its place."""
     return all(
-        np.array_equal(words, of_stored.take(positions))
+        np.array_equal(words, of_stored.take(places))
         for words, of_stored in zip(pairs, stored, strict=True)
     )
 
 
-def _bytes_of_pairs(pairs: WordPairs) -> int:
-    """Return the number of bytes that pairs of numbers occupy."""
+def _memory_of_pairs(pairs: WordPairs) -> int:
+    """Return the memory that arrays of pairs take, in bytes."""
     return pairs.first.nbytes + pairs.rest.nbytes
 
 
 def _places_of(stored: Any, waiting: Sequence[Any]) -> tuple[Numbers, Any]:
-    """Return the places of values, and all distinct values in the order of places.
+    """Return each waiting value's place, and an array of all distinct values.
 
     Args:
-        stored: an Arrow array of distinct values, which keep their places; None if there are none.
-        waiting: Arrow arrays of values, at least one.
+        stored: an Arrow array of the distinct values stored so far, which keep their places; None
+            if no value is stored.
+        waiting: one or more Arrow arrays of further values.
     """
     import pyarrow as pa
 
     chunks = [*waiting]
     before = 0
     if stored is not None:
-        # They come first, each once and in order, so their places are theirs again.
+        # The stored values come first, each once and in order, so they get their old places
+        # again.
         chunks.insert(0, stored)
         before = len(stored)
     encoded = pa.chunked_array(chunks).dictionary_encode()
@@ -295,7 +297,7 @@ def _places_of(stored: Any, waiting: Sequence[Any]) -> tuple[Numbers, Any]:
 
 
 def _int32_array(array: Any) -> Numbers:
-    """Return the 32-bit integers of an Arrow array without nulls."""
+    """Convert an Arrow array of 32-bit integers without nulls to NumPy."""
     numbers: Array = np.from_dlpack(array)
     if numbers.dtype != np.int32:
         raise InternalError("places of keys must be 32-bit integers; please report this.")

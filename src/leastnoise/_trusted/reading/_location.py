@@ -21,9 +21,9 @@ from leastnoise._trusted.reading._locations import (
 
 
 def source_location(source: Any) -> Any:
-    """Return the location of files as JSON values; None for other sources.
+    """Return the absolute path and CSV layout of a source as JSON values.
 
-    The values include the layout of the files if one is stated.
+    The result is None for a source that is not a file or several files.
 
     >>> source_location("/data/people.csv"), source_location({"age": [1]})
     ('/data/people.csv', None)
@@ -41,11 +41,12 @@ def source_location(source: Any) -> Any:
 
 
 def dataset_name(source: Any) -> str | None:
-    """Return the default name of a data set in its ledger.
+    """Return the default name under which a ledger records a data set.
 
     The result is None for data without a name.
 
-    It is the name of a table, a file, a folder, or the folder where a pattern begins.
+    It is the name of a table, file or folder; for a pattern, the name of the last folder before the
+    first wildcard.
 
     >>> dataset_name("/data/people.csv.gz"), dataset_name("/data/visits/*.csv"), dataset_name({"age": [1]})
     ('people', 'visits', None)
@@ -61,10 +62,10 @@ def dataset_name(source: Any) -> str | None:
 
 
 def ledger_beside(source: Any) -> Path:
-    """Return the default file of the ledger.
+    """Return the default path of the ledger of a source.
 
-    The ledger of a file or folder is next to it, the ledger of a pattern is where the pattern
-    begins, and the ledger of a database table is in the working folder.
+    The ledger of a file or folder is next to it. The ledger of a pattern is in the last folder
+    before the first wildcard, and the ledger of a database table is in the working folder.
 
     >>> ledger_beside("/data/people.csv").as_posix(), ledger_beside("/data/visits/*.csv").as_posix()
     ('/data/people.ledger', '/data/visits/visits.ledger')
@@ -79,7 +80,7 @@ def ledger_beside(source: Any) -> Path:
 
 
 def join_facts(source: Any) -> list[dict[str, Any]]:
-    """Return the published facts of the joined tables of a source, in their order.
+    """Return the facts that a release publishes about each join of its source.
 
     >>> join_facts(ln.Joined("visits.csv", "patients.csv", on="patient_id"))
     [{'table': 'patients', 'on': 'patient_id', 'key': 'patient_id', 'public': False}]
@@ -108,9 +109,9 @@ def _folder_of_pattern(path: Path) -> Path | None:
 def check_unit(
     joined: Joined, unit_column: str | None, unit_reading: Reading = READ_AS_IT_IS
 ) -> None:
-    """Raise unless the rows of every joined table belong to units, or are public.
+    """Raise unless each joined table is public or joined on the unit column.
 
-    Tables that are joined before are checked too; a public table is not.
+    The joins that the first table itself consists of are checked too. A public table needs no unit.
 
     >>> check_unit(ln.Joined("visits.csv", "patients.csv", on="patient_id"), None)
     Traceback (most recent call last):

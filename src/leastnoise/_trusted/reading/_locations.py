@@ -137,7 +137,7 @@ _NO_FILE = "the source must be a file that exists; there is no file {path!r}."
 
 @dataclass(frozen=True, slots=True)
 class CSV:
-    """CSV files with their format.
+    """CSV files with a stated format.
 
     Args:
         path: the path of a file, of a folder, or a pattern.
@@ -198,16 +198,16 @@ class CSV:
 
     @property
     def characters(self) -> str | None:
-        """The character of each byte, U+FFFE for none.
+        """The decoding table: the character of each byte, U+FFFE if it has none.
 
-        None if the text is UTF-8 already.
+        None if the encoding is UTF-8.
         """
         if self.encoding == "utf-8":
             return None
         return _characters(self.encoding)
 
     def located(self) -> dict[str, object]:
-        """Return the arguments as plain values, with the absolute path.
+        """Return the arguments for `CSV` as JSON values, with an absolute path.
 
         `CSV` accepts them as arguments.
         """
@@ -222,12 +222,12 @@ class CSV:
 
 
 def _encoding(name: object) -> str:
-    """Return the checked name of a file's encoding."""
+    """Return the checked name of an encoding of one byte per character."""
     allowed = "'utf-8', or one with a byte for every character, such as 'latin-1', 'iso8859-15' or 'cp1252'"
     try:
         known = (
             codecs.lookup(name).name.removesuffix("-sig") if isinstance(name, str) else ""
-        )  # the mark of UTF-8 is skipped anyhow
+        )  # the byte order mark of UTF-8 is skipped in any case
     except (LookupError, ValueError):
         known = ""
     if known != "utf-8" and not _characters(known):
@@ -237,14 +237,16 @@ def _encoding(name: object) -> str:
 
 @cache
 def _characters(encoding: str) -> str:
-    """Return the character of each byte; U+FFFE if a byte has none.
+    """Return the 256 characters of an encoding; U+FFFE for a byte without one.
 
     The result is empty for encodings with several bytes a character, and for encodings that differ
     from ASCII below 128.
     """
     try:
         alone = [bytes([byte]).decode(encoding, "replace") for byte in range(256)]
-        if "".join(alone[:128]) == bytes(range(128)).decode("ascii"):  # lines are cut at bytes
+        if "".join(alone[:128]) == bytes(range(128)).decode(
+            "ascii"
+        ):  # lines and fields are split as bytes, before decoding
             pairs = bytes(chain.from_iterable(product(range(256), repeat=2))).decode(
                 encoding, "replace"
             )
@@ -280,7 +282,7 @@ class DatabaseTable:
         if not isinstance(self.table, str) or not 1 <= len(self.parts) <= 2 or not all(self.parts):
             raise refuse("table", self.table, "a name such as 'visits' or 'public.visits'")
         if not isinstance(self.connection, str) or not _VARIABLE.fullmatch(self.connection):
-            # the argument may be a URL with a password, so it is not shown
+            # the argument may be a URL with a password, so the message does not quote it
             raise InputError(
                 "connection must be 'env:' and the name of an environment variable that holds the "
                 "URL, as in 'env:VISITS_URL'."
@@ -288,13 +290,13 @@ class DatabaseTable:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Schema, if it is named, and table."""
+        """The schema, if one is named, and the table name."""
         return tuple(self.table.split("."))
 
     def url(self) -> str:
-        """Return the URL of the database, only for the adapter.
+        """Return the database URL from the environment variable.
 
-        An `InputError` if the environment does not have the variable.
+        Raises `InputError` if the environment does not have the variable.
         """
         name = self.connection.removeprefix("env:")
         address = os.environ.get(name)
@@ -305,7 +307,7 @@ class DatabaseTable:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Joined:
-    """A table with the columns of a second table, such as visits with patients.
+    """A table joined with the columns of a second table, as visits with patients.
 
     Each row of the first table has the columns of its partner: the only row of the second table
     with the same key. If no row has this key, or several rows have it, those columns are null, and
@@ -386,25 +388,25 @@ class Joined:
         if not isinstance(self.public, bool):
             raise refuse("public", self.public, "true or false")
         if self.public and any(
-            table is not None and _the_same(table, self.second)
+            table is not None and _are_same_table(table, self.second)
             for table in private_tables(self.data)
         ):
             raise InputError(
                 "The second table is the data themselves, so it is not public. Leave public out."
             )
         public_tables = [join.second for join in list_joins(self.data) if join.public]
-        if not self.public and any(_the_same(table, self.second) for table in public_tables):
+        if not self.public and any(_are_same_table(table, self.second) for table in public_tables):
             raise InputError(
                 "A table of a join is public or it is not; the second table was declared public "
                 "in the join before. Give both joins of it the same `public`."
             )
 
     def __repr__(self) -> str:
-        # tables would show their rows
+        # the repr of a frame would show rows
         return f"Joined(on={self.on!r}, columns={self.columns!r}, public={self.public!r})"
 
     def terms(self) -> dict[str, Any]:
-        """Return the arguments without the tables, as plain values."""
+        """Return the arguments except the two tables, as JSON values."""
         if self.columns is None:
             columns = None
         else:
@@ -422,7 +424,7 @@ class Joined:
 
 
 def list_joins(source: Any) -> tuple[Joined, ...]:
-    """Return the joins of a source in the order in which its tables are joined.
+    """Return the joins that a source consists of, in the order of joining.
 
     >>> visits = Joined("visits.csv", "patients.csv", on="patient_id")
     >>> [join.second_key for join in list_joins(Joined(visits, "regions.csv", on={"home": "id"}, public=True))]
@@ -438,7 +440,7 @@ def list_joins(source: Any) -> tuple[Joined, ...]:
 
 
 def private_tables(source: Any) -> tuple[Any, ...]:
-    """Return the tables of a source whose rows are protected, the first table first.
+    """Return the tables of a source that are not public, the first table first.
 
     >>> visits = Joined("visits.csv", "patients.csv", on="patient_id")
     >>> private_tables(Joined(visits, "regions.csv", on="home", public=True))
@@ -452,7 +454,7 @@ def private_tables(source: Any) -> tuple[Any, ...]:
 
 
 def source_from_location(recorded: Any, moved: Any = None) -> Any:
-    """Return the source that a record of `source_location` describes.
+    """Recreate the source that `source_location` described.
 
     Args:
         recorded: the record.
@@ -471,10 +473,10 @@ def source_from_location(recorded: Any, moved: Any = None) -> Any:
     return recorded if moved is None else moved
 
 
-def _the_same(first: Any, second: Any) -> bool:
-    """Return whether two tables are certainly the same table.
+def _are_same_table(first: Any, second: Any) -> bool:
+    """Return whether two tables have the same path, object or database name.
 
-    Their paths may be written differently.
+    Paths are compared after resolving them.
     """
     paths = [table.path if isinstance(table, CSV) else table for table in (first, second)]
     if all(isinstance(path, (str, Path)) for path in paths):
@@ -485,7 +487,7 @@ def _the_same(first: Any, second: Any) -> bool:
 
 
 def file_endings(kinds: "Sequence[FileKind]") -> str:
-    """Return the endings of the names of files, as a message lists them."""
+    """Return the supported file endings, as a list in a sentence."""
     names = [ending for kind in kinds for ending in kind.endings]
     return f"{', '.join(names[:-1])} or {names[-1]}"
 
@@ -493,9 +495,9 @@ def file_endings(kinds: "Sequence[FileKind]") -> str:
 def find_files(
     path: str | os.PathLike[str], kinds: "Sequence[FileKind]"
 ) -> "list[tuple[Path, FileKind]]":
-    """Return the files of a path or pattern, sorted by name.
+    """Return the files of a path or pattern with their kinds, sorted by name.
 
-    These are the file itself, all files below a folder, or the files that match ``*``, ``?``,
+    The path names one file, a folder with all files below it, or a pattern with ``*``, ``?``,
     ``[...]`` and ``**``.
 
     In a folder and with ``**``, files and folders whose names begin with a point or an underscore
@@ -511,7 +513,7 @@ def find_files(
         matched = [
             file
             for file in sorted(root.rglob("*"))
-            if file.is_file() and not _hidden(file.relative_to(root))
+            if file.is_file() and not _is_hidden_path(file.relative_to(root))
         ]
         description = message("The folder {path!r}", path=str(root))
     elif glob.has_magic(str(root)) and not root.is_file():
@@ -519,11 +521,11 @@ def find_files(
         matched = [
             file
             for file in matches
-            if file.is_file() and not ("**" in root.parts and _hidden(file))
+            if file.is_file() and not ("**" in root.parts and _is_hidden_path(file))
         ]
         description = message("The pattern {path!r}", path=str(root))
     else:
-        return [(root, _kind(root, kinds))]
+        return [(root, _kind_of_file(root, kinds))]
     if not matched:
         raise InputError(
             message("the source must be files that exist. {what} has none.", what=description)
@@ -535,7 +537,7 @@ def find_files(
             raise InputError(
                 message(_FOREIGN_FILE, endings=listed, what=description, path=str(file))
             )
-    pairs = [(file, _kind(file, kinds)) for file in matched]
+    pairs = [(file, _kind_of_file(file, kinds)) for file in matched]
     names = [kind.name for kind in kinds if any(kind is other for _, other in pairs)]
     if len(names) > 1:
         both = " and ".join(names)
@@ -549,15 +551,15 @@ def find_files(
 def check_files_without_names(
     path: str | os.PathLike[str], files: Sequence[Path], layout: CSV | None
 ) -> None:
-    """Raise if files of lines without column names have several endings.
+    """Raise if files without a header line have different endings.
 
-    The names in their first lines would show that a file of notes is no part of the data. Files
-    that are compressed by gzip have the ending before ``.gz``.
+    With header lines, the column names would show that a file of notes does not belong to the data.
+    The ending of a gzip file is the one before ``.gz``.
 
     Args:
         path: the path or pattern that means these files.
-        files: all of them, in order.
-        layout: of CSV files; None if none is given.
+        files: the files, in order.
+        layout: the stated format of CSV files; None if none is stated.
 
     >>> check_files_without_names("data", [Path("a.csv"), Path("b.csv.gz")], CSV("data", header=["n"]))
     """
@@ -573,17 +575,17 @@ def check_files_without_names(
 
 
 def _ending(file: Path) -> str:
-    """Return the ending of a name in lower case, without ``.gz``."""
+    """Return a file name's ending in lower case, without ``.gz``."""
     return Path(file.name.lower().removesuffix(".gz")).suffix
 
 
-def _hidden(file: Path) -> bool:
-    """Return whether a part of the path starts with a dot or an underscore."""
+def _is_hidden_path(file: Path) -> bool:
+    """Return whether a part of the path begins with a dot or an underscore."""
     return any(part.startswith((".", "_")) and part not in {".", ".."} for part in file.parts)
 
 
-def _kind(file: Path, kinds: "Sequence[FileKind]") -> "FileKind":
-    """Return the kind of a file by its ending; raise if there is none."""
+def _kind_of_file(file: Path, kinds: "Sequence[FileKind]") -> "FileKind":
+    """Return the `FileKind` with a file's ending; raise if there is none."""
     kind = next((known for known in kinds if file.name.lower().endswith(known.endings)), None)
     if kind is None:
         raise InputError(message(_OTHER_KIND, endings=file_endings(kinds), path=str(file)))
@@ -604,8 +606,10 @@ _NAMES_MAY_FOLLOW = (
 )
 
 
-def no_column(description: str, names: Sequence[str], name: str, *, in_header: bool = False) -> str:
-    """Return the message about a column that is missing or occurs twice.
+def missing_column_message(
+    description: str, names: Sequence[str], name: str, *, in_header: bool = False
+) -> str:
+    """Return the error message for a column that is missing or occurs twice.
 
     Args:
         description: the name of the source in messages.

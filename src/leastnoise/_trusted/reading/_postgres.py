@@ -35,12 +35,11 @@ from leastnoise._trusted.reading._locations import (
 )
 from leastnoise._trusted.reading._sql import Expression, sql
 
-# Hash tables of Postgres are spilled to its disk beyond its own bound, and 100 sets of a table are
-# a single pass over its rows.
+# PostgreSQL writes large hash tables to its disk, and counts 100 sets in one pass over the rows.
 _MOST_SETS = 100
 _LATEST = 2**63 - 1
 _GREATEST = sys.float_info.max
-# Half of the least double, which is rounded to 0, in all its digits.
+# All digits of half of the smallest positive double, which is rounded to 0.
 _NEAR = str(Context(prec=800).power(2, -1075))
 _COLUMNS = """SELECT attname::text AS name, format_type(atttypid, NULL) AS kind, attnotnull AS required,
 has_any_column_privilege(attrelid, 'SELECT') AS allowed FROM pg_attribute
@@ -52,7 +51,7 @@ _START = (
 
 
 def _days(column: Expression) -> Expression:
-    """Return days since 1970; infinite dates become days far beyond every domain."""
+    """Return SQL for days since 1970; infinite dates lie beyond every domain."""
     written = "CASE WHEN :it IS NULL THEN NULL WHEN ISFINITE(:it) THEN CAST(:it - CAST('1970-01-01' AS DATE) AS INT)"
     return sql(
         f"{written} WHEN :it > '1970-01-01' THEN {2**31 - 1} ELSE {1 - 2**31} END", it=column
@@ -60,9 +59,9 @@ def _days(column: Expression) -> Expression:
 
 
 def _microseconds(column: Expression) -> Expression:
-    """Return microseconds since 1970, in UTC if there is a time zone.
+    """Return SQL for microseconds since 1970, in UTC if the type has a zone.
 
-    A time beyond 64 bits becomes the last or the first time of this type.
+    A time that does not fit into 64 bits becomes the first or the last time that does.
     """
     written = "CASE WHEN :it IS NULL THEN NULL WHEN :it < '200000-01-01' AND ISFINITE(:it) THEN"
     written += " CAST(EXTRACT(EPOCH FROM :it) * 1000000 AS BIGINT) WHEN :it > '1970-01-01' THEN :last ELSE :first END"
@@ -70,10 +69,11 @@ def _microseconds(column: Expression) -> Expression:
 
 
 def _as_double(column: Expression) -> Expression:
-    """Return a decimal of any length as a double.
+    """Return SQL that casts a decimal to a double without raising an error.
 
     The server raises an error for decimals beyond the largest double or below the smallest one.
-    CASE avoids it: they become the largest double, or 0. An infinity stays an infinity.
+    CASE avoids the error: such decimals become the largest double, or 0. An infinity stays an
+    infinity.
     """
     written = "CASE WHEN :it = CAST('NaN' AS DECIMAL) THEN CAST('NaN' AS DOUBLE)"
     written += " WHEN CAST(:it AS TEXT) IN ('Infinity', '-Infinity')"
@@ -121,7 +121,7 @@ _TYPES = {
 
 
 def open_postgres(source: DatabaseTable) -> Source:
-    """Return a table or view of a server as a source.
+    """Open a PostgreSQL table or view as a `Source`.
 
     Only its columns' names and types are read.
 
@@ -151,7 +151,7 @@ def open_postgres(source: DatabaseTable) -> Source:
             f"{description} does not exist, or has no columns. Write its name as it is stored, with its "
             "schema: public.visits."
         )
-    if not columns[0]["allowed"]:  # its columns can be seen, and no row can be read
+    if not columns[0]["allowed"]:  # the role may see the columns, but not select rows
         session = _session(source, url, FORBIDDEN_TABLE)
     types = _types_of({row["name"]: row["kind"] for row in columns}, unicode=encoding == "UTF8")
     engine = Engine(
@@ -173,7 +173,7 @@ def open_postgres(source: DatabaseTable) -> Source:
 
 
 def _types_of(kinds: Mapping[str, str], *, unicode: bool) -> dict[str, Type]:
-    """Return the engine type of each column; `UNREAD` if not supported.
+    """Return how each column is queried, by name; `UNREAD` if not supported.
 
     Text is counted only if the server's encoding is Unicode, so that the conversion of a text never
     fails.
@@ -188,7 +188,7 @@ def _types_of(kinds: Mapping[str, str], *, unicode: bool) -> dict[str, Type]:
 def _session(
     source: DatabaseTable, url: str, failure: str = NO_POSTGRES
 ) -> Callable[[str], AbstractContextManager[Callable[[str | exp.Select], Any]]]:
-    """Return a function that opens read-only transactions on one snapshot.
+    """Return a function that opens a read-only transaction on one snapshot.
 
     Args:
         source: the table.
@@ -206,8 +206,9 @@ def _session(
 
     @contextmanager
     def session(what: str) -> Iterator[Callable[[str | exp.Select], Any]]:
-        # The text of an error may quote the password, the query or a row. That of a failed
-        # connection decides between fixed sentences; the error of a query is not looked at.
+        # The text of an error may quote the password, the query or a row. After a failed connection
+        # it only chooses between fixed sentences. The text of a failed query is ignored.
+        """Open a transaction, and yield the function that runs a query in it."""
         try:
             connection = driver.connect(url)
         except (driver.Error, pa.ArrowException, OSError) as error:
@@ -222,7 +223,7 @@ def _session(
             with connection, connection.cursor() as cursor:
 
                 def run_query(query: str | exp.Select) -> Any:
-                    """Return the result of a query as a reader of record batches."""
+                    """Run a query, and return a reader of its record batches."""
                     cursor.execute(query if isinstance(query, str) else query.sql("postgres"))
                     return cursor.fetch_record_batch()
 
@@ -236,6 +237,6 @@ def _session(
 
 
 def _hash_number(text: Expression) -> Expression:
-    """Return the first two bytes of the hash of a text as a whole number."""
+    """Return SQL for the first two bytes of a text's hash, as an integer."""
     hashed = sql("SHA256(CONVERT_TO(:it, 'UTF8'))", it=text)
     return sql("GET_BYTE(:hashed, 0) * 256 + GET_BYTE(:hashed, 1)", hashed=hashed)

@@ -73,7 +73,7 @@ from leastnoise._trusted.reading._locations import (
     STRANGE_COLUMN,
     DatabaseTable,
     Joined,
-    no_column,
+    missing_column_message,
 )
 from leastnoise._trusted.reading._unit_keys import key_number_encoder, key_reader
 from leastnoise._trusted.reading._units import (
@@ -87,8 +87,8 @@ from leastnoise._trusted.reading._units import (
 from leastnoise._trusted.reading._values import is_null, is_spelled_null, text
 from leastnoise._trusted.table import RowAllowance, Table, set_reading_day
 
-# In place of the partner of a row, or of its key, where there is none; and of a partner whose key
-# comes more than once.
+# These replace the position of a partner: NONE without a partner or a key, and SEVERAL if the key
+# occurs more than once in the second table.
 NONE = -1
 SEVERAL = -2
 _P = ParamSpec("_P")
@@ -96,18 +96,20 @@ _P = ParamSpec("_P")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRequest:
-    """The attributes, measures and tables that are requested from a source.
+    """The attributes, measures and tables that a read must produce.
 
     Args:
         attributes: the attributes to read; None for all attributes of the domain. Other attributes
-            are not read and drop no row.
+            are not read, and no row is dropped because of them.
         measures: the measures to read; None for all measures of the domain.
         tables: for each measure that is summed, and for rows (None), the attributes of every
             marginal that will be requested from the table; None if they are not known. If they are
-            known, an engine encodes, bounds and counts the rows, if it can.
-        usage: whether to count the used and the unused rows too, as the table's ``usage``.
+            known, a database engine encodes, bounds and counts the rows, provided that it can.
+        usage: whether the result also has a table ``usage`` with the numbers of used and unused
+            rows.
         published: the attributes of every published table. A row is used if it has a value in all
-            columns of one of these tables. With None, a row is used if no attribute drops it.
+            columns of at least one of these tables. With None, a row is used if no attribute drops
+            it.
     """
 
     attributes: Sequence[str] | None = None
@@ -137,10 +139,11 @@ class PeriodFiles:
 
 
 def _with_reading_day(reader: Callable[_P, Table]) -> Callable[_P, Table]:
-    """Return a reader whose tables have the day on which reading began."""
+    """Decorate a reader to record in its tables the day on which it started."""
 
     @wraps(reader)
     def read_with_day(*args: _P.args, **kwargs: _P.kwargs) -> Table:
+        """Read a table, and record the day on which reading started."""
         day = today()
         return set_reading_day(reader(*args, **kwargs), day)
 
@@ -161,7 +164,7 @@ def read(
     period_files: PeriodFiles | None = None,
     progress: RowProgress | None = None,
 ) -> Table:
-    """Return the table of a source: encoded rows, or counts by its engine.
+    """Read a source into a table of encoded rows, or of counts by its engine.
 
     If the source has an engine that can count, the engine encodes and counts the rows.
 
@@ -244,7 +247,7 @@ def read(
         filled=_filled_tables(domain, read_request),
         hidden=_hidden_cells(domain, [*sizes]),
     )
-    # an engine does not know what units have used (E14)
+    # an engine cannot know which rows units have used before (E14)
     if opened.engine is not None and read_request.tables is not None and allowance is None:
         engine_counts = _counted_in_engine(opened.engine, domain, request)
         if engine_counts is not None:
@@ -253,12 +256,13 @@ def read(
 
 
 def _is_of_periods(periods: PeriodFiles, domain: Domain) -> Callable[[SourceFile], bool]:
-    """Return the function that says whether a file has to be read (E16)."""
+    """Return a function that selects the files with rows of given periods (E16)."""
     column = domain.kind(periods.along).reading.column or periods.along
     encode = cell_encoder(domain.rule(periods.along))
     patterns = _PathPatterns(periods.patterns)
 
     def is_read(file: SourceFile) -> bool:
+        """Return whether a file may have rows of the periods."""
         if column in file.values:
             (cell,) = encode(Column([file.values[column]])).tolist()
             return periods.first <= cell < periods.end
@@ -272,20 +276,20 @@ _Parts = tuple[str, ...]
 
 
 class _PatternForm(NamedTuple):
-    """The form of a path pattern: its number of parts, and which parts have no wildcard."""
+    """The number of parts of a path pattern, and which have no wildcard."""
 
     length: int
     literal: tuple[int, ...]
 
     def literals_of(self, parts: _Parts) -> _Parts:
-        """Return the parts of a path at the positions of the pattern's literal parts."""
+        """Return the parts of a path where the pattern has no wildcards."""
         return tuple(parts[position] for position in self.literal)
 
 
 class _PathPatterns:
-    """Many path patterns, as for `PurePosixPath.match`, each compiled once.
+    """Compiled path patterns, which match a path like `PurePosixPath.match`.
 
-    A pattern is looked up by its parts without wildcards; most patterns have them at the same
+    A pattern is found by its parts without wildcards, which most patterns have at the same
     positions.
 
     >>> patterns = _PathPatterns(["year=2024/month=0?/*", "*-2024.csv"])
@@ -294,8 +298,8 @@ class _PathPatterns:
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        # by how many parts a pattern has and which of them are literal: by these its number and
-        # the expressions of all its parts
+        # for each form of pattern, a mapping from literal parts to the indices of the patterns and
+        # the compiled expressions of their parts
         self._forms: dict[_PatternForm, dict[_Parts, list[tuple[int, list[re.Pattern[str]]]]]] = {}
         for number, pattern in enumerate(patterns):
             parts = PurePosixPath(pattern).parts
@@ -308,7 +312,7 @@ class _PathPatterns:
             self._forms.setdefault(form, {}).setdefault(key, []).append((number, expressions))
 
     def matches(self, name: str) -> list[int]:
-        """Return the numbers of the patterns that match a path from its end."""
+        """Return the indices of the patterns that match the end of a path."""
         parts = PurePosixPath(name).parts
         numbers = []
         for form, by_literals in self._forms.items():
@@ -329,7 +333,7 @@ def _read_rows(
     units: Units | None,
     shown: RowProgress | None,
 ) -> Table:
-    """Return the encoded rows of a source, read chunk by chunk (E4).
+    """Read and encode a source chunk by chunk, and bound the rows of units (E4).
 
     Args:
         opened: the source.
@@ -337,7 +341,7 @@ def _read_rows(
         domain: the public domain.
         request: the columns and measures of each row.
         units: the numbering of the units of the rows; None if every row is a unit.
-        shown: the object that shows the progress of reading.
+        shown: the object that shows the progress; None for no display.
     """
     per_unit_measures = _measures_of_units(request.sums)
     totals = _unit_totals(request.sums)
@@ -368,11 +372,11 @@ def _read_rows(
     usage = _count_usage(request, encoded, keep, units, amounts_kept_and_cut)
     unit_use = None
     if units is not None:
-        unit_use = units.use(_counted_rows(keep, encoded.inside, rows_of_measures))
+        unit_use = units.count_period_use(_counted_rows(keep, encoded.inside, rows_of_measures))
     has_effect = np.logical_or.reduce([counting, *(amounts != 0 for amounts in values.values())])
     for name, amounts in encoded.amounts.items():
         if name not in per_unit_measures:
-            # a row that does not count as a row adds nothing to sums (T6)
+            # a row that only represents a unit adds nothing to sums (T6)
             values[name] = amounts * counting if per_unit_measures else amounts
     rows_counting: IntArray = counting[has_effect].astype(np.int64)
     cells = _chosen_rows(encoded.cells, has_effect)
@@ -399,7 +403,7 @@ def _count_usage(
     units: Units | None,
     amounts_kept_and_cut: Mapping[str, tuple[int, int]],
 ) -> RowUsage | None:
-    """Return the numbers of rows used, not used and cut; None if not requested.
+    """Count the rows used, not used and cut; None if not requested.
 
     Args:
         request: the request, which determines whether these numbers are requested and which tables
@@ -425,9 +429,10 @@ def _append_group_rows(
     rows_counting: IntArray,
     group_rows_by_measure: Mapping[str, Mapping[str, Array]],
 ) -> tuple[dict[str, Array], dict[str, IntArray], IntArray]:
-    """Return the columns of a table with the rows that count units in groups.
+    """Append to a table the rows that represent units in groups of cells.
 
-    These rows count 1 in the measure of their count, 0 in other measures, and not as rows.
+    Such a row has the amount 1 in the measure that counts units, 0 in other measures, and does not
+    count as a row.
 
     Args:
         cells: the cells of the rows, by attribute.
@@ -437,7 +442,7 @@ def _append_group_rows(
             attribute.
 
     Returns:
-        The cells, the amounts and the counting column, with these rows after the others.
+        The arguments ``cells``, ``values`` and ``rows_counting``, extended by the further rows.
     """
     for name, group_rows in group_rows_by_measure.items():
         number = len(next(iter(group_rows.values())))
@@ -451,19 +456,19 @@ def _append_group_rows(
 def _usage_table(
     usage: RowUsage | None, request: CountRequest, totals: Mapping[str, UnitTotal]
 ) -> Table | None:
-    """Return the counts of rows read and used as a table; None without them."""
+    """Return the usage as a `Table`; None if it was not requested."""
     if usage is None:
         return None
     return usage_table(usage, request.unit_column, request.max_rows, totals)
 
 
 def _measures_of_units(sums: Mapping[str, Measure]) -> dict[str, PerUnit]:
-    """Return the counts and totals of units among measures."""
+    """Select the measures that are counts or totals of units."""
     return {name: measure for name, measure in sums.items() if isinstance(measure, PerUnit)}
 
 
 def _unit_totals(sums: Mapping[str, Measure]) -> dict[str, UnitTotal]:
-    """Return the totals of units among measures."""
+    """Select the measures that are totals of units."""
     return {name: measure for name, measure in sums.items() if isinstance(measure, UnitTotal)}
 
 
@@ -474,7 +479,7 @@ def _with_zeros(column: IntArray, number: int) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class EncodedRows:
-    """The rows of a source, encoded chunk by chunk.
+    """All rows of a source after encoding, before rows of units are cut.
 
     Attributes:
         inside: which rows of the source are inside the domain.
@@ -494,7 +499,7 @@ class EncodedRows:
 
     @property
     def source_rows(self) -> int:
-        """The number of rows of the source."""
+        """The number of rows of the source, dropped ones included."""
         return len(self.inside)
 
 
@@ -505,14 +510,14 @@ def _encode_rows(
     units: Units | None,
     shown: RowProgress | None,
 ) -> EncodedRows:
-    """Return all rows of a source encoded, with numbered units.
+    """Encode all rows of a source, and number their units.
 
     Args:
         opened: the source.
         names: the columns of the attributes, of the measures and of the unit.
         request: the columns and measures of each row.
         units: the object that receives the units of the rows; None if every row is a unit.
-        shown: the object that shows the progress of reading.
+        shown: the object that shows the progress; None for no display.
     """
     rules = request.rules
     sums = request.sums
@@ -520,7 +525,7 @@ def _encode_rows(
         name: factor_measures(measure) for name, measure in sums.items() if factor_measures(measure)
     }
     totals = {name: sums[name] for name in factors if isinstance(sums[name], UnitTotal)}
-    # Many measures may be computed from the same columns: each column is encoded once.
+    # Several measures may use the same column, which is encoded only once.
     parts = [*dict.fromkeys(chain.from_iterable(factors.values()))]
     encoders = _row_encoders(names, request, parts, units)
     encoders += [
@@ -528,7 +533,8 @@ def _encode_rows(
     ]
     if request.usage:
         encoders += _unreadable([*factors.values()])
-    # small codes of the rows that are inside so far, and which rows of the source they were
+    # the codes of the rows inside the domain so far, and for all source rows whether they are
+    # inside
     types = [np.min_scalar_type(rule.size - 1) for rule in rules.values()]
     types += [np.dtype(np.int64)] * len(factors) + [np.dtype(np.bool_)] * len(totals)
     columns: list[list[Array]] = [[np.zeros(0, dtype=kind)] for kind in types]
@@ -572,7 +578,7 @@ def _append_rows(
     types: Sequence[np.dtype[Any]],
     is_inside: BoolArray,
 ) -> None:
-    """Append the rows of a chunk that are inside the domain to each column."""
+    """Append a chunk's rows that are inside the domain to lists of arrays."""
     all_inside = bool(is_inside.all())
     for chunks, column, kind in zip(columns, encoded, types, strict=True):
         rows_inside = column if all_inside else column[is_inside]
@@ -582,7 +588,7 @@ def _append_rows(
 def _row_encoders(
     names: Sequence[str], request: CountRequest, parts: Sequence[Measure], units: Units | None
 ) -> list[tuple[str, Encoder]]:
-    """Return the encoders of cells, then of amounts, then of the unit, if any.
+    """Return a named encoder per column: cells, then amounts, then the unit.
 
     Args:
         names: the columns of the attributes, of the measures and of the unit.
@@ -601,7 +607,7 @@ def _row_encoders(
 def _counted_rows(
     keep: BoolArray, inside: BoolArray, rows_of_measures: Mapping[str, BoolArray]
 ) -> dict[str | None, BoolArray]:
-    """Return which rows count as rows, and in each count or total of units.
+    """Return a mask of the rows that count as rows, and one per unit measure.
 
     Args:
         keep: which rows of the source count as rows.
@@ -617,9 +623,10 @@ def _counted_rows(
 
 
 def _filled_tables(domain: Domain, request: ReadRequest) -> tuple[dict[str, int], ...]:
-    """Return, for each published table, the hidden cells that it excludes.
+    """Return the hidden cells that each published table excludes.
 
-    The result has no entry if every row is in some table.
+    Each entry maps attributes to the numbers of their hidden cells. The result is empty if every
+    row is in some table.
     """
     tables = []
     for names in request.published or ():
@@ -633,7 +640,7 @@ def _filled_tables(domain: Domain, request: ReadRequest) -> tuple[dict[str, int]
 def _check_amounts_of_units(
     per_unit_measures: Mapping[str, PerUnit], sizes: Mapping[str, int], units: Units | None
 ) -> None:
-    """Raise for amounts of units without a unit column, or of attributes not read."""
+    """Raise unless counts and totals of units have a unit and their attributes."""
     attributes = chain.from_iterable(measure.attributes for measure in per_unit_measures.values())
     if per_unit_measures and not (units and {*attributes} <= {*sizes}):
         raise refuse(
@@ -644,14 +651,14 @@ def _check_amounts_of_units(
 
 
 def _hidden_cells(domain: Domain, names: Sequence[str]) -> dict[str, int]:
-    """Return the number of the hidden cell of each attribute that has one."""
+    """Return the number of each hidden cell, by attribute."""
     return {name: domain.kind(name).published for name in names if domain.kind(name).hidden}
 
 
 def _is_filled(cells: Mapping[str, Array], tables: Sequence[Mapping[str, int]]) -> BoolArray | None:
-    """Return for each row inside the domain whether it is in a published table.
+    """Return a mask of the encoded rows that are in a published table.
 
-    The result is None if all rows are.
+    The result is None if all of them are.
     """
     if not tables:
         return None
@@ -666,7 +673,7 @@ def _is_filled(cells: Mapping[str, Array], tables: Sequence[Mapping[str, int]]) 
 def _in_hidden_cells(
     cells: Mapping[str, Array], hidden: Mapping[str, int], used: BoolArray
 ) -> list[BoolArray]:
-    """Return for each hidden cell whether each used row is in it.
+    """Return, for each hidden cell, a mask of the used rows that are in it.
 
     Args:
         cells: the cells of the rows inside the domain, by attribute.
@@ -677,7 +684,7 @@ def _in_hidden_cells(
 
 
 def _in_tables(inside: BoolArray, filled: BoolArray | None) -> BoolArray:
-    """Return which rows are inside the domain and in a published table."""
+    """Return a mask of the source rows that are in a published table."""
     in_tables = inside.copy()
     if filled is not None:
         in_tables[inside] = filled
@@ -685,7 +692,7 @@ def _in_tables(inside: BoolArray, filled: BoolArray | None) -> BoolArray:
 
 
 def _counted_in_engine(engine: Any, domain: Domain, request: CountRequest) -> Table | None:
-    """Return the table that an engine counted; None if rows must be read."""
+    """Count the requested tables in the engine; None if it cannot."""
     counted = engine.counts(request, urandom)
     if counted is None:
         return None
@@ -704,9 +711,9 @@ def _counted_in_engine(engine: Any, domain: Domain, request: CountRequest) -> Ta
 
 
 def _unreadable(factors: Sequence[Sequence[Measure]]) -> Encoders:
-    """Return the encoders that find values of measures that are not numbers.
+    """Return encoders that mark the values of measures that are not numbers.
 
-    The usage table needs them.
+    The count of used rows needs these marks.
     """
     summed = {part.column: part.reading for factor in factors for part in factor}
     return [(name, unreadable_encoder(reading)) for name, reading in summed.items()]
@@ -719,7 +726,7 @@ def _row_usage(
     malformed_lines: int,
     hidden_cells: Sequence[BoolArray],
 ) -> RowUsage:
-    """Return the numbers of rows used, not used and cut (E8).
+    """Count the rows used, not used and cut, from masks of all rows (E8).
 
     Args:
         used: which rows the domain keeps, with a number or a null in every measure.
@@ -736,7 +743,7 @@ def _row_usage(
         unused_rows += malformed_lines
         cut_rows = 0
     else:
-        cut_rows = units.cut(counting, MOST_CUT)
+        cut_rows = units.count_cut_rows(counting, MOST_CUT)
     return RowUsage(
         used=used_rows,
         unused=unused_rows,
@@ -748,7 +755,7 @@ def _row_usage(
 def _check_bounds(
     unit_column: str | None, max_rows: int, max_per_cell: PerCellBound | None
 ) -> None:
-    """Raise for bounds on the rows of a unit if each row is a unit."""
+    """Raise if rows per unit are bounded although every row is a unit."""
     advice = "Name the unit_column whose rows are to be bounded."
     if unit_column is None and max_rows != 1:
         raise refuse("max_rows", max_rows, "1 where each row is a unit", advice)
@@ -758,7 +765,7 @@ def _check_bounds(
 
 @dataclass(frozen=True, slots=True)
 class UnitRows:
-    """Rows inside the domain, as the source of the amounts of units (E12).
+    """Chooses the rows that carry the counts and totals of units (E12).
 
     Attributes:
         units: the units of all rows of the source.
@@ -775,7 +782,7 @@ class UnitRows:
     most: int
 
     def counts(self, name: str, unit_count: UnitCount) -> BoolArray:
-        """Return which rows are chosen: one row for each unit in each of its cells.
+        """Choose one row of each unit in each of its cells; return their mask.
 
         Args:
             name: the name of the count; a unit may have an allowance of cells for it (E14).
@@ -787,9 +794,10 @@ class UnitRows:
     def totals(
         self, name: str, measure: UnitTotal, row_amounts: IntArray, has_value: BoolArray
     ) -> tuple[BoolArray, IntArray, int]:
-        """Return which rows are chosen, their units' clipped totals, and the cut.
+        """Choose rows for the clipped totals of units.
 
-        In each cell of a unit, one row has the clipped total of the unit in that cell.
+        In each cell of a unit, one row has the clipped total of the unit in that cell. The method
+        returns a mask of these rows, the amount of every row, and the total amount that was cut.
 
         Args:
             name: the name of the totals; a unit may have an allowance of cells for them (E14).
@@ -797,7 +805,7 @@ class UnitRows:
             row_amounts: the amount of each row.
             has_value: whether each row has a value.
         """
-        # a cell of missing values too: tables without the attribute have its total
+        # hidden cells have totals too, because tables without the attribute include them
         _, missing = self._eligible(measure)
         is_eligible = has_value.astype(np.bool_)
         is_chosen = self._chosen(name, measure, is_eligible, missing)
@@ -820,8 +828,8 @@ class UnitRows:
     def _chosen(
         self, name: str, measure: PerUnit, is_eligible: BoolArray, missing: IntArray
     ) -> BoolArray:
-        """Return which rows carry the amounts of their units."""
-        worth = self._units_of_rows().worth(
+        """Return a mask of the rows that carry the amounts of their units."""
+        represents_unit = self._units_of_rows().choose_representatives(
             self.inside,
             [self.cells[attribute] for attribute in measure.attributes],
             self.most if measure.attributes else 1,
@@ -830,10 +838,10 @@ class UnitRows:
             missing=missing,
             published=is_eligible,
         )
-        return worth == 1
+        return represents_unit == 1
 
     def group_rows(self, unit_count: UnitCount) -> dict[str, Array]:
-        """Return, by attribute, the cells of rows that count units in groups."""
+        """Return the cells, by attribute, of one row per unit and group it is in."""
         is_eligible, missing = self._eligible(unit_count)
         return self._units_of_rows().group_rows(
             self.inside,
@@ -846,7 +854,7 @@ class UnitRows:
         )
 
     def _eligible(self, measure: PerUnit) -> tuple[BoolArray, IntArray]:
-        """Return which rows may count in a measure, and their hidden-cell counts."""
+        """Return a mask of selectable rows, and each row's number of hidden cells."""
         rows = int(np.count_nonzero(self.inside))
         is_eligible = np.ones(rows, dtype=np.bool_)
         missing = np.zeros(rows, dtype=np.int64)
@@ -858,22 +866,24 @@ class UnitRows:
         return is_eligible, missing
 
     def _units_of_rows(self) -> Units:
-        """Return the units of the rows; raise if rows have none."""
+        """Return the numbering of units; raise if every row is a unit."""
         if self.units is None:
             raise InternalError("Rows without units have no amounts of units; please report this.")
         return self.units
 
 
 def _whole_column(parts: list[Array]) -> Array:
-    """Join the chunks of a column, and empty the list of chunks."""
+    """Concatenate the chunks of a column, and clear the list to free memory."""
     column: Array = np.concatenate(parts)
-    parts.clear()  # the chunks are not needed again, and a large table must not be held twice
+    parts.clear()  # free the chunks, so that a large table is not in memory twice
     return column
 
 
 def _chosen_rows(columns: dict[str, Array], is_selected: BoolArray) -> dict[str, Array]:
-    """Return the selected rows of columns, and empty the columns."""
-    positions = np.flatnonzero(is_selected)  # found once, and faster to take from than a mask
+    """Select rows of each column, and remove the columns from the mapping."""
+    positions = np.flatnonzero(
+        is_selected
+    )  # taking positions is faster than applying the mask to every column
     return {name: columns.pop(name).take(positions) for name in [*columns]}
 
 
@@ -885,7 +895,7 @@ def check_source(
     unit_column: str | None,
     unit_reading: Reading = READ_AS_IT_IS,
 ) -> None:
-    """Refuse a source that cannot be read, before anything is paid.
+    """Raise, before anything is paid, for a source that cannot be read.
 
     It refuses everything that `read` would refuse before it reads a row, and columns of a type that
     no rule reads.
@@ -933,9 +943,9 @@ def open_columns(
     unit_column: str | None,
     unit_reading: Reading = READ_AS_IT_IS,
 ) -> tuple[Source, list[str]]:
-    """Return an open source, and the names of the columns that are needed.
+    """Open a source; return it with the names of the columns to be read.
 
-    These are columns of attributes, of measures, and of the unit if there is one.
+    The names include the columns of attributes, of measures and, if there is one, of the unit.
 
     Raises an `InputError` as for `read`; or if a second table that is not public is not joined on
     the unit.
@@ -951,10 +961,12 @@ def open_columns(
     for name in columns:
         if opened.names.count(name) != 1:
             untyped = all(field.type is None and field.readable for field in opened.fields)
-            raise InputError(no_column(opened.what, opened.names, name, in_header=untyped))
+            raise InputError(
+                missing_column_message(opened.what, opened.names, name, in_header=untyped)
+            )
     for attribute, name in zip(attributes, columns, strict=False):
         _check_zone(opened, domain, attribute, name)
-    # units could not be distinguished
+    # otherwise units could not be distinguished
     if unit_column is not None and unit_column in opened.unreadable_columns:
         raise InputError(
             message(
@@ -968,7 +980,7 @@ def open_columns(
 
 
 def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> None:
-    """Raise for days of a column of instants if no time zone is stated."""
+    """Raise if a day attribute without a time zone reads a column of instants."""
     (field,) = (field for field in opened.fields if field.name == name)
     if field.zone is None or getattr(domain.kind(attribute), "zone", "UTC") is not None:
         return
@@ -993,13 +1005,11 @@ def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> No
 
 
 def open_source(source: Any, columns: Sequence[str] | None = None) -> Source:
-    """Return an opened source for `read`; no row has been read.
+    """Open a source of any supported type, without reading rows.
 
-    Of joined tables, an engine joins only the requested columns; None for
-    all.
+    If tables are joined in an engine, only ``columns`` are joined, or all columns with None.
     """
-    # the libraries that read are imported when something is read: the command line starts without
-    # them
+    # import these libraries only when a source is opened, so that the command line starts quickly
     if isinstance(source, (str, os.PathLike, CSV)):
         from leastnoise._trusted.reading._files import open_files
 
@@ -1033,7 +1043,7 @@ def open_source(source: Any, columns: Sequence[str] | None = None) -> Source:
         from leastnoise._trusted.reading._files import KINDS
         from leastnoise._trusted.reading._locations import file_endings
 
-        # its repr may show rows
+        # the repr of a source may show rows
         raise InputError(
             message(NO_SOURCE, endings=file_endings(KINDS), kind=type(source).__name__)
         )
@@ -1041,14 +1051,14 @@ def open_source(source: Any, columns: Sequence[str] | None = None) -> Source:
 
 
 def csv_delimiter(source: Any) -> str | None:
-    """Return the delimiter of CSV files; None for any other source.
+    """Return the delimiter of CSV files; None for other sources.
 
     >>> csv_delimiter(pd.DataFrame({"age": [17]})) is None
     True
     """
     try:
         return open_source(source).delimiter
-    except LeastNoiseError:  # the reader reports the fault
+    except LeastNoiseError:  # the reader will report this error
         return None
 
 
@@ -1063,7 +1073,7 @@ def read_keys(
     unit_reading: Reading = READ_AS_IT_IS,
     progress: RowProgress | None = None,
 ) -> Table:
-    """Return the keys of a column with the number of units of each, as a table.
+    """Count the units that have each key of a column, and return a table.
 
     An engine counts the keys if it can; otherwise they are read chunk by chunk.
 
@@ -1122,7 +1132,7 @@ def read_keys(
         counts = np.bincount(
             every[units.keep(max_rows, urandom, every != NONE)], minlength=len(numbers)
         )
-    # a key that only a second table has may come after the last one that is counted
+    # keys that only the second table has may have larger numbers than the counted ones
     return table(
         [str(key) for key, units_of in zip(numbers, counts.tolist(), strict=False) if units_of],
         counts[counts > 0].astype(np.int64),
@@ -1139,7 +1149,7 @@ def read_unit_sizes(
     unit_reading: Reading = READ_AS_IT_IS,
     progress: RowProgress | None = None,
 ) -> Table:
-    """Return a table with one row per unit: the unit's number of rows (E15).
+    """Return a table with one row per unit: its number of source rows (E15).
 
     Only the column of the unit is read. The row of a unit has the cell that the rule of the
     attribute gives to the unit's number of rows in the source, for any content of these rows.
@@ -1181,15 +1191,16 @@ def read_unit_sizes(
         read += rows
         if shown is not None:
             shown.show(read, opened.total)
-    # a key that only a second table has is counted 0 times
+    # the count of a key that only the second table has is 0
     cells = cell_encoder(domain.rule(attribute))(Column(sizes[sizes > 0]))
     return Table(domain, {attribute: cells[cells != NONE]}, unit_column=unit_column, max_rows=1)
 
 
 def _key_of(rule: Rule) -> Callable[[object], str | None]:
-    """Return the function from a value to its key; None if a value has no key."""
+    """Return the function that maps a value to its key, or to None."""
 
     def key(value: object) -> str | None:
+        """Return the normalised text of a value if it may be a key, else None."""
         form = None
         if not is_null(value):
             form = text(value)
@@ -1207,13 +1218,13 @@ def _key_of(rule: Rule) -> Callable[[object], str | None]:
 def joined_source(
     joined: Joined, first: Source, second: Source, columns: Sequence[str] | None = None
 ) -> Source:
-    """Return two tables as one source, joined on a key.
+    """Join two open sources on a key, as one `Source`.
 
     The source has the rows of the first table, with columns of both tables. The first may itself be
     a joined source.
 
-    An engine joins only the requested columns; None requests all columns. Raises an `InputError` if
-    a column of the keys is missing, or has values that cannot be compared.
+    If an engine joins the tables, it joins only ``columns``, or all columns with None. Raises an
+    `InputError` if a column of the keys is missing, or has values that cannot be compared.
 
     Guarantees: in columns of the second table, a row has the values of the only row there with the
         same key, or nulls.
@@ -1223,6 +1234,7 @@ def joined_source(
     joined_names = _joined_columns(joined, second)
 
     def encoded(encoders: Encoders) -> Chunks[IntArray]:
+        """Yield the chunks of the first table with the codes of each row's partner."""
         second_encoders = [pair for pair in encoders if pair[0] not in first.names]
         if not second_encoders:
             yield from first.encoded(encoders)
@@ -1250,7 +1262,7 @@ def joined_source(
             second.engine, (joined.first_key, joined.second_key), mine, second_names, joined.reading
         )
     of_second = {field.name: field for field in second.fields}
-    # without a partner a row has nulls there
+    # a row without a partner has nulls there
     partners_fields = [replace(of_second[name], required=False) for name in joined_names]
     return Source(
         what=f"{first.what} joined with {second.what}",
@@ -1267,7 +1279,7 @@ def joined_source(
 
 
 def _check_join_key(opened: Source, name: str) -> None:
-    """Refuse a key of a join that is not one column with values to compare."""
+    """Raise unless a join key is a single column of comparable values."""
     times = opened.names.count(name)
     if times != 1:
         raise InputError(
@@ -1282,7 +1294,7 @@ def _check_join_key(opened: Source, name: str) -> None:
 
 
 def _joined_columns(joined: Joined, second: Source) -> list[str]:
-    """Return the columns that a join adds; refuse those that are not there."""
+    """Return the columns that a join adds; raise for unknown ones."""
     if joined.columns is None:
         return [name for name in second.names if name != joined.second_key]
     for name in joined.columns:
@@ -1294,7 +1306,7 @@ def _joined_columns(joined: Joined, second: Source) -> list[str]:
 
 
 class PartnerRows:
-    """The rows of the second table, by their keys.
+    """Finds, for rows of the first table, their rows in the second one.
 
     Args:
         second: the table.
@@ -1314,7 +1326,7 @@ class PartnerRows:
             *(chunk.columns for chunk in second.encoded(every)),
         ]
         *columns, keys = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
-        # after the last row stands the code of a null, at position -1
+        # one more entry, which position -1 selects, is the code of a null
         self._columns = [
             np.append(column, encode(Column([None])))
             for column, (_, encode) in zip(columns, encoders, strict=True)
@@ -1323,14 +1335,14 @@ class PartnerRows:
         self.times = np.bincount(keys[keys >= 0], minlength=len(numbers))
         self._row = np.full(
             len(numbers) + 1, NONE, dtype=np.int64
-        )  # the last one is for a missing key
+        )  # the last entry is for a missing key
         self._row[keys[keys >= 0]] = np.flatnonzero(keys >= 0)
         self._row[:-1][self.times > 1] = SEVERAL
 
-    def of(self, keys: Column) -> IntArray:
+    def of(self, key_column: Column) -> IntArray:
         """Return each row's partner: its position, `NONE` or `SEVERAL`."""
-        return self._row[self._find(keys)]
+        return self._row[self._find(key_column)]
 
-    def beside(self, partner: IntArray) -> list[IntArray]:
-        """Return the encoded columns of each row's partner; a null if there is no partner."""
-        return [column[np.maximum(partner, -1)] for column in self._columns]
+    def beside(self, partners: IntArray) -> list[IntArray]:
+        """Return the second table's codes for given partners; nulls for no partner."""
+        return [column[np.maximum(partners, -1)] for column in self._columns]

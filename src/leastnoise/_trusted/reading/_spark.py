@@ -28,14 +28,14 @@ from leastnoise._trusted.reading._engine import (
 from leastnoise._trusted.reading._locations import NO_SPARK
 from leastnoise._trusted.reading._sql import Expression, sql
 
-# Settings under which the text of a query means something else.
+# Settings that change the meaning of an SQL text.
 _OTHERWISE = ("spark.sql.parser.escapedStringLiterals", "spark.sql.parser.quotedRegexColumnNames")
-# Any computation turns a decimal with at most this many digits into the nearest double.
+# A decimal with at most this many digits is converted to the nearest double by any algorithm.
 _DIGITS = 15
 
 
 def open_spark(frame: Any) -> Source:
-    """Return a Spark data frame, classic or Connect, as a source.
+    """Open a Spark data frame, classic or Connect, as a `Source`.
 
     Only its schema is read. Raises an `InputError` if the schema cannot be read.
     """
@@ -56,6 +56,7 @@ def open_spark(frame: Any) -> Source:
     def session(
         description: str, batches: Callable[[Any], Any] = lambda rows: rows.toArrow().to_reader()
     ) -> Iterator[Run]:
+        """Register the frame as a view, and yield the function that runs a query."""
         try:
             frame.createOrReplaceTempView(view)
             try:
@@ -89,19 +90,22 @@ def open_spark(frame: Any) -> Source:
 
 
 def _batches(frame: Any) -> Iterator[Any]:
-    """Yield all rows, one partition at a time.
+    """Yield all rows of a frame as Arrow batches, one partition at a time.
 
     All partitions come together if the executors cannot run Python.
     """
     import pyarrow as pa
 
     def packed(batches: Iterable[Any]) -> Iterator[Any]:
-        # sent to the executors as it stands here, as they do not have this package
+        # the function is sent to executors that do not have this package, so it uses nothing else
+        # of it
+        """Serialise the Arrow batches of one partition."""
         import pyarrow as pa
 
         for batch in batches:
             sink = pa.BufferOutputStream()
-            # a partition can be 16 million rows, which the driver holds packed three times over
+            # a partition can have 16 million rows, of which the driver holds three serialised
+            # copies
             with pa.ipc.new_stream(
                 sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
             ) as writer:
@@ -112,11 +116,11 @@ def _batches(frame: Any) -> Iterator[Any]:
 
     try:
         with warnings.catch_warnings():
-            # about versions of pandas, of which nothing is used
+            # warnings about versions of pandas, which is not used
             warnings.simplefilter("ignore")
             rows = frame.mapInArrow(packed, "packed binary").toLocalIterator()
         first = next(rows, None)
-    except Exception:  # noqa: BLE001 - whatever keeps them from it; a frame that fails will do so again
+    except Exception:  # noqa: BLE001 - for any failure; if the frame itself fails, it will fail again
         yield from frame.toArrow().to_batches()
         return
     while first is not None:
@@ -125,7 +129,7 @@ def _batches(frame: Any) -> Iterator[Any]:
 
 
 def _type(kind: str) -> Type:
-    """Return the engine type for a Spark type name; `UNREAD` if unsupported.
+    """Return how columns of a Spark type are queried; `UNREAD` if unsupported.
 
     The name of a text type with a collation contains the collation, and is not supported.
     """
@@ -144,14 +148,14 @@ def _type(kind: str) -> Type:
 
 
 def _since(column: Expression) -> Expression:
-    """Return the microseconds since 1970 of a Spark time stamp."""
+    """Return SQL for the microseconds since 1970 of a Spark time stamp."""
     first = exp.Anonymous(
         this="TO_TIMESTAMP_NTZ", expressions=[exp.Literal.string("1970-01-01 00:00:00")]
     )
     return exp.Anonymous(this="TIMESTAMPDIFF", expressions=[exp.var("MICROSECOND"), first, column])
 
 
-# The requested expressions fail for no time zone and for no bytes that are no text.
+# The expressions that are sent raise no error for time zones or for bytes that are not text.
 _TYPES = {
     **{
         name: Type(to_column, "integer", value=lambda it: exp.cast(it, "BIGINT"), arrow=alias)

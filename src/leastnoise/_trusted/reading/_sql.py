@@ -36,7 +36,7 @@ from leastnoise._trusted.reading._values import (
     IN_A_SECOND,
     MILLISECONDS_A_DAY,
     changes_of_clock,
-    counts_in_utc,
+    is_counted_in_utc,
     null_numbers,
     without_zeros,
 )
@@ -48,9 +48,9 @@ Expression = Any
 # clock without a time zone, in UTC, or on the clock of an attribute. Days and microseconds are 64-bit
 # integers too.
 Held = Literal["integer", "double", "boolean", "text", "day", "stamp", "instant", "clock"]
-# A longer list of cases is slower than reading the rows.
+# With more cases than this, CASE is slower than reading the rows.
 MOST_CASES = 4096
-# Beyond this a number read as a double is no longer itself.
+# Integers beyond this bound may change when they are read as doubles.
 _EXACT = 2**53
 _LONGEST = 400
 _MICROSECONDS = 10**6
@@ -58,53 +58,53 @@ _CONTROLS = "".join(map(chr, (*range(1, 32), *range(127, 160))))
 _INFINITIES = ("Infinity", "-Infinity")
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f\\]*")
 _WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
-# A setting of a reading that is not listed here could change the meaning of the others.
+# The settings of a reading that this module supports. Any other setting makes it return None.
 _READING = {"column", "nulls", "decimal", "thousands", "currency", "trim", "ignore_case"}
 
 
-def sql(written: str, **parts: Any) -> Expression:
-    """Return the expression of an SQL template with its parts filled in.
+def sql(template: str, **parts: Any) -> Expression:
+    """Parse an SQL template, and fill in its placeholders.
 
-    In the template, ``:name`` represents a part.
+    A placeholder ``:name`` stands for the argument of this name.
 
     Args:
-        written: SQL that all engines share.
+        template: SQL that all engines understand.
         parts: expressions, whole numbers of 64 bits, doubles (written as the shortest decimal that
             reads as the double), or texts.
 
     >>> sql("CASE WHEN :it < :low THEN :low ELSE :it END", it=exp.column("a"), low=3).sql()
     "CASE WHEN a < CAST('3' AS BIGINT) THEN CAST('3' AS BIGINT) ELSE a END"
     """
-    return _parse_template(written).transform(
-        lambda node: _part(parts[node.name]) if isinstance(node, exp.Placeholder) else node
+    return _parse_template(template).transform(
+        lambda node: _to_expression(parts[node.name]) if isinstance(node, exp.Placeholder) else node
     )
 
 
-def _part(given: Any) -> Expression:
-    """Return a value as an SQL expression, in brackets where needed."""
-    if isinstance(given, str):
-        return exp.Literal.string(given)
-    if isinstance(given, (int, float)):
+def _to_expression(argument: Any) -> Expression:
+    """Convert an argument of a template to an SQL expression."""
+    if isinstance(argument, str):
+        return exp.Literal.string(argument)
+    if isinstance(argument, (int, float)):
         kind = "DOUBLE"
-        if isinstance(given, int):
+        if isinstance(argument, int):
             kind = "BIGINT"
-        return exp.cast(exp.Literal.string(repr(given)), kind)
-    if isinstance(given, (exp.Binary, exp.Not, exp.Neg)):
-        return exp.Paren(this=given.copy())
-    return given.copy()
+        return exp.cast(exp.Literal.string(repr(argument)), kind)
+    if isinstance(argument, (exp.Binary, exp.Not, exp.Neg)):
+        return exp.Paren(this=argument.copy())
+    return argument.copy()
 
 
 @cache
-def _parse_template(written: str) -> Expression:
-    """Return the syntax tree of an SQL template."""
-    return sqlglot.parse_one(written)
+def _parse_template(template: str) -> Expression:
+    """Return the syntax tree of an SQL template, from a cache."""
+    return sqlglot.parse_one(template)
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A column as an engine sees it.
+    """An SQL expression for a column's value, and the kind of its content.
 
-    It consists of the column's content and the expression of its value.
+    The content is text, an integer, days since 1970, and so on (`Held`).
 
     Attributes:
         held: the content of the column.
@@ -115,7 +115,7 @@ class Value:
     it: Expression
 
     def is_missing(self, nulls: Iterable[float] = ()) -> Expression:
-        """Return whether a value is null, or one of some numbers, as SQL.
+        """Return an SQL condition: the value is null, or one of some numbers.
 
         A NaN, an empty text, and the smallest integer as a time are null too.
         """
@@ -137,7 +137,7 @@ class Value:
         return null
 
     def is_infinite(self) -> Expression:
-        """Return whether a value is infinite, as SQL."""
+        """Return an SQL condition: the value is infinite."""
         if self.held != "double":
             return exp.false()
         infinities = (exp.cast(exp.Literal.string(text), "DOUBLE") for text in _INFINITIES)
@@ -145,7 +145,7 @@ class Value:
 
     @property
     def number(self) -> "Value | None":
-        """The value as a number; None if rows must be read."""
+        """The value converted to a number; None if SQL cannot convert it."""
         if self.held == "boolean":
             return Value(
                 "integer",
@@ -162,17 +162,17 @@ class Value:
 
     @property
     def double(self) -> Expression:
-        """A number as a double."""
+        """The value, which must be a number, as an SQL double."""
         if self.held == "integer":
             return exp.cast(self.it.copy(), "DOUBLE")
         return self.it
 
 
 def prepare_value(rule: Rule, value: Value) -> Value | None:
-    """Return the SQL value from which a cell is computed, or None.
+    """Return the value in the form that the rule's table compares, or None.
 
-    Other expressions use it often, so a query computes it first. The result is None if rows must be
-    read.
+    A query computes it first, because the expression of the cell uses it several times. The result
+    is None if rows must be read.
 
     SQL compares texts unchanged. If a reading ignores blanks or capital letters, the rows are read.
 
@@ -186,7 +186,7 @@ def prepare_value(rule: Rule, value: Value) -> Value | None:
     if rule.clock is not None:
         if value.held in {"day", "stamp", "instant"}:
             return _on_the_clock(rule.clock, value)
-        # an infinity is no time, and is not taken to an end of the days
+        # an infinity is not a time, so it must not be clipped to the first or last day
         has_number = value.held == "integer" or (value.held == "double" and not rule.clip)
         if has_number:
             return _time_of_number(rule.clock, value, reading)
@@ -209,7 +209,7 @@ def prepare_value(rule: Rule, value: Value) -> Value | None:
 def cell_of(
     rule: Rule, value: Value, sound: Callable[[Expression], Expression] | None = None
 ) -> Expression | None:
-    """Return the cell of an attribute in SQL; None if untranslatable.
+    """Return SQL for the cell of an attribute's value; None if impossible.
 
     The cell is a 64-bit integer; ``DROP`` means that the row is dropped. The result is None if rows
     must be read.
@@ -222,9 +222,9 @@ def cell_of(
     True
     """
     if isinstance(rule.table, Forms):
-        return _category(rule, rule.table, value)
+        return _category_cell(rule, rule.table, value)
     if isinstance(rule.table, Keys):
-        return _key(rule.reading, rule.table, value, sound)
+        return _key_text(rule.reading, rule.table, value, sound)
     number = value.number
     if number is None or (rule.clock is not None) != (number.held == "clock"):
         return None
@@ -240,7 +240,7 @@ def cell_of(
             cell = _bisect_cuts(number.it, [int(cut) * _MICROSECONDS for cut in cuts], cells)
         else:
             cell = _bisect_cuts(number.double, cuts, cells)
-    # of a time nulls that are numbers were looked for before it was taken to the clock
+    # for times, null numbers were compared before the conversion to the clock
     if rule.clock is not None:
         nulls = []
     else:
@@ -255,10 +255,10 @@ def cell_of(
     )
 
 
-def _category(rule: Rule, table: Forms, value: Value) -> Expression | None:
-    """Return the cell of a category in SQL; None if SQL cannot compute it."""
+def _category_cell(rule: Rule, table: Forms, value: Value) -> Expression | None:
+    """Return SQL for a category's cell; None if SQL cannot compute it."""
     forms = {form: cell for form, cell in table.cells.items() if form}
-    # a form without a letter is null, in any spelling
+    # case does not matter for spellings of nulls without letters
     if (
         len(forms) > MOST_CASES
         or table.cells[""] != rule.null
@@ -266,17 +266,19 @@ def _category(rule: Rule, table: Forms, value: Value) -> Expression | None:
     ):
         return None
     if value.held == "text":
-        cell = _case(value.it, forms.items(), _cell_without_zeros(table, value.it, rule.outside))
+        cell = _case_of_pairs(
+            value.it, forms.items(), _cell_without_zeros(table, value.it, rule.outside)
+        )
     elif value.held == "integer":
         known = [
             (int(form), cell)
             for form, cell in forms.items()
             if _WHOLE.fullmatch(form) and str(int(form)) == form
         ]
-        cell = _case(
+        cell = _case_of_pairs(
             value.it,
             [(number, cell) for number, cell in known if number >> 63 in {0, -1}],
-            _part(rule.outside),
+            _to_expression(rule.outside),
         )
     elif value.held == "boolean":
         yes, no = (forms.get(form, rule.outside) for form in ("true", "false"))
@@ -291,18 +293,18 @@ def _category(rule: Rule, table: Forms, value: Value) -> Expression | None:
     )
 
 
-def _case(it: Expression, pairs: Any, otherwise: Expression) -> Expression:
-    """Return CASE WHEN over pairs of a constant and a cell."""
+def _case_of_pairs(it: Expression, pairs: Any, otherwise: Expression) -> Expression:
+    """Return a CASE that maps constants to cells."""
     built = exp.Case(this=it.copy())
     for constant, cell in pairs:
-        built = built.when(_part(constant), _part(cell), copy=False)
+        built = built.when(_to_expression(constant), _to_expression(cell), copy=False)
     if built.args.get("ifs"):
         return built.else_(otherwise, copy=False)
     return otherwise
 
 
 def _cell_without_zeros(table: Forms, it: Expression, outside: int) -> Expression:
-    """Return the cell of a text such as 12.00 by its integer, in SQL.
+    """Return SQL for the cell of a text such as 12.00, looked up as 12.
 
     Such a text consists of an integer, a point and zeros. The cell of other texts is ``outside``.
     """
@@ -310,10 +312,10 @@ def _cell_without_zeros(table: Forms, it: Expression, outside: int) -> Expressio
     if "0" in table.wholes:
         again.append(("-0.", table.wholes["0"]))
     if not again:
-        return _part(outside)
+        return _to_expression(outside)
     kept = sql("TRIM(TRAILING '0' FROM :it)", it=it)
     fits = f":it LIKE '%.0%' AND LENGTH(:it) <= {_LONGEST} AND :kept <> :it"
-    matched = _case(kept, again, _part(outside))
+    matched = _case_of_pairs(kept, again, _to_expression(outside))
     return sql(
         f"CASE WHEN {fits} THEN :cell ELSE :outside END",
         it=it,
@@ -323,10 +325,10 @@ def _cell_without_zeros(table: Forms, it: Expression, outside: int) -> Expressio
     )
 
 
-def _key(
+def _key_text(
     reading: Reading, keys: Keys, value: Value, sound: Callable[[Expression], Expression] | None
 ) -> Expression | None:
-    """Return the form of a key in SQL, NULL for no key; None if untranslatable."""
+    """Return SQL for the key of a value: its text, or NULL if it has no key."""
     nulls = sorted({"", *map(reading.form, reading.nulls)})
     if not all(map(_PLAIN.fullmatch, nulls)):
         return None
@@ -344,7 +346,7 @@ def _key(
 
 
 def rounded(it: Expression) -> Expression:
-    """Return a double rounded to an integer, ties to even, in SQL."""
+    """Return SQL that rounds a double to the nearest integer, ties to even."""
     floor = sql("CAST(FLOOR(:it) AS BIGINT)", it=it)
     fraction = sql(":it - CAST(:floor AS DOUBLE)", it=it, floor=floor)
     up = sql(
@@ -366,7 +368,7 @@ _ROUNDING: dict[str, Callable[[Expression], Expression]] = {
 
 
 def _cell_by_steps(rule: Rule, table: Steps, number: Value) -> Expression:
-    """Return the cell of a number in SQL by the steps of a rule."""
+    """Return SQL for the number of whole steps of a number above an origin."""
     scale = 1
     if number.held == "clock":
         scale = _MICROSECONDS
@@ -380,7 +382,7 @@ def _cell_by_steps(rule: Rule, table: Steps, number: Value) -> Expression:
     if rule.clip:
         it = clipped(it, kind(low), kind(high))
     elif kind is float and whole:
-        # a step beyond the bounds on either side stays beyond them
+        # a number outside the bounds stays outside: it is clipped to the bounds widened by 1
         it = clipped(it, kind(low - 1), kind(high + 1))
     if kind is float and whole:
         it = _ROUNDING[str(table.rounding)](it)
@@ -391,7 +393,7 @@ def _cell_by_steps(rule: Rule, table: Steps, number: Value) -> Expression:
         origin=table.origin * scale,
     )
     if table.step > 1:
-        # of the multiple below it, so that no engine rounds
+        # the quotient is rounded down first, so that no engine rounds it
         cell = sql("CAST((:it - :it % :step) / :step AS BIGINT)", it=cell, step=table.step * scale)
     if table.again is not None:
         cell = sql(":it % :again", it=cell, again=table.again)
@@ -414,33 +416,36 @@ def _cell_by_steps(rule: Rule, table: Steps, number: Value) -> Expression:
 
 
 def _bisect_cuts(it: Expression, at: Sequence[int | float], values: Sequence[int]) -> Expression:
-    """Return ``values[k]`` for the k-th interval, by bisection in SQL.
+    """Return nested CASEs that find the interval of a number by bisection.
 
-    k is the number of thresholds that are at most a number.
+    The result is ``values[k]``, where k is the number of thresholds in ``at`` that are at most the
+    number.
     """
     if not at:
-        return _part(values[0])
+        return _to_expression(values[0])
     middle = len(at) // 2
     less = _bisect_cuts(it, at[:middle], values[: middle + 1])
     more = _bisect_cuts(it, at[middle + 1 :], values[middle + 1 :])
     return (
         exp.Case()
-        .when(exp.LT(this=_part(it), expression=_part(at[middle])), less, copy=False)
+        .when(
+            exp.LT(this=_to_expression(it), expression=_to_expression(at[middle])), less, copy=False
+        )
         .else_(more, copy=False)
     )
 
 
 def _time_of_number(clock: Clocked, value: Value, reading: Reading) -> Value | None:
-    """Return microseconds of a time that is stored as a number, in SQL.
+    """Return SQL that converts a numeric time to microseconds since 1970.
 
     The result is None if rows must be read.
     """
     if clock.counted_in is None:
         return None
-    # a day around the days of every clock, as `_on_the_clock` has it
+    # with a margin of one day for every clock, as in `_on_the_clock`
     first = float(clock.first - 3)
     last = float(clock.last + 4)
-    if counts_in_utc(clock.counted_in):
+    if is_counted_in_utc(clock.counted_in):
         a_second = float(IN_A_SECOND[clock.counted_in])
         near = clipped(value.double, first * DAY * a_second, last * DAY * a_second)
         seconds = sql("FLOOR(:near) / :second", near=near, second=a_second)
@@ -453,13 +458,13 @@ def _time_of_number(clock: Clocked, value: Value, reading: Reading) -> Value | N
     missing = value.is_missing(null_numbers(reading).tolist())
     it = sql("CASE WHEN :missing THEN NULL ELSE :it END", missing=missing, it=microseconds)
     column_type: Held = "stamp"
-    if counts_in_utc(clock.counted_in):
+    if is_counted_in_utc(clock.counted_in):
         column_type = "instant"
     return _on_the_clock(clock, Value(column_type, it))
 
 
 def _on_the_clock(clock: Clocked, value: Value) -> Value | None:
-    """Return microseconds since 1970 on the attribute's clock, in SQL.
+    """Return SQL that converts a time to local microseconds since 1970.
 
     A time far before or after the days of the attribute becomes another time on the same side.
     """
@@ -487,7 +492,7 @@ def _on_the_clock(clock: Clocked, value: Value) -> Value | None:
 
 
 def amount_of(measure: Measure, value: Value) -> Expression | None:
-    """Return a measure's amount in units as a 64-bit integer, in SQL.
+    """Return SQL for a measure's amount, a 64-bit integer in units.
 
     The result is None if rows must be read.
 
@@ -509,7 +514,7 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
         return sql(written, missing=missing, none=0, units=1)
     if number.held == "integer" and measure.unit == 1:
         return sql(written, missing=missing, none=0, units=clipped(number.it, low, high))
-    # clipped before products and quotients are computed, so that neither leaves the doubles
+    # the number is clipped first, so that products and quotients neither overflow nor underflow
     far = 4.0 * measure.largest * numerator / denominator
     units = sql(
         ":it * :by / :unit",
@@ -530,7 +535,7 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
 
 
 def combined_amount(measure: Measure, amounts: Sequence[Expression | None]) -> Expression | None:
-    """Return the amount of a measure from its `factor_measures`, as SQL.
+    """Return SQL for a product or square of amounts, from its factors' amounts.
 
     The result is None if rows must be read: a factor has no SQL, or products are divided, for which
     engines have no common operator.
@@ -566,7 +571,7 @@ def combined_amount(measure: Measure, amounts: Sequence[Expression | None]) -> E
 
 
 def clipped(it: Expression, low: float, high: float) -> Expression:
-    """Return a number clipped to bounds, in SQL.
+    """Return SQL that clips a number to bounds.
 
     Engines guarantee that they do not compute branches of CASE that do not apply.
     """
@@ -579,7 +584,7 @@ def clipped(it: Expression, low: float, high: float) -> Expression:
 
 
 def unit_of(value: Value, reading: Reading = READ_AS_IT_IS) -> Expression | None:
-    """Return the key of a unit in SQL, null for a row without one (E6).
+    """Return SQL for the key of a row's unit; NULL for a row without one (E6).
 
     The result is None if rows must be read.
 
@@ -593,7 +598,7 @@ def unit_of(value: Value, reading: Reading = READ_AS_IT_IS) -> Expression | None
     if value.held == "text":
         if reading.trim or reading.ignore_case or not all(map(_PLAIN.fullmatch, nulls)):
             return None
-        form = _whole_form(form)
+        form = _without_zero_decimals(form)
     missing = value.is_missing()
     for null in nulls:
         missing = exp.or_(
@@ -603,14 +608,14 @@ def unit_of(value: Value, reading: Reading = READ_AS_IT_IS) -> Expression | None
 
 
 def _key_form(value: Value) -> Expression | None:
-    """Return a value as the text of a key in SQL; None for other types."""
+    """Return SQL for a value's text, as keys compare it; None if impossible."""
     if value.held == "integer":
         return exp.cast(value.it.copy(), "TEXT")
     return value.it.copy() if value.held == "text" else None
 
 
-def _whole_form(it: Expression) -> Expression:
-    """Return a text; if it is an integer with zeros after a point, without these.
+def _without_zero_decimals(it: Expression) -> Expression:
+    """Return SQL that turns a text such as 12.00 into 12, and keeps others.
 
     See `without_zeros`.
     """

@@ -1,5 +1,6 @@
-"""Compute the keys of units: rows with one key belong to one unit (E6 of PROOFS-reading.md).
+"""Compute the keys that identify units (E6 of PROOFS-reading.md).
 
+Rows with equal keys belong to one unit.
 `key_reader` returns the key of one value; `UnitNumbers` numbers the keys of whole columns.
 Keys of columns are byte strings, which pyarrow compares by all their bytes.
 """
@@ -31,22 +32,23 @@ from leastnoise._trusted.reading._key_sets import (
 from leastnoise._trusted.reading._values import is_null, text, without_zeros
 from leastnoise._trusted.reading._words import WORD, WordPairs, Words, word_pairs_of, words_of
 
-# Stands before the bytes of a key that is no text: no text in UTF-8 has this byte.
+# Prefix of keys that are not text. UTF-8 never contains this byte.
 _NO_TEXT = b"\xff"
 _NO_PLACES = np.zeros(0, dtype=np.int64)
 _ASCII = 128
 _POINT = ord(".")
 _ZERO = ord("0")
 _ASCII_BLANKS = "".join(filter(str.isascii, BLANKS))
-# A double below this in size that is a whole number is a 64-bit integer.
+# Whole doubles whose absolute value is below this bound fit into 64-bit integers.
 _MOST_WHOLE = 2.0**63
-# Keys are numbered when the waiting ones take at least this many bytes, and twice the bytes of all
-# numbered ones. So each key is compared about one and a half times, however many there are.
+# Waiting keys are numbered when they take at least this many bytes, and at least twice the bytes of
+# all numbered keys. Each key is then compared about one and a half times, whatever the number of
+# keys.
 _WAITING_BYTES = 2**26
 
 
 def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
-    """Return the function from a value to the key of a unit or join (E6).
+    """Return the function that maps a value to the key of its unit or join (E6).
 
     The key of a value is its string form as the reading compares it. A text that is a whole number
     followed by a point and zeros has the key of the whole number. The key of bytes that are not
@@ -59,6 +61,7 @@ def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
     nulls = _null_keys(reading)
 
     def key(value: object) -> Hashable | None:
+        """Return the key of a value; None if it has none."""
         if is_null(value):
             return None
         form = text(value)
@@ -71,13 +74,13 @@ def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
 
 
 def _canonical_text(form: str, reading: Reading) -> str:
-    """Return the form of a text in a key, such as 17 for 17.00."""
+    """Return the text that a key is compared by, such as 17 for 17.00."""
     compared = reading.form(form)
     return without_zeros(compared) or compared
 
 
 def _null_keys(reading: Reading) -> set[str]:
-    """Return the texts that mean a null and so have no key."""
+    """Return the texts that mean a null and so cannot be keys."""
     return {"", *(_canonical_text(null, reading) for null in reading.nulls)}
 
 
@@ -87,11 +90,12 @@ def key_number_encoder(
     *,
     allow_new: bool = True,
 ) -> Encoder:
-    """Return an encoder from a column to the numbers of its keys.
+    """Return an encoder that numbers the distinct keys of a column.
 
-    The number is -1 for a value that is no key.
+    A value without a key gets -1.
 
-    A new key gets the next number; with ``allow_new=False`` it gets -1.
+    ``numbers`` holds the numbers so far. A new key gets the next number; with ``allow_new=False``
+    it gets -1.
 
     >>> numbers, key = {"a": 0}, key_reader(Reading())
     >>> key_number_encoder(numbers, key)(Column(["b", "a", None, b"b"])).tolist()
@@ -101,6 +105,7 @@ def key_number_encoder(
     """
 
     def number(value: object) -> int:
+        """Return the number of a value's key."""
         form = key(value)
         if form is None:
             return -1
@@ -115,7 +120,7 @@ def key_number_encoder(
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class KeyColumn:
-    """The keys of the units of some rows.
+    """The unit keys of some rows: an array of keys, and a position per row.
 
     Attributes:
         keys: an Arrow array of the byte strings of `key_bytes`; a key may occur several times.
@@ -128,11 +133,11 @@ class KeyColumn:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class KeyParts:
-    """The keys of the units of some rows, grouped by their lengths.
+    """The unit keys of some rows, split into short, medium and long keys.
 
     Attributes:
-        words: the numbers of the keys of at most 7 bytes (`words_of`).
-        pairs: the first 8 bytes of each key of 8 to 15 bytes, and the number of the others.
+        words: the keys of at most 7 bytes, as integers (`words_of`).
+        pairs: the keys of 8 to 15 bytes, each as two integers (`word_pairs_of`).
         texts: an Arrow array of the longer keys. In all three arrays a key may occur several times.
         positions: for each row the position of its key in the three arrays joined; -1 for a row
             without a key.
@@ -176,12 +181,13 @@ class UnitNumbers:
         self._pairs = PairSet()
         self._texts = TextSet()
         self._sets: tuple[KeySet, ...] = (self._words, self._pairs, self._texts)
-        # of each set the numbers of its keys
+        # for each set, the unit numbers of its keys
         self._numbers_of_sets: list[Numbers] = [np.zeros(0, dtype=np.int32) for _ in self._sets]
-        # how many keys of each set the waiting chunks have
+        # for each waiting chunk, the number of its keys in each set
         self._waiting: list[tuple[int, ...]] = []
         self._entered = 0
-        # numbers of the entries so far, and how many entries came before each of these arrays
+        # the unit numbers of all numbered entries in several arrays, and the first entry of each
+        # array
         self._numbers: list[Numbers] = []
         self._starts: list[int] = []
 
@@ -191,13 +197,13 @@ class UnitNumbers:
 
     @property
     def is_full(self) -> bool:
-        """Whether the waiting keys occupy so many bytes that they should be numbered now."""
+        """Whether so many keys wait that they should be numbered now."""
         stored_bytes = sum(keys.stored_bytes for keys in self._sets)
         waiting_bytes = sum(keys.waiting_bytes for keys in self._sets)
         return waiting_bytes >= max(_WAITING_BYTES, 2 * stored_bytes)
 
     def _enter(self, parts: KeyParts) -> IntArray:
-        """Return the entry of each row, and keep the keys."""
+        """Store the keys of a chunk for later numbering; return each row's entry."""
         entries = np.where(parts.positions < 0, -1, parts.positions + self._entered)
         counts = (
             self._words.wait(parts.words),
@@ -209,7 +215,7 @@ class UnitNumbers:
         return entries
 
     def number_keys(self) -> None:
-        """Number all keys entered so far; earlier keys keep their numbers."""
+        """Number all waiting keys; earlier keys keep their numbers."""
         count = sum(map(sum, self._waiting))
         if not count:
             return
@@ -223,16 +229,16 @@ class UnitNumbers:
         self._waiting = []
 
     def _numbers_in_order(self, positions: Sequence[Numbers]) -> Numbers:
-        """Return the numbers of all waiting keys in the order of their entries.
+        """Return the unit number of every waiting key, in the order of entry.
 
         Args:
-            positions: for each set of keys, the positions of the waiting keys among its keys.
+            positions: for each of the three sets, the places of its waiting keys in the set.
         """
         places_in_nonempty_sets = [
             of_set for of_set, keys in zip(positions, self._sets, strict=True) if len(keys)
         ]
         if len(places_in_nonempty_sets) == 1:
-            return places_in_nonempty_sets[0]  # the only keys have the numbers 0, 1, ...
+            return places_in_nonempty_sets[0]  # with one nonempty set, places are unit numbers
         numbers_of_sets = [
             numbers.take(of_set)
             for numbers, of_set in zip(self._numbers_of_sets, positions, strict=True)
@@ -247,7 +253,7 @@ class UnitNumbers:
         return np.concatenate(parts)
 
     def numbers_of(self, entries: IntArray) -> Numbers:
-        """Return the number of the unit of each entry; -1 for the entry -1.
+        """Return the unit number of each entry; -1 for the entry -1.
 
         The keys of all entries must have been numbered.
         """
@@ -261,7 +267,7 @@ class UnitNumbers:
         return numbers
 
     def keys(self) -> list[Hashable]:
-        """Return the key of every unit, in the order of their numbers."""
+        """Return the key of every unit, ordered by unit number."""
         keys: list[Hashable] = [None] * len(self)
         for numbers, stored in zip(self._numbers_of_sets, self._sets, strict=True):
             for number, raw in zip(numbers.tolist(), stored.keys(), strict=True):
@@ -270,7 +276,7 @@ class UnitNumbers:
 
 
 def key_parts(column: KeyColumn) -> KeyParts:
-    """Return keys grouped by their lengths.
+    """Split keys by their lengths into short, medium and long ones.
 
     >>> keys = key_columns(Reading())(Column(["Florence", "F", "a key of 19 letters", None]))
     >>> parts = key_parts(keys)
@@ -295,7 +301,7 @@ def key_parts(column: KeyColumn) -> KeyParts:
     if max(map(len, keys_of_sets)) < len(lengths):
         place_of_key = np.empty(len(lengths), dtype=np.int64)
         place_of_key[np.concatenate(keys_of_sets)] = np.arange(len(lengths))
-        # -1 stands for a row without a key, and finds the last entry
+        # the index -1, for a row without a key, selects the last entry
         positions = np.append(place_of_key, -1)[positions]
     return KeyParts(
         words_of(text, starts[in_words], lengths[in_words]),
@@ -306,7 +312,7 @@ def key_parts(column: KeyColumn) -> KeyParts:
 
 
 def key_bytes(key: Hashable | None) -> bytes | None:
-    r"""Return a key of `key_reader` as bytes; different keys have different bytes.
+    r"""Encode a key of `key_reader` as bytes; distinct keys get distinct bytes.
 
     >>> key_bytes("17"), key_bytes(b"\xe9"), key_bytes(None)
     (b'17', b'\xff\xe9', None)
@@ -319,14 +325,14 @@ def key_bytes(key: Hashable | None) -> bytes | None:
 
 
 def _key_of_bytes(raw: bytes) -> Hashable:
-    """Return the key that has these bytes."""
+    """Decode the bytes that `key_bytes` returned."""
     if raw.startswith(_NO_TEXT):
         return raw.removeprefix(_NO_TEXT)
     return raw.decode("utf-8", "surrogatepass")
 
 
 def key_columns(reading: Reading) -> Callable[[Column], KeyColumn]:
-    """Return the function from a column to the keys of its rows.
+    """Return the function that computes the unit keys of a whole column.
 
     The keys equal the results of `key_reader` for each value, written by `key_bytes`.
 
@@ -338,7 +344,10 @@ def key_columns(reading: Reading) -> Callable[[Column], KeyColumn]:
     nulls = _byte_strings([key_bytes(null) for null in _null_keys(reading)])
 
     def keys_of(column: Column) -> KeyColumn:
-        if isinstance(column, TextColumn):  # told apart with the keys of other chunks
+        """Return the unit keys of a column's rows."""
+        if isinstance(
+            column, TextColumn
+        ):  # duplicates are found later, together with the keys of other chunks
             keys = _keys_of_texts(column.texts, reading, key)
             positions = np.arange(len(keys))
         else:
@@ -357,26 +366,26 @@ def key_columns(reading: Reading) -> Callable[[Column], KeyColumn]:
     return keys_of
 
 
-def _is_among(keys: Any, others: Any) -> BoolArray:
-    """Return which byte strings equal one of some other byte strings; never null."""
+def _is_among(byte_strings: Any, listed: Any) -> BoolArray:
+    """Return a Boolean Arrow array: whether each byte string is in a list."""
     import pyarrow.compute as pc
 
-    _, starts = DistinctTexts(keys).bytes_and_starts()
+    _, starts = DistinctTexts(byte_strings).bytes_and_starts()
     lengths = np.diff(starts)
-    # most have another length than any of the others
-    is_among = np.zeros(len(keys), dtype=np.bool_)
-    for length in {len(other) for other in others.to_pylist()}:
+    # most byte strings differ from all of the others in length
+    is_among = np.zeros(len(byte_strings), dtype=np.bool_)
+    for length in {len(other) for other in listed.to_pylist()}:
         is_among |= lengths == length
     if is_among.any():
-        candidates = keys.filter(_arrow_mask(is_among))
-        is_among[is_among] = _boolean_array(pc.is_in(candidates, value_set=others))
+        candidates = byte_strings.filter(_arrow_mask(is_among))
+        is_among[is_among] = _boolean_array(pc.is_in(candidates, value_set=listed))
     return is_among
 
 
 def _keys_of_values(
     data: Array | Sequence[object], reading: Reading, key: Callable[[object], Hashable | None]
 ) -> tuple[Any, IntArray]:
-    """Return the keys of some values, and the position of each value's key.
+    """Return an Arrow array of keys, and each value's position in it.
 
     If a value has no key, its position is -1, or the key at that position is null or a spelling of
     a null.
@@ -395,7 +404,7 @@ def _keys_of_values(
 
 
 def _whole_numbers(data: Array) -> Array | None:
-    """Return numbers as integers, 0 for NaN; None if some are not whole numbers.
+    """Convert doubles to integers, with 0 for NaN; None if one is not whole.
 
     A double that equals an integer has the same text as the integer (`text`).
     """
@@ -410,7 +419,7 @@ def _whole_numbers(data: Array) -> Array | None:
 
 
 def _keys_of_wholes(wholes: Array) -> Any:
-    """Return the decimal digits of integers, as an Arrow array."""
+    """Return an Arrow array with the decimal digits of integers."""
     import pyarrow as pa
 
     wholes = wholes.astype(wholes.dtype.newbyteorder("="), copy=False)
@@ -420,7 +429,7 @@ def _keys_of_wholes(wholes: Array) -> Any:
 
 
 def _keys_of_texts(texts: Any, reading: Reading, key: Callable[[object], Hashable | None]) -> Any:
-    """Return the keys of an Arrow array of byte strings.
+    """Return the keys of byte strings, in an Arrow array of the same length.
 
     Texts that are their own keys stay unchanged. If the reading ignores blanks or capital letters,
     ASCII texts that have them are rewritten together. ``key`` reads all other texts one by one.
@@ -447,7 +456,7 @@ def _keys_of_texts(texts: Any, reading: Reading, key: Callable[[object], Hashabl
 
 
 def _rewrite_ascii(texts: Any, is_ascii: BoolArray, reading: Reading) -> Any:
-    """Return byte strings, with ASCII ones in the form that the reading compares."""
+    """Trim and lowercase ASCII texts, as far as the reading ignores these."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -461,7 +470,7 @@ def _rewrite_ascii(texts: Any, is_ascii: BoolArray, reading: Reading) -> Any:
 
 
 def _may_end_in_zeros(texts: Any) -> BoolArray:
-    """Return which byte strings have a point and end in 0, such as 17.00."""
+    """Return a mask of the texts that have a point and end in 0, such as 17.00."""
     content, starts = DistinctTexts(texts).bytes_and_starts()
     has_point = np.zeros(len(texts), dtype=np.bool_)
     has_point[_string_of_each_byte(content == _POINT, starts)] = True
@@ -473,7 +482,7 @@ def _may_end_in_zeros(texts: Any) -> BoolArray:
 
 
 def _is_text(texts: Any, flags: BoolArray) -> bool:
-    """Return whether all of some byte strings are UTF-8."""
+    """Return whether the marked byte strings are all valid UTF-8."""
     import pyarrow as pa
 
     if not flags.any():
@@ -486,20 +495,20 @@ def _is_text(texts: Any, flags: BoolArray) -> bool:
 
 
 def _string_of_each_byte(is_selected: BoolArray, starts: IntArray) -> IntArray:
-    """Return for each selected byte the position of its byte string."""
+    """Return the index of the byte string that each selected byte belongs to."""
     positions: IntArray = np.searchsorted(starts, np.flatnonzero(is_selected), side="right") - 1
     return positions
 
 
 def _arrow_mask(flags: BoolArray) -> Any:
-    """Return a mask as an Arrow array."""
+    """Convert a Boolean array to Arrow."""
     import pyarrow as pa
 
     return pa.Array.from_buffers(pa.bool_(), len(flags), [None, _bit_buffer(flags)])
 
 
 def _byte_strings(values: Sequence[bytes | None]) -> Any:
-    """Return byte strings as an Arrow array, without pa.array, which loads pandas."""
+    """Convert byte strings to an Arrow array. The function avoids pa.array, which loads pandas."""
     import pyarrow as pa
 
     content = [value or b"" for value in values]
@@ -513,13 +522,13 @@ def _byte_strings(values: Sequence[bytes | None]) -> Any:
 
 
 def _bit_buffer(flags: BoolArray) -> Any:
-    """Return a mask as an Arrow buffer of bits."""
+    """Pack a Boolean array into an Arrow buffer of bits."""
     import pyarrow as pa
 
     return pa.py_buffer(np.packbits(flags, bitorder="little"))
 
 
 def _boolean_array(array: Any) -> BoolArray:
-    """Return the Booleans of an Arrow array without nulls."""
+    """Convert an Arrow array of Booleans without nulls to NumPy."""
     booleans: BoolArray = np.from_dlpack(array.cast("uint8")).view(np.bool_)
     return booleans

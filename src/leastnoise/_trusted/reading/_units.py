@@ -26,21 +26,21 @@ from leastnoise._trusted.reading._key_sets import Numbers
 from leastnoise._trusted.reading._unit_keys import UnitNumbers
 from leastnoise._trusted.table import PeriodUse, RowAllowance, Table, TableKey, used_rows
 
-# Random bytes asked for at a time.
+# How many random bytes are requested at a time.
 _BLOCK = 2**20
-# Rows whose keys are compared at a time: their numbers stay in the cache.
+# How many rows are compared at a time: few enough for the processor cache.
 _ROWS_AT_A_TIME = 2**16
 
 
 class Units:
-    """Number the units of a source, and then choose the rows to keep.
+    """Numbers the units of a source's rows, and chooses the rows to keep.
 
     Units are numbered chunk after chunk.
 
     Attributes:
         number: the encoder from a column to the entries that `add` receives, one for each row
             (`UnitNumbers`). Two rows belong to one unit if their values have the same key
-            (`key_reader`). A value without a key belongs to no unit, and its entry is -1.
+            (`key_reader`). A row whose value has no key belongs to no unit, and its entry is -1.
 
     >>> units = Units()
     >>> units.add(units.number(Column(["a", "b", "a", None])))
@@ -78,12 +78,12 @@ class Units:
             self._series = _SeriesRows(allowance, sizes or {})
 
     def add(self, units: IntArray, codes: Sequence[IntArray] = ()) -> None:
-        """Add the rows of a chunk.
+        """Add the units, and the cells, of the rows of a chunk.
 
         Args:
             units: the entries of the rows' units, from the encoder `number`.
-            codes: the cells of the rows along every attribute whose cells bound the rows of a unit;
-                -1 counts as a cell too.
+            codes: the cells of the rows along every attribute that is read; -1, for a value outside
+                the domain, counts as a cell too.
         """
         self._entries.append(units)
         if self._numbers.is_full:
@@ -94,37 +94,40 @@ class Units:
             self._cells.append(self._bounded_cells(len(units), codes))
 
     def _number_units(self) -> None:
-        """Number the units of all rows added."""
+        """Number the units of all rows added so far."""
         self._numbers.number_keys()
         self._chunks += map(self._numbers.numbers_of, self._entries)
         self._entries = []
 
     def _unit_of_rows(self) -> Numbers:
-        """Return the number of the unit of every row; -1 for a row without a unit."""
+        """Return the unit number of every row; -1 for a row without a unit."""
         self._number_units()
         if len(self._chunks) > 1:
             self._chunks = [np.concatenate(self._chunks)]
         return self._chunks[0]
 
     def _cells_of_rows(self) -> IntArray:
-        """Return the number of the bounded cell of every row; 0 without a bound."""
+        """Return the number of each row's cell, in which ``max_per_cell`` applies.
+
+        All rows have 0 without such a bound.
+        """
         if not self._within:
             return np.zeros(len(self._unit_of_rows()), dtype=np.int64)
         return np.concatenate(self._cells)
 
     def _bounded_cells(self, rows: int, codes: Sequence[IntArray]) -> IntArray:
-        """Return the numbers of the cells in which the rows of a unit are bounded."""
+        """Number the cells in which ``max_per_cell`` applies, for a chunk of rows."""
         cell = np.zeros(rows, dtype=np.int64)
         for attribute, size in self._within:
             cell = cell * (size + 1) + (
                 codes[attribute].astype(np.int64) + 1
-            )  # beyond int64 two cells may have one number, and share their bound
+            )  # beyond int64, two cells may get the same number and share one bound, which is safe
         return cell
 
     def keep(
         self, max_rows: int, entropy_bytes: Callable[[int], bytes], among: BoolArray | None = None
     ) -> BoolArray:
-        """Return which rows are kept: up to ``max_rows`` random rows of each unit.
+        """Choose up to ``max_rows`` random rows of each unit; return their mask.
 
         Of the values, only the bounded cells influence the choice.
 
@@ -171,9 +174,9 @@ class Units:
         keys = _random_keys(len(units), entropy_bytes)
         if self._bound is not None:
             units = np.where(
-                _first(keys, self._bound.rows, units, self._cells_of_rows()), units, -1
+                _smallest_in_group(keys, self._bound.rows, units, self._cells_of_rows()), units, -1
             )
-        return self._fits(keys, max_rows, units, None) & (units >= 0)
+        return self._within_bound(keys, max_rows, units, None) & (units >= 0)
 
     def _open_rows(self) -> Numbers:
         """Return the unit of every row; -1 for a row of a closed period."""
@@ -182,7 +185,7 @@ class Units:
             return units
         return np.where(self._series.is_open(), units, -1)
 
-    def _fits(
+    def _within_bound(
         self,
         keys: npt.NDArray[np.uint64],
         most: int,
@@ -190,10 +193,10 @@ class Units:
         name: str | None,
         rows: BoolArray | slice = slice(None),
     ) -> BoolArray:
-        """Return which rows fit their unit's bound, or its allowance (E14).
+        """Return a mask of the rows that fit their unit's bound or allowance (E14).
 
         Args:
-            keys: of each row; the least are preferred.
+            keys: the random key of each row; rows with smaller keys are preferred.
             most: the bound on the rows of a unit.
             units: the unit of each row.
             name: the measure of units for which these rows are chosen; None for rows that count as
@@ -201,14 +204,16 @@ class Units:
             rows: which rows of the source these are.
         """
         if self._series is None:
-            return _first(keys, most, units)
+            return _smallest_in_group(keys, most, units)
         used = self._series.used(self._numbers, name)
-        # the last entry is for rows of no unit, whose number is -1
+        # the last entry is for rows without a unit, whose number is -1
         allowed = np.append(np.maximum(most - used, 0), 0)
-        return _first(keys, allowed[units], units, before=self._series.periods[rows])
+        return _smallest_in_group(keys, allowed[units], units, before=self._series.periods[rows])
 
-    def use(self, is_counted: Mapping[str | None, BoolArray]) -> PeriodUse | None:
-        """Return the rows that units use in each open period, or None.
+    def count_period_use(self, is_counted: Mapping[str | None, BoolArray]) -> PeriodUse | None:
+        """Count the rows that each unit uses in each open period of a series.
+
+        The result is None without an allowance.
 
         Args:
             is_counted: masks over all added rows: the rows that count as rows (key None) and, for
@@ -216,10 +221,10 @@ class Units:
         """
         if self._series is None:
             return None
-        return self._series.use(self._unit_of_rows(), self._numbers, is_counted)
+        return self._series.count_period_use(self._unit_of_rows(), self._numbers, is_counted)
 
-    def cut(self, keep: BoolArray, most: int) -> int:
-        """Return the number of rows that are not kept, clipped for each unit.
+    def count_cut_rows(self, keep: BoolArray, most: int) -> int:
+        """Count the rows of units that are not kept, up to a limit for each unit.
 
         For each kept row of a unit, at most ``most`` cut rows of the unit count.
 
@@ -229,7 +234,7 @@ class Units:
 
         >>> units = Units()
         >>> units.add(units.number(Column(["a"] * 9 + ["b", "b", None])))
-        >>> units.cut(units.keep(1, os.urandom), 3)
+        >>> units.count_cut_rows(units.keep(1, os.urandom), 3)
         4
         """
         units = self._unit_of_rows()
@@ -238,7 +243,7 @@ class Units:
         rows = _count_groups(units, count)[1:]
         return int(np.minimum(rows - kept, most * kept).sum())
 
-    def worth(
+    def choose_representatives(
         self,
         rows: BoolArray,
         cells: Sequence[npt.ArrayLike],
@@ -249,9 +254,9 @@ class Units:
         missing: IntArray | None = None,
         published: BoolArray | None = None,
     ) -> IntArray:
-        """Return which rows carry the amounts of their units (E12).
+        """Choose the rows that represent their units in cells; return their mask.
 
-        The mask marks one row of a unit in each of its cells.
+        The mask, of integers 0 and 1, marks one row of a unit in each of its cells.
 
         Rows of a unit in one cell count once towards ``most``, and towards a bound on the rows in
         cells of other attributes. If a unit has more cells than ``most``, random keys choose
@@ -273,7 +278,7 @@ class Units:
 
         >>> units = Units()
         >>> units.add(units.number(Column(["a", "a", "a", "b", None])))
-        >>> units.worth(np.ones(5, dtype=bool), [np.array([0, 0, 1, 0, 0])], 2, lambda count: bytes(count)).tolist()
+        >>> units.choose_representatives(np.ones(5, dtype=bool), [np.array([0, 0, 1, 0, 0])], 2, lambda count: bytes(count)).tolist()
         [1, 0, 1, 1, 0]
         """
         every = self._open_rows()
@@ -300,11 +305,11 @@ class Units:
         name: str | None = None,
         rows: BoolArray | slice = slice(None),
     ) -> BoolArray:
-        """Return which rows are chosen: one row of a unit in each cell, within bounds."""
-        once = _first(keys, 1, units, *cells) & (units >= 0)
+        """Choose one row of each unit in each cell, within bounds; return a mask."""
+        once = _smallest_in_group(keys, 1, units, *cells) & (units >= 0)
         if self._bound is not None:
-            once &= _first(keys, self._bound.rows, np.where(once, units, -1), bounded)
-        return self._fits(keys, most, np.where(once, units, -1), name, rows) & once
+            once &= _smallest_in_group(keys, self._bound.rows, np.where(once, units, -1), bounded)
+        return self._within_bound(keys, most, np.where(once, units, -1), name, rows) & once
 
     def group_rows(
         self,
@@ -317,7 +322,7 @@ class Units:
         missing: IntArray,
         published: BoolArray,
     ) -> dict[str, Array]:
-        """Return, by attribute, the cells of rows that count units in groups (E12).
+        """Return the cells, by attribute, of one row for each group of a unit (E12).
 
         Args:
             rows: a mask over all rows added: those inside the domain.
@@ -326,12 +331,12 @@ class Units:
             most: the largest number of groups in which a unit counts.
             entropy_bytes: as for `keep`.
             missing: the number of hidden cells that each of these rows is in.
-            published: whether each of these rows may count, as for `worth`.
+            published: whether each of these rows may count, as for `choose_representatives`.
 
         Returns:
-            The cells of one row for each group that a unit is in. Along the attributes of the count
-            this is the cell that holds the count of the group; along other attributes it is the
-            cell of one of the unit's rows in the group.
+            The cells of one row for each group that a unit is in. Along the attributes of the
+            count, the cell is the one that holds the count of the group. Along other attributes, it
+            is the cell of one of the unit's rows in the group.
 
         >>> units = Units(None, {"month": 4})
         >>> units.add(units.number(Column(["a", "a", "b"])))
@@ -343,7 +348,7 @@ class Units:
         >>> sorted(made["month"].tolist())
         [1, 3]
         """
-        if self._series is not None:  # windows may need rows of closed periods (E14)
+        if self._series is not None:  # because windows may need rows of closed periods (E14)
             raise refuse(
                 "a count of units in groups of cells",
                 ", ".join(unit_count.attributes),
@@ -352,8 +357,8 @@ class Units:
         units = np.where(published, self._unit_of_rows()[rows], -1)
         keys = _rank_keys(_random_keys(len(units), entropy_bytes), missing)
         cells = [codes[name].astype(np.int64) for name in unit_count.attributes]
-        # one row of a unit in each cell has all the groups that its others there have
-        source = np.flatnonzero(_first(keys, 1, units, *cells) & (units >= 0))
+        # all rows of a unit in one cell are in the same groups, so one of them is enough
+        source = np.flatnonzero(_smallest_in_group(keys, 1, units, *cells) & (units >= 0))
         along: dict[str, IntArray] = {}
         for name, column, groups, positions in zip(
             unit_count.attributes, cells, unit_count.groups, unit_count.places, strict=True
@@ -387,9 +392,9 @@ class Units:
         published: BoolArray,
         most: int,
     ) -> int:
-        """Return the amounts that clipping and the limit of cells take away (E8).
+        """Return the amount that clipping and limits take from unit totals (E8).
 
-        A unit has at most ``most`` of them for each cell in which it has a total.
+        For each cell in which a unit has a total, at most ``most`` is counted.
 
         Args:
             rows: a mask over all rows added: those inside the domain.
@@ -426,7 +431,7 @@ class Units:
     def totals(
         self, rows: BoolArray, cells: Sequence[npt.ArrayLike], amounts: IntArray
     ) -> IntArray:
-        """Return for each row the total of its unit in its cell (E12).
+        """Sum the amounts of each unit in each cell; return each row's sum (E12).
 
         The amounts are whole numbers, so the totals do not depend on the order of the rows.
 
@@ -450,7 +455,7 @@ class Units:
 
 
 class _SeriesRows:
-    """The periods of all rows, and the rows that their units have used in closed periods (E14).
+    """The period of each row, and the rows that units used in closed periods.
 
     Args:
         allowance: the allowance of the units in all periods of a series.
@@ -469,7 +474,7 @@ class _SeriesRows:
         self._digests: tuple[bytes, ...] = ()
 
     def add(self, codes: Sequence[IntArray]) -> None:
-        """Add the periods of a chunk; a row without a period counts as after all periods."""
+        """Add the periods of a chunk; rows without a period come after all periods."""
         periods = codes[self._column].astype(np.int64)
         self._chunks.append(np.where(periods < 0, self._number_of_periods, periods))
 
@@ -481,26 +486,32 @@ class _SeriesRows:
         return self._chunks[0]
 
     def is_open(self) -> BoolArray:
-        """Return which rows are not in a closed period."""
+        """Return a mask of the rows that are not in a closed period."""
         return self.periods >= self._before.periods
 
     def digests(self, numbers: UnitNumbers) -> tuple[bytes, ...]:
-        """Return the digest of every unit, in the order of their numbers."""
+        """Return the digest of each unit, by which a series identifies it.
+
+        Digests are ordered by unit number.
+        """
         if len(self._digests) != len(numbers):
             self._digests = tuple(map(self._before.digest, numbers.keys()))
         return self._digests
 
     def used(self, numbers: UnitNumbers, name: str | None) -> IntArray:
-        """Return the rows that each unit has used before, in the order of the units' numbers."""
+        """Return how many rows each unit used in closed periods, by unit number.
+
+        ``name`` is the measure of units; None for rows that count as rows.
+        """
         return self._before.of_units(self.digests(numbers), name)
 
-    def use(
+    def count_period_use(
         self,
         units: Numbers,
         numbers: UnitNumbers,
         is_counted: Mapping[str | None, BoolArray],
     ) -> PeriodUse:
-        """Return the rows that units use in each open period."""
+        """Count the rows that each unit uses in each open period."""
         has_period = self.periods < self._number_of_periods
         uses: dict[str | None, tuple[IntArray, IntArray, IntArray]] = {}
         for name, mask in is_counted.items():
@@ -524,7 +535,7 @@ def _random_keys(count: int, entropy_bytes: Callable[[int], bytes]) -> npt.NDArr
 
 
 def _rank_keys(keys: npt.NDArray[np.uint64], missing: Array) -> npt.NDArray[np.uint64]:
-    """Return the ranks of keys; rows with fewer missing values have lower ranks."""
+    """Rank random keys, so that rows with fewer missing values come first."""
     order = np.lexsort((keys, missing))
     ranks = np.empty_like(keys)
     ranks[order] = np.arange(len(order), dtype=np.uint64)
@@ -534,7 +545,10 @@ def _rank_keys(keys: npt.NDArray[np.uint64], missing: Array) -> npt.NDArray[np.u
 def _group_places(
     cells: IntArray, groups: Sequence[Sequence[int]], positions: Sequence[int]
 ) -> tuple[IntArray, IntArray]:
-    """Return the number of groups that contain each cell, and the positions of these groups.
+    """Return how many groups contain each cell, and the places of these groups.
+
+    The place of a group is the cell that holds its count; ``positions`` has the place of each
+    group.
 
     >>> times, place_of_copy = _group_places(np.array([1, 0, 9]), [(0, 1), (1, 2)], [1, 2])
     >>> times.tolist(), place_of_copy.tolist()
@@ -549,22 +563,22 @@ def _group_places(
     return times, place_of_member[order][np.repeat(starts, times) + within]
 
 
-def _first(
+def _smallest_in_group(
     keys: npt.NDArray[np.uint64],
     most: int | IntArray,
     *groups: Array,
     before: IntArray | None = None,
 ) -> BoolArray:
-    """Return which rows have one of the ``most`` smallest keys in their group.
+    """Return a mask of the rows with the ``most`` smallest keys of their group.
 
-    ``most`` is one number, or for every row the number of its group. Rows with a smaller number in
-    ``before`` come first, whatever their keys are. Among rows with equal keys the earlier row comes
-    first.
+    ``most`` is one number, or an array with a number for every row, equal within a group. Rows with
+    a smaller number in ``before`` come first, whatever their keys are. Among rows with equal keys
+    the earlier row comes first.
     """
     if before is None and isinstance(most, int):
         group = _group_numbers(*groups)
         if group is not None:
-            return _first_by_limits(keys, most, group)
+            return _smallest_by_limits(keys, most, group)
     ranks: tuple[Array, ...] = (keys,)
     if before is not None:
         ranks = (keys, before)
@@ -575,13 +589,13 @@ def _first(
     return first
 
 
-def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> BoolArray:
-    """Return which rows have one of the ``most`` smallest keys in their group.
+def _smallest_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> BoolArray:
+    """Return a mask of the rows with the ``most`` smallest keys of their group.
 
-    The number of a row's group and the first bits of its key are joined in one number. These
-    numbers are sorted; in each group the number at position ``most`` is the limit, and rows up to
-    the limit are chosen. If the next number of a group is equal to the limit, the rows of that
-    group are sorted by their whole keys.
+    The function joins the number of a row's group and the first bits of its key in one integer.
+    These integers are sorted. In each group, the integer at position ``most`` is the limit, and
+    rows up to the limit are chosen. If the next integer of a group equals the limit, the rows of
+    that group are sorted by their whole keys.
 
     Args:
         keys: the key of each row.
@@ -592,7 +606,7 @@ def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> B
     exceeds = sizes > most
     if not exceeds.any():
         return np.ones(len(keys), dtype=np.bool_)
-    # only groups with more rows are numbered; all others have -1
+    # only groups with more than ``most`` rows are numbered; all other groups have -1
     number = np.where(exceeds, np.cumsum(exceeds) - 1, -1).astype(np.int32)
     sizes = sizes[exceeds]
     group_bits = len(sizes).bit_length()
@@ -601,7 +615,7 @@ def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> B
     ]
 
     def packed(block: slice) -> tuple[Numbers, npt.NDArray[np.uint64]]:
-        """Return each row's group number, and the number joined with bits of its key."""
+        """Return each row's group number, and this number joined with key bits."""
         numbers = number.take(group[block] + 1)
         shifted = numbers.astype(np.uint64) << np.uint64(64 - group_bits)
         return numbers, shifted | (keys[block] >> np.uint64(group_bits))
@@ -630,14 +644,14 @@ def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> B
 
 
 def _count_groups(group: Array, groups: int) -> IntArray:
-    """Return the number of rows without a group, and of rows of each group.
+    """Count the rows of each group; entry 0 counts rows without a group.
 
     Args:
         group: the group of each row, from 0 to ``groups`` - 1; -1 for a row without a group.
         groups: the number of groups.
     """
     sizes = np.zeros(groups + 1, dtype=np.int64)
-    # of fewer rows than groups, most of the time would be spent on groups without rows
+    # with blocks smaller than the number of groups, empty groups would take most of the time
     block = max(_BLOCK, groups)
     for start in range(0, len(group), block):
         sizes += np.bincount(group[start : start + block] + 1, minlength=groups + 1)
@@ -645,9 +659,9 @@ def _count_groups(group: Array, groups: int) -> IntArray:
 
 
 def _group_numbers(*groups: Array) -> Array | None:
-    """Return a number from -1 on for each row; rows agree if all their groups agree.
+    """Number the combinations of several grouping criteria; return one per row.
 
-    The result is None if the groups have too many combinations for one 64-bit integer.
+    Numbers begin at -1 or 0. The result is None if there are too many combinations for 64 bits.
     """
     if len(groups) == 1:
         return groups[0]
@@ -658,9 +672,9 @@ def _group_numbers(*groups: Array) -> Array | None:
 
 
 def _combined_groups(*groups: Array) -> IntArray | None:
-    """Return one integer for each row; rows agree if all their groups agree.
+    """Encode each row's combination of groups as one integer.
 
-    The result is None if the groups have too many combinations for 64 bits.
+    The result is None if there are too many combinations for 64 bits.
     """
     combined = np.zeros(len(groups[0]), dtype=np.int64)
     combinations = 1
@@ -675,7 +689,7 @@ def _combined_groups(*groups: Array) -> IntArray | None:
 
 
 def _places_in_groups(rows: int, starts: npt.NDArray[np.intp]) -> IntArray:
-    """Return each row's place within its group, from the starts of the groups."""
+    """Return each sorted row's index within its group."""
     sizes = np.diff(np.append(starts, rows))
     positions: IntArray = np.arange(rows) - np.repeat(starts, sizes)
     return positions
@@ -684,7 +698,7 @@ def _places_in_groups(rows: int, starts: npt.NDArray[np.intp]) -> IntArray:
 def _order_by_group(
     rows: int, *groups: Array, ranks: Sequence[Array] = ()
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return an order of rows by group, and the start of each group.
+    """Return indices that sort rows by group, and the start of each group.
 
     Args:
         rows: the number of rows.
@@ -719,7 +733,7 @@ MOST_CUT = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowUsage:
-    """Private numbers of the rows that a release uses, leaves out and cuts.
+    """Private numbers of the rows that a release uses, does not use and cuts.
 
     Attributes:
         used: the number of rows that count for their unit and that the domain keeps.
@@ -741,7 +755,7 @@ class RowUsage:
 
 
 def kept_amount(name: str) -> str:
-    """Return the name of the measure of the amounts of a total that count.
+    """Return the name of the measure for a unit total's amounts that count.
 
     >>> kept_amount("revenue")
     'kept of revenue'
@@ -750,7 +764,7 @@ def kept_amount(name: str) -> str:
 
 
 def cut_amount(name: str) -> str:
-    """Return the name of the measure of the amounts of a total that are cut.
+    """Return the name of the measure for a unit total's amounts that are cut.
 
     >>> cut_amount("revenue")
     'cut of revenue'
@@ -759,7 +773,7 @@ def cut_amount(name: str) -> str:
 
 
 def cut_limit(largest: int) -> int:
-    """Return the largest amount that can count as cut in one cell of a unit.
+    """Return the largest amount that counts as cut for one cell of a unit.
 
     Args:
         largest: the largest amount of the total.
@@ -788,7 +802,7 @@ def usage_domain(attributes: int = 0, totals: Mapping[str, UnitTotal] | None = N
 
 @cache
 def _usage_domain(attributes: int, totals: tuple[tuple[str, int], ...]) -> Domain:
-    """Return the domain in which the rows used by units are counted."""
+    """Return the domain of the usage table, from a cache."""
     kinds = {ROWS: ["used", "unused"]}
     measures = {CUT: Measure(CUT, 0, MOST_CUT)}
     if attributes:
@@ -806,7 +820,7 @@ def usage_table(
     max_rows: int,
     totals: Mapping[str, UnitTotal] | None = None,
 ) -> Table:
-    """Return the table of rows used, not used and cut, and of amounts cut.
+    """Return the `Table` of rows used, not used and cut, and of amounts cut.
 
     Args:
         usage: the private numbers.
@@ -843,11 +857,11 @@ def usage_table(
 def lacking_rows(
     hidden_cells: Sequence[BoolArray], entropy_bytes: Callable[[int], bytes]
 ) -> tuple[int, ...]:
-    """Return, by attribute, drawn rows without a value minus drawn rows with one (E8).
+    """For each attribute, count drawn rows without a value minus those with one.
 
     Args:
-        hidden_cells: for each attribute that only some tables use, whether each used row is in its
-            hidden cell.
+        hidden_cells: for each attribute that only some tables use, a mask of the used rows that are
+            in its hidden cell.
         entropy_bytes: returns a given number of random bytes.
 
     Returns:

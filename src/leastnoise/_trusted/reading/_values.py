@@ -21,7 +21,7 @@ from leastnoise._trusted.check import InternalError
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._trusted.domain import BLANKS, MINUS, Clocked, Reading, number_pattern
 
-# What most texts that are numbers look like where the decimal mark is the point.
+# Matches most numeric texts if the decimal mark is the point.
 _SIMPLE = re.compile(
     r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?", re.ASCII | re.IGNORECASE
 )
@@ -30,15 +30,15 @@ _WHOLE = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)
 _NO_DIGIT = re.compile("[^0-9]")
 _MOST_OFFSET_HOURS = 23
 _MOST_OFFSET_MINUTES = 59
-# Longer text is not a number anybody means, and reading it could take very long.
+# Longer texts are not treated as numbers, because parsing them could take very long.
 _LONGEST = 400
-# A number with more digits before or after the point is no category and need not be written out.
+# A decimal with more digits before or after the point is never a category.
 _DIGITS = 40
 DAY = 86_400
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 # Units of time stamps, in parts of a second.
 _PARTS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-# What has no day stands here.
+# Seconds that represent values without a day.
 NO_DAY = -(2**62)
 # Times that are numbers: units in a second, counted from 1970; and the number of the first day of
 # 1970 if days are counted from 1899-12-30. No calendar has days beyond these limits.
@@ -56,9 +56,9 @@ Else = TypeVar("Else")
 def unless_it_raises(
     otherwise: Else,
 ) -> Callable[[Callable[Given, Read]], Callable[Given, Read | Else]]:
-    """Return a decorator that turns exceptions into a fixed result (E5).
+    """Return a decorator: a function that raises returns a fixed result (E5).
 
-    A decorated function returns the fixed result if a value makes it raise.
+    No value can then make the decorated function fail.
 
     Args:
         otherwise: the fixed result.
@@ -68,11 +68,14 @@ def unless_it_raises(
     """
 
     def made(function: Callable[Given, Read]) -> Callable[Given, Read | Else]:
+        """Wrap a function."""
+
         @wraps(function)
         def quiet(*args: Given.args, **named: Given.kwargs) -> Read | Else:
+            """Call the function, and return the fixed result if it raises."""
             try:
                 return function(*args, **named)
-            except Exception:  # noqa: BLE001 - a private value that raises is not of that kind
+            except Exception:  # noqa: BLE001 - if a private value makes it raise, the value is of another kind
                 return otherwise
 
         return quiet
@@ -82,7 +85,7 @@ def unless_it_raises(
 
 @unless_it_raises(False)
 def is_null(value: object) -> bool:
-    """Return whether a value is missing.
+    """Return whether a value is null: None, NaN, NaT or an empty text.
 
     >>> [is_null(value) for value in (None, float("nan"), "", 0, "nan")]
     [True, True, True, False, False]
@@ -97,16 +100,16 @@ def is_null(value: object) -> bool:
         return value.is_nan()
     if isinstance(value, np.datetime64):
         return bool(np.isnat(value))
-    # pandas marks missing values by its own objects; the package does not import it
+    # pandas marks missing values by objects of its own; the package does not import pandas
     return type(value).__name__ in {"NAType", "NaTType"}
 
 
 @unless_it_raises(None)
 def number(value: object) -> float | None:
-    """Return a value other than text as a float: NaN for a null, None for no number.
+    """Convert a value other than text to a float; NaN for null, None otherwise.
 
     A float32 becomes the double of its shortest decimal. A number beyond all doubles becomes an
-    infinity. An infinity is not a number.
+    infinity. The result is None for an infinity, and for a value that is not a number.
 
     >>> number(np.float32(0.7)), number(True), number(None), number([]), number(10**400)
     (0.7, 1.0, nan, None, inf)
@@ -127,9 +130,9 @@ def number(value: object) -> float | None:
 
 
 def is_spelled_null(form: str, reading: Reading) -> bool:
-    """Return whether a text is a null or a spelling of it.
+    """Return whether a normalised text is empty or a spelling of null.
 
-    The text is as its reading compares it.
+    ``form`` is the text after the reading has removed blanks and case, if it ignores these.
 
     >>> is_spelled_null("NA", Reading(nulls=["NA"])), is_spelled_null("na", Reading(nulls=["NA"]))
     (True, False)
@@ -138,7 +141,7 @@ def is_spelled_null(form: str, reading: Reading) -> bool:
 
 
 def null_numbers(reading: Reading) -> FloatArray:
-    """Return the numbers that mean a null, written as the reading writes numbers.
+    """Return the numbers that count as null, parsed from the reading's nulls.
 
     >>> null_numbers(Reading(nulls=["-9", "NA", "1.000,5"], decimal=",", thousands=".")).tolist()
     [-9.0, 1000.5]
@@ -150,9 +153,9 @@ def null_numbers(reading: Reading) -> FloatArray:
 
 
 def text_number(reading: Reading) -> Callable[[str], float | None]:
-    """Return the function that reads a text as a number.
+    """Return a function that parses a text as a number.
 
-    It returns NaN for ``nan``, and None for no number.
+    The function returns NaN for ``nan``, and None for a text that is not a number.
 
     The forms are listed in the table in docs/spec.md. They are the same under every reading; the
     reading adds its decimal mark, its mark of thousands and its currency signs.
@@ -162,12 +165,13 @@ def text_number(reading: Reading) -> Callable[[str], float | None]:
     [17.5, -5.0, -5.0, 2000.0, 7.0, None, None, None, nan]
     """
     pattern = number_pattern(reading)
-    # a pattern has no memory, so it reads each text independently
+    # a compiled pattern keeps no state between texts
     if type(pattern) is not re.Pattern:
         raise InternalError("the numbers of a reading must be a pattern; please report this.")
     has_point = reading.decimal == "."
 
     def read(form: str) -> float | None:
+        """Return the number of a text."""
         if len(form) > _LONGEST:
             return None
         if has_point and _SIMPLE.fullmatch(form):
@@ -197,7 +201,7 @@ def text_number(reading: Reading) -> Callable[[str], float | None]:
 
 
 def number_reader(reading: Reading) -> Callable[[object], float | None]:
-    """Return the function that reads any value as a number.
+    """Return a function that converts a value of any type to a number.
 
     See `number` and `text_number`.
 
@@ -209,7 +213,8 @@ def number_reader(reading: Reading) -> Callable[[object], float | None]:
 
     @unless_it_raises(None)
     def read(value: object) -> float | None:
-        # text first, because most columns that are not arrays contain text
+        # test for text first, because most columns that are not arrays contain text
+        """Return the number of a value; NaN for null, None if it is not a number."""
         if isinstance(value, bytes):
             value = value.decode()
         if not isinstance(value, str):
@@ -224,7 +229,7 @@ def number_reader(reading: Reading) -> Callable[[object], float | None]:
 
 @unless_it_raises(None)
 def text(value: object) -> str | None:
-    """Return the normalised text of a value; None for null or no text.
+    """Return the normalised text of a value; None for null and for other types.
 
     Equal values of one type have the same text, and so has one instant in different time zones.
     Bytes that are UTF-8 have the text that they encode.
@@ -263,16 +268,18 @@ def text(value: object) -> str | None:
 
 
 def _decimal_text(value: Decimal) -> str | None:
-    """Return the shortest text of a decimal; None if it is too long."""
+    """Return the shortest text of a decimal; None if it has too many digits."""
     if not value.is_finite():
         return "-inf" if value < 0 else "inf"
     if not value:
         return "0"
-    if not -_DIGITS <= value.adjusted() < _DIGITS:  # before it is written out, however long that is
+    if (
+        not -_DIGITS <= value.adjusted() < _DIGITS
+    ):  # check the length before formatting, because the text could be very long
         return None
     plain = format(value, "f")
     whole, _, part = plain.partition(".")
-    # 1.0 and 1 are equal, and have one form
+    # 1.0 and 1 are equal, and have the same text
     part = part.rstrip("0")
     if len(part) > _DIGITS:
         return None
@@ -282,11 +289,12 @@ def _decimal_text(value: Decimal) -> str | None:
 
 
 def _stamp(value: dt.date | np.datetime64) -> np.datetime64:
-    """Return a date or time as a numpy value, in UTC if it has a time zone.
+    """Convert a date or time to `datetime64`, in UTC if it has a time zone.
 
-    It is computed from whole numbers, so that years outside the range of Python's dates work too.
+    The conversion uses only integers, so it also works for years that Python's dates do not
+    support.
     """
-    if hasattr(value, "to_datetime64"):  # the time stamp of pandas, which has nanoseconds
+    if hasattr(value, "to_datetime64"):  # a pandas time stamp, which has nanoseconds
         return np.datetime64(value.to_datetime64())
     if isinstance(value, dt.datetime):
         return np.datetime64(value.replace(tzinfo=None), "us") - np.timedelta64(
@@ -296,7 +304,7 @@ def _stamp(value: dt.date | np.datetime64) -> np.datetime64:
 
 
 def stamp_text(iso: str) -> str:
-    """Return an ISO time stamp in the normalised form.
+    """Normalise an ISO time stamp.
 
     A space separates date and time; zeros at the end of the fraction, and midnight, are left out.
 
@@ -312,7 +320,7 @@ def stamp_text(iso: str) -> str:
 
 
 def without_zeros(form: str) -> str | None:
-    """Return the integer text of a text such as 12.00; None for others.
+    """Return 12 for a text such as 12.00; None for other texts.
 
     >>> without_zeros("17.0"), without_zeros("-0.00"), without_zeros("17.5")
     ('17', '0', None)
@@ -329,10 +337,10 @@ def without_zeros(form: str) -> str | None:
 def changes_of_clock(
     zone: str, start: int, end: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Return the times at which a clock's offset changes, and the offsets.
+    """Return when a time zone's offset from UTC changes, and the offsets.
 
-    The changes are UTC seconds between two bounds, and the offsets are in order; the result is None
-    for a span of over 101 years.
+    The times are UTC seconds between two bounds. There is one more offset than times. The result is
+    None for a span of over 101 years.
 
     The offset is checked at every hour; no clock changes forward and back within one hour.
 
@@ -360,7 +368,7 @@ def changes_of_clock(
 
 
 def stamps(data: Any) -> IntArray | None:
-    """Return seconds since 1970 of numpy time stamps, rounded down.
+    """Convert NumPy time stamps to seconds since 1970, rounded down.
 
     The result is None for other values.
 
@@ -373,19 +381,19 @@ def stamps(data: Any) -> IntArray | None:
     numbers = data.view(np.int64)
     if count != 1 or unit not in {"D", *_PARTS}:
         return None
-    # days that do not fit into seconds are outside in any case
+    # days whose seconds overflow are outside every domain
     if unit == "D":
         return np.clip(numbers, -(2**40), 2**40) * DAY
     return numbers // _PARTS[unit]
 
 
 def time_reader(clocked: Clocked, reading: Reading) -> Callable[[object], tuple[int, bool] | None]:
-    """Return the function that reads a value as a time.
+    """Return a function that reads a value of any type as a time.
 
     Texts are read by a pattern, and numbers by their unit.
 
-    The function returns seconds since 1970, and whether these are in UTC instead of on the
-    attribute's clock; None for a null. If a value is not a time, the seconds are beyond all days.
+    It returns seconds since 1970, and whether these are in UTC instead of the attribute's time
+    zone; None for a null. If a value is not a time, the seconds are beyond all days.
 
     >>> read = time_reader(rule_of(Dates("2024-01-01", "2024-01-01")).clock, Reading())
     >>> read("1970-01-02T01:00+01:00"), read(dt.date(1970, 1, 2)), read("")
@@ -396,6 +404,7 @@ def time_reader(clocked: Clocked, reading: Reading) -> Callable[[object], tuple[
 
     @unless_it_raises((NO_DAY, False))
     def read(value: object) -> tuple[int, bool] | None:
+        """Return the seconds of a value, and whether they are in UTC."""
         if is_null(value):
             return None
         if isinstance(value, (dt.date, np.datetime64)):
@@ -411,7 +420,7 @@ def time_reader(clocked: Clocked, reading: Reading) -> Callable[[object], tuple[
             if math.isnan(number_of_units) or number_of_units in numbers_of_null:
                 return None
             counted = counted_seconds(np.array([number_of_units]), clocked.counted_in)
-            return int(counted[0]), counts_in_utc(clocked.counted_in)
+            return int(counted[0]), is_counted_in_utc(clocked.counted_in)
         form = text(value)
         form = "" if form is None else reading.form(form)
         if form and is_spelled_null(form, reading):
@@ -419,13 +428,13 @@ def time_reader(clocked: Clocked, reading: Reading) -> Callable[[object], tuple[
         match = clocked.pattern.fullmatch(form)
         if match is None:
             return (NO_DAY, False)
-        return _written_time(match, clocked.century)
+        return _seconds_of_match(match, clocked.century)
 
     return read
 
 
-def _written_time(match: re.Match[str], century: int) -> tuple[int, bool]:
-    """Return the seconds of a text that has the form of a time.
+def _seconds_of_match(match: re.Match[str], century: int) -> tuple[int, bool]:
+    """Return the seconds since 1970 of a matched text, and if they are in UTC.
 
     Raises if there is no such time.
     """
@@ -456,17 +465,17 @@ def _written_time(match: re.Match[str], century: int) -> tuple[int, bool]:
     return seconds - (-offset if groups["ahead"] == "-" else offset), True
 
 
-def counts_in_utc(counted_in: str) -> bool:
-    """Return whether numbers count from 1970 in UTC.
+def is_counted_in_utc(counted_in: str) -> bool:
+    """Return whether numbers of a unit count from 1970 in UTC.
 
-    >>> counts_in_utc("epoch_s"), counts_in_utc("excel")
+    >>> is_counted_in_utc("epoch_s"), is_counted_in_utc("excel")
     (True, False)
     """
     return counted_in != "excel"
 
 
 def counted_seconds(numbers: FloatArray, counted_in: str) -> IntArray:
-    """Return seconds since 1970, rounded down, of times that are numbers.
+    """Convert numeric times to seconds since 1970, rounded down.
 
     Each entry is read separately.
 
@@ -487,15 +496,15 @@ def counted_seconds(numbers: FloatArray, counted_in: str) -> IntArray:
     else:
         a_second = float(IN_A_SECOND[counted_in])
         near = np.clip(known, -MOST_SECONDS * a_second, MOST_SECONDS * a_second)
-        # whole first, as in SQL, where the quotient of a number near 0 can be an error
+        # round down first, as in SQL, where dividing a number near 0 can raise an error
         seconds = np.floor(np.floor(near) / a_second)
     return np.where(has_day, seconds.astype(np.int64), NO_DAY)
 
 
 def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, which: BoolArray) -> IntArray:
-    """Return local clock time as seconds since 1970, from seconds of UTC.
+    """Convert UTC seconds to the local clock time of a time zone.
 
-    The entries of rows outside ``which`` are arbitrary.
+    Only the entries marked by ``which`` are converted; all others are arbitrary.
     """
     instants, where = np.unique(seconds[which], return_inverse=True)
     shown = seconds.copy()
@@ -506,8 +515,8 @@ def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, which: BoolArray) -> IntAr
 
 
 def ahead(clock: zoneinfo.ZoneInfo, second: int) -> int:
-    """Return how many seconds a clock is ahead of UTC."""
-    # beyond the calendar, and outside every attribute
+    """Return how many seconds a clock is ahead of UTC at a time."""
+    # beyond the calendar, and so outside the domain of every attribute
     if not -62_000_000_000 < second < 253_000_000_000:
         return 0
     return (

@@ -1,7 +1,7 @@
 """Represent byte strings of at most 7 bytes as whole numbers (E2 of PROOFS-reading.md).
 
-The number of a byte string is the little-endian number of its bytes plus 256^length. So different
-byte strings have different numbers, and numbers are compared faster than bytes.
+The integer of a byte string is its bytes, read as a little-endian number, plus 256^length.
+Different byte strings have different integers, which are compared faster than bytes.
 """
 
 from typing import Any, NamedTuple
@@ -13,17 +13,17 @@ from leastnoise._trusted.check.arrays import Array, IntArray
 
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
-# A byte string of fewer bytes has a number.
+# A byte string of fewer bytes can be encoded as one integer.
 WORD = 8
 _END = np.array([1 << 8 * length for length in range(WORD)], dtype=np.uint64)
-# Byte strings of at most so many bytes have lesser numbers than the next constant: a table of all
-# of these stays in the cache.
+# The integers of byte strings of at most this many bytes are below the next constant. A lookup
+# table of this size fits into the processor cache.
 MOST_SMALL = 2
 _SMALL_WORDS = 1 << 17
 
 
 def words_of(text: Bytes, begins: Array, lengths: Array) -> Words:
-    r"""Return the numbers of byte strings that are parts of a text.
+    r"""Encode short byte strings, which are slices of a text, as integers.
 
     Args:
         text: the bytes, with `WORD` further bytes at the end, which do not matter.
@@ -43,7 +43,7 @@ def words_of(text: Bytes, begins: Array, lengths: Array) -> Words:
 
 
 def _small_words_of(text: Bytes, begins: Array, lengths: Array) -> Words:
-    """Return the numbers of byte strings of at most two bytes.
+    """Encode byte strings of at most two bytes as integers.
 
     Reading two bytes is faster than reading a word.
     """
@@ -57,7 +57,7 @@ def _small_words_of(text: Bytes, begins: Array, lengths: Array) -> Words:
 
 
 def single_byte_words(text: Bytes) -> Words:
-    """Return the numbers of byte strings of one byte each.
+    """Encode each byte of a text as the integer of a one-byte string.
 
     >>> single_byte_words(np.frombuffer(b"FM", dtype=np.uint8)).tolist()
     [326, 333]
@@ -66,11 +66,11 @@ def single_byte_words(text: Bytes) -> Words:
 
 
 class WordPairs(NamedTuple):
-    """Byte strings of 8 to 15 bytes as two whole numbers each.
+    """Byte strings of 8 to 15 bytes, encoded as two integers each.
 
     Attributes:
         first: the little-endian number of the first 8 bytes.
-        rest: the numbers of the other bytes (`words_of`).
+        rest: the integers of the remaining bytes (`words_of`).
     """
 
     first: Words
@@ -78,7 +78,7 @@ class WordPairs(NamedTuple):
 
 
 def word_pairs_of(text: Bytes, begins: Array, lengths: Array) -> WordPairs:
-    r"""Return the pairs of numbers of byte strings that are parts of a text.
+    r"""Encode byte strings of 8 to 15 bytes, slices of a text, as integer pairs.
 
     Args:
         text: the bytes, with `WORD` further bytes at the end, which do not matter.
@@ -95,7 +95,7 @@ def word_pairs_of(text: Bytes, begins: Array, lengths: Array) -> WordPairs:
 
 
 def bytes_of(words: Words) -> tuple[Bytes, IntArray]:
-    """Return the bytes of the byte strings that have these numbers.
+    """Decode integers to byte strings; return all bytes and the start offsets.
 
     Returns:
         All bytes joined, and the position at which each byte string begins; a last position is the
@@ -105,7 +105,7 @@ def bytes_of(words: Words) -> tuple[Bytes, IntArray]:
     >>> content.tobytes(), starts.tolist()
     (b'FM', [0, 1, 1, 2])
     """
-    # the highest bit stands behind the last byte, so that zeros at the end are told from none
+    # the highest bit set comes from 256^length and marks the end, so trailing zero bytes are kept
     lengths = np.searchsorted(_END, words, side="right") - 1
     in_bytes = np.ascontiguousarray(words, dtype="<u8").view(np.uint8).reshape(-1, WORD)
     content = in_bytes[np.arange(WORD) < lengths[:, np.newaxis]]
@@ -114,7 +114,7 @@ def bytes_of(words: Words) -> tuple[Bytes, IntArray]:
 
 
 def distinct_words(words: Words) -> tuple[Words, IntArray]:
-    """Return the distinct numbers, and the position of each number among them.
+    """Return the distinct integers, and the index of each integer among them.
 
     >>> different, places = distinct_words(np.array([7, 5, 7], dtype=np.uint64))
     >>> different[places].tolist()
@@ -135,7 +135,7 @@ def distinct_words(words: Words) -> tuple[Words, IntArray]:
 
 
 def arrow_words(words: Words) -> Any:
-    """Return numbers as an Arrow array, without pa.array, which loads pandas."""
+    """Convert integers to an Arrow array without pa.array, which loads pandas."""
     import pyarrow as pa
 
     buffer = pa.py_buffer(np.ascontiguousarray(words))
