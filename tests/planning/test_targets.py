@@ -353,7 +353,7 @@ def test_rescaled_errors_match_a_new_plan():
         ln.plan(workload, PureDP(epsilon), strategy="marginals") for epsilon in (1, "1/3")
     )
     scaled = targets.plan_for_workload(
-        workload, made, targets.with_budget_size(made.privacy, "1/3")
+        workload, made, targets.with_epsilon_or_rho(made.privacy, "1/3")
     )
     assert scaled.expected_error().total_squared_error == pytest.approx(
         other.expected_error().total_squared_error, rel=1e-5

@@ -78,7 +78,7 @@ from leastnoise._planning import (
     statistic_target_statuses,
     table_prices,
     target_statuses,
-    with_budget_size,
+    with_epsilon_or_rho,
     with_max_rows,
 )
 from leastnoise._planning import compare as compare_strategies
@@ -303,7 +303,7 @@ class _Preview(NamedTuple):
 
 def _with_epsilon(spec: Spec, epsilon: str) -> Spec:
     """Return a spec with another epsilon."""
-    privacy = with_budget_size(spec.privacy, epsilon)
+    privacy = with_epsilon_or_rho(spec.privacy, epsilon)
     if isinstance(privacy.budget, ZCDP):
         raise InputError(
             "--epsilon replaces the epsilon of the spec; this spec has a budget of rho."
@@ -460,7 +460,7 @@ def _rescale_to_budgets(plan: Plan, sizes: str) -> dict[str, Plan]:
     """Return a plan with the same strategy at each budget."""
     _require_known_error("--budgets", plan)
     return {
-        size: plan_for_workload(plan.workload, plan, with_budget_size(plan.privacy, size))
+        size: plan_for_workload(plan.workload, plan, with_epsilon_or_rho(plan.privacy, size))
         for size in _split_sizes("budgets", sizes)
     }
 

@@ -46,7 +46,7 @@ RISK = 0.05
 """The probability that bounds miss their share by more units than the plan states."""
 ROWS_OF_UNIT = "rows of a unit"
 _ADVICE = "Make it again with leastnoise.plan_bounds or leastnoise.plan_max_rows."
-_STEPS = ("1", "1.5", "2", "3", "5", "7")  # the candidates of a decade
+_STEPS = ("1", "1.5", "2", "3", "5", "7")  # the candidates within each decade
 _DECADES = 6  # decades of candidates below the largest, unless a unit limits them
 # largest denominator of a share, so that half of 1 less the share has denominators up to 1000
 _MOST_PARTS = 500
@@ -56,7 +56,7 @@ _GRAIN = 2**24  # epsilons of choices are multiples of 1 / _GRAIN, so that the c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundsPlan:
-    """A plan of a search for bounds, from `plan_bounds` or `plan_max_rows`.
+    """A plan of a private search for bounds of a column or of ``max_rows``.
 
     Attributes:
         attribute: the column or attribute whose values are bounded; `ROWS_OF_UNIT` for the number
@@ -65,7 +65,8 @@ class BoundsPlan:
             right.
         covers: the share of the units within the bounds.
         is_low_found: whether the lower bound is found too; otherwise it is the first candidate.
-        bounds_row_counts: whether the search bounds the numbers of rows of units instead of values.
+        bounds_row_counts: whether the search bounds the number of rows of a unit instead of the
+            values of a column.
         privacy: the budget of the whole search, the neighbours and the unit. ``max_rows`` is 1,
             because each unit counts once: by its number of rows, or by one random row.
     """
@@ -119,12 +120,12 @@ class BoundsPlan:
 
     @property
     def domain(self) -> Domain:
-        """The domain of only the searched attribute."""
+        """The domain that has only the searched attribute."""
         return Domain({self.attribute: self.kind})
 
     @property
     def quantiles(self) -> tuple[Fraction, ...]:
-        """The quantiles to choose: for the upper bound, or for both bounds."""
+        """The quantiles that are chosen as bounds: one, or two if ``is_low_found``."""
         if not self.is_low_found:
             return (self.covers,)
         below = (1 - self.covers) / 2
@@ -138,22 +139,22 @@ class BoundsPlan:
 
     @property
     def rank_error(self) -> int:
-        """The largest number of units by which the bounds miss their share.
+        """By how many units the share of units within the bounds may miss ``covers``.
 
-        This holds with probability 1 - `RISK`. If every row is a unit, units are rows. If there are
-        two bounds, each may miss by half of this number. Values beyond the outermost candidates
-        count as within the bounds, because no choice could include them.
+        This holds with probability 1 - `RISK`. If every row is a unit, the number is of rows. If
+        there are two bounds, each may miss by half of this number. Values beyond the outermost
+        candidates count as within the bounds, because no choice could include them.
         """
         scale = 2 * self.privacy.distance * float(max(self.quantiles)) / float(self.epsilon)
         number = len(self.quantiles)
         return math.ceil(number * choice_distance(scale, self.kind.size, RISK / number))
 
-    def bounds(self, cells: Sequence[int]) -> tuple[Fraction, Fraction]:
-        """Return the lower and the upper bound for the chosen cell of each quantile."""
+    def bounds(self, chosen_cells: Sequence[int]) -> tuple[Fraction, Fraction]:
+        """Return the lower and the upper bound, given the chosen cell of each quantile."""
         edges = self.kind.edges
-        high = edges[max(cells) + 1]
+        high = edges[max(chosen_cells) + 1]
         if self.is_low_found:
-            return edges[min(cells)], high
+            return edges[min(chosen_cells)], high
         return edges[0], high
 
     def to_json(self) -> str:
@@ -182,14 +183,14 @@ SearchPlan: TypeAlias = CategoryPlan | BoundsPlan
 
 
 def read_search_plan(text: str) -> SearchPlan:
-    """Return the plan of a search for bounds or categories from its JSON text."""
+    """Parse the JSON text of a plan of a search for bounds or categories."""
     if read(lambda: read_json(text).get("search"), "search", _ADVICE) == BOUNDS_FORMAT:
         return BoundsPlan.from_json(text)
     return CategoryPlan.from_json(text)
 
 
 def _bounds_plan(value: Mapping[str, Any]) -> BoundsPlan:
-    """Return the plan of a search for bounds from its JSON object."""
+    """Parse the JSON object of a plan of a search for bounds."""
     entries: dict[str, Any] = known_keys(
         "a search for bounds",
         value,
@@ -211,7 +212,7 @@ def _bounds_plan(value: Mapping[str, Any]) -> BoundsPlan:
 
 
 def plan_max_rows(privacy: Privacy, most: int, *, covers: Exact = COVERS) -> BoundsPlan:
-    """Return the plan of a search for ``max_rows``, the limit on a unit's rows.
+    """Plan a private search for ``max_rows``, the limit on a unit's rows.
 
     Planning reads no data. The plan's `rank_error` is the number of units by which the choice may
     miss its share.
@@ -256,7 +257,7 @@ def plan_bounds(
     covers: Exact = COVERS,
     reading: Reading = READ_AS_IT_IS,
 ) -> BoundsPlan:
-    """Return the plan of a search for the bounds of a number in a column.
+    """Plan a private search for the bounds of a numeric column.
 
     Planning reads no data. The plan's `rank_error` is the number of units by which the choice may
     miss its share.
@@ -312,14 +313,14 @@ def plan_bounds(
 
 
 def _candidates(edges: Sequence[Fraction], reading: Reading = READ_AS_IT_IS) -> Edges:
-    """Return the kind of attribute whose cells lie between candidates."""
+    """Return the attribute kind whose cells end at the candidate bounds."""
     return Edges(edges, closed="right", outside="clip", reading=reading)
 
 
 def candidate_edges(
     lowest: Fraction, most: Fraction, *, unit: Fraction | None = None, is_low_found: bool = False
 ) -> tuple[Fraction, ...]:
-    """Return a search's candidates on a logarithmic grid.
+    """Return the candidate bounds of a search, on a logarithmic grid.
 
     If only the upper bound is found, the distances from the lower bound are on the grid. If both
     bounds are found, the distances from 0 are on the grid; if 0 is not between the bounds, the
@@ -359,7 +360,7 @@ def candidate_edges(
 
 
 def _log_grid(largest: Fraction, unit: Fraction | None) -> list[Fraction]:
-    """Return a logarithmic grid up to the largest number, in units."""
+    """Return a logarithmic grid from a fraction of a number up to the number."""
     smallest = unit or largest / 10**_DECADES
     decade = Fraction(10) ** math.floor(math.log10(smallest))
     grid = []

@@ -36,9 +36,9 @@ _ADVICE = "Make it again with leastnoise.plan_categories."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoryPlan:
-    """A plan of a search for categories, from `plan_categories`.
+    """A plan of a private search for the categories of an attribute.
 
-    The search finds the categories of one attribute.
+    `plan_categories` makes such a plan.
 
     Attributes:
         attribute: the name of the attribute.
@@ -63,7 +63,7 @@ class CategoryPlan:
 
     @property
     def threshold(self) -> int:
-        """The number of units at which a category is found half of the time.
+        """The number of units whose category is found with a probability of 1/2.
 
         A category with one unit fewer is seldom found.
         """
@@ -71,7 +71,7 @@ class CategoryPlan:
 
     @property
     def detectable_units(self) -> int:
-        """The number of units at which a category is found in 95% of searches.
+        """The number of units whose category is found with a probability of 95%.
 
         This holds if there are at most ``kind.most`` categories.
         """
@@ -79,7 +79,7 @@ class CategoryPlan:
 
     @property
     def std(self) -> float:
-        """The standard deviation of the noise on a number of units."""
+        """The standard deviation of the noise on a category's number of units."""
         scale = float(self.rule.scale)
         if self.rule.noise is Noise.ROUNDED_GAUSSIAN:
             return scale
@@ -87,7 +87,7 @@ class CategoryPlan:
 
     @property
     def domain(self) -> Domain:
-        """The domain of only the searched attribute."""
+        """The domain that has only the searched attribute."""
         return Domain({self.attribute: self.kind})
 
     def to_json(self) -> str:
@@ -114,12 +114,12 @@ class CategoryPlan:
 
 
 def is_search_plan(text: str) -> bool:
-    """Return whether a plan's text describes a search."""
+    """Return whether a plan's JSON text is of a search for bounds or categories."""
     return text.startswith('{"search":')
 
 
 def _category_plan(value: Mapping[str, Any]) -> CategoryPlan:
-    """Return the plan of a search for categories from its JSON object."""
+    """Parse the JSON object of a plan of a search for categories."""
     entries: dict[str, Any] = known_keys(
         "a search for categories", value, ["search", "privacy", "rule", "attribute"]
     )
@@ -142,7 +142,7 @@ def _category_plan(value: Mapping[str, Any]) -> CategoryPlan:
 
 
 def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> CategoryPlan:
-    """Return the plan of a search for an attribute's categories.
+    """Plan a private search for the categories of an attribute.
 
     Planning reads no data. The plan's `detectable_units` is the number of units with which 95% of
     searches find a category.

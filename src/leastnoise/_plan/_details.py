@@ -20,13 +20,13 @@ from leastnoise._trusted.accounting import (
 )
 from leastnoise._trusted.check import one_of, refuse, whole
 
-_LARGEST_NUMBER = 1e150  # its square is still a double
+_LARGEST_NUMBER = 1e150  # the square of a number up to this bound is still a double
 _MOST_PERIODS = 2**31  # of a plan in JSON: the most cells of an attribute
 _Entry = TypeVar("_Entry")
 
 
 def amount(name: str, value: Any) -> float:
-    """Return a checked number of at least 0 and at most 1e150."""
+    """Check that a JSON value is a number from 0 to 1e150, and return it."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= _LARGEST_NUMBER:
         raise refuse(name, value, f"a number from 0 to {_LARGEST_NUMBER:g}")
@@ -36,9 +36,9 @@ def amount(name: str, value: Any) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferencePlan:
-    """The summary of the best data-independent plan.
+    """The strategy and the errors of the best data-independent plan.
 
-    A data-dependent plan is compared with it.
+    Data-dependent plans state it for comparison.
 
     Attributes:
         strategy: the name of its strategy.
@@ -55,7 +55,7 @@ class ReferencePlan:
     rmse: tuple[float, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON value."""
+        """Return the summary as a JSON object."""
         return {
             "strategy": self.strategy,
             "mechanism": self.noise.value,
@@ -66,16 +66,16 @@ class ReferencePlan:
 
     @staticmethod
     def from_json(value: Any) -> "ReferencePlan":
-        """Return the reference plan whose JSON value `to_json` wrote."""
-        entries = _mapping(value)
+        """Return the summary whose JSON object `to_json` wrote."""
+        entries = _checked_object(value)
         return ReferencePlan(
-            strategy=_text("strategy", entries["strategy"]),
-            noise=_noise(entries["mechanism"]),
+            strategy=_checked_text("strategy", entries["strategy"]),
+            noise=_noise_from_json(entries["mechanism"]),
             expected_total_squared_error=amount(
                 "expected_total_squared_error", entries["expected_total_squared_error"]
             ),
             lower_bound=amount("lower_bound", entries["lower_bound"]),
-            rmse=tuple(amount("rmse", error) for error in _listed(entries["rmse"])),
+            rmse=tuple(amount("rmse", error) for error in _checked_list(entries["rmse"])),
         )
 
 
@@ -87,13 +87,13 @@ class Step:
     budget: Budget
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON value."""
+        """Return the step as a JSON object."""
         return {"step": self.name, "budget": self.budget.to_json()}
 
 
 @dataclass(frozen=True, slots=True)
 class StepChoice:
-    """Alternatives, one of which is carried out; noisy answers decide.
+    """Alternative lists of steps; noisy answers decide which one is carried out.
 
     Attributes:
         cases: the steps of each alternative, by its name.
@@ -102,7 +102,7 @@ class StepChoice:
     cases: tuple[tuple[str, tuple[Step, ...]], ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON value."""
+        """Return the alternatives as a JSON object."""
         cases = {name: [step.to_json() for step in steps] for name, steps in self.cases}
         return {"step": _ONE_OF, **cases}
 
@@ -112,31 +112,35 @@ _ONE_OF = "one of"
 
 
 def _steps_from_json(value: Any) -> Steps:
-    """Return the steps of a mechanism from a JSON list."""
-    return tuple(_step_from_json(entry) for entry in _listed(value))
+    """Parse the JSON list of a mechanism's steps."""
+    return tuple(_step_from_json(entry) for entry in _checked_list(value))
 
 
 def _step_from_json(value: Any) -> Step | StepChoice:
-    """Return a step, or a choice between lists of steps, from JSON."""
-    entries = _mapping(value)
+    """Parse a step, or a choice between lists of steps, from JSON."""
+    entries = _checked_object(value)
     if entries["step"] != _ONE_OF:
         return _plain_step_from_json(entries)
     cases = []
     for name, steps in entries.items():
         if name != "step":
-            cases.append((name, tuple(_plain_step_from_json(step) for step in _listed(steps))))
+            cases.append(
+                (name, tuple(_plain_step_from_json(step) for step in _checked_list(steps)))
+            )
     return StepChoice(tuple(cases))
 
 
 def _plain_step_from_json(value: Any) -> Step:
-    """Return a step with its budget from a JSON object."""
-    entries = _mapping(value)
-    return Step(_text("step", entries["step"]), budget_from_json(_mapping(entries["budget"])))
+    """Parse one step with its budget from a JSON object."""
+    entries = _checked_object(value)
+    return Step(
+        _checked_text("step", entries["step"]), budget_from_json(_checked_object(entries["budget"]))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveDetails:
-    """The use of the budget by a data-dependent plan.
+    """How a data-dependent plan uses its budget, and what its choices read.
 
     Attributes:
         noise: the kind of noise of all measurements.
@@ -146,7 +150,8 @@ class AdaptiveDetails:
             query uses them.
         measure: the measure of the sums, if the mechanism answers sums.
         pairs: the number of pairs of attributes to which a model is fitted.
-        borders: the interval of test results for which the data-independent plan is used.
+        borders: the interval of test results, by "low" and "high", for which the data-independent
+            plan is used.
         reference: the best data-independent plan.
         selects_quantiles: whether quantiles are chosen privately and all other statistics follow
             from fixed measurements. Other adaptive plans give no statistics.
@@ -166,7 +171,7 @@ class AdaptiveDetails:
         object.__setattr__(self, "borders", freeze(self.borders))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON value, without facts that do not apply."""
+        """Return the details as a JSON object, without facts that do not apply."""
         value: dict[str, Any] = {
             "noise": self.noise.value,
             "steps": [step.to_json() for step in self.steps],
@@ -193,9 +198,9 @@ class AdaptiveDetails:
         entries: dict[str, Any] = known_keys(
             "the steps of a plan", value, [entry.name for entry in fields(AdaptiveDetails)]
         )
-        names = _optional(entries, "attributes", _listed) or []
+        names = _optional(entries, "attributes", _checked_list) or []
         return AdaptiveDetails(
-            noise=_noise(entries["noise"]),
+            noise=_noise_from_json(entries["noise"]),
             steps=_steps_from_json(entries["steps"]),
             mu_squared=_optional(
                 entries, "mu_squared", lambda text: fraction_from_text("mu_squared", text)
@@ -209,7 +214,7 @@ class AdaptiveDetails:
             ),
             borders={
                 name: amount(name, border)
-                for name, border in (_optional(entries, "borders", _mapping) or {}).items()
+                for name, border in (_optional(entries, "borders", _checked_object) or {}).items()
             },
             reference=_optional(entries, "reference", ReferencePlan.from_json),
             selects_quantiles=entries.get("selects_quantiles", False) is True,
@@ -218,7 +223,7 @@ class AdaptiveDetails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesDetails:
-    """The public facts about the publication of a series.
+    """The public facts about how a series is published.
 
     Attributes:
         along: the attribute of dates.
@@ -237,7 +242,7 @@ class SeriesDetails:
     cost: Cost | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON value, without facts that do not apply."""
+        """Return the details as a JSON object, without facts that do not apply."""
         facts = {
             "along": self.along,
             "late": self.late,
@@ -258,9 +263,9 @@ class SeriesDetails:
             along=one_of("along", entries["along"], domain.names),
             late=one_of("late", entries["late"], ("drop", "arrival")),
             strategy_of_a_period=_optional(
-                entries, "strategy_of_a_period", lambda name: _text("a strategy", name)
+                entries, "strategy_of_a_period", lambda name: _checked_text("a strategy", name)
             ),
-            through=_optional(entries, "through", lambda label: _text("through", label)),
+            through=_optional(entries, "through", lambda label: _checked_text("through", label)),
             periods=_optional(
                 entries, "periods", lambda number: whole("periods", number, 1, _MOST_PERIODS)
             ),
@@ -276,8 +281,8 @@ class PlanDetails:
         objective: the number that the plan minimises: the total squared error ("total"), another
             objective, or the budget that keeps every target ("least").
         ended_early: the strategies whose search the time limit ended.
-        high_errors: the tables whose error is over twice their error in a separate plan with an
-            equal share of the budget, and the ratio.
+        high_errors: for tables whose error is over twice their error in a separate plan with an
+            equal share of the budget, the ratio of the two errors.
         unit_bound: the planner's lower bound on the workload's total squared error at unit noise; 0
             if it found none.
         largest_variance_over_least: for strategies that minimise the largest variance of a query,
@@ -302,7 +307,7 @@ class PlanDetails:
             object.__setattr__(self, name, freeze(getattr(self, name)))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON value, without facts that do not apply."""
+        """Return the details as a JSON object, without facts that do not apply."""
         value: dict[str, Any] = {}
         if self.objective != "total":
             value["objective"] = self.objective
@@ -321,7 +326,7 @@ class PlanDetails:
 
     @staticmethod
     def from_json(domain: Domain, value: Any) -> "PlanDetails":
-        """Return the details of a plan from a JSON object.
+        """Parse the details of a plan from a JSON object.
 
         Raises:
             InputError: a fact is unknown or has another type.
@@ -329,13 +334,13 @@ class PlanDetails:
         entries: dict[str, Any] = known_keys(
             "the details of a plan", value, [entry.name for entry in fields(PlanDetails)]
         )
-        early = _optional(entries, "ended_early", _listed) or []
-        ratios = _optional(entries, "high_errors", _mapping) or {}
-        impossible = _optional(entries, "impossible", _listed) or []
-        public = _optional(entries, "public", _listed) or []
+        early = _optional(entries, "ended_early", _checked_list) or []
+        ratios = _optional(entries, "high_errors", _checked_object) or {}
+        impossible = _optional(entries, "impossible", _checked_list) or []
+        public = _optional(entries, "public", _checked_list) or []
         return PlanDetails(
-            objective=_text("objective", entries.get("objective", "total")),
-            ended_early=tuple(_text("ended_early", name) for name in early),
+            objective=_checked_text("objective", entries.get("objective", "total")),
+            ended_early=tuple(_checked_text("ended_early", name) for name in early),
             high_errors={name: amount(name, ratio) for name, ratio in ratios.items()},
             unit_bound=amount("unit_bound", entries.get("unit_bound", 0.0)),
             largest_variance_over_least=_optional(
@@ -343,8 +348,8 @@ class PlanDetails:
                 "largest_variance_over_least",
                 lambda ratio: amount("largest_variance_over_least", ratio),
             ),
-            impossible=tuple(_cells(domain, combination) for combination in impossible),
-            public=tuple(_mapping(counts) for counts in public),
+            impossible=tuple(_cells_from_json(domain, combination) for combination in impossible),
+            public=tuple(_checked_object(counts) for counts in public),
             counts_unit_sizes=entries.get("counts_unit_sizes", False) is True,
         )
 
@@ -355,45 +360,47 @@ NO_DETAILS = PlanDetails()
 def _optional(
     entries: Mapping[str, Any], name: str, reader: Callable[[Any], _Entry]
 ) -> _Entry | None:
-    """Return an entry of a mapping, read by ``reader``; None if it is missing."""
+    """Read an entry of a JSON object by a function; None if it is missing."""
     if name in entries:
         return reader(entries[name])
     return None
 
 
-def _cells(domain: Domain, value: Any) -> dict[str, tuple[int, ...]]:
-    """Return the cells of each attribute, from a JSON object.
+def _cells_from_json(domain: Domain, value: Any) -> dict[str, tuple[int, ...]]:
+    """Parse a JSON object with lists of cell numbers by attribute.
 
-    An example is the cells of an impossible combination.
+    An impossible combination is stored in this form.
     """
     cells = {}
-    for name, codes in _mapping(value).items():
+    for name, codes in _checked_object(value).items():
         most = domain.kind(one_of("an attribute", name, domain.names)).size - 1
-        cells[name] = tuple(whole(f"a cell of {name}", code, 0, most) for code in _listed(codes))
+        cells[name] = tuple(
+            whole(f"a cell of {name}", code, 0, most) for code in _checked_list(codes)
+        )
     return cells
 
 
-def _noise(value: Any) -> Noise:
-    """Return the kind of noise of a JSON value."""
+def _noise_from_json(value: Any) -> Noise:
+    """Parse the kind of noise."""
     return Noise(one_of("mechanism", value, [kind.value for kind in Noise]))
 
 
-def _listed(value: Any) -> list[Any]:
-    """Return a JSON value that must be a list."""
+def _checked_list(value: Any) -> list[Any]:
+    """Check that a JSON value is a list, and return it."""
     if not isinstance(value, list):
         raise refuse("a part of the details of a plan", value, "a list")
     return value
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    """Return a JSON value that must be an object."""
+def _checked_object(value: Any) -> Mapping[str, Any]:
+    """Check that a JSON value is an object, and return it."""
     if not isinstance(value, Mapping):
         raise refuse("a part of the details of a plan", value, "an object")
     return value
 
 
-def _text(name: str, value: Any) -> str:
-    """Return a JSON value that must be a text."""
+def _checked_text(name: str, value: Any) -> str:
+    """Check that a JSON value is a text, and return it."""
     if not isinstance(value, str):
         raise refuse(name, value, "a text")
     return value

@@ -37,9 +37,10 @@ _ADVICE = "Remove it from `after`, or plan like the earlier release. Nothing was
 
 @dataclass(frozen=True, slots=True)
 class EarlierRelease:
-    """The measurements of a finished release, for a later plan of the same data.
+    """The measurements of a finished release, for use by a later plan.
 
-    `Release.as_earlier` returns it. Two such values are equal if their digests are equal.
+    `Release.as_earlier` returns it. The measurements are of the same data. Two values of this class
+    are equal if their digests are equal.
 
     Attributes:
         name: a name for people, such as the name of the release's folder.
@@ -64,11 +65,11 @@ class EarlierRelease:
 
     @property
     def measurements(self) -> Measurements:
-        """The measurements of the release."""
+        """The measured queries of the release, without the noisy values."""
         return self.observation.measurements
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON value, from which `from_json` reads it."""
+        """Return the value as a JSON object, which `from_json` reads."""
         return {
             **self.facts(),
             "attributes": list(self.attributes),
@@ -78,7 +79,7 @@ class EarlierRelease:
         }
 
     def facts(self) -> dict[str, Any]:
-        """Return the name, digests, data set and payments of the release."""
+        """Return the release's name, digests, data set and payments as JSON."""
         return {
             "name": self.name,
             "digest": self.digest,
@@ -90,7 +91,7 @@ class EarlierRelease:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> "EarlierRelease":
-        """Return the earlier release whose JSON value `to_json` wrote."""
+        """Return the value whose JSON object `to_json` wrote."""
         measurements = measurements_from_value(value["measurements"])
         receipts = tuple(map(str, value["receipts"]))
         observation = Observation(
@@ -115,11 +116,11 @@ class HasMeasurements(Protocol):
     """A release that a later plan can use, such as a `Release`."""
 
     def as_earlier(self) -> EarlierRelease:
-        """Return the measurements in the form that a later plan uses."""
+        """Return the release in the form that a later plan can use."""
 
 
 def joint_measurements(latest: Measurements, earlier: Sequence[EarlierRelease]) -> Measurements:
-    """Return the measurements of a plan, then of earlier releases.
+    """Concatenate the measurements of a plan and of earlier releases.
 
     They have the privacy of the plan, which does not pay for the earlier measurements.
 
@@ -140,18 +141,20 @@ def joint_measurements(latest: Measurements, earlier: Sequence[EarlierRelease]) 
     return replace(latest, blocks=tuple(blocks), grid=grid)
 
 
-def _rewrite_block(block: Block, step: Measurements, grid: int, first_group: int) -> Block:
-    """Return a block of one step for a list of blocks of several steps.
+def _rewrite_block(
+    block: Block, measurements: Measurements, common_grid: int, first_group: int
+) -> Block:
+    """Adapt a block of one release to the grid of several releases.
 
-    On a finer grid, the block gets a scale with the same variance. Its K-norm group gets another
-    number.
+    If the common grid is finer, the block gets the noise scale with the same variance. The number
+    of its K-norm group is increased by ``first_group``.
     """
     scale = block.scale
     group = block.k_norm_group
     has_contrasts = any(factor.largest_square > 1 for factor in block.factors)
-    if grid != step.grid and not has_contrasts:
+    if common_grid != measurements.grid and not has_contrasts:
         # Rounding to a grid of 1/g adds 1/(12 g^2) to the variance of a Gaussian.
-        added = (1 / step.grid**2 - 1 / grid**2) / 12
+        added = (1 / measurements.grid**2 - 1 / common_grid**2) / 12
         root = math.sqrt(float(scale) ** 2 + added)
         exponent = _SCALE_BITS - math.frexp(root)[1]
         scale = Fraction(math.ceil(math.ldexp(root, exponent))) / Fraction(2) ** exponent
@@ -161,7 +164,7 @@ def _rewrite_block(block: Block, step: Measurements, grid: int, first_group: int
 
 
 def _over_domain(release: EarlierRelease, domain: Domain) -> Measurements:
-    """Return the measurements of an earlier release over the domain of a plan.
+    """Rewrite the measurements of an earlier release over a plan's domain.
 
     The two domains may differ in hidden cells. If the release dropped the rows without a value of
     an attribute, its queries leave out the plan's hidden cell for these rows.
@@ -174,11 +177,11 @@ def _over_domain(release: EarlierRelease, domain: Domain) -> Measurements:
     return replace(measurements, domain=domain, blocks=tuple(blocks))
 
 
-def _without_hidden(block: Block, domain: Domain, dropped: AbstractSet[str]) -> Block:
-    """Return a block over a domain with hidden cells, without these cells."""
+def _without_hidden(block: Block, domain: Domain, dropped_attributes: AbstractSet[str]) -> Block:
+    """Extend a block to a domain with hidden cells, which it does not count."""
     factors = []
     for factor in block.factors:
-        widened = dropped & {*factor.attributes}
+        widened = dropped_attributes & {*factor.attributes}
         if widened and (len(factor.attributes) > 1 or factor.largest_square > 1):
             raise InputError(
                 "An earlier release measured contrasts that leave out the rows without a value of "
@@ -190,7 +193,7 @@ def _without_hidden(block: Block, domain: Domain, dropped: AbstractSet[str]) -> 
             continue
         operator = _widen_operator(factor.operator)
         factors.append(Factor(factor.attributes, operator, factor.row_weights))
-    for name in dropped - {*block.attributes}:
+    for name in dropped_attributes - {*block.attributes}:
         cells = np.array([domain.cells(name) - 2], dtype=np.int64)
         factors.append(Factor((name,), Ranges(domain.cells(name), np.zeros_like(cells), cells)))
     factors.sort(key=lambda factor: domain.names.index(factor.attributes[0]))
@@ -199,7 +202,7 @@ def _without_hidden(block: Block, domain: Domain, dropped: AbstractSet[str]) -> 
 
 @singledispatch
 def _widen_operator(operator: Operator) -> Operator:
-    """Return the operator with an additional last cell that no query counts."""
+    """Add a last cell that no query counts to an operator."""
     return Dense(np.pad(dense(operator), ((0, 0), (0, 1))))
 
 
@@ -215,14 +218,14 @@ def _(operator: Ranges) -> Operator:
 
 
 def dropped_along(release: EarlierRelease) -> set[str]:
-    """Return the attributes whose missing values a release dropped."""
-    return _dropping(release.measurements.domain, release.attributes)
+    """Return the attributes for which a release dropped rows without a value."""
+    return _dropping_attributes(release.measurements.domain, release.attributes)
 
 
 def hidden_attributes(
     earlier: Sequence[EarlierRelease], domain: Domain, attributes: Iterable[str]
 ) -> tuple[str, ...]:
-    """Return the attributes with a hidden cell in a plan with earlier releases.
+    """Return the attributes that need a hidden cell, given earlier releases.
 
     These are all attributes that may drop rows, except attributes for which all releases drop the
     rows.
@@ -232,23 +235,24 @@ def hidden_attributes(
         domain: the domain of the plan, with the hidden cells of its tables.
         attributes: the attributes that the plan reads.
     """
-    dropped = [_dropping(domain, attributes), *map(dropped_along, earlier)]
+    dropped = [_dropping_attributes(domain, attributes), *map(dropped_along, earlier)]
     domains = [domain, *(release.measurements.domain for release in earlier)]
     hidden = {name for each in domains for name in each.names if each.kind(name).hidden}
     needed = hidden.union(*dropped) - dropped[0].intersection(*dropped)
     return tuple(name for name in domain.names if name in needed)
 
 
-def _dropping(domain: Domain, attributes: Iterable[str]) -> set[str]:
-    """Return the attributes whose missing values leave a row out of all tables."""
+def _dropping_attributes(domain: Domain, attributes: Iterable[str]) -> set[str]:
+    """Return the attributes that drop rows without a value from all tables."""
     kinds = {name: domain.kind(name) for name in attributes}
     return {name for name, kind in kinds.items() if kind.may_drop and not kind.hidden}
 
 
 def joint_observation(latest: Observation, earlier: Sequence[EarlierRelease]) -> Observation:
-    """Return the observation of a plan together with earlier releases.
+    """Concatenate the noisy values of a plan and of earlier releases.
 
-    It is private only if all these observations are private.
+    The values are rescaled to the finest grid. The result counts as private only if all parts are
+    private.
     """
     if not earlier:
         return latest
@@ -263,7 +267,7 @@ def joint_observation(latest: Observation, earlier: Sequence[EarlierRelease]) ->
 
 
 def check_noise(release: EarlierRelease, noise: Noise) -> None:
-    """Raise if an earlier release has another kind of noise than a plan."""
+    """Raise unless an earlier release has the plan's kind of noise."""
     if release.measurements.noise is not noise:
         raise InputError(
             f"The earlier release {quoted(release.name)} must have the noise of this plan, "
@@ -273,9 +277,9 @@ def check_noise(release: EarlierRelease, noise: Noise) -> None:
 
 
 def check_domain(release: EarlierRelease, domain: Domain) -> None:
-    """Raise if an earlier release has other cells, or measures unlike the plan's.
+    """Raise unless an earlier release has the plan's cells and measures.
 
-    Hidden cells may differ, and either may have measures that the other lacks.
+    Hidden cells may differ, and both may have measures that the other one lacks.
     """
     of_release = declared(release.measurements.domain)
     of_plan = declared(domain)
@@ -296,7 +300,7 @@ def check_domain(release: EarlierRelease, domain: Domain) -> None:
 
 
 def with_earlier_measures(domain: Domain, earlier: Iterable[EarlierRelease]) -> Domain:
-    """Return the domain of a plan with all measures of earlier releases.
+    """Add the measures of earlier releases to a plan's domain.
 
     Measures count no rows, so a release that lacks one has the same rows in the same cells.
     """
@@ -315,7 +319,7 @@ def check_earlier(
     privacy: Privacy,
     attributes: Iterable[str],
 ) -> None:
-    """Raise unless earlier releases counted the same rows in the same cells.
+    """Raise unless earlier releases counted the plan's rows in the plan's cells.
 
     Args:
         earlier: the releases.
@@ -327,7 +331,7 @@ def check_earlier(
         InputError: a release has another domain, unit or neighbours, a release occurs twice, or
             only one of the plan and a release drops some rows.
     """
-    dropped = _dropping(domain, attributes)
+    dropped = _dropping_attributes(domain, attributes)
     hidden = {name for name in domain.names if domain.kind(name).hidden}
     name_of_id: dict[str, str] = {}
     for release in earlier:

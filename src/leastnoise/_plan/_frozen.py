@@ -7,7 +7,7 @@ _PLAIN = {bool, int, float, str, type(None)}
 
 
 class FrozenDict(dict[str, Any]):
-    """A dictionary that refuses every change.
+    """A dictionary that cannot be changed.
 
     It is equal to an ordinary dictionary with the same entries, and has the same JSON.
     """
@@ -15,7 +15,7 @@ class FrozenDict(dict[str, Any]):
     __slots__ = ()
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        """Raise: a frozen dictionary cannot be changed."""
+        """Raise TypeError in place of any method that changes a dictionary."""
         raise TypeError(
             "The fields of a plan cannot be changed; make another plan, for example with "
             "dataclasses.replace."

@@ -19,7 +19,7 @@ from leastnoise._trusted.check import exact_positive, refuse
 
 
 def guard_share(value: Any) -> Fraction | None:
-    """Return the checked share of the budget that a guard costs."""
+    """Check the share of the budget that a guard costs, and return it."""
     if value is None:
         return None
     share = exact_positive("guard", value)
@@ -30,22 +30,22 @@ def guard_share(value: Any) -> Fraction | None:
     return share
 
 
-def without_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
-    """Return the privacy that remains for the plan after the guard.
+def without_guard(privacy: Privacy, guard_share: Fraction | None) -> Privacy:
+    """Return the privacy that remains for the plan after paying the guard.
 
     A guard takes no part of delta, because its noise is pure. With an (epsilon, delta) budget,
     guard and plan together are within the budget in two ways: by the sum of their epsilons and by
     the sum of their mu squared.
     """
-    if share is None:
+    if guard_share is None:
         return privacy
     if isinstance(privacy.budget, ApproxDP):
-        return privacy.within(_without_guard_in_mu(privacy.budget, share))
-    return _scale_budget(privacy, 1 - share)
+        return privacy.within(_without_guard_in_mu(privacy.budget, guard_share))
+    return _scale_budget(privacy, 1 - guard_share)
 
 
-def _without_guard_in_mu(budget: ApproxDP, share: Fraction) -> ApproxDP:
-    """Return the largest (epsilon, delta) that a guard leaves for a plan.
+def _without_guard_in_mu(budget: ApproxDP, guard_share: Fraction) -> ApproxDP:
+    """Return the largest (epsilon, delta) for a plan, besides its guard.
 
     The guard has a share of epsilon and pure noise. Usually the mu squared of the guard is less
     than the decrease of the plan's mu squared. If the share is large, all epsilons are reduced.
@@ -53,24 +53,27 @@ def _without_guard_in_mu(budget: ApproxDP, share: Fraction) -> ApproxDP:
     available = gaussian_mu_squared(budget.epsilon, budget.delta)
 
     def planned(thousandths: int) -> ApproxDP:
-        return ApproxDP(budget.epsilon * Fraction(thousandths, 1000) * (1 - share), budget.delta)
+        """Return the plan's budget if epsilon is scaled by thousandths."""
+        return ApproxDP(
+            budget.epsilon * Fraction(thousandths, 1000) * (1 - guard_share), budget.delta
+        )
 
     largest = _largest_thousandths(
-        lambda thousandths: _mu_squared_with_guard(planned(thousandths), share) <= available
+        lambda thousandths: _mu_squared_with_guard(planned(thousandths), guard_share) <= available
     )
     if largest == 0:
-        raise refuse("guard", str(share), "a smaller share of a budget of epsilon and delta")
+        raise refuse("guard", str(guard_share), "a smaller share of a budget of epsilon and delta")
     return planned(largest)
 
 
-def _mu_squared_with_guard(budget: ApproxDP, share: Fraction) -> Fraction:
-    """Return the mu squared of a Gaussian plan together with its guard."""
-    guard_mu_squared = pure_mu_squared(budget.epsilon * share / (1 - share))
-    return gaussian_mu_squared(budget.epsilon, budget.delta) + guard_mu_squared
+def _mu_squared_with_guard(plan_budget: ApproxDP, guard_share: Fraction) -> Fraction:
+    """Return the total mu squared of a Gaussian plan and its guard."""
+    guard_mu_squared = pure_mu_squared(plan_budget.epsilon * guard_share / (1 - guard_share))
+    return gaussian_mu_squared(plan_budget.epsilon, plan_budget.delta) + guard_mu_squared
 
 
 def _largest_thousandths(accepts: Callable[[int], bool]) -> int:
-    """Return the largest number from 1 to 1000 that is accepted, or 0.
+    """Return the largest number from 1 to 1000 that a function accepts, or 0.
 
     Every number below an accepted number is accepted, too.
     """
@@ -79,58 +82,60 @@ def _largest_thousandths(accepts: Callable[[int], bool]) -> int:
     return bisect_left(range(1, 1000), 1, key=lambda thousandths: not accepts(thousandths))
 
 
-def guard_budget(budget: Budget, share: Fraction) -> Budget:
-    """Return the guard's budget, computed from the plan's budget.
+def guard_budget(plan_budget: Budget, guard_share: Fraction) -> Budget:
+    """Compute the budget of a guard from the budget of its plan.
 
     Args:
-        budget: the budget of the plan, without the guard.
-        share: of the epsilons, rhos or mu squared of plan and guard, added up.
+        plan_budget: the budget of the plan, without the guard.
+        guard_share: the guard's share of the sum of both epsilons, rhos or mu squared.
 
     >>> guard_budget(PureDP("9/10"), Fraction(1, 10))
     PureDP(epsilon='1/10')
     """
-    ratio = share / (1 - share)
-    if isinstance(budget, ApproxDP):
-        return PureDP(budget.epsilon * ratio)
-    return budget.scaled(ratio)
+    ratio = guard_share / (1 - guard_share)
+    if isinstance(plan_budget, ApproxDP):
+        return PureDP(plan_budget.epsilon * ratio)
+    return plan_budget.scaled(ratio)
 
 
-def with_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
-    """Return the privacy of a plan together with its guard.
+def with_guard(privacy: Privacy, guard_share: Fraction | None) -> Privacy:
+    """Return the privacy that covers a plan and its guard.
 
-    It is the argument of `without_guard`. With an (epsilon, delta) budget and a large share, it is
+    This is the inverse of `without_guard`. With an (epsilon, delta) budget and a large share, it is
     a slightly smaller budget that covers both.
     """
-    if share is None:
+    if guard_share is None:
         return privacy
     if isinstance(privacy.budget, ApproxDP):
-        return privacy.within(_with_guard_in_mu(privacy.budget, share))
-    return _scale_budget(privacy, 1 / (1 - share))
+        return privacy.within(_with_guard_in_mu(privacy.budget, guard_share))
+    return _scale_budget(privacy, 1 / (1 - guard_share))
 
 
-def _with_guard_in_mu(budget: ApproxDP, share: Fraction) -> ApproxDP:
-    """Return a least (epsilon, delta) that covers a plan and its guard.
+def _with_guard_in_mu(budget: ApproxDP, guard_share: Fraction) -> ApproxDP:
+    """Return an (epsilon, delta) that covers a plan and its guard.
 
     It covers the sum of their epsilons and the sum of their mu squared. `_without_guard_in_mu`
     divides by the same thousandths.
     """
-    sum_of_epsilons = budget.epsilon / (1 - share)
-    needed = _mu_squared_with_guard(budget, share)
+    sum_of_epsilons = budget.epsilon / (1 - guard_share)
+    needed = _mu_squared_with_guard(budget, guard_share)
 
     def together(thousandths: int) -> ApproxDP:
+        """Return the total budget if its epsilon is divided by thousandths."""
         return ApproxDP(sum_of_epsilons / Fraction(thousandths, 1000), budget.delta)
 
     def is_covered(thousandths: int) -> bool:
+        """Return whether this total budget covers the sum of mu squared."""
         budget = together(thousandths)
         return needed <= gaussian_mu_squared(budget.epsilon, budget.delta)
 
     largest = _largest_thousandths(is_covered)
     if largest == 0:
-        raise refuse("guard", str(share), "a smaller share of a budget of epsilon and delta")
+        raise refuse("guard", str(guard_share), "a smaller share of a budget of epsilon and delta")
     return together(largest)
 
 
-def _scale_budget(privacy: Privacy, part: Fraction | int) -> Privacy:
-    """Return the privacy with epsilon or rho multiplied and delta unchanged."""
+def _scale_budget(privacy: Privacy, factor: Fraction | int) -> Privacy:
+    """Multiply the epsilon or rho of a privacy; delta is unchanged."""
     name, number = next(iter(parameters(privacy.budget).items()))
-    return privacy.within(replace(privacy.budget, **{name: number * part}))  # type: ignore[arg-type]  # by name
+    return privacy.within(replace(privacy.budget, **{name: number * factor}))  # type: ignore[arg-type]  # by name

@@ -39,7 +39,7 @@ from leastnoise._trusted.measurements import (
 
 
 def operator_from_json(value: Mapping[str, Any], cells: int | None = None) -> Operator:
-    """Return the operator of a JSON object; raise if it is not valid.
+    """Parse an operator from JSON, and check it.
 
     The operator must have one column for each cell.
     """
@@ -52,12 +52,13 @@ def operator_from_json(value: Mapping[str, Any], cells: int | None = None) -> Op
 
 
 def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
-    """Return an operator whose matrices have at most ``cells`` columns.
+    """Parse an operator whose matrices have at most ``cells`` columns.
 
     The same limit holds for the operators inside it.
     """
 
     def read(entry: Any, kind: object) -> object:
+        """Parse an entry of the object, by the type of its field."""
         if kind == IntArray:
             shape = entry["shape"]
             if isinstance(shape, list) and len(shape) > 1 and not shape[-1] <= cells:
@@ -96,7 +97,7 @@ _Read = TypeVar("_Read")
 
 
 def read(reader: Callable[[], _Read], subject: str, advice: str) -> _Read:
-    """Return the value of a reader; raise InputError for a damaged text."""
+    """Call a parser; raise InputError with advice if the text is damaged."""
     try:
         return reader()
     except InputError:
@@ -108,7 +109,7 @@ def read(reader: Callable[[], _Read], subject: str, advice: str) -> _Read:
 
 
 def read_json(text: str) -> Any:
-    """Return a JSON value from untrusted text, or raise ValueError."""
+    """Parse JSON from untrusted text; raise ValueError if it is not valid."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:
@@ -116,12 +117,12 @@ def read_json(text: str) -> Any:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    """Raise, because NaN and infinity are not JSON numbers."""
+    """Raise ValueError for NaN and infinity, which are not JSON numbers."""
     raise ValueError(name)
 
 
 def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = None) -> Measurements:
-    """Return measurements from the JSON object of `measurements_value`."""
+    """Parse the JSON object that `measurements_value` wrote."""
     if domain is None:
         domain = Domain.from_json(value["domain"])
     factors = [_factor(domain, entry) for entry in value["factors"]]
@@ -138,7 +139,7 @@ def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = No
 
 
 def _block(entry: Mapping[str, Any], factors: Sequence[Factor], limits: Sequence[Limits]) -> Block:
-    """Return a block from JSON, which refers to factors and limits by number."""
+    """Parse a block, which refers to factors and limits by their positions."""
     block_factors = [
         factors[whole("a factor's place", number, 0, len(factors) - 1)]
         for number in entry["factors"]
@@ -158,9 +159,9 @@ def _block(entry: Mapping[str, Any], factors: Sequence[Factor], limits: Sequence
 
 
 def _factor(domain: Domain, entry: Mapping[str, Any]) -> Factor:
-    """Return a factor of a plan file.
+    """Parse a factor of a block: its attributes and its operator.
 
-    Its arrays must not be larger than the public domain allows.
+    The arrays of the operator must not be larger than the public domain allows.
     """
     names = tuple(entry["attributes"])
     operator = operator_from_json(
@@ -174,13 +175,13 @@ def _factor(domain: Domain, entry: Mapping[str, Any]) -> Factor:
 
 
 def _limits(domain: Domain, entry: Mapping[str, Any]) -> Limits:
-    """Return the limits of a block's sums from its JSON object."""
+    """Parse the limits of the values that a block sums."""
     name = entry["attribute"]
     return Limits(unpack(entry["values"], 1 if name is None else domain.kind(name).size), name)
 
 
 def values_from_json(measurements: Measurements, entries: Iterable[Any]) -> tuple[SignedArray, ...]:
-    """Return the values of an observation, one array for each block."""
+    """Parse the noisy values of an observation, one array per block."""
     packed = list(entries)
     if len(packed) != len(measurements.blocks):
         raise refuse(

@@ -56,7 +56,7 @@ _FACTS_IN_REPR = ("size", "error_ratio", "strategy", "budget", "protects", "afte
 
 @dataclass(frozen=True, slots=True)
 class TableError:
-    """The expected error of one table of the workload under a plan."""
+    """The expected errors of one table's answers under a plan."""
 
     name: str
     queries: int
@@ -66,22 +66,22 @@ class TableError:
     largest_is_bound: bool = False
 
     def to_json(self) -> list[Any]:
-        """Return the JSON value."""
+        """Return the errors as a JSON list."""
         value = [self.name, self.queries, self.weight, self.rmse, self.largest_std]
         if self.largest_is_bound:
             value.append(True)
         return value
 
 
-# The error over the lower bound is larger than this only if the noise is far below one row.
+# The ratio of error to lower bound exceeds this number only if the noise is far below one row.
 MOST_TIMES_LEAST = 1e6
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ExpectedError(TabularMixin):
-    """The expected error of a workload under a plan.
+    """The expected errors of a workload's tables under a plan.
 
-    It is computed before any data is read.
+    They are computed before any data is read.
     """
 
     total_squared_error: float
@@ -90,9 +90,9 @@ class ExpectedError(TabularMixin):
     units: tuple[float, ...] = field(default=(), compare=False)
 
     def columns(self) -> Columns:
-        """Return the columns: name, queries, weight, typical and largest error.
+        """Return the errors as columns: table, queries, weight, typical and largest.
 
-        There is one row for each table. Standard errors are in rows or in amounts of the measure.
+        Each table is a row. Standard errors are in rows or in amounts of the measure.
         """
         units = np.array(self.units or [1.0] * len(self.tables))
         return {
@@ -104,7 +104,7 @@ class ExpectedError(TabularMixin):
         }
 
     def table_errors(self) -> list[tuple[str, float, float]]:
-        """Return for each table its name, its typical error and its largest error.
+        """Return the name, the typical and the largest error of each table.
 
         The errors are in rows or in amounts of the measure.
         """
@@ -113,7 +113,7 @@ class ExpectedError(TabularMixin):
         return [*zip(*(columns[name].tolist() for name in names), strict=True)]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON value."""
+        """Return the errors as a JSON object."""
         return {
             "total_squared_error": self.total_squared_error,
             "lower_bound": self.lower_bound,
@@ -122,7 +122,7 @@ class ExpectedError(TabularMixin):
 
     @property
     def times_least(self) -> float | None:
-        """The error divided by the lower bound; None without a bound.
+        """The total error divided by its lower bound; None without a bound.
 
         It is the root of the total squared error over its lower bound. If the budget is so large
         that discrete noise nearly vanishes, the bound has no meaning, and the result is None.
@@ -134,7 +134,7 @@ class ExpectedError(TabularMixin):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Plan(ABC):
-    """Everything that a release will do, except for the data.
+    """The public description of a release, made before data are read.
 
     A plan is a `LinearPlan` with fixed measurements, a `SeriesPlan` with fixed measurements for all
     periods of a series, or an `AdaptivePlan`, whose measurements depend on noisy values.
@@ -171,7 +171,7 @@ class Plan(ABC):
             self._check_unit_sizes()
 
     def _check_unit_sizes(self) -> None:
-        """Refuse a count of units by size with unsuitable workload or privacy."""
+        """Raise if a plan that counts unit sizes has another workload or privacy."""
         domain = self.workload.domain
         unit = self.privacy
         if (
@@ -196,18 +196,18 @@ class Plan(ABC):
 
     @property
     def data_independent_error(self) -> ExpectedError | None:
-        """The expected error of the workload; None if it depends on the data."""
+        """The expected errors of the tables; None if they depend on the data."""
         return None
 
     @abstractmethod
     def cost(self) -> Cost:
-        """Return the privacy cost of a release."""
+        """Return the privacy cost of carrying out the plan."""
 
     @abstractmethod
     def measured(self) -> Measurements:
-        """Return the measurements from which answers are estimated.
+        """Return all measurements that the answers are estimated from.
 
-        They include the measurements of earlier releases that the plan uses.
+        This includes the measurements of earlier releases that the plan uses.
 
         Raises:
             InputError: the measurements depend on the data.
@@ -215,19 +215,19 @@ class Plan(ABC):
 
     @abstractmethod
     def expected_error(self) -> ExpectedError:
-        """Return the expected error of the workload.
+        """Return the expected errors of the workload's tables.
 
         Raises:
             InputError: the error depends on the data.
         """
 
     @abstractmethod
-    def _columns_of_measurements(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the attributes and measures that the measurements read."""
+    def _names_that_are_read(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the names of attributes and measures that are measured."""
 
     @abstractmethod
     def json_value(self) -> dict[str, Any]:
-        """Return the plan as a JSON value."""
+        """Return the plan as a JSON object."""
 
     def details_json(self) -> dict[str, Any]:
         """Return the details as JSON, including those of this kind of plan."""
@@ -270,7 +270,7 @@ class Plan(ABC):
         return self.workload.domain
 
     def details_for(self, workload: Workload) -> PlanDetails:
-        """Return the details that also hold for another workload.
+        """Return the details, without those that do not hold for another workload.
 
         A lower bound that a planner found holds only for the workload of the plan.
 
@@ -289,12 +289,12 @@ class Plan(ABC):
         return replace(self.details, unit_bound=0.0)
 
     def used(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the attributes and measures that a release reads.
+        """Return the names of the attributes and of the measures that are read.
 
         They are in the order of the domain.
 
-        Queries, measurements or choices of a mechanism use them. Nothing else is read, so an
-        attribute without queries drops no rows.
+        These are used by queries, measurements or choices of a mechanism. Nothing else is read, so
+        an attribute without queries drops no rows.
 
         >>> prefix = ln.queries(ln.Domain(sex=["F"], age=[1, 2]), age="prefix")
         >>> ln.plan(prefix, ln.PureDP(1), strategy="dawa").used()
@@ -302,7 +302,7 @@ class Plan(ABC):
         """
         attributes = {*self.workload.read_attributes}
         measures = {product.measure for product in self.workload}
-        further_attributes, further_measures = self._columns_of_measurements()
+        further_attributes, further_measures = self._names_that_are_read()
         attributes.update(further_attributes)
         measures.update(further_measures)
         return tuple(name for name in self.domain.names if name in attributes), tuple(
@@ -315,7 +315,7 @@ class Plan(ABC):
 
     @cached_property
     def _text(self) -> str:
-        """The plan as JSON text, on one line."""
+        """The plan as JSON text on one line, from a cache."""
         return json.dumps(self.json_value(), separators=(",", ":"), allow_nan=False)
 
     def _json_of_workload(self) -> dict[str, Any]:
@@ -345,7 +345,7 @@ class Plan(ABC):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class LinearPlan(Plan):
-    """A plan with fixed measurements and the expected error of every table.
+    """A plan with fixed measurements, whose expected errors are known.
 
     Args:
         measurements: the measurements that the release pays for.
@@ -391,20 +391,20 @@ class LinearPlan(Plan):
         return html_facts("Plan", [*facts, *tables])
 
     def measured(self) -> Measurements:
-        """Return the measurements of the plan, then of the earlier releases."""
+        """Return the plan's own measurements, then those of earlier releases."""
         return self._joint
 
     @cached_property
     def _joint(self) -> Measurements:
-        """The measurements of the plan and of the earlier releases."""
+        """The plan's own measurements, then those of earlier releases."""
         return joint_measurements(self.measurements, self.earlier)
 
     def observed(self, observation: Observation) -> Observation:
-        """Return the joint observation of this plan and earlier releases."""
+        """Join this plan's noisy values with those of earlier releases."""
         return joint_observation(observation, self.earlier)
 
     def expected_error(self) -> ExpectedError:
-        """Return the expected error of the workload.
+        """Return the expected errors of the workload's tables.
 
         Raises:
             InputError: the expected error was not computed.
@@ -420,8 +420,8 @@ class LinearPlan(Plan):
         """Return the privacy cost, computed from the exact scales."""
         return cost(self.measurements)
 
-    def _columns_of_measurements(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the attributes and measures that the measurements read."""
+    def _names_that_are_read(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the names of attributes and measures that are measured."""
         return self.measurements.columns()
 
     def json_value(self) -> dict[str, Any]:
@@ -451,7 +451,7 @@ class SeriesPlan(LinearPlan):
 
     @staticmethod
     def of(plan: LinearPlan, series: SeriesDetails) -> "SeriesPlan":
-        """Return a linear plan as a plan of a series."""
+        """Convert a linear plan to a plan of a series."""
         values = {entry.name: getattr(plan, entry.name) for entry in fields(LinearPlan)}
         return SeriesPlan(**values, series=series)
 
@@ -470,7 +470,7 @@ class SeriesPlan(LinearPlan):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AdaptivePlan(Plan):
-    """A plan whose measurements depend on noisy values.
+    """A plan whose measurements depend on noisy values of earlier steps.
 
     The same budget pays for these values. The plan states no expected error, because the error
     depends on the data.
@@ -493,20 +493,20 @@ class AdaptivePlan(Plan):
         raise self._data_dependent_error("no expected error")
 
     def _data_dependent_error(self, missing: str) -> InputError:
-        """Return the error for a request that needs a data-independent plan."""
+        """Return the InputError for a property that only fixed plans have."""
         return InputError(
             f"The plan {self.strategy!r} has {missing}: its measurements depend on the data. Choose "
             "strategy = 'auto' for a plan that promises an error."
         )
 
     def cost(self) -> Cost:
-        """Return the privacy cost: the budget that the steps share."""
+        """Return the privacy cost: the whole budget that the steps share."""
         if self.adaptive.mu_squared is not None:
             return GaussianCost(self.adaptive.mu_squared)
         return SeriesCost(self.privacy.budget)
 
-    def _columns_of_measurements(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the attributes and measures that the mechanism reads."""
+    def _names_that_are_read(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the names of attributes and measures that are read."""
         return self.adaptive.attributes, ()
 
     def details_json(self) -> dict[str, Any]:
@@ -531,7 +531,7 @@ class AdaptivePlan(Plan):
 
 
 def _plan_from_value(value: Mapping[str, Any]) -> Plan:
-    """Return a plan of any kind from its JSON object."""
+    """Parse the JSON object of a plan of any kind."""
     is_adaptive = "data_aware" in value
     plan_format = value["data_aware" if is_adaptive else "format"]
     if plan_format != FORMAT:
@@ -547,7 +547,7 @@ def _plan_from_value(value: Mapping[str, Any]) -> Plan:
 
 
 def _adaptive_plan_from_value(value: Mapping[str, Any]) -> AdaptivePlan:
-    """Return a data-dependent plan from its JSON object."""
+    """Parse the JSON object of a data-dependent plan."""
     domain = Domain.from_json(value["domain"])
     details = dict(value["details"])
     adaptive = AdaptiveDetails.from_json(domain, details.pop("adaptive"))
@@ -565,7 +565,7 @@ def _adaptive_plan_from_value(value: Mapping[str, Any]) -> AdaptivePlan:
 
 
 def _linear_plan_from_value(value: Mapping[str, Any]) -> LinearPlan:
-    """Return a linear plan or a series plan from its JSON object."""
+    """Parse the JSON object of a linear plan or a series plan."""
     domain = Domain.from_json(value["domain"])
     details = dict(value["details"])
     series = details.pop("series", None)
@@ -588,7 +588,7 @@ def _linear_plan_from_value(value: Mapping[str, Any]) -> LinearPlan:
 
 
 def _workload_from_value(domain: Domain, value: Mapping[str, Any]) -> Workload:
-    """Return the workload of a plan's JSON object."""
+    """Parse the workload in a plan's JSON object."""
     questions = value["questions"]
     if not questions:
         raise InputError(
@@ -601,7 +601,7 @@ _MOST_QUERIES = 2**200  # of a table in JSON: far more than any table has, and s
 
 
 def _expected_error_from_value(value: Mapping[str, Any], workload: Workload) -> ExpectedError:
-    """Return the expected error from a plan file's JSON object."""
+    """Parse the expected errors in a plan's JSON object."""
     tables = tuple(map(_table_error, value["tables"]))
     if len(tables) != len(workload.products):
         raise refuse(
@@ -615,7 +615,7 @@ def _expected_error_from_value(value: Mapping[str, Any], workload: Workload) -> 
 
 
 def _table_error(entry: Any) -> TableError:
-    """Return the expected error of a table from its JSON list."""
+    """Parse the expected errors of a table from a JSON list."""
     name, queries, weight, rmse, largest, *bound = entry
     if not isinstance(name, str) or not isinstance(entry, list) or bound not in ([], [True]):
         raise refuse("the error of a table in a plan", entry, "a list that begins with its name")

@@ -10,9 +10,9 @@ from leastnoise._plan._frozen import FrozenDict
 
 @cache
 def versions() -> Mapping[str, str]:
-    """Return the versions of the program, NumPy and Python.
+    """Return the versions of leastnoise, NumPy and Python, by name.
 
-    Plans and releases depend on them.
+    A plan or a release may differ between versions.
     """
     import platform  # imported here, because planning often does not need it
     from importlib.metadata import PackageNotFoundError, version

@@ -53,5 +53,5 @@ from leastnoise._planning._targets import (
     table_goals,
     table_prices,
     target_statuses,
-    with_budget_size,
+    with_epsilon_or_rho,
 )

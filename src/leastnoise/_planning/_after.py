@@ -36,7 +36,7 @@ from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.measurements import Measurements, cost
 from leastnoise._workload import Product, Workload, over, with_domain, with_hidden
 
-_MOST_JUDGED = 8  # judged candidates, those of least error without earlier releases
+_MOST_JUDGED = 8  # how many candidates are compared: those of least error without earlier releases
 _STEPS = 300  # the most steps of the search for weights; a step costs two products with a matrix
 # A block is left out if its budget is below this share of the largest: the error changes by less
 # than the square of the share.
@@ -50,7 +50,7 @@ _ROUND_SECONDS = 1 / 4  # the share of the planning time for each round
 
 
 class _Problem(NamedTuple):
-    """The workload and budget of a plan, and the earlier measurements."""
+    """A workload and a budget to plan for, and the earlier releases to use."""
 
     workload: Workload
     privacy: Privacy
@@ -59,7 +59,10 @@ class _Problem(NamedTuple):
     def evaluate(
         self, measurements: Measurements, strategy: str, details: PlanDetails, *, iterate: bool
     ) -> LinearPlan:
-        """Return the plan of some measurements, with the joint error."""
+        """Return the plan of given measurements, with its expected error.
+
+        The error is of the estimate from these and the earlier measurements.
+        """
         return evaluate_plan(
             self.workload,
             measurements,
@@ -118,10 +121,11 @@ def _total(plan: LinearPlan) -> float:
 
 
 def _candidate_plans(problem: _Problem, search: Search) -> tuple[list[LinearPlan], LinearPlan]:
-    """Return plans without the earlier releases, least error first.
+    """Plan as if there were no earlier releases; order plans by their errors.
 
     Returns:
-        The plans with the kind of noise of the earlier releases, and the best plan with any noise.
+        The plans with the same kind of noise as the earlier releases, and the best plan with any
+        kind of noise.
     """
     fresh = replace(search, earlier=())
     tried: Sequence[Candidate]
@@ -143,9 +147,9 @@ def _candidate_plans(problem: _Problem, search: Search) -> tuple[list[LinearPlan
 
 
 def _best_joint_plan(
-    problem: _Problem, plans: Sequence[LinearPlan], is_late: Callable[[], bool]
+    problem: _Problem, plans: Sequence[LinearPlan], is_time_over: Callable[[], bool]
 ) -> LinearPlan:
-    """Return the plan of least error together with the earlier releases.
+    """Return the plan with the least error if earlier releases are used too.
 
     A linear solver for the errors is used only if all plans need it. When the time is over, the
     best of the plans that were judged so far is chosen.
@@ -153,7 +157,7 @@ def _best_joint_plan(
     judged: list[LinearPlan] = []
     reason: InputError | None = None
     for plan, iterate in [*((plan, False) for plan in plans), (plans[0], True)]:
-        if judged and (iterate or is_late()):
+        if judged and (iterate or is_time_over()):
             continue
         try:
             joint = problem.evaluate(
@@ -169,7 +173,10 @@ def _best_joint_plan(
 
 
 def _with_block_weights(problem: _Problem, plans: Sequence[LinearPlan]) -> list[LinearPlan]:
-    """Return the plans with the best block weights, where they have a formula."""
+    """Redistribute each plan's budget over its blocks, given earlier releases.
+
+    Plans for whose error no formula is known are left out.
+    """
     weighted = []
     for plan in plans:
         joint = replace(plan, data_independent_error=None, earlier=problem.earlier)
@@ -185,7 +192,7 @@ def _with_block_weights(problem: _Problem, plans: Sequence[LinearPlan]) -> list[
 
 
 def _weigh_blocks(workload: Workload, plan: LinearPlan) -> Measurements | None:
-    """Return the measurements with new scales, from the joint error.
+    """Return the measurements with noise scales of least joint error, or None.
 
     The error is the sum of c / (h + K theta^2) over the residual spaces, where h is the precision
     from the earlier releases. The result is None if the error has no such form.
@@ -203,6 +210,7 @@ def _weigh_blocks(workload: Workload, plan: LinearPlan) -> Measurements | None:
     of_earlier = precision[:, len(blocks) :].sum(axis=1)
 
     def errors(squares: FloatArray) -> tuple[float, FloatArray]:
+        """Return the error for squared weights, and its negative derivatives."""
         each = coefficient / (of_earlier + of_blocks @ squares)
         gains = np.divide(each**2, coefficient, out=np.zeros_like(each), where=coefficient > 0)
         return float(each.sum()), of_blocks.T @ gains
@@ -219,7 +227,7 @@ def _weigh_blocks(workload: Workload, plan: LinearPlan) -> Measurements | None:
 
 
 def _block_costs(measurements: Measurements) -> FloatArray:
-    """Return the privacy cost of each block: its epsilon, or the root of its rho."""
+    """Return each block's epsilon or, for Gaussian noise, the root of its rho."""
     costs = np.zeros(len(measurements.blocks))
     for number, block in enumerate(measurements.blocks):
         spent = cost(replace(measurements, blocks=(block,)))
@@ -231,7 +239,7 @@ def _block_costs(measurements: Measurements) -> FloatArray:
 
 
 def _with_table_weights(problem: _Problem, plan: LinearPlan, search: Search) -> LinearPlan | None:
-    """Plan again for the workload, weighted by the missing precision.
+    """Plan again with larger weights for tables that lack precision.
 
     Let p be the precision of the plan's own measurements, u = 1 / p their error, and v the error of
     all measurements. The derivatives of v and u by p are -v^2 and -u^2. So a strategy without the
@@ -240,7 +248,7 @@ def _with_table_weights(problem: _Problem, plan: LinearPlan, search: Search) -> 
     Returns:
         The plan; None if the same precision is missing from all tables, or if no plan was found.
     """
-    products = _weighted_products(problem.workload, plan)
+    products = _reweighted_tables(problem.workload, plan)
     if products is None:
         return None
     weighted = Workload(problem.workload.domain, products)
@@ -262,13 +270,13 @@ def _with_table_weights(problem: _Problem, plan: LinearPlan, search: Search) -> 
 
 
 def _with_noise(tried: Sequence[Candidate], noise: Noise) -> list[LinearPlan]:
-    """Return candidates' plans with a kind of noise, least error first."""
+    """Return the plans with a given kind of noise, least error first."""
     plans = [candidate.plan for candidate in tried if candidate.plan is not None]
     return sorted((plan for plan in plans if plan.measurements.noise is noise), key=_total)
 
 
-def _weighted_products(workload: Workload, plan: LinearPlan) -> tuple[Product, ...] | None:
-    """Return the tables, weighted by their missing precision.
+def _reweighted_tables(workload: Workload, plan: LinearPlan) -> tuple[Product, ...] | None:
+    """Multiply each table's weight by the precision that it still lacks.
 
     Tables that need almost no precision are left out. The result is None if all weights change by
     the same factor.

@@ -38,14 +38,14 @@ from leastnoise._workload import (
     read_comparison_targets,
 )
 
-# If the interval of a ratio is unbounded, the search uses the error of the delta method divided by
-# this number. The result is large, and decreases with the noise.
+# If the interval of a ratio is unbounded, the search uses the standard error by the delta method,
+# divided by this number. The result is large, and decreases with the noise.
 _UNBOUNDED = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonErrors:
-    """The expected errors of a comparison in any group.
+    """The expected margin and standard error of a difference or a ratio.
 
     Attributes:
         margin: the distance to the farther end of the interval; infinite if the interval is
@@ -59,7 +59,7 @@ class ComparisonErrors:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonGoal:
-    """The target of a comparison, on the tables from which it follows.
+    """The largest error of a comparison, and the tables that determine it.
 
     Attributes:
         target: the target.
@@ -79,12 +79,12 @@ class ComparisonGoal:
 
     @property
     def limits(self) -> tuple[float, ...]:
-        """First estimates of the largest error of each table that meets the target."""
+        """First estimates of the largest allowed error of each of the tables."""
         scale = self.most * float(self.target.size or 1) / math.sqrt(2)
         return (scale,) * len(self.tables)
 
     def error(self, plan: Plan) -> float:
-        """Return the expected error; a large number for an unbounded interval."""
+        """Return the comparison's expected error under a plan, to be minimised."""
         errors = comparison_errors(plan, self.target, self.level or LEVEL)
         if self.level is None:
             return errors.std_error
@@ -96,7 +96,7 @@ class ComparisonGoal:
 def comparison_goals(
     workload: Workload, targets: Sequence[ComparisonTarget], level: float
 ) -> tuple[ComparisonGoal, ...]:
-    """Return the goals of comparisons, each with the tables it depends on.
+    """Return the goal of each compared difference or ratio.
 
     Raises:
         InputError: no table has the attributes of a comparison.
@@ -110,7 +110,7 @@ def comparison_goals(
             if part is not None
         ]
         tables = tuple(
-            number for number, table in enumerate(workload) if _answers_any(table, products)
+            number for number, table in enumerate(workload) if _contains_any(table, products)
         )
         if not tables:
             raise InputError(
@@ -121,16 +121,16 @@ def comparison_goals(
     return tuple(goals)
 
 
-def _answers_any(table: Product, products: Iterable[Product]) -> bool:
-    """Return whether a table has the measure and attributes of any product."""
+def _contains_any(table: Product, others: Iterable[Product]) -> bool:
+    """Return whether a table contains the cells of at least one other table."""
     return any(
         table.measure == product.measure and {*product.attributes} <= {*table.attributes}
-        for product in products
+        for product in others
     )
 
 
 def comparison_errors(plan: Plan, target: ComparisonTarget, level: float) -> ComparisonErrors:
-    """Return the expected errors of a comparison under a plan.
+    """Return the expected errors of a difference or a ratio under a plan.
 
     If the target does not state the expected value, the errors are the largest over all means
     within the bounds.
@@ -153,7 +153,10 @@ def comparison_errors(plan: Plan, target: ComparisonTarget, level: float) -> Com
 
 
 def _expected_values(plan: Plan, target: ComparisonTarget) -> list[tuple[float, float]]:
-    """Return the pairs of values at which the error is computed."""
+    """Return pairs of expected values for which to compute the error.
+
+    A pair has the value in the first group and the value in the group ``against``.
+    """
     from leastnoise._estimation import possible_values, unit_of  # slow to import
 
     quantity = target.comparison.quantity
@@ -181,7 +184,7 @@ def _errors_at(
     values: tuple[float, float],
     level: float,
 ) -> ComparisonErrors:
-    """Return the expected errors for two values of the quantities."""
+    """Return the expected errors if both groups have the given values."""
     from leastnoise._estimation import unit_of  # slow to import
 
     covariance = plan_covariances(plan)
@@ -213,7 +216,7 @@ def _errors_at(
 
 
 def _ratio_std(first: Estimated, second: Estimated, correlation: FloatArray) -> FloatArray:
-    """Return the standard error of a ratio by the delta method."""
+    """Return the standard error of a ratio of estimates, by the delta method."""
     ratio = first.value / second.value
     variance = (
         first.std_error**2
@@ -224,7 +227,7 @@ def _ratio_std(first: Estimated, second: Estimated, correlation: FloatArray) -> 
 
 
 def plan_covariances(plan: Plan) -> PairCovariances:
-    """Return the covariances of answers that a plan implies."""
+    """Return functions for the covariances of a plan's answers."""
     from leastnoise._estimation import public_counts_of_plan  # slow to import
 
     public = [counts.block for counts in public_counts_of_plan(plan)]
@@ -232,18 +235,20 @@ def plan_covariances(plan: Plan) -> PairCovariances:
     by_measure: dict[str | None, Covariance] = {}
 
     def covariance_of(measure: str | None) -> Covariance:
+        """Return the covariance of the answers about a measure."""
         if measure not in by_measure:
             by_measure[measure] = measure_covariance(measured, measure, public)
         return by_measure[measure]
 
     def variances_of(product: Product) -> FloatArray:
+        """Return the variances of a table's answers."""
         return np.asarray(covariance_of(product.measure).variances(product))
 
     return PairCovariances(measured, covariance_of, variances_of)
 
 
 def _axes(plan: Plan, sides: tuple[Quotient, Quotient]) -> tuple[str, ...]:
-    """Return the attributes of two compared quotients, in domain order."""
+    """Return all attributes of two compared quotients, in domain order."""
     used = {
         name
         for side in sides
@@ -263,7 +268,7 @@ def expect_sides(
     covariance: PairCovariances,
     multiplier: float,
 ) -> tuple[Estimated, Estimated]:
-    """Return the estimates of both quantities in a release without noise.
+    """Return the estimates for both groups that a release without noise gives.
 
     Args:
         plan: the plan.
@@ -299,7 +304,7 @@ def expect_sides(
 
 
 def read_targets(workload: Workload, targets: object) -> tuple[ComparisonTarget, ...]:
-    """Return the targets of differences and ratios over a domain."""
+    """Parse the table [targets] of a spec into comparison targets."""
     if targets is None:
         return ()
     return read_comparison_targets(workload.domain, targets)
@@ -307,7 +312,7 @@ def read_targets(workload: Workload, targets: object) -> tuple[ComparisonTarget,
 
 @dataclass(frozen=True, slots=True)
 class ComparisonStatus:
-    """A target of a comparison and its expected error.
+    """The target of a difference or ratio, and its expected error.
 
     ``error`` is infinite if the interval of a ratio is unbounded.
     """
@@ -319,14 +324,14 @@ class ComparisonStatus:
 
     @property
     def is_met(self) -> bool:
-        """Whether the expected error is within the target."""
+        """Whether the expected error is at most the target."""
         return self.error <= self.most * (1 + 1e-12)
 
 
 def comparison_statuses(
     plan: Plan, targets: Sequence[ComparisonTarget], level: float
 ) -> tuple[ComparisonStatus, ...]:
-    """Return the target and the expected error of each comparison."""
+    """Return each difference's and ratio's target and expected error."""
     statuses = []
     for target in targets:
         errors = comparison_errors(plan, target, level)
@@ -341,7 +346,7 @@ def comparison_statuses(
 def target_errors(
     plan: Plan, targets: Mapping[str, Any], *, level: float = LEVEL
 ) -> tuple[ComparisonStatus, ...]:
-    """Return the expected errors of differences and ratios under a plan.
+    """Compare the expected errors of differences and ratios with targets.
 
     Args:
         plan: a plan with expected errors.

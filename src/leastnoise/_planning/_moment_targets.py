@@ -1,7 +1,7 @@
 """Targets of variances, correlations and regressions at public scales.
 
-The errors of these statistics depend on the data. A target is for a group of the public size whose
-measures have the public scales. Public: no data is seen.
+The errors of these statistics depend on the data. A target holds for a group with the public size
+and the public standard deviations ("scales") of its measures. This module reads no data.
 """
 
 import math
@@ -24,23 +24,27 @@ from leastnoise._plan import Plan
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._workload import Statistic, Target, Workload
 
-# Where an interval has no end, the error that guides the search is the target plus the error that
-# the delta method gives, divided by this: a large number that shrinks with the noise.
+# If an interval is unbounded, the search uses the target plus the error by the delta method,
+# divided by this number. The result is large, and decreases with the noise.
 _UNBOUNDED = 0.1
-_LEAST_SHARE = 0.01  # of the largest part of the error, which every table counts for at least
+_LEAST_SHARE = (
+    0.01  # Each table counts as at least this share of the largest table's part of the error.
+)
 
 
 @dataclass(frozen=True, slots=True)
 class MomentGoal:
-    """The target of variances, correlations or a regression, at public scales.
+    """The largest error of a variance, correlation or regression statistic.
 
     Attributes:
         statistic: the statistic.
         target: its target.
         tables: positions of its tables in the workload.
-        limits: first guesses of the largest errors that keep the target, in the tables' units. With
-            them as goals, the total squared error of the tables is about the error of the number.
-        level: of the interval whose half width is the error; None for the standard error.
+        limits: first estimates of the largest error of each table that meets the target, in the
+            table's unit. With these as the tables' goals, the total squared error of the tables is
+            about the error of the statistic.
+        level: the confidence level of the interval whose half width is the error; None if the error
+            is the standard error.
     """
 
     statistic: Statistic
@@ -55,20 +59,20 @@ class MomentGoal:
         return float(self.target.most)
 
     def error(self, plan: Plan) -> float:
-        """Return the expected error; above the target if an interval has no end."""
+        """Return the statistic's expected error under a plan, to be minimised."""
         return max(
             self.most + error.delta / _UNBOUNDED if math.isinf(error.promised) else error.promised
             for error in _errors(self, plan)
         )
 
-    def promised(self, plan: Plan) -> float:
-        """Return the expected error, which is infinite if an interval has no end."""
+    def expected_error(self, plan: Plan) -> float:
+        """Return the statistic's expected error; infinite for an unbounded interval."""
         return max(error.promised for error in _errors(self, plan))
 
 
 @dataclass(frozen=True, slots=True)
 class _NumberError:
-    """The error of one number, by its interval and by the delta method."""
+    """The error of one published number, by interval and by the delta method."""
 
     promised: float
     delta: float
@@ -98,7 +102,7 @@ def moment_goals(workload: Workload, level: float) -> tuple[MomentGoal, ...]:
 def _first_limits(
     statistic: Statistic, target: Target, workload: Workload, tables: Sequence[int]
 ) -> tuple[float, ...]:
-    """Return the largest errors of the tables where each makes the whole error."""
+    """Return, for each table, the error that would use up the whole target."""
     products = workload.products
     slopes = largest_derivatives(statistic, workload.domain)
     rows = np.array([workload.domain.largest_value(products[number].measure) for number in tables])
@@ -114,12 +118,12 @@ def _first_limits(
 
 
 def statistic_std_errors(plan: Plan, statistic: Statistic) -> dict[str, float]:
-    """Return the standard error of each number at public scales, by name."""
+    """Return the standard errors of a statistic's numbers, by their names."""
     scales = statistic_scales(statistic, plan.domain, plan.measured())
     noise = scales.noise(_table_stds(plan, statistic, scales))
     size = float(statistic.size or 0)
     return {
-        number.name: _largest(scales, number.gradient, noise) / size
+        number.name: _largest_error_over_means(scales, number.gradient, noise) / size
         for number in numbers_at_scales(statistic, scales)
     }
 
@@ -127,7 +131,7 @@ def statistic_std_errors(plan: Plan, statistic: Statistic) -> dict[str, float]:
 def _table_stds(
     plan: Plan, statistic: Statistic, scales: MomentScales, *, largest: bool = False
 ) -> dict[tuple[int, int], float]:
-    """Return the standard errors of the tables of a statistic, in their units."""
+    """Return the standard error of each table that a statistic is computed from."""
     tables = plan.expected_error().tables
     positions = {product.table_key: number for number, product in enumerate(plan.workload)}
     numbers = [positions[product.table_key] for product in plan.workload.tables_of(statistic)]
@@ -136,7 +140,7 @@ def _table_stds(
 
 
 def _errors(goal: MomentGoal, plan: Plan) -> list[_NumberError]:
-    """Return the error of each number of a goal, in the terms of its target."""
+    """Return the error of each number of a statistic, as its target measures it."""
     statistic = goal.statistic
     if goal.level is None:
         return [
@@ -152,10 +156,10 @@ def _errors(goal: MomentGoal, plan: Plan) -> list[_NumberError]:
     for number in numbers_at_scales(statistic, scales):
         unit = number.public_scale if goal.target.kind == "relative" else 1.0
         size = float(statistic.size or 0)
-        delta = multiplier * _largest(scales, number.gradient, noise) / size
+        delta = multiplier * _largest_error_over_means(scales, number.gradient, noise) / size
         if statistic.kind == "variances":
             promised = _variance_margin(goal, plan, stds)
-        elif _is_clear(scales, number, noise * multiplier, size):
+        elif _exceeds_noise(scales, number, noise * multiplier, size):
             promised = delta
         else:
             promised = max(delta, number.largest_half_width)
@@ -163,10 +167,10 @@ def _errors(goal: MomentGoal, plan: Plan) -> list[_NumberError]:
     return errors
 
 
-def _is_clear(
+def _exceeds_noise(
     scales: MomentScales, number: NumberAtScales, margins: FloatArray, size: float
 ) -> bool:
-    """Return whether the count and what must be positive are clear of 0."""
+    """Return whether noise can hide neither the count nor a positive quantity."""
     if size <= margins[0, 0]:
         return False
     for positive in number.must_be_positive:
@@ -177,7 +181,7 @@ def _is_clear(
 
 
 def _variance_margin(goal: MomentGoal, plan: Plan, stds: dict[tuple[int, int], float]) -> float:
-    """Return half the width of the interval of a release without noise."""
+    """Return the half width of a variance's interval in a noise-free release."""
     from leastnoise._estimation import expected_variance_intervals  # slow to import
 
     statistic = goal.statistic
@@ -189,6 +193,6 @@ def _variance_margin(goal: MomentGoal, plan: Plan, stds: dict[tuple[int, int], f
     return float(np.max(high - low)) / 2
 
 
-def _largest(scales: MomentScales, gradient: Gradient, noise: FloatArray) -> float:
-    """Return the largest error over the tried means."""
+def _largest_error_over_means(scales: MomentScales, gradient: Gradient, noise: FloatArray) -> float:
+    """Return the largest standard error of a number over possible means."""
     return float(np.max(scales.propagate(gradient, noise)))

@@ -5,8 +5,8 @@ Plans are public: this code reads and writes no data.
 An entry is a file with the SHA-256 of its text, and the text. The name of the file is the SHA-256
 of everything that determines a plan: the workload with its domain, the budget and the unit, the
 search, and the versions of the program and of the libraries that it plans with. An entry is
-replaced if it cannot be read or has another plan than it should. If the folder cannot be written,
-nothing is stored.
+replaced if it cannot be read, or if its plan is for another workload or budget. If the folder
+cannot be written, nothing is stored.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ _CachedResult = TypeVar("_CachedResult")
 
 
 def plan_folder() -> Path | None:
-    """Return the folder of cached plans, or None if the cache is off.
+    """Return the folder of the plan cache; None if the cache is off.
 
     It is LEASTNOISE_CACHE_DIR if that is set, otherwise a folder in the user's cache folder.
 
@@ -51,9 +51,9 @@ def plan_folder() -> Path | None:
 def cache_file(
     workload: Workload, privacy: Privacy, search: Search, *further: object
 ) -> Path | None:
-    """Return the cache file of a plan.
+    """Return the path of the cache entry for a plan; None if it is not cached.
 
-    The result is None if the cache is off or the plan has very many tables.
+    Plans with very many tables are not cached. Nothing is if the cache is off.
     """
     where = plan_folder()
     if where is None or len(workload.products) > _MOST_TABLES:
@@ -75,18 +75,18 @@ def cache_file(
 
 
 def cached_plan(
-    path: Path | None, workload: Workload, privacy: Privacy, make: Callable[[], Plan]
+    path: Path | None, workload: Workload, privacy: Privacy, make_plan: Callable[[], Plan]
 ) -> Plan:
-    """Return the plan of a cache entry, or make and store it."""
+    """Return the plan in a cache file; if there is none, make it and store it."""
     cached = _read(path, lambda text: _checked_plan(text, workload, privacy))
     if cached is None:
-        cached = make()
+        cached = make_plan()
         _write(path, cached.to_json)
     return cached
 
 
 def cached_choice(workload: Workload, privacy: Privacy, search: Search) -> Plan:
-    """Return the plan of the automatic choice, from the cache or a new one.
+    """Return the best plan of all strategies, from the cache or by planning.
 
     A new plan is stored together with all other candidates.
     """
@@ -100,12 +100,14 @@ def cached_choice(workload: Workload, privacy: Privacy, search: Search) -> Plan:
 def cached_candidates(
     workload: Workload, privacy: Privacy, search: Search, *, every: bool = True
 ) -> tuple[Candidate, ...]:
-    """Return all candidates of the automatic choice, the chosen plan first.
+    """Return the candidates of all strategies, the best first, from the cache.
 
-    With ``every``, they include candidates that, by a lower bound, gain almost nothing.
+    If there is no cache entry, the strategies are tried. With ``every``, the result includes
+    candidates that, by a lower bound, gain almost nothing.
     """
 
     def read(text: str) -> tuple[Candidate, ...]:
+        """Parse a cache entry."""
         entries = [{**entry, "noise": Noise(entry["noise"])} for entry in json.loads(text)]
         plans = [
             None if entry["plan"] is None else _checked_plan(entry["plan"], workload, privacy)
@@ -124,7 +126,7 @@ def cached_candidates(
 def _try_strategies(
     workload: Workload, privacy: Privacy, search: Search
 ) -> tuple[Plan, tuple[Candidate, ...]]:
-    """Return the automatic choice and all candidates, and store them.
+    """Plan with all strategies, and store the best plan and all candidates.
 
     They are not stored if a deadline ended a search, because another run may find more.
     """
@@ -151,7 +153,7 @@ def _try_strategies(
 
 
 def _checked_plan(text: str, workload: Workload, privacy: Privacy) -> Plan:
-    """Return the plan of a cache entry, checked like any plan file.
+    """Parse the plan of a cache entry, and check it like any plan file.
 
     It must be for the same workload and budget, and its expected error is computed again.
     """
@@ -168,7 +170,7 @@ def _checked_plan(text: str, workload: Workload, privacy: Privacy) -> Plan:
 
 
 def _read(path: Path | None, read: Callable[[str], _CachedResult]) -> _CachedResult | None:
-    """Return the parsed text of a cache entry; None if missing or damaged."""
+    """Read and parse a cache entry; return None if it is missing or damaged."""
     if path is None:
         return None
     try:
@@ -179,7 +181,7 @@ def _read(path: Path | None, read: Callable[[str], _CachedResult]) -> _CachedRes
 
 
 def _write(path: Path | None, text_of: Callable[[], str]) -> None:
-    """Write an entry atomically, and evict the oldest entries if needed."""
+    """Write a cache entry atomically, and remove the oldest entries if needed."""
     if path is None:
         return
     text = text_of()
@@ -208,7 +210,7 @@ def _write(path: Path | None, text_of: Callable[[], str]) -> None:
 
 
 def plan_from_file(path: Path) -> Plan:
-    """Return the plan in a file."""
+    """Read a plan file."""
     advice = "Make it with `leastnoise plan SPEC --out plan.json`."
     try:
         text = path.read_text(encoding="utf-8")

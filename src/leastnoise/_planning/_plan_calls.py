@@ -61,17 +61,19 @@ from leastnoise._trusted.accounting import (
 from leastnoise._trusted.check import Exact, InputError, message, one_of, refuse
 from leastnoise._workload import Workload, with_hidden_cells
 
-_MOST_DIGITS = 10  # of a size: 10^10 is more cells than any attribute has
+_MOST_DIGITS = 10  # the longest text of a size, because 10^10 exceeds the cells of any attribute
 _LEVELS = "marginals"
 
 
-def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | None) -> PerCellBound:
-    """Return the bound on a unit's rows in a cell of some attributes.
+def per_cell(
+    workload: Workload, max_rows: int, attributes: Sequence[str] | str | None
+) -> PerCellBound:
+    """Return a bound on how many rows of a unit count in one cell.
 
     If no attributes are named, they are the attributes that all tables have.
     """
     if attributes is not None:
-        return PerCellBound(rows, attributes)
+        return PerCellBound(max_rows, attributes)
     shared = set.intersection(*({*product.attributes} for product in workload))
     if not shared:
         raise InputError(
@@ -79,11 +81,11 @@ def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | No
             "tables have no attribute in common. Only tables with all attributes of the cell have "
             "less noise by it, but rows are cut for all tables. Name them, or leave max_per_cell out."
         )
-    return PerCellBound(rows, [name for name in workload.domain.names if name in shared])
+    return PerCellBound(max_rows, [name for name in workload.domain.names if name in shared])
 
 
 def _check_rows_per_cell(workload: Workload, privacy: Privacy | Least) -> None:
-    """Raise for a bound on rows in a cell that helps no table.
+    """Raise for a bound on a unit's rows per cell that helps no table.
 
     Also raise if the cells cannot hold ``max_rows`` rows under this bound.
     """
@@ -107,19 +109,20 @@ def _check_rows_per_cell(workload: Workload, privacy: Privacy | Least) -> None:
         )
 
 
-def with_max_rows(privacy: Privacy | Least, size: str) -> Privacy | Least:
-    """Return the privacy with another bound on a unit's rows.
+def with_max_rows(privacy: Privacy | Least, rows_text: str) -> Privacy | Least:
+    """Return the privacy with another bound ``max_rows`` on a unit's rows.
 
-    ``size`` is the number as text. It also limits the rows that count in a cell.
+    ``rows_text`` is the number as text. A bound on the rows in a cell is lowered to this number if it is
+    larger.
     """
     if privacy.unit_column is None:
         raise InputError(
             "--max-rows is for units of several rows; got a spec in which every row is a unit. "
             "Name the unit's column in it."
         )
-    if not size.isascii() or not size.isdigit() or len(size) > _MOST_DIGITS:
-        raise refuse("max_rows", size, "a whole number of at least 1")
-    rows = int(size)
+    if not rows_text.isascii() or not rows_text.isdigit() or len(rows_text) > _MOST_DIGITS:
+        raise refuse("max_rows", rows_text, "a whole number of at least 1")
+    rows = int(rows_text)
     bound = privacy.max_per_cell
     if bound is None:
         cell = None
@@ -129,7 +132,7 @@ def with_max_rows(privacy: Privacy | Least, size: str) -> Privacy | Least:
 
 
 def without_cell_bound(privacy: Privacy) -> Privacy:
-    """Return the privacy without a bound on the rows in a cell."""
+    """Return the privacy without its bound on a unit's rows in a cell."""
     return replace(privacy, max_per_cell=None)
 
 
@@ -224,7 +227,10 @@ def plan(
 
 
 def _earlier_releases(after: object) -> tuple[EarlierRelease, ...]:
-    """Return the measurements of releases; refuse any other argument."""
+    """Return the measurements of the releases in the argument ``after``.
+
+    Raise for any other argument.
+    """
     if not isinstance(after, (list, tuple)) or not all(
         hasattr(release, "as_earlier") for release in after
     ):
@@ -239,7 +245,7 @@ def _earlier_releases(after: object) -> tuple[EarlierRelease, ...]:
 def expected_seconds(
     workload: Workload, privacy: Privacy | Least, search: Search, objective: str = "total"
 ) -> float:
-    """Estimate the CPU seconds of planning; 0 for a data-dependent mechanism."""
+    """Estimate the CPU seconds of `plan_workload`; 0 if data-dependent."""
     if isinstance(privacy, Least):
         return balanced_seconds(workload, smallest_privacy(privacy), search)
     return (planning_seconds if objective == "total" else OBJECTIVES[objective][1])(
@@ -248,7 +254,7 @@ def expected_seconds(
 
 
 def _checked_arguments(workload: object, budget: object) -> tuple[Workload, Privacy | Least]:
-    """Return the checked arguments of a public call."""
+    """Check the workload and the budget of a public call, and return them."""
     if not isinstance(workload, Workload):
         raise refuse(
             "workload",
@@ -273,7 +279,7 @@ def plan_workload(
     objective: str = "total",
     level: float = LEVEL,
 ) -> Plan:
-    """Return the plan for a workload, with the public facts of the search."""
+    """Plan a workload with the given options, and record how it was planned."""
     one_of("objective", objective, ("total", *OBJECTIVES))
     workload = workload_to_plan(workload, search)
     _check_rows_per_cell(workload, privacy)
@@ -322,7 +328,7 @@ def plan_workload(
 def _plan_with_public_counts(
     workload: Workload, privacy: Privacy | Least, search: Search, objective: str, level: float
 ) -> Plan:
-    """Return the plan with public counts or earlier releases, if there are any."""
+    """Plan; use public counts or earlier releases if there are any."""
     if search.earlier and isinstance(privacy, Privacy):
         return plan_after(workload, privacy, search)
     result = _plan_cached(workload, privacy, search, objective, level)
@@ -341,7 +347,7 @@ def _plan_with_public_counts(
 
 
 def _check_combination(privacy: Privacy | Least, search: Search, objective: str) -> None:
-    """Refuse options that a plan after earlier releases cannot have."""
+    """Raise for options that cannot be combined with earlier releases."""
     reason = ""
     if isinstance(privacy, Least):
         reason = "a least budget, because it is found for one release"
@@ -364,17 +370,17 @@ def _check_combination(privacy: Privacy | Least, search: Search, objective: str)
 
 
 def workload_to_plan(workload: Workload, search: Search) -> Workload:
-    """Return the workload over the domain with the measured hidden cells."""
+    """Add to the workload's domain the hidden cells that must be measured."""
     return with_hidden_cells(
         workload, attributes_of_public_counts(search.public), _decision_attributes(workload, search)
     )
 
 
 def error_over_complete(plan: Plan, search: Search) -> float | None:
-    """Return a plan's error relative to a plan with complete attributes.
+    """Return the error divided by the error if no attribute lacked values.
 
-    The other plan has the same strategy and a quarter of the seconds. The result is None if no
-    attribute has a hidden cell, or if the errors depend on the data.
+    The second error is of a plan with the same strategy and a quarter of the seconds. The result is
+    None if no attribute has a hidden cell, or if the errors depend on the data.
     """
     incomplete = [name for name in plan.domain.names if plan.domain.kind(name).hidden]
     if isinstance(plan, AdaptivePlan) or not incomplete or plan.strategy not in PLANNERS:
@@ -394,7 +400,7 @@ def error_over_complete(plan: Plan, search: Search) -> float | None:
 
 
 def _decision_attributes(workload: Workload, search: Search) -> tuple[str, ...]:
-    """Return the attributes that a mechanism's private choices read."""
+    """Return the attributes that a mechanism reads for its private choices."""
     if not is_data_dependent(search.strategy):
         return ()
     from leastnoise._mechanisms import mechanism_for  # slow: loads all mechanisms
@@ -403,7 +409,7 @@ def _decision_attributes(workload: Workload, search: Search) -> tuple[str, ...]:
 
 
 def attributes_of_public_counts(public: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Return the attributes whose counts are public.
+    """Return the attributes of all tables whose counts are public.
 
     Every row is in one of the cells of these attributes.
     """
@@ -411,7 +417,7 @@ def attributes_of_public_counts(public: Sequence[Mapping[str, Any]]) -> set[str]
 
 
 def _with_public_counts(plan: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
-    """Return the plan with public counts used in the estimate.
+    """Return the plan, with an estimate that also uses public counts.
 
     Its expected error is computed again.
     """
@@ -440,7 +446,7 @@ def _with_public_counts(plan: Plan, public: Sequence[Mapping[str, Any]]) -> Plan
 def _plan_cached(
     workload: Workload, privacy: Privacy | Least, search: Search, objective: str, level: float
 ) -> Plan:
-    """Return the plan from the cache, or a new one.
+    """Return the plan for an objective, from the cache or by planning.
 
     The details of the plan name the objective if it is not the total squared error.
     """
@@ -457,6 +463,7 @@ def _plan_cached(
         return cached_choice(workload, privacy, search)
 
     def make() -> Plan:
+        """Plan without the cache."""
         from leastnoise._mechanisms import mechanism_for
 
         if objective == "total":
@@ -473,7 +480,7 @@ def _plan_cached(
 
 
 def is_data_dependent(strategy: str) -> bool:
-    """Return whether a strategy makes private choices."""
+    """Return whether a strategy name is of a data-dependent mechanism."""
     if strategy == "auto":
         return False
     from leastnoise._mechanisms import BY_NAME  # slow to import, because it loads all mechanisms
@@ -491,7 +498,7 @@ def compare(
     by_name: bool = False,
     custom_strategy: Own = None,
 ) -> Comparison:
-    """Return all strategies for a workload, least expected error first.
+    """Plan a workload with every strategy; return the candidates by error.
 
     Strategies that do not apply come last, with the reason.
 

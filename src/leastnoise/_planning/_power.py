@@ -28,7 +28,7 @@ from leastnoise._planning._targets import (
     Least,
     plan_for_workload,
     smallest_privacy,
-    with_budget_size,
+    with_epsilon_or_rho,
 )
 from leastnoise._threads import one_thread
 from leastnoise._trusted.accounting import (
@@ -86,7 +86,7 @@ class ABPower:
 
 
 class _Outcome(NamedTuple):
-    """The public facts about the outcome of a test."""
+    """The public facts about the outcome that an A/B test measures."""
 
     mean: float
     std: float | None
@@ -95,6 +95,8 @@ class _Outcome(NamedTuple):
 
 
 class _Errors(NamedTuple):
+    """The power of a test, and the two standard errors that determine it."""
+
     power: float
     noise_std: float
     sampling_std: float
@@ -113,7 +115,7 @@ def ab_power(
     power: float = 0.8,
     level: float = LEVEL,
 ) -> ABPower:
-    """Return the power of an A/B test, or the requirements for a power.
+    """Compute the power of an A/B test, or what a power requires.
 
     No data is read. With a budget, an effect and a size, the function returns the power. If one of
     the three is left out, it returns the smallest effect, size or budget that reaches ``power``.
@@ -142,7 +144,7 @@ def ab_power(
     >>> ln.ab_power(ln.PureDP(1), mean=0.10, effect=0.01).size
     14781
     """
-    outcome = _read_outcome(mean, std, bounds, unit, level)
+    outcome = _checked_outcome(mean, std, bounds, unit, level)
     if size is not None:
         size = whole("size", size, 2, _MOST_ROWS)
     _check_effect(effect, outcome)
@@ -169,11 +171,13 @@ def ab_power(
     return _result(outcome, test_plan, float(effect), size)
 
 
-def _read_outcome(mean: object, std: object, bounds: object, unit: Exact, level: float) -> _Outcome:
-    """Return the checked mean, standard deviation and bounds of an outcome."""
+def _checked_outcome(
+    mean: object, std: object, bounds: object, measure_unit: Exact, level: float
+) -> _Outcome:
+    """Check the numbers that describe an outcome, and return them together."""
     if not (isinstance(bounds, (tuple, list)) and len(bounds) == 2):
         raise refuse("bounds", bounds, "a pair of numbers, the lower first")
-    measure = Measure(_OUTCOME, bounds[0], bounds[1], unit=unit)
+    measure = Measure(_OUTCOME, bounds[0], bounds[1], unit=measure_unit)
     low = float(measure.low)
     high = float(measure.high)
     if isinstance(mean, bool) or not isinstance(mean, (int, float)) or not low < mean < high:
@@ -193,7 +197,7 @@ def _read_outcome(mean: object, std: object, bounds: object, unit: Exact, level:
 
 
 def _check_effect(effect: object, outcome: _Outcome) -> None:
-    """Raise unless an effect keeps the mean within the bounds."""
+    """Raise unless mean plus effect is within the bounds of the outcome."""
     if effect is None:
         return
     room_below = float(outcome.measure.low) - outcome.mean
@@ -209,9 +213,9 @@ def _check_effect(effect: object, outcome: _Outcome) -> None:
 
 
 def _plan_test(outcome: _Outcome, budget: Privacy | Least) -> Plan:
-    """Return the plan of the means of both arms."""
+    """Plan the release of the means of treatment and control."""
     if isinstance(budget, Least):
-        privacy = with_budget_size(budget, 1)
+        privacy = with_epsilon_or_rho(budget, 1)
     else:
         privacy = budget
     domain = Domain({"arm": Categories(_ARMS, complete=True)}, measures={_OUTCOME: outcome.measure})
@@ -219,7 +223,7 @@ def _plan_test(outcome: _Outcome, budget: Privacy | Least) -> Plan:
 
 
 def _errors(outcome: _Outcome, test_plan: Plan, effect: float, size: int) -> _Errors:
-    """Return the power of a test, and the standard errors of its parts."""
+    """Compute the power and the standard errors of a planned test."""
     from leastnoise._estimation import (  # slow to import
         design_effect,
         sampling_variance,
@@ -262,13 +266,13 @@ def _errors(outcome: _Outcome, test_plan: Plan, effect: float, size: int) -> _Er
     else:
         reach = float((interval.high - interval.value).item()) * unit
     total = math.hypot(noise_std, sampling_std)
-    if math.isnan(total):  # the number of rows is not clear of 0
+    if math.isnan(total):  # noise could hide the number of rows
         return _Errors(0.0, noise_std, sampling_std)
     return _Errors(normal.cdf((abs(effect) - reach) / total), noise_std, sampling_std)
 
 
 def _result(outcome: _Outcome, test_plan: Plan, effect: float, size: int) -> ABPower:
-    """Return the power of an A/B test for an effect and a group size."""
+    """Return the power of a planned test with its effect, size and budget."""
     errors = _errors(outcome, test_plan, effect, size)
     return ABPower(
         effect=effect,
@@ -282,10 +286,11 @@ def _result(outcome: _Outcome, test_plan: Plan, effect: float, size: int) -> ABP
 
 
 def _search_size(outcome: _Outcome, test_plan: Plan, effect: float, power: float) -> int:
-    """Return the least number of rows in each arm that reaches the power."""
+    """Find the smallest number of rows per arm that reaches a power."""
 
-    def reaches(size: int) -> bool:
-        return _errors(outcome, test_plan, effect, size).power >= power
+    def reaches(rows: int) -> bool:
+        """Return whether this number of rows per arm reaches the power."""
+        return _errors(outcome, test_plan, effect, rows).power >= power
 
     size = _least_whole(reaches, 2, _MOST_ROWS)
     if size is None:
@@ -293,17 +298,17 @@ def _search_size(outcome: _Outcome, test_plan: Plan, effect: float, power: float
     return size
 
 
-def _least_whole(reaches: Callable[[int], bool], low: int, most: int) -> int | None:
-    """Return the least integer that meets a condition, or None."""
+def _least_whole(condition: Callable[[int], bool], low: int, most: int) -> int | None:
+    """Find the least integer that meets a monotone condition, or None."""
     high = low
-    while not reaches(high):
+    while not condition(high):
         low = high
         high = 2 * high
         if high > most:
             return None
     while high - low > 1:
         middle = (low + high) // 2
-        if reaches(middle):
+        if condition(middle):
             high = middle
         else:
             low = middle
@@ -311,7 +316,7 @@ def _least_whole(reaches: Callable[[int], bool], low: int, most: int) -> int | N
 
 
 def _search_effect(outcome: _Outcome, test_plan: Plan, size: int, power: float) -> float:
-    """Return the approximate smallest positive effect detected with the power."""
+    """Find the smallest positive effect that a test detects with a power."""
     low = 0.0
     high = float(outcome.measure.high) - outcome.mean
     if _errors(outcome, test_plan, high, size).power < power:
@@ -333,15 +338,17 @@ def _search_effect(outcome: _Outcome, test_plan: Plan, size: int, power: float) 
 def _search_budget(
     outcome: _Outcome, test_plan: Plan, least: Least, effect: float, size: int, power: float
 ) -> ABPower:
-    """Return the power at the least sufficient budget of four digits."""
+    """Find the least budget, of four digits, that reaches a power."""
 
     @cache
-    def plan_of(number: Fraction) -> Plan:
-        privacy = smallest_privacy(with_budget_size(least, number))
+    def plan_of(epsilon_or_rho: Fraction) -> Plan:
+        """Plan the test with an epsilon or rho."""
+        privacy = smallest_privacy(with_epsilon_or_rho(least, epsilon_or_rho))
         return plan_for_workload(test_plan.workload, test_plan, privacy)
 
-    def reaches(number: Fraction) -> bool:
-        return _errors(outcome, plan_of(number), effect, size).power >= power
+    def reaches(epsilon_or_rho: Fraction) -> bool:
+        """Return whether an epsilon or rho reaches the power."""
+        return _errors(outcome, plan_of(epsilon_or_rho), effect, size).power >= power
 
     if not reaches(_MOST_SIZE):
         enough = _search_size(outcome, plan_of(_MOST_SIZE), effect, power)
@@ -362,9 +369,9 @@ def _search_budget(
     return _result(outcome, plan_of(number), effect, size)
 
 
-def budget_of_text(sizes: dict[str, str | None]) -> Budget | Least:
-    """Return the budget from texts of epsilon, delta and rho; default Least."""
-    stated_sizes = {name: value for name, value in sizes.items() if value is not None}
+def budget_of_text(parameter_texts: dict[str, str | None]) -> Budget | Least:
+    """Parse the texts of epsilon, delta and rho; without any, return `Least`."""
+    stated_sizes = {name: value for name, value in parameter_texts.items() if value is not None}
     if not stated_sizes or [*stated_sizes] == ["delta"]:
         return Least("epsilon", stated_sizes.get("delta"))
     if [*stated_sizes] == ["rho"]:
@@ -377,5 +384,5 @@ def budget_of_text(sizes: dict[str, str | None]) -> Budget | Least:
 
 
 def budget_json(budget: Budget) -> dict[str, str]:
-    """Return the exact parameters of a budget as texts."""
+    """Return the parameters of a budget as exact texts, by name."""
     return {name: str(value) for name, value in parameters(budget).items()}

@@ -54,7 +54,8 @@ FILES_ADVICE = (
     "'visits-%Y-%m.csv'"
 )
 _PERIOD_QUERIES = ("identity", "prefix", "all_ranges", "ranges", "predicates", "matrix", "change")
-# the most bits of all factors of a block together: sums of 2^32 rows must stay below 2^62
+# the largest number of bits of all factors of a block together: sums over 2^32 rows must stay below
+# 2^62
 _BITS = 29
 _LEAST_BITS = 5  # least bits of a coefficient along time; below, rounding costs too much
 _FIRST_BITS = 20  # bits of the first strategy along time, which only gives weights
@@ -64,7 +65,7 @@ _OtherQueries = tuple[str | None, tuple[str, ...], tuple[QuerySet, ...]]
 
 @dataclass(frozen=True, slots=True)
 class SeriesOptions:
-    """The table [series] of a spec.
+    """The options of a series, from the table [series] of a spec.
 
     Attributes:
         along: the attribute of dates along which the series runs.
@@ -88,7 +89,7 @@ class SeriesOptions:
             raise refuse("files", self.files, FILES_ADVICE)
 
     def dates(self, domain: Domain) -> Dates:
-        """Return the attribute of dates along which a series runs.
+        """Return the attribute whose cells are the periods of the series.
 
         Raise InputError if the cells of the attribute are not consecutive periods.
         """
@@ -111,7 +112,7 @@ class SeriesOptions:
         return kind
 
     def file_patterns(self, domain: Domain) -> tuple[str, ...]:
-        """Return the pattern of file names of each period; empty without ``files``.
+        """Return a file name pattern for each period; empty without ``files``.
 
         Raise InputError if two periods have the same pattern.
         """
@@ -125,10 +126,10 @@ class SeriesOptions:
         return patterns
 
     def privacy(self, privacy: Privacy, domain: Domain) -> Privacy:
-        """Return the privacy of a unit over all periods.
+        """Return the privacy over all periods, from the privacy of one period.
 
         Args:
-            privacy: the privacy with the bound on the unit's rows in each period.
+            privacy: the privacy of one period; its bound on the rows of a unit is for each period.
             domain: the domain of the series.
         """
         if privacy.unit_column is None:
@@ -157,7 +158,7 @@ class SeriesOptions:
 
 
 def series_of(plan: Plan) -> SeriesOptions | None:
-    """Return the series of a plan or of a release's plan, else None."""
+    """Return the series options that a plan was made with; None without."""
     if not isinstance(plan, SeriesPlan):
         return None
     return SeriesOptions(plan.series.along, plan.series.late)
@@ -166,10 +167,10 @@ def series_of(plan: Plan) -> SeriesOptions | None:
 def series_plan(
     workload: Workload, privacy: Privacy, series: SeriesOptions, search: Search
 ) -> Plan:
-    """Return the plan for all periods of a series.
+    """Plan all periods of a series together.
 
-    It measures the product of the best strategy along time and a planner's strategy for the other
-    attributes.
+    The plan measures the Kronecker product of a strategy along time and a planner's strategy for
+    the other attributes.
     """
     series.dates(workload.domain)
     _check_workload(workload, series)
@@ -185,7 +186,7 @@ def series_plan(
 
 @dataclass(frozen=True, slots=True)
 class _SeriesTable:
-    """A table of a series: its queries along time and on other attributes."""
+    """A table of a series, split into queries along time and other queries."""
 
     product: Product
     along_time: Operator
@@ -194,7 +195,7 @@ class _SeriesTable:
 
 @dataclass(frozen=True, slots=True)
 class _SeriesProblem:
-    """The queries of a series, and the kind of their noise.
+    """The tables of a series, and the noise with which to measure them.
 
     Attributes:
         along: the attribute of dates.
@@ -210,7 +211,7 @@ class _SeriesProblem:
 
     @staticmethod
     def of(workload: Workload, privacy: Privacy, along: str) -> "_SeriesProblem":
-        """Return the problem of a workload whose tables all have the periods."""
+        """Split every table of a workload into queries along time and others."""
         tables = [
             _SeriesTable(
                 product,
@@ -224,11 +225,11 @@ class _SeriesProblem:
 
     @property
     def in_all_periods(self) -> bool:
-        """Whether a unit may have rows in all periods, with a bound for each period."""
+        """Whether rows of a unit are bounded per period, so it may be in all."""
         return self.privacy.max_per_cell is not None
 
     def privacy_of_period(self) -> Privacy:
-        """Return the privacy of one period, with a budget of cost 1."""
+        """Return the unit and row bound of one period, with a nominal budget."""
         if self.privacy.max_per_cell is None:
             rows_of_unit = self.privacy.max_rows
         else:
@@ -237,7 +238,7 @@ class _SeriesProblem:
         return Privacy(budget, unit_column=self.privacy.unit_column, max_rows=rows_of_unit)
 
     def errors_of_counted_cells(self) -> dict[_OtherQueries, float]:
-        """Return the errors of queries on other attributes, from counted cells."""
+        """Return the error of each other query set if single cells are measured."""
         domain = self.workload.domain
         return {
             table.others: table.product.rows
@@ -249,9 +250,9 @@ class _SeriesProblem:
     def strategies_along_time(
         self, errors: Mapping[_OtherQueries, float], bits: int
     ) -> list[Factor]:
-        """Return strategies along time for weighted tables.
+        """Return the candidate strategies along time, for weighted tables.
 
-        Each table is weighted by the error of its queries along the other attributes.
+        The weight of a table is the error of its queries along the other attributes.
         """
         weights: dict[Operator, float] = {}
         for table in self.tables:
@@ -264,7 +265,7 @@ class _SeriesProblem:
 
 
 def _plan_one_period(problem: _SeriesProblem, search: Search) -> Plan:
-    """Return a plan for the other attributes within one period.
+    """Plan the queries of a single period, on all attributes except time.
 
     The weight of a table is its error along time under a first, provisional strategy along time.
     Raise InputError if the coefficients leave too few bits for the coefficients along time.
@@ -291,7 +292,7 @@ def _plan_one_period(problem: _SeriesProblem, search: Search) -> Plan:
 def _plans_over_time(
     problem: _SeriesProblem, plan_of_period: Plan, details: SeriesDetails
 ) -> list[SeriesPlan]:
-    """Return plans for all periods, one for each strategy along time.
+    """Extend the plan of one period to all periods, for each time strategy.
 
     Raise InputError if no plan has noise that can be drawn exactly.
     """
@@ -304,8 +305,8 @@ def _plans_over_time(
     refusals = list[InputError]()
     for factor in problem.strategies_along_time(errors, _bits_left_for_time(plan_of_period)):
         try:
-            measurements = _measure_over_time(problem, plan_of_period, factor)
-        except InputError as error:  # noise of these scales cannot be drawn exactly
+            measurements = _extend_over_time(problem, plan_of_period, factor)
+        except InputError as error:  # noise with these scales cannot be drawn exactly
             refusals.append(error)
             continue
         plan = evaluate_plan(problem.workload, measurements, "series")
@@ -315,10 +316,10 @@ def _plans_over_time(
     return plans
 
 
-def _measure_over_time(
+def _extend_over_time(
     problem: _SeriesProblem, plan_of_period: Plan, along_time: Factor
 ) -> Measurements:
-    """Return the product of one period's measurements and a strategy in time."""
+    """Return the product of one period's measurements and a time strategy."""
     domain = problem.workload.domain
     weighted_blocks = [
         (_extend_block(block, along_time, domain), 1 / float(block.scale))
@@ -335,9 +336,9 @@ def _strategies_along_time(
     *,
     in_all_periods: bool,
 ) -> list[Factor]:
-    """Return lower triangular strategies along time for the caller to choose.
+    """Return the candidate strategies along time, as lower triangular factors.
 
-    Where a unit may have rows in all periods, the list includes one strategy that is best for such
+    If a unit may have rows in all periods, the result includes a strategy that is best for such
     units.
     """
     if noise.norm == 1:
@@ -358,7 +359,7 @@ def _strategies_along_time(
 
 
 def _bits_left_for_time(plan_of_period: Plan) -> int:
-    """Return the bits that remain for coefficients along time."""
+    """Return the bits that coefficients along time may have without overflow."""
     measured = plan_of_period.measured()
     largest = (
         int(measured.largest_values(block).max())
@@ -369,7 +370,7 @@ def _bits_left_for_time(plan_of_period: Plan) -> int:
 
 
 def _check_workload(workload: Workload, series: SeriesOptions) -> None:
-    """Raise for queries that cannot be answered period by period."""
+    """Raise for queries that cannot be answered at the end of each period."""
     along = series.along
     if series.late == "arrival" and workload.measures != (None,):
         advice = "The sum of late values is not known."
@@ -421,7 +422,7 @@ def _check_table(product: Product, along: str) -> None:
 
 
 def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesOptions) -> None:
-    """Raise for counts of units in groups under a bound on all periods.
+    """Raise for counts of units in groups if rows are bounded over all periods.
 
     With such a bound, a unit's rows of closed periods are left out, and a window of periods may
     need them.
@@ -441,7 +442,7 @@ def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesO
 
 
 def _other_queries(product: Product, along: str) -> _OtherQueries:
-    """Return a table's measure, and its queries on all attributes except time."""
+    """Return a table's measure and its query sets, without the one along time."""
     other_sets = {
         name: query_set
         for name, query_set in zip(product.attributes, product.query_sets, strict=True)
@@ -451,7 +452,7 @@ def _other_queries(product: Product, along: str) -> _OtherQueries:
 
 
 def _workload_of_one_period(problem: _SeriesProblem, errors: Sequence[float]) -> Workload:
-    """Return the queries of one period, weighted by their errors over time."""
+    """Return the queries of one period, weighted by their errors along time."""
     domain = _domain_of_first_periods(problem.workload.domain, problem.along, 1)
     weights: dict[_OtherQueries, float] = {}
     for table, error in zip(problem.tables, errors, strict=True):
@@ -475,24 +476,25 @@ def _workload_of_one_period(problem: _SeriesProblem, errors: Sequence[float]) ->
 
 
 def _dyadic_weight(weight: float) -> Fraction:
-    """Return a weight of at most 1 as a dyadic fraction above 0."""
+    """Round a weight of at most 1 to a positive dyadic fraction."""
     return Fraction(max(1, round(weight * 2**_WEIGHT_BITS)), 2**_WEIGHT_BITS)
 
 
 def _domain_of_first_periods(domain: Domain, along: str, periods: int) -> Domain:
-    """Return the domain with only the first periods."""
+    """Return the domain with only the first periods of a series."""
     kinds: dict[str, Any] = {name: domain.kind(name) for name in domain.names}
     measures = {
-        name: _with_ended_groups_only(measure, along, periods)
+        name: _limit_to_ended_groups(measure, along, periods)
         for name, measure in domain.measures.items()
     }
     return Domain({**kinds, along: kinds[along].until(periods)}, measures=measures)
 
 
-def _with_ended_groups_only(measure: Measure, along: str, periods: int) -> Measure:
-    """Return a measure, with unit counts limited to groups that have ended.
+def _limit_to_ended_groups(measure: Measure, along: str, periods: int) -> Measure:
+    """Limit a count of units in groups to groups within the first periods.
 
-    If no group has ended or there is only one period, units are counted in each period.
+    If no group lies within them or there is only one period, units are counted in each period.
+    Other measures are returned unchanged.
     """
     if not isinstance(measure, UnitCount) or along not in measure.attributes:
         return measure
@@ -504,7 +506,7 @@ def _with_ended_groups_only(measure: Measure, along: str, periods: int) -> Measu
 
 
 def _extend_block(block: Block, along_time: Factor, domain: Domain) -> Block:
-    """Return the block of one period as a block over all periods."""
+    """Multiply a block of one period by a strategy along time."""
     factors = [along_time]
     for factor in block.factors:
         names = tuple(name for name in factor.attributes if name not in along_time.attributes)
@@ -516,10 +518,10 @@ def _extend_block(block: Block, along_time: Factor, domain: Domain) -> Block:
 
 
 def truncate_plan(plan: Plan, periods: int) -> Plan | None:
-    """Return the plan of the release up to a period.
+    """Return the plan of the release after the first periods of a series.
 
-    It has the queries that can be answered at the end of this period. It is None if there are no
-    such queries.
+    The plan has the queries that can be answered at the end of the last of these periods. The
+    result is None if there are no such queries.
     """
     if not isinstance(plan, SeriesPlan):
         raise InputError("This plan is not a series; write [series] along = ... in its spec.")
@@ -563,9 +565,9 @@ def truncate_plan(plan: Plan, periods: int) -> Plan | None:
 
 
 def _queries_of_first_periods(product: Product, along: str, domain: Domain) -> Product | None:
-    """Return the queries of a table that end within the first periods.
+    """Restrict a table to the queries that end within the first periods.
 
-    The result is None if no query ends within them.
+    The result is None if there is no such query.
     """
     index = product.attributes.index(along)
     periods = domain.cells(along)
@@ -595,9 +597,10 @@ def _queries_of_first_periods(product: Product, along: str, domain: Domain) -> P
 
 
 def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
-    """Return each table's typical error at its first publication, by period.
+    """Return the standard error of each table's new answers, by period.
 
-    The entry of a period without answers is None.
+    An answer is new in the period in which it is first published. The entry of a period without
+    answers is None.
     """
     series = series_of(plan)
     if series is None:
@@ -615,7 +618,7 @@ def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
         numbers = np.bincount(last_cells(operator), minlength=len(labels))
         unit = (
             table.rmse**2 * operator.rows / invert_gram(factor).total_variance(operator)
-        )  # the factor from the other attributes
+        )  # the part of the error that comes from the other attributes
         columns.append(
             [
                 product.unit * math.sqrt(unit * variance / number) if number else None

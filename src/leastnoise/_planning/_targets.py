@@ -2,9 +2,10 @@
 
 The module also minimises the largest ratio of error to target.
 
-A goal is the error that a table, or a statistic that follows from tables, may have. Balancing changes the
-weights of tables until the largest ratio of error to goal is least. Objectives are what a plan may
-minimise in place of the total squared error. Public: no data is seen.
+A goal is the error that a table, or a statistic that follows from tables, may have. Balancing
+changes the weights of the tables until the largest ratio of an error to its goal is as small as
+possible. Other objectives replace the total squared error as the number that a plan minimises. This
+module reads no data.
 """
 
 import itertools
@@ -46,20 +47,21 @@ from leastnoise._trusted.check import Exact, InputError, message, one_of, quoted
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._workload import ComparisonTarget, Product, Statistic, Workload
 
-# the largest square of half a count's interval over the size; above it, the interval of a mean is
-# practically unbounded
+# the largest square of (half width of a count's interval / size); above it, the interval of a mean
+# is practically unbounded
 _CLEAR = 0.99
 
 
 @dataclass(frozen=True, slots=True)
 class MeanGoal:
-    """The target of means by group, in a group of the public size.
+    """The largest error of means by group, for a group of a public size.
 
-    It applies to every possible mean.
+    The goal applies to every possible mean.
 
-    It limits the errors of both tables from which the means follow. The error of a mean m is the
-    error of S - m C divided by the size n. Let low and high be the bounds of the measure. S - m C
-    is linear in m, so S = (high (S - low C) - low (S - high C)) / (high - low) and C = ((S - low C)
+    It limits the errors of both tables from which the means are computed. The error of a mean m is
+    the error of S - m C divided by the size n. Let low and high be the bounds of the measure. S - m
+    C is linear in m, so S = (high (S - low C) - low (S - high C)) / (high - low) and C = ((S - low
+    C)
     - (S - high C)) / (high - low). The error of each is at most the largest error of S - m C times
     the sum of the absolute coefficients. With weights, C and the size are sums of weights.
     """
@@ -76,9 +78,10 @@ class MeanGoal:
     )  # the level of the interval whose half width is the error; None for the standard error
 
     def error(self, plan: Plan) -> float:
-        """Return the largest standard error of a mean, by the delta method.
+        """Return the largest standard error of a mean under a plan (delta method).
 
-        With a level, the error is half the width of the interval. It is in amounts of the measure.
+        If ``level`` is set, the result is the half width of the interval instead. Errors are in the
+        unit of the measure's values.
         """
         measured = plan.measured()
         tables = plan.expected_error().tables
@@ -104,9 +107,9 @@ StatisticGoal: TypeAlias = MeanGoal | MomentGoal | ComparisonGoal
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The error that a table may have."""
+    """The largest error that a table may have."""
 
-    most: float  # in rows or units; infinite if only statistics that follow from the table have targets
+    most: float  # the largest error, in rows or units; infinite if only statistics of the table have targets
     level: float | None = (
         None  # the level of the interval whose half width is the error; None for the RMSE
     )
@@ -115,15 +118,16 @@ class Goal:
 
     @property
     def has_target(self) -> bool:
-        """Whether the table has a target."""
+        """Whether the table, or a statistic that follows from it, has a target."""
         return math.isfinite(self.most) or bool(self.statistics)
 
-    def ratio(self, plan: Plan, number: int) -> float:
-        """Return squared error over squared target, at most 1 if the goal is met.
+    def ratio(self, plan: Plan, table_index: int) -> float:
+        """Return the table's squared error over its squared target, under a plan.
 
-        It is the ratio of the table, or of a statistic that follows from it if that is larger.
+        If a statistic that follows from the table has a larger ratio, that ratio is returned. The
+        goal is met if the result is at most 1.
         """
-        table = plan.expected_error().tables[number]
+        table = plan.expected_error().tables[table_index]
         measured = plan.measured()
         if self.level is None:
             error = table.rmse
@@ -137,14 +141,17 @@ class Goal:
             ]
         )
 
-    def std(self, noise: Noise, number: int) -> float:
-        """Return the largest standard error that meets the goal.
+    def std(self, noise: Noise, table_index: int) -> float:
+        """Return the largest standard error of the table that meets the goal.
 
-        Half a step of the noise is subtracted from the goal first.
+        A margin is divided by the multiplier of its interval.
         """
         limits = [
             (self.most, self.level),
-            *((goal.limits[goal.tables.index(number)], goal.level) for goal in self.statistics),
+            *(
+                (goal.limits[goal.tables.index(table_index)], goal.level)
+                for goal in self.statistics
+            ),
         ]
         return min(
             most if level is None else most / interval_multiplier(noise, level)
@@ -155,7 +162,7 @@ class Goal:
 def table_goals(
     workload: Workload, level: float, comparisons: Sequence[ComparisonTarget] = ()
 ) -> tuple[Goal, ...]:
-    """Return the goal of each table of a workload.
+    """Return the goal of each table of a workload, in order.
 
     ``comparisons`` are targets of differences and ratios that follow from the tables.
     """
@@ -170,7 +177,7 @@ def table_goals(
         *comparison_goals(workload, comparisons, level),
     ]
     return tuple(
-        _goal(product, level, tuple(goal for goal in goals if number in goal.tables))
+        _table_goal(product, level, tuple(goal for goal in goals if number in goal.tables))
         for number, product in enumerate(workload)
     )
 
@@ -206,8 +213,8 @@ def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
     return tuple(goals)
 
 
-def _goal(product: Product, level: float, statistics: tuple[StatisticGoal, ...] = ()) -> Goal:
-    """Return the goal of one table, with the goals of statistics that use it."""
+def _table_goal(product: Product, level: float, statistics: tuple[StatisticGoal, ...] = ()) -> Goal:
+    """Return the goal of a table, including the goals of its statistics."""
     if product.target is None:
         return Goal(math.inf, None, statistics)
     most = float(product.target.most) / product.unit
@@ -247,7 +254,7 @@ _BEHIND = 1.1  # with the full time, a strategy that is worse by up to this fact
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BalancedPlan:
-    """A plan for some weights of tables, and its ratios of error to goal."""
+    """A plan for certain table weights, and the ratios of its errors to goals."""
 
     plan: Plan
     workload: Workload  # with the weights
@@ -260,8 +267,8 @@ class BalancedPlan:
     mean: float
 
 
-def _trial(plan: Plan, workload: Workload, goals: tuple[Goal, ...]) -> BalancedPlan:
-    """Return a plan for some weights together with its ratios."""
+def _evaluate_balance(plan: Plan, workload: Workload, goals: tuple[Goal, ...]) -> BalancedPlan:
+    """Evaluate a plan: compute its ratios of errors to goals."""
     weights = _ratio_weights(workload, goals, plan.measured().noise)
     of_tables = ratios(goals, plan)
     shares = np.array(weights) / math.fsum(weights)
@@ -273,9 +280,9 @@ def _trial(plan: Plan, workload: Workload, goals: tuple[Goal, ...]) -> BalancedP
 def balance_plan(
     workload: Workload, privacy: Privacy, goals: Sequence[Goal], search: Search | None = None
 ) -> BalancedPlan:
-    """Return the candidate plan with the least largest ratio.
+    """Find the plan whose largest ratio of an error to its goal is least.
 
-    The number of tried plans does not depend on the machine.
+    How many plans are tried does not depend on the speed of the machine.
     """
     search = search or Search()
     finalists = list[BalancedPlan]()
@@ -285,14 +292,15 @@ def balance_plan(
         if search.progress is not None:
             search.progress(trial.plan.strategy)
         again = _search_weights(trial, trial.workload, search)  # with all steps
-        finalists += [trial] if again is None else [trial, _move_weights(again, _ROUNDS, search)]
+        finalists += [trial] if again is None else [trial, _equalise_ratios(again, _ROUNDS, search)]
     return min(finalists, key=lambda trial: trial.ratio)
 
 
 def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
-    """Estimate the CPU seconds of `balance_plan`.
+    """Estimate the CPU seconds that `balance_plan` takes.
 
-    It runs a quick comparison, and then the best strategies once more.
+    The estimate covers a quick comparison of strategies, and then longer searches with the best
+    ones.
     """
     quick = _quick_search(search, workload, privacy)
     first = planning_seconds(workload, privacy, quick)
@@ -312,7 +320,7 @@ def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
 
 
 def _quick_search(search: Search, workload: Workload, privacy: Privacy) -> Search:
-    """Return the search with a smaller time limit.
+    """Return the options of a search that takes a part of the time.
 
     The limit is enough for the strategies that are usually best, and for promising strategies that
     take at most half of the time.
@@ -335,29 +343,29 @@ def _quick_search(search: Search, workload: Workload, privacy: Privacy) -> Searc
 def _compare_strategies(
     first: Workload, privacy: Privacy, goals: tuple[Goal, ...], rounds: int, search: Search
 ) -> list[BalancedPlan]:
-    """Return the strategies that may be the best, each with its best weights.
+    """Balance each strategy in a quick search, and return the best ones.
 
-    The least largest ratio comes first.
+    Plans are sorted by their largest ratio.
     """
     candidates = choose_plan(first, privacy, _quick_search(search, first, privacy))[1]
     tried = [
-        _trial(candidate.plan, first, goals)
+        _evaluate_balance(candidate.plan, first, goals)
         for candidate in candidates
         if candidate.plan is not None
     ]
     compared: list[BalancedPlan] = []
     for trial in sorted(tried, key=lambda trial: trial.mean):
         if not compared or trial.mean <= _BEHIND * min(other.ratio for other in compared):
-            compared.append(_move_weights(trial, rounds, search))
+            compared.append(_equalise_ratios(trial, rounds, search))
     compared.sort(key=lambda trial: trial.ratio)
     return [trial for trial in compared if trial.ratio <= _BEHIND * compared[0].ratio]
 
 
-def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedPlan:
-    """Return a strategy's plan whose table weights equalise the ratios.
+def _equalise_ratios(start: BalancedPlan, most_rounds: int, search: Search) -> BalancedPlan:
+    """Change table weights until all ratios of errors to goals are nearly equal.
 
-    If the tables of the strategy cannot be reweighted, every round is a new search, and there are
-    only a few rounds.
+    The result is the best of the plans of one strategy. If the strategy's tables cannot be
+    reweighted, each round is a new search, and there are only a few rounds.
     """
     best = start
     now = start
@@ -367,7 +375,7 @@ def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedP
         step = 1.5
     else:
         step = 2.0
-    for _ in range(rounds - 1):
+    for _ in range(most_rounds - 1):
         if now.ratio <= _NEAR * now.mean:
             break
         shares = now.shares * (now.ratios / now.ratio) ** step
@@ -376,9 +384,9 @@ def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedP
             np.maximum(shares / shares.max(), _LEAST_WEIGHT**2),
             0.0,
         )
-        workload = _weighted(now.workload, now.goals, shares, noise)
+        workload = _weight_by_ratio_shares(now.workload, now.goals, shares, noise)
         try:
-            now = _trial(reweight_plan(now.plan, workload), workload, now.goals)
+            now = _evaluate_balance(reweight_plan(now.plan, workload), workload, now.goals)
         except InputError:
             seconds = _quick_search(search, workload, now.plan.privacy).seconds
             if searches < _SEARCHES:
@@ -397,20 +405,22 @@ def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedP
 def _search_weights(
     trial: BalancedPlan, workload: Workload, search: Search, *seconds: float
 ) -> BalancedPlan | None:
-    """Return the balanced plan of a strategy for other weights, or None.
+    """Search a strategy again with other table weights; None if it fails.
 
-    The search may take only a part of the time. The result is None if the strategy does not apply.
+    ``seconds`` limits the time of the search. The search fails if the strategy does not apply.
     """
     try:
-        return _trial(search_again(trial.plan, workload, search, *seconds), workload, trial.goals)
+        return _evaluate_balance(
+            search_again(trial.plan, workload, search, *seconds), workload, trial.goals
+        )
     except InputError:
         return None
 
 
 def plan_for_workload(workload: Workload, plan: Plan, privacy: Privacy | None = None) -> Plan:
-    """Return a plan of the same measurements for another workload.
+    """Return a plan with the same measurements for another workload.
 
-    With ``privacy``, the plan is rescaled to that budget. The expected error is computed again.
+    With ``privacy``, the noise is rescaled to that budget. The expected error is computed again.
     """
     measured = plan.measured()
     earlier: tuple[EarlierRelease, ...] = ()
@@ -424,8 +434,8 @@ def plan_for_workload(workload: Workload, plan: Plan, privacy: Privacy | None = 
 
 
 def equalised_weights(workload: Workload, goals: Sequence[Goal]) -> Workload:
-    """Return the workload with equal weights for all tables with targets."""
-    return _weighted(
+    """Weight the tables such that errors equal to their goals count equally."""
+    return _weight_by_ratio_shares(
         workload,
         goals,
         np.array([float(goal.has_target) for goal in goals]),
@@ -433,12 +443,12 @@ def equalised_weights(workload: Workload, goals: Sequence[Goal]) -> Workload:
     )
 
 
-def _weighted(
+def _weight_by_ratio_shares(
     workload: Workload, goals: Sequence[Goal], shares: FloatArray, noise: Noise
 ) -> Workload:
-    """Return the workload whose error is the sum of shares times ratios.
+    """Weight the tables such that the error is a weighted sum of their ratios.
 
-    The error is the sum up to a common factor.
+    ``shares`` are the weights of the ratios. The error equals the sum up to a constant factor.
     """
     stds = np.array([goal.std(noise, number) for number, goal in enumerate(goals)])
     largest = np.array([workload.domain.largest_value(product.measure) for product in workload])
@@ -456,7 +466,7 @@ def _weighted(
 
 
 def _ratio_weights(workload: Workload, goals: Sequence[Goal], noise: Noise) -> list[float]:
-    """Return the weight of every table's ratio in the squared error.
+    """Return the weight of each table's ratio in the total squared error.
 
     A table without a goal has the weight 0.
     """
@@ -496,7 +506,7 @@ SMALL = Fraction(1, 2**20)  # the epsilon or rho at which the search for a least
 
 @dataclass(frozen=True, slots=True)
 class Least:
-    """The least budget that keeps every target of a workload.
+    """The least budget that meets every target of a workload.
 
     Args:
         of: the parameter to minimise: "epsilon" or "rho".
@@ -530,16 +540,16 @@ class Least:
             raise refuse("delta", self.delta, "None beside rho")
         self.privacy(Fraction(1))
 
-    def privacy(self, size: Fraction) -> Privacy:
-        """Return the privacy with this epsilon or rho, the neighbours and the unit."""
-        if size > _MOST_BUDGET:
+    def privacy(self, epsilon_or_rho: Fraction) -> Privacy:
+        """Return the privacy with the given epsilon or rho, neighbours and unit."""
+        if epsilon_or_rho > _MOST_BUDGET:
             raise InputError(message(_NO_BUDGET, most=_MOST_BUDGET))
         budget = (
-            ZCDP(size)
+            ZCDP(epsilon_or_rho)
             if self.of == "rho"
-            else PureDP(size)
+            else PureDP(epsilon_or_rho)
             if self.delta is None
-            else ApproxDP(size, self.delta)
+            else ApproxDP(epsilon_or_rho, self.delta)
         )
         return Privacy(
             budget,
@@ -552,28 +562,28 @@ class Least:
 
 
 def stated_privacy(privacy: Privacy | Least) -> Privacy | None:
-    """Return a stated privacy; None if the budget must be found."""
+    """Return the argument if it is a `Privacy`; None if it is a `Least`."""
     return None if isinstance(privacy, Least) else privacy
 
 
 def smallest_privacy(privacy: Privacy | Least) -> Privacy:
-    """Return a stated privacy, or the smallest privacy of a search."""
+    """Return a `Privacy` unchanged; for a `Least`, its smallest budget."""
     if isinstance(privacy, Least):
         return privacy.privacy(SMALL)
     return privacy
 
 
-def with_budget_size(privacy: Privacy | Least, size: Exact) -> Privacy:
+def with_epsilon_or_rho(privacy: Privacy | Least, epsilon_or_rho: Exact) -> Privacy:
     """Return the privacy with another epsilon or rho."""
     like = smallest_privacy(privacy)
     _, *delta = parameters(like.budget).values()
-    return like.within(type(like.budget)(size, *delta))
+    return like.within(type(like.budget)(epsilon_or_rho, *delta))
 
 
 def plan_least_budget(workload: Workload, privacy: Least, search: Search | None = None) -> Plan:
-    """Return the plan for the least budget that meets every target.
+    """Find the least budget that meets every target, and return its plan.
 
-    The budget has four decimal digits; one of the candidate strategies meets the targets.
+    The budget is rounded up to four decimal digits. It is the least for the candidate strategies.
     """
     search = search or Search()
     goals = table_goals(workload, privacy.level, search.comparisons)
@@ -584,17 +594,19 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
     # No plan keeps all targets with less than the first size, and the best plan needs slightly
     # more.
     size = min(
-        max(_round_up_size(_budget_factor(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL),
+        max(_round_up_to_digits(_budget_factor(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL),
         Fraction(_MOST_BUDGET),
     )
     best = balance_plan(workload, privacy.privacy(size), goals, search)
-    # Errors of small noise do not scale exactly, so the weights are moved once more, at the budget
-    # that the first plan needs.
-    size = _round_up_size(float(size) * _budget_factor(best.ratio, best.plan.privacy))
+    # The errors of small noise do not scale exactly, so the weights are balanced once more at the
+    # budget that the first plan needs.
+    size = _round_up_to_digits(float(size) * _budget_factor(best.ratio, best.plan.privacy))
     within = privacy.privacy(size)
     try:
-        best = _move_weights(
-            _trial(plan_for_workload(best.workload, best.plan, within), best.workload, best.goals),
+        best = _equalise_ratios(
+            _evaluate_balance(
+                plan_for_workload(best.workload, best.plan, within), best.workload, best.goals
+            ),
             _ROUNDS,
             search,
         )
@@ -604,41 +616,46 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
         )
 
     @cache
-    def scaled(number: Fraction) -> tuple[Plan, float]:
-        plan = plan_for_workload(workload, best.plan, privacy.privacy(number))
+    def scaled(epsilon_or_rho: Fraction) -> tuple[Plan, float]:
+        """Rescale the plan to a budget; return it with its largest ratio."""
+        plan = plan_for_workload(workload, best.plan, privacy.privacy(epsilon_or_rho))
         return plan, float(ratios(goals, plan).max())
 
     # Find the least size for which these measurements keep every goal.
     for _ in range(_GUESSES):
-        guess = _round_up_size(float(size) * _budget_factor(scaled(size)[1], best.plan.privacy))
+        guess = _round_up_to_digits(
+            float(size) * _budget_factor(scaled(size)[1], best.plan.privacy)
+        )
         if guess == size:
             break
         size = guess
     if scaled(size)[1] > 1:
-        size = _least_size_above(size, lambda number: scaled(number)[1] <= 1)
+        size = _least_parameter_above(size, lambda number: scaled(number)[1] <= 1)
     return scaled(size)[0]
 
 
-def _least_size_above(size: Fraction, meets_goals: Callable[[Fraction], bool]) -> Fraction:
-    """Return the least size of four digits above a size with which the goals are met.
+def _least_parameter_above(
+    low_parameter: Fraction, meets_goals: Callable[[Fraction], bool]
+) -> Fraction:
+    """Find the least epsilon or rho, above a given one, that meets the goals.
 
-    Usually the next size is enough. If noise hides a statistic, much larger sizes can be needed, so
-    the steps double, and bisection follows.
+    Sizes have four digits, and usually the next one is enough. If noise hides a statistic, a much
+    larger size can be necessary, so the steps double until one is enough, and bisection follows.
 
     Raises:
         InputError: no size up to the largest budget meets the goals.
     """
-    low = size
-    step = _step(size)
-    high = size + step
+    low = low_parameter
+    step = _last_digit_unit(low_parameter)
+    high = low_parameter + step
     while not meets_goals(high):
         if high > _MOST_BUDGET:
             raise InputError(message(_NO_BUDGET, most=_MOST_BUDGET))
         low = high
         step *= 2
-        high = _round_up_size(float(high + step))
+        high = _round_up_to_digits(float(high + step))
     while True:
-        middle = _round_up_size(float(low + high) / 2)
+        middle = _round_up_to_digits(float(low + high) / 2)
         if middle in {low, high}:
             return high
         if meets_goals(middle):
@@ -648,7 +665,7 @@ def _least_size_above(size: Fraction, meets_goals: Callable[[Fraction], bool]) -
 
 
 def _budget_factor(ratio: float, privacy: Privacy) -> float:
-    """Return the budget factor that brings a ratio of errors to about 1.
+    """Return the factor of the budget that brings a ratio to about 1.
 
     Errors are in proportion to 1 / epsilon or 1 / sqrt(rho).
     """
@@ -657,23 +674,24 @@ def _budget_factor(ratio: float, privacy: Privacy) -> float:
     return math.sqrt(ratio)
 
 
-def _step(size: Fraction) -> Fraction:
-    """Return one unit of the last of a budget's four digits."""
-    return Fraction(10) ** (math.floor(math.log10(size)) + 1 - _DIGITS)
+def _last_digit_unit(epsilon_or_rho: Fraction) -> Fraction:
+    """Return one unit in the fourth significant digit of an epsilon or rho."""
+    return Fraction(10) ** (math.floor(math.log10(epsilon_or_rho)) + 1 - _DIGITS)
 
 
-def _round_up_size(size: float) -> Fraction:
-    """Return a size rounded up to four decimal digits."""
-    step = _step(Fraction(size))
-    return math.ceil(Fraction(size) / step) * step
+def _round_up_to_digits(epsilon_or_rho: float) -> Fraction:
+    """Round an epsilon or rho up to four significant digits."""
+    step = _last_digit_unit(Fraction(epsilon_or_rho))
+    return math.ceil(Fraction(epsilon_or_rho) / step) * step
 
 
 def plan_worst_ratio(
     workload: Workload, privacy: Privacy, search: Search, level: float = LEVEL
 ) -> Plan:
-    """Return the plan that minimises the largest ratio of error to target.
+    """Return the plan with the least largest ratio of an error to its target.
 
-    Without targets, the ratio is to the error of a table if only this table is planned.
+    Without targets, each error is divided by the error that the table would have if only this table
+    were planned.
     """
     if workload.has_targets or search.comparisons:
         goals = table_goals(workload, level, search.comparisons)
@@ -690,7 +708,7 @@ def plan_worst_ratio(
 
 
 def worst_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
-    """Estimate the CPU seconds of `plan_worst_ratio`."""
+    """Estimate the CPU seconds that `plan_worst_ratio` takes."""
     has_targets = workload.has_targets or search.comparisons
     single_workloads = [] if has_targets else _single_table_workloads(workload).values()
     return balanced_seconds(workload, privacy, search) + sum(
@@ -699,16 +717,16 @@ def worst_seconds(workload: Workload, privacy: Privacy, search: Search) -> float
 
 
 def _single_table_workloads(workload: Workload) -> dict[tuple[object, ...], Workload]:
-    """Return a workload for each distinct table."""
+    """Return, for each distinct table, a workload of only this table."""
     return {product.table_key: Workload(workload.domain, (product,)) for product in workload}
 
 
 def plan_relative_error(
     workload: Workload, privacy: Privacy, search: Search, _level: float = LEVEL
 ) -> Plan:
-    """Return the plan of least error relative to the public table sizes.
+    """Return the plan with the least errors relative to public table sizes.
 
-    It minimises the total squared relative error.
+    The plan minimises the sum of the squared relative errors.
     """
     without = [product.name for product in workload if product.size is None]
     if without:
@@ -750,27 +768,29 @@ class TargetStatus(NamedTuple):
 
 
 def target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None, ...]:
-    """Return the target and error of every table; None without a target."""
+    """Compare each table's error with its target; None without a target."""
     return tuple(
         None
         if product.target is None
         else TargetStatus(
             product.target.kind,
             most := float(product.target.most),
-            most * math.sqrt(_goal(product, level).ratio(plan, number)),
+            most * math.sqrt(_table_goal(product, level).ratio(plan, number)),
         )
         for number, product in enumerate(plan.workload)
     )
 
 
 def statistic_target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None, ...]:
-    """Return target and expected error of every statistic.
+    """Compare each statistic's error with its target; None without a target.
 
     The error is for a group of the public size, and for variances, correlations and regressions at
-    the public scales. A statistic without a target has None.
+    the public scales. The result has one entry for each statistic.
     """
     errors = {goal.statistic: goal.error(plan) for goal in mean_goals(plan.workload, level)}
-    errors |= {goal.statistic: goal.promised(plan) for goal in moment_goals(plan.workload, level)}
+    errors |= {
+        goal.statistic: goal.expected_error(plan) for goal in moment_goals(plan.workload, level)
+    }
     return tuple(
         None
         if statistic.target is None
@@ -780,10 +800,10 @@ def statistic_target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | 
 
 
 def missed_targets(plan: Plan, level: float) -> tuple[str, ...]:
-    """Return the names of tables and statistics with an error above their target.
+    """Return the names of the tables and statistics that miss their targets.
 
     Args:
-        plan: the plan. If its error depends on the data, no target is compared.
+        plan: the plan. The result is empty if the plan's error depends on the data.
         level: the confidence level of the intervals whose half width a margin limits.
     """
     if plan.data_independent_error is None:
@@ -800,7 +820,7 @@ def missed_targets(plan: Plan, level: float) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The costs of some tables, as shares of the budget of a plan."""
+    """What some tables cost, as shares of a plan's budget."""
 
     table: str
     alone: float  # the budget for only these tables with the same errors
@@ -808,15 +828,13 @@ class Price:
 
 
 MOST_PRICED = 24  # the most tables, because each takes a plan
-_NEARLY_ALL = (
-    0.9  # above this share of the tables, they are reweighted without a comparison of strategies
-)
+_NEARLY_ALL = 0.9  # if at least this share of the tables remains, they are reweighted, and strategies are not compared
 PriceCache: TypeAlias = dict[object, float]
 """The results of searches for the prices of one plan, by the remaining tables."""
 
 
 def table_prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
-    """Return the price of every table of a plan."""
+    """Return what each table of a plan costs, as shares of the budget."""
     products = plan.workload.products
     if not 2 <= len(products) <= MOST_PRICED:
         raise refuse("the number of tables to be priced", len(products), f"from 2 to {MOST_PRICED}")
@@ -834,18 +852,18 @@ def table_prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
 
 def joint_price(
     plan: Plan,
-    numbers: Sequence[int],
+    table_indices: Sequence[int],
     search: Search | None = None,
     cached_prices: PriceCache | None = None,
 ) -> Price:
-    """Return the budget shares of some tables: alone, and saved if omitted."""
+    """Return what several tables cost together, as shares of the budget."""
     if isinstance(plan, LinearPlan) and plan.earlier:
         raise InputError(
             "Prices of tables require a plan without earlier releases, because a price is "
             "a share of one budget. Leave out `after`."
         )
     count = len(plan.workload.products)
-    selection = set(numbers)
+    selection = set(table_indices)
     if cached_prices is None:
         cached_prices = {}
     if count <= len(selection):
@@ -855,22 +873,25 @@ def joint_price(
     inside_tables = [number for number in range(count) if number in selection]
     outside_tables = [number for number in range(count) if number not in selection]
     inside, outside = (
-        _budget_factor(_ratio(plan, tables, search or Search(), cached_prices), plan.privacy)
+        _budget_factor(
+            _error_ratio_of_tables(plan, tables, search or Search(), cached_prices), plan.privacy
+        )
         for tables in (inside_tables, outside_tables)
     )
     return Price(
-        ", ".join(plan.workload.products[number].name for number in numbers),
+        ", ".join(plan.workload.products[number].name for number in table_indices),
         inside,
         1 - min(1.0, outside),
     )
 
 
-def _ratio(
+def _error_ratio_of_tables(
     plan: Plan, remaining_tables: Sequence[int], search: Search, cached_prices: PriceCache
 ) -> float:
-    """Estimate the largest error ratio of a workload with only some tables.
+    """Return the largest ratio of new to old errors if only some tables remain.
 
-    It is the ratio of squared errors to the plan's squared errors.
+    Old errors are the plan's. The new ones are of a plan of only the remaining tables with the same
+    budget. Both are squared.
     """
     products = plan.workload.products
     errors = [table.rmse for table in plan.expected_error().tables]
@@ -887,14 +908,14 @@ def _ratio(
         smaller_plan = None
         if len(remaining_tables) >= _NEARLY_ALL * len(
             products
-        ):  # few tables are left out, so the strategy has nearly the same tables
+        ):  # only a few tables are left out, so the same strategy is nearly the best one
             with suppress(InputError):
-                smaller_plan = _move_weights(
-                    _trial(reweight_plan(plan, workload), workload, goals), 2, search
+                smaller_plan = _equalise_ratios(
+                    _evaluate_balance(reweight_plan(plan, workload), workload, goals), 2, search
                 )
             # the strategy may not suit the remaining tables, such as cells without prefix sums
             with suppress(InputError):
-                smaller_plan = smaller_plan or _trial(
+                smaller_plan = smaller_plan or _evaluate_balance(
                     search_again(
                         plan,
                         workload,
