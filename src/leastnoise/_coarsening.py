@@ -41,7 +41,7 @@ _LINEAR_SECONDS = 600.0  # after them no further program is started
 
 @dataclass(frozen=True, slots=True)
 class PlannedTable:
-    """A table that is planned for publication.
+    """A table of rounded or suppressed counts, before it is published.
 
     Attributes:
         name: the name of its file.
@@ -56,7 +56,7 @@ class PlannedTable:
 
 @dataclass(frozen=True, slots=True)
 class RoundingRule:
-    """The range of true counts that a published count leaves possible.
+    """How counts are rounded and suppressed in published tables.
 
     Attributes:
         base: published counts are multiples of this number; 1 for exact counts.
@@ -69,7 +69,10 @@ class RoundingRule:
     suppressed: tuple[int, int | None] = (0, None)
 
     def bounds(self, count: int | None) -> tuple[int, int | None]:
-        """Return the smallest and the largest true count of a published one."""
+        """Return the smallest and largest true count behind a published count.
+
+        A suppressed count is None. The largest count is None without a limit.
+        """
         if count is None:
             return self.suppressed
         if self.method == "random":
@@ -83,7 +86,7 @@ class RoundingRule:
 
 @dataclass(frozen=True, slots=True)
 class HiddenCell:
-    """A rounded or suppressed cell, and the values that remain possible.
+    """A rounded or suppressed cell, and the range of its possible true counts.
 
     Attributes:
         table: the name of its table.
@@ -104,18 +107,18 @@ class HiddenCell:
 
     @property
     def values(self) -> int | None:
-        """The number of possible values; None if there is no limit."""
+        """How many true counts are possible; None if there is no limit."""
         if self.high is None:
             return None
         return self.high - self.low + 1
 
     def is_disclosed(self, least_values: int) -> bool:
-        """Return whether fewer values are possible than required."""
+        """Return whether fewer true counts are possible than a minimum."""
         return self.values is not None and self.values < least_values
 
 
 def read_planned_table(path: Path) -> PlannedTable:
-    """Return a planned table from a CSV file.
+    """Read a planned table from a CSV file.
 
     The file has a header, a column for each attribute, and the column "count" with a whole number
     or nothing. Every combination of the labels of the file has one line.
@@ -161,7 +164,7 @@ def read_planned_table(path: Path) -> PlannedTable:
 
 
 def _read_count(text: str, location: str) -> int | None:
-    """Return a count; None for an empty text."""
+    """Parse a count of a planned table; None for an empty text."""
     if not text:
         return None
     is_whole = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
@@ -176,7 +179,7 @@ def _read_count(text: str, location: str) -> int | None:
 def _check_complete(
     path: Path, attributes: Sequence[str], counts: Mapping[tuple[str, ...], int | None]
 ) -> None:
-    """Raise if a combination of labels has no line."""
+    """Raise unless the table has a line for each combination of labels."""
     needed = math.prod(len(labels) for labels in _labels_of(attributes, counts).values())
     if len(counts) != needed or not counts:
         raise InputError(
@@ -189,7 +192,7 @@ def _check_complete(
 def _labels_of(
     attributes: Sequence[str], cells: Mapping[tuple[str, ...], Any]
 ) -> dict[str, list[str]]:
-    """Return the labels of each attribute in order of appearance."""
+    """Return the labels of each attribute, in order of appearance."""
     return {
         name: list(dict.fromkeys(labels[position] for labels in cells))
         for position, name in enumerate(attributes)
@@ -199,7 +202,7 @@ def _labels_of(
 def solve_tables(
     tables: Sequence[PlannedTable], rule: RoundingRule, total: str = "Total"
 ) -> list[HiddenCell]:
-    """Return the possible values of every hidden cell of planned tables.
+    """Compute which true counts readers can infer for every hidden cell.
 
     Args:
         tables: tables about the same rows; an attribute has the same labels in all tables.
@@ -236,7 +239,7 @@ def solve_tables(
 
 
 def _common_labels(tables: Sequence[PlannedTable], total: str) -> dict[str, list[str]]:
-    """Return the labels of each attribute, which must agree in all tables.
+    """Return the labels of each attribute; raise if tables disagree.
 
     If an attribute has only the label of the sum, this label is its only cell.
     """
@@ -274,7 +277,7 @@ class _Cells:
         return math.prod(map(len, self.labels.values()))
 
     def members(self, attributes: Sequence[str], labels: Sequence[str]) -> IntArray:
-        """Return the positions of the cells that a cell of a table adds up."""
+        """Return the indices of the cells that a published cell adds up."""
         label_of = dict(zip(attributes, labels, strict=True))
         positions = np.zeros(1, dtype=np.int64)
         for name, values in self.labels.items():
@@ -288,7 +291,7 @@ class _Cells:
 
 
 class _Conditions:
-    """The conditions that published counts put on the cells of all attributes."""
+    """The constraints that published counts put on the true count of each cell."""
 
     def __init__(self, cells: _Cells, tables: Sequence[PlannedTable], rule: RoundingRule) -> None:
         """Collect the conditions, and check that whole numbers satisfy them.
@@ -324,9 +327,9 @@ class _Conditions:
         self._start = time.monotonic()
 
     def _first_solutions(self) -> list[FloatArray]:
-        """Return whole numbers that satisfy the conditions.
+        """Find true counts that satisfy the constraints.
 
-        The list is empty if the solver finds none in time, although other numbers satisfy them.
+        The list is empty if the solver finds none in time. Raise InputError if none exist.
         """
         no_costs = np.zeros(self._cells.size)
         result = self._solve(no_costs, is_whole=True, seconds=_FIRST_SECONDS)
@@ -343,14 +346,15 @@ class _Conditions:
     def intervals(
         self, sums: Sequence[IntArray], bounds: Sequence[tuple[int, int | None]]
     ) -> list[tuple[int, int | None, bool]]:
-        """Return the smallest and the largest value of sums of cells.
+        """Return the smallest and the largest possible value of sums of cells.
 
         Args:
             sums: the positions of the cells of each sum.
             bounds: limits on each sum that the conditions contain; None for no limit.
 
         Returns:
-            For each sum both values (None without a limit), and whether they are exact.
+            For each sum, its smallest and largest possible value (None without a limit), and
+            whether these are exact.
         """
         self._add_extreme_solutions(sums, bounds)
         intervals = []
@@ -367,7 +371,7 @@ class _Conditions:
     def _add_extreme_solutions(
         self, sums: Sequence[IntArray], bounds: Sequence[tuple[int, int | None]]
     ) -> None:
-        """Find solutions in which many sums are at one of their limits.
+        """Find solutions in which many sums are as small or large as allowed.
 
         Each solution proves that its values are possible, which saves optimisations later.
         """
@@ -389,10 +393,11 @@ class _Conditions:
             self._solutions.append(np.rint(solution))
 
     def _minimum(self, costs: FloatArray, limit: int | None) -> tuple[int | None, bool]:
-        """Return the least cost of whole numbers, and whether it is exact.
+        """Minimise a linear cost over whole true counts.
 
         A linear program comes first. Its bound is exact if its solution is whole, or if a known
-        solution attains it. The result is None if the cost has no minimum.
+        solution attains it. The result is the least cost, or None if there is no minimum, and
+        whether the value is exact.
 
         Args:
             costs: the cost of a count of 1 in each cell.
@@ -425,7 +430,7 @@ class _Conditions:
         return bound, False
 
     def _solve(self, costs: FloatArray, *, is_whole: bool, seconds: float = _SECONDS) -> Any:
-        """Return the result of SciPy for the least cost of the cells."""
+        """Minimise a linear cost by SciPy's solver, and return the solver's result."""
         from scipy.optimize import LinearConstraint, milp
 
         return milp(

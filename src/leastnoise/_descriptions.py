@@ -23,15 +23,17 @@ from leastnoise._trusted.check import InputError, exact
 
 BLANK = "FILL IN"
 """The text of a draft in the place of a public value that is not known."""
-MOST_INTEGER_CELLS = 1000  # of whole numbers that get a cell each; more are drafted as bins
+MOST_INTEGER_CELLS = (
+    1000  # integers in a wider range than this are drafted as bins, not with a cell each
+)
 _DRAFT_BINS = 100  # bins of a drafted attribute of numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """A table as another tool describes it.
+    """A table as another tool describes it, in the terms of a spec.
 
-    It has the entries of [domain] and [measures] of a spec, and the privacy unit.
+    It has entries for [domain] and [measures] of a spec, and the privacy unit.
     """
 
     tool: str
@@ -45,7 +47,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedColumn:
-    """A described column: its type and the public facts about its values.
+    """One column of such a description: its type and public facts.
 
     The type is whole, number, date, truth or text; it is empty for a column that is left out;
     ``left_out`` states the reason.
@@ -61,7 +63,9 @@ class DescribedColumn:
     left_out: str = "of a type which cannot be published"
 
     def to_attribute(self) -> dict[str, Any]:
-        """Return the table [domain.NAME] of a spec, with blanks for unknown values.
+        """Return a draft of the spec's table [domain.NAME] for this column.
+
+        Unknown values are left blank.
 
         Numbers are clipped, as the tools clamp them.
         """
@@ -96,10 +100,10 @@ class DescribedColumn:
         }
 
     def to_measure(self) -> dict[str, Any] | None:
-        """Return the table [measures.NAME] of a spec; None without bounds.
+        """Return a draft of the spec's table [measures.NAME]; None without bounds.
 
-        Values are clipped to the bounds. The unit is the coarsest one of which both bounds are
-        multiples; for numbers in a narrow range, such as shares, it is a hundredth of that.
+        Values are clipped to the bounds. The unit is the largest number of which both bounds are
+        multiples. For numbers in a narrow range, such as shares, it is a hundredth of this number.
         """
         if self.value_type in {"whole", "number"}:
             ends = _exact_bounds(self.low, self.high)
@@ -117,7 +121,7 @@ class DescribedColumn:
 
 
 def _make_description(tool: str, columns: Iterable[DescribedColumn], **facts: Any) -> Description:
-    """Return a description of a domain from the columns of another tool."""
+    """Collect described columns into a `Description`."""
     described_columns = list(columns)
     return Description(
         tool=tool,
@@ -137,7 +141,7 @@ def _make_description(tool: str, columns: Iterable[DescribedColumn], **facts: An
 
 
 def _exact_bounds(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
-    """Return both bounds as exact fractions.
+    """Convert both bounds to fractions; None if they are missing or reversed.
 
     The result is None if a bound is missing, or if they are in the wrong order.
     """
@@ -151,7 +155,7 @@ def _exact_bounds(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
 
 
 def _spec_number(value: Fraction) -> int | str:
-    """Return an exact number as an integer, or as a decimal or fraction text."""
+    """Write a fraction as a spec does: an integer, or a decimal or fraction text."""
     if value.denominator == 1:
         return int(value)
     text = f"{float(value):.15g}"
@@ -179,7 +183,7 @@ _CSVW_VALUE_TYPES = {
 
 
 def from_csvw(value: Any) -> Description | None:
-    """Read CSVW-EO: an object with a table schema."""
+    """Parse a description in CSVW-EO, an object with a table schema."""
     if isinstance(value, Mapping):
         schema = value.get("tableSchema")
     else:
@@ -204,9 +208,10 @@ def from_csvw(value: Any) -> Description | None:
 
 
 def _read_csvw_column(column: Mapping[str, Any], unit: object) -> DescribedColumn:
-    """Read a column, whose datatype is a text or an object with bounds.
+    """Parse one column of a CSVW-EO schema.
 
-    Public values are a list, or partitions with one value each. Adjacent partitions give edges.
+    The datatype is a text, or an object with bounds. Public values are a list, or partitions with
+    one value each. Adjacent partitions give edges.
     """
     name = str(column.get("name") or column.get("titles") or "")
     declared_type = column.get("datatype", "string")
@@ -243,7 +248,7 @@ def _read_csvw_column(column: Mapping[str, Any], unit: object) -> DescribedColum
 
 
 def _join_partitions(partitions: Sequence[Mapping[str, Any]]) -> list[str] | None:
-    """Return the edges of adjacent partitions.
+    """Return the edges of adjacent partitions as texts; None if there are none.
 
     The result is None if there are no partitions with bounds, or if they have gaps or overlap.
     """
@@ -263,7 +268,7 @@ def _join_partitions(partitions: Sequence[Mapping[str, Any]]) -> list[str] | Non
 
 
 def from_mbi(value: Any) -> Description | None:
-    """Read a domain of mbi: an object with the size of each attribute.
+    """Parse a domain of the library mbi: an object with attribute sizes.
 
     Codes are 0 to size - 1.
     """
@@ -280,7 +285,7 @@ def from_mbi(value: Any) -> Description | None:
 
 
 def from_opendp(value: Any) -> Description | None:
-    """Read OpenDP: the domain of a frame."""
+    """Parse the serialised domain of an OpenDP data frame."""
     note = (
         "The unit and the budget of an OpenDP context are not in its domain: write [privacy] anew."
     )
@@ -291,7 +296,7 @@ def from_opendp(value: Any) -> Description | None:
 
 
 def _read_opendp_column(column: Mapping[str, Any]) -> DescribedColumn:
-    """Return the column that an OpenDP domain describes."""
+    """Parse the domain of one OpenDP column."""
     name = str(column.get("name"))
     element = column.get("element_domain")
     for call in (*_find_calls(element, "enum_domain"), *_find_calls(element, "categorical_domain")):
@@ -321,7 +326,7 @@ def _read_opendp_column(column: Mapping[str, Any]) -> DescribedColumn:
 
 
 def _find_calls(value: Any, function: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the arguments of all calls of a constructor in a serialized value."""
+    """Yield the arguments of each call of a constructor in serialised OpenDP."""
     if isinstance(value, list):
         for inner in value:
             yield from _find_calls(inner, function)
@@ -344,7 +349,7 @@ _SMARTNOISE_VALUE_TYPES = {
 
 
 def from_smartnoise(value: Any) -> Description | None:
-    """Read SmartNoise metadata, which must have one table with typed columns."""
+    """Parse SmartNoise metadata of a single table."""
     tables = list(_find_tables(value))
     if not tables:
         return None
@@ -401,7 +406,7 @@ def from_smartnoise(value: Any) -> Description | None:
 def _find_tables(
     value: Any, path: str = "", depth: int = 0
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the path and the columns of each table with typed columns."""
+    """Yield the path and columns of each table in SmartNoise metadata."""
     if not isinstance(value, Mapping) or depth > 4:
         return
     columns = [
@@ -427,7 +432,7 @@ _KNOWN_TOOLS = "CSVW-EO (JSON), SmartNoise metadata (YAML), domain.json of mbi, 
 
 
 def read_description(path: Path) -> Description:
-    """Return the description in a file of any known tool."""
+    """Read the description of a table in the format of any supported tool."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -443,7 +448,7 @@ def read_description(path: Path) -> Description:
     try:
         value = json.loads(
             text, parse_float=str
-        )  # numbers with a point stay texts, so that they are exact
+        )  # decimal numbers are kept as texts, which are exact
     except (ValueError, RecursionError):
         try:
             import yaml

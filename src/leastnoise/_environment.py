@@ -21,7 +21,7 @@ _OFF = ("off", "0", "false", "no")
 
 
 def is_on(switch: str) -> bool:
-    """Return whether an environment variable is on; its default if unset.
+    """Return whether an environment switch is on, by its value or its default.
 
     Args:
         switch: the name of the variable, one of those above.
@@ -45,7 +45,7 @@ def is_on(switch: str) -> bool:
 
 
 def cache_folder() -> Path | None:
-    """Return the folder of plans that the user chose; None for the usual one.
+    """Return the plan folder from LEASTNOISE_CACHE_DIR; None if it is not set.
 
     Raises:
         InputError: the path is not absolute.
@@ -61,7 +61,7 @@ def cache_folder() -> Path | None:
 
 
 def check_environment() -> None:
-    """Read every switch and the folder of plans, so that a wrong one is refused.
+    """Raise for an environment variable with a value that is not allowed.
 
     Raises:
         InputError: one of them cannot be used.

@@ -14,7 +14,7 @@ _DESCRIBING_PACKAGES = ("leastnoise._release", "leastnoise._session")
 
 
 class Fact(NamedTuple):
-    """A fact: its key, and its label and text in the language of the page."""
+    """A labelled fact for display: key, label and text, in one language."""
 
     key: str
     label: str
@@ -22,14 +22,14 @@ class Fact(NamedTuple):
 
 
 class Section(NamedTuple):
-    """Facts that belong together, in the order of a page."""
+    """A group of facts that are displayed together."""
 
     key: str
     facts: tuple[Fact, ...]
 
 
 def list_facts(sections: Iterable[Section], *keys: str) -> list[Fact]:
-    """Return the facts of sections in their order.
+    """Return the facts of several sections in one list.
 
     Args:
         sections: the sections.
@@ -40,13 +40,13 @@ def list_facts(sections: Iterable[Section], *keys: str) -> list[Fact]:
 
 
 def format_facts(facts: Iterable[Fact]) -> list[tuple[str, str]]:
-    """Return the labels of facts, with a small first letter, and their texts."""
+    """Return pairs of a fact's label, with a small first letter, and its text."""
     return [(fact.label[:1].lower() + fact.label[1:], fact.text) for fact in facts]
 
 
 @singledispatch
 def describe(value: object) -> tuple[Section, ...]:
-    """Return the sections of facts about a plan, a release or a ledger.
+    """Describe a plan, a release or a ledger by sections of labelled facts.
 
     Args:
         value: the plan, release or ledger.
@@ -69,7 +69,7 @@ def describe(value: object) -> tuple[Section, ...]:
 
 
 def summarize(value: object, *keys: str) -> list[tuple[str, str]]:
-    """Return the labels and texts of some facts about a value, for notebooks.
+    """Return pairs of label and text for some facts about a value.
 
     Args:
         value: the plan, release or ledger.

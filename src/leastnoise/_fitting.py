@@ -45,8 +45,8 @@ from leastnoise._trusted.check import (
 )
 from leastnoise._trusted.measurements import Block, Measurements, cost
 
-# A scale is rounded to this many leading bits. Times the row weights (20 bits) and the grid, the
-# terms of a cost then stay below 2^56.
+# A scale is rounded to this many leading bits. Its product with the row weights (20 bits) and the
+# grid then keeps the terms of a cost below 2^56.
 _SCALE_BITS = 24
 _FINE_BITS = 44  # leading bits of an exact scale, without the bits of grid and row weights
 _EPSILON_BITS = 34  # leading bits of a least epsilon
@@ -70,7 +70,7 @@ NOISES: dict[type[Budget], tuple[Noise, ...]] = {
 
 
 def allowed_mu_squared(budget: Budget) -> Fraction:
-    """Return the largest mu squared of Gaussian noise within a budget."""
+    """Return the largest mu squared that Gaussian noise may cost."""
     if isinstance(budget, PureDP):
         raise InternalError("Gaussian noise cannot meet a PureDP budget.")
     if isinstance(budget, ZCDP):
@@ -81,7 +81,7 @@ def allowed_mu_squared(budget: Budget) -> Fraction:
 
 
 def allowed_epsilon(budget: Budget) -> float:
-    """Return the largest epsilon of Laplace noise within a budget.
+    """Return the largest epsilon that Laplace noise may cost.
 
     In a rho budget, an epsilon costs rho = epsilon^2 / 2; in a budget of mu squared, it costs the
     mu squared that it implies.
@@ -93,21 +93,21 @@ def allowed_epsilon(budget: Budget) -> float:
     return float(budget.epsilon)
 
 
-def pure_share(budget: Budget, part: Fraction) -> Fraction:
-    """Return the epsilon of a pure step that may spend a share of a budget.
+def pure_share(budget: Budget, share: Fraction) -> Fraction:
+    """Return the epsilon for which a pure step costs a share of a budget.
 
-    The share is between 0 and 1. In a rho budget, the step costs epsilon^2 / 2; in a budget of mu
-    squared, it costs the mu squared that its epsilon implies.
+    The share ``share`` is between 0 and 1. In a rho budget, the step costs epsilon^2 / 2; in a
+    budget of mu squared, it costs the mu squared that its epsilon implies.
     """
     if isinstance(budget, GDP):
-        return pure_epsilon(budget.mu_squared * part)
+        return pure_epsilon(budget.mu_squared * share)
     if isinstance(budget, ZCDP):
-        return Fraction(math.isqrt(math.floor(2 * budget.rho * part * _GRAIN**2)), _GRAIN)
-    return Fraction(budget.epsilon * part)
+        return Fraction(math.isqrt(math.floor(2 * budget.rho * share * _GRAIN**2)), _GRAIN)
+    return Fraction(budget.epsilon * share)
 
 
 def choice_distance(scale: float, cells: int, risk: float) -> float:
-    """Return the rank distance of a private choice that is exceeded with a risk.
+    """Return the rank distance that a private choice exceeds with a probability.
 
     The bound (S6 of PROOFS-quantiles.md) holds for all data, and is attained if all rows are in one
     cell. The distance is in the unit of the scale.
@@ -124,7 +124,7 @@ def choice_distance(scale: float, cells: int, risk: float) -> float:
         return 0.0
 
     def is_exceeded_rarely(passing: float) -> bool:
-        """Return whether cells of this passing probability are chosen rarely enough."""
+        """Return whether such cells are chosen with at most the probability ``risk``."""
         none_passes = cells * math.log1p(-passing)
         return 1 + math.expm1(none_passes) / (cells * passing) <= risk
 
@@ -140,7 +140,7 @@ def choice_distance(scale: float, cells: int, risk: float) -> float:
 
 
 def round_up(value: Fraction, bits: int) -> Fraction:
-    """Return a fraction rounded up to about ``bits`` leading bits."""
+    """Round a fraction up to about ``bits`` leading bits."""
     shift = bits - (value.numerator.bit_length() - value.denominator.bit_length())
     scaled = value * (Fraction(2) ** shift)
     whole = -(-scaled.numerator // scaled.denominator)
@@ -148,7 +148,7 @@ def round_up(value: Fraction, bits: int) -> Fraction:
 
 
 def root_up(value: Fraction) -> Fraction:
-    """Return the square root of ``value``, rounded up by at most 2^-60 of it."""
+    """Return a square root, rounded up by at most a relative 2^-60."""
     shift = max(0, 62 + (value.denominator.bit_length() - value.numerator.bit_length() + 1) // 2)
     scaled = (value.numerator << (2 * shift)) // value.denominator
     root = math.isqrt(scaled)
@@ -157,9 +157,9 @@ def root_up(value: Fraction) -> Fraction:
 
 
 def _sampler_scale(scale: Fraction, heaviest: int, grid: int, *, contrasts: bool) -> Fraction:
-    """Return a scale that the sampler can take.
+    """Round a noise scale up to a fraction that the sampler supports.
 
-    The scale is unchanged if numerator and denominator are short; otherwise it is rounded up.
+    The scale is not changed if its numerator and denominator are short enough.
     """
     if contrasts:  # the square roots of their norms multiply the scale and need bits of their own
         return round_up(scale, _SCALE_BITS)
@@ -178,7 +178,7 @@ _NOISE_FACTORS = (
 
 
 def _check_noise(privacy: Privacy, noise: Noise) -> None:
-    """Refuse noise that does not fit the budget."""
+    """Raise for a kind of noise that a budget does not allow."""
     fitting = NOISES[type(privacy.budget)]
     if noise not in fitting:
         allowed = f"{' or '.join(kind.value for kind in fitting)} for the budget {privacy.budget!r}"
@@ -188,7 +188,7 @@ def _check_noise(privacy: Privacy, noise: Noise) -> None:
 
 
 def _check_weights(blocks: Sequence[tuple[Block, float]]) -> None:
-    """Refuse weights of blocks that are not finite and above 0."""
+    """Raise unless the weights of all blocks are finite and positive."""
     if not all(math.isfinite(weight) and weight > 0 for _, weight in blocks):
         raise InternalError(
             "A strategy gave a block a weight that is not above 0; such blocks must be left out."
@@ -196,14 +196,17 @@ def _check_weights(blocks: Sequence[tuple[Block, float]]) -> None:
 
 
 def _kind_of_block(block: Block, weight: float) -> tuple[float, int, bool]:
-    """Return the weight, the heaviest row and whether coefficients exceed 1."""
+    """Return what a block's noise scale depends on.
+
+    This is its weight, its largest row weight, and whether a coefficient exceeds 1.
+    """
     heaviest = math.prod([factor.heaviest for factor in block.factors])
     largest_square = max([factor.largest_square for factor in block.factors], default=1)
     return weight, heaviest, largest_square > 1
 
 
 def _gaussian_grid(least: Fraction) -> int:
-    """Return the grid on which the least scale of rounded noise is wide enough."""
+    """Return the grid for rounded Gaussian noise with a given smallest scale."""
     grid = 1
     while least * grid < _LEAST_GAUSSIAN_SCALE and grid < 2**20:
         grid *= 2
@@ -213,9 +216,10 @@ def _gaussian_grid(least: Fraction) -> int:
 def fit_noise_scales(
     domain: Domain, privacy: Privacy, noise: Noise, blocks: Sequence[tuple[Block, float]]
 ) -> Measurements:
-    """Scale the noise of weighted blocks to a budget.
+    """Choose noise scales such that weighted blocks cost a whole budget.
 
-    The cost of the blocks is as near to the budget as possible, and never above it.
+    The noise of a block is inversely proportional to its weight. The cost is as near to the budget
+    as possible, and never above it.
     """
     # Scales are only rounded up, by less than 2^-20 of their value, and a short fraction that
     # serves all blocks is not rounded at all. The cost is computed again from the final whole
@@ -229,8 +233,8 @@ def fit_noise_scales(
     ratios = {weight: round_up(Fraction(top / weight), _SCALE_BITS) for weight in distinct_weights}
     relative = tuple(_with_scale(block, ratios[weight]) for block, weight in blocks)
     plan = Measurements(domain=domain, privacy=privacy, noise=noise, blocks=relative)
-    # These relative scales have some cost. Noise larger by ``factor`` makes that cost the budget;
-    # the grid has no influence on it.
+    # Relative scales have some cost. Noise that is larger by ``factor`` costs the budget, whatever
+    # the grid is.
     spent = cost(plan)
     budget = privacy.budget
     factor = _noise_factor(spent, budget)
@@ -260,7 +264,7 @@ def fit_noise_scales(
 
 
 def _noise_factor(spent: Cost, budget: Budget) -> Fraction:
-    """Return the factor of all noise scales that turns a cost into a budget."""
+    """Return the factor for all noise scales at which the cost equals the budget."""
     if isinstance(spent, PureCost) and not isinstance(budget, ZCDP):
         if isinstance(budget, GDP):
             return spent.epsilon / pure_epsilon(budget.mu_squared)
@@ -268,16 +272,18 @@ def _noise_factor(spent: Cost, budget: Budget) -> Fraction:
     return root_up(2 * rho_of(spent) / allowed_mu_squared(budget))
 
 
-def _with_scale(block: Block, scale: Fraction) -> Block:
-    """Return a block with another scale.
+def _with_scale(block: Block, noise_scale: Fraction) -> Block:
+    """Return a block with another noise scale.
 
-    ``replace`` would take several times as long, and there may be thousands of blocks.
+    ``dataclasses.replace`` would take several times as long, and there may be thousands of blocks.
     """
-    return Block(block.factors, scale, block.measure, block.limits, block.ends, block.k_norm_group)
+    return Block(
+        block.factors, noise_scale, block.measure, block.limits, block.ends, block.k_norm_group
+    )
 
 
 def rescale_noise(measurements: Measurements, privacy: Privacy) -> Measurements:
-    """Rescale all noise by one factor to fit another budget.
+    """Multiply all noise scales by one factor to fit another budget.
 
     The queries stay the same.
     """
@@ -301,7 +307,7 @@ def rescale_noise(measurements: Measurements, privacy: Privacy) -> Measurements:
 
 
 def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
-    """Return an epsilon for which every rho-zCDP mechanism is DP at ``delta``.
+    """Return an epsilon for which rho-zCDP implies (epsilon, delta)-DP.
 
     It is rounded up until ``zcdp_delta`` proves it.
     """
@@ -319,6 +325,7 @@ def _least_epsilon(cost: Fraction, limit: Fraction) -> Fraction:
     """Return the least epsilon that a zCDP cost implies at a delta, rounded up."""
 
     def proved(epsilon: Fraction) -> bool:
+        """Return whether the delta at an epsilon is proved to be small enough."""
         return zcdp_delta(cost, epsilon) <= limit
 
     if proved(Fraction(0)):
@@ -333,9 +340,10 @@ def _least_epsilon(cost: Fraction, limit: Fraction) -> Fraction:
 
 
 def key_rule(privacy: Privacy) -> KeyRule:
-    """Return the rule within a budget that finds the keys with the fewest units.
+    """Return the noise and the threshold of a private search for keys.
 
-    It compares Laplace and Gaussian noise; `keys_are_private` returns True for the rule.
+    The rule finds keys that as few units as possible have. It has Laplace or Gaussian noise, and
+    `keys_are_private` returns True for it.
     """
     budget = search_budget(privacy)
     laplace = KeyRule(
@@ -360,7 +368,7 @@ def key_rule(privacy: Privacy) -> KeyRule:
 
 
 def detectable_units(rule: KeyRule) -> int:
-    """Return the least number of units of a key that 95% of searches find.
+    """Return how many units must have a key for 95% of searches to find it.
 
     The probability is ``DETECTION_PROBABILITY``, over the noise.
     """
@@ -373,7 +381,7 @@ def detectable_units(rule: KeyRule) -> int:
 
 
 def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
-    """Return the private rule with the smallest threshold.
+    """Search the noise scale with the smallest threshold that is private.
 
     `keys_are_private` returns True for the rule. The result is None if the threshold would exceed
     2^40.
@@ -385,7 +393,7 @@ def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
         chance = 0.0
     chance = min(
         0.5, max(1e-300, chance)
-    )  # the search begins at a guess, which may be wrong: floats cannot hold smaller chances
+    )  # the search begins at an estimate, which may be wrong because floats cannot represent such small probabilities
     if rule.noise is Noise.DISCRETE_LAPLACE:
         far = -math.log(2 * chance)
     else:
@@ -407,11 +415,11 @@ def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
     return replace(rule, threshold=high)
 
 
-def _short(scale: Fraction) -> Fraction:
-    """Return a scale that the samplers can take.
+def _short(noise_scale: Fraction) -> Fraction:
+    """Round a noise scale up to 40 leading bits, for the samplers.
 
-    The scale is unchanged, or rounded up to 40 leading bits.
+    A scale with fewer bits is not changed.
     """
-    if max(scale.numerator, scale.denominator) < 2**50:
-        return scale
-    return round_up(scale, 40)
+    if max(noise_scale.numerator, noise_scale.denominator) < 2**50:
+        return noise_scale
+    return round_up(noise_scale, 40)

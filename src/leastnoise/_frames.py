@@ -27,7 +27,7 @@ _CONTROL_CHARACTERS = re.compile(
 
 
 def find_library(kind: type) -> str | None:
-    """Return the library of a class of data frames; None for other classes."""
+    """Return the library that a data frame class belongs to, or None."""
     name = kind.__module__.partition(".")[0]
     if name in LIBRARIES:
         return name
@@ -35,7 +35,7 @@ def find_library(kind: type) -> str | None:
 
 
 def to_frame(columns: Columns, library: str | None = None) -> Any:
-    """Return columns as a data frame of a library.
+    """Convert columns to a data frame of an installed library.
 
     None means the first library that is installed. PyArrow is always installed, because leastnoise
     needs it.
@@ -64,12 +64,12 @@ def to_frame(columns: Columns, library: str | None = None) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class UniqueNames:
-    """Unique column names, compared without case, as databases do."""
+    """Column names that are made unique, ignoring case as databases do."""
 
     taken: set[str] = field(default_factory=set)
 
     def make_unique(self, name: str) -> str:
-        """Return the name, with a number behind it if the name is taken."""
+        """Return a name, with a number appended if the name is already used."""
         unique_name = name
         number = 2
         while unique_name.lower() in self.taken:
@@ -80,7 +80,7 @@ class UniqueNames:
 
 
 def name_key_columns(attributes: Sequence[str], numbers: Sequence[str]) -> list[str]:
-    """Return the name of the key column of every attribute.
+    """Return a unique column name for each attribute.
 
     A number is appended to a name that another column has already.
     """
@@ -89,9 +89,9 @@ def name_key_columns(attributes: Sequence[str], numbers: Sequence[str]) -> list[
 
 
 def label_array(labels: Sequence[Label]) -> Array:
-    """Return labels as an array, shape (len(labels),).
+    """Convert labels to an array of integers, doubles or objects, (len(labels),).
 
-    The array has integers or doubles if all labels are such numbers; otherwise it has texts as
+    The array has integers or doubles if all labels are such numbers. Otherwise it has texts, as
     objects.
     """
     if all(isinstance(label, int) and -(2**63) <= label < 2**63 for label in labels):
@@ -102,19 +102,19 @@ def label_array(labels: Sequence[Label]) -> Array:
 
 
 def number_or_null(value: float) -> float | None:
-    """Return a number for JSON; NaN becomes null."""
+    """Return a number for JSON, with None in place of NaN."""
     if math.isnan(value):
         return None
     return value
 
 
 def pluralize(count: int, singular: str, many: str = "") -> str:
-    """Return a count with its noun in the singular or plural."""
+    """Return a count with a noun, in the singular or the plural."""
     return f"{count:,} {singular if count == 1 else many or singular + 's'}"
 
 
 def escape_controls(text: str) -> str:
-    """Escape characters that would control a terminal, with Python's escapes.
+    """Escape control characters, so that a text cannot control a terminal.
 
     These are controls, line ends and changes of direction.
     """
@@ -122,23 +122,23 @@ def escape_controls(text: str) -> str:
 
 
 class TabularMixin:
-    """A value that is shown as a table in terminals, notebooks and frames."""
+    """Displays a value as a table in terminals, notebooks and data frames."""
 
     __slots__ = ()
 
     @property
     def library(self) -> str | None:
-        """The library of its data frames; None if the library of the data is unknown."""
+        """The data frame library to convert to; None for any installed one."""
         return None
 
     @property
     def title(self) -> str:
-        """The heading of the table; may be empty."""
+        """The heading above the table; may be empty."""
         return ""
 
     @abstractmethod
     def columns(self) -> Columns:
-        """Return its columns, all of one length."""
+        """Return the columns of the table by name, all of one length."""
 
     def frame(self, library: str | None = None) -> Any:
         """Return the columns as a data frame of pandas, polars or pyarrow.
@@ -183,7 +183,7 @@ class TabularMixin:
         )
 
     def _display_columns(self) -> list[list[str]]:
-        """Return the name and the first values of every column, as texts."""
+        """Return each column as texts: the name, then the first values."""
         columns = []
         for name, values in self.columns().items():
             first_values = [name, *values[:_MOST_SHOWN_ROWS].tolist()]
@@ -205,7 +205,10 @@ class TabularMixin:
 def grouped_columns(
     by: Sequence[str], labels: Sequence[Sequence[Label]], numbers: Mapping[str, Array]
 ) -> Columns:
-    """Return a column for each key and each array, in row-major order."""
+    """Flatten arrays over groups into columns, with a column for each key.
+
+    Groups are in row-major order.
+    """
     shape = tuple(map(len, labels))
     if shape:
         indices = np.unravel_index(np.arange(int(np.prod(shape))), shape)

@@ -16,9 +16,9 @@ _RUNS: list[tuple[Path, str]] = []
 
 
 def describe_error(error: BaseException) -> tuple[str, bool]:
-    """Describe an error, and return whether the program is at fault.
+    """Describe an error in a sentence; return it, and if it is a program fault.
 
-    The description is one sentence without any value of a row.
+    The description contains no value of a row.
     """
     if isinstance(error, LeastNoiseError) and not isinstance(error, InternalError):
         return _SPENT.sub("", str(error)), False
@@ -48,9 +48,9 @@ def describe_error(error: BaseException) -> tuple[str, bool]:
 
 
 def note_run(ledger: Path, run: str) -> None:
-    """Note a payment before it can happen.
+    """Record a payment in this process, before it is made.
 
-    At the end of the process, the program looks the payment up in the ledger.
+    When the process ends, the program looks up in the ledger whether the payment was made.
 
     Args:
         ledger: the file of the ledger.
@@ -60,7 +60,7 @@ def note_run(ledger: Path, run: str) -> None:
 
 
 def noted_runs() -> Sequence[tuple[Path, str]]:
-    """Return the payments that this process noted, in order.
+    """Return the ledger file and the receipt of each recorded payment, in order.
 
     Each as the file of the ledger and the receipt.
     """

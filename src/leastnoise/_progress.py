@@ -15,7 +15,7 @@ from leastnoise._environment import PROGRESS, is_on
 from leastnoise._trusted.check.progress import ProgressLine, RowProgress, row_progress
 
 _PATIENCE = 1.0  # seconds until the line appears
-_LEAST_SHARE = 0.02  # of the work, from which the time left is estimated
+_LEAST_SHARE = 0.02  # share of the work, from which on the time left is estimated
 _MOST_SECONDS = 120  # a longer time left is shown in minutes
 # Seconds between two lines.
 _SECONDS_ON_TERMINAL = 0.2
@@ -27,7 +27,7 @@ _R = TypeVar("_R")
 
 
 class Display(NamedTuple):
-    """The function that shows a progress line, and the seconds between two lines."""
+    """A function that shows a progress line, and the seconds between updates."""
 
     every: float
     show: Callable[[str], None]
@@ -35,7 +35,7 @@ class Display(NamedTuple):
 
 @final
 class Progress(ProgressLine):
-    """A progress line that appears after a second, as a context manager.
+    """A context manager that shows a progress line for work of over a second.
 
     On a terminal the line is redrawn and removed at the end. Elsewhere it is printed when it
     appears and every ten seconds. The number of rows may be private, so the line shows only the
@@ -69,23 +69,23 @@ class Progress(ProgressLine):
 
     @property
     def seconds(self) -> float:
-        """The seconds since the start."""
+        """The seconds since the work began."""
         return time.perf_counter() - self._start
 
-    def say(self, text: str, share: float = 0.0) -> None:
-        """Change the text, and the share of the work that is done.
+    def say(self, text: str, done_share: float = 0.0) -> None:
+        """Change the text of the line and, if it is known, the share of work done.
 
         A share of 0 means that it is unknown.
         """
         self._text = text
-        self._share = share
+        self._share = done_share
 
     def trying(self, name: str) -> None:
-        """Show the name of the strategy that is being planned."""
+        """Show the name of the strategy that is tried."""
         self.say(f"planning, trying {name}")
 
     def step(self, text: str, steps: int) -> None:
-        """Begin the next of ``steps`` steps.
+        """Start the next step of several, and show its text.
 
         The time left is estimated from the steps that are done.
 
@@ -97,7 +97,7 @@ class Progress(ProgressLine):
         self._steps += 1
 
     def begin(self, text: str, about: float = 0.0) -> None:
-        """Change the text, and restart its clock.
+        """Change the text, and restart the clock for the time left.
 
         Args:
             text: the new text of the line.
@@ -107,16 +107,16 @@ class Progress(ProgressLine):
         self._about, self._work_start = about, self.seconds
 
     def _done_share(self, seconds: float) -> float:
-        """Return the share of the work that is done after ``seconds``.
+        """Return which share of the work is done after some seconds.
 
-        It follows from the steps, or otherwise from the estimated time.
+        It is computed from the finished steps or, without steps, from the estimated time.
         """
         if self._share or not self._about:
             return self._share
         return min((seconds - self._work_start) / self._about, 1.0)
 
     def _show(self) -> None:
-        """Show the current step until the work is done."""
+        """Update the line until the work is done; runs in a thread."""
         if not self._is_visible or self._is_done.wait(_PATIENCE):
             return
         every, show = self._display or _error_stream()
@@ -130,7 +130,7 @@ class Progress(ProgressLine):
 
 
 def _error_stream() -> Display:
-    """Return the display of lines on the standard error stream.
+    """Return a display that writes lines to the standard error stream.
 
     On a terminal, each line replaces the one before.
     """
@@ -138,6 +138,7 @@ def _error_stream() -> Display:
     width = 0
 
     def show(line: str) -> None:
+        """Write a line over the one before."""
         nonlocal width
         if is_terminal:
             # Blanks cover the end of a longer line before.
@@ -150,17 +151,17 @@ def _error_stream() -> Display:
     return Display(_SECONDS_ON_TERMINAL if is_terminal else _SECONDS_ELSEWHERE, show)
 
 
-def describe_time(seconds: float, share: float, start: float = 0.0) -> str:
-    """Describe how long some work has taken, and roughly how long it will.
+def describe_time(seconds: float, done_share: float, start: float = 0.0) -> str:
+    """Return a text with the time that work took and that it will still take.
 
     Args:
         seconds: the seconds since the beginning.
-        share: the share of the current work that is done; 0 if it is unknown.
+        done_share: the share of the current work that is done; 0 if it is unknown.
         start: when the current work began, in seconds since the beginning.
     """
-    if not _LEAST_SHARE <= share < 1:
+    if not _LEAST_SHARE <= done_share < 1:
         return f"{seconds:.0f} s"
-    remaining = (seconds - start) * (1 - share) / share
+    remaining = (seconds - start) * (1 - done_share) / done_share
     if remaining < _MOST_SECONDS:
         return f"{seconds:.0f} s, about {remaining:.0f} s more"
     return f"{seconds:.0f} s, about {remaining / 60:.0f} min more"
@@ -170,7 +171,7 @@ def describe_time(seconds: float, share: float, start: float = 0.0) -> str:
 def show_planning(
     callback: _NameCallback, about: Callable[[], float] | None = None
 ) -> Iterator[_NameCallback]:
-    """Show a progress line for planning in a notebook.
+    """Show a progress line while a notebook plans; a context manager.
 
     Args:
         callback: the caller's callback for the strategies that are planned; then no line is shown.
@@ -189,7 +190,7 @@ def show_planning(
 def show_rows(
     next_step: str, estimate: Callable[..., tuple[int, float]] | None = None
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Return a decorator that shows the progress of a function that reads rows.
+    """Return a decorator that shows a progress line while rows are read.
 
     The function has an argument ``progress``. It shows a line if the argument is True, and in a
     notebook also if it is None.
@@ -201,8 +202,11 @@ def show_rows(
     """
 
     def decorate(read: Callable[_P, _R]) -> Callable[_P, _R]:
+        """Wrap a function that reads rows."""
+
         @wraps(read)
         def read_with_line(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            """Read rows, and show the progress if this is requested."""
             progress = kwargs.get("progress")
             is_notebook = _is_notebook()
             if progress is not True and (progress is not None or not is_notebook):
@@ -225,7 +229,7 @@ def show_rows(
 
 
 def _is_notebook() -> bool:
-    """Return whether this process is a notebook kernel; import no IPython."""
+    """Return whether this process is the kernel of a notebook."""
     if "IPython" not in sys.modules:
         return False
     from IPython import get_ipython
@@ -234,12 +238,13 @@ def _is_notebook() -> bool:
 
 
 def _cell_display() -> Display:
-    """Return the display of lines below a cell; each replaces the one before."""
+    """Return a display that writes lines below a notebook cell."""
     from IPython.display import display
 
     handles: list[Any] = []
 
     def show(line: str) -> None:
+        """Replace the line below the cell."""
         text = {"text/plain": line}
         if handles:
             handles[0].update(text, raw=True)

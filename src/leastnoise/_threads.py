@@ -29,7 +29,7 @@ _LATE_LIBRARY = "scipy.linalg"
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute with one thread of linear algebra, then restore the number.
+    """Limit linear algebra to one thread while a block or function runs.
 
     It is for the public functions that compute, also as a decorator. The limit holds for the
     process, like the threads of the libraries. A library that is loaded in this block starts with
@@ -59,7 +59,7 @@ def one_thread() -> Iterator[None]:
 
 @cache
 def _libraries(loaded: bool) -> "ThreadpoolController":  # noqa: ARG001, FBT001 - the key of the cache
-    """Return NumPy's thread pool library, and SciPy's if it is loaded.
+    """Return a controller of the thread pools of NumPy and, if loaded, SciPy.
 
     Looking for them takes milliseconds.
     """
@@ -69,7 +69,7 @@ def _libraries(loaded: bool) -> "ThreadpoolController":  # noqa: ARG001, FBT001 
 
 
 class BoundedThreadPool:
-    """A pool of at most four threads that bounds the pending work.
+    """A pool of up to four threads that limits how much work may wait.
 
     It has as many threads as there are cores. At the end of the block, all functions have ended.
     The first error is raised by `do` or at the end of the block; functions that were not started
@@ -88,9 +88,9 @@ class BoundedThreadPool:
         self._pending: deque[Future[Any]] = deque()
 
     def submit(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Queue a function; wait while more are pending than there are threads.
+        """Queue a function call; block while too many calls are waiting.
 
-        This bounds how many functions hold memory.
+        This limits the memory that waiting calls take.
         """
         self._pending.append(self._pool.submit(function, *arguments))
         while len(self._pending) > self._workers:

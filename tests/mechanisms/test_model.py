@@ -271,7 +271,7 @@ def test_model_counts_rows_as_precisely_as_needed() -> None:
     shares = []
     for budget in (ZCDP("1/100"), ZCDP("1/10000"), PureDP("1/10"), ApproxDP("1/10", "1e-9")):
         setting = setting_from_plan(planned(PAIRS, Privacy(budget)))  # type: ignore[arg-type]
-        counted = setting.total(setting.counting_share)
+        counted = setting.row_count(setting.counting_share)
         std = block_variance(counted, counted.blocks[0]) ** 0.5
         assert std < 0.05 * setting.deciding_rows or setting.counting_share == Fraction(1, 50)
         shares.append(setting.counting_share)

@@ -49,7 +49,7 @@ from leastnoise._mechanisms import (
     BY_NAME,
     Candidate,
     Explanation,
-    largest_reaches,
+    largest_rank_errors,
     mechanism_of,
 )
 from leastnoise._plan import (
@@ -614,7 +614,7 @@ def _expected_statistics(
         return []
     reach_of: dict[Statistic, float] = {}
     if type(plan) is LinearPlan and not plan.earlier:  # a series cannot choose quantiles
-        reach_of = largest_reaches(plan.workload, plan.privacy)
+        reach_of = largest_rank_errors(plan.workload, plan.privacy)
     targets = statistic_target_statuses(plan, level)
     multiplier = interval_multiplier(plan.measured().noise, LEVEL)
     statistics = []

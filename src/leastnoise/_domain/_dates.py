@@ -21,7 +21,7 @@ WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 _EPOCH = dt.date(1970, 1, 1)
 # 1970-01-01 was a Thursday
 _MONDAY = 3
-# The periods that every period lies in as a whole.
+# For each kind of period, the coarser periods that always contain it completely.
 _COARSER = {
     "year": (),
     "quarter": ("year",),
@@ -34,7 +34,8 @@ _COARSER = {
 }
 # Numbers in place of texts: days since 1899-12-30, and parts of a second since 1970 in UTC.
 COUNTED = ("excel", "epoch_s", "epoch_ms", "epoch_us")
-# From this day on days since 1899-12-30 agree with Excel, which has a 29th of February 1900.
+# From this day on, Excel's serials are days since 1899-12-30. Before it they differ, because Excel
+# has a 29th of February 1900.
 _FIRST_OF_EXCEL = dt.date(1900, 3, 1)
 _ENGLISH_MONTHS = (
     "January",
@@ -65,7 +66,7 @@ _DIRECTIVES = {
     "z": _ZONE,
     "%": "%",
 }
-# Directives of which a text can have only one.
+# Of each of these groups of directives, a format can have only one.
 _ALTERNATIVES = (("Y", "y"), ("m", "b", "B"), ("H", "I"))
 _ALLOWED = (
     "one of 'excel', 'epoch_s', 'epoch_ms' and 'epoch_us', or text with %Y (or %y, with century), and "
@@ -162,18 +163,18 @@ class Dates(Kind):
                 f"{_FIRST_OF_EXCEL} or later",
             )
         self._set_fields(
-            _count(first, last, self.by), ORDERED, start=first, end=last, months=months
+            _count_periods(first, last, self.by), ORDERED, start=first, end=last, months=months
         )
         self._set_levels()
 
     @property
     def first(self) -> int:
-        """The number of the first cell's period; see `period_of`."""
+        """The number of the period that the first cell stands for (`period_of`)."""
         return 0 if self.by in FOLDED else period_of((self.start - _EPOCH).days * 24, self.by)
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
-        """The labels of the periods, in order.
+        """The labels of the periods in order, without cells for other values.
 
         Examples are ``2024``, ``2024-Q1``, ``2024-01``, ``2024-W01``, ``2024-01-31``, ``2024-01-31
         13:00`` and ``Monday``.
@@ -182,17 +183,17 @@ class Dates(Kind):
 
     @property
     def implied_levels(self) -> tuple[Level, ...]:
-        """The coarser periods of which every cell is a part."""
+        """The levels of coarser periods, such as the quarters of months."""
         return _coarser_periods(self.first, self.regular, self.by)
 
     def last_day(self, cells: int) -> dt.date:
-        """Return the last day of the first periods."""
+        """Return the last day of the period with the index ``cells`` - 1."""
         after = _first_hour(self.first + cells, self.by) // 24
         end: dt.date = self.end
         return min(end, _EPOCH + dt.timedelta(days=after - 1))
 
     def until(self, cells: int) -> "Dates":
-        """Return dates with only the first periods, without declared levels.
+        """Return dates with only the first ``cells`` periods. The result has no declared levels.
 
         Args:
             cells: the number of periods.
@@ -200,9 +201,9 @@ class Dates(Kind):
         return replace(self, end=self.last_day(cells), levels=())
 
     def reaching(self, cells: int) -> "Dates":
-        """Return the dates with another number of periods, without levels.
+        """Return dates with ``cells`` periods, which may go beyond the last day.
 
-        They begin on the first day, and may end after the last day.
+        The periods begin on the first day. The result has no declared levels.
 
         Args:
             cells: the number of periods.
@@ -214,22 +215,22 @@ class Dates(Kind):
         )
 
     def ended_periods(self, day: dt.date) -> int:
-        """Return the number of periods that have ended before a day."""
+        """Return how many of the periods have ended before a day."""
         return sum(self.last_day(cells) < day for cells in range(1, self.regular + 1))
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """The regular expression of texts that are times."""
+        """The regular expression that matches the texts of dates or times."""
         return _pattern(self.format, self.months)
 
     @property
     def counted_in(self) -> str | None:
-        """The unit of times that are numbers, one of `COUNTED`; None for texts."""
+        """The unit of numbers that are read as times; None if texts are read."""
         return self.format if self.format in COUNTED else None
 
 
 def period_of(hour: Any, by: str) -> Any:
-    """Return the number of the period that contains an hour.
+    """Return the number of the period that contains an hour since 1970.
 
     Args:
         hour: hours since 1970-01-01 00:00: a number or an array; only a number for years, quarters and
@@ -252,7 +253,7 @@ def period_of(hour: Any, by: str) -> Any:
 
 @lru_cache(maxsize=256)
 def _coarser_periods(first: int, count: int, by: str) -> tuple[Level, ...]:
-    """Return the coarser periods that contain each of successive periods."""
+    """Return levels that map consecutive periods to coarser periods."""
     hours = [_first_hour(first + cell, by) for cell in range(count)]
     levels = []
     for coarser in _COARSER[by]:
@@ -262,7 +263,7 @@ def _coarser_periods(first: int, count: int, by: str) -> tuple[Level, ...]:
 
 
 def _first_hour(period: int, by: str) -> int:
-    """Return the first hour of a period, the inverse of `period_of`."""
+    """Return the first hour, since 1970, of a period; the inverse of `period_of`."""
     if by in ("year", "quarter", "month"):
         months = period * {"year": 12, "quarter": 3, "month": 1}[by]
         return (dt.date(1970 + months // 12, months % 12 + 1, 1) - _EPOCH).days * 24
@@ -293,8 +294,8 @@ def _label(period: int, by: str) -> Label:
     }[by]
 
 
-def _count(start: dt.date, end: dt.date, by: str) -> int:
-    """Return the number of periods from one day to another."""
+def _count_periods(start: dt.date, end: dt.date, by: str) -> int:
+    """Return the number of periods from a first day to a last day."""
     if by in FOLDED:
         return 7 if by == "weekday" else 24
     first, last = ((day - _EPOCH).days * 24 for day in (start, end))
@@ -302,19 +303,20 @@ def _count(start: dt.date, end: dt.date, by: str) -> int:
 
 
 def _day(name: str, value: object) -> dt.date:
-    """Return a date from a date or its text."""
+    """Convert a date, or the text of a date, to a date; check its year."""
     day = value
     if isinstance(value, str) and re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", value, re.ASCII):
         with suppress(ValueError):
             day = dt.date.fromisoformat(value)
-    # years within, so that no time zone leads out of those that calendars have
+    # keep a distance from the first and last year, so that time zones never lead beyond the
+    # calendar
     if not isinstance(day, dt.date) or isinstance(day, dt.datetime) or not 2 <= day.year <= 9998:
         raise refuse(name, value, "a day such as '2024-01-31'")
     return day
 
 
 def _month_names(months: object) -> tuple[str, ...]:
-    """Return checked names of months: none, or twelve that differ."""
+    """Check that there are no names of months, or twelve different ones."""
     if isinstance(months, (list, tuple)):
         names = tuple(months)
     else:
@@ -332,7 +334,7 @@ def _month_names(months: object) -> tuple[str, ...]:
 
 
 def _check_format(written_as: object, century: object, months: tuple[str, ...]) -> None:
-    """Refuse a format that cannot be read or is incomplete.
+    """Raise for a time format that is not supported or lacks a setting.
 
     A format is incomplete if it lacks a setting that its directives need, such as ``century`` for
     ``%y``.
@@ -362,7 +364,7 @@ def _check_format(written_as: object, century: object, months: tuple[str, ...]) 
 
 
 def _directives_of(written_as: str) -> list[str]:
-    """Return the checked directives of a time format."""
+    """Return the directives of a time format, such as ``Y``, after a check."""
     pieces = re.split("%(.)", written_as, flags=re.DOTALL)
     directives = pieces[1::2]
     allowed = {*_DIRECTIVES, "b", "B"}
@@ -379,7 +381,7 @@ def _directives_of(written_as: str) -> list[str]:
 
 
 def _pattern(written_as: str | None, months: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the regular expression of a checked time format.
+    """Compile a time format to a regular expression.
 
     A format for numbers, such as ``excel``, gets the pattern of ISO texts.
     """
@@ -400,9 +402,9 @@ def _pattern(written_as: str | None, months: tuple[str, ...]) -> re.Pattern[str]
 
 
 def _pattern_of_names(names: tuple[str, ...]) -> str:
-    """Return the regular expression of twelve names of months.
+    """Return a regular expression with one group for each name of a month.
 
-    Its groups are ``month1`` to ``month12``.
+    The groups are ``month1`` to ``month12``.
     """
     spelled = []
     for name in names:

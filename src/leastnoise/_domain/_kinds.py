@@ -168,12 +168,12 @@ class Categories(Kind):
 
     @property
     def spellings_of_cells(self) -> Mapping[str, int]:
-        """A mapping from the compared form of each text that names a cell to that cell."""
+        """Map the normalised form of each text of a category to its cell."""
         return self.lookup
 
     @property
     def lookup(self) -> dict[str, int]:
-        """A mapping from the compared form of each text that names a cell to that cell."""
+        """Map the normalised form of each text of a category to its cell, cached."""
         cells = {str(value): cell for cell, value in enumerate(self.values)}
         pairs = [(text, cells[value]) for value, texts in self.spellings for text in texts]
         return {
@@ -184,7 +184,7 @@ class Categories(Kind):
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
-        """The labels of the cells that the domain lists, in order."""
+        """The labels of the listed cells, without cells for other values."""
         return self.values
 
 
@@ -198,7 +198,7 @@ def _(values: list[object] | tuple[object, ...]) -> Categories:
 def _spellings(
     spelling_map: object, values: tuple[Label, ...], reading: Reading, used_forms: set[str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the checked further spellings of categories."""
+    """Check the further spellings of categories, and return them sorted."""
     pairs: list[Any]
     if isinstance(spelling_map, Mapping):
         pairs = list(spelling_map.items())
@@ -241,7 +241,7 @@ def _spellings(
 
 
 def _compared_form(reading: Reading, text: str) -> str:
-    """Return the form in which a category is compared: 17.0 becomes 17."""
+    """Normalise a text as categories are compared: 17.0 becomes 17."""
     form = reading.form(text)
     match = _ZEROS_AFTER_POINT.fullmatch(form)
     if match is None:
@@ -250,7 +250,7 @@ def _compared_form(reading: Reading, text: str) -> str:
 
 
 def _category(value: object) -> Label:
-    """Return a checked category: a text or an integer."""
+    """Check one category, which must be a text or an integer, and return it."""
     if isinstance(value, str):
         if not value:
             raise refuse(
@@ -318,11 +318,11 @@ class Integers(Kind):
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
-        """The labels of the cells that the domain lists, in order."""
+        """The labels of the cells between the bounds."""
         return tuple(range(self.low, self.high + 1))
 
     def cell_of_number(self, number: Fraction) -> int | None:
-        """Return the cell of an exact number; None if the number has no cell."""
+        """Return the cell of an exact number; None if it is outside the bounds."""
         is_cell = number.denominator == 1 and self.low <= number <= self.high
         if is_cell:
             return int(number) - self.low
@@ -380,11 +380,11 @@ class Coded(Kind):
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
-        """The labels of the cells that the domain lists, in order."""
+        """The labels of the codes."""
         return tuple(range(self.codes))
 
     def cell_of_number(self, number: Fraction) -> int | None:
-        """Return the cell of an exact number; None if the number has no cell."""
+        """Return the cell of an exact number; None if it is not a code."""
         is_cell = number.denominator == 1 and 0 <= number < self.codes
         if is_cell:
             return int(number)
@@ -392,7 +392,7 @@ class Coded(Kind):
 
 
 def _intervals(kind: Any) -> tuple[Label, ...]:
-    """Return the labels of bins as intervals."""
+    """Return the labels of bins, such as ``[0, 500)``."""
     texts = [*map(number_text, kind.edges)]
     left = kind.closed == "left"
     return tuple(
@@ -577,7 +577,7 @@ class Decimals(Kind):
         return tuple(number_text(value) for value in self.values)
 
     def cell_of_number(self, number: Fraction) -> int | None:
-        """Return the cell of an exact number; None if the number has no cell."""
+        """Return the cell of an exact number; None if it is not a value."""
         steps = (number - self.low) / self.step
         is_cell = steps.denominator == 1 and 0 <= steps < self.regular
         if is_cell:
@@ -587,7 +587,7 @@ class Decimals(Kind):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Unknown(Kind):
-    """A column of categories that cannot be listed beforehand.
+    """An attribute whose categories must be found by a private search.
 
     `leastnoise.find_categories` finds the categories that many people have.
 
@@ -628,11 +628,11 @@ class Unknown(Kind):
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
-        """The placeholder labels of categories that are not yet found."""
+        """Placeholder labels, for categories that are not found yet."""
         return tuple(f"category {number}" for number in range(1, self.most + 1))
 
     def to_categories(self, texts: tuple[str, ...]) -> Categories:
-        """Return the attribute with the categories that a search found.
+        """Return the attribute with categories that a search has found.
 
         Args:
             texts: the categories after reading.
@@ -673,9 +673,9 @@ _KINDS: dict[str, type[Kind]] = {
 
 
 def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
-    """Return the fields of a kind by their JSON keys.
+    """Return the attribute name and the default of each field, by JSON key.
 
-    Each entry has the name in the class, and the default if the key is optional.
+    The default is `MISSING` if the key is required.
     """
     named = [*own_fields(kind), *(field for field in fields(Kind) if field.init)]
     return {
@@ -689,7 +689,7 @@ def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
 
 @plain_json.register
 def kind_to_json(kind: Kind) -> dict[str, Any]:
-    """Return a kind as a JSON object."""
+    """Convert a kind of attribute to a JSON object."""
     word = next(word for word, kinds in _KINDS.items() if isinstance(kind, kinds))
     values = {
         key: (getattr(kind, name), usual) for key, (name, usual) in _fields(type(kind)).items()
@@ -701,7 +701,7 @@ def kind_to_json(kind: Kind) -> dict[str, Any]:
 
 
 def _plain(value: object) -> Any:
-    """Return a setting of an attribute as a JSON value."""
+    """Convert a setting of an attribute to a JSON value."""
     if isinstance(value, (Level, Reading)):
         return value.to_json()
     if isinstance(value, tuple):
@@ -714,7 +714,7 @@ def _plain(value: object) -> Any:
 
 
 def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
-    """Return the name and kind of an attribute's JSON object."""
+    """Parse the JSON object of an attribute into its name and its kind."""
     all_fields = sorted({name for kind in _KINDS.values() for name in _fields(kind)})
     table = known_keys("an attribute in JSON", value, ["name", "kind", *all_fields])
     name = attribute_name("'name' of an attribute in JSON", table.pop("name", None))
@@ -740,7 +740,7 @@ def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
 
 @plain_json.register
 def measure_to_json(measure: Measure) -> dict[str, Any]:
-    """Return a measure as a JSON object."""
+    """Convert a measure to a JSON object."""
     if isinstance(measure, UnitCount):
         written_groups = [
             None if along is None else [list(group) for group in along] for along in measure.groups
@@ -773,7 +773,7 @@ _PARTS = ("column", "low", "high", "unit", "reading")
 
 
 def _complete_measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
-    """Return the name and measure of a JSON object about complete rows."""
+    """Parse a JSON object about complete rows into a name and a measure."""
     parts: dict[str, Any] = known_keys(
         "a measure of complete rows in JSON", value, ["name", "complete", "product_of"]
     )
@@ -798,7 +798,7 @@ def _complete_measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]
 
 
 def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
-    """Return the name and measure of a JSON object."""
+    """Parse the JSON object of a measure into its name and the measure."""
     if "units_of" in value:
         counted: dict[str, Any] = known_keys(
             "a count of units in JSON", value, ["name", "units_of", "groups"]

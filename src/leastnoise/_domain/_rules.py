@@ -27,12 +27,12 @@ from leastnoise._trusted.domain import (
     type_fault,
 )
 
-# numpy is loaded where something is encoded: commands that encode nothing start without it
+# import numpy only when rules are made, so that other commands start quickly
 HOUR = 3600
 DAY = 86_400
 _EPOCH = dt.date(1970, 1, 1)
 _WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
-# Periods of one length: it, and how many of them there are where they come again.
+# Periods of equal length: the length in seconds, and after how many periods they repeat.
 _EVEN = {
     "hour": (HOUR, None),
     "hour_of_day": (HOUR, 24),
@@ -87,7 +87,7 @@ def _(
 
 
 def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
-    """Return the table that maps an attribute's values to cells.
+    """Return the lookup table from values to cells, for a kind of attribute.
 
     Args:
         kind: the attribute.
@@ -124,16 +124,16 @@ def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
         if clip:
             return Cuts(multiples(kind.low + kind.step / 2, kind.step, kind.regular - 1), cells)
         values = multiples(kind.low, kind.step, kind.regular)
-        # a number is one of them if the doubles nearest to both are the same: from it to the next
-        # double
+        # a number equals a value if both have the same nearest double: it is at least the value's
+        # double and below the next double
         pairs = np.stack([cells, np.full(kind.regular, outside)], axis=1)
         return Cuts(
             np.stack([values, np.nextafter(values, np.inf)], axis=1).reshape(-1),
             np.concatenate([[outside], pairs.reshape(-1)]),
         )
     if isinstance(kind, (Bins, Edges)):
-        # a double that is not below an edge is at least the edge, and one that is above it at least
-        # the double behind it
+        # "x >= edge" is a comparison with the edge's double, and "x > edge" is a comparison with
+        # the next double
         if kind.closed == "left":
             inner = inner_edges(kind)
         else:
@@ -149,7 +149,7 @@ def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
 
 
 def _clock(kind: Dates) -> Clocked:
-    """Return the rule by which times are read."""
+    """Return the rule by which an attribute's texts and numbers become times."""
     first, last = _days(kind)
     return Clocked(
         first, last, kind.zone or "UTC", kind.pattern, kind.century or 0, kind.counted_in
@@ -157,12 +157,12 @@ def _clock(kind: Dates) -> Clocked:
 
 
 def _days(kind: Dates) -> tuple[int, int]:
-    """Return the first and the last day, counted from 1970-01-01."""
+    """Return the first and the last day, each in days since 1970-01-01."""
     return (kind.start - _EPOCH).days, (kind.end - _EPOCH).days
 
 
 def _periods(kind: Dates, outside: int) -> Steps | Cuts:
-    """Return the table that maps seconds to periods.
+    """Return the lookup table from seconds since 1970 to periods.
 
     The first and the last cell hold only days between the first and the last day.
     """
@@ -191,7 +191,7 @@ def _periods(kind: Dates, outside: int) -> Steps | Cuts:
 
 
 def inner_edges(kind: Bins | Edges) -> Any:
-    """Return the doubles nearest to the inner edges of bins."""
+    """Return the edges of bins, except the first and last, as nearest doubles."""
     import numpy as np
 
     if isinstance(kind, Edges):
@@ -201,16 +201,16 @@ def inner_edges(kind: Bins | Edges) -> Any:
 
 
 def multiples(first: Fraction, step: Fraction, count: int) -> Any:
-    """Return the doubles nearest to first, first + step ..., shape (count,)."""
+    """Return first, first + step, ... as nearest doubles, shape (count,)."""
     import numpy as np
 
     common = math.lcm(first.denominator, step.denominator)
     start = int(first * common)
     increment = int(step * common)
     if max(abs(start), abs(start + increment * count), common) < 2**53:
-        # numerator and denominator are exact doubles, so their quotient is rounded once
+        # numerator and denominator are exact as doubles, so the quotient is rounded only once
         return (np.arange(count, dtype=np.int64) * increment + start) / float(common)
-    # Python's quotient of integers of any length is rounded once too
+    # Python also rounds the quotient of two long integers only once
     return np.array(
         [(start + increment * index) / common for index in range(count)], dtype=np.float64
     )

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
         Run,
         release_contract,
     )
-    from leastnoise._mechanisms._quantiles import largest_reaches
+    from leastnoise._mechanisms._quantiles import largest_rank_errors
     from leastnoise._mechanisms._registry import BY_NAME, MECHANISMS, mechanism_for, mechanism_of
 
 _HOMES = {
     "_mechanisms._protocol": ("Explanation", "Mechanism", "Run", "release_contract"),
-    "_mechanisms._quantiles": ("largest_reaches",),
+    "_mechanisms._quantiles": ("largest_rank_errors",),
     "_mechanisms._registry": ("BY_NAME", "MECHANISMS", "mechanism_for", "mechanism_of"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

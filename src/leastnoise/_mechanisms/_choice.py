@@ -74,9 +74,9 @@ class Search:
 
     @property
     def planner(self) -> Planner | None:
-        """The planner of the strategy.
+        """The planner with the name ``strategy``, or the user's own planner.
 
-        It is None for the automatic choice and for data-dependent mechanisms.
+        None for the automatic choice and for data-dependent mechanisms.
         """
         return self.custom_planner or PLANNERS.get(self.strategy)
 
@@ -94,6 +94,7 @@ _LEAST_GUARDED_SECONDS = 1.0  # quick planners take up to a second together, wha
 # sums of 4096 cells under Gaussian noise, such a planner takes 13 seconds, and quick planners are
 # 1.5% worse
 _TIMES_TO_REACH_BOUND = 4
+
 _CHANCE_OF_OTHER_NOISE = 1 / 8  # probability that the best plan has the other kind of noise
 # with Laplace noise, searches reach this part of the squared error of quick planners; with Gaussian
 # noise, quick planners are near the best
@@ -125,7 +126,7 @@ _MANY_TABLES = 1024  # with more tables, each tried planner takes seconds
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One strategy with one kind of noise that was tried on a workload."""
+    """The result of planning with one strategy and one kind of noise."""
 
     strategy: str
     noise: Noise
@@ -141,36 +142,36 @@ class Candidate:
 
     @property
     def mechanism(self) -> str:
-        """The name of the noise of its plan, or of the noise that was tried."""
+        """The name of the kind of noise, of the plan or of the failed trial."""
         if self.plan is None:
             return self.noise.value
         return noise_name(self.plan.measured())
 
     @property
     def left_out(self) -> bool:
-        """Whether it was not tried because it can gain almost nothing."""
+        """Whether the strategy was not tried because it could gain almost nothing."""
         return self.needless and self.plan is None
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """The key that orders candidates, the best first."""
+        """The sort key of candidates, by which the best one is first."""
         return self.needless, self.total
 
     @property
     def total(self) -> float:
-        """The expected total squared error; infinite if the strategy failed."""
+        """The expected total squared error; infinite without a plan."""
         if self.plan is None:
             return float("inf")
         return self.plan.expected_error().total_squared_error
 
 
 class Comparison(TabularMixin, tuple[Candidate, ...]):
-    """Strategies side by side: a tuple of candidates that prints as a table."""
+    """The results of planning with all strategies, which print as a table."""
 
     __slots__ = ()
 
     def columns(self) -> Columns:
-        """The columns of the table, one row for each strategy.
+        """The columns of the table, with one row for each strategy.
 
         If a strategy does not apply, its errors are NaN and ``reason`` says why.
         """
@@ -197,7 +198,7 @@ class Comparison(TabularMixin, tuple[Candidate, ...]):
 
 
 def noise_kinds(privacy: Privacy) -> tuple[Noise, ...]:
-    """Return the kinds of noise to try for a budget, the usual one first."""
+    """Return the kinds of noise that a budget allows, the usual one first."""
     kinds = NOISES[type(privacy.budget)]
     if kinds[0] is Noise.DISCRETE_GAUSSIAN:
         return kinds[:1]
@@ -214,7 +215,7 @@ def try_strategies(
     every: bool = True,
     now: Callable[[], float] = time.thread_time,
 ) -> Iterator[Candidate]:
-    """Try strategies one by one, and yield a candidate for each.
+    """Plan with one strategy after another, and yield each result.
 
     Quick planners are tried first. Other planners follow in the order of their seconds divided by
     the probability that they find the best plan. Estimates of seconds determine which planners are
@@ -244,7 +245,7 @@ def try_strategies(
 
 
 class _Trials:
-    """The planners that remain to be tried, and the results so far.
+    """The queue of planners that are still to be tried, and the results so far.
 
     Attributes:
         waiting: the remaining planners, the next planner first.
@@ -278,7 +279,7 @@ class _Trials:
         self._is_ordered = not self._is_automatic or self._has_many_tables
 
     def next_trial(self) -> "_Trial":
-        """Remove the next planner from the waiting planners, and return it."""
+        """Remove the next planner from the queue, and return its trial."""
         if not self._is_ordered and self.waiting[0].is_slow:
             self._is_ordered = True
             order = self._results.promising_noise()
@@ -305,7 +306,7 @@ class _Trials:
         )
 
     def reason_to_skip(self, trial: "_Trial", *, every: bool) -> str:
-        """Return the reason to skip a planner; empty if it is tried.
+        """Return why a planner should not be tried; empty if it should.
 
         Quick planners are always tried, unless they are special cases of other planners.
         """
@@ -319,14 +320,14 @@ class _Trials:
         return ""
 
     def carry_out(self, trial: "_Trial") -> Candidate:
-        """Try a planner, record its result and return its candidate."""
+        """Plan with one planner, record the error, and return the candidate."""
         planner, noise = trial.planner, trial.problem.noise
         with time_limit(trial.deadline):
-            plan, error = _best_candidate_plan(
+            plan, error = _better_of_joint_and_separate(
                 planner, trial.problem, iterate=not self._is_automatic
             )
         is_unsuited = isinstance(error, NotApplicable)
-        if self._is_automatic and not is_unsuited:  # else it failed at once
+        if self._is_automatic and not is_unsuited:  # unsuited planners fail at once
             self._seconds_left -= _planning_passes(self._workload) * trial.problem.seconds
         needless = bool(trial.needless) and plan is not None
         if plan is not None:
@@ -344,7 +345,7 @@ class _Trials:
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """A planner that may be tried on a problem.
+    """A planner, the problem to plan, and the time that it may take.
 
     Attributes:
         start: the time at which the trial began.
@@ -359,13 +360,13 @@ class _Trial:
 
     @property
     def planner(self) -> Planner:
-        """The planner to try."""
+        """The planner of this trial."""
         return self.request.planner
 
     def without_plan(self, reason: str) -> Candidate:
-        """Return the candidate without a plan.
+        """Return the candidate for a planner that found no plan, with the reason.
 
-        The candidate has the seconds with which its search would end.
+        The candidate states with how many seconds its search would end.
         """
         useful_seconds = 0.0
         is_needless = reason and reason == self.needless
@@ -386,14 +387,14 @@ class _Trial:
 
 
 def _planner_of(strategy: str | Planner) -> Planner:
-    """Return the planner of a name; a planner is returned unchanged."""
+    """Return the planner with a name; return a planner unchanged."""
     if isinstance(strategy, Planner):
         return strategy
     return PLANNERS[one_of("strategy", strategy, ("auto", *PLANNERS))]
 
 
 class _ResultsSoFar:
-    """The least errors and largest lower bounds of the candidates so far.
+    """The least errors and the largest lower bounds so far, by kind of noise.
 
     Attributes:
         least: the least total squared error for each kind of noise.
@@ -409,11 +410,11 @@ class _ResultsSoFar:
 
     @property
     def best(self) -> float:
-        """The least total squared error of all kinds of noise."""
+        """The least total squared error so far with any kind of noise."""
         return min(self.least.values())
 
     def promising_noise(self) -> list[Noise]:
-        """Return the kinds of noise, ordered by the least error so far."""
+        """Return the kinds of noise, those with the least errors so far first."""
         return sorted(
             self.least,
             key=lambda noise: (
@@ -422,7 +423,7 @@ class _ResultsSoFar:
         )
 
     def reason_against(self, planner: Planner, noise: Noise, gain: float) -> str:
-        """Return why a search gains almost nothing; empty if it may gain more.
+        """Return why a planner can gain almost nothing; empty if it may gain more."""
 
         ``gain`` is the relative gain of the squared error that counts as almost nothing.
         """
@@ -433,49 +434,50 @@ class _ResultsSoFar:
         return ""
 
     def is_far_behind(self, noise: Noise) -> bool:
-        """Return whether searches with Laplace noise cannot be the best.
+        """Return whether no search with this noise can give the best plan.
 
-        Searches reach a certain part of the squared error of quick planners, if any quick planner
-        could be used.
+        This can hold only for Laplace noise, with which searches reduce the squared error of quick
+        planners by at most a known factor.
         """
         least = self.least[noise]
         return noise.norm == 1 and self.best < _LARGEST_SEARCH_GAIN * least < math.inf
 
     def leave_no_gain(self, planner: Planner, noise: Noise, gain: float) -> bool:
-        """Return whether a planner gains almost nothing, by a lower bound.
+        """Return whether a lower bound proves that a planner gains almost nothing.
 
-        The bounds are for independent noise, and prove nothing about joint noise.
+        The lower bounds hold for independent noise, and prove nothing about joint noise.
         """
         is_proved = self.best <= (1 + gain) * self.proved[noise]
         is_bounded = planner.has_independent_noise
         return is_bounded and is_proved and (planner.name, noise) not in self.contained
 
     def reason_to_skip(self, planner: Planner, noise: Noise) -> str:
-        """Return why a planner is skipped after another; empty if it is tried."""
+        """Return why a planner is skipped, if another covers it; otherwise empty."""
         container = self.contained.get((planner.name, noise))
         if container is None:
             return ""
         return message(_CONTAINED, name=container)
 
     def add(self, noise: Noise, plan: Plan, *, needless: bool) -> None:
-        """Record the expected error of a plan."""
+        """Record the expected error and the lower bound of a plan."""
         if not needless:
             expected_error = plan.expected_error()
             self.least[noise] = min(self.least[noise], expected_error.total_squared_error)
             self.proved[noise] = max(self.proved[noise], expected_error.lower_bound)
 
     def add_contained(self, planner: Planner, noise: Noise, names: Sequence[str]) -> None:
-        """Record planners that are special cases of another planner."""
+        """Record the names of planners that are special cases of a planner."""
         for name in names:
             self.contained[name, noise] = planner.name
 
 
-def _best_candidate_plan(
+def _better_of_joint_and_separate(
     planner: Planner, problem: PlanningProblem, *, iterate: bool
 ) -> tuple[LinearPlan | None, InputError | None]:
-    """Return the better plan: with joint sums, or with separate sums.
+    """Plan with joint and with separate sums, and return the better plan.
 
-    If neither exists, return None and the reason. Measuring jointly is usually better.
+    Counts and sums can be measured jointly, which is usually better. If neither plan exists, the
+    result is None and the reason.
     """
     both = None
     separate_plan = None
@@ -493,10 +495,10 @@ def _best_candidate_plan(
 def _plan_proposal(
     propose: Callable[[PlanningProblem], Strategy], problem: PlanningProblem, *, iterate: bool
 ) -> tuple[LinearPlan | None, InputError | None]:
-    """Return the plan of a proposal, or None and the reason."""
+    """Compute the plan of a planner's proposal; on failure return the reason."""
     try:
         with not_applicable_if_arithmetic_fails():
-            # Extreme weights or budgets may overflow in a search. The proposal is checked exactly.
+            # Extreme weights or budgets may overflow in a search. Its result is checked exactly.
             with np.errstate(all="ignore"):
                 proposal = propose(problem)
             blocks = split_units_budget(problem, proposal.blocks)
@@ -520,7 +522,7 @@ def _plan_proposal(
 
 @contextmanager
 def not_applicable_if_arithmetic_fails() -> Iterator[None]:
-    """Raise NotApplicable in place of an error of arithmetic or linear algebra.
+    """Convert errors of arithmetic and linear algebra to NotApplicable.
 
     A planner proposes the queries to measure, so a fault in a planner can only cost accuracy.
     """
@@ -536,7 +538,7 @@ def not_applicable_if_arithmetic_fails() -> Iterator[None]:
 
 
 def _check_finite(plan: Plan) -> None:
-    """Raise ArithmeticError if a plan's expected error is not finite."""
+    """Raise ArithmeticError if a plan's expected error is infinite or NaN."""
     total = plan.expected_error().total_squared_error
     if not math.isfinite(total):
         raise FloatingPointError(f"the expected error is {total}")
@@ -544,13 +546,13 @@ def _check_finite(plan: Plan) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TimeRequest:
-    """The estimated CPU seconds that a planner needs.
+    """The CPU seconds that a planner is estimated to need.
 
     Attributes:
         planner: the planner.
         noise: the kind of noise.
-        least: seconds for any strategy; 0 if it does not support the noise.
-        most: seconds for the best strategy that it can find.
+        least: seconds until it has any strategy; 0 if it does not support the noise.
+        most: seconds until it has the best strategy that it can find.
         likely: the probability that it is the best planner for this noise, relative to other
             planners.
         is_slow: whether ``most`` exceeds a small share of the seconds.
@@ -565,18 +567,19 @@ class TimeRequest:
     is_slow: bool
     own_seconds: float = 0.0
 
-    def rank(self, order: Sequence[Noise]) -> tuple[bool, float]:
-        """Return the key that orders requests, for kinds of noise in this order.
+    def rank(self, noise_order: Sequence[Noise]) -> tuple[bool, float]:
+        """Return the sort key of the request, given kinds of noise by promise.
 
-        Quick planners come first, then those with the least seconds for their chance to be best.
+        Quick planners come first. Then come those with the least ratio of seconds to the
+        probability that they are best.
         """
         if not self.is_slow:
-            return False, order.index(self.noise)
-        chance_of_noise = _CHANCE_OF_OTHER_NOISE ** order.index(self.noise)
+            return False, noise_order.index(self.noise)
+        chance_of_noise = _CHANCE_OF_OTHER_NOISE ** noise_order.index(self.noise)
         return True, self.least / (chance_of_noise * self.likely)
 
     def granted(self, seconds_left: float) -> float:
-        """Return the seconds that its search may take; 0 if too few are left."""
+        """Return the seconds that the planner may take; 0 if too few are left."""
         seconds_left = max(seconds_left, self.own_seconds)
         if self.least > seconds_left and self.is_slow:
             return 0.0
@@ -584,7 +587,7 @@ class TimeRequest:
 
 
 def time_requests(workload: Workload, privacy: Privacy, seconds: float) -> list[TimeRequest]:
-    """Return the requests of all planners of the automatic choice, in their order.
+    """Estimate the CPU seconds of all planners of the automatic choice.
 
     Args:
         workload: the queries to answer.
@@ -610,7 +613,7 @@ def time_requests(workload: Workload, privacy: Privacy, seconds: float) -> list[
 
 
 def _requests_of(planner: Planner, privacy: Privacy) -> list[TimeRequest]:
-    """Return the requests of one planner, without a time limit."""
+    """Return the requests of one planner, by kind of noise, without a time limit."""
     return [
         TimeRequest(planner, noise, math.inf, math.inf, 1.0, is_slow=False)
         for noise in noise_kinds(privacy)
@@ -618,9 +621,9 @@ def _requests_of(planner: Planner, privacy: Privacy) -> list[TimeRequest]:
 
 
 def reweight_plan(plan: Plan, workload: Workload) -> LinearPlan:
-    """Return a plan's measured tables with the best weights for a workload.
+    """Optimise the weights of a plan's measured tables for another workload.
 
-    It takes little time because there is no search.
+    This is quick, because the strategies of the tables stay the same.
     """
     measured = plan.measured()
     with not_applicable_if_arithmetic_fails():
@@ -634,13 +637,13 @@ def reweight_plan(plan: Plan, workload: Workload) -> LinearPlan:
 def search_again(
     plan: Plan, workload: Workload, search: Search, seconds: float = math.inf
 ) -> LinearPlan:
-    """Return a new plan for a workload, with a plan's strategy and budget."""
+    """Plan another workload with a plan's strategy and budget."""
     planner = search.custom_planner or PLANNERS[plan.strategy]
     noise = plan.measured().noise
     time_limit_seconds = max(
         seconds / _planning_passes(workload), planner.least_seconds(workload, noise.norm)
     )
-    best, error = _best_candidate_plan(
+    best, error = _better_of_joint_and_separate(
         planner, PlanningProblem(workload, plan.privacy, noise, time_limit_seconds), iterate=True
     )
     if best is None:
@@ -649,7 +652,7 @@ def search_again(
 
 
 def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
-    """Estimate the CPU seconds of a search, from the seconds of its strategies.
+    """Estimate the CPU seconds of a search over strategies.
 
     The estimate for a data-dependent mechanism is 0.
     """
@@ -670,9 +673,9 @@ def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
 
 
 def _planning_passes(workload: Workload) -> int:
-    """Return the number of times that each strategy is planned.
+    """Return how often each strategy plans the workload: once or twice.
 
-    It is 2 if counts and sums may be measured separately or jointly.
+    It plans twice if counts and sums may be measured either separately or jointly.
     """
     if workload.counted_sums:
         return 2
@@ -680,7 +683,7 @@ def _planning_passes(workload: Workload) -> int:
 
 
 def memory_error_reason(error: MemoryError) -> str:
-    """Return the reason that memory ran out, with the requested size."""
+    """Describe a MemoryError: which memory was requested, and what to do."""
     size = str(error).split(" for an array", 1)[0][:80]
     if size:
         at_once = f" ({size[:1].lower()}{size[1:]} at once)"
@@ -693,10 +696,10 @@ def memory_error_reason(error: MemoryError) -> str:
 
 
 def with_best_lower_bounds(tried: Sequence[Candidate]) -> list[Candidate]:
-    """Return candidates with the largest lower bound of their kind of noise.
+    """Give all candidates the largest lower bound found for their noise.
 
-    The bound of one candidate holds for all candidates, except those with K-norm noise, which keep
-    their own bounds.
+    A bound that one candidate found holds for all candidates with this kind of noise. Candidates
+    with K-norm noise are an exception, and keep their own bounds.
     """
     bounds: dict[Noise, float] = {}
     for entry in tried:
@@ -719,7 +722,7 @@ def with_best_lower_bounds(tried: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _failure_reasons(tried: Sequence[Candidate]) -> str:
-    """Return sentences that explain why no strategy can be used.
+    """Explain in sentences why no strategy could be used.
 
     The first reasons are those that do not hold for another workload or budget.
 
@@ -743,7 +746,7 @@ def _failure_reasons(tried: Sequence[Candidate]) -> str:
 
 @contextmanager
 def _gc_paused() -> Iterator[None]:
-    """Pause the collector of reference cycles.
+    """Pause Python's cyclic garbage collector.
 
     The millions of values of a large plan contain no cycles, and scanning them is slow.
     """
@@ -764,7 +767,7 @@ def _gc_paused() -> Iterator[None]:
 def choose_plan(
     workload: Workload, privacy: Privacy, search: Search | None = None
 ) -> tuple[LinearPlan, tuple[Candidate, ...]]:
-    """Return the plan of least expected total squared error, and all candidates."""
+    """Return the plan with the least expected error, and all candidates."""
     name, value = next(iter(parameters(privacy.budget).items()))
     if value > _MOST_BUDGET:
         raise refuse(
@@ -806,9 +809,10 @@ def choose_plan(
 
 
 def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
-    """Return the ratio of each table's error to a separate plan's, if above 2.
+    """Return tables whose error is over twice that of a separate plan.
 
-    The separate plan has an equal share of the budget.
+    The result maps their names to the ratio of the two errors. The separate plan has an equal share
+    of the budget.
     """
     # Only tables that may exceed the ratio by the lower bounds are planned, in the order of that
     # possible ratio, in a tenth of the time.
@@ -822,7 +826,7 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
         least = min(
             lower_bound(single_workload, even_budget, noise) for noise in noise_kinds(even_budget)
         ) / (product.importance * product.rows)
-        # if rows are replaced, the total is public, and its least error is 0
+        # if neighbours replace rows, the total is public, and its least error is 0
         is_in_doubt = table.rmse > _CROWDED * math.sqrt(least) > 0
         if is_in_doubt and table.rmse > _VISIBLE_ERROR:
             doubtful.append((table.rmse / math.sqrt(least), table, single_workload))

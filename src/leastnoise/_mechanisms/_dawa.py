@@ -1,6 +1,6 @@
 """DAWA and its relatives, for queries on one or two attributes.
 
-They use structure in the data, and pay for every data-dependent choice.
+These mechanisms use structure in the data, and pay for every data-dependent choice.
 
 A private test chooses between two kinds of measurements (docs/decisions/dawa.md). One is a
 data-independent plan. The other, if the data are nearly empty, is adaptive: levels and then buckets
@@ -104,7 +104,7 @@ _MOST_PAIRS = 2**33  # the most queries times cells of both attributes together
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoEmptinessFinding(DataDependentFinding):
-    """The test did not find the data nearly empty.
+    """The finding that the data are not nearly empty.
 
     The answers are those of the data-independent plan, shrunk as far as its noisy answers allow.
     """
@@ -118,7 +118,7 @@ class NoEmptinessFinding(DataDependentFinding):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearlyEmptyFinding(DataDependentFinding):
-    """The test found the data nearly empty.
+    """The finding that the data are nearly empty, so few buckets are measured.
 
     The steps are levels, and then buckets that follow from the noisy answers of the levels.
     """
@@ -135,7 +135,7 @@ class NearlyEmptyFinding(DataDependentFinding):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveGridFinding(DataDependentFinding):
-    """The test found structure.
+    """The finding that data on two attributes have structure.
 
     The steps are blocks, and then parts and groups of parts that follow from the noisy counts of
     the blocks.
@@ -151,16 +151,16 @@ class AdaptiveGridFinding(DataDependentFinding):
     shrunk: bool = False
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Return least squares on both rounds, spread evenly over cells.
+        """Return the least squares estimator of both steps' measurements.
 
-        The cells are shrunk if queries have few cells.
+        Within a measured part, cells are equal. They are shrunk if queries have few cells.
         """
         return AdaptiveGridEstimate.of(observation, shrunk=self.shrunk)
 
 
 @dataclass(frozen=True)
 class DawaSetting:
-    """The public facts of a release on one or two attributes, from its plan."""
+    """The public facts on which a run of DAWA depends, from its plan."""
 
     plan: Plan
     attributes: tuple[str, ...]
@@ -173,7 +173,7 @@ class DawaSetting:
 
     @cached_property
     def workload_gram(self) -> Gram:
-        """The Gram matrix of all queries on one attribute, with error weights."""
+        """The error-weighted Gram matrix of all queries on one attribute."""
         (size,), parts = self.shape, list[tuple[float, Gram]]()
         for product in self.plan.workload:
             parts.append(
@@ -186,7 +186,7 @@ class DawaSetting:
 
     @cached_property
     def has_narrow_queries(self) -> bool:
-        """Whether all queries on the two attributes have few cells."""
+        """Whether all queries on two attributes cover few cells."""
         queries = []
         for product in self.plan.workload:
             operators = dict(zip(product.attributes, product.operators, strict=True))
@@ -199,16 +199,16 @@ class DawaSetting:
 
     @property
     def test_epsilon(self) -> Fraction:
-        """The epsilon of the test for structure; 0 without a test."""
+        """The epsilon that the test for structure costs; 0 without a test."""
         return _test_epsilon(self.attributes, self.plan.privacy.budget, self.plan.strategy)
 
     @property
     def remaining_budget(self) -> Budget:
-        """The budget that remains after the test."""
+        """The budget that remains for measurements after the test."""
         return self.plan.privacy.budget.without(self.test_epsilon)
 
     @property
-    def unit(self) -> Fraction:
+    def laplace_scale(self) -> Fraction:
         """The Laplace scale of cells that are measured with the whole budget.
 
         For Gaussian noise, it is the Laplace scale with the same standard deviation.
@@ -216,10 +216,10 @@ class DawaSetting:
         privacy = self.plan.privacy
         if isinstance(privacy.budget, PureDP):
             return privacy.distance / privacy.budget.epsilon
-        return Fraction(math.sqrt(self.unit_variance(privacy.budget) / 2)).limit_denominator(10**6)
+        return Fraction(math.sqrt(self.cell_variance(privacy.budget) / 2)).limit_denominator(10**6)
 
-    def unit_variance(self, budget: Budget) -> float:
-        """Return the noise variance of the cells measured within a budget.
+    def cell_variance(self, budget: Budget) -> float:
+        """Return the noise variance of single cells measured within a budget.
 
         The measured queries have columns of norm 1.
         """
@@ -229,7 +229,7 @@ class DawaSetting:
         return block_variance(measurements, measurements.blocks[0])
 
     def fit_block(self, factor: Factor, budget: Budget) -> Measurements:
-        """Return the measurements of one block within a part of the budget."""
+        """Return the measurement of one factor, with noise scaled to a budget."""
         return fit_noise_scales(
             self.plan.domain,
             self.plan.privacy.within(budget),
@@ -238,9 +238,9 @@ class DawaSetting:
         )
 
     def test_structure(self, series: Series) -> tuple[Fraction, dict[str, float]]:
-        """Return the noisy least cost of a partition, and facts about the test.
+        """Run the test: a noisy least cost of dividing the cells into buckets.
 
-        The facts are the published numbers of the test.
+        Returns the cost, and the numbers that the release publishes about the test.
         """
         value = series.choose(
             LeastCost(attributes=self.attributes, epsilon=self.test_epsilon, penalty=self.unit)
@@ -249,7 +249,7 @@ class DawaSetting:
         return value, {"value": float(value), "unit": float(self.unit), "per_cell": per_cell}
 
     def measure_reference(self, series: Series) -> Observation:
-        """Return the observation of the data-independent plan after the test."""
+        """Carry out the data-independent plan with the remaining budget."""
         return series.measure(
             rescale_noise(
                 reference_measurements(self.plan), self.plan.privacy.within(self.remaining_budget)
@@ -264,9 +264,9 @@ def plan_dawa(
     progress: Progress = None,
     reference: Plan | None = None,
 ) -> Plan:
-    """Return the public plan of the mechanism ``dawa``.
+    """Plan a release by DAWA on one or two attributes.
 
-    It has the shares of the budget, and the best data-independent plan.
+    The plan states the share of the budget of each step, and the best data-independent plan.
     """
     if strategy not in STRATEGIES:
         raise refuse(
@@ -288,9 +288,9 @@ def plan_dawa(
 
 
 def attributes_of(workload: Workload, privacy: Privacy, strategy: str) -> tuple[str, ...]:
-    """Return the one or two attributes of the queries.
+    """Return the one or two attributes of a workload that DAWA can answer.
 
-    Raise for workloads that could not be carried out.
+    Raise for all other workloads.
     """
     if workload.measures != (None,):
         raise InputError(
@@ -311,9 +311,9 @@ def attributes_of(workload: Workload, privacy: Privacy, strategy: str) -> tuple[
 
 
 def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[int]) -> None:
-    """Raise for budgets other than epsilon, and for too large tables.
+    """Raise unless a two-attribute workload is small and has a pure budget.
 
-    These would fail or take hours after the payment.
+    Other workloads would fail, or take hours, after the payment.
     """
     if not isinstance(privacy.budget, PureDP):
         raise InputError(
@@ -342,9 +342,9 @@ def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[i
 
 
 def _test_epsilon(attributes: Sequence[str], budget: Budget, strategy: str) -> Fraction:
-    """Return the epsilon of the test for structure.
+    """Return the epsilon that the test for structure costs.
 
-    It is 0 for the strategy of levels, which has no test.
+    It is 0 for the strategy that always measures levels, which has no test.
     """
     if strategy == "dawa_levels":
         return Fraction(0)
@@ -357,7 +357,7 @@ def _test_epsilon(attributes: Sequence[str], budget: Budget, strategy: str) -> F
 
 
 def plan_details(attributes: Sequence[str], privacy: Privacy, strategy: str) -> AdaptiveDetails:
-    """Return the details of a plan: the noise, and the steps with budgets."""
+    """Return the noise and the steps, with their budgets, of a DAWA plan."""
     test_epsilon = _test_epsilon(attributes, privacy.budget, strategy)
     remaining = privacy.budget.without(test_epsilon)
     is_plane = len(attributes) == 2
@@ -384,7 +384,7 @@ def plan_details(attributes: Sequence[str], privacy: Privacy, strategy: str) -> 
 
 
 def setting_from_plan(plan: Plan) -> DawaSetting:
-    """Return the checked setting of a plan, before anything is paid.
+    """Check a plan, and return what a run needs, before anything is paid.
 
     The plan may come from a file.
     """
@@ -397,7 +397,7 @@ def setting_from_plan(plan: Plan) -> DawaSetting:
 
 
 def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
-    """Return the outcome of the test and of the steps that it chooses.
+    """Run DAWA on one attribute: the test, then the steps that it decides.
 
     The steps are levels and buckets if the test finds the data nearly empty, or if the strategy
     requests them.
@@ -406,7 +406,7 @@ def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
     if setting.test_epsilon:
         _, test = setting.test_structure(series)
         test["blur"] = (
-            float(1 / setting.test_epsilon / setting.unit)
+            float(1 / setting.test_epsilon / setting.laplace_scale)
             * plan.privacy.distance
             / setting.workload_gram.size
         )
@@ -422,13 +422,13 @@ def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
     return _adaptive(setting, series, setting.remaining_budget, test)
 
 
-def nearly_empty(per_cell: float, blur: float) -> bool:
-    """Return whether the noisy least cost per cell is small and precise."""
-    return per_cell < EASY and CLEAR * blur <= EASY
+def nearly_empty(cost_per_cell: float, relative_noise: float) -> bool:
+    """Return whether the test shows, beyond its noise, nearly empty data."""
+    return cost_per_cell < EASY and CLEAR * relative_noise <= EASY
 
 
 def fit_levels(setting: DawaSetting, budget: Budget) -> Measurements:
-    """Return measurements of the levels of blocks that suit the workload.
+    """Return measurements of block counts at several block widths.
 
     They cost ``budget``.
     """
@@ -448,9 +448,9 @@ def fit_levels(setting: DawaSetting, budget: Budget) -> Measurements:
 def _adaptive(
     setting: DawaSetting, series: Series, budget: Budget, test: Mapping[str, float] | None
 ) -> Outcome:
-    """Return the outcome of measuring levels, then buckets chosen from them.
+    """Measure levels of blocks, then buckets chosen from the noisy levels.
 
-    The answers use both observations.
+    The answers are estimated from the observations of both steps.
     """
     first = series.measure(fit_levels(setting, budget.scaled(FIRST_SHARE)))
     second = budget.scaled(1 - FIRST_SHARE)
@@ -473,8 +473,8 @@ def _adaptive(
     )
 
 
-def split_noise(setting: DawaSetting, costs: list[np.ndarray]) -> float:
-    """Estimate the relative noise variance of a difference of halves.
+def relative_split_noise(setting: DawaSetting, costs: list[np.ndarray]) -> float:
+    """Estimate the noise variance of a difference of halves, per cell variance.
 
     It is the variance in the second step, relative to the variance of the cells.
     """
@@ -484,7 +484,7 @@ def split_noise(setting: DawaSetting, costs: list[np.ndarray]) -> float:
     total = reference_of(setting.plan).expected_total_squared_error
     average = (
         total
-        / setting.unit_variance(setting.plan.privacy.budget)
+        / setting.cell_variance(setting.plan.privacy.budget)
         / max(float(sum(cost.sum() for cost in costs)), 1e-300)
     )
     return float(3 * max(average / 3, 1.0) ** 0.6)
@@ -494,14 +494,17 @@ def split_noise(setting: DawaSetting, costs: list[np.ndarray]) -> float:
 
 
 def run_plane(setting: DawaSetting, series: Series) -> Outcome:
-    """Return the outcome of the test and of the adaptive grid."""
+    """Run DAWA on two attributes: the test, then the adaptive grid if useful."""
     # The number of the first blocks, and whether their deviations are shrunk, depend only on the
     # test's paid answer and the plan. The second round also depends on the noisy counts of the
     # first round.
     plan = setting.plan
     value, test = setting.test_structure(series)
     regime, blocks = plane_regime(
-        value, 1 / setting.unit, math.prod(setting.shape), narrow=setting.has_narrow_queries
+        value,
+        1 / setting.laplace_scale,
+        math.prod(setting.shape),
+        narrow=setting.has_narrow_queries,
     )
     if regime == "fixed":
         return Outcome(
@@ -509,15 +512,15 @@ def run_plane(setting: DawaSetting, series: Series) -> Outcome:
             join_observations([setting.measure_reference(series)], plan.privacy),
             NoStructureFinding(test=test),
         )
-    return _adaptive_grid(blocks, float(value / setting.unit), setting, series, test)
+    return _adaptive_grid(blocks, float(value / setting.laplace_scale), setting, series, test)
 
 
 def _adaptive_grid(
     blocks: int, cost: float, setting: DawaSetting, series: Series, test: Mapping[str, float]
 ) -> Outcome:
-    """Return the outcome of measuring blocks, then parts chosen from them.
+    """Measure a grid of blocks, then parts chosen from their noisy counts.
 
-    Parts are runs in the order of the tree of halves.
+    A part is a run of cells in the order of the tree of halves.
     """
     height, width = setting.shape
     tree = block_tree(height, width)
@@ -532,7 +535,7 @@ def _adaptive_grid(
     )
     counts = first.values[0].astype(np.int64)
     remaining = setting.remaining_budget.scaled(1 - PLANE_FIRST_SHARE)
-    records = Fraction(records_a_part(cost, float(int(counts.sum()) / setting.unit)))
+    records = Fraction(records_a_part(cost, float(int(counts.sum()) / setting.laplace_scale)))
     rate = whole_budget(remaining).epsilon / setting.plan.privacy.distance / records
     (parts, groups), (many, joined) = divide_parts(
         tree, base, counts, rate, narrow=setting.has_narrow_queries
@@ -560,7 +563,7 @@ def _adaptive_grid(
 
 
 class Dawa(Mechanism):
-    """The mechanism on one or two attributes."""
+    """The mechanism that adapts to structure in data on one or two attributes."""
 
     names = STRATEGIES
     findings = (
@@ -571,11 +574,11 @@ class Dawa(Mechanism):
     )
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Return the plan of the steps, with the budget of each step."""
+        """Plan the steps, with the budget of each step."""
         return plan_dawa(workload, privacy, search.strategy, search.progress)
 
     def prepare(self, plan: Plan) -> Run:
-        """Check the plan, and return the function that runs it.
+        """Check a plan, and return the function that carries it out.
 
         A budget is refused if its levels need such a fine grid that the buckets would overflow.
         """

@@ -1,4 +1,4 @@
-"""Measure fixed queries, and answer by least squares.
+"""The mechanism of plans with fixed measurements.
 
 It is a series of one step, which is paid by its exact cost.
 """
@@ -19,7 +19,7 @@ from leastnoise._workload import Workload
 
 
 class Linear(Mechanism):
-    """The mechanism of all data-independent strategies."""
+    """The mechanism that measures fixed queries and answers by least squares."""
 
     names = ()
 
@@ -28,11 +28,11 @@ class Linear(Mechanism):
         return True
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Return the plan of least expected error."""
+        """Return the data-independent plan of least expected error."""
         return choose_plan(workload, privacy, search)[0]
 
     def prepare(self, plan: Plan) -> Run:
-        """Check the plan's stated errors, and return the function that runs it."""
+        """Check a plan's stated errors; return the function that carries it out."""
         if not isinstance(plan, LinearPlan):
             plan.measured()  # refuses a plan with data-dependent measurements
             raise InternalError("A plan without its own mechanism must be linear.")
@@ -44,23 +44,24 @@ class Linear(Mechanism):
         _check_expected_errors(plan.expected_error(), computed.expected_error())
 
         def run(series: Series) -> Outcome:
+            """Measure the queries of the plan, as the only step."""
             return Outcome(plan, plan.observed(series.measure(measurements)))
 
         return run
 
     def explain(self, plan: Plan) -> Explanation:
-        """Return the name of the noise and the expected error."""
+        """Return the kind of noise and the expected errors of a plan."""
         return Explanation(
             mechanism=noise_name(plan.measured()), expected_error=plan.expected_error()
         )
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:  # noqa: ARG002 - there are none
-        """Return the finding of a mechanism without data-dependent choices."""
+        """Return the finding that nothing was chosen from the data."""
         return Finding()
 
 
 def _check_expected_errors(errors_of_plan: ExpectedError, computed: ExpectedError) -> None:
-    """Raise if the plan's stated error differs from the computed one.
+    """Raise if the errors that a plan states differ from computed ones.
 
     A plan file may be damaged or written by hand.
     """
@@ -92,7 +93,7 @@ def _check_expected_errors(errors_of_plan: ExpectedError, computed: ExpectedErro
 
 
 def _nearly_equal(value_of_plan: object, computed: float) -> bool:
-    """Return whether a stated number is within 1e-6 of a computed number."""
+    """Return whether a stated number is within a relative 1e-6 of another one."""
     return (
         isinstance(value_of_plan, (int, float))
         and not isinstance(value_of_plan, bool)

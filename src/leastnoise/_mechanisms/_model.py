@@ -99,10 +99,10 @@ _MOST_PAIRS = 2**13  # the most pairs of attributes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FromModel(DataDependentFinding):
-    """A release from a model.
+    """The finding of a release whose answers come from a fitted model.
 
-    It has the widest requested tables, the public facts, and the noisy number of rows if that was
-    counted.
+    It states the requested tables that no other one contains, the public facts, and the noisy
+    number of rows if rows were counted.
     """
 
     reading = "aware_reading_model"
@@ -113,13 +113,13 @@ class _FromModel(DataDependentFinding):
     rows: int | None = None
 
     def _stated(self, domain: Domain) -> tuple[tuple[Combination, ...], tuple[PublicCounts, ...]]:
-        """Return the impossible combinations of values, and the public counts."""
+        """Parse the impossible combinations of values, and the public counts."""
         return read_combinations(domain, self.impossible), read_public(domain, self.public)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinnedModelFinding(_FromModel):
-    """The model was fitted to single attributes and to pairs on bins."""
+    """Finding: the model was fitted to single attributes and to binned pairs."""
 
     regime = "model_bins"
     uncovered_error = "aware_model_bins"
@@ -128,7 +128,7 @@ class BinnedModelFinding(_FromModel):
     cells: int
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Return the estimator that answers from the fitted model."""
+        """Return the estimator that reads answers from the fitted model."""
         impossible, public = self._stated(observation.measurements.domain)
         return ModelEstimator(
             NoisyTables.of(observation, impossible, public),
@@ -140,7 +140,7 @@ class BinnedModelFinding(_FromModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreeWayModelFinding(BinnedModelFinding):
-    """The model was fitted to one-way, pair and three-way tables on bins."""
+    """Finding: the model was fitted to binned tables of up to three attributes."""
 
     regime = "model_threes"
     uncovered_error = "aware_model_threes"
@@ -148,7 +148,7 @@ class ThreeWayModelFinding(BinnedModelFinding):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableModelFinding(_FromModel):
-    """The model was fitted to least squares tables.
+    """Finding: the model was fitted to least squares estimates of tables.
 
     The answers lie between the model and these tables.
     """
@@ -166,7 +166,7 @@ class TableModelFinding(_FromModel):
 
 @dataclass(frozen=True)
 class ModelSetting:
-    """The public facts of a release from a model, from its plan."""
+    """The public facts on which the model's steps depend, from the plan."""
 
     plan: AdaptivePlan
     pairs: Mapping[
@@ -175,7 +175,7 @@ class ModelSetting:
 
     @cached_property
     def maximal_tables(self) -> tuple[tuple[str, ...], ...]:
-        """The requested tables that no other requested table contains."""
+        """The attribute sets of tables that no other requested table contains."""
         tables = dict.fromkeys(product.attributes for product in self.plan.workload)
         sets_by_width: dict[int, list[frozenset[str]]] = {}
         for names in tables:
@@ -190,24 +190,24 @@ class ModelSetting:
 
     @property
     def stated(self) -> dict[str, Any]:
-        """The impossible combinations and public counts, in the form of the spec."""
+        """The impossible combinations and public counts, as a spec states them."""
         return {"impossible": self.plan.details.impossible, "public": self.plan.details.public}
 
     @cached_property
     def public_rows(self) -> int | None:
-        """The number of rows if it is public."""
+        """The number of rows, if a public count states it; otherwise None."""
         return next(
             (table.rows for table in read_public(self.plan.domain, self.stated["public"])), None
         )
 
     @property
     def noise(self) -> Noise:
-        """The kind of noise of all steps."""
+        """The kind of noise of all measurements."""
         return adaptive_details(self.plan).noise
 
     @cached_property
     def deciding_rows(self) -> float:
-        """The number of rows from which the data-independent plan is better.
+        """The number of rows above which the data-independent plan is better.
 
         It is infinite if not all queries are cells.
         """
@@ -221,9 +221,10 @@ class ModelSetting:
         )
 
     def case_for_rows(self, rows: int | None) -> str:
-        """Return the name of the steps for a number of rows.
+        """Return the name of the steps that suit a number of rows.
 
-        ``rows`` is None if the rows are not counted.
+        The names are the cases of the plan's `StepChoice`. ``rows`` is None if the rows are not
+        counted.
         """
         if self.deciding_rows <= (_FEW_ROWS if rows is None else max(rows, 1)):
             return "model_tables"
@@ -233,16 +234,16 @@ class ModelSetting:
 
     @cached_property
     def counting_share(self) -> Fraction:
-        """The share of the budget that counts the rows.
+        """The share of the budget that pays for counting the rows.
 
-        It is 0 if no count would change the measurements.
+        It is 0 if the count could not change which tables are measured.
         """
         deciding = self.deciding_rows
         share = _COUNTING
         if not _FEW_ROWS < deciding < math.inf or self.public_rows is not None:
             return Fraction(0)
         for _ in range(_HALVINGS):
-            half = self.total(share / 2)
+            half = self.row_count(share / 2)
             if block_variance(half, half.blocks[0]) > (_COUNTED * deciding) ** 2:
                 break
             share /= 2
@@ -250,11 +251,11 @@ class ModelSetting:
 
     @property
     def may_use_reference(self) -> bool:
-        """Whether the data-independent plan may be better."""
+        """Whether some number of rows makes the data-independent plan better."""
         return bool(self.counting_share) or self.case_for_rows(self.public_rows) == "model_tables"
 
     def shares(self, case: str) -> dict[str, Fraction]:
-        """Return the part of the budget of each step of a case."""
+        """Return the share of the budget of each step, for one of the cases."""
         remaining = 1 - self.counting_share
         if case == "model_tables":
             return {"independent": remaining}
@@ -270,20 +271,22 @@ class ModelSetting:
             "threes": remaining * _THREES,
         }
 
-    def fit_blocks(self, share: Fraction, blocks: Sequence[tuple[Block, float]]) -> Measurements:
-        """Return measurements of blocks within a share of the budget."""
+    def fit_blocks(
+        self, budget_share: Fraction, blocks: Sequence[tuple[Block, float]]
+    ) -> Measurements:
+        """Return measurements of blocks, with noise scaled to a budget share."""
         return fit_noise_scales(
-            self.plan.domain, step_privacy(self.plan).scaled(share), self.noise, blocks
+            self.plan.domain, step_privacy(self.plan).scaled(budget_share), self.noise, blocks
         )
 
-    def total(self, share: Fraction) -> Measurements:
-        """Return the measurement of the number of rows."""
-        return self.fit_blocks(share, [(Block((), Fraction(1)), 1.0)])
+    def row_count(self, budget_share: Fraction) -> Measurements:
+        """Return the measurement of the number of rows, within a budget share."""
+        return self.fit_blocks(budget_share, [(Block((), Fraction(1)), 1.0)])
 
     def one_way_marginals(self, case: str) -> Measurements:
-        """Return measurements of the marginal of each requested attribute.
+        """Return the measurements of the histogram of each attribute.
 
-        Attributes that are in no pair are included.
+        These are all attributes of the workload, including those in no pair.
         """
         attributes = {name for product in self.plan.workload for name in product.attributes}
         domain = self.plan.domain
@@ -298,7 +301,7 @@ class ModelSetting:
 
     @cached_property
     def three_way_tables(self) -> dict[tuple[str, ...], float]:
-        """The requested tables of three attributes, with their weights.
+        """The requested tables of three attributes, and their error weights.
 
         The weights multiply squared errors.
         """
@@ -311,11 +314,14 @@ class ModelSetting:
         return threes
 
     def binned_tables(
-        self, first: Observation, tables: Mapping[tuple[str, ...], float], share: Fraction
+        self,
+        one_way_counts: Observation,
+        tables: Mapping[tuple[str, ...], float],
+        budget_share: Fraction,
     ) -> Measurements:
-        """Return measurements of tables on bins from noisy one-way counts."""
-        noisy = NoisyTables.of(first)
-        total_block = self.total(share)
+        """Choose bins from noisy histograms; return measurements of binned tables."""
+        noisy = NoisyTables.of(one_way_counts)
+        total_block = self.row_count(budget_share)
         std = math.sqrt(block_variance(total_block, total_block.blocks[0]))
         shares = dict(zip(noisy.names, noisy.shares, strict=True))
         blocks = []
@@ -331,13 +337,13 @@ class ModelSetting:
                 Factor((name,), operator) for name, operator in zip(names, bins, strict=True)
             )
             blocks.append((Block(factors, Fraction(1)), weight))
-        return self.fit_blocks(share, blocks)
+        return self.fit_blocks(budget_share, blocks)
 
 
 def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
-    """Return the pairs of attributes in the workload, with their weights.
+    """Return all pairs of attributes that a table has, with error weights.
 
-    The weights multiply squared errors. Raise for workloads that a model cannot answer.
+    The weights multiply squared errors. Raise for a workload that a model cannot answer.
     """
     if workload.measures != (None,):
         raise InputError(
@@ -369,10 +375,11 @@ def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
 
 
 def _steps(setting: ModelSetting) -> Steps:
-    """Return the steps and budgets, for each case of the number of rows."""
+    """Return the steps with their budgets, for each case of the number of rows."""
     budget = step_privacy(setting.plan).budget
 
     def steps_of(case: str) -> tuple[Step, ...]:
+        """Return the steps of a case."""
         shares = setting.shares(case)
         return tuple(Step(name, budget.scaled(share)) for name, share in shares.items())
 
@@ -386,7 +393,7 @@ def _steps(setting: ModelSetting) -> Steps:
 
 
 def setting_from_plan(plan: Plan) -> ModelSetting:
-    """Return the checked setting of a plan, before anything is paid.
+    """Check a plan, and return what a run needs, before anything is paid.
 
     The plan may come from a file.
     """
@@ -425,14 +432,14 @@ def setting_from_plan(plan: Plan) -> ModelSetting:
 
 
 def run_model(setting: ModelSetting, series: Series) -> Outcome:
-    """Return the outcome of counting the rows if needed, and then measuring.
+    """Count the rows if necessary, then measure tables for the model.
 
-    It measures tables on bins, or carries out the data-independent plan.
+    The tables are binned, or those of the data-independent plan if there are enough rows.
     """
     rows = setting.public_rows
     share = setting.counting_share
     if share:
-        noisy_total = series.measure(setting.total(share))
+        noisy_total = series.measure(setting.row_count(share))
         rows = int(noisy_total.values[0][0] / noisy_total.measurements.grid)
     case = setting.case_for_rows(rows)
     if case != "model_tables":
@@ -450,9 +457,9 @@ def run_model(setting: ModelSetting, series: Series) -> Outcome:
 
 
 def fit_on_bins(setting: ModelSetting, series: Series, rows: int | None, case: str) -> Outcome:
-    """Return the outcome of measuring one-way marginals, then binned tables.
+    """Measure the histogram of each attribute, then binned tables.
 
-    It is for all cases except whole tables.
+    This is done in all cases except "model_tables".
     """
     first = series.measure(setting.one_way_marginals(case))
     tables = {"pairs": setting.pairs, "threes": setting.three_way_tables}
@@ -479,9 +486,10 @@ def fit_on_bins(setting: ModelSetting, series: Series, rows: int | None, case: s
 
 
 def _reference_workload(workload: Workload) -> Workload:
-    """Return the workload of the data-independent plan.
+    """Return the workload for which the data-independent plan is made.
 
-    The model is fitted to whole tables of this plan, so the workload includes their hidden cells.
+    The model may be fitted to the tables of this plan, so their hidden cells are part of the
+    workload.
     """
     if not all(product.is_marginal for product in workload):
         return workload
@@ -499,15 +507,15 @@ def _reference_workload(workload: Workload) -> Workload:
 
 
 class Model(Mechanism):
-    """The mechanism for tables from a model."""
+    """The mechanism that answers tables of counts from a fitted model."""
 
     names = (STRATEGY,)
     findings = (BinnedModelFinding, ThreeWayModelFinding, TableModelFinding)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Return the public plan.
+        """Plan the steps, with the budget of each step.
 
-        It has the shares of the budget, and the best data-independent plan.
+        The plan also has the best data-independent plan.
         """
         pairs = pairs_of(workload)
         reference, _ = choose_plan(
@@ -543,5 +551,5 @@ class Model(Mechanism):
         )
 
     def prepare(self, plan: Plan) -> Run:
-        """Check the plan, and return the function that runs it."""
+        """Check a plan, and return the function that carries it out."""
         return partial(run_model, setting_from_plan(plan))

@@ -50,7 +50,7 @@ row."""
 
 
 def summarize_reference(plan: Plan) -> ReferencePlan:
-    """Return the summary of a data-independent plan, for comparison."""
+    """Return the strategy and errors of a data-independent plan."""
     expected_error = plan.expected_error()
     return ReferencePlan(
         strategy=plan.strategy,
@@ -63,7 +63,7 @@ def summarize_reference(plan: Plan) -> ReferencePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The facts about a plan that are known without data."""
+    """What is known about a plan before data are read."""
 
     mechanism: str
     expected_error: ExpectedError | None = None
@@ -72,9 +72,9 @@ class Explanation:
 
 
 def release_contract(plan: Plan) -> ReleaseContract:
-    """Return the parts of a plan that the kernel needs.
+    """Return the parts of a plan that the trusted kernel needs to pay and run it.
 
-    Fixed measurements are the only step of a linear plan, which is paid by their exact cost.
+    The fixed measurements of a linear plan are its only step, which is paid by its exact cost.
     """
     attributes, measures = plan.used()
     along = ""
@@ -96,7 +96,7 @@ def release_contract(plan: Plan) -> ReleaseContract:
 
 
 class Mechanism(Protocol):
-    """A way from a workload to answers.
+    """A method of answering a workload: it makes plans and carries them out.
 
     By default, a mechanism is chosen by name, and reads the attributes of the workload.
     """
@@ -107,34 +107,34 @@ class Mechanism(Protocol):
     """The classes of its findings."""
 
     def supports(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - what it cannot answer is refused with a reason
-        """Return whether this is the mechanism of a strategy and a workload."""
+        """Return whether the mechanism handles a strategy and a workload."""
         return strategy in self.names
 
     def decision_attributes(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002 - none that is not asked about
-        """Return the attributes that the mechanism's private choices read.
+        """Return the attributes that the private choices of a release depend on.
 
         They are read even if no query uses them.
         """
         return ()
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Return the public plan of a release that answers the workload."""
+        """Plan a release that answers a workload."""
 
     def prepare(self, plan: Plan) -> Run:
-        """Check a plan before anything is paid; return the function to run it.
+        """Check a plan before payment, and return the function that carries it out.
 
         The plan may come from a file.
         """
 
     def explain(self, plan: Plan) -> Explanation:
-        """Return the plan's steps, and its data-independent reference if present."""
+        """Return what is known about a plan: its steps, noise and reference plan."""
         adaptive = adaptive_details(plan)
         return Explanation(
             mechanism=adaptive.noise.value, steps=adaptive.steps, reference=adaptive.reference
         )
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
-        """Return the finding from the facts in a manifest."""
+        """Recreate the finding from a release's manifest."""
         kind = {finding.regime: finding for finding in self.findings}[facts["regime"]]
         values = {
             field.name: facts[field.name]
@@ -148,7 +148,7 @@ class Mechanism(Protocol):
 def reference_plan(
     workload: Workload, privacy: Privacy, progress: Callable[[str], None] | None
 ) -> Plan:
-    """Return the best data-independent plan that a search finds in seconds."""
+    """Return the best data-independent plan of a search of some seconds."""
     names = [planner.name for planner in PLANNERS.values() if planner.reference(workload)]
     tried = [
         entry
@@ -165,7 +165,7 @@ def reference_plan(
 
 
 def rescale_plan(plan: Plan, privacy: Privacy) -> LinearPlan:
-    """Return a linear plan rescaled to a budget, without expected errors."""
+    """Rescale the noise of a linear plan to a budget; drop expected errors."""
     return LinearPlan(
         workload=plan.workload,
         privacy=privacy,
@@ -177,10 +177,10 @@ def rescale_plan(plan: Plan, privacy: Privacy) -> LinearPlan:
 def adaptive_plan(
     reference: Plan, remaining: Privacy, strategy: str, details: AdaptiveDetails
 ) -> AdaptivePlan:
-    """Return a data-dependent plan with its data-independent reference.
+    """Assemble a data-dependent plan from its details and a reference plan.
 
-    The plan states the reference for comparison. The fallback is the reference, rescaled to the
-    remaining budget.
+    The plan states the reference for comparison. If the data have no useful structure, the release
+    falls back to the reference, rescaled to the remaining budget.
     """
     return AdaptivePlan(
         workload=reference.workload,
@@ -192,9 +192,9 @@ def adaptive_plan(
 
 
 def reference_measurements(plan: Plan) -> Measurements:
-    """Return the data-independent measurements of a plan.
+    """Return the measurements of the plan's data-independent fallback.
 
-    They are within the budget that the first choice leaves.
+    They cost at most the budget that remains after the first choice.
     """
     if not isinstance(plan, AdaptivePlan) or plan.fallback is None:
         raise InputError(
@@ -205,7 +205,7 @@ def reference_measurements(plan: Plan) -> Measurements:
 
 
 def require_adaptive(plan: Plan) -> AdaptivePlan:
-    """Return an adaptive plan; raise for a plan without steps.
+    """Return the plan if it is data-dependent; raise for other plans.
 
     Raises:
         InputError: the plan, which may come from a file, has no steps.
@@ -219,12 +219,12 @@ def require_adaptive(plan: Plan) -> AdaptivePlan:
 
 
 def adaptive_details(plan: Plan) -> AdaptiveDetails:
-    """Return the details of a data-dependent plan; raise for other plans."""
+    """Return the steps of a data-dependent plan; raise for other plans."""
     return require_adaptive(plan).adaptive
 
 
 def reference_of(plan: Plan) -> ReferencePlan:
-    """Return the summary of the data-independent plan, for comparison.
+    """Return the errors of the best data-independent plan, for comparison.
 
     Raises:
         InputError: the plan has no summary, or a summary for other tables.
@@ -239,7 +239,7 @@ def reference_of(plan: Plan) -> ReferencePlan:
 
 
 def require_details(plan: Plan, expected: AdaptiveDetails) -> None:
-    """Raise if a plan's steps differ from the steps of this version.
+    """Raise if a plan's steps are not those that this version would plan.
 
     Args:
         plan: a plan, which may come from a file.
@@ -256,9 +256,9 @@ def require_details(plan: Plan, expected: AdaptiveDetails) -> None:
 
 
 def shared_mu_squared(privacy: Privacy, noise: Noise) -> Fraction | None:
-    """Return the mu^2 that Gaussian steps share within (epsilon, delta).
+    """Return the mu squared of (epsilon, delta) that Gaussian steps share.
 
-    The result is None for other noise and other budgets, because the budgets of their steps add up.
+    The result is None for other kinds of noise or budget, where the budgets of the steps add up.
     """
     if noise is not Noise.ROUNDED_GAUSSIAN or type(privacy.budget) is not ApproxDP:
         return None
@@ -266,7 +266,7 @@ def shared_mu_squared(privacy: Privacy, noise: Noise) -> Fraction | None:
 
 
 def shared_step_privacy(privacy: Privacy, mu_squared: Fraction | None) -> Privacy:
-    """Return the privacy that the steps share.
+    """Return the privacy of all steps together, as a budget that adds up.
 
     Its budget is rho = mu^2 / 2 if Gaussian steps compose, otherwise the budget of ``privacy``.
     """
@@ -276,13 +276,13 @@ def shared_step_privacy(privacy: Privacy, mu_squared: Fraction | None) -> Privac
 
 
 def step_privacy(plan: Plan) -> Privacy:
-    """Return the privacy that the steps of a plan share."""
+    """Return the privacy of all steps of a plan, as a budget that adds up."""
     return shared_step_privacy(plan.privacy, adaptive_details(plan).mu_squared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataDependentFinding(Finding):
-    """The choice of a mechanism from noisy answers, and its numbers."""
+    """What a mechanism chose from noisy answers, and how answers follow from it."""
 
     regime: ClassVar[str]  # the name of the choice in files
     linear: ClassVar[bool] = False
@@ -297,24 +297,24 @@ class DataDependentFinding(Finding):
 
     @property
     def executed_steps(self) -> CatalogueText:
-        """The name of the text on the executed steps, with its values."""
+        """The catalogue key and values of the text on which steps were run."""
         return f"regime_{self.regime}", asdict(self)
 
     def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:  # noqa: ARG002 - of all domains
-        """Return the texts on errors that intervals do not cover."""
+        """Return texts about errors that the intervals do not include."""
         return [(self.uncovered_error, {})]
 
     def facts(self) -> dict[str, Any]:
-        """Return the finding as a JSON value, without numbers that are None."""
+        """Return the finding as a JSON object, without entries that are None."""
         return {"regime": self.regime, **_without_none(asdict(self))}
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Return the estimator of the answers."""
+        """Return the estimator that computes answers from noisy values."""
         return type(self).estimate(observation)
 
 
 def _without_none(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping without the entries that are None."""
+    """Drop the entries of a mapping that are None."""
     return {
         name: _without_none(inner) if isinstance(inner, Mapping) else inner
         for name, inner in value.items()
@@ -333,5 +333,5 @@ class NoStructureFinding(DataDependentFinding):
     uncovered_error = "aware_independent"
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Return the estimator of least squares."""
+        """Return the least squares estimator."""
         return DataIndependentEstimate(Estimate(observation))

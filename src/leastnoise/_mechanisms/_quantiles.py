@@ -49,7 +49,7 @@ ten times as wide (docs/decisions/answers.md).
 
 @dataclass(frozen=True, slots=True)
 class SelectedQuantile:
-    """One quantile of a plan.
+    """A requested quantile, its budget, and the private choice of its cell.
 
     Attributes:
         statistic: the statistic of the workload to which the quantile belongs.
@@ -63,24 +63,24 @@ class SelectedQuantile:
 
 
 def reach(selection: QuantileSelection, distance: int, risk: float) -> float:
-    """Return a bound on the rows between a choice and its target.
+    """Bound the rank error of a private choice, in rows.
 
     Args:
         selection: the choice.
         distance: the number of rows by which neighbouring data sets differ.
-        risk: the probability that the choice is farther from its target.
+        risk: the probability that the error exceeds the bound.
     """
     numerator, denominator = selection.scale(distance)
     scale = numerator / denominator / selection.share.denominator
     return choice_distance(scale, selection.cells, risk)
 
 
-def largest_reaches(workload: Workload, privacy: Privacy) -> dict[Statistic, float]:
-    """Return the largest error in rank of every statistic's values, in rows.
+def largest_rank_errors(workload: Workload, privacy: Privacy) -> dict[Statistic, float]:
+    """Bound the rank error of each statistic's quantiles, in rows.
 
-    It is for the quantiles that this mechanism would choose with half of the budget. For each
-    quantile, it holds with a probability of `LEVEL` for any data. It is empty if the mechanism does
-    not apply.
+    The bounds apply if this mechanism chooses the quantiles with half of the budget. Each bound
+    holds with probability `LEVEL` for any data. The result is empty if the mechanism does not
+    apply.
     """
     try:
         quantiles = selected_quantiles(workload, privacy)
@@ -94,7 +94,7 @@ def largest_reaches(workload: Workload, privacy: Privacy) -> dict[Statistic, flo
 
 
 def selected_quantiles(workload: Workload, privacy: Privacy) -> tuple[SelectedQuantile, ...]:
-    """Return the private choice of each quantile of a workload, in order.
+    """Return each quantile of a workload with its private choice, in order.
 
     Raises:
         InputError: the workload has no quantiles, or some that cannot be chosen.
@@ -116,7 +116,7 @@ def selected_quantiles(workload: Workload, privacy: Privacy) -> tuple[SelectedQu
 
 
 def _requests(workload: Workload) -> Iterator[tuple[Statistic, Fraction]]:
-    """Yield each quantile of a workload: its statistic and its share."""
+    """Yield each requested quantile: its statistic, and its share of rows."""
     for statistic in workload.statistics:
         if statistic.kind == "quantiles":
             _check_statistic(statistic)
@@ -125,7 +125,7 @@ def _requests(workload: Workload) -> Iterator[tuple[Statistic, Fraction]]:
 
 
 def _check_statistic(statistic: Statistic) -> None:
-    """Raise InputError for quantiles that cannot be chosen."""
+    """Raise InputError for quantiles that cannot be chosen privately."""
     if statistic.weighted_by is not None:
         raise InputError(
             f"The {statistic.name} must be of rows without weights for {STRATEGY}; got the weight "
@@ -144,9 +144,9 @@ def _check_statistic(statistic: Statistic) -> None:
 
 
 def _budget_weight(share: Fraction) -> Fraction:
-    """Return the weight of a quantile when quantiles divide the budget.
+    """Return the relative budget of a quantile with a given share of rows.
 
-    Errors are proportional to sensitivity over budget, so their sum is least with this weight.
+    Errors are proportional to sensitivity over budget, and these weights minimise their sum.
     """
     sensitivity = max(share, 1 - share)
     return Fraction(round(1000 * math.sqrt(sensitivity)), 1000)
@@ -155,7 +155,7 @@ def _budget_weight(share: Fraction) -> Fraction:
 def _selected_quantile(
     workload: Workload, privacy: Privacy, statistic: Statistic, share: Fraction, part: Fraction
 ) -> SelectedQuantile:
-    """Return the choice of one quantile within a part of the budget."""
+    """Return the private choice of a quantile within a part of the budget."""
     selection = QuantileSelection(
         attribute=statistic.of,
         by=tuple(name for name in workload.domain.names if name in statistic.by),
@@ -168,7 +168,7 @@ def _selected_quantile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedQuantilesFinding(DataDependentFinding):
-    """The chosen cells of quantiles; tables are answered by least squares.
+    """The finding with the chosen cell of each quantile.
 
     Attributes:
         choices: for every choice of the plan, in order, the chosen cells of the groups.
@@ -190,21 +190,21 @@ class SelectedQuantilesFinding(DataDependentFinding):
 
     @property
     def executed_steps(self) -> CatalogueText:
-        """An empty name without values, because the plan states the measurements."""
+        """An empty text, because the plan already states all steps."""
         return "", {}
 
     def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:  # noqa: ARG002 - nothing in any domain
-        """Return an empty list: the intervals cover all errors."""
+        """Return no text, because the intervals include all errors."""
         return []
 
     def facts(self) -> dict[str, Any]:
-        """Return the finding as a JSON value."""
+        """Return the finding as a JSON object."""
         return {"regime": self.regime, "choices": [list(cells) for cells in self.choices]}
 
     def quantile_choices(self, workload: Workload) -> dict[Statistic, IntArray]:
-        """Return the chosen cells of each statistic of quantiles.
+        """Return the chosen cells by statistic, shape (quantiles, groups).
 
-        Each array has the shape (shares, cells of the groups).
+        The first axis has the shares of the statistic, and the second axis the cells of its groups.
 
         Raises:
             InputError: the choices belong to another workload.
@@ -234,14 +234,14 @@ _OTHER_CHOICES = "The chosen quantiles belong to another plan. Use an intact cop
 
 
 def _round_down(epsilon: Fraction) -> Fraction:
-    """Return an epsilon rounded down to a few digits."""
+    """Round an epsilon down to a few digits, so that choices are exact."""
     if epsilon.denominator <= _GRAIN:
         return epsilon
     return Fraction(math.floor(epsilon * _GRAIN), _GRAIN)
 
 
 def _details(plan: Plan, quantiles: tuple[SelectedQuantile, ...]) -> AdaptiveDetails:
-    """Return the steps of a plan, each with its expected accuracy."""
+    """Return the steps of a plan with their budgets and expected accuracy."""
     budget = plan.privacy.budget
     steps = [Step("tables", budget.scaled(TABLES_SHARE))]
     for quantile in quantiles:
@@ -259,7 +259,7 @@ def _details(plan: Plan, quantiles: tuple[SelectedQuantile, ...]) -> AdaptiveDet
 def run_selections(
     plan: AdaptivePlan, quantiles: tuple[SelectedQuantile, ...], series: Series
 ) -> Outcome:
-    """Return the outcome of measuring tables, then choosing quantiles."""
+    """Measure the tables, then choose the quantiles privately."""
     observation = series.measure(reference_measurements(plan))
     choices = [tuple(series.choose_cells(quantile.selection).tolist()) for quantile in quantiles]
     return Outcome(
@@ -270,20 +270,20 @@ def run_selections(
 
 
 class SelectedQuantiles(Mechanism):
-    """The mechanism for quantiles by private choice."""
+    """The mechanism that chooses the cells of quantiles privately."""
 
     names = (STRATEGY,)
     findings = (SelectedQuantilesFinding,)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Return the public plan: the best plan for the tables, and the choices."""
+        """Plan the tables, and the private choice of each quantile."""
         quantiles = selected_quantiles(workload, privacy)
         reference, _ = choose_plan(workload, privacy, replace(search, strategy="auto"))
         tables_privacy = privacy.scaled(TABLES_SHARE)
         return adaptive_plan(reference, tables_privacy, STRATEGY, _details(reference, quantiles))
 
     def prepare(self, plan: Plan) -> Run:
-        """Check the plan, and return the function that runs it."""
+        """Check a plan, and return the function that carries it out."""
         quantiles = selected_quantiles(plan.workload, plan.privacy)
         adaptive = require_adaptive(plan)
         require_details(plan, _details(adaptive, quantiles))

@@ -24,10 +24,10 @@ BY_NAME = tuple(dict.fromkeys(name for mechanism in MECHANISMS for name in mecha
 
 
 def mechanism_for(strategy: str, workload: Workload) -> Mechanism:
-    """Return the mechanism for a strategy and a workload."""
+    """Return the first mechanism that supports a strategy and a workload."""
     return next(mechanism for mechanism in MECHANISMS if mechanism.supports(strategy, workload))
 
 
 def mechanism_of(plan: Plan) -> Mechanism:
-    """Return the mechanism that carries out a plan."""
+    """Return the mechanism that made a plan and carries it out."""
     return mechanism_for(plan.strategy, plan.workload)

@@ -80,14 +80,14 @@ _MOST_GROUPS = 2**14  # the most groups with separate buckets
 def _describe_omitted_values(
     finding: "RangeFinding | GroupedThresholdFinding | ThresholdFinding",
     domain: Domain,
-    **ends: int,
+    **limits: int,
 ) -> list[CatalogueText]:
-    """Return texts on the values that sums leave out, and their total.
+    """Return a text on the values that sums leave out: limits and total.
 
-    ``ends`` has numbers in units of the measure.
+    ``limits`` are the limits of the values that are kept, in units of the measure.
     """
     unit = domain.measure(finding.measure).unit
-    amounts = {name: Fraction(end * unit) for name, end in ends.items()}
+    amounts = {name: Fraction(end * unit) for name, end in limits.items()}
     return [
         (
             finding.regime,
@@ -101,13 +101,13 @@ def _describe_omitted_values(
 
 
 def _three_digits(estimate: SupportsFloat) -> float:
-    """Round an estimate to the three digits that are published."""
+    """Round a published estimate to three significant digits."""
     return float(f"{float(estimate):.3g}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeFinding(DataDependentFinding):
-    """Sums of the values between two bounds; all other values are left out."""
+    """Finding: only values between two bounds are summed."""
 
     regime = "bucketed"
     answers_new_questions = False  # other queries would need the omitted values
@@ -123,13 +123,13 @@ class RangeFinding(DataDependentFinding):
     estimated_loss: float
 
     def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:
-        """Return texts on the buckets that the sums leave out."""
+        """Return a text on the values outside the bounds."""
         return _describe_omitted_values(self, domain, low=self.low, high=self.high)
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Return least squares on the kept buckets, with estimated omissions.
+        """Return least squares on the kept buckets, with estimates of dropped ones.
 
-        The estimated losses are part of the errors.
+        The estimated amounts of the dropped buckets are part of the errors.
         """
         losses = ((int(start), int(stop), float(loss)) for start, stop, loss in self.losses)
         return DroppedBucketsEstimate.of(observation, int(self.first), int(self.stop), losses)
@@ -137,9 +137,9 @@ class RangeFinding(DataDependentFinding):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupedThresholdFinding(DataDependentFinding):
-    """Values above a threshold are clipped, and groups keep some buckets.
+    """Finding: values are clipped at a threshold, and groups drop buckets.
 
-    These buckets lie under the threshold.
+    Buckets are ranges of values below the threshold.
     """
 
     regime = "grouped"
@@ -154,11 +154,11 @@ class GroupedThresholdFinding(DataDependentFinding):
     estimated_loss: float
 
     def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:
-        """Return texts on the values that the sums of groups leave out."""
+        """Return a text on the values that the groups' sums leave out."""
         return _describe_omitted_values(self, domain, cut=self.threshold)
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Return the estimator that adds up each group's kept buckets."""
+        """Return the estimator that sums the buckets that each group keeps."""
         block = observation.measurements.blocks[-1]
         if block.limits is None:
             limited = None
@@ -174,7 +174,7 @@ class GroupedThresholdFinding(DataDependentFinding):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdFinding(DataDependentFinding):
-    """Values above a threshold are clipped to the threshold."""
+    """Finding: values above a threshold are clipped to the threshold."""
 
     regime = "truncated"
     answers_new_questions = False  # other queries would need the unclipped values
@@ -187,18 +187,18 @@ class ThresholdFinding(DataDependentFinding):
     estimated_loss: float
 
     def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:
-        """Return texts on the amounts that clipping removes from sums."""
+        """Return a text on the amounts that clipping removes from sums."""
         return _describe_omitted_values(self, domain, cut=self.threshold)
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Return least squares with the estimated loss by clipping."""
+        """Return least squares, with the amount lost by clipping in the errors."""
         losses = ((int(start), int(stop), float(loss)) for start, stop, loss in self.losses)
         return TruncatedSumsEstimate.of(observation, self.attribute, losses)
 
 
 @dataclass(frozen=True, slots=True)
 class SumsSetting:
-    """The public facts of a release of sums, from its plan."""
+    """The public facts on which a release of sums depends, from its plan."""
 
     plan: Plan
     measure: str
@@ -207,17 +207,17 @@ class SumsSetting:
 
     @property
     def noise(self) -> Noise:
-        """The kind of noise of all steps."""
+        """The kind of noise of all measurements."""
         return noise_kinds(self.plan.privacy)[0]
 
     @property
     def candidates(self) -> IntArray:
-        """The cells whose upper ends are the candidate thresholds."""
+        """The cells whose upper ends may become the threshold."""
         return candidate_cells(self.edges)
 
 
 def plan_sums(workload: Workload, privacy: Privacy) -> SumsSetting:
-    """Return the checked setting of a release of sums."""
+    """Check a workload of sums, and return what its release needs."""
     if (
         len(workload.measures) != 1
         or workload.measures[0] is None
@@ -258,7 +258,7 @@ def plan_sums(workload: Workload, privacy: Privacy) -> SumsSetting:
 
 
 def setting_from_plan(plan: Plan) -> SumsSetting:
-    """Return the checked setting of a plan, before anything is paid.
+    """Check a plan, and return what a run needs, before anything is paid.
 
     The plan may come from a file.
     """
@@ -272,7 +272,7 @@ def setting_from_plan(plan: Plan) -> SumsSetting:
 
 
 def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
-    """Return the measure's attribute, and the largest amount in each cell.
+    """Return the summed number's attribute, and the largest amount per cell.
 
     The amounts are in units of the measure.
     """
@@ -330,7 +330,7 @@ def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
 
 
 def tail_counts(setting: SumsSetting) -> Measurements | None:
-    """Return the measured counts of rows between consecutive candidates.
+    """Return the measurement of row counts between candidate thresholds.
 
     The result is None if there is only one candidate.
     """
@@ -352,9 +352,9 @@ def tail_counts(setting: SumsSetting) -> Measurements | None:
 
 
 def fit_second_step(setting: SumsSetting, blocks: Sequence[tuple[Block, float]]) -> Measurements:
-    """Return measurements of blocks within the budget of the second step.
+    """Return measurements of blocks, scaled to the budget of the second step.
 
-    It is the budget that the counts of the tail leave.
+    This budget is what remains after the counts between candidates.
     """
     measurements = fit_noise_scales(
         setting.plan.domain,
@@ -378,7 +378,7 @@ def measure_under_threshold(
     choose: Chooser,
     measurements: Callable[[int], Measurements],
 ) -> tuple[ThresholdChoice, list[Observation]]:
-    """Return the chosen threshold, and the observations of both steps."""
+    """Choose a threshold from noisy counts, then measure the sums below it."""
     tail = tail_counts(setting)
     if tail is None:
         counted = []
@@ -389,7 +389,7 @@ def measure_under_threshold(
 
 
 def _deviation(measurements: Measurements | None) -> float:
-    """Return the standard error of the first block; 0 without measurements."""
+    """Return the noise standard deviation of the first block; 0 without any."""
     if measurements is None:
         return 0.0
     return float(block_variance(measurements, measurements.blocks[0]) ** 0.5)
@@ -399,7 +399,7 @@ def _deviation(measurements: Measurements | None) -> float:
 
 
 def fit_bucket_sums(setting: SumsSetting) -> tuple[SumBuckets, Measurements]:
-    """Return buckets, and their measured sums within the whole budget."""
+    """Return buckets of the summed number, and the measurement of their sums."""
     buckets = SumBuckets.of(setting.plan.workload, setting.attribute, setting.edges)
     limits = Limits(buckets.limits, setting.attribute)
     block = Block((buckets.factor(setting.noise.norm),), Fraction(1), setting.measure, limits)
@@ -411,7 +411,7 @@ def fit_bucket_sums(setting: SumsSetting) -> tuple[SumBuckets, Measurements]:
 def measure_bucket_sums(
     setting: SumsSetting, buckets: SumBuckets, measurements: Measurements, series: Series
 ) -> Outcome:
-    """Return the outcome of measuring buckets and choosing by noisy sums."""
+    """Measure bucket sums, and keep the buckets that exceed their noise."""
     observation = series.measure(measurements)
     groups = BucketExpansion.of(observation)
     kept_range = buckets.choices(groups.covariance).choose_range(groups.counts)
@@ -433,7 +433,7 @@ def measure_bucket_sums(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BucketsBelowThreshold:
-    """The buckets under a threshold, with measurements and standard errors."""
+    """Buckets below a threshold, their measurement and their standard errors."""
 
     buckets: GroupBuckets
     measurements: Measurements
@@ -441,7 +441,7 @@ class BucketsBelowThreshold:
 
 
 def buckets_below(setting: SumsSetting, threshold: int) -> BucketsBelowThreshold:
-    """Return the buckets below a threshold, and their measurements.
+    """Return the buckets below a threshold, with the measurement of their sums.
 
     The measurements cost the second part of the budget.
     """
@@ -467,7 +467,7 @@ def buckets_below(setting: SumsSetting, threshold: int) -> BucketsBelowThreshold
 
 
 def measurable_thresholds(setting: SumsSetting) -> dict[int, BucketsBelowThreshold]:
-    """Return the buckets and measurements of every possible threshold."""
+    """Return the buckets and their measurement, for each candidate threshold."""
     return {
         threshold: buckets_below(setting, threshold)
         for threshold in setting.edges[setting.candidates].tolist()
@@ -475,9 +475,9 @@ def measurable_thresholds(setting: SumsSetting) -> dict[int, BucketsBelowThresho
 
 
 def group_chooser(setting: SumsSetting, thresholds: Mapping[int, BucketsBelowThreshold]) -> Chooser:
-    """Return the function that chooses a threshold from noisy counts.
+    """Return a function that chooses the threshold of a table of groups.
 
-    It chooses the threshold of least predicted error.
+    The function takes noisy counts, and returns the threshold of least predicted error.
     """
     groups = setting.plan.workload.products[0].rows
     sure = SURE * _deviation(tail_counts(setting))
@@ -496,9 +496,9 @@ def measure_sums_by_group(
     choose: Chooser,
     series: Series,
 ) -> Outcome:
-    """Return the outcome of choosing a threshold, and buckets for each group.
+    """Choose a threshold, measure bucket sums, and keep buckets per group.
 
-    The noisy sums determine the buckets of each group.
+    The noisy sums determine which buckets each group keeps.
     """
     choice, observed = measure_under_threshold(
         setting, series, choose, lambda threshold: thresholds[threshold].measurements
@@ -523,7 +523,7 @@ def measure_sums_by_group(
 
 
 def threshold_chooser(setting: SumsSetting) -> Chooser:
-    """Return the function that chooses the threshold of least error.
+    """Return a function that chooses the threshold of least predicted error.
 
     The measurements of every threshold are computed before anything is paid.
     """
@@ -542,6 +542,7 @@ def threshold_chooser(setting: SumsSetting) -> Chooser:
     rmse_by_threshold = {int(most): quick(np.minimum(edges, most)) for most in edges[cells]}
 
     def choose(counts: FloatArray) -> ThresholdChoice:
+        """Choose the threshold, given noisy counts between candidates."""
         return choose_threshold(
             gram,
             edges,
@@ -557,7 +558,7 @@ def threshold_chooser(setting: SumsSetting) -> Chooser:
 
 
 def fit_limited_sums(setting: SumsSetting, threshold: int) -> Measurements:
-    """Return the measurements of the sums under a threshold.
+    """Return the measurements of sums of values clipped at a threshold.
 
     They come from the first of three strategies whose noise can be drawn exactly.
     """
@@ -579,7 +580,7 @@ def fit_limited_sums(setting: SumsSetting, threshold: int) -> Measurements:
 
 
 def _block_of_cells(setting: SumsSetting, limits: IntArray) -> Block:
-    """Return the block that sums each cell of the workload's attributes."""
+    """Return the block that sums the values in each cell of the attributes."""
     domain = setting.plan.domain
     attributes = {
         setting.attribute,
@@ -594,7 +595,7 @@ def _block_of_cells(setting: SumsSetting, limits: IntArray) -> Block:
 
 
 def measure_clipped_sums(setting: SumsSetting, choose: Chooser, series: Series) -> Outcome:
-    """Return the outcome of choosing a threshold and measuring sums under it."""
+    """Choose a threshold, then measure sums of clipped values."""
     choice, observed = measure_under_threshold(
         setting, series, choose, lambda threshold: fit_limited_sums(setting, threshold)
     )
@@ -613,7 +614,7 @@ def measure_clipped_sums(setting: SumsSetting, choose: Chooser, series: Series) 
 
 
 def _step_shares(workload: Workload, attribute: str) -> dict[str, Fraction]:
-    """Return the budget share of each step for a workload.
+    """Return the budget share of each step that a workload of sums needs.
 
     Raise for workloads that cannot be answered.
     """
@@ -637,27 +638,27 @@ def _step_shares(workload: Workload, attribute: str) -> dict[str, Fraction]:
 
 
 class TruncatedSums(Mechanism):
-    """The mechanism for sums of one measure."""
+    """The mechanism for sums whose public bound is far above most values."""
 
     names = (STRATEGY,)
     findings = (RangeFinding, GroupedThresholdFinding, ThresholdFinding)
 
     def decision_attributes(self, workload: Workload) -> tuple[str, ...]:
-        """Return the attributes whose values are summed."""
+        """Return the attribute of the summed number, which choices depend on."""
         columns = {
             workload.domain.measure(name).column for name in workload.measures if name is not None
         }
         return tuple(name for name in workload.domain.names if name in columns)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Return the public plan, with one or two steps."""
+        """Plan the steps of a release of sums: one or two."""
         plan = plan_sums(workload, privacy).plan
         if search.progress is not None:
             search.progress(STRATEGY)
         return plan
 
     def prepare(self, plan: Plan) -> Run:
-        """Check that this version plans the same; return the function to run it.
+        """Check that this version makes the same plan; return the function to run it.
 
         The measurements of all possible thresholds are prepared or tried.
         """

@@ -13,7 +13,7 @@ from leastnoise._trusted.reading._read import open_source
 
 
 def schema(source: Any) -> tuple[SchemaField, ...]:
-    """Return the columns of a source, as `read` sees them.
+    """Return the columns of a source with their types, without reading rows.
 
     Args:
         source: anything that `leastnoise._trusted.reading.read` takes.
@@ -32,7 +32,7 @@ def schema(source: Any) -> tuple[SchemaField, ...]:
 
 
 def file_endings() -> tuple[str, ...]:
-    """Return the endings of the names of all files that can be read.
+    """Return the endings of all supported files.
 
     >>> ".parquet" in file_endings()
     True
@@ -43,7 +43,7 @@ def file_endings() -> tuple[str, ...]:
 
 
 def has_text_rows(source: Any) -> bool:
-    """Return whether a source's files have a line of text for each row.
+    """Return whether each row of a source is a line of text in a file.
 
     Only the names of the files decide.
 
