@@ -243,10 +243,16 @@ class DawaSetting:
         Returns the cost, and the numbers that the release publishes about the test.
         """
         value = series.choose(
-            LeastCost(attributes=self.attributes, epsilon=self.test_epsilon, penalty=self.unit)
+            LeastCost(
+                attributes=self.attributes, epsilon=self.test_epsilon, penalty=self.laplace_scale
+            )
         )
-        per_cell = float(value / self.unit) / math.prod(self.shape)
-        return value, {"value": float(value), "unit": float(self.unit), "per_cell": per_cell}
+        per_cell = float(value / self.laplace_scale) / math.prod(self.shape)
+        return value, {
+            "value": float(value),
+            "unit": float(self.laplace_scale),
+            "per_cell": per_cell,
+        }
 
     def measure_reference(self, series: Series) -> Observation:
         """Carry out the data-independent plan with the remaining budget."""

@@ -27,7 +27,7 @@ _NEEDS_COUNTS = (
 
 @dataclass(frozen=True, slots=True)
 class Quotient:
-    """A count or a sum in every group, or a quotient of two of them.
+    """The queries for a quantity by group: a table, or a quotient of two tables.
 
     ``denominator`` is None for a count or a sum.
     """
@@ -38,13 +38,13 @@ class Quotient:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """A count, a sum, a mean or a share.
+    """What a comparison compares: a count, a sum, a mean or a share.
 
     Attributes:
         kind: "count", "sum", "mean" or "share".
         measure: the measure of a sum or a mean.
-        share_of: for shares, the selected cells by attribute. The share is taken among the rows
-            whose values of these attributes are cells of the domain.
+        share_of: for a share, the selected cells of each attribute in the numerator. The
+            denominator counts the rows whose values of these attributes are in the domain.
         units: whether privacy units are counted instead of rows.
     """
 
@@ -55,7 +55,7 @@ class Quantity:
 
     @property
     def name(self) -> str:
-        """The name in headings, such as ``mean of pay``."""
+        """The name of the quantity in headings, such as ``mean of pay``."""
         if self.kind in ("sum", "mean"):
             return f"{self.kind} of {self.measure}"
         if self.kind == "share":
@@ -67,11 +67,11 @@ class Quantity:
 
     @property
     def is_quotient(self) -> bool:
-        """Whether it is a mean or a share."""
+        """Whether the quantity is a mean or a share."""
         return self.kind in ("mean", "share")
 
     def over(self, domain: Domain, sets: Sets) -> Quotient:
-        """Return the quantity's queries in each selected group.
+        """Return the queries for the quantity in each of some groups.
 
         Raises:
             InputError: the measure has no count of values, which a mean needs; an attribute is
@@ -93,7 +93,7 @@ class Quantity:
         return Quotient(_table(domain, sets, self.measure))
 
     def _share_over(self, domain: Domain, sets: Sets) -> Quotient:
-        """Return the quotient of selected cells and all cells, in each group."""
+        """Return the queries for the share of selected cells in each group."""
         repeated = [name for name, _ in self.share_of if name in sets]
         if repeated:
             raise InputError(
@@ -114,17 +114,17 @@ class Quantity:
 
 
 def _cells_text(cells: QuerySet) -> str:
-    """Return the cells of a query set as text, such as ``A or B``."""
+    """Return the labels of a query set's cells as text, such as ``A or B``."""
     return " or ".join(map(str, cells.arguments[0]))
 
 
 def _table(domain: Domain, sets: Sets, measure: str | None) -> Product:
-    """Return a table of rows or of a measure, from query sets by attribute."""
+    """Return the table of rows, or of a measure's sums, with given query sets."""
     return queries(domain, dict(sets), sum=measure).products[0]
 
 
 def _units_measure(domain: Domain, sets: Sets) -> str:
-    """Return the measure that counts units in the cells of these attributes."""
+    """Return the name of the measure that counts units by these attributes."""
     attributes = tuple(name for name in domain.names if name in sets)
     for cell in (attributes, ()):
         for name, measure in domain.measures.items():
@@ -137,7 +137,7 @@ def _units_measure(domain: Domain, sets: Sets) -> str:
 
 
 def all_published(domain: Domain, name: str) -> QuerySet:
-    """Return the query for all published cells of an attribute together."""
+    """Return one query that adds up all published cells of an attribute."""
     kind = domain.kind(name)
     if kind.hidden:
         return predicates([kind.labels])
@@ -152,7 +152,7 @@ def read_quantity(
     share: Mapping[str, object] | None = None,
     count: str = "rows",
 ) -> Quantity:
-    """Return the quantity that the only stated argument names; without one, the count.
+    """Return the quantity that one of the arguments states, by default a count.
 
     Raises:
         InputError: two of the arguments are stated, there is no such measure, or a share selects no
@@ -192,7 +192,7 @@ def read_quantity(
 
 
 def selected_cells(domain: Domain, name: object, cells: object, argument_name: str) -> QuerySet:
-    """Return the query for some cells of an attribute, counted together.
+    """Return one query that adds up some cells of an attribute.
 
     Args:
         domain: the domain.
@@ -213,14 +213,14 @@ def selected_cells(domain: Domain, name: object, cells: object, argument_name: s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A quantity in one group compared with the same quantity in another.
+    """A comparison of a quantity in one group with the quantity in another group.
 
     Attributes:
         quantity: the compared quantity.
         along: the attribute that divides the two groups.
         group: the cells of the first group along it.
         against: the cells of the second group, from which differences are taken.
-        by: the groups within which both are compared.
+        by: the attributes, with query sets, within whose groups the comparison is repeated.
     """
 
     quantity: Quantity
@@ -231,13 +231,13 @@ class Comparison:
 
     @property
     def name(self) -> str:
-        """The name, such as ``mean of pay, arm=B against arm=A``."""
+        """The name of the comparison: ``mean of pay, arm=B against arm=A``."""
         groups = f"{self.along}={_cells_text(self.group)} against {self.along}={_cells_text(self.against)}"
         names = [cells.name_along(name) for name, cells in self.by]
         return f"{self.quantity.name}, {groups}" + (f" by {' x '.join(names)}" if names else "")
 
     def sides(self, domain: Domain) -> tuple[Quotient, Quotient]:
-        """Return the queries of both groups."""
+        """Return the queries for the first group, and for the second group."""
         first, second = (
             self.quantity.over(domain, {**dict(self.by), self.along: cells})
             for cells in (self.group, self.against)
@@ -264,7 +264,7 @@ def read_comparison(
     by: By = (),
     quantity: Quantity,
 ) -> Comparison:
-    """Return the checked comparison of two groups along an attribute.
+    """Check the arguments of a comparison of two groups, and return it.
 
     Raises:
         InputError: there is no such attribute or cell, the groups overlap, or an attribute is used
@@ -297,7 +297,7 @@ def read_comparison(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonTarget:
-    """The largest error that a comparison may have, in groups of a public size.
+    """The largest allowed error of a comparison, in groups of a public size.
 
     Attributes:
         comparison: the comparison.
@@ -320,7 +320,7 @@ class ComparisonTarget:
 
     @property
     def name(self) -> str:
-        """The name, such as ``difference of mean of pay, arm=B against arm=A``."""
+        """The name of the target: ``difference of mean of pay, arm=B against arm=A``."""
         return f"{self.form} of {self.comparison.name}"
 
     def to_json(self) -> dict[str, Any]:
@@ -339,7 +339,7 @@ _TARGET_KEYS = ("margin", "rmse", "size", "value", "expected_ratio")
 
 
 def read_comparison_target(domain: Domain, form: str, table: Mapping[str, Any]) -> ComparisonTarget:
-    """Return the target of a difference or a ratio from its table.
+    """Parse the target of a difference or a ratio from a spec's table.
 
     Raises:
         InputError: a key is unknown or missing, or a value is not allowed.
@@ -405,7 +405,7 @@ def _check_public_numbers(target: ComparisonTarget) -> None:
 
 
 def read_comparison_targets(domain: Domain, table: object) -> tuple[ComparisonTarget, ...]:
-    """Return the targets of all differences and ratios in [targets]."""
+    """Parse the targets of all differences and ratios in [targets]."""
     forms = ("difference", "ratio")
     if not isinstance(table, Mapping) or not table or not {*table} <= {*forms}:
         received = ", ".join(map(str, table)) if isinstance(table, Mapping) else table

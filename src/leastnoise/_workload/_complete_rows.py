@@ -21,11 +21,11 @@ Factors = tuple[str, ...]
 
 
 def factors_of_sums(measures: Sequence[str], response: str | None = None) -> list[Factors]:
-    """Return the factors of all sums that a statistic of some measures needs.
+    """Return the measures to be multiplied in each sum that a statistic needs.
 
-    The first sum is the number of complete rows. Sums of single measures follow, then sums of
-    products of pairs. The square of the response is omitted, because no coefficient of a regression
-    needs it.
+    The first sum, without factors, is the number of complete rows. Sums of single measures follow,
+    then sums of products of pairs. The square of the response is omitted, because no coefficient of
+    a regression needs it.
 
     >>> factors_of_sums(["pay", "age"], response="pay")
     [(), ('pay',), ('age',), ('pay', 'age'), ('age', 'age')]
@@ -36,7 +36,7 @@ def factors_of_sums(measures: Sequence[str], response: str | None = None) -> lis
 
 
 def name_sums(factors: Factors, measures: Sequence[str]) -> str:
-    """Return the name of a measure of complete rows.
+    """Return the name of the measure with given factors over complete rows.
 
     >>> name_sums((), ["pay", "age"]), name_sums(("pay", "age"), ["pay", "age"])
     ('rows with pay and age', 'products of pay and age')
@@ -57,7 +57,7 @@ def name_sums(factors: Factors, measures: Sequence[str]) -> str:
 
 
 def join_measures(measures: Sequence[str]) -> str:
-    """Return names as a list in a sentence.
+    """Join names to a list in a sentence, such as ``pay and age``.
 
     >>> join_measures(["pay", "age", "tenure"])
     'pay, age and tenure'
@@ -68,7 +68,7 @@ def join_measures(measures: Sequence[str]) -> str:
 
 
 def pair_names(measures: Sequence[str]) -> tuple[str, ...]:
-    """Return the name of each pair of measures.
+    """Return the name of each pair of measures, such as ``pay, age``.
 
     >>> pair_names(["pay", "age", "tenure"])
     ('pay x age', 'pay x tenure', 'age x tenure')
@@ -77,7 +77,7 @@ def pair_names(measures: Sequence[str]) -> tuple[str, ...]:
 
 
 def term_names(measures: Sequence[str]) -> tuple[str, ...]:
-    """Return the name of each coefficient of a regression of the first measure.
+    """Return the names of a regression's coefficients, the intercept first.
 
     >>> term_names(["pay", "age"])
     ('(intercept)', 'age')
@@ -88,7 +88,7 @@ def term_names(measures: Sequence[str]) -> tuple[str, ...]:
 def complete_rows_measures(
     domain: Domain, measures: Sequence[str], factors: Sequence[Factors]
 ) -> dict[str, Measure]:
-    """Return the measures of complete rows with the given factors, by name."""
+    """Return the measures of complete rows, by name, with given factors."""
     present = [domain.measure(name) for name in measures]
     named: dict[str, Measure] = {}
     for names in factors:
@@ -102,19 +102,19 @@ def complete_rows_measures(
 
 
 def in_domain_order(domain: Domain, measures: Sequence[str]) -> tuple[str, ...]:
-    """Return measures in the order of the domain, so that equal sets have equal names."""
+    """Sort measures as in the domain, so that equal sets get equal names."""
     return tuple(name for name in domain.measures if name in measures)
 
 
 def in_factor_order(measures: Sequence[str], factors: Factors) -> Factors:
-    """Return factors in the order of their measures, so that equal products have equal names."""
+    """Sort factors as their measures, so that equal products get equal names."""
     return tuple(sorted(factors, key=measures.index))
 
 
 def checked_variables(
     domain: Domain, argument: str, names: object, least: int = 1
 ) -> tuple[str, ...]:
-    """Return measure names as a tuple, checked to be of values of rows.
+    """Check a list of names of numeric measures, and return it as a tuple.
 
     Args:
         domain: the domain.

@@ -1,9 +1,10 @@
 """Hidden cells keep rows with a missing value in the tables of other attributes.
 
-A row counts in every table in all of whose columns it has a value. So if some tables do not use an
+A row counts in each table for which it has a value in all columns. So if some tables do not use an
 attribute, the measurements must still include the rows whose value of this attribute would be
 dropped. These rows are counted in a last cell of the attribute, which is measured and never
-published. Which attributes need one follows from the workload and only from public declarations.
+published. Which attributes need such a cell depends only on the workload and on public
+declarations.
 """
 
 from collections import Counter
@@ -31,12 +32,13 @@ def with_hidden_cells(
 
     Args:
         workload: the queries to answer.
-        complete: attributes that count as complete, in addition to those that declare it.
+        complete: attributes that have no missing values, in addition to those that are declared
+            complete.
         decided_along: attributes that a mechanism reads, whether or not a table has them.
 
     Returns:
-        The workload over a domain with hidden cells. Exactly those attributes have one that may
-        drop a value and are in some tables but not in all.
+        The workload over a domain with hidden cells. An attribute needs one if its values may be
+        dropped, and if it is in some tables but not in all.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9), zone=ln.Coded(3, complete=True))
     >>> asked = ln.marginals(domain, ways=1) + ln.queries(domain, sex="identity", age="prefix")
@@ -50,7 +52,7 @@ def with_hidden_cells(
 def incomplete_attributes(
     workload: Workload, complete: Iterable[str] = (), decided_along: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """Return the attributes whose missing or outside values need a hidden cell.
+    """Return the attributes that need a hidden cell for dropped values.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9))
     >>> incomplete_attributes(ln.queries(domain, sex="identity") + ln.marginals(domain, ways=2))
@@ -70,7 +72,7 @@ def incomplete_attributes(
 
 
 def leaves_out(product: Product) -> tuple[str, ...]:
-    """Return the attributes whose missing or outside values a table leaves out.
+    """Return the attributes because of which a table omits rows.
 
     >>> leaves_out(ln.marginals(ln.Domain(sex=["F", "M"], age=ln.Coded(9, null="other")), ways=2).products[0])
     ('sex', 'age')
@@ -80,7 +82,7 @@ def leaves_out(product: Product) -> tuple[str, ...]:
 
 
 def with_hidden(domain: Domain, names: Iterable[str]) -> Domain:
-    """Return the domain in which exactly these attributes have a hidden cell."""
+    """Return the domain with a hidden cell for exactly the given attributes."""
     hidden = {*names}
     if hidden == {name for name in domain.names if domain.kind(name).hidden}:
         return domain
@@ -89,24 +91,26 @@ def with_hidden(domain: Domain, names: Iterable[str]) -> Domain:
 
 
 def declared(domain: Domain) -> Domain:
-    """Return the domain without the hidden cells that planning added."""
+    """Return the domain as it was declared, without hidden cells."""
     return with_hidden(domain, ())
 
 
 def over(workload: Workload, domain: Domain) -> Workload:
-    """Return the workload over a domain with other hidden cells."""
+    """Return the workload over a domain that differs only in hidden cells."""
     if workload.domain is domain:
         return workload
-    # Very many tables share few query sets, so that each has its operator made once.
+    # Many tables share few query sets, so each operator is made only once.
     operators: dict[tuple[str, int], Operator] = {}
 
     def operator(name: str, query_set: QuerySet) -> Operator:
+        """Return the operator of a query set, from a cache."""
         key = name, id(query_set)
         if key not in operators:
             operators[key] = query_set.operator(name, domain.kind(name))
         return operators[key]
 
     def moved(product: Product) -> Product:
+        """Return a table over the other domain."""
         of_domain = replace(product, domain=domain)
         if product.counts_groups:
             return of_domain
@@ -118,9 +122,9 @@ def over(workload: Workload, domain: Domain) -> Workload:
 
 
 def table_of_all_cells(domain: Domain, names: Sequence[str], measure: str | None = None) -> Product:
-    """Return the table of all cells of some attributes, including hidden cells.
+    """Return the table of all cells of some attributes, with hidden cells.
 
-    No release shows it.
+    Estimates use it, and no release shows it.
 
     >>> domain = with_hidden(ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9)), ["age"])
     >>> table_of_all_cells(domain, ["sex", "age"]).shape
@@ -134,7 +138,7 @@ def table_of_all_cells(domain: Domain, names: Sequence[str], measure: str | None
 
 
 def rows_left_out(domain: Domain, name: str) -> Product:
-    """Return the count of rows that the tables of an attribute leave out.
+    """Return a query for the number of rows that an attribute's tables omit.
 
     >>> domain = with_hidden(ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9)), ["age"])
     >>> rows_left_out(domain, "age").shape
@@ -144,7 +148,7 @@ def rows_left_out(domain: Domain, name: str) -> Product:
 
 
 def with_hidden_groups(product: Product) -> Product:
-    """Return a table of cells or levels with its hidden cells as further groups."""
+    """Return a table with its hidden cells as additional groups."""
     if not product.has_hidden or product.counts_groups:
         return product
     query_sets = tuple(

@@ -58,8 +58,8 @@ MOST_GROUP_ENTRIES = 2**22
 class Target:
     """The largest error that a table or a statistic may have.
 
-    A relative target is a margin over the public scale of a statistic. Of a table it is a share of
-    its public size, and becomes a margin when it is read.
+    A relative target of a statistic is its margin divided by its public scale. For a table, it is a
+    share of the public size, and is converted to a margin when the spec is read.
     """
 
     kind: Literal["margin", "relative", "rmse"]
@@ -70,7 +70,7 @@ class Target:
         object.__setattr__(self, "most", exact_positive(self.kind, self.most))
 
     def to_json(self) -> dict[str, str]:
-        """Return a JSON value."""
+        """Return the target as a JSON object."""
         return {self.kind: str(self.most)}
 
 
@@ -81,7 +81,7 @@ def target(
     size: Exact | None = None,
     rmse: Exact | None = None,
 ) -> Target | None:
-    """Return the target for a margin, a share of a size, or an RMSE.
+    """Return a table's target for a margin, a share of a size, or an RMSE.
 
     The result is None if none of them is stated.
     """
@@ -99,7 +99,7 @@ def target(
 def statistic_target(
     *, margin: Exact | None = None, relative: Exact | None = None, rmse: Exact | None = None
 ) -> Target | None:
-    """Return the target of a statistic; None if none of them is given."""
+    """Return a statistic's target; None if no error is stated."""
     kinds: tuple[tuple[Literal["margin", "relative", "rmse"], Exact | None], ...] = (
         ("margin", margin),
         ("relative", relative),
@@ -114,9 +114,9 @@ def statistic_target(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """A table of queries: a product of query sets on some attributes.
+    """A table of queries: all combinations of query sets on some attributes.
 
-    It is summed over all other attributes.
+    The table is summed over all other attributes.
     """
 
     domain: Domain
@@ -154,7 +154,7 @@ class Product:
             )
 
     def _check_groups(self, unit_count: UnitCount) -> None:
-        """Raise for queries about groups other than those in which units are counted."""
+        """Raise for queries about groups in which units are not counted."""
         if unit_count.attributes == self.attributes and all(
             set(cell_sets(name, query_set, self.domain.kind(name))) <= set(groups)
             if groups is not None
@@ -170,7 +170,7 @@ class Product:
         )
 
     def _check_unit_total(self, summed: UnitTotal) -> None:
-        """Raise for a table that divides the cells in which a unit has one total."""
+        """Raise for a table that is finer than the cells of a unit's totals."""
         others = [name for name in self.attributes if name not in summed.attributes]
         if others:
             raise refuse(
@@ -182,20 +182,20 @@ class Product:
 
     @property
     def along(self) -> dict[str, QuerySet]:
-        """The query set of each attribute."""
+        """The query set on each attribute, by name."""
         return dict(zip(self.attributes, self.query_sets, strict=True))
 
     @property
     def operators(self) -> tuple[Operator, ...]:
-        """The operator of each attribute, created at the first call."""
+        """The matrix of each query set as an operator, cached."""
         if not self._operators:
             self._operators.append(tuple(map(self._operator_along, self.attributes)))
         return self._operators[0]
 
     def _operator_along(self, attribute: str) -> Operator:
-        """Return the operator of an attribute.
+        """Return the operator of the query set on an attribute.
 
-        One cell holds the count of units in a group of cells.
+        If units are counted in groups, one cell holds the count of each group.
         """
         kind = self.domain.kind(attribute)
         queries = self.along[attribute]
@@ -206,7 +206,7 @@ class Product:
         return Ranges(kind.size, positions, positions)
 
     def unit_groups(self, attribute: str) -> dict[tuple[int, ...], int] | None:
-        """Return the cell that holds the count of units of each group of an attribute.
+        """Map each group of cells to the cell that holds its count of units.
 
         Groups are tuples of cells. The result is None if units are counted by cell, or if rows are
         counted.
@@ -223,66 +223,66 @@ class Product:
         return dict(zip(groups, positions, strict=True))
 
     def with_operators(self, operators: tuple[Operator, ...]) -> "Product":
-        """Store operators that are already computed, and return the product."""
+        """Store operators that were computed before, and return the product."""
         self._operators.append(operators)
         return self
 
     @property
     def labels(self) -> tuple[tuple[Label, ...], ...]:
-        """The row labels of every operator."""
+        """The labels of the queries, for each attribute."""
         return tuple(q.labels(name, self.domain.kind(name)) for name, q in self.along.items())
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The names of the key columns."""
+        """The names of the key columns, one for each attribute."""
         return tuple(q.key_along(name) for name, q in self.along.items())
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of queries along every attribute."""
+        """The number of queries on each attribute."""
         return tuple(operator.rows for operator in self.operators)
 
     @property
     def rows(self) -> int:
-        """Number of queries."""
+        """The number of queries in the table."""
         return math.prod([operator.rows for operator in self.operators])
 
     @property
     def is_marginal(self) -> bool:
-        """Whether it requests every published cell of a marginal."""
+        """Whether the queries are all published cells of a marginal."""
         cells = identity()
         return all(
             q is cells or q == cells for q in self.query_sets
-        )  # of very many tables: `is` is faster
+        )  # `is` is faster if there are very many tables
 
     @property
     def asks_single_cells(self) -> bool:
-        """Whether each query is about a single cell."""
+        """Whether each query counts a single cell."""
         return self.is_marginal or all(map(_is_of_single_cells, self.query_sets))
 
     @property
     def has_hidden(self) -> bool:
-        """Whether an attribute has a hidden cell, so that rows may be omitted."""
+        """Whether one of the attributes has a hidden cell of omitted rows."""
         return any(self.domain.kind(name).hidden for name in self.attributes)
 
     @property
     def adds_up(self) -> bool:
-        """Whether it requests every cell of a marginal and omits no row."""
+        """Whether the queries are all cells of a marginal, and no row is omitted."""
         return self.is_marginal and not self.has_hidden
 
     @property
     def of_units(self) -> bool:
-        """Whether it counts privacy units, not rows."""
+        """Whether the table counts privacy units, not rows."""
         return self.measure is not None and isinstance(self.domain.measure(self.measure), UnitCount)
 
     @property
     def is_per_unit(self) -> bool:
-        """Whether it adds up amounts of units: a count or clipped totals."""
+        """Whether the table sums one amount per unit: counts or clipped totals."""
         return self.measure is not None and isinstance(self.domain.measure(self.measure), PerUnit)
 
     @property
     def counts_groups(self) -> bool:
-        """Whether it counts privacy units in groups of cells."""
+        """Whether the table counts privacy units in groups of cells."""
         if self.measure is None:
             return False
         measure = self.domain.measure(self.measure)
@@ -290,7 +290,7 @@ class Product:
 
     @property
     def of_values(self) -> bool:
-        """Whether it sums the values of a measure."""
+        """Whether the table sums the values of a measure."""
         return self.measure is not None and type(self.domain.measure(self.measure)) in (
             DeviationProduct,
             Measure,
@@ -301,14 +301,14 @@ class Product:
 
     @property
     def of_complete_rows(self) -> bool:
-        """Whether it counts rows that have a value of each of some measures."""
+        """Whether the table is of rows that have values of several measures."""
         return self.measure is not None and isinstance(
             self.domain.measure(self.measure), CompleteCount
         )
 
     @property
     def values_of(self) -> str | None:
-        """The measure whose values are counted, or None."""
+        """The measure whose values the table counts; None for other tables."""
         if self.measure is None or self.of_values or self.of_units or self.of_complete_rows:
             return None
         return next(
@@ -319,20 +319,20 @@ class Product:
 
     @property
     def table_key(self) -> tuple[object, ...]:
-        """The key of the table, equal for all weights and targets."""
+        """A hashable key, equal for tables that differ in weight or target only."""
         return self.measure, self.attributes, self.query_sets
 
     @property
     def spec(self) -> dict[str, object]:
-        """The query set of each attribute, as `queries` of a spec states it."""
+        """The query set of each attribute, as ``queries`` of a spec states it."""
         return {name: query_set.to_spec() for name, query_set in self.along.items()}
 
     @property
     def importance(self) -> float:
-        """The weight of a squared error as large as the contribution of one row.
+        """The factor with which squared errors of this table enter the total.
 
-        For a count this is the weight squared. For a sum, an error of the largest value that one
-        row can add counts as an error of one row.
+        For a count, the factor is the weight squared. For a sum, errors are first divided by the
+        largest value that one row can add.
         """
         return (
             self.weight.numerator
@@ -341,14 +341,14 @@ class Product:
 
     @property
     def unit(self) -> float:
-        """The amount of one unit of an answer: 1 row, or the measure's unit."""
+        """The size of one unit of an answer: 1 row, or the unit of the measure."""
         if self.measure is None:
             return 1.0
         return float(self.domain.measure(self.measure).unit)
 
     @property
     def name(self) -> str:
-        """A short name; different tables have different names."""
+        """A short name of the table; different tables have different names."""
         names = [query_set.name_along(name) for name, query_set in self.along.items()]
         table = " x ".join(names) or "total"
         if self.of_units:
@@ -367,7 +367,7 @@ class Product:
 
 
 def cell_sets(attribute: str, query_set: QuerySet, kind: Kind) -> list[tuple[int, ...]]:
-    """Return the cells that each query counts.
+    """Return the cells that each query counts, one tuple for each query.
 
     >>> cell_sets("age", prefix(), ln.Integers(0, 2))
     [(0,), (0, 1), (0, 1, 2)]
@@ -392,7 +392,7 @@ def cell_sets(attribute: str, query_set: QuerySet, kind: Kind) -> list[tuple[int
 
 
 def _is_of_single_cells(query_set: QuerySet) -> bool:
-    """Return whether every query counts one cell."""
+    """Return whether each query of a query set counts one cell."""
     if query_set.kind == "predicates":
         return all(len(cells) == 1 for cells in query_set.arguments)
     if query_set.kind == "ranges":
@@ -401,7 +401,7 @@ def _is_of_single_cells(query_set: QuerySet) -> bool:
 
 
 class AttributeQueries(NamedTuple):
-    """The queries along one attribute."""
+    """A query set on an attribute, and its operator."""
 
     name: str
     position: int  # of the attribute in the domain
@@ -410,11 +410,11 @@ class AttributeQueries(NamedTuple):
 
 
 class QueryIndex(NamedTuple):
-    """The distinct pairs of an attribute and a query set in some products.
+    """The distinct query sets on attributes in some tables, and their positions.
 
-    For each number of attributes, ``widths`` has the indices of the products with this number of
-    attributes, and an array of shape (products, attributes) with the indices of their pairs in
-    ``along``.
+    ``along`` lists the distinct pairs of an attribute and a query set. For each number of
+    attributes, ``widths`` has the indices of the products with this number of attributes, and an
+    array of shape (products, attributes) with the indices of their pairs in ``along``.
     """
 
     along: tuple[AttributeQueries, ...]
@@ -422,13 +422,13 @@ class QueryIndex(NamedTuple):
 
 
 def index_queries(products: Sequence[Product]) -> QueryIndex:
-    """Return the query sets of products, numbered in order of appearance."""
+    """Number the distinct query sets on attributes in some tables."""
     positions = {name: position for position, name in enumerate(products[0].domain.names)}
     along: list[AttributeQueries] = []
     numbers: dict[tuple[str, QuerySet], int] = {}
     number_of_entry: dict[
         tuple[str, int], int
-    ] = {}  # by the object: few query sets make very many tables, and one may take long to compare
+    ] = {}  # compare objects by identity, because many tables share few query sets, and comparing these may take long
     all_numbers: list[int] = []  # the number of each attribute of each product
     for product in products:
         for name, query_set, operator in zip(
@@ -450,11 +450,10 @@ def index_queries(products: Sequence[Product]) -> QueryIndex:
 
 
 def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
-    """Yield each width with the rows of this width and the indices of their elements.
+    """Group rows of different lengths by their length.
 
-    Yields:
-        a width, the indices of the rows of this width, and an array of shape (rows, width) with the
-        indices of their elements in the array.
+    Yields: a length, the indices of the rows with this length, and an array of shape (rows, length)
+    with the positions of their elements in the concatenation of all rows.
     """
     begins = np.cumsum(widths) - widths
     for width in np.unique(widths).tolist():
@@ -468,7 +467,7 @@ Cell = tuple[Fraction | int, Fraction | int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticForm:
-    """The facts about one kind of statistics."""
+    """How one kind of statistics is named, requested and printed."""
 
     noun: str  # in files and reports
     column: str  # of its values
@@ -481,7 +480,7 @@ class StatisticForm:
 
     @property
     def of_several(self) -> bool:
-        """Whether the statistic is of several measures."""
+        """Whether such a statistic is about several measures."""
         return self.row_key != ""
 
 
@@ -518,11 +517,11 @@ _OF_ITSELF = "{of} cannot be both of and in by: its {kind} by its own values say
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistic:
-    """A mean, quantiles or a distribution function, for every group.
+    """A statistic by group: means, variances, quantiles or the like.
 
     Correlations are between all pairs of ``of`` and the measures ``on``; a regression explains
     ``of`` by ``on``. A weighted mean is the mean of a weighted measure; a quantile or a
-    distribution function names the measure that is the weight of the rows.
+    distribution function states in ``weighted_by`` the measure that is the weight of the rows.
     """
 
     kind: str
@@ -558,7 +557,7 @@ class Statistic:
         self._check_target()
 
     def _check_target(self) -> None:
-        """Raise for a target that a statistic of this kind cannot have."""
+        """Raise for a target that such a statistic cannot have."""
         columns = self.form.target_columns
         if self.target_of:
             one_of(f"target_of of {self.kind}", self.target_of, columns)
@@ -589,17 +588,17 @@ class Statistic:
 
     @property
     def target_column(self) -> str:
-        """The column that a target is for."""
+        """The column of results whose error the target limits."""
         return self.target_of or self.form.target_columns[0]
 
     @property
     def form(self) -> StatisticForm:
-        """The facts about statistics of this kind."""
+        """How statistics of this kind are named, requested and printed."""
         return FORMS[self.kind]
 
     @property
     def name(self) -> str:
-        """Its name in files and reports."""
+        """The name of the statistic in files and reports."""
         name = f"{self.form.noun} of {self.subject}"
         if self.weighted_by is not None:
             name += f" weighted by {self.weighted_by}"
@@ -609,7 +608,7 @@ class Statistic:
 
     @property
     def subject(self) -> str:
-        """Its measures or attribute: ``pay``, ``pay and age`` or ``pay on age``."""
+        """The measures or the attribute, as text: ``pay and age`` or ``pay on age``."""
         if self.kind == "regression":
             return f"{self.of} on {join_measures(self.on)}"
         return join_measures(self.variables)
@@ -621,7 +620,7 @@ class Statistic:
 
     @property
     def row_labels(self) -> tuple[str, ...]:
-        """The labels of the values in each group, for a statistic of several measures."""
+        """The names of the numbers in each group, if there are several."""
         if self.kind == "correlations":
             return pair_names(self.variables)
         if self.kind == "regression":
@@ -630,14 +629,14 @@ class Statistic:
 
     @property
     def sum_factors(self) -> list[Factors]:
-        """The factors of the sums of complete rows from which the statistic is computed."""
+        """The measures to be multiplied in each sum that the statistic needs."""
         if not self.form.of_several:
             return []
         response = self.of if self.kind == "regression" else None
         return factors_of_sums(self.variables, response)
 
     def sum_names(self, domain: Domain) -> tuple[str, ...]:
-        """Return the measures of complete rows from which the statistic is computed."""
+        """Return the names of the measures of all sums that the statistic needs."""
         present = in_domain_order(domain, self.variables)
         return tuple(
             name_sums(in_factor_order(present, factors), present) for factors in self.sum_factors
@@ -645,21 +644,21 @@ class Statistic:
 
     @property
     def groups_name(self) -> str:
-        """The name of its groups, such as ``sex x store:region``."""
+        """The name of the grouping, such as ``sex x store:region``."""
         return " x ".join(query_set.name_along(name) for name, query_set in self.along.items())
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The names of the key columns of its groups."""
+        """The names of the key columns, one for each grouping attribute."""
         return tuple(query_set.key_along(name) for name, query_set in self.along.items())
 
     @property
     def along(self) -> dict[str, QuerySet]:
-        """The query set of its groups by attribute."""
+        """The query set that defines the groups, by attribute."""
         return dict(zip(self.by, self.groups, strict=True))
 
     def questions(self, domain: Domain) -> tuple[tuple[object, ...], ...]:
-        """Return the keys of the tables from which the statistic is computed."""
+        """Return the `table_key` of each table that the statistic needs."""
         if self.form.of_several:
             names = self.sum_names(domain)
             return tuple((name, self.by, self.groups) for name in names)
@@ -673,7 +672,7 @@ class Statistic:
         return ((self.weighted_by, names, tuple(query_sets[name] for name in names)),)
 
     def to_json(self) -> dict[str, object]:
-        """Return a JSON value."""
+        """Return the statistic as a JSON object."""
         facts: dict[str, object] = {"of": self.of}
         if self.kind == "correlations":
             facts["of"] = list(self.variables)
@@ -699,12 +698,12 @@ class Statistic:
 
 
 def squares_name(measure: str) -> str:
-    """Return the name of the squared deviations of a measure, as a measure."""
+    """Return the name of the measure of a measure's squared deviations."""
     return f"squares of {measure}"
 
 
 def square_measure(domain: Domain, measure: str) -> str | None:
-    """Return the measure of squared deviations; None if there is none."""
+    """Return the name of a measure's squared deviations in the domain, or None."""
     of = domain.measure(measure)
     return next(
         (
@@ -728,7 +727,7 @@ def checked_statistic(
     target_of: object = None,
     scales: object = None,
 ) -> Statistic:
-    """Return a statistic from its parts; raise if they do not fit the domain."""
+    """Check the arguments of a statistic against the domain, and return it."""
     of_measure = FORMS[kind].of_measure
     further_measures: tuple[str, ...] = ()
     if kind == "correlations":
@@ -770,7 +769,7 @@ def checked_statistic(
 def _checked_scales(
     domain: Domain, kind: str, variables: Sequence[str], scales: object
 ) -> tuple[tuple[str, Fraction], ...]:
-    """Return public standard deviations of measures, in the order of ``variables``.
+    """Check public standard deviations of measures; return them in order.
 
     Raises:
         InputError: another measure, or no number above 0 that the bounds allow.
@@ -801,7 +800,7 @@ def _checked_scales(
 
 
 def _check_statistic_measure(domain: Domain, kind: str, of: object) -> None:
-    """Raise if a kind of statistic is not possible for a measure."""
+    """Raise unless a kind of statistic is possible for a measure."""
     if not (isinstance(of, str) and of in domain.measures):
         raise refuse(
             "of",
@@ -823,7 +822,7 @@ def _check_statistic_measure(domain: Domain, kind: str, of: object) -> None:
 
 
 def _check_statistic_attribute(domain: Domain, of: object) -> None:
-    """Raise if a kind of statistic is not possible along an attribute."""
+    """Raise unless a kind of statistic is possible for an attribute."""
     is_measure = isinstance(of, str) and of in domain.measures
     if is_measure and of not in domain.names:
         advice = (
@@ -839,9 +838,9 @@ def _check_statistic_attribute(domain: Domain, of: object) -> None:
 
 
 def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:
-    """Return the exact lower and upper end of each cell of numbers.
+    """Return the exact lower and upper end of each cell of a numeric attribute.
 
-    These are the ends of the attribute's ranges; the cell ``other`` has none.
+    The cell ``other`` has no ends, and is left out.
     """
     if isinstance(attribute, str):
         kind = domain.kind(attribute)
@@ -862,7 +861,7 @@ def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:
 
 
 def _numeric_attributes(domain: Domain) -> list[str]:
-    """Return the attributes whose values are numbers."""
+    """Return the names of the attributes whose values are numbers."""
     return [
         name
         for name in domain.names

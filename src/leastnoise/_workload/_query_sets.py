@@ -1,4 +1,4 @@
-"""Query sets: the queries along one attribute, as a word with arguments.
+"""Query sets: the queries on one attribute, stated by a word such as "prefix" and its arguments.
 
 A query set becomes an operator once the attribute is known.
 
@@ -47,13 +47,15 @@ By = Iterable[str | Mapping[str, object]] | Mapping[str, object]
 """Groups: names of attributes, or mappings from an attribute to a query set such as ``level("region")``."""
 _MOST_NAMED = 20  # cells in a message; layout
 _NOT_PUBLISHED = "(not published)"
-_MOST_RANGES = 2048  # cells whose ranges are listed one by one: two million of them
+_MOST_RANGES = (
+    2048  # the most cells whose ranges are listed one by one, which gives two million ranges
+)
 _GROUPS = ("identity", "level", "ranges", "predicates")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """The facts about one kind of query set."""
+    """The properties of one kind of query set, such as ranges or a level."""
 
     argument: str = ""  # its required argument; empty if it takes none
     named: bool = False  # its one argument is the name of a level
@@ -82,7 +84,7 @@ FORMS: Mapping[str, Form] = {
 
 @dataclass(frozen=True, slots=True)
 class QuerySet:
-    """The queries along one attribute."""
+    """The queries on one attribute, such as all cells, prefix sums or ranges."""
 
     kind: str
     arguments: tuple[tuple[Any, ...], ...] = ()
@@ -107,12 +109,12 @@ class QuerySet:
 
     @property
     def form(self) -> Form:
-        """The facts about query sets of this kind."""
+        """The properties of query sets of this kind."""
         return FORMS[self.kind]
 
     @property
     def word(self) -> str:
-        """The word in table names: a level's name, "change 12", or the kind."""
+        """The text for the query set in table names: kind, level or "change 12"."""
         if self.form.named:
             return str(self.arguments[0][0])
         if self.form.numbered:
@@ -120,19 +122,19 @@ class QuerySet:
         return self.kind
 
     def name_along(self, attribute: str) -> str:
-        """Return the query set's part of a table name: ``store`` or ``store:region``."""
+        """Return the part of a table name for an attribute, such as ``store:region``."""
         if self.kind == "identity":
             return attribute
         return f"{attribute}:{self.word}"
 
     def key_along(self, attribute: str) -> str:
-        """Return the name of the key column: the attribute, or ``attribute:level``."""
+        """Return the key column's name: the attribute, or ``attribute:level``."""
         if self.form.named:
             return self.name_along(attribute)
         return attribute
 
     def to_spec(self) -> object:
-        """Return the query set as a spec states it."""
+        """Return the query set as a spec states it: a word or a table."""
         if not self.arguments:
             return self.kind
         single = self.form.named or self.form.numbered
@@ -141,7 +143,7 @@ class QuerySet:
         return {self.kind: [list(argument) for argument in self.arguments]}
 
     def operator(self, attribute: str, kind: Kind) -> Operator:
-        """Return the queries as an operator over the cells of an attribute.
+        """Return the matrix of queries over an attribute's cells, as an operator.
 
         Raises:
             InputError: the arguments do not fit the attribute.
@@ -168,7 +170,7 @@ class QuerySet:
         return _matrix_operator(attribute, kind, self.arguments)
 
     def labels(self, attribute: str, kind: Kind) -> tuple[Label, ...]:
-        """Return one label for every row of the operator, as a release prints them."""
+        """Return the printed label of each query."""
         match self.kind:
             case "identity":
                 return kind.labels
@@ -179,11 +181,13 @@ class QuerySet:
             case "total":
                 return ("(all)",)
             case "prefix":
-                return tuple(_up_to(kind, cell, label) for cell, label in enumerate(kind.labels))
+                return tuple(
+                    _prefix_label(kind, cell, label) for cell, label in enumerate(kind.labels)
+                )
             case "all_ranges":
-                return _spans(kind, *all_range_ends(kind.published))
+                return _interval_labels(kind, *all_range_ends(kind.published))
             case "ranges":
-                return _spans(
+                return _interval_labels(
                     kind,
                     *np.array([_range_cells(attribute, kind, pair) for pair in self.arguments]).T,
                 )
@@ -209,7 +213,7 @@ class QuerySet:
 
 
 def _along_cells(word: str, attribute: str, kind: Kind) -> Operator:
-    """Return the published cells, their prefix sums or their ranges."""
+    """Return the operator of all published cells, prefix sums or ranges."""
     if not kind.hidden:
         simple: dict[str, type[Identity | Prefix | AllRanges]] = {
             "identity": Identity,
@@ -234,11 +238,11 @@ def _along_cells(word: str, attribute: str, kind: Kind) -> Operator:
 
 
 def _groups_of_level(kind: Kind, level_name: str, *, all_groups: bool) -> Operator:
-    """Return the groups of a level; the hidden cell may be the last group.
+    """Return the groups of a level as an operator, with one row per group.
 
-    The hidden cell is the last group if ``all_groups`` is true.
+    If ``all_groups`` is True, the hidden cell is an additional last group.
     """
-    # numbered in the order in which they first occur
+    # groups are numbered by first occurrence
     groups = np.array(kind.level(level_name).cells)
     if all_groups and kind.hidden:
         groups = np.append(groups, groups.max() + 1)
@@ -249,7 +253,7 @@ def _groups_of_level(kind: Kind, level_name: str, *, all_groups: bool) -> Operat
 
 
 def _changes(attribute: str, kind: Kind, periods: object) -> Operator:
-    """Return the changes over a number of periods as an operator."""
+    """Return differences from the value some periods before, as an operator."""
     if not isinstance(kind, Dates):
         advice = "Give a matrix of rows such as [-1, 1]."
         raise refuse(
@@ -261,7 +265,7 @@ def _changes(attribute: str, kind: Kind, periods: object) -> Operator:
 
 
 def _matrix_operator(attribute: str, kind: Kind, rows: Sequence[Sequence[int]]) -> Operator:
-    """Return the operator of a matrix over the published cells."""
+    """Return a matrix over the published cells as an operator over all cells."""
     if any(len(row) != kind.published for row in rows):
         raise refuse(
             f"every row of the matrix on {attribute}",
@@ -272,15 +276,15 @@ def _matrix_operator(attribute: str, kind: Kind, rows: Sequence[Sequence[int]]) 
 
 
 def _with_hidden_cell(queries: Array, kind: Kind) -> IntArray:
-    """Return queries as a matrix over all cells, including the hidden cell.
+    """Extend a matrix over the published cells by a column for the hidden cell.
 
-    The hidden cell has the coefficient 0 unless the queries count it.
+    The column is 0, unless the matrix has a column for the hidden cell already.
     """
     return np.pad(queries, ((0, 0), (0, kind.size - queries.shape[1]))).astype(np.int64)
 
 
 def _as_ranges(matrix: IntArray) -> Operator:
-    """Return the rows of a matrix as ranges, if each row is a range.
+    """Return a matrix as a `Ranges` operator if each row is a range of cells.
 
     Ranges are planned and answered much faster.
     """
@@ -292,8 +296,8 @@ def _as_ranges(matrix: IntArray) -> Operator:
     return Dense(matrix)
 
 
-def _spans(kind: Kind, first: IntArray, last: IntArray) -> tuple[Label, ...]:
-    """Return the labels of intervals of cells; both ends are included."""
+def _interval_labels(kind: Kind, first: IntArray, last: IntArray) -> tuple[Label, ...]:
+    """Return labels for intervals, given the first and last cell of each."""
     cells = kind.labels
     return tuple(
         str(cells[a]) if a == b else f"{cells[a]} .. {cells[b]}"
@@ -301,22 +305,22 @@ def _spans(kind: Kind, first: IntArray, last: IntArray) -> tuple[Label, ...]:
     )
 
 
-def _up_to(kind: Kind, cell: int, label: Label) -> str:
-    """Return the label of a prefix, such as ``<= 30``."""
+def _prefix_label(kind: Kind, cell: int, label: Label) -> str:
+    """Return the label of the prefix that ends at a cell, such as ``<= 30``."""
     if isinstance(kind, (Bins, Edges)) and cell < kind.regular:
         if kind.closed == "left" and cell < kind.regular - 1:
             sign = "<"
         else:
             sign = "<="
-        # The upper edge is what a reader of a CDF looks for, not the text of the bin.
+        # A reader of a CDF expects the upper edge, not the label of the bin.
         return f"{sign} {str(label).rsplit(', ', 1)[1].rstrip(')]')}"
     return f"<= {label}"
 
 
 def _predicate_label(kind: Kind, row: IntArray) -> str:
-    """Return the label of a predicate.
+    """Return a label that lists the cells of a predicate.
 
-    If the cells have an order, neighbouring cells are written as a span.
+    If the cells have an order, a run of neighbouring cells is written as its first and last label.
 
     Args:
         kind: the attribute.
@@ -329,13 +333,13 @@ def _predicate_label(kind: Kind, row: IntArray) -> str:
         labels = kind.labels
         return " or ".join(str(labels[cell]) for cell in cells)
     edges = np.diff(row[: kind.regular], prepend=0, append=0)
-    spans = _spans(kind, np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1)
+    spans = _interval_labels(kind, np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1)
     other = [str(label) for label in kind.labels[kind.regular :] if row[kind.regular]]
     return " or ".join([*map(str, spans), *other])
 
 
 def _indicators(attribute: str, kind: Kind, groups: Iterable[Iterable[object]]) -> IntArray:
-    """Return for each list of cells a row with 1 for its cells and 0 for others."""
+    """Return a 0/1 matrix with one row for each list of cells."""
     names = kind.names
     rows = []
     for group in groups:
@@ -346,7 +350,7 @@ def _indicators(attribute: str, kind: Kind, groups: Iterable[Iterable[object]]) 
 
 
 def _range_cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, int]:
-    """Return the first and last cell of a range of the attribute's values."""
+    """Return the first and last cell of a range that is stated by values."""
     range_name = f"a range on {attribute}"
     if len(pair) != 2:
         raise refuse(range_name, list(pair), "a pair [low, high]")
@@ -365,43 +369,43 @@ def _range_cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, 
             low = 0
         allowed = f"two whole numbers with {low} <= low <= high <= {low + _last_cell(kind)}"
     elif isinstance(kind, Decimals):
-        advice = _nearest(
+        advice = _nearest_allowed_numbers(
             "values", kind.values, [exact(f"a bound of {range_name}", end) for end in pair]
         )
     raise refuse(range_name, list(pair), allowed, advice)
 
 
-def _end_of_range(range_name: str, kind: Kind, end: Any) -> int | None:
-    """Return the cell that an end of a range names; None if it names none.
+def _end_of_range(range_name: str, kind: Kind, value: Any) -> int | None:
+    """Return the cell that an end of a range refers to, or None.
 
-    Categories are named by their positions.
+    Categories are referred to by their positions.
     """
-    if isinstance(end, bool):
+    if isinstance(value, bool):
         return None
     if isinstance(kind, (Categories, Coded)):
-        is_position = isinstance(end, (int, np.integer)) and 0 <= end <= _last_cell(kind)
+        is_position = isinstance(value, (int, np.integer)) and 0 <= value <= _last_cell(kind)
         if is_position:
-            return int(end)
+            return int(value)
         return None
     if isinstance(kind, Decimals):
-        return kind.cell_of_number(exact(f"a bound of {range_name}", end))
-    if isinstance(kind, Integers) and isinstance(end, (int, np.integer)):
-        return kind.cell_of_number(Fraction(int(end)))  # without a table of all labels
-    cell = kind.names.find(end)
+        return kind.cell_of_number(exact(f"a bound of {range_name}", value))
+    if isinstance(kind, Integers) and isinstance(value, (int, np.integer)):
+        return kind.cell_of_number(Fraction(int(value)))  # this avoids making a table of all labels
+    cell = kind.names.find(value)
     if cell is not None and cell < kind.regular:
         return cell
     return None
 
 
 def _last_cell(kind: Kind) -> int:
-    """Return the last cell that a range may include."""
+    """Return the index of the last cell that a range may include."""
     return (kind.regular if isinstance(kind, Integers) else kind.published) - 1
 
 
 def _cells_between_edges(
     range_name: str, kind: Bins | Edges, pair: Sequence[Any]
 ) -> tuple[int, int]:
-    """Return the first and the last bin between two edges."""
+    """Return the first and last bin between two edges; raise for other numbers."""
     edges = kind.edges
     low, high = (exact(f"a bound of {range_name}", end) for end in pair)
     first = _edge_position(edges, low)
@@ -411,21 +415,23 @@ def _cells_between_edges(
     advice = ""
     if isinstance(kind, Bins):
         advice = f"The bins are {number_text((kind.high - kind.low) / kind.count)} wide. "
-    advice += _nearest("edges", edges, [low, high])
+    advice += _nearest_allowed_numbers("edges", edges, [low, high])
     allowed = "two different edges of its bins, the lower first"
     raise refuse(range_name, list(pair), allowed, advice)
 
 
 def _edge_position(edges: Sequence[Fraction], value: Fraction) -> int | None:
-    """Return the position of an edge among ascending ones; None if it is none."""
+    """Return the index of a number among ascending edges, or None."""
     position = bisect_left(edges, value)
     if position < len(edges) and edges[position] == value:
         return position
     return None
 
 
-def _nearest(noun: str, numbers: Sequence[Fraction], ends: Sequence[Fraction]) -> str:
-    """Return a sentence with the allowed numbers nearest to wrong ends."""
+def _nearest_allowed_numbers(
+    noun: str, numbers: Sequence[Fraction], ends: Sequence[Fraction]
+) -> str:
+    """Return a sentence with the allowed numbers that are nearest to wrong ones."""
     near: set[Fraction] = set()
     for end in ends:
         if end not in numbers:
@@ -438,9 +444,9 @@ def _nearest(noun: str, numbers: Sequence[Fraction], ends: Sequence[Fraction]) -
 
 @cache
 def all_cells() -> QuerySet:
-    """Return the query set of all cells, including a hidden one.
+    """Return the query set of all cells, including the hidden cell.
 
-    It is for estimates, which no release shows.
+    Only estimates use it, and no release shows it.
 
     >>> all_cells().operator("sex", ln.Categories(["F", "M"]).with_hidden(True)).rows
     3
@@ -449,7 +455,7 @@ def all_cells() -> QuerySet:
 
 
 def hidden_cell() -> QuerySet:
-    """Return the query set of the hidden cell of omitted rows.
+    """Return the query set with one query, for the hidden cell of omitted rows.
 
     >>> hidden_cell().operator("sex", ln.Categories(["F", "M"]).with_hidden(True)).rows
     1
@@ -458,9 +464,9 @@ def hidden_cell() -> QuerySet:
 
 
 def with_hidden_group(query_set: QuerySet, kind: Kind) -> QuerySet:
-    """Return cells or groups of a level with a hidden cell as the last one.
+    """Return a query set of cells or a level, with the hidden cell added.
 
-    Other query sets stay as they are.
+    Other query sets are returned unchanged.
 
     >>> with_hidden_group(identity(), ln.Coded(3).with_hidden(True)).kind
     'all_cells'
@@ -551,7 +557,7 @@ def ranges(pairs: Iterable[Sequence[Any]]) -> QuerySet:
     >>> ln.ranges([(17, 24), (25, 64)]).arguments
     ((17, 24), (25, 64))
     """
-    return QuerySet("ranges", tuple(tuple(map(_end, pair)) for pair in pairs))
+    return QuerySet("ranges", tuple(tuple(map(_range_end_to_json, pair)) for pair in pairs))
 
 
 def predicates(groups: Iterable[Iterable[Label]]) -> QuerySet:
@@ -570,18 +576,18 @@ def predicates(groups: Iterable[Iterable[Label]]) -> QuerySet:
     >>> ln.predicates([["F"], ["F", "M"]]).arguments
     (('F',), ('F', 'M'))
     """
-    return QuerySet("predicates", tuple(tuple(map(_written, group)) for group in groups))
+    return QuerySet("predicates", tuple(tuple(map(_label_to_json, group)) for group in groups))
 
 
-def _end(value: Any) -> Any:
-    """Return an end of a range as a JSON value."""
+def _range_end_to_json(value: Any) -> Any:
+    """Convert an end of a range to a JSON value."""
     if isinstance(value, bool):
         return value
-    return _written(value)
+    return _label_to_json(value)
 
 
-def _written(value: Any) -> Any:
-    """Return a value as a JSON value: the text of a Boolean or a date."""
+def _label_to_json(value: Any) -> Any:
+    """Convert a label to a JSON value; Booleans and dates become text."""
     if isinstance(value, bool):
         return label_text(value)
     if isinstance(value, (dt.date, Decimal, Fraction)):
@@ -669,7 +675,7 @@ def change(periods: int) -> QuerySet:
 
 
 def query_set(attribute: str, value: object) -> QuerySet:
-    """Return the query set of a spec's value: a word, or a table with one key."""
+    """Parse a spec's query set: a word, or a table with one key."""
     if isinstance(value, QuerySet):
         return value
     plain = [word for word, form in FORMS.items() if not form.argument and not form.internal]
@@ -699,12 +705,12 @@ def query_set(attribute: str, value: object) -> QuerySet:
 
 
 def level_names(kind: Kind) -> tuple[str, ...]:
-    """Return the names of an attribute's levels, including implied levels."""
+    """Return the names of an attribute's declared and implied levels."""
     return tuple(level.name for level in (*kind.levels, *kind.implied_levels))
 
 
 def cells_of(kind: Kind, selection: object) -> list[Label]:
-    """Return the labels of cells named by a label, a list or a level.
+    """Return the labels of the cells that a label, a list or a level selects.
 
     A level is named with its groups, such as ``{"region": "north"}``.
     """
@@ -730,7 +736,9 @@ def cells_of(kind: Kind, selection: object) -> list[Label]:
 
 
 def groups_of(domain: Domain, by: object, argument_name: str) -> dict[str, QuerySet]:
-    """Return the query set along each attribute, in the domain's order.
+    """Return the query set that defines the groups of each attribute in ``by``.
+
+    Attributes are in the order of the domain.
 
     Args:
         domain: the domain.
@@ -778,5 +786,5 @@ def groups_of(domain: Domain, by: object, argument_name: str) -> dict[str, Query
             raise refuse(
                 f"{argument_name} along {name}", group_set.kind, "one of " + ", ".join(_GROUPS)
             )
-        group_set.operator(name, domain.kind(name))  # refuses what does not fit
+        group_set.operator(name, domain.kind(name))  # raises if a query set does not fit
     return {name: sets[name] for name in domain.names if name in sets}

@@ -62,7 +62,7 @@ _MOST_WEIGHT = Fraction(10**100)
 
 @dataclass(frozen=True, repr=False)
 class Workload:
-    """A union of products over one domain.
+    """The queries to answer together: tables over one domain, and statistics.
 
     Args:
         domain: the domain.
@@ -71,8 +71,8 @@ class Workload:
             the tables.
 
     Guarantees: a workload is not empty, every product belongs to ``domain``, and the tables of
-        every statistic are requested. A table that is requested again by ``+`` stays one table,
-        with the sum of the weights.
+        every statistic are requested. If ``+`` requests a table again, the result has the table
+        once, with the sum of the weights.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=["young", "old"])
     >>> [product.name for product in (ln.marginals(domain, ways=1) + ln.queries(domain, age="prefix", weight=2)).products]
@@ -109,10 +109,10 @@ class Workload:
                 )
 
     def tables_of(self, statistic: Statistic) -> tuple[Product, ...]:
-        """The tables from which a statistic is computed.
+        """Return the tables from which a statistic is computed.
 
-        Means need counts and sums, variances also sums of squares; the others need counts up to
-        every cell.
+        Means need counts and sums, and variances also sums of squares. Quantiles and distribution
+        functions need counts up to every cell.
 
         Raises:
             InputError: the workload does not request one of them.
@@ -139,37 +139,37 @@ class Workload:
 
     @property
     def has_targets(self) -> bool:
-        """Whether a table or a statistic has a target."""
+        """Whether any table or statistic has an error target."""
         entries: Sequence[Product | Statistic] = (*self.products, *self.statistics)
         return any(entry.target is not None for entry in entries)
 
     @cached_property
     def rows(self) -> int:
-        """Number of queries."""
+        """The number of queries in all tables."""
         return sum(product.rows for product in self.products)
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes that the queries use, in the order of the domain."""
+        """The attributes that the queries use, in domain order."""
         queried_names = {name for name, _, _ in self.along}
         return tuple(name for name in self.domain.names if name in queried_names)
 
     @property
     def beyond_cells(self) -> tuple[str, ...]:
-        """The attributes with queries other than cells, in domain order."""
+        """The attributes with queries other than single cells, in domain order."""
         queried_names = {name for name, queries_of, _ in self.along if queries_of != identity()}
         return tuple(name for name in self.domain.names if name in queried_names)
 
     @property
     def has_hidden(self) -> bool:
-        """Whether an attribute of the workload has a hidden cell."""
+        """Whether one of the attributes has a hidden cell of omitted rows."""
         return any(self.domain.kind(name).hidden for name in self.attributes)
 
     @cached_property
     def along(self) -> tuple[tuple[str, QuerySet, Operator], ...]:
-        """The distinct attributes with query sets, and their operators.
+        """The distinct query sets on attributes, each with its operator.
 
-        The pairs are in the order of their first appearance.
+        Each entry is an attribute, a query set and its operator, in order of first appearance.
         """
         return tuple(
             (along.name, along.query_set, along.operator)
@@ -178,7 +178,7 @@ class Workload:
 
     @cached_property
     def tables(self) -> Mapping[str | None, Sequence[tuple[str, ...]]]:
-        """The distinct sets of attributes of the tables, by measure."""
+        """The attribute sets of the tables, by measure (None for counts of rows)."""
         return {
             measure: tuple(dict.fromkeys(product.attributes for product in self.of(measure)))
             for measure in self.measures
@@ -186,14 +186,14 @@ class Workload:
 
     @cached_property
     def used(self) -> Mapping[str | None, frozenset[str]]:
-        """The attributes that the queries use, by measure."""
+        """The attributes that queries use, by measure (None for counts of rows)."""
         return {
             measure: frozenset(chain.from_iterable(sets)) for measure, sets in self.tables.items()
         }
 
     @cached_property
     def read_attributes(self) -> frozenset[str]:
-        """The attributes on which answers depend: those of tables, and of the cells of units."""
+        """All attributes that must be read: those of queries and of unit counts."""
         names = {name for product in self.products for name in product.attributes}
         for name in self.measures:
             measure = None if name is None else self.domain.measure(name)
@@ -214,9 +214,9 @@ class Workload:
 
     @cached_property
     def counted_sums(self) -> tuple[str, ...]:
-        """The measures with a table of sums and the same table of counts.
+        """The measures for which a table of sums is also requested as counts.
 
-        The counts are of values if the domain has a count of values; otherwise of rows.
+        The counts are of values if the domain declares such a count, and otherwise of rows.
         """
         if len(self.measures) == 1:
             return ()
@@ -230,7 +230,7 @@ class Workload:
             has_ends = type(kind) in (Measure, SquaredDeviation)
             # Of numbers with both signs, both ends together cost twice as much as the sum.
             has_ends |= isinstance(kind, DeviationProduct) and kind.low_units >= 0
-            # Beside counts of rows, a row without a value has the value 0.
+            # In a comparison with counts of rows, a row without a value adds 0.
             has_zero = count is not None or kind.low_units <= 0 <= kind.high_units
             if has_ends and has_zero and tables[name] & tables.get(count, set()):
                 summed.append(name)
@@ -244,7 +244,7 @@ class Workload:
         size: Exact | None = None,
         rmse: Exact | None = None,
     ) -> "Workload":
-        """The same queries with a target for the error of every table.
+        """Return the same queries with a target for the error of each table.
 
         Args:
             margin: half width of every answer's interval at the release's level, in rows or in the
@@ -279,7 +279,7 @@ class Workload:
         return replace(self, products=products)
 
     def weighted_by(self, weight: str) -> "Workload":
-        """The same tables and statistics with weighted rows.
+        """Return the same tables and statistics with weighted rows.
 
         A row counts, or adds its value, multiplied by its weight.
 
@@ -325,7 +325,7 @@ class Workload:
         return replace(with_measures, products=tuple(products), statistics=tuple(statistics))
 
     def _check_weight(self, weight: object) -> None:
-        """Raise unless a measure can be the weight of rows."""
+        """Raise unless a name is of a measure that can be the weight of rows."""
         measures = self.domain.measures
         if isinstance(weight, str):
             weight_measure = measures.get(weight)
@@ -344,7 +344,7 @@ class Workload:
             raise refuse("weighted_by", weight, allowed, advice)
 
     def _check_weightable(self) -> None:
-        """Raise for tables and statistics that cannot have weights."""
+        """Raise if some tables or statistics cannot have weights."""
         measures = self.domain.measures
         if any(entry.form.has_scales for entry in self.statistics):
             raise InputError(
@@ -365,7 +365,7 @@ class Workload:
             )
 
     def weight_of(self, statistic: Statistic) -> Measure | None:
-        """Return the weight of the rows of a statistic; None for equal weights."""
+        """Return the measure that weights the rows of a statistic; None without one."""
         if statistic.weighted_by is not None:
             return self.domain.measure(statistic.weighted_by)
         if statistic.form.of_measure:
@@ -377,8 +377,8 @@ class Workload:
         return None
 
     def to_json(self) -> list[dict[str, object]]:
-        """A JSON value of the tables; domain and statistics are stored separately."""
-        # Few query sets make very many tables: each object is written once.
+        """Return the tables as a JSON list; domain and statistics are separate."""
+        # Many tables share few query sets, so each object is converted only once.
         query_sets = {id(sets): sets for product in self.products for sets in product.query_sets}
         json_of = {key: query_set.to_json() for key, query_set in query_sets.items()}
         return [
@@ -400,7 +400,7 @@ class Workload:
 
 
 def _of_counts(count: str, of_unit: Sequence[str], workload: Workload) -> Workload:
-    """Return the tables as counts of values, units or rows."""
+    """Convert tables of row counts to counts of values or of units, if requested."""
     sums = [name for name, kind in workload.domain.measures.items() if type(kind) is Measure]
     if one_of("count", count, ("rows", "units", *sums)) == "rows":
         return workload
@@ -430,7 +430,7 @@ def _of_counts(count: str, of_unit: Sequence[str], workload: Workload) -> Worklo
 
 
 def _unit_count(product: Product, of_units: set[str]) -> UnitCount:
-    """Return the measure that counts units in the cells or groups of a table."""
+    """Return the measure that counts units in the cells of a table."""
     if {*product.attributes} <= of_units:
         return UnitCount()
     if product.asks_single_cells:
@@ -454,7 +454,7 @@ def _unit_count(product: Product, of_units: set[str]) -> UnitCount:
 
 
 def _unit_count_name(product: Product, unit_count: UnitCount) -> str:
-    """Return the name of a count of units; different groups have different names."""
+    """Return the name of a count of units, unique for its attributes and groups."""
     if not unit_count.attributes:
         return "units"
     if not unit_count.has_groups:
@@ -464,7 +464,7 @@ def _unit_count_name(product: Product, unit_count: UnitCount) -> str:
 
 
 def _clipped_domain(domain: Domain, names: Iterable[str]) -> Domain:
-    """Return the domain in which outside numbers count in the first and last cells."""
+    """Return the domain in which outside numbers count in the outermost cells."""
     clipped = {name: domain.kind(name).clipped() for name in names}
     if all(clipped[name] is domain.kind(name) for name in clipped):
         return domain
@@ -480,7 +480,7 @@ _LEAVES_OUT = (
 
 
 def _with_clipped(workload: Workload, statistics: Iterable[Statistic]) -> Workload:
-    """Return the workload over a domain that clips its statistics' numbers.
+    """Clip the numbers whose quantiles are requested, in a workload's domain.
 
     Raises:
         InputError: a table of the workload needs an attribute that is not clipped.
@@ -507,7 +507,7 @@ def _with_clipped(workload: Workload, statistics: Iterable[Statistic]) -> Worklo
 
 
 def with_domain(workload: Workload, domain: Domain) -> Workload:
-    """Return the workload over another domain with the same cells."""
+    """Return the workload over another domain that has the same cells."""
     if domain is workload.domain:
         return workload
     products = tuple(
@@ -517,10 +517,10 @@ def with_domain(workload: Workload, domain: Domain) -> Workload:
 
 
 def questions_over(questions: Workload, domain: Domain) -> Workload | None:
-    """Return the workload over a release's domain; None if it differs.
+    """Return a workload over the domain of a release; None if domains differ.
 
-    A release may clip numbers whose quantiles it has, although the domain of the questions does
-    not.
+    A release clips numbers whose quantiles it has. The domain of the questions may lack this
+    setting.
     """
     if questions.domain == domain:
         return questions
@@ -537,7 +537,7 @@ def questions_over(questions: Workload, domain: Domain) -> Workload | None:
 
 
 def _with_measures(workload: Workload, counts: Mapping[str, Measure]) -> Workload:
-    """Return the workload over a domain with further measures, which are not sums."""
+    """Add measures for counts of values or units to a workload's domain."""
     measures_before = workload.domain.measures
     if taken := [
         name for name in counts if measures_before.get(name, counts[name]) != counts[name]
@@ -557,9 +557,9 @@ def _with_measures(workload: Workload, counts: Mapping[str, Measure]) -> Workloa
 
 
 def together(workloads: Sequence[Workload]) -> Workload:
-    """Return the union of workloads, as ``+`` does.
+    """Return the union of several workloads, as ``+`` does for two.
 
-    A table that is in several workloads has the sum of its weights.
+    If several workloads have a table, the result has it once, with the sum of its weights.
     """
     counts = {
         name: kind
@@ -598,7 +598,7 @@ def together(workloads: Sequence[Workload]) -> Workload:
 def from_json(
     domain: Domain, value: Iterable[Mapping[str, Any]], statistics: Iterable[Mapping[str, Any]] = ()
 ) -> Workload:
-    """Return the workload of a JSON value that ``Workload.to_json`` wrote."""
+    """Recreate the workload that `Workload.to_json` wrote."""
     products = []
     for entry in value:
         sets = {}
@@ -632,7 +632,10 @@ def from_json(
 
 
 def _weight(value: Exact) -> Fraction:
-    """Read the weight of a table, whose square must be a normal double."""
+    """Check the weight of a table, and return it as a fraction.
+
+    Its square must be a normal double.
+    """
     weight = exact_positive("weight", value)
     if not _LEAST_WEIGHT <= weight <= _MOST_WEIGHT:
         raise refuse("weight", value, "a number above 0, between 1e-100 and 1e100")
@@ -642,7 +645,7 @@ def _weight(value: Exact) -> Fraction:
 def _product(
     domain: Domain, sets: Mapping[str, object], weight: Exact, measure: str | None
 ) -> Product:
-    """Return a product of queries along attributes, without totals.
+    """Return the table of given query sets, without attributes summed over.
 
     Raises for labels that do not fit.
     """
@@ -659,7 +662,7 @@ def _product(
     for name, query_set_value in query_sets_by_name.items():
         query_set_value.operator(
             name, domain.kind(name)
-        )  # refuses what does not fit, now rather than later
+        )  # raise now for query sets that do not fit
     return Product(
         domain=domain,
         attributes=tuple(query_sets_by_name),
@@ -689,7 +692,7 @@ def queries(
     of_unit: Sequence[str] = (),
     **query_sets: object,
 ) -> Workload:
-    """Return a workload of one table: a product of query sets.
+    """Return a workload of one table: all combinations of query sets.
 
     Args:
         domain: the domain.
@@ -746,7 +749,7 @@ def marginals(
     count: str = "rows",
     of_unit: Sequence[str] = (),
 ) -> Workload:
-    """Return all marginals on ``ways`` attributes, or on up to ``upto`` of them.
+    """Return a workload of all marginals with a given number of attributes.
 
     Args:
         domain: the domain.
@@ -788,7 +791,7 @@ def marginals(
         widths = [*range(whole("upto", upto, 0, len(sets)) + 1)]
     subsets = [names for width in widths for names in combinations(sets, width)]
     _check_measure(domain, sum)
-    # Very many tables share their parts: equal parts are checked and made once.
+    # Many tables share query sets, so each one is checked and made only once.
     share = _weight(weight)
     operators = {
         name: query_set_value.operator(name, domain.kind(name))
@@ -1022,7 +1025,7 @@ def regression_queries(
 
 
 def _queries_of_complete_rows(domain: Domain, statistic: Statistic, weight: Exact) -> Workload:
-    """Return a statistic of several measures with its tables."""
+    """Return a workload of a statistic of several measures, with its tables."""
     present = in_domain_order(domain, statistic.variables)
     factors = [in_factor_order(present, factors) for factors in statistic.sum_factors]
     declared = complete_rows_measures(domain, present, factors)
@@ -1042,7 +1045,7 @@ def quantile_queries(
     weight: Exact = 1,
     size: Exact | None = None,
 ) -> Workload:
-    """Return a workload of quantiles of a number by group.
+    """Return a workload of quantiles of a numeric attribute by group.
 
     The workload also contains the counts up to every cell, from which the quantiles follow.
 
@@ -1076,7 +1079,7 @@ def quantile_queries(
 def cdf_queries(
     domain: Domain, of: str, *, by: By = (), weight: Exact = 1, size: Exact | None = None
 ) -> Workload:
-    """Return a workload of the distribution function of a number by group.
+    """Return a workload of distribution functions of an attribute by group.
 
     The workload also contains the counts up to every cell, from which the function follows.
 
@@ -1101,7 +1104,7 @@ def cdf_queries(
 
 
 def _of_number(domain: Domain, statistic: Statistic, weight: Exact) -> Workload:
-    """Return the counts up to every cell of a number, and a statistic.
+    """Return a workload of a statistic, with the counts up to every cell.
 
     Values beyond the bounds are counted in the first and the last cell, even if the domain drops
     them elsewhere, because the quantiles of only the values between the bounds would differ.
