@@ -72,9 +72,9 @@ from leastnoise._workload._sql import over_common_domain, read_statements, sql
 from leastnoise._workload._sql_combinations import (
     AnswerTerm,
     Combination,
-    Frame,
     LinearSum,
     PairCombination,
+    WindowFrame,
 )
 from leastnoise._workload._sql_functions import SqlSettings, join_columns, parse_day
 from leastnoise._workload._sql_query import (
@@ -89,7 +89,7 @@ from leastnoise._workload._sql_statement import (
     OF_PAIRS,
     SPREADS,
     Aggregate,
-    Grouped,
+    GroupColumn,
     OutputColumn,
     Placement,
     Selection,

@@ -23,11 +23,11 @@ from leastnoise._workload._sql_functions import (
     parse_day,
 )
 from leastnoise._workload._sql_reader import StatementReader
-from leastnoise._workload._sql_statement import Grouped, Statement, group_queries, place_groups
+from leastnoise._workload._sql_statement import GroupColumn, Statement, group_queries, place_groups
 from leastnoise._workload._sql_values import UNDECIDED, Node
 from leastnoise._workload._workload import Workload, together
 
-_MOST_STATEMENTS = 200  # in one text, against texts that take minutes to read
+_MOST_STATEMENTS = 200  # the most statements in one text; more could take minutes to read
 
 
 def sql(
@@ -39,7 +39,7 @@ def sql(
     today: str | None = None,
     joined_on: str | Mapping[str, str] | Sequence[str | Mapping[str, str]] | None = None,
 ) -> Workload:
-    """Return the workload of SQL statements.
+    """Translate SQL statements to the workload of the tables that they need.
 
     A statement is a SELECT of COUNT, SUM, AVG and quantiles with WHERE and GROUP BY. It has the
     meaning of SQL, also for null values.
@@ -77,7 +77,7 @@ def sql(
 def read_statements(
     domain: Domain, texts: Sequence[str], settings: SqlSettings | None = None
 ) -> tuple[Statement, ...]:
-    """Return the statements of some texts over one domain.
+    """Parse the SQL statements of some texts over one domain.
 
     Args:
         domain: the domain.
@@ -113,13 +113,14 @@ def read_statements(
 
 
 def _in_duckdb(tree: Node, day: dt.date | None, faults: Faults) -> Node:
-    """Return a statement with functions of DuckDB in place of other databases'.
+    """Replace functions of other databases in a statement by DuckDB's.
 
     Raises:
         FaultsError: some calls have no equivalent; each is listed with its position.
     """
 
     def adapted(node: Node) -> Node:
+        """Return a node with its function replaced, if DuckDB lacks the function."""
         with faults.collect(node):
             return in_duckdb(node, day)
         return node
@@ -130,7 +131,7 @@ def _in_duckdb(tree: Node, day: dt.date | None, faults: Faults) -> Node:
 
 
 def _parse(text: str) -> Iterator[tuple[int, Node, str]]:
-    """Yield the number, the syntax tree and the text of every statement."""
+    """Yield each statement's number, syntax tree and text."""
     import sqlglot
 
     if not isinstance(text, str):
@@ -151,7 +152,7 @@ def _parse(text: str) -> Iterator[tuple[int, Node, str]]:
 
 
 def _trees_and_texts(text: str, dialect: Any) -> tuple[list[Node], list[str]]:
-    """Return the syntax trees and the texts of the statements of a text."""
+    """Parse a text into the syntax trees and the texts of its statements."""
     import sqlglot
 
     trees = [tree for tree in sqlglot.parse(text, read=dialect) if tree is not None]
@@ -159,7 +160,7 @@ def _trees_and_texts(text: str, dialect: Any) -> tuple[list[Node], list[str]]:
 
 
 def _syntax_fault(text: str, error: Exception) -> str:
-    """Return the message for a text that is not SQL."""
+    """Return the error message for a text that is not valid SQL."""
     template = re.search(r"\{[{%].*?[}%]\}", text)
     if template is not None:
         line = text.count("\n", 0, template.start()) + 1
@@ -173,7 +174,7 @@ def _syntax_fault(text: str, error: Exception) -> str:
 
 @cache
 def _dialect() -> Any:
-    """Return the SQL of DuckDB with backticks around names, and with TOP."""
+    """Return a dialect: DuckDB's SQL, with backticks around names and with TOP."""
     import sqlglot
 
     class Reports(sqlglot.dialects.DuckDB):  # type: ignore[misc]  # it has no types
@@ -188,7 +189,7 @@ def _dialect() -> Any:
 
 
 def _statement_texts(text: str, dialect: Any) -> list[str]:
-    """Return the statements of a text as written, without outer comments."""
+    """Split a text into statements, without comments around them."""
     import sqlglot
 
     ranges: list[list[int]] = [[]]
@@ -201,16 +202,16 @@ def _statement_texts(text: str, dialect: Any) -> list[str]:
 
 
 def over_common_domain(statements: Sequence[Statement]) -> tuple[Statement, ...]:
-    """Return statements over a domain that has the cells and levels they need.
+    """Give statements a common domain, with the cells and levels they need.
 
     Attributes get cells for nulls and for values outside the domain if a statement counts these.
-    Every named column of groups becomes a level, unless a level has this name.
+    Every group column with a name becomes a level, unless there is a level of this name.
     """
     return _with_levels(_with_cells(statements))
 
 
 def _with_cells(statements: Sequence[Statement]) -> Sequence[Statement]:
-    """Return statements over a domain with a cell for each counted part."""
+    """Extend the domain by cells for nulls or outside values that are counted."""
     while True:
         needs: dict[str, frozenset[str]] = {}
         for statement in statements:
@@ -227,7 +228,7 @@ def _with_cells(statements: Sequence[Statement]) -> Sequence[Statement]:
 
 
 def _with_levels(statements: Sequence[Statement]) -> tuple[Statement, ...]:
-    """Return statements over a domain with a level for each named group."""
+    """Extend the domain by a level for each named group column."""
     domain = statements[0].domain
     value = domain.to_json()
     entries = {entry["name"]: entry for entry in value["attributes"]}
@@ -241,10 +242,10 @@ def _with_levels(statements: Sequence[Statement]) -> tuple[Statement, ...]:
     return tuple(statement.over(with_levels) for statement in statements)
 
 
-def _is_like_a_level(domain: Domain, group: Grouped) -> bool:
-    """Return whether a column of groups could be a new level.
+def _is_like_a_level(domain: Domain, group: GroupColumn) -> bool:
+    """Return whether the groups of a column could be a new level.
 
-    In a level each cell after the regular cells is a separate group.
+    In a level, each cell for nulls or outside values is a separate group.
     """
     kind = domain.kind(group.attribute)
     if UNDECIDED in group.keys[: kind.regular]:
@@ -257,8 +258,8 @@ def _is_like_a_level(domain: Domain, group: Grouped) -> bool:
     return are_apart and sum(map(len, cells)) == kind.published
 
 
-def _level(domain: Domain, group: Grouped) -> dict[str, Any]:
-    """Return a column of groups as the JSON of a level."""
+def _level(domain: Domain, group: GroupColumn) -> dict[str, Any]:
+    """Return the JSON object of a level with the groups of a column."""
     regular = domain.kind(group.attribute).regular
     labels = [_label(key) for key in group.keys[:regular]]
     numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
@@ -270,7 +271,7 @@ def _level(domain: Domain, group: Grouped) -> dict[str, Any]:
 
 
 def _label(key: object) -> str:
-    """Return the label of a key in a level."""
+    """Return the label of a group in a level, from its SQL value."""
     if key is None:
         return "(none)"
     if isinstance(key, bool):

@@ -1,8 +1,8 @@
-"""Reads COUNT, SUM, AVG and quantiles as expressions of answers.
+"""Translates COUNT, SUM, AVG and quantiles to expressions of released answers.
 
-The operand of SUM or AVG is a sum of terms. A term is a factor times a measure or times 1, over
-some rows. So ``SUM(CASE WHEN refund THEN -amount ELSE amount END)`` is a difference of two released
-sums, and the mean of zeros and ones is a quotient of two released counts.
+The operand of SUM or AVG is a sum of terms. A term is a factor times a measure, or times 1, in some
+of the rows. So ``SUM(CASE WHEN refund THEN -amount ELSE amount END)`` is a difference of two
+released sums, and the mean of zeros and ones is a quotient of two released counts.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ from typing import Any
 from leastnoise._workload._sql_columns import ColumnReader
 from leastnoise._workload._sql_conditions import (
     EVERYTHING,
-    Condition,
+    CellBox,
     intersect,
     keeps_nothing,
     merge,
@@ -24,7 +24,7 @@ from leastnoise._workload._sql_statement import Aggregate
 from leastnoise._workload._sql_values import Node, constant_number, function_name, refused
 from leastnoise._workload._workload import quantile_queries
 
-Boxes = tuple[Condition, ...]
+Boxes = tuple[CellBox, ...]
 
 _NUMBER_TYPES = ("DOUBLE", "FLOAT", "DECIMAL", "BIGDECIMAL", "REAL")
 _ADVICE = {
@@ -79,15 +79,15 @@ _DIFFERENT_UNITS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
-    """A term of the operand of SUM or AVG.
+class OperandTerm:
+    """One summand in the operand of SUM or AVG: a factor times a measure or 1.
 
     Attributes:
         factor: the factor of the term.
         kind: "rows", "values", "sum" or "weighted", as for an `Aggregate`.
         of: the measure.
         weight: the measure that is the weight of the term.
-        boxes: the rows of the term.
+        boxes: the cell boxes of the rows in which the summand counts.
         is_counted: whether AVG counts its rows. The rows of ``1`` in ``amount + 1`` are not
             counted, because ``amount`` counts them already.
     """
@@ -101,7 +101,7 @@ class Term:
 
 
 class AggregateReader:
-    """Reads the aggregates of one SELECT."""
+    """Translates the aggregate functions of one SELECT to released answers."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class AggregateReader:
         self._are_added_up = are_added_up
 
     def expression(self, node: Node, boxes: Boxes | None = None) -> Node:
-        """Return an aggregate as an expression of released answers.
+        """Translate an aggregate function to an expression of released answers.
 
         Args:
             node: the aggregate.
@@ -146,7 +146,7 @@ class AggregateReader:
         if isinstance(node, exp.Filter):
             condition = self._columns.boxes("FILTER", node.expression.this)
             rows = intersect("FILTER", boxes, condition)
-            intersect("WHERE with FILTER", self._where, rows)  # raises if nothing is left
+            intersect("WHERE with FILTER", self._where, rows)  # raises if no row is left
             return self.expression(node.this, rows)
         if isinstance(node, exp.WithinGroup):
             return self._ordered_quantile(node, boxes)
@@ -185,25 +185,25 @@ class AggregateReader:
     # Answers
 
     def _answers(self, template: Aggregate, boxes: Boxes) -> list[Node]:
-        """Return the released answers of an aggregate over disjoint boxes."""
+        """Return the columns of an aggregate's answers, one for each disjoint box."""
         conditions = self._within_where(merge(self._columns.domain, boxes))
         return [
             self._answer_node(replace(template, condition=condition)) for condition in conditions
         ]
 
     def _within_where(self, boxes: Boxes) -> Boxes:
-        """Return the conditions of boxes in addition to WHERE."""
+        """Intersect boxes with the condition of WHERE."""
         conditions = overlap("WHERE", boxes, self._where)
         if len(self._where) > 1:
             return merge(self._columns.domain, conditions)
         return tuple(box for box in boxes if overlap("WHERE", [box], self._where))
 
     def _rows(self, node: Node, boxes: Boxes) -> Node:
-        """Return the expression that computes COUNT(*) from released answers."""
+        """Translate COUNT(*)."""
         return self._total(node, self._answers(Aggregate(node.sql("duckdb"), "rows"), boxes))
 
     def _total(self, node: Node, answers: Sequence[Node]) -> Node:
-        """Return the sum of expressions.
+        """Return the sum of expressions, as an expression.
 
         Raises:
             InputError: there are no expressions, because no row fulfils the conditions.
@@ -219,7 +219,7 @@ class AggregateReader:
         return self.exp.Paren(this=total)
 
     def _of_one_box(self, node: Node, template: Aggregate, boxes: Boxes) -> Node:
-        """Return the answer of an aggregate that cannot be added up over boxes."""
+        """Return the answer of an aggregate that is not additive over boxes."""
         if self._are_added_up:
             raise refused(
                 f"{node.sql('duckdb')} by an expression of several attributes",
@@ -233,7 +233,7 @@ class AggregateReader:
     # Quantiles and units
 
     def _ordered_quantile(self, node: Node, boxes: Boxes) -> Node:
-        """Return PERCENTILE_CONT(share) WITHIN GROUP (ORDER BY column)."""
+        """Translate PERCENTILE_CONT(share) WITHIN GROUP (ORDER BY column)."""
         exp = self.exp
         if not isinstance(node.this, (exp.PercentileCont, exp.PercentileDisc)):
             raise refused(
@@ -247,7 +247,7 @@ class AggregateReader:
         return self._quantile(node, ordered.this, share, boxes)
 
     def _quantile(self, node: Node, column: Node, share: Fraction, boxes: Boxes) -> Node:
-        """Return the expression that computes a quantile from released answers."""
+        """Translate a quantile of a column to an expression of released answers."""
         attribute, level_name = self._columns.find("A quantile", column)
         if level_name is not None:
             raise refused(
@@ -258,7 +258,7 @@ class AggregateReader:
         return self._of_one_box(node, quantile, boxes)
 
     def _distinct_count(self, node: Node, columns: Sequence[Node], boxes: Boxes) -> Node:
-        """Return COUNT(DISTINCT unit) or COUNT(DISTINCT CASE WHEN condition THEN unit END)."""
+        """Translate COUNT(DISTINCT unit), perhaps with a condition in a CASE."""
         exp = self.exp
         columns = [column.unnest() for column in columns]
         if len(columns) == 1 and isinstance(columns[0], (exp.Case, exp.If)):
@@ -294,7 +294,7 @@ class AggregateReader:
     # COUNT, SUM and AVG
 
     def _count(self, node: Node, boxes: Boxes) -> Node:
-        """Return COUNT(x): the rows in which x is not null."""
+        """Translate COUNT(x), which counts the rows in which x is not null."""
         counts = [
             answer
             for kind, measure, branch_boxes in self._merged(self._counted_rows(node.this, boxes))
@@ -303,7 +303,7 @@ class AggregateReader:
         return self._total(node, counts)
 
     def _counted_rows(self, node: Node | None, boxes: Boxes) -> Iterator[tuple[str, str, Boxes]]:
-        """Yield the rows, or the values of a measure, that COUNT counts in some boxes."""
+        """Yield what COUNT counts: kind of answer, measure and boxes."""
         exp = self.exp
         if node is None:  # COUNT() is COUNT(*)
             yield "rows", "", boxes
@@ -312,7 +312,7 @@ class AggregateReader:
         if isinstance(inner, exp.Null):
             return
         if isinstance(inner, (exp.Star, exp.Literal, exp.Boolean)) or self._is_unit(inner):
-            yield "rows", "", boxes  # rows without a unit are not read
+            yield "rows", "", boxes  # all rows have a unit, because others are dropped
         elif isinstance(inner, (exp.Case, exp.If)):
             for branch_boxes, result in self._branches("COUNT of CASE", inner):
                 yield from self._counted_rows(result, overlap("COUNT of CASE", boxes, branch_boxes))
@@ -323,27 +323,27 @@ class AggregateReader:
             yield "values", self._columns.measure("COUNT", inner), boxes
 
     def _is_unit(self, node: Node) -> bool:
-        """Return whether a node is the column of the privacy unit, and nothing else."""
+        """Return whether an expression is the column of the privacy unit."""
         is_column = isinstance(node, self.exp.Column) and self._unit is not None
         if not is_column or node.name.lower() != str(self._unit).lower():
             return False
         return not self._columns.fitting_measures(node) and not self._columns.is_attribute(node)
 
     def is_attribute_only(self, node: Node) -> bool:
-        """Return whether a node is a column of an attribute, and of no measure."""
+        """Return whether an expression is an attribute's column, not a measure's."""
         if not isinstance(node, self.exp.Column) or self._columns.fitting_measures(node):
             return False
         return self._columns.is_attribute(node)
 
     def _merged(self, counted: Iterator[tuple[str, str, Boxes]]) -> list[tuple[str, str, Boxes]]:
-        """Return the counted cells, with boxes of equal kinds merged."""
+        """Merge the boxes of what COUNT counts, by kind and measure."""
         boxes_of: dict[tuple[str, str], Boxes] = {}
         for kind, measure, boxes in counted:
             boxes_of[kind, measure] = (*boxes_of.get((kind, measure), ()), *boxes)
         return [(kind, measure, boxes) for (kind, measure), boxes in boxes_of.items()]
 
     def _sum_or_mean(self, node: Node, boxes: Boxes) -> Node:
-        """Return SUM or AVG, without DISTINCT."""
+        """Translate SUM or AVG; raise for DISTINCT."""
         if isinstance(node.this, self.exp.Distinct):
             raise refused(
                 node.sql("duckdb"), "Leave DISTINCT out: only units are counted once, with COUNT"
@@ -353,11 +353,11 @@ class AggregateReader:
         return self._mean(node, boxes)
 
     def _sum(self, node: Node, boxes: Boxes) -> Node:
-        """Return the expression that computes a SUM from released answers."""
+        """Translate SUM to an expression of released answers."""
         return self._total(node, self._weighted_answers(node, self._terms(node, node.this, boxes)))
 
-    def _weighted_answers(self, node: Node, terms: Sequence[Term]) -> list[Node]:
-        """Return the released answers of terms, each times its factor."""
+    def _weighted_answers(self, node: Node, terms: Sequence[OperandTerm]) -> list[Node]:
+        """Return the released answer of each term times the term's factor."""
         return [
             self._scaled(answer, term.factor)
             for term in terms
@@ -379,7 +379,7 @@ class AggregateReader:
         return exp.Mul(this=exp.Neg(this=literal) if factor < 0 else literal, expression=node)
 
     def _mean(self, node: Node, boxes: Boxes) -> Node:
-        """Return AVG: a released mean, or a quotient of released sums and counts."""
+        """Translate AVG to a released mean, or to a quotient of sum and count."""
         exp = self.exp
         terms = self._terms(node, node.this, boxes)
         if any(term.kind == "weighted" for term in terms):
@@ -407,7 +407,7 @@ class AggregateReader:
         return exp.Paren(this=exp.Div(this=dividend, expression=divisor))
 
     def _spread(self, node: Node, boxes: Boxes) -> Node:
-        """Return a standard deviation or a variance, which no shift changes."""
+        """Translate a standard deviation or a variance."""
         kind = _SPREAD_KINDS[type(node).__name__]
         terms = [term for term in self._terms(node, node.this, boxes) if term.is_counted]
         if len(terms) != 1 or terms[0].kind != "sum" or self._are_added_up:
@@ -424,7 +424,7 @@ class AggregateReader:
         return self._scaled(self._answer_node(aggregate), factor)
 
     def _pair(self, node: Node, boxes: Boxes) -> Node:
-        """Return a correlation, a covariance or a coefficient of two measures."""
+        """Translate a correlation, covariance or regression coefficient."""
         kind = _PAIR_KINDS[type(node).__name__]
         operands = [node.this, node.expression]
         if operands[1] is None or self._are_added_up:
@@ -451,20 +451,20 @@ class AggregateReader:
 
     # Terms
 
-    def _terms(self, node: Node, operand: Node, boxes: Boxes) -> list[Term]:
-        """Return the terms of SUM or AVG, without equal ones."""
+    def _terms(self, node: Node, operand: Node, boxes: Boxes) -> list[OperandTerm]:
+        """Split the operand of SUM or AVG into terms, and merge equal ones."""
         collected: dict[tuple[Fraction, str, str, str, bool], Boxes] = {}
         for term in self._read_terms(node, operand, boxes):
             key = (term.factor, term.kind, term.of, term.weight, term.is_counted)
             collected[key] = (*collected.get(key, ()), *term.boxes)
         return [
-            Term(factor, kind, name, weight, branch_boxes, is_counted)
+            OperandTerm(factor, kind, name, weight, branch_boxes, is_counted)
             for (factor, kind, name, weight, is_counted), branch_boxes in collected.items()
             if branch_boxes
         ]
 
-    def _read_terms(self, node: Node, operand: Node, boxes: Boxes) -> Iterator[Term]:
-        """Yield the weighted counts and sums of which an operand consists."""
+    def _read_terms(self, node: Node, operand: Node, boxes: Boxes) -> Iterator[OperandTerm]:
+        """Split an operand into terms, which are counts and sums times factors."""
         exp = self.exp
         clause = function_name(node)
         inner = self._without_cast(operand.unnest())
@@ -472,7 +472,7 @@ class AggregateReader:
             return
         number = constant_number(inner)
         if number is not None:
-            yield Term(number, "rows", boxes=boxes)
+            yield OperandTerm(number, "rows", boxes=boxes)
         elif isinstance(inner, (exp.Case, exp.If)):
             for branch_boxes, result in self._branches(f"{clause} of CASE", inner):
                 yield from self._read_terms(node, result, overlap(clause, boxes, branch_boxes))
@@ -481,21 +481,21 @@ class AggregateReader:
         elif not isinstance(inner, exp.Column) or self.is_attribute_only(inner):
             yield from self._compound_terms(node, inner, boxes)
         else:
-            yield Term(Fraction(1), "sum", self._columns.measure(clause, inner), boxes=boxes)
+            yield OperandTerm(Fraction(1), "sum", self._columns.measure(clause, inner), boxes=boxes)
 
     def _is_zero_for_null(self, node: Node, coalesce: Node) -> bool:
-        """Return whether COALESCE(x, 0) adds the same amounts as x, as in a sum."""
+        """Return whether COALESCE(x, 0) has the same sum as x."""
         values = coalesce.expressions
         return isinstance(node, self.exp.Sum) and [*map(constant_number, values)] == [0]
 
-    def _compound_terms(self, node: Node, inner: Node, boxes: Boxes) -> Iterator[Term]:
-        """Yield the terms of conditions, of multiples and of sums with a number."""
+    def _compound_terms(self, node: Node, inner: Node, boxes: Boxes) -> Iterator[OperandTerm]:
+        """Split a condition, a multiple or a sum with a number into terms."""
         exp = self.exp
         clause = function_name(node)
         if self._columns.is_truth(inner):
-            yield Term(Fraction(1), "rows", boxes=self._true(clause, inner, boxes))
+            yield OperandTerm(Fraction(1), "rows", boxes=self._true(clause, inner, boxes))
             negated = exp.Not(this=exp.Paren(this=inner.copy()))
-            yield Term(Fraction(0), "rows", boxes=self._true(clause, negated, boxes))
+            yield OperandTerm(Fraction(0), "rows", boxes=self._true(clause, negated, boxes))
             return
         if isinstance(inner, exp.Neg):
             yield from self._multiples(node, inner.this, Fraction(-1), boxes)
@@ -520,19 +520,19 @@ class AggregateReader:
             self._columns.measure(clause, inner)  # raises
 
     def _true(self, clause: str, node: Node, boxes: Boxes) -> Boxes:
-        """Return the parts of boxes in which a condition is true."""
+        """Intersect boxes with the rows in which a condition is true."""
         return overlap(clause, boxes, self._columns.true_boxes(clause, node))
 
     def _multiples(
         self, node: Node, operand: Node, factor: Fraction, boxes: Boxes
-    ) -> Iterator[Term]:
-        """Yield the terms of an operand, times a factor."""
+    ) -> Iterator[OperandTerm]:
+        """Yield the terms of an operand, with their factors multiplied."""
         for term in self._read_terms(node, operand, boxes):
             yield replace(term, factor=factor * term.factor)
 
     def _shifted(
         self, node: Node, operand: Node, factor: Fraction, shift: Fraction, boxes: Boxes
-    ) -> Iterator[Term]:
+    ) -> Iterator[OperandTerm]:
         """Yield the terms of ``factor * operand + shift``.
 
         The shift is added only in rows in which ``operand`` is not null.
@@ -548,8 +548,8 @@ class AggregateReader:
                 kind = count_kinds[term.kind]
                 yield replace(term, factor=shift, kind=kind, is_counted=False)
 
-    def _weighted_term(self, product: Node, boxes: Boxes) -> Term:
-        """Return the product of two measures, one of which is a weight."""
+    def _weighted_term(self, product: Node, boxes: Boxes) -> OperandTerm:
+        """Return the term of a product of two measures, one of them a weight."""
         factors = [
             self._columns.measure("SUM", self._without_cast(part.unnest()))
             for part in (product.left, product.right)
@@ -561,13 +561,13 @@ class AggregateReader:
             value = factors[1]
         else:
             value = factors[0]
-        return Term(Fraction(1), "weighted", value, weight, boxes)
+        return OperandTerm(Fraction(1), "weighted", value, weight, boxes)
 
     def _without_cast(self, node: Node) -> Node:
-        """Return the operand of a cast that changes no sum.
+        """Remove a cast that does not change a sum.
 
-        Such a cast is from a condition to any number type, or from another operand to a type with
-        decimals.
+        These are casts of a condition to any number type, and casts of another operand to a type
+        with decimals.
         """
         exp = self.exp
         inner = node
@@ -584,7 +584,7 @@ class AggregateReader:
         return inner
 
     def _branches(self, clause: str, case: Node) -> list[tuple[Boxes, Node]]:
-        """Return the results of a CASE, each with the boxes of its rows.
+        """Return the result of each branch of a CASE, with the boxes of its rows.
 
         If an earlier condition depends on a value outside the domain, its undecided rows are in no
         branch.
@@ -593,7 +593,7 @@ class AggregateReader:
         if len(self._columns.attribute_names(clause, _conditions_of(case))) == 1:
             return [*zip(self._branches_of_one_attribute(clause, case), results, strict=True)]
         branches = []
-        decided: list[Condition] = []
+        decided: list[CellBox] = []
         for condition in _branch_conditions(case):
             true = self._columns.true_boxes(clause, condition)
             perhaps = self._columns.true_boxes(clause, condition, with_undecided=True)
@@ -603,7 +603,7 @@ class AggregateReader:
         return [*zip(branches, results, strict=True)]
 
     def _branches_of_one_attribute(self, clause: str, case: Node) -> list[Boxes]:
-        """Return the boxes of each branch of a CASE; ELSE is last."""
+        """Return the boxes of each branch of a CASE over one attribute, ELSE last."""
         count = len(case_results(case))
         boxes = []
         for branch in range(count):
@@ -613,7 +613,7 @@ class AggregateReader:
 
 
 def _pair_factor(kind: str, first: Fraction, second: Fraction) -> Fraction:
-    """Return the factor of an aggregate of two measures from their factors."""
+    """Return how an aggregate of two measures scales with their factors."""
     if kind.startswith("covariance"):
         return first * second
     if kind == "correlation":
@@ -624,7 +624,7 @@ def _pair_factor(kind: str, first: Fraction, second: Fraction) -> Fraction:
 
 
 def _without_measures(reader: AggregateReader, node: Node) -> Node:
-    """Return the attributes that an aggregate names, as one node."""
+    """Return the attributes in an aggregate's operand, as one expression."""
     from sqlglot import exp
 
     return exp.Tuple(
@@ -644,14 +644,14 @@ def _has_aggregate(node: Node) -> bool:
 
 
 def _conditions_of(case: Node) -> Node:
-    """Return the conditions of a CASE as one node, without its results."""
+    """Return the conditions of a CASE as one expression, without its results."""
     from sqlglot import exp
 
     return exp.Tuple(expressions=[condition.copy() for condition in _branch_conditions(case)])
 
 
 def _branch_conditions(case: Node) -> list[Node]:
-    """Return the conditions of a CASE; for CASE x WHEN y a condition is x = y."""
+    """Return the condition of each branch of a CASE."""
     from sqlglot import exp
 
     branches = case.args.get("ifs") or [case]
@@ -662,7 +662,7 @@ def _branch_conditions(case: Node) -> list[Node]:
 
 
 def case_results(case: Node) -> list[Node]:
-    """Return the results of a CASE in order, ELSE last."""
+    """Return the results of a CASE in order, with ELSE last."""
     from sqlglot import exp
 
     branches = case.args.get("ifs") or [case]
@@ -671,7 +671,7 @@ def case_results(case: Node) -> list[Node]:
 
 
 def _with_results(case: Node, truths: Sequence[bool]) -> Node:
-    """Return a CASE with truth values in place of its results."""
+    """Return a CASE whose results are replaced by truth values."""
     from sqlglot import exp
 
     condition = case.copy()
@@ -687,7 +687,7 @@ def _with_results(case: Node, truths: Sequence[bool]) -> Node:
 
 
 def read_number(clause: str, node: Node) -> Fraction:
-    """Return the number that a node is.
+    """Return the number that an expression states; raise if it is not a number.
 
     Raises:
         InputError: the node is not a number; the message names the clause.

@@ -1,7 +1,9 @@
-"""Functions of dates as BigQuery writes them: the column first, and the unit last.
+"""Translates BigQuery's date functions to DuckDB.
 
-BigQuery's weeks begin on Sunday, unless the unit is ISOWEEK or names the day. DuckDB's begin on
-Monday, so dates are moved by some days, and back.
+In BigQuery the column is the first argument, and the unit is the last one.
+
+BigQuery's weeks begin on Sunday, unless the unit is ISOWEEK or names the day. DuckDB's weeks begin
+on Monday, so dates are moved by some days before truncation, and back after it.
 """
 
 from typing import Any
@@ -20,7 +22,7 @@ _DAYS_AFTER_MONDAY = {
 
 
 def truncated_time(call: Node) -> Node:
-    """Return DATE_TRUNC(column, MONTH) with its unit first; other calls themselves."""
+    """Translate BigQuery's DATE_TRUNC(column, MONTH) to DuckDB's DATE_TRUNC."""
     from sqlglot import exp
 
     parts = _parts(call)
@@ -37,7 +39,7 @@ def truncated_time(call: Node) -> Node:
 
 
 def time_difference(call: Node) -> Node:
-    """Return DATE_DIFF(end, start, DAY) with its unit first; other calls themselves."""
+    """Translate BigQuery's DATE_DIFF(end, start, DAY) to DuckDB's DATE_DIFF."""
     from sqlglot import exp
 
     parts = _parts(call)
@@ -54,7 +56,7 @@ def time_difference(call: Node) -> Node:
 
 
 def extracted_week(call: Node) -> Node:
-    """Return EXTRACT(ISOWEEK FROM x) as EXTRACT(WEEK FROM x); others themselves."""
+    """Translate EXTRACT(ISOWEEK FROM x) to EXTRACT(WEEK FROM x)."""
     from sqlglot import exp
 
     if call.name.upper() != "ISOWEEK":
@@ -63,9 +65,9 @@ def extracted_week(call: Node) -> Node:
 
 
 def _parts(call: Node) -> tuple[str, Node] | None:
-    """Return the unit and the time of a call; None if the unit is first already.
+    """Return unit and time of a BigQuery call; None if the unit comes first.
 
-    The parser takes the first argument for the unit, and the last for the time.
+    The parser has taken the first argument as the unit, and the last argument as the time.
     """
     from sqlglot import exp
 
@@ -85,7 +87,7 @@ def _parts(call: Node) -> tuple[str, Node] | None:
 
 
 def _unit_name(node: Node) -> str | None:
-    """Return the unit that a node names, such as WEEK(MONDAY); None of others."""
+    """Return the name of a time unit, such as WEEK(MONDAY); None for others."""
     from sqlglot import exp
 
     name = ""
@@ -99,7 +101,7 @@ def _unit_name(node: Node) -> str | None:
 
 
 def _moved(time: Node, days: int) -> Node:
-    """Return a time that is some days later."""
+    """Return an SQL expression for a time some days later."""
     from sqlglot import exp
 
     if days == 0:

@@ -1,7 +1,7 @@
-"""Writes FLOOR of a column in bins as comparisons with the edges of buckets.
+"""Replaces FLOOR of a binned column by comparisons with the edges of buckets.
 
-Bins can only be compared with numbers, and ``FLOOR(amount / 50) * 50`` changes where ``amount / 50``
-is a whole number.
+A binned column can only be compared with numbers. ``FLOOR(amount / 50) * 50`` changes at the edges
+of buckets, where ``amount / 50`` is a whole number.
 """
 
 import math
@@ -11,11 +11,11 @@ from typing import Any
 from leastnoise._domain import Bins, Edges
 from leastnoise._workload._sql_values import Node, constant_number, number_literal, refused
 
-MOST_BUCKETS = 1000  # of one expression, against cells without end
+MOST_BUCKETS = 1000  # the most buckets of one expression
 
 
 def with_bucket_comparisons(kind: Bins | Edges, node: Node) -> Node:
-    """Return an expression of a column in bins with CASE in place of FLOOR.
+    """Replace FLOOR of a binned column by a CASE of comparisons.
 
     Args:
         kind: the bins.
@@ -52,7 +52,7 @@ def with_bucket_comparisons(kind: Bins | Edges, node: Node) -> Node:
 
 
 def _line(node: Node) -> tuple[Fraction, Fraction] | None:
-    """Return the factor and shift of ``factor * column + shift``; None for other forms."""
+    """Parse ``factor * column + shift``; return factor and shift, or None."""
     from sqlglot import exp
 
     inner = node.unnest()
@@ -78,11 +78,12 @@ def _line(node: Node) -> tuple[Fraction, Fraction] | None:
 
 
 def _with_value(node: Node, floor: Node, value: int) -> Node:
-    """Return an expression with a number in place of FLOOR."""
+    """Replace FLOOR in an expression by a number."""
     literal: Any = number_literal(Fraction(value))
     text = floor.sql()
 
     def replaced(part: Node) -> Node:
+        """Return the number for FLOOR, and other nodes unchanged."""
         return literal.copy() if part.key == "floor" and part.sql() == text else part
 
     return node.copy().transform(replaced)

@@ -1,4 +1,4 @@
-"""Looks up attributes, levels and measures, and reads conditions."""
+"""Finds the attributes, levels and measures that SQL columns name, and reads conditions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from leastnoise._workload._query_sets import level_names
 from leastnoise._workload._sql_buckets import with_bucket_comparisons
 from leastnoise._workload._sql_conditions import (
     EVERYTHING,
-    Condition,
+    CellBox,
     keeps_nothing,
     overlap,
     unite,
@@ -18,8 +18,8 @@ from leastnoise._workload._sql_conditions import (
 from leastnoise._workload._sql_values import (
     UNDECIDED,
     Attribute,
+    ColumnParts,
     Node,
-    Parts,
     column_values,
     constant_truth,
     expression_values,
@@ -35,7 +35,7 @@ _COLUMN_CLAUSES = (
 
 @dataclass(frozen=True)
 class ColumnReader:
-    """Reads names, expressions of one attribute and conditions over a domain.
+    """Finds what columns and conditions of SQL mean in a domain.
 
     Attributes:
         domain: the domain; its attributes, levels, columns and measures are the columns of the only
@@ -45,7 +45,7 @@ class ColumnReader:
     domain: Domain
 
     def measure(self, clause: str, node: Node) -> str:
-        """Return the measure that a column names.
+        """Return the name of the measure that a column refers to.
 
         Raises:
             InputError: the node is not a column, or the number of measures with that name is not 1.
@@ -77,7 +77,7 @@ class ColumnReader:
     def fitting_measures(
         self, column: Node, kinds: tuple[type, ...] = (Measure, UnitTotal)
     ) -> list[str]:
-        """Return the measures with a name; if there are none, the measures of that column.
+        """Return the measures that a column may refer to, by name or source column.
 
         Only measures of the classes ``kinds`` are returned.
         """
@@ -95,16 +95,16 @@ class ColumnReader:
         ]
 
     def is_attribute(self, column: Node) -> bool:
-        """Return whether a column names an attribute, a level or the column of one."""
+        """Return whether a column refers to an attribute, or to a level of one."""
         return bool(self._fitting_attributes(column.name))
 
     def is_source_column(self, name: str) -> bool:
-        """Return whether a name means an attribute, or the column of an attribute."""
+        """Return whether a name is of an attribute, or of its source column."""
         attributes, _, columns, _ = _column_names(self.domain)
         return any(entry[0].lower() == name.lower() for entry in (*attributes, *columns))
 
     def find(self, clause: str, column: Node) -> tuple[str, str | None]:
-        """Return the attribute that a column names, and the level if it names one."""
+        """Return the attribute, and perhaps the level, that a column refers to."""
         from sqlglot import exp
 
         if not isinstance(column, exp.Column):
@@ -129,7 +129,7 @@ class ColumnReader:
         )
 
     def _fitting_attributes(self, column_name: str) -> list[tuple[str, str | None]]:
-        """Return the attributes with that name, level or column.
+        """Return pairs of an attribute and a level that a name may refer to.
 
         The comparison ignores case, but an equal name takes precedence.
         """
@@ -141,9 +141,9 @@ class ColumnReader:
         return []
 
     def values(
-        self, clause: str, node: Node, condition: Condition | None = None
+        self, clause: str, node: Node, condition: CellBox | None = None
     ) -> tuple[str, tuple[object, ...]]:
-        """Return the attribute of an expression and its value in each part.
+        """Return an expression's attribute, and its value in each part of the column.
 
         Args:
             clause: for messages.
@@ -164,11 +164,11 @@ class ColumnReader:
         return attribute.name, values
 
     def attribute_names(self, clause: str, node: Node) -> list[str]:
-        """Return the attributes that an expression names outside of subqueries, sorted."""
+        """Return the sorted attributes that an expression uses outside subqueries."""
         return sorted({self.find(clause, column)[0] for column in own_columns(node)})
 
     def _attribute(self, clause: str, node: Node) -> Attribute:
-        """Return the only attribute of an expression."""
+        """Return the attribute of an expression; raise unless there is exactly one."""
         names = self.attribute_names(clause, node)
         if len(names) > 1:
             raise refused(
@@ -191,13 +191,13 @@ class ColumnReader:
             return level_name is None and is_boolean(self.domain.kind(name))
         return isinstance(inner, (exp.Predicate, exp.And, exp.Or, exp.Not, exp.Boolean))
 
-    def boxes(self, clause: str, node: Node) -> tuple[Condition, ...]:
-        """Return disjoint boxes of the rows in which a condition is true.
+    def boxes(self, clause: str, node: Node) -> tuple[CellBox, ...]:
+        """Return disjoint boxes where a condition is true; raise if there are none.
 
         Raises:
             InputError: the condition cannot be computed, or is never true.
         """
-        boxes: tuple[Condition, ...] = EVERYTHING
+        boxes: tuple[CellBox, ...] = EVERYTHING
         for term in terms(node):
             term_boxes = self.true_boxes(clause, term)
             if not term_boxes:
@@ -209,7 +209,7 @@ class ColumnReader:
 
     def true_boxes(
         self, clause: str, node: Node, *, with_undecided: bool = False
-    ) -> tuple[Condition, ...]:
+    ) -> tuple[CellBox, ...]:
         """Return disjoint boxes where a condition is true; there may be none.
 
         Args:
@@ -220,7 +220,8 @@ class ColumnReader:
         """
         from sqlglot import exp
 
-        def read(part: Node) -> tuple[Condition, ...]:
+        def read(part: Node) -> tuple[CellBox, ...]:
+            """Return the boxes of a part of the condition."""
             return self.true_boxes(clause, part, with_undecided=with_undecided)
 
         inner = _with_negation_inside(node.unnest(), lambda part: self._is_mixed(clause, part))
@@ -237,27 +238,27 @@ class ColumnReader:
         values = truth_values(attribute, inner, lambda column: self.find(clause, column))
         true_values = (True, UNDECIDED) if with_undecided else (True,)
         parts = frozenset(part for part, value in enumerate(values) if value in true_values)
-        if len(parts) == len(Parts.of(attribute.kind).all):
+        if len(parts) == len(ColumnParts.of(attribute.kind).all):
             return EVERYTHING
         undecided = frozenset([attribute.name] if UNDECIDED in values else [])
         if parts:
-            return (Condition({attribute.name: parts}, undecided),)
+            return (CellBox({attribute.name: parts}, undecided),)
         return ()
 
     def _is_mixed(self, clause: str, node: Node) -> bool:
-        """Return whether a condition names several attributes."""
+        """Return whether a condition uses several attributes."""
         return len(self.attribute_names(clause, node)) > 1
 
 
 def _with_bucket_comparisons(attribute: Attribute, node: Node) -> Node:
-    """Return an expression with bucket functions of bins written as comparisons."""
+    """Replace bucket functions of a binned column by comparisons."""
     if isinstance(attribute.kind, (Bins, Edges)):
         return with_bucket_comparisons(attribute.kind, node)
     return node
 
 
 def own_columns(node: Node) -> Iterator[Node]:
-    """Yield the columns of an expression, except columns of its subqueries."""
+    """Yield the columns of an expression, except those of its subqueries."""
     from sqlglot import exp
 
     pending = [node]
@@ -270,7 +271,7 @@ def own_columns(node: Node) -> Iterator[Node]:
 
 
 def clause_columns(select: Node, clauses: Sequence[str] = _COLUMN_CLAUSES) -> Iterator[Node]:
-    """Yield the columns of the clauses of a SELECT, except columns of subqueries."""
+    """Yield the columns in the clauses of a SELECT, except those of subqueries."""
     for name in clauses:
         value = select.args.get(name)
         for node in value if isinstance(value, list) else [value]:
@@ -279,7 +280,7 @@ def clause_columns(select: Node, clauses: Sequence[str] = _COLUMN_CLAUSES) -> It
 
 
 def replace_column(column: Node, definition: Node) -> None:
-    """Replace a column by a copy of its definition, in brackets if it is an expression."""
+    """Replace a column, in place, by a copy of the expression that defines it."""
     from sqlglot import exp
 
     copy = definition.copy()
@@ -287,7 +288,7 @@ def replace_column(column: Node, definition: Node) -> None:
 
 
 def add_condition(select: Node, condition: Node) -> None:
-    """Add a condition to WHERE."""
+    """Add a condition, joined by AND, to the WHERE of a SELECT in place."""
     from sqlglot import exp
 
     where = select.args.get("where")
@@ -297,7 +298,7 @@ def add_condition(select: Node, condition: Node) -> None:
 
 
 def terms(node: Node) -> Iterator[Node]:
-    """Yield conditions that are all true exactly where a condition is.
+    """Split a condition into terms that AND joins.
 
     NOT (a OR b) is true exactly if NOT a and NOT b are true, also with nulls.
     """
@@ -312,9 +313,10 @@ def terms(node: Node) -> Iterator[Node]:
 
 
 def _with_negation_inside(node: Node, is_mixed: Callable[[Node], bool]) -> Node:
-    """Return NOT (a OR b) as NOT a AND NOT b, NOT NOT a as a; others as they are.
+    """Move NOT inwards: NOT (a OR b) becomes NOT a AND NOT b.
 
-    NOT (a AND b) becomes NOT a OR NOT b if it is about several attributes.
+    NOT NOT a becomes a. NOT (a AND b) becomes NOT a OR NOT b, but only if it uses several
+    attributes.
     """
     from sqlglot import exp
 
@@ -338,9 +340,9 @@ def _negated(node: Node) -> Node:
 
 
 def _column_names(domain: Domain) -> list[list[tuple[str, str, str | None]]]:
-    """Return the names of attributes, levels and source columns.
+    """List the names of attributes, of levels and of source columns.
 
-    Each name comes with its attribute, and with the level if the name is of a level.
+    Each entry is a name, its attribute, and the level if the name is of a level.
     """
     kinds = {name: domain.kind(name) for name in domain.names}
     levels: list[tuple[str, str, str | None]] = [

@@ -1,4 +1,4 @@
-"""Combinations of released answers whose intervals follow from covariances.
+"""Combinations of released answers, whose intervals are computed from covariances.
 
 A combination is a sum of answers, each times a number, or a quotient of two such sums. Examples are
 a difference of two sums, a ratio, a share, and the share of a group in the total of all groups. A
@@ -14,8 +14,8 @@ from leastnoise._workload._sql_values import Node, constant_number
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """The groups of a window, which are consecutive along one attribute.
+class WindowFrame:
+    """The groups of an SQL window, which are consecutive along one attribute.
 
     Attributes:
         attribute: the attribute along which the groups are ordered.
@@ -23,8 +23,8 @@ class Frame:
             columns, and whether the order descends.
         first: the beginning of the window, as a number of groups after this one; None for the first
             of all groups.
-        last: the end of the window, in the same way; None for the last of all groups. For LAG both
-            are -1.
+        last: the end of the window, in the same way; None for the last of all groups. For LAG,
+            ``first`` and ``last`` are -1.
     """
 
     attribute: str
@@ -35,7 +35,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTerm:
-    """A released answer, or its sum over groups.
+    """A column of released answers, or its sum over some groups.
 
     Attributes:
         number: the number of the column of answers.
@@ -49,12 +49,12 @@ class AnswerTerm:
     number: int
     partition: tuple[str, ...] | None = None
     part: str = ""
-    frame: Frame | None = None
+    frame: WindowFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LinearSum:
-    """A number plus answers, each times a factor.
+    """A linear combination of released answers, plus a number.
 
     Attributes:
         factors: each answer with its factor.
@@ -65,19 +65,19 @@ class LinearSum:
     shift: Fraction = Fraction(0)
 
     def plus(self, other: "LinearSum") -> "LinearSum":
-        """Return the sum of both."""
+        """Return the sum of this and another linear combination."""
         factors = dict(self.factors)
         for term, factor in other.factors:
             factors[term] = factors.get(term, Fraction(0)) + factor
         return LinearSum(tuple(factors.items()), self.shift + other.shift)
 
     def times(self, number: Fraction) -> "LinearSum":
-        """Return the sum times a number."""
+        """Return the linear combination multiplied by a number."""
         factors = tuple((term, number * factor) for term, factor in self.factors)
         return LinearSum(factors, number * self.shift)
 
-    def within(self, frame: Frame) -> "LinearSum | None":
-        """Return the sum over the groups of a window; None if it has a window already."""
+    def within(self, frame: WindowFrame) -> "LinearSum | None":
+        """Return the sum over the groups of a window; None if it has one already."""
         if any(term.partition is not None or term.frame is not None for term, _ in self.factors):
             return None
         factors = tuple((replace(term, frame=frame), factor) for term, factor in self.factors)
@@ -86,7 +86,7 @@ class LinearSum:
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """A linear sum of answers, or a quotient of two.
+    """A linear combination of released answers, or a quotient of two.
 
     Attributes:
         numerator: the dividend, or the sum if nothing divides it.
@@ -96,8 +96,8 @@ class Combination:
     numerator: LinearSum
     denominator: LinearSum | None = None
 
-    def within(self, frame: Frame) -> "Combination | None":
-        """Return the combination over a window's groups; None if it has a window already."""
+    def within(self, frame: WindowFrame) -> "Combination | None":
+        """Return the combination over a window's groups; None if it has one already."""
         numerator = self.numerator.within(frame)
         denominator = None if self.denominator is None else self.denominator.within(frame)
         if numerator is None or (denominator is None and self.denominator is not None):
@@ -107,7 +107,7 @@ class Combination:
 
 @dataclass(frozen=True, slots=True)
 class PairCombination:
-    """The difference or the ratio of two combinations.
+    """The difference or the ratio of two combinations of released answers.
 
     Attributes:
         first: the combination from which the other is subtracted, or which it divides.
@@ -129,7 +129,7 @@ QuotientOf = Callable[[Node], Combination | None]
 def read_pair(
     node: Node, sum_of: SumOf, quotient_of: QuotientOf
 ) -> Combination | PairCombination | None:
-    """Return an expression as a combination of answers; None if it is not one.
+    """Parse an expression as a combination of answers, or as a pair of them.
 
     Args:
         node: an expression over released columns.
@@ -150,7 +150,7 @@ def read_pair(
 
 
 def read_combination(node: Node, sum_of: SumOf, quotient_of: QuotientOf) -> Combination | None:
-    """Return an expression as a sum or quotient of answers; None if it is not one.
+    """Parse an expression as a combination of released answers.
 
     Args:
         node: an expression over released columns.
@@ -176,7 +176,7 @@ def read_combination(node: Node, sum_of: SumOf, quotient_of: QuotientOf) -> Comb
 
 
 def read_linear_sum(node: Node, sum_of: SumOf) -> LinearSum | None:
-    """Return an expression as a linear sum; None if it is not one.
+    """Parse an expression as a linear combination of released answers.
 
     Args:
         node: an expression over released columns.
@@ -214,7 +214,7 @@ def read_linear_sum(node: Node, sum_of: SumOf) -> LinearSum | None:
 
 
 def _without_wrapper(node: Node) -> Node:
-    """Return the inner expression of brackets, NULLIF, COALESCE, a guard or a cast."""
+    """Remove brackets, NULLIF, COALESCE, casts and zero guards around a node."""
     from sqlglot import exp
 
     inner = node
@@ -250,7 +250,7 @@ def _is_zero(values: list[Node]) -> bool:
 
 
 def _has_decimals(cast: Node) -> bool:
-    """Return whether a cast keeps decimals, so that it only rounds."""
+    """Return whether a cast is to a type with decimals."""
     return cast.to.this is not None and cast.to.this.name in {
         *("DOUBLE", "FLOAT", "DECIMAL", "BIGDECIMAL"),
     }

@@ -1,8 +1,8 @@
-"""Represent the conditions of WHERE, FILTER and CASE as boxes of cells.
+"""Represents the conditions of WHERE, FILTER and CASE as boxes of cells.
 
-A `Condition` is a box: for some attributes the parts of their columns that are kept. AND of
-conditions intersects boxes. OR across attributes is a union of boxes, which are made disjoint, so
-that counts and sums over the union are sums over the boxes.
+A `CellBox` states, for some attributes, which cells, nulls and outside values ("parts" of the
+column) are kept. AND of conditions intersects boxes. OR across attributes is a union of boxes,
+which are made disjoint, so that counts and sums over the union are sums over the boxes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 
 from leastnoise._domain import Domain
 from leastnoise._trusted.check import InputError
-from leastnoise._workload._sql_values import Parts, refused
+from leastnoise._workload._sql_values import ColumnParts, refused
 
 _MOST_BOXES = 64  # products of ranges that OR forms: their number multiplies with each AND
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """The rows that WHERE, FILTER or CASE keep.
+class CellBox:
+    """A product of sets of cells: the rows that a condition keeps.
 
     Attributes:
         parts: by attribute, the parts of the column in which the condition is true; for other
@@ -30,12 +30,12 @@ class Condition:
     undecided: frozenset[str] = frozenset()
 
 
-EVERYTHING = (Condition(),)
+EVERYTHING = (CellBox(),)
 """The boxes of a condition that keeps every row."""
 
 
 def keeps_nothing(clause: str, *names: str) -> InputError:
-    """Return the error for a condition that no value of some attributes fulfils."""
+    """Return the error for a condition that cannot be true."""
     if not names:
         return InputError(f"{clause} is never true. Leave the statement out, or correct it.")
     return InputError(
@@ -44,8 +44,8 @@ def keeps_nothing(clause: str, *names: str) -> InputError:
     )
 
 
-def both(clause: str, first: Condition, second: Condition) -> Condition:
-    """Return the condition that both of two conditions hold.
+def both(clause: str, first: CellBox, second: CellBox) -> CellBox:
+    """Return the intersection of two boxes; raise if it is empty.
 
     Raises:
         InputError: the conditions together keep no part of an attribute; the message names the
@@ -57,19 +57,19 @@ def both(clause: str, first: Condition, second: Condition) -> Condition:
     return condition
 
 
-def _intersection(first: Condition, second: Condition) -> tuple[Condition, str | None]:
-    """Return the overlap of two boxes, and an attribute that it empties."""
+def _intersection(first: CellBox, second: CellBox) -> tuple[CellBox, str | None]:
+    """Intersect two boxes; return the result and an attribute it leaves empty."""
     parts = dict(first.parts)
     for name, second_parts in second.parts.items():
         parts[name] = parts[name] & second_parts if name in parts else second_parts
     empty = next((name for name, second_parts in parts.items() if not second_parts), None)
-    return Condition(parts, first.undecided | second.undecided), empty
+    return CellBox(parts, first.undecided | second.undecided), empty
 
 
 def intersect(
-    clause: str, first: Sequence[Condition], second: Sequence[Condition]
-) -> tuple[Condition, ...]:
-    """Return the boxes of the rows for which two conditions hold.
+    clause: str, first: Sequence[CellBox], second: Sequence[CellBox]
+) -> tuple[CellBox, ...]:
+    """Intersect two unions of boxes; raise if the result is empty.
 
     Raises:
         InputError: no row can fulfil both conditions, or there are too many boxes.
@@ -81,9 +81,9 @@ def intersect(
 
 
 def overlap(
-    clause: str, first: Sequence[Condition], second: Sequence[Condition]
-) -> tuple[Condition, ...]:
-    """Return the boxes where two conditions hold; there may be none."""
+    clause: str, first: Sequence[CellBox], second: Sequence[CellBox]
+) -> tuple[CellBox, ...]:
+    """Intersect two unions of boxes; the result may be empty."""
     boxes = []
     for box_of_first in first:
         for other in second:
@@ -94,17 +94,17 @@ def overlap(
 
 
 def unite(
-    clause: str, domain: Domain, first: Sequence[Condition], second: Sequence[Condition]
-) -> tuple[Condition, ...]:
-    """Return disjoint boxes of rows that fulfil at least one of two conditions."""
+    clause: str, domain: Domain, first: Sequence[CellBox], second: Sequence[CellBox]
+) -> tuple[CellBox, ...]:
+    """Return the union of two unions of boxes, as disjoint boxes."""
     further = subtract(clause, domain, second, first)
     return _few_boxes(clause, merge(domain, [*first, *further]))
 
 
 def subtract(
-    clause: str, domain: Domain, boxes: Iterable[Condition], removed: Sequence[Condition]
-) -> tuple[Condition, ...]:
-    """Return disjoint boxes of rows in ``boxes`` and not in ``removed``."""
+    clause: str, domain: Domain, boxes: Iterable[CellBox], removed: Sequence[CellBox]
+) -> tuple[CellBox, ...]:
+    """Return, as disjoint boxes, the part of some boxes outside other boxes."""
     remaining = list(boxes)
     for box in removed:
         remaining = [
@@ -114,10 +114,10 @@ def subtract(
     return tuple(remaining)
 
 
-def _difference(domain: Domain, box: Condition, removed: Condition) -> list[Condition]:
-    """Return disjoint boxes that together cover a box without another box.
+def _difference(domain: Domain, box: CellBox, removed: CellBox) -> list[CellBox]:
+    """Return, as disjoint boxes, the part of a box outside another box.
 
-    There is at most one for each attribute.
+    There is at most one box for each attribute.
     """
     pieces = []
     parts = dict(box.parts)
@@ -125,15 +125,15 @@ def _difference(domain: Domain, box: Condition, removed: Condition) -> list[Cond
     for name, removed_parts in removed.parts.items():
         parts_of_box = parts.get(name, _all_parts(domain, name))
         if parts_of_box - removed_parts:
-            pieces.append(Condition({**parts, name: parts_of_box - removed_parts}, undecided))
+            pieces.append(CellBox({**parts, name: parts_of_box - removed_parts}, undecided))
         parts[name] = parts_of_box & removed_parts
         if not parts[name]:
             break
     return pieces
 
 
-def merge(domain: Domain, boxes: Sequence[Condition]) -> tuple[Condition, ...]:
-    """Merge disjoint boxes that differ in one attribute only."""
+def merge(domain: Domain, boxes: Sequence[CellBox]) -> tuple[CellBox, ...]:
+    """Merge disjoint boxes that differ in only one attribute."""
     merged = [_without_full_attributes(domain, box) for box in boxes]
     is_changed = True
     while is_changed:
@@ -151,45 +151,45 @@ def merge(domain: Domain, boxes: Sequence[Condition]) -> tuple[Condition, ...]:
     return tuple(merged)
 
 
-def _union_of_neighbours(domain: Domain, first: Condition, second: Condition) -> Condition | None:
-    """Return the union of two boxes that differ in one attribute; otherwise None."""
+def _union_of_neighbours(domain: Domain, first: CellBox, second: CellBox) -> CellBox | None:
+    """Return the union of two boxes if it is a box; otherwise None."""
     names = {*first.parts, *second.parts}
     differing = [name for name in names if first.parts.get(name) != second.parts.get(name)]
     if len(differing) != 1 or not all(differing[0] in box.parts for box in (first, second)):
         return None
     (name,) = differing
     parts = {**first.parts, name: first.parts[name] | second.parts[name]}
-    return _without_full_attributes(domain, Condition(parts, first.undecided | second.undecided))
+    return _without_full_attributes(domain, CellBox(parts, first.undecided | second.undecided))
 
 
-def _without_full_attributes(domain: Domain, box: Condition) -> Condition:
-    """Return a box without the attributes all of whose parts it keeps."""
+def _without_full_attributes(domain: Domain, box: CellBox) -> CellBox:
+    """Return a box without the attributes that it does not restrict."""
     parts = {
         name: parts_of_box
         for name, parts_of_box in box.parts.items()
         if parts_of_box != _all_parts(domain, name)
     }
-    return Condition(parts, box.undecided)
+    return CellBox(parts, box.undecided)
 
 
-def hull(domain: Domain, boxes: Sequence[Condition]) -> Condition:
-    """Return the smallest box that contains all boxes."""
+def hull(domain: Domain, boxes: Sequence[CellBox]) -> CellBox:
+    """Return the smallest box that contains all given boxes."""
     names = frozenset(boxes[0].parts).intersection(*(box.parts for box in boxes))
     parts = {}
     for name in domain.names:
         if name in names:
             parts[name] = frozenset[int]().union(*(box.parts[name] for box in boxes))
     undecided = frozenset[str]().union(*(box.undecided for box in boxes))
-    return _without_full_attributes(domain, Condition(parts, undecided))
+    return _without_full_attributes(domain, CellBox(parts, undecided))
 
 
 def _all_parts(domain: Domain, name: str) -> frozenset[int]:
-    """Return all cells of an attribute with their marks."""
-    return frozenset(Parts.of(domain.kind(name)).all)
+    """Return the numbers of all cells of an attribute, with nulls and outside."""
+    return frozenset(ColumnParts.of(domain.kind(name)).all)
 
 
-def _few_boxes(clause: str, boxes: Sequence[Condition]) -> tuple[Condition, ...]:
-    """Return the boxes of a condition; raise if there are too many."""
+def _few_boxes(clause: str, boxes: Sequence[CellBox]) -> tuple[CellBox, ...]:
+    """Return boxes unchanged; raise if there are too many."""
     if len(boxes) > _MOST_BOXES:
         raise refused(
             f"{clause} with OR in more than {_MOST_BOXES} combinations",

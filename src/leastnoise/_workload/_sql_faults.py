@@ -1,4 +1,4 @@
-"""The faults of SQL statements, with line and column.
+"""Collects the errors ("faults") of SQL statements, with line and column.
 
 A reader continues after a fault, so that one message lists all faults of all statements.
 """
@@ -13,7 +13,7 @@ from leastnoise._workload._sql_values import Node
 
 @dataclass
 class Faults:
-    """Collects the faults of one statement.
+    """Collects the errors of one statement, so that one message lists all.
 
     Attributes:
         number: the number of the statement in its text, from 1.
@@ -25,7 +25,7 @@ class Faults:
 
     @contextmanager
     def collect(self, node: Node) -> Iterator[None]:
-        """Collect an `InputError` of the ``with`` block as a fault of a part."""
+        """Record an InputError of a ``with`` block as an error of a syntax node."""
         try:
             yield
         except FaultsError:
@@ -34,13 +34,13 @@ class Faults:
             self.add(node, error.args[0])
 
     def add(self, node: Node, reason: str) -> None:
-        """Add a fault of a part of the statement."""
+        """Record an error at the position of a syntax node."""
         line, column = _position(node)
         text = f"Statement {self.number} (line {line}, column {column}): {reason}"
         self.messages.setdefault(text, (line, column))
 
     def check(self) -> None:
-        """Raise the faults, if there are any.
+        """Raise one error with all recorded ones, if there are any.
 
         Raises:
             FaultsError: one line for each fault, in the order of their positions.
@@ -50,13 +50,13 @@ class Faults:
 
 
 class FaultsError(InputError):
-    """The faults of a statement; the message includes their positions."""
+    """All errors of a statement; the message includes their positions."""
 
 
 def _position(node: Node) -> tuple[int, int]:
-    """Return the line and the column, from 1, at which a part of a statement begins.
+    """Return the line and column, from 1, at which a syntax node begins.
 
-    A part without a position has the position of the smallest part around it.
+    A node without a position has the position of the smallest node around it.
     """
     while node is not None:
         positions = [

@@ -1,7 +1,7 @@
-"""Writes TO_CHAR with a format of PostgreSQL as functions of DuckDB.
+"""Translates PostgreSQL's TO_CHAR with a format to functions of DuckDB.
 
-A format is a row of patterns, such as ``YYYY`` and ``Mon``, texts in double quotes, and other
-characters that stand for themselves.
+A format is a sequence of patterns such as ``YYYY`` and ``Mon``, texts in double quotes, and other
+characters, which are copied.
 """
 
 import re
@@ -46,7 +46,7 @@ _ADVICE = (
 
 
 def formatted_time(call: Node) -> Node:
-    """Return TO_CHAR(column, format) in the SQL of DuckDB.
+    """Translate TO_CHAR(column, format) to DuckDB.
 
     Raises:
         InputError: the format is for numbers, or has a pattern that DuckDB lacks.
@@ -60,7 +60,7 @@ def formatted_time(call: Node) -> Node:
             "Write ROUND(x, 2), and format the number where it is shown",
         )
     parts: list[Node] = []
-    plain = ""  # the format of DuckDB since the last part
+    plain = ""  # the codes collected since the last function
     position = 0
     while position < len(written):
         match = _PATTERN.match(written, position)
@@ -82,7 +82,7 @@ def formatted_time(call: Node) -> Node:
 
 
 def _plain_format(match: re.Match[str]) -> str | None:
-    """Return a pattern as a format of DuckDB; None if it needs a function."""
+    """Return DuckDB's format code for a pattern; None if it needs a function."""
     if match["name"] is not None:
         name = match["name"].upper()
         is_capitalised = match["name"] in (name.capitalize(), *_HALVES_OF_DAY)
@@ -100,10 +100,10 @@ def _plain_format(match: re.Match[str]) -> str | None:
 
 
 def _formatted_by_functions(call: Node, match: re.Match[str]) -> Node:
-    """Return SQL functions for a part of a date for which DuckDB has no format.
+    """Return SQL functions for a date pattern that has no format code.
 
-    The part is the quarter, or the name of a month or day in upper or lower case or padded with
-    blanks.
+    These patterns are the quarter, and names of months or days in upper or lower case or padded
+    with blanks.
     """
     from sqlglot import exp
 
@@ -127,7 +127,7 @@ def _formatted_by_functions(call: Node, match: re.Match[str]) -> Node:
 
 
 def _time_text(call: Node, duckdb_format: str) -> Node:
-    """Return STRFTIME with a format of DuckDB."""
+    """Return STRFTIME with a DuckDB format."""
     from sqlglot import exp
 
     text: Any = exp.Literal.string(duckdb_format)
@@ -135,5 +135,5 @@ def _time_text(call: Node, duckdb_format: str) -> Node:
 
 
 def _as_time(call: Node) -> Node:
-    """Return a copy of the formatted expression."""
+    """Return a copy of the expression that is formatted."""
     return call.this.copy()

@@ -1,4 +1,4 @@
-"""Functions that DuckDB lacks, written with functions of DuckDB.
+"""Translates functions of other databases to functions of DuckDB.
 
 This module replaces functions of other databases, such as TO_CHAR with a format and WIDTH_BUCKET,
 and the current day, which the spec states. It changes the syntax tree before other modules read it.
@@ -54,11 +54,11 @@ NO_TODAY = (
 
 @dataclass(frozen=True)
 class SqlSettings:
-    """The public settings for reading statements, in addition to the domain.
+    """Public settings for reading statements, besides the domain.
 
     Attributes:
         unit: the column of the privacy unit, whose distinct values are counted.
-        of_unit: attributes in which the rows of a unit agree.
+        of_unit: attributes that have one value for all rows of a unit.
         today: the day of CURRENT_DATE, such as "2026-01-31"; None if none is stated.
         joins: the columns on which the source is joined with each further table, one of each of
             the two; empty if it is one table.
@@ -73,7 +73,7 @@ class SqlSettings:
 def join_columns(
     on: str | Mapping[str, str] | Sequence[str | Mapping[str, str]] | None,
 ) -> tuple[JoinColumns, ...]:
-    """Return the columns of joins in both tables, from the ``on`` of each.
+    """Return, for each join, the columns on which the two tables are joined.
 
     >>> join_columns("customer"), join_columns([{"shop": "id"}, "customer"])
     ((('customer', 'customer'),), (('shop', 'id'), ('customer', 'customer')))
@@ -92,7 +92,7 @@ def join_columns(
 
 
 def parse_day(today: str | None) -> dt.date | None:
-    """Return the day of CURRENT_DATE; None if none is stated."""
+    """Parse the day that CURRENT_DATE stands for; None if none is stated."""
     if today is None:
         return None
     try:
@@ -105,7 +105,7 @@ def parse_day(today: str | None) -> dt.date | None:
 
 
 def in_duckdb(node: Node, today: dt.date | None) -> Node:
-    """Return a node with a function that DuckDB has, or the node itself.
+    """Replace a function that DuckDB lacks; return other nodes unchanged.
 
     Args:
         node: any node.
@@ -122,7 +122,7 @@ def in_duckdb(node: Node, today: dt.date | None) -> Node:
 
 
 def _written_in_duckdb(node: Node, today: dt.date | None) -> Node:
-    """Return a node in the SQL of DuckDB; its arguments may be in another dialect."""
+    """Translate a node to DuckDB's SQL, without its arguments."""
     from sqlglot import exp
 
     form = _FORMS.get(type(node).__name__)
@@ -142,7 +142,7 @@ def _written_in_duckdb(node: Node, today: dt.date | None) -> Node:
 
 
 def _with_duckdb_dates(node: Node) -> Node:
-    """Return a function that formats or reads dates in the SQL of DuckDB."""
+    """Translate a function that formats or parses dates to DuckDB."""
     from sqlglot import exp
 
     if isinstance(node, exp.ToChar) and _is_text_literal(node.args.get("format")):
@@ -170,7 +170,7 @@ def _with_duckdb_dates(node: Node) -> Node:
 
 
 def _dialect_of(node: Node) -> str | None:
-    """Return a database that has the function of a call, if DuckDB lacks it."""
+    """Return which database has a function that DuckDB lacks, or None."""
     from sqlglot import exp
 
     if isinstance(node, exp.Format) and not _is_text_literal(node.this):
@@ -185,14 +185,14 @@ def _dialect_of(node: Node) -> str | None:
 
 
 def _is_anonymous(node: Node, name: str) -> bool:
-    """Return whether a node is a call of a function that has no node of its own."""
+    """Return whether a node calls a function that sqlglot has no class for."""
     from sqlglot import exp
 
     return isinstance(node, exp.Anonymous) and bool(node.name.upper() == name)
 
 
 def _truncated_time(node: Node) -> Node | None:
-    """Return DATEADD(month, DATEDIFF(month, 0, x), 0) as DATE_TRUNC; else None."""
+    """Translate DATEADD(month, DATEDIFF(month, 0, x), 0) to DATE_TRUNC."""
     from sqlglot import exp
 
     if _is_anonymous(node, "DATEADD") and len(node.expressions) == 3:
@@ -213,7 +213,7 @@ def _truncated_time(node: Node) -> Node | None:
 
 
 def _is_origin(node: Node) -> bool:
-    """Return whether a node is the number 0, or the date that is 0 in SQL Server."""
+    """Return whether a node is the number 0, or SQL Server's date for 0."""
     from sqlglot import exp
 
     inner = node.this if isinstance(node.this, exp.Expression) else node
@@ -222,7 +222,7 @@ def _is_origin(node: Node) -> bool:
 
 
 def _in_array(node: Node) -> Node:
-    """Return x = ANY (ARRAY[1, 2]) as x IN (1, 2)."""
+    """Translate x = ANY (ARRAY[1, 2]) to x IN (1, 2)."""
     from sqlglot import exp
 
     if not isinstance(node.expression, exp.Any):
@@ -234,7 +234,7 @@ def _in_array(node: Node) -> Node:
 
 
 def _translated(call: Node) -> Node:
-    """Return a call of a function that DuckDB lacks in the SQL of DuckDB.
+    """Transpile a call to DuckDB by sqlglot.
 
     The names of columns keep their positions. A call that cannot be translated is returned
     unchanged.
@@ -245,7 +245,7 @@ def _translated(call: Node) -> Node:
     arguments: dict[str, Node] = {}
 
     def with_short_arguments(part: Node) -> Node:
-        """Return a column in place of an argument that is already in DuckDB's SQL."""
+        """Replace an argument by a short column name."""
         if part.parent is not call or not isinstance(part, (exp.Func, exp.Cast, exp.Paren)):
             return part
         name = f"argument{len(arguments)}"
@@ -263,7 +263,7 @@ def _translated(call: Node) -> Node:
         text = parsed.sql("duckdb", unsupported_level=sqlglot.ErrorLevel.IGNORE)
         translated = sqlglot.parse_one(text, read="duckdb")
     except (sqlglot.errors.SqlglotError, AttributeError, IndexError):
-        return call  # sqlglot reads some functions without checking that they have arguments
+        return call  # sqlglot parses some functions even if they lack arguments
     is_unchanged = type(parsed) is type(call) and isinstance(parsed, exp.Anonymous)
     if is_unchanged or type(translated) is type(call):
         return call
@@ -279,7 +279,7 @@ def _translated(call: Node) -> Node:
 
 
 def _equal_tuples(node: Node) -> Node:
-    """Return (a, b) IN ((1, 2), (3, 4)) as equal columns, joined by OR."""
+    """Translate (a, b) IN ((1, 2), (3, 4)) to equations joined by OR."""
     from sqlglot import exp
 
     if not isinstance(node.this, exp.Tuple) or not node.expressions:
@@ -299,7 +299,7 @@ def _equal_tuples(node: Node) -> Node:
 
 
 def _quantile(call: Node) -> Node:
-    """Return APPROX_PERCENTILE(column, share) as APPROX_QUANTILE."""
+    """Translate APPROX_PERCENTILE(column, share) to APPROX_QUANTILE."""
     from sqlglot import exp
 
     if call.name.upper() not in _QUANTILE_NAMES:
@@ -311,7 +311,7 @@ def _quantile(call: Node) -> Node:
 
 
 def _with_rollup(group: Node) -> Node:
-    """Return GROUP BY a, b WITH ROLLUP (or CUBE) as GROUP BY ROLLUP (a, b)."""
+    """Translate GROUP BY a, b WITH ROLLUP to GROUP BY ROLLUP (a, b)."""
     from sqlglot import exp
 
     for key, kind in (("rollup", exp.Rollup), ("cube", exp.Cube)):
@@ -322,7 +322,7 @@ def _with_rollup(group: Node) -> Node:
 
 
 def _with_series_as_rows(select: Node) -> Node:
-    """Return SELECT generate_series(...), as PostgreSQL writes it, with UNNEST."""
+    """Translate PostgreSQL's SELECT generate_series(...) to UNNEST."""
     from sqlglot import exp
 
     series = []
@@ -338,7 +338,7 @@ def _with_series_as_rows(select: Node) -> Node:
 
 
 def _share_of_total(window: Node) -> Node:
-    """Return RATIO_TO_REPORT(x) OVER (...) as x / SUM(x) OVER (...)."""
+    """Translate RATIO_TO_REPORT(x) OVER (...) to x / SUM(x) OVER (...)."""
     from sqlglot import exp
 
     if window.this.name.upper() != "RATIO_TO_REPORT":
@@ -352,7 +352,7 @@ def _share_of_total(window: Node) -> Node:
 
 
 def is_current_time(node: Node) -> bool:
-    """Return whether a node is the current day or time."""
+    """Return whether a node is the current date or time."""
     from sqlglot import exp
 
     if isinstance(node, exp.Anonymous):
@@ -363,7 +363,7 @@ def is_current_time(node: Node) -> bool:
 
 
 def _constant(text: str, type_name: str) -> Node:
-    """Return a text cast to an SQL type."""
+    """Return a text literal that is cast to an SQL type."""
     from sqlglot import exp
 
     return exp.cast(exp.Literal.string(text), type_name)
@@ -377,7 +377,7 @@ def _is_text_literal(node: Any) -> bool:
 
 
 def _parsed_time(call: Node, type_name: str) -> Node:
-    """Return TO_TIMESTAMP or TO_DATE with a format as STRPTIME and a cast."""
+    """Translate TO_TIMESTAMP or TO_DATE with a format to STRPTIME."""
     from sqlglot import exp
 
     arguments = call.expressions
@@ -395,14 +395,14 @@ def _parsed_time(call: Node, type_name: str) -> Node:
 
 
 def _read_by_postgres(text: str) -> Node:
-    """Return the syntax tree of an SQL text in PostgreSQL's dialect."""
+    """Parse an SQL text in PostgreSQL's dialect."""
     import sqlglot
 
     return sqlglot.parse_one(text, read="postgres")
 
 
 def _buckets(call: Node) -> Node:
-    """Return WIDTH_BUCKET(x, low, high, count) as a CASE of comparisons."""
+    """Translate WIDTH_BUCKET(x, low, high, count) to a CASE of comparisons."""
     from sqlglot import exp
 
     bounds = [constant_number(call.args.get(key)) for key in ("min_value", "max_value")]
@@ -425,7 +425,7 @@ def _buckets(call: Node) -> Node:
 
 
 def _with_else(call: Node) -> Node:
-    """Return NVL2(x, if present, if null) as CASE."""
+    """Translate NVL2(x, if present, if null) to CASE."""
     from sqlglot import exp
 
     is_present = exp.Is(this=call.this, expression=exp.Null()).not_()
@@ -435,21 +435,21 @@ def _with_else(call: Node) -> Node:
 
 
 def _plain_text(node: Node) -> Node:
-    """Return N'text' as 'text'."""
+    """Translate N'text' to 'text'."""
     from sqlglot import exp
 
     return exp.Literal.string(node.name)
 
 
 def _plain_time(call: Node) -> Node:
-    """Return a column, or a constant as SQL Server reads it as a time."""
+    """Translate SQL Server's conversion to a time; a column needs none."""
     from sqlglot import exp
 
     return call.this if call.find(exp.Column) else exp.cast(call.this, "TIMESTAMP")
 
 
 def _time_of_call(call: Node) -> Node:
-    """Return TIMESTAMP(x), as BigQuery writes it, as a cast."""
+    """Translate BigQuery's TIMESTAMP(x) to a cast."""
     from sqlglot import exp
 
     has_zone = call.args.get("zone") or call.args.get("expression")
@@ -457,7 +457,7 @@ def _time_of_call(call: Node) -> Node:
 
 
 def _padded_text(call: Node) -> Node:
-    """Return LPAD(number, width, fill) with the number as text."""
+    """Translate LPAD(number, width, fill), with a cast of the number to text."""
     from sqlglot import exp
 
     if isinstance(call.this.unnest(), (exp.Cast, exp.TryCast)):
@@ -468,7 +468,7 @@ def _padded_text(call: Node) -> Node:
 
 
 def _later_month(call: Node) -> Node:
-    """Return ADD_MONTHS(x, 2) as x + INTERVAL 2 MONTH."""
+    """Translate ADD_MONTHS(x, 2) to x + INTERVAL 2 MONTH."""
     from sqlglot import exp
 
     number = constant_number(call.expression)
@@ -479,7 +479,7 @@ def _later_month(call: Node) -> Node:
 
 
 def _truncated_date(call: Node) -> Node:
-    """Return TRUNC(x, 'MM'), as Oracle writes it, as DATE_TRUNC."""
+    """Translate Oracle's TRUNC(x, 'MM') to DATE_TRUNC."""
     from sqlglot import exp
 
     unit = call.args.get("decimals") or call.args.get("unit")
@@ -489,7 +489,7 @@ def _truncated_date(call: Node) -> Node:
 
 
 def _grouping(call: Node) -> Node:
-    """Return GROUPING_ID(a, b) as GROUPING(a, b)."""
+    """Translate GROUPING_ID(a, b) to GROUPING(a, b)."""
     from sqlglot import exp
 
     return exp.Grouping(expressions=call.expressions)

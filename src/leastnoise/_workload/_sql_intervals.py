@@ -1,9 +1,9 @@
-"""Intervals of columns that are computed from released answers.
+"""Computes intervals of columns that are expressions of released answers.
 
 A monotone function of one answer maps the interval of the answer to its own: the ends are the
 smaller and the larger of its values at the two ends. The same holds for a monotone function of a
-combination of answers, whose interval follows from their covariances. Other expressions have no
-interval.
+combination of answers, whose interval follows from their covariances. For other expressions no
+interval is computed.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,8 +22,8 @@ _NUMBER_TYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
-    """The known properties of the noise in an expression.
+class NoiseInterval:
+    """The ends of a noisy column's interval, as SQL, if they are known.
 
     Attributes:
         low: the lower end of the interval; None if no interval is known.
@@ -35,20 +35,20 @@ class Noise:
 
     @property
     def has_interval(self) -> bool:
-        """Whether the ends of its interval are known."""
+        """Whether both ends of the interval are known."""
         return self.low is not None
 
 
-NoiseOf = Callable[[Node], Noise | None]
+NoiseOf = Callable[[Node], NoiseInterval | None]
 """From the node of a column to its noise; None if it has none."""
-CombinationNoise = Callable[[Node], Noise | None]
+CombinationNoise = Callable[[Node], NoiseInterval | None]
 """From an expression of several answers to its interval; None if it is no combination of them."""
 
 
 def expression_noise(
     node: Node, noise_of: NoiseOf, combination_noise: CombinationNoise | None = None
-) -> Noise | None:
-    """Return the noise of an expression; None if it has none.
+) -> NoiseInterval | None:
+    """Return the interval of an expression of answers; None without noise.
 
     Args:
         node: an expression of columns.
@@ -60,7 +60,7 @@ def expression_noise(
 
     noisy = [column for column in node.find_all(exp.Column) if noise_of(column) is not None]
     if node.find(exp.Select) is not None:
-        return Noise()
+        return NoiseInterval()
     if not noisy:
         return None
     noise = noise_of(noisy[0])
@@ -71,19 +71,19 @@ def expression_noise(
             noise = combination_noise(part)
             if noise is not None and _is_monotone(part, node):
                 return _mapped(node, part, noise)
-    return Noise()
+    return NoiseInterval()
 
 
-def _mapped(node: Node, part: Node, noise: Noise) -> Noise:
-    """Return the noise of a monotone function of a part with known noise."""
+def _mapped(node: Node, part: Node, noise: NoiseInterval) -> NoiseInterval:
+    """Apply a monotone function to both ends of an interval."""
     if part is node or not noise.has_interval:
         return noise
     at_ends = [_with_leaf(node, part, end) for end in (noise.low, noise.high)]
-    return Noise(*(_where_both_exist(name, at_ends) for name in ("LEAST", "GREATEST")))
+    return NoiseInterval(*(_where_both_exist(name, at_ends) for name in ("LEAST", "GREATEST")))
 
 
 def _parts_with_all(columns: Sequence[Node], root: Node) -> list[Node]:
-    """Return the subexpressions that contain all columns, the smallest first."""
+    """Return the subexpressions that contain all columns, smallest first."""
     parts = []
     part = columns[0]
     while part is not root:
@@ -94,9 +94,9 @@ def _parts_with_all(columns: Sequence[Node], root: Node) -> list[Node]:
 
 
 def _where_both_exist(function_name: str, values: Sequence[Node]) -> Node:
-    """Return a function of values that is NULL if one of them is NULL.
+    """Return a function call that is NULL if one of its arguments is NULL.
 
-    DuckDB would ignore the NULL.
+    DuckDB's LEAST and GREATEST ignore NULLs.
     """
     from sqlglot import exp
 
@@ -108,7 +108,7 @@ def _where_both_exist(function_name: str, values: Sequence[Node]) -> Node:
 
 
 def _is_monotone(leaf: Node, root: Node) -> bool:
-    """Return whether an expression is a monotone function of one of its columns."""
+    """Return whether an expression is monotone in one of its nodes."""
     node = leaf
     while node is not root:
         parent = node.parent
@@ -119,7 +119,7 @@ def _is_monotone(leaf: Node, root: Node) -> bool:
 
 
 def _is_monotone_step(parent: Node, child: Node) -> bool:
-    """Return whether a function is monotone in one of its arguments."""
+    """Return whether an operation is monotone in one of its arguments."""
     from sqlglot import exp
 
     name = type(parent).__name__
@@ -137,7 +137,7 @@ def _is_monotone_step(parent: Node, child: Node) -> bool:
 
 
 def _with_leaf(root: Node, leaf: Node, end: Node | None) -> Node:
-    """Return a copy of an expression with a column replaced."""
+    """Return a copy of an expression in which a node is replaced."""
     return root.copy().transform(
         lambda node: end.copy() if end is not None and node == leaf else node
     )

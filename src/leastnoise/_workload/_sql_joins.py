@@ -1,8 +1,9 @@
-"""Reads the joins of a star schema in a SELECT from rows.
+"""Rewrites a SELECT with the joins of a star schema as a SELECT from one table.
 
 Two kinds of tables can be joined: the further tables of the source, and a public table whose key is
-an attribute and whose other columns are levels of this attribute. So a join computes nothing: its
-columns are columns of the one table of the domain. INNER JOIN becomes conditions.
+an attribute and whose other columns are levels of this attribute. So a join adds no new
+information: its columns are columns of the one table of the domain. An INNER JOIN becomes
+conditions in WHERE.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -23,15 +24,15 @@ JOIN_ADVICE = (
 
 @dataclass(frozen=True)
 class JoinedTable:
-    """A table that a statement joins.
+    """A table that a statement joins to the rows.
 
     Attributes:
-        key: its column with the key.
-        attribute: the attribute whose levels are its columns; empty for a further table of the
-            source.
+        key: the name of its key column.
+        attribute: the attribute whose levels are its columns; empty for a table that the source
+            joins.
         required_column: a column that is null in rows without a partner; None if the columns that
             the statement names serve this purpose.
-        source_join: the columns of the join that the source declares; None of a public table.
+        source_join: the columns of the join that the source declares; None for a public table.
     """
 
     key: str
@@ -46,7 +47,7 @@ def without_joins(
     source_joins: Sequence[JoinColumns],
     query_names: Sequence[str] = (),
 ) -> Node:
-    """Return a SELECT from rows without joins, with the domain's columns.
+    """Remove the joins of a SELECT, and use the domain's columns instead.
 
     Args:
         select: the syntax tree; it may have joins of tables.
@@ -89,7 +90,7 @@ def without_joins(
 def _check_number_of_tables(
     names: Collection[str], columns: JoinColumns, source_joins: Sequence[JoinColumns]
 ) -> None:
-    """Raise if a statement joins more tables on a key than the source has."""
+    """Raise if more tables are joined on a key than the source declares."""
     declared = [*source_joins].count(columns)
     if len(names) > declared:
         raise refused(
@@ -102,9 +103,10 @@ def _check_number_of_tables(
 def _write_keys_of_joins(
     select: Node, columns: ColumnReader, source_joins: Sequence[JoinColumns]
 ) -> None:
-    """Write ``FROM dates, sales, items WHERE ...`` as a join of sales with dates and items.
+    """Rewrite FROM dates, sales WHERE ... as JOIN ... ON, in place.
 
-    The table of rows may be any of them. A SELECT whose joins have another form stays unchanged.
+    Any of the tables may be the table of rows. A SELECT whose joins have another form stays
+    unchanged.
     """
     exp = _exp()
     joins = select.args.get("joins") or []
@@ -153,25 +155,28 @@ def _write_keys_of_joins(
 
 
 def _is_inner(join: Node) -> bool:
-    """Return whether a join joins a table, and leaves out rows without a partner."""
+    """Return whether a JOIN is an inner join with a table."""
     is_plain = not any(join.args.get(key) for key in ("side", "using"))
     return is_plain and _is_inner_or_left(join) and isinstance(join.this, _exp().Table)
 
 
 def _is_inner_or_left(join: Node) -> bool:
-    """Return whether a join keeps all rows of the source, or those with a partner."""
+    """Return whether a JOIN is an inner join or a left join with a table."""
     is_side = join.args.get("side") in (None, "", "LEFT")
     is_kind = join.args.get("kind") not in ("SEMI", "ANTI")
     return is_side and is_kind and not join.args.get("method")
 
 
 def _tables(joins: Sequence[Node]) -> list[Node]:
-    """Return the joined tables."""
+    """Return the table of each join."""
     return [join.this for join in joins]
 
 
 def _common_terms(node: Node) -> list[Node]:
-    """Return the terms of a condition; for (a AND b) OR (a AND c) these are a and b OR c."""
+    """Split a condition into terms that AND joins, factored out of OR.
+
+    For (a AND b) OR (a AND c) these are a, and b OR c.
+    """
     exp = _exp()
     common = []
     for term in terms(node):
@@ -192,7 +197,7 @@ def _common_terms(node: Node) -> list[Node]:
 def _pair_of_source(
     term: Node, columns: ColumnReader, source_joins: Sequence[JoinColumns]
 ) -> tuple[Node, Node] | None:
-    """Return the columns of ``source key = key of a joined table``; else None."""
+    """Return both columns of ``source key = key of a joined table``, or None."""
     exp = _exp()
     if not isinstance(term, exp.EQ):
         return None
@@ -213,9 +218,9 @@ def _pair_of_source(
 def _assigned_keys(
     aliases: Sequence[str], pairs: Sequence[tuple[Node, Node]]
 ) -> dict[str, tuple[Node, Node]] | None:
-    """Return the join columns of each table; None if a table has none.
+    """Assign key pairs to the tables by alias; None if a table has none.
 
-    A key without a table name may belong to any table whose columns have no table name.
+    A key without a table name may belong to any table that has no key with a table name.
     """
     assigned = {}
     unassigned = [*pairs]
@@ -234,7 +239,7 @@ def _assigned_keys(
 
 @dataclass
 class _JoinReader:
-    """Reads one JOIN.
+    """Interprets one JOIN of a SELECT.
 
     Attributes:
         select: the SELECT around it; conditions of the join that filter rows move to its WHERE.
@@ -252,11 +257,11 @@ class _JoinReader:
 
     @property
     def is_left(self) -> bool:
-        """Whether rows without a partner stay."""
+        """Whether the join keeps rows without a partner."""
         return bool(self.join.args.get("side") == "LEFT")
 
     def read(self) -> JoinedTable:
-        """Return the facts about the joined table."""
+        """Return what the joined table is; move conditions to WHERE."""
         exp = _exp()
         text = self.join.sql("duckdb").strip()
         if text.startswith(","):
@@ -282,7 +287,7 @@ class _JoinReader:
         return self._public_table(source_key, key, text)
 
     def _public_table(self, source_key: Node, key: Node, text: str) -> JoinedTable:
-        """Return the table whose key is an attribute, or a level of one."""
+        """Return the public table whose key is an attribute, or a level of one."""
         before = self.tables.get(source_key.table.lower())
         if before is not None and before.attribute:
             attribute = before.attribute
@@ -298,13 +303,14 @@ class _JoinReader:
         return JoinedTable(key.name.lower(), attribute, name)
 
     def _advice(self) -> str:
+        """Return advice on which tables can be joined."""
         if not self.source_joins:
             return JOIN_ADVICE
         joins = " and ".join(f"{first} = {second}" for first, second in self.source_joins)
         return f"The source is joined on {joins}. {JOIN_ADVICE}"
 
     def _keys_and_conditions(self) -> tuple[list[tuple[Node, Node]], list[Node]]:
-        """Return the pairs of equal columns, and the other conditions."""
+        """Return the equated pairs of columns, and the join's other conditions."""
         exp = _exp()
         using = self.join.args.get("using") or []
         pairs = [(exp.column(node.copy()), exp.column(node.copy())) for node in using]
@@ -320,7 +326,7 @@ class _JoinReader:
         return pairs, conditions
 
     def _keys_of_where(self) -> list[tuple[Node, Node]]:
-        """Remove the comparisons of keys from WHERE, as in FROM a, b, and return the keys."""
+        """Remove equations of keys from WHERE, and return their pairs of columns."""
         where = self.select.args.get("where")
         if where is None:
             return []
@@ -339,13 +345,13 @@ class _JoinReader:
         return pairs
 
     def _is_certain(self, source_key: Node, key: Node) -> bool:
-        """Return whether it is certain which of two columns belongs to the joined table."""
+        """Return whether it is clear which column belongs to the joined table."""
         if source_key.table and key.table:
             return True
         return self.columns.is_attribute(source_key) and not self.columns.is_attribute(key)
 
     def _key_pair(self, term: Node) -> tuple[Node, Node] | None:
-        """Return the columns that a condition equates: the source's and the joined one."""
+        """Return the source's and the table's column that a condition equates."""
         exp = _exp()
         alias = self.join.alias_or_name.lower()
         if not isinstance(term, exp.EQ):
@@ -365,7 +371,7 @@ class _JoinReader:
 
 
 def _level_of(columns: ColumnReader, table: JoinedTable, name: str) -> str | None:
-    """Return the level of a column of a public table; None for its key."""
+    """Return the level that a public table's column stands for; None for the key."""
     kind = columns.domain.kind(table.attribute)
     declared = _declared_levels(kind)
     for level in declared:
@@ -383,14 +389,14 @@ def _level_of(columns: ColumnReader, table: JoinedTable, name: str) -> str | Non
 
 
 def _declared_levels(kind: Kind) -> list[str]:
-    """Return the declared levels; months always have quarters."""
+    """Return the names of declared levels; months always have quarters."""
     return [level.name for level in kind.levels]
 
 
 def _required_columns(
     select: Node, alias: str, table: JoinedTable, columns: ColumnReader
 ) -> list[str]:
-    """Return the columns that are not null in rows with a partner."""
+    """Return columns whose value must not be null for rows with a partner."""
     if table.required_column is not None:
         return [table.required_column]
     names = {
@@ -408,7 +414,7 @@ def _required_columns(
 
 
 def _rename_columns(select: Node, columns: ColumnReader, tables: Mapping[str, JoinedTable]) -> None:
-    """Replace columns of public tables by their levels."""
+    """Replace columns of public tables by levels of the domain, in place."""
     exp = _exp()
     for column in [*select.find_all(exp.Column)]:
         table = tables.get(column.table.lower())
@@ -425,7 +431,7 @@ def _rename_columns(select: Node, columns: ColumnReader, tables: Mapping[str, Jo
 
 
 def _with_subqueries_as_joins(select: Node, query_names: Sequence[str]) -> Node:
-    """Return a SELECT with ``key IN (SELECT key ...)`` as a join.
+    """Rewrite ``key IN (SELECT key ...)`` as a JOIN.
 
     Keys of the joined table are unique, so the join repeats no row.
     """
@@ -477,7 +483,7 @@ def _semi_join(term: Node, alias: str, no_tables: Collection[str]) -> Node | Non
 
 
 def _exp() -> Any:
-    """Return the module of sqlglot's nodes, which takes a while to load."""
+    """Import and return sqlglot's module of node classes."""
     from sqlglot import exp
 
     return exp

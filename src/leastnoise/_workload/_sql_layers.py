@@ -1,4 +1,4 @@
-"""Merges a SELECT from a query of groups with the query of groups.
+"""Merges a SELECT from a grouped subquery with this subquery.
 
 ``SELECT revenue / orders FROM (SELECT SUM(amount) AS revenue, COUNT(*) AS orders FROM sales GROUP BY
 region)`` becomes ``SELECT SUM(amount) / COUNT(*) FROM sales GROUP BY region``, whose intervals follow
@@ -23,7 +23,7 @@ _OUTER_COLUMNS = ("expressions", "where", "qualify", "windows", "order")
 
 
 def with_groups_of(select: Node, inner: Node, columns: ColumnReader) -> Node | None:
-    """Return a SELECT from a query of groups as one query of the rows.
+    """Merge a SELECT from a grouped subquery with the subquery; None if unsafe.
 
     Args:
         select: the outer query, with a name for every column.
@@ -55,7 +55,7 @@ def with_groups_of(select: Node, inner: Node, columns: ColumnReader) -> Node | N
     for node in copy.expressions:
         name = node.alias.lower()
         if name in definitions and node.unalias().unnest() != definitions[name].unnest():
-            return None  # the name has two meanings
+            return None  # the name could mean two columns
     conditions = [
         clause.this.copy()
         for clause in (inner.args.get("having"), copy.args.get("where"))
@@ -71,7 +71,7 @@ def with_groups_of(select: Node, inner: Node, columns: ColumnReader) -> Node | N
 
 
 def _are_mergeable(select: Node, inner: Node) -> bool:
-    """Return whether the outer query computes from each group of the inner one."""
+    """Return whether an outer query computes a row from each inner group."""
     from sqlglot import exp
 
     inner_clauses = {name for name, value in inner.args.items() if value}
@@ -94,7 +94,7 @@ def _are_mergeable(select: Node, inner: Node) -> bool:
 
 
 def _is_in_last_order(column: Node) -> bool:
-    """Return whether a column is in ORDER BY of the query, but not of a window."""
+    """Return whether a column is in the query's ORDER BY, not in a window's."""
     from sqlglot import exp
 
     is_in_order = column.find_ancestor(exp.Order) is not None
@@ -102,7 +102,7 @@ def _is_in_last_order(column: Node) -> bool:
 
 
 def _is_window_function(aggregate: Node) -> bool:
-    """Return whether an aggregate is a window function, with OVER."""
+    """Return whether an aggregate has an OVER clause."""
     from sqlglot import exp
 
     node = aggregate.parent
@@ -114,7 +114,7 @@ def _is_window_function(aggregate: Node) -> bool:
 def _written_groups(
     inner: Node, definitions: dict[str, Node], columns: ColumnReader
 ) -> list[Node] | None:
-    """Return the columns of GROUP BY, written out; None for several grouping sets."""
+    """Return the columns of GROUP BY as expressions; None for grouping sets."""
     from sqlglot import exp
 
     group = inner.args.get("group")
@@ -149,7 +149,7 @@ def _written_groups(
 
 
 def _named(node: Node, name: str) -> Node:
-    """Return a copy of a column of groups that keeps its name."""
+    """Return a copy of an expression under a column name."""
     copy = node.copy()
     if name:
         copy.meta[GROUP_NAME] = name
@@ -157,7 +157,7 @@ def _named(node: Node, name: str) -> Node:
 
 
 def _without_stars(select: Node, inner: Node) -> Iterator[Node]:
-    """Yield the columns of SELECT, with all columns of the inner query for ``*``."""
+    """Yield the columns of SELECT, with ``*`` expanded."""
     from sqlglot import exp
 
     for node in select.expressions:

@@ -1,4 +1,4 @@
-"""Runs the query of a statement over its released tables, in an empty DuckDB.
+"""Runs the query of a statement on its released tables, in an empty DuckDB.
 
 The database reaches no file, no network and no variable of Python. Its tables contain only public
 groups of the selections and released numbers.
@@ -33,7 +33,7 @@ ReleasedColumns = Mapping[str, Array]
 
 
 def set_keys(selection: Selection, grouping: Sequence[int]) -> list[list[object]]:
-    """Return the keys of a grouping set: for each column of groups a value per row."""
+    """Return the group keys of a grouping set, as one list per group column."""
     along = selection.group_keys(grouping, selection.condition)
     rows = [dict(zip(along, row, strict=True)) for row in product(*along.values())]
     columns: list[list[object]] = []
@@ -56,7 +56,7 @@ def count_groups(selection: Selection, grouping: Sequence[int]) -> int:
 
 
 def run_query(statement: Statement, answers: Sequence[ReleasedColumns]) -> list[list[Any]]:
-    """Return the answer of a statement, a list of values per column.
+    """Compute the answer to a statement; return a list of values per column.
 
     Args:
         statement: the statement.
@@ -87,7 +87,7 @@ def run_query(statement: Statement, answers: Sequence[ReleasedColumns]) -> list[
 
 
 def check_query(statement: Statement) -> None:
-    """Check that DuckDB can compute the query, over its groups and zeros.
+    """Check that DuckDB can compute a statement's query, with zeros as answers.
 
     Raises:
         InputError: DuckDB cannot compute it; the message states its reason.
@@ -111,7 +111,7 @@ def check_query(statement: Statement) -> None:
 
 
 def _table(selection: Selection, answers: ReleasedColumns) -> Any:
-    """Return a released table as one of PyArrow."""
+    """Convert released answers to a PyArrow table."""
     import pyarrow as pa
 
     keys: list[list[object]] = [[] for _ in selection.groups]
@@ -130,7 +130,7 @@ def _table(selection: Selection, answers: ReleasedColumns) -> Any:
 
 
 def _key_array(keys: Sequence[object]) -> Any:
-    """Return the keys of groups as numbers, truth values, days or texts."""
+    """Convert group keys to a PyArrow array of a common type."""
     import pyarrow as pa
 
     values = [key for key in keys if key is not None]
@@ -148,7 +148,7 @@ def _key_array(keys: Sequence[object]) -> Any:
 
 
 def _text(key: object) -> str:
-    """Return a key as text; truth values as SQL writes them."""
+    """Convert a group key to text, with truth values as SQL writes them."""
     if isinstance(key, bool):
         return str(key).lower()
     return str(key)
@@ -160,7 +160,7 @@ def _is_day(text: str) -> bool:
 
 
 def _plain_reason(text: str) -> str:
-    """Return the first line of a message of DuckDB, with plain names."""
+    """Return the first line of DuckDB's message, with readable column names."""
     reason = text.splitlines()[0].strip(" .")
     return re.sub(
         r'" (group|joint|answer|low|high|absent|released|combination low|combination high) (\d+)"',
@@ -170,7 +170,7 @@ def _plain_reason(text: str) -> str:
 
 
 def to_array(values: Sequence[Any], *, are_noisy: bool) -> Array:
-    """Return a column of an answer as an array.
+    """Convert a column of an answer to a NumPy array.
 
     Noisy numbers are floats with NaN for NULL; everything else is an object.
     """

@@ -1,8 +1,8 @@
-"""Reads one statement, a syntax tree of sqlglot, as a `Statement`.
+"""Translates the syntax tree of one SQL statement to a `Statement`.
 
-A statement has layers. A SELECT over the rows is released (`_sql_selection`); DuckDB computes every
-query that selects from its answer. A subquery that only filters, renames or computes for each row
-is inlined into the SELECT above it.
+A statement may consist of nested queries. A SELECT over the rows is released (`_sql_selection`);
+DuckDB computes every query that selects from its answer. A subquery that only filters, renames or
+computes for each row is inlined into the SELECT above it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from leastnoise._trusted.check import InputError
 from leastnoise._workload._sql_columns import ColumnReader, clause_columns, replace_column
 from leastnoise._workload._sql_faults import Faults
 from leastnoise._workload._sql_functions import NO_TODAY, SqlSettings, is_current_time
-from leastnoise._workload._sql_intervals import Noise, expression_noise
+from leastnoise._workload._sql_intervals import NoiseInterval, expression_noise
 from leastnoise._workload._sql_joins import without_joins
 from leastnoise._workload._sql_layers import with_groups_of
 from leastnoise._workload._sql_query import check_query
@@ -30,8 +30,8 @@ from leastnoise._workload._sql_rows_of_units import without_groups_of_units
 from leastnoise._workload._sql_selection import (
     CLAUSE_ADVICE,
     WITHOUT_ROWS,
-    Layer,
-    Projection,
+    ComputedColumn,
+    ComputedQuery,
     SelectionReader,
     check_clauses,
     is_star,
@@ -58,7 +58,7 @@ _ROW_CLAUSES = {"kind", "expressions", "from", "from_", "where", "order", "with"
 
 @dataclass(frozen=True)
 class NamedQuery:
-    """A query of WITH, or a subquery in FROM.
+    """A query in WITH, or a subquery in FROM, and the queries it may name.
 
     Attributes:
         tree: its syntax tree.
@@ -74,7 +74,7 @@ Queries = Mapping[str, NamedQuery]
 
 
 class StatementReader:
-    """Reads one statement over a domain."""
+    """Translates one SQL statement to released tables and a query on them."""
 
     def __init__(self, domain: Domain, settings: SqlSettings, tree: Node, faults: Faults) -> None:
         """Keep the settings for reading a statement.
@@ -97,7 +97,7 @@ class StatementReader:
         self._source_name: str | None = None
 
     def statement(self, text: str) -> Statement:
-        """Return the statement.
+        """Translate the statement, and return it with its tables and query.
 
         Args:
             text: the statement as the user writes it.
@@ -106,7 +106,7 @@ class StatementReader:
             FaultsError: clauses cannot be answered; all are listed by name and position.
         """
         self._check_constants()
-        layer = Layer(self._tree, [])
+        layer = ComputedQuery(self._tree, [])
         with self._faults.collect(self._tree):
             layer = self._layer(self._tree, {})
             names = [column.name.lower() for column in layer.columns]
@@ -131,7 +131,7 @@ class StatementReader:
         return statement
 
     def _check_constants(self) -> None:
-        """Raise if the statement uses the current time, or a parameter."""
+        """Raise if the statement contains the current time, or a parameter."""
         exp = self.exp
         for node in self._tree.walk():
             if is_current_time(node):
@@ -144,8 +144,8 @@ class StatementReader:
 
     # Layers
 
-    def _layer(self, node: Node, queries: Queries) -> Layer:
-        """Return the query over released tables that answers a query."""
+    def _layer(self, node: Node, queries: Queries) -> ComputedQuery:
+        """Translate a query to a query on released tables."""
         exp = self.exp
         if isinstance(node, exp.Subquery):
             return self._layer(node.this, queries)
@@ -172,11 +172,11 @@ class StatementReader:
             return merged
         return self._computed_layer(select, queries)
 
-    def _over_groups(self, select: Node, queries: Queries) -> Layer | None:
-        """Return a SELECT from one query of groups as a part of this query.
+    def _over_groups(self, select: Node, queries: Queries) -> ComputedQuery | None:
+        """Merge a SELECT with the one grouped query that it selects from.
 
-        This makes the intervals of its combinations known. The result is None if the SELECT has
-        another form.
+        Merging makes it possible to compute intervals of combinations. The result is None if this
+        is not possible.
         """
         clause = _from(select)
         if clause is None or not self._is_query(clause.this, queries):
@@ -196,8 +196,10 @@ class StatementReader:
             return None
         return layer
 
-    def _merged_layer(self, select: Node, query: NamedQuery, queries: Queries) -> Layer | None:
-        """Return a SELECT from a query of groups, merged with it."""
+    def _merged_layer(
+        self, select: Node, query: NamedQuery, queries: Queries
+    ) -> ComputedQuery | None:
+        """Merge a SELECT with a grouped query, and translate it; None if unsafe."""
         inner_queries = self._queries_of(query.tree, query.queries)
         inner = self._inlined(self._prepared(query.tree, inner_queries), inner_queries)
         if not self._is_over_rows(inner, inner_queries):
@@ -209,7 +211,7 @@ class StatementReader:
         return self._layer(merged, queries)
 
     def _queries_of(self, node: Node, queries: Queries) -> Queries:
-        """Return the queries that a query may name."""
+        """Return the queries in scope: those of WITH are added."""
         clause = node.args.get("with_") or node.args.get("with")
         if clause is None:
             return queries
@@ -220,8 +222,8 @@ class StatementReader:
             queries = {**queries, query.alias.lower(): NamedQuery(tree, queries)}
         return queries
 
-    def _set_operation(self, node: Node, queries: Queries) -> Layer:
-        """Return a set operation; only UNION ALL keeps intervals."""
+    def _set_operation(self, node: Node, queries: Queries) -> ComputedQuery:
+        """Translate UNION and the like; only UNION ALL keeps intervals."""
         layers = [self._layer(side, queries) for side in (node.left, node.right)]
         pairs = [*zip(*(layer.columns for layer in layers), strict=False)]
         is_union_all = isinstance(node, self.exp.Union) and not node.args.get("distinct")
@@ -241,10 +243,10 @@ class StatementReader:
             )
             for column, other in pairs
         ]
-        return Layer(copy, columns)
+        return ComputedQuery(copy, columns)
 
     def _subquery(self, node: Node, queries: Queries) -> Node:
-        """Return a subquery among the columns, over released tables."""
+        """Translate a subquery in an expression to a query on released tables."""
         for table in node.find_all(self.exp.Table):
             is_named = node.find(self.exp.With) is not None
             is_source = is_named or table.name.lower() == self._source_name
@@ -257,13 +259,13 @@ class StatementReader:
         return self.exp.Subquery(this=_without_ends(self._layer(node, queries)))
 
     def _add_selection(self, selection: Selection) -> int:
-        """Return the number of a released table; equal tables have the same number."""
+        """Add a released table, and return its number; equal tables share one."""
         if selection not in self._selections:
             self._selections.append(selection)
         return self._selections.index(selection)
 
     def _check_source(self, select: Node) -> None:
-        """Raise for a second table of rows in a statement."""
+        """Raise if a statement selects rows from two different tables."""
         table = _from(select).this
         name = table.name.lower()
         if self._source_name is None:
@@ -276,7 +278,7 @@ class StatementReader:
             )
 
     def _is_over_rows(self, select: Node, queries: Queries) -> bool:
-        """Return whether a SELECT is over the rows, and not over other queries."""
+        """Return whether a SELECT reads rows of the source, not other queries."""
         clause = _from(select)
         if clause is None:
             return False
@@ -292,18 +294,18 @@ class StatementReader:
         return True
 
     def _is_source(self, table: Node, queries: Queries) -> bool:
-        """Return whether a table is the data source, not a subquery's name."""
+        """Return whether a table is the data source, not a named query."""
         if not isinstance(table, self.exp.Table) or is_constant_relation(table):
             return False
         is_qualified = bool(table.args.get("db")) or table.meta.get(_IS_SOURCE, False)
         return is_qualified or table.name.lower() not in queries
 
     def _is_query(self, relation: Node, queries: Queries) -> bool:
-        """Return whether a part of FROM is a query, not a table or constants."""
+        """Return whether an item of FROM is a query, not a table or constants."""
         return not self._is_source(relation, queries) and not is_constant_relation(relation)
 
     def _query_in_from(self, table: Node, queries: Queries) -> NamedQuery:
-        """Return the query of a part of FROM."""
+        """Return the query that an item of FROM refers to."""
         if isinstance(table, self.exp.Table):
             return queries[table.name.lower()]
         if isinstance(table, self.exp.Subquery):
@@ -312,8 +314,8 @@ class StatementReader:
 
     # Queries over released answers
 
-    def _computed_layer(self, select: Node, queries: Queries) -> Layer:
-        """Return a SELECT from other queries, which DuckDB computes."""
+    def _computed_layer(self, select: Node, queries: Queries) -> ComputedQuery:
+        """Translate a SELECT from other queries, which DuckDB computes."""
         check_clauses(select, self._faults, _QUERY_CLAUSES)
         copy = select.copy()
         copy.set("with_", None)
@@ -345,10 +347,10 @@ class StatementReader:
         for key in ("where", "having", "qualify", "order"):
             if copy.args.get(key) is not None:
                 copy.set(key, _with_safe_functions(copy.args[key]))
-        return Layer(copy, [projection.column for projection in outputs])
+        return ComputedQuery(copy, [projection.column for projection in outputs])
 
     def _translate_subqueries(self, select: Node, queries: Queries) -> None:
-        """Replace the subqueries outside FROM by queries over released tables."""
+        """Translate subqueries outside FROM, in place."""
         relations = {id(clause.this) for clause in self._relation_clauses(select)}
         pending = [select]
         while pending:
@@ -362,13 +364,13 @@ class StatementReader:
                     pending.append(child)
 
     def _relation_clauses(self, select: Node) -> Iterator[Node]:
-        """Yield FROM and every JOIN of a SELECT."""
+        """Yield the FROM clause and each JOIN of a SELECT."""
         if _from(select) is not None:
             yield _from(select)
         yield from select.args.get("joins") or []
 
     def _expand_stars(self, select: Node, relations: Mapping[str, list[OutputColumn]]) -> None:
-        """Replace ``*`` by the columns of the queries in FROM."""
+        """Replace ``*`` by the columns of the queries in FROM, in place."""
         exp = self.exp
         expanded: list[Node] = []
         for node in select.expressions:
@@ -393,12 +395,12 @@ class StatementReader:
 
     def _computed_column(
         self, node: Node, relations: Mapping[str, list[OutputColumn]], *, is_grouped: bool
-    ) -> Projection:
-        """Return a column that is computed from columns of other queries."""
+    ) -> ComputedColumn:
+        """Translate a column that is computed from columns of other queries."""
         inner = node.unalias()
         noise = expression_noise(inner, lambda column: _column_noise(column, relations))
         if noise is not None and (is_grouped or inner.find(self.exp.AggFunc)):
-            noise = Noise()
+            noise = NoiseInterval()
         sources = []
         for column in inner.find_all(self.exp.Column):
             resolved = _resolved(column, relations)
@@ -412,12 +414,12 @@ class StatementReader:
             has_noise=noise is not None,
             has_interval=noise is not None and noise.has_interval,
         )
-        return Projection(output, inner, noise)
+        return ComputedColumn(output, inner, noise)
 
     # Queries of rows
 
     def _inlined(self, select: Node, queries: Queries) -> Node:
-        """Return a SELECT without a subquery of rows in its FROM."""
+        """Replace a subquery of rows in FROM by its table."""
         clause = _from(select)
         if clause is None or not self._is_query(clause.this, queries):
             return select
@@ -449,9 +451,10 @@ class StatementReader:
             )
 
     def _prepared(self, select: Node, queries: Queries) -> Node:
-        """Return a SELECT with all columns named and, if it is from the rows, without joins."""
+        """Rewrite a SELECT so that its columns have names and joins are removed."""
 
         def tree_of(relation: Node) -> Node | None:
+            """Return the syntax tree of the query that a relation refers to."""
             if not self._is_query(relation, queries):
                 return None
             return self._query_in_from(relation, queries).tree
@@ -470,7 +473,7 @@ class StatementReader:
         return prepared
 
     def _replace_plain_queries(self, joins: Sequence[Node], queries: Queries) -> None:
-        """Replace joined queries that are ``SELECT * FROM table`` by the table."""
+        """Replace joined ``SELECT * FROM table`` by the table, in place."""
         for join in joins:
             if not self._is_query(join.this, queries):
                 continue
@@ -482,7 +485,7 @@ class StatementReader:
                 join.set("this", named)
 
     def _check_tables(self, select: Node) -> None:
-        """Raise for columns of tables that FROM does not have, such as those of an outer query."""
+        """Raise for columns of tables that are not in FROM."""
         clauses = [_from(select), *(select.args.get("joins") or [])]
         names = {clause.alias_or_name.lower() for clause in clauses}
         names |= {clause.this.name.lower() for clause in clauses}
@@ -493,7 +496,7 @@ class StatementReader:
                 self._faults.add(column, reason.args[0])
 
     def _without_distinct_units(self, inner: Node, select: Node) -> tuple[Node, Node]:
-        """Return COUNT(*) of SELECT DISTINCT unit as a count of units."""
+        """Rewrite COUNT(*) over SELECT DISTINCT unit as COUNT(DISTINCT unit)."""
         exp = self.exp
         unit = self._settings.unit
         names = [_source_column(node) for node in inner.expressions]
@@ -521,7 +524,7 @@ class StatementReader:
         return inner, select
 
     def _is_of_rows(self, select: Node, queries: Queries) -> bool:
-        """Return whether a SELECT only filters, renames or computes for each row."""
+        """Return whether a SELECT filters, renames or computes row by row."""
         exp = self.exp
         clauses = {clause for clause, value in select.args.items() if value}
         if not clauses <= _ROW_CLAUSES or not _from(select):
@@ -534,7 +537,7 @@ class StatementReader:
 
 
 def _counts_rows_or(aggregate: Node, unit: str) -> bool:
-    """Return whether an aggregate is COUNT(*), COUNT(constant) or COUNT(unit)."""
+    """Return whether an aggregate counts all rows, or the unit column."""
     from sqlglot import exp
 
     argument = aggregate.this
@@ -545,7 +548,7 @@ def _counts_rows_or(aggregate: Node, unit: str) -> bool:
 
 
 def _with_safe_functions(node: Node) -> Node:
-    """Return an expression that is NULL where noisy numbers make it fail."""
+    """Replace functions such as LN by ones that return NULL for noisy input."""
     copy = node.copy()
     children = [(key, value) for key, value in copy.args.items() if value is not None]
     for key, value in children:
@@ -557,14 +560,14 @@ def _with_safe_functions(node: Node) -> Node:
 
 
 def _safe_child(value: Any) -> Any:
-    """Return an argument of a node, with its functions replaced by safe ones."""
+    """Apply `_with_safe_functions` to a child of a node."""
     if hasattr(value, "walk"):
         return _with_safe_functions(value)
     return value
 
 
 def _source_column(node: Node) -> str:
-    """Return the source column that a column of SELECT shows unchanged; None for others."""
+    """Return the source column that a SELECT column shows unchanged, or None."""
     from sqlglot import exp
 
     inner = node.unalias()
@@ -579,12 +582,12 @@ def _from(select: Node) -> Node:
 
 
 def _is_grouped(select: Node) -> bool:
-    """Return whether a SELECT groups its rows, or makes them distinct."""
+    """Return whether a SELECT has GROUP BY, aggregates or DISTINCT."""
     return bool(select.args.get("group") or select.args.get("distinct"))
 
 
 def _with_names_of_alias(tree: Node, named: Node) -> Node:
-    """Return a query whose columns have the names of its alias, as in ``t (a, b)``."""
+    """Rename a query's columns as its alias states, such as ``t (a, b)``."""
     alias = named.args.get("alias")
     columns = alias.args.get("columns") if alias else None
     if not columns:
@@ -600,7 +603,7 @@ def _table_alias(name: str) -> Node:
 
 
 def _with_aliases(select: Node) -> Node:
-    """Return a SELECT in which every column has a name with AS; ``*`` stays."""
+    """Give each column of a SELECT a name with AS, except ``*``."""
     from sqlglot import exp
 
     copy = select.copy()
@@ -615,7 +618,7 @@ def _with_aliases(select: Node) -> Node:
 
 
 def _column_name(node: Node) -> str:
-    """Return the name of a column of SELECT without AS: its column, or its text."""
+    """Return the name of a SELECT column without AS, as DuckDB forms it."""
     from sqlglot import exp
 
     if isinstance(node, exp.Column):
@@ -626,8 +629,8 @@ def _column_name(node: Node) -> str:
     return str(node.sql("duckdb"))
 
 
-def _without_ends(layer: Layer) -> Node:
-    """Return the query of a layer without the ends of intervals."""
+def _without_ends(layer: ComputedQuery) -> Node:
+    """Return a translated query without the columns of interval ends."""
     select = layer.select.copy()
     ends = {low_column(number) for number in range(len(layer.columns))}
     ends |= {high_column(number) for number in range(len(layer.columns))}
@@ -637,7 +640,7 @@ def _without_ends(layer: Layer) -> Node:
 
 
 def _merged(select: Node, inner: Node) -> Node:
-    """Return a SELECT from a query of rows as a SELECT from the rows."""
+    """Merge a SELECT with the subquery of rows in its FROM."""
     from sqlglot import exp
 
     for node in inner.expressions:
@@ -681,7 +684,7 @@ def _merged(select: Node, inner: Node) -> Node:
 
 
 def _write_keys_of_using(select: Node) -> None:
-    """Write ``USING (key)`` of each join as ``ON source.key = joined.key``."""
+    """Rewrite ``USING (key)`` of each join as ON, in place."""
     from sqlglot import exp
 
     source = _from(select).alias_or_name
@@ -701,14 +704,14 @@ def _write_keys_of_using(select: Node) -> None:
 
 
 def _is_within_order(column: Node) -> bool:
-    """Return whether a column is inside ORDER BY."""
+    """Return whether a column is inside an ORDER BY."""
     from sqlglot import exp
 
     return column.find_ancestor(exp.Ordered, exp.Select) is not column.find_ancestor(exp.Select)
 
 
 def _without_star(select: Node, inner: Node) -> list[Node]:
-    """Return the columns of a SELECT with ``*`` written out."""
+    """Return the columns of a SELECT, with ``*`` expanded."""
     expressions: list[Node] = []
     for node in select.expressions:
         if is_star(node):
@@ -721,7 +724,7 @@ def _without_star(select: Node, inner: Node) -> list[Node]:
 def _resolved(
     column: Node, relations: Mapping[str, list[OutputColumn]]
 ) -> tuple[str, int, OutputColumn] | None:
-    """Return the query of FROM that has a column, and the column's position there."""
+    """Find the query in FROM that a column belongs to, and its position there."""
     for name, columns in relations.items():
         if column.table and column.table.lower() != name:
             continue
@@ -731,8 +734,10 @@ def _resolved(
     return None
 
 
-def _column_noise(column: Node, relations: Mapping[str, list[OutputColumn]]) -> Noise | None:
-    """Return the noise of a column of a query in FROM; None if it has none."""
+def _column_noise(
+    column: Node, relations: Mapping[str, list[OutputColumn]]
+) -> NoiseInterval | None:
+    """Return the interval of a column of a query in FROM; None without noise."""
     from sqlglot import exp
 
     resolved = _resolved(column, relations)
@@ -742,6 +747,6 @@ def _column_noise(column: Node, relations: Mapping[str, list[OutputColumn]]) -> 
     if not output.has_noise:
         return None
     if not output.has_interval:
-        return Noise()
+        return NoiseInterval()
     ends = (low_column(number), high_column(number))
-    return Noise(*(exp.column(end, table=name, quoted=True) for end in ends))
+    return NoiseInterval(*(exp.column(end, table=name, quoted=True) for end in ends))

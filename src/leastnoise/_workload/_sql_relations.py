@@ -1,4 +1,4 @@
-"""Rewrites relations of FROM that do not select rows of the source.
+"""Rewrites items of FROM that do not select rows of the source.
 
 Constants, such as the dates in ``WITH params AS (SELECT DATE '2026-01-01' AS first_day)``, replace the
 columns that name them. A join of rows with groups that another query selects, such as the five
@@ -17,7 +17,7 @@ _ROW_FUNCTIONS = ("generateseries", "generate_series", "range", "unnest")
 
 
 def with_column_names(tree: Node, names: Sequence[str]) -> Node:
-    """Return a query whose columns have other names, as in ``WITH t (a, b) AS (...)``.
+    """Rename the columns of a query, as in ``WITH t (a, b) AS (...)``.
 
     Args:
         tree: a SELECT, perhaps from VALUES, or a UNION.
@@ -44,7 +44,7 @@ def with_column_names(tree: Node, names: Sequence[str]) -> Node:
 
 
 def is_constant_relation(relation: Node) -> bool:
-    """Return whether a relation of FROM is VALUES or a series of constants."""
+    """Return whether an item of FROM is VALUES or a series of constants."""
     from sqlglot import exp
 
     if relation.find(exp.Select) is not None or any(own_columns(relation)):
@@ -57,7 +57,7 @@ def is_constant_relation(relation: Node) -> bool:
 
 
 def constant_column_names(relation: Node) -> list[str]:
-    """Return the names of the columns of VALUES or a series.
+    """Return the column names of VALUES or of a series.
 
     Raises:
         InputError: DuckDB cannot compute it.
@@ -76,9 +76,9 @@ def constant_column_names(relation: Node) -> list[str]:
 
 
 def without_constants(select: Node, tree_of: TreeOf) -> Node:
-    """Return a SELECT with constants in place of the queries that name them.
+    """Replace columns of queries of constants by the constants.
 
-    Such queries are cross joins with a SELECT of constants, and scalar subqueries of constants.
+    These queries are in cross joins, or are scalar subqueries.
     """
     from sqlglot import exp
 
@@ -115,7 +115,10 @@ def without_constants(select: Node, tree_of: TreeOf) -> Node:
 
 
 def _leave_out_constants(select: Node, definitions: dict[str, dict[str, Node]]) -> None:
-    """Remove constants from GROUP BY and ORDER BY, where a number would be a position."""
+    """Remove constants from GROUP BY and ORDER BY, in place.
+
+    There, a number would mean the position of a column.
+    """
     for key in ("group", "order"):
         clause = select.args.get(key)
         for node in [*clause.expressions] if clause is not None else ():
@@ -128,7 +131,7 @@ def _leave_out_constants(select: Node, definitions: dict[str, dict[str, Node]]) 
 
 
 def _is_ordered_alias(column: Node, select: Node) -> bool:
-    """Return whether a column is a term of ORDER BY that names a column of SELECT."""
+    """Return whether a term of ORDER BY is the alias of a SELECT column."""
     order = select.args.get("order")
     is_term = order is not None and any(term.this is column for term in order.expressions)
     aliases = {node.alias.lower() for node in select.expressions}
@@ -136,7 +139,7 @@ def _is_ordered_alias(column: Node, select: Node) -> bool:
 
 
 def _constants_of(tree: Node | None) -> dict[str, Node]:
-    """Return the columns of a SELECT of constants; no columns for other queries."""
+    """Return the constants that a query selects, by name; else nothing."""
     from sqlglot import exp
 
     if not isinstance(tree, exp.Select):
@@ -151,7 +154,7 @@ def _constants_of(tree: Node | None) -> dict[str, Node]:
 
 
 def _scalar_constant(subquery: Node, tree_of: TreeOf) -> Node | None:
-    """Return the constant of ``(SELECT s FROM params)`` or ``(SELECT 1)``; else None."""
+    """Return the constant of a subquery such as ``(SELECT 1)``, or None."""
     from sqlglot import exp
 
     inner = subquery.unnest()
@@ -172,13 +175,13 @@ def _scalar_constant(subquery: Node, tree_of: TreeOf) -> Node | None:
 
 
 def _is_cross_join(join: Node) -> bool:
-    """Return whether a join has no condition and leaves no rows out."""
+    """Return whether a join has no condition and keeps all rows."""
     has_condition = any(join.args.get(key) for key in ("on", "using", "method"))
     return not has_condition and join.args.get("side") in (None, "")
 
 
 def _constant_of_column(column: Node, definitions: dict[str, dict[str, Node]]) -> Node | None:
-    """Return the constant that a column names; None for other columns."""
+    """Return the constant that a column stands for, or None."""
     from sqlglot import exp
 
     if not isinstance(column, exp.Column):
@@ -190,10 +193,10 @@ def _constant_of_column(column: Node, definitions: dict[str, dict[str, Node]]) -
 
 
 def with_joins_as_conditions(select: Node, tree_of: TreeOf) -> Node:
-    """Return a SELECT in which joins with selected groups are conditions.
+    """Rewrite joins with selected groups as conditions ``key IN (...)``.
 
-    A row has at most one partner among groups, so ``JOIN (SELECT key ... GROUP BY key LIMIT 5) t ON
-    key = t.key`` keeps the rows whose key is one of them.
+    A row matches at most one group, so ``JOIN (SELECT key ... GROUP BY key LIMIT 5) t ON key =
+    t.key`` keeps the rows whose key is one of them.
 
     Args:
         select: a SELECT from rows.
@@ -223,7 +226,7 @@ def with_joins_as_conditions(select: Node, tree_of: TreeOf) -> Node:
 
 
 def _keys_of_groups(join: Node, tree: Node) -> dict[str, Node] | None:
-    """Return the column of the rows that equals each key of a query of groups."""
+    """Return, for each key of a joined grouped query, the equated column."""
     from sqlglot import exp
 
     has_other_form = join.args.get("side") or join.args.get("method")
@@ -238,7 +241,7 @@ def _keys_of_groups(join: Node, tree: Node) -> dict[str, Node] | None:
 
 
 def _compared_keys(join: Node, names: Collection[str]) -> dict[str, Node] | None:
-    """Return the column that a join compares with each key; None for other conditions.
+    """Return the column that a join equates with each key; None if not all.
 
     Args:
         join: the join, with USING or ON.
@@ -259,7 +262,7 @@ def _compared_keys(join: Node, names: Collection[str]) -> dict[str, Node] | None
 
 
 def _own_and_key(term: Node, alias: str, names: Collection[str]) -> tuple[Node, Node] | None:
-    """Return the columns of ``column = alias.key``, in this order; else None."""
+    """Return both columns of ``column = alias.key``, in this order, or None."""
     from sqlglot import exp
 
     if not isinstance(term, exp.EQ):
@@ -277,7 +280,7 @@ def _own_and_key(term: Node, alias: str, names: Collection[str]) -> tuple[Node, 
 
 
 def _are_all_keys(tree: Node, outputs: Mapping[str, Node], keys: Collection[str]) -> bool:
-    """Return whether a query of groups has one grouping set, with just these keys."""
+    """Return whether a query's only grouping set consists of the given keys."""
     from sqlglot import exp
 
     groups = {
@@ -290,14 +293,14 @@ def _are_all_keys(tree: Node, outputs: Mapping[str, Node], keys: Collection[str]
 
 
 def _is_computed(node: Node) -> bool:
-    """Return whether a column of a query of groups is an aggregate."""
+    """Return whether a column of a grouped query is an aggregate."""
     from sqlglot import exp
 
     return node.find(exp.AggFunc, exp.Window, exp.Select) is not None
 
 
 def _uses_only_keys(select: Node, join: Node, keys: dict[str, Node]) -> bool:
-    """Return whether a SELECT uses only the keys of a joined query."""
+    """Return whether a SELECT uses no column of a joined query but its keys."""
     alias = join.alias_or_name.lower()
     return all(
         column.name.lower() in keys
@@ -307,7 +310,7 @@ def _uses_only_keys(select: Node, join: Node, keys: dict[str, Node]) -> bool:
 
 
 def _replace_keys(select: Node, join: Node, keys: dict[str, Node]) -> None:
-    """Replace the keys of a joined query by the columns that they equal."""
+    """Replace the keys of a joined query by the columns equated with them."""
     alias = join.alias_or_name.lower()
     for column in [*clause_columns(select)]:
         if column.table.lower() == alias:
@@ -315,12 +318,12 @@ def _replace_keys(select: Node, join: Node, keys: dict[str, Node]) -> None:
 
 
 def _membership(join: Node, keys: dict[str, Node]) -> Node:
-    """Return the condition that the keys of a row are among those a query selects."""
+    """Return the condition that a row's keys are among those a query selects."""
     from sqlglot import exp
 
     alias = join.alias_or_name
     relation = join.this.copy()
-    if isinstance(relation, exp.Table):  # a query of WITH, which is no table to join
+    if isinstance(relation, exp.Table):  # a query in WITH is not a table that can be joined
         relation = exp.select("*").from_(relation).subquery(alias)
     names = [exp.column(name, quoted=True) for name in keys]
     query = exp.select(*names).from_(relation)
@@ -330,7 +333,7 @@ def _membership(join: Node, keys: dict[str, Node]) -> Node:
 
 
 def plain_table(tree: Node) -> Node | None:
-    """Return the table of ``SELECT * FROM table``, or of its columns by their names."""
+    """Return the table of ``SELECT * FROM table``, or None."""
     from sqlglot import exp
 
     clauses = {name for name, value in tree.args.items() if value} - {"kind"}

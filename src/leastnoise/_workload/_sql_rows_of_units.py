@@ -1,4 +1,4 @@
-"""Reads means over units: AVG over the number of rows of each unit.
+"""Rewrites means over units, such as AVG over the number of rows of each unit.
 
 The number of rows of a single unit is never published. The mean of these numbers is the number of
 rows divided by the number of units, and their sum is the number of rows.
@@ -10,7 +10,7 @@ _INNER_CLAUSES = {"kind", "expressions", "from_", "where", "group"}
 
 
 def without_groups_of_units(inner: Node, select: Node, unit: str) -> tuple[Node, Node]:
-    """Return a subquery that counts the rows of each unit as a subquery of rows.
+    """Rewrite aggregates over counts of each unit's rows as aggregates of rows.
 
     Args:
         inner: a SELECT in FROM whose columns have aliases.
@@ -49,7 +49,7 @@ def without_groups_of_units(inner: Node, select: Node, unit: str) -> tuple[Node,
 
 
 def _over_rows(aggregate: Node, of_rows: set[str], units: set[str], unit: str) -> Node | None:
-    """Return an aggregate over units as an aggregate over rows; else None."""
+    """Return an aggregate over units as an aggregate over rows, or None."""
     from sqlglot import exp
 
     people = exp.Count(this=exp.Distinct(expressions=[exp.column(unit)]))
@@ -68,7 +68,7 @@ def _over_rows(aggregate: Node, of_rows: set[str], units: set[str], unit: str) -
 
 
 def _groups_by(inner: Node, columns: list[Node]) -> bool:
-    """Return whether a SELECT only groups rows by these columns."""
+    """Return whether a SELECT does nothing but group rows by given columns."""
     from sqlglot import exp
 
     clauses = {name for name, value in inner.args.items() if value}
@@ -85,7 +85,7 @@ def _groups_by(inner: Node, columns: list[Node]) -> bool:
 
 
 def _is_count_of_rows(node: Node) -> bool:
-    """Return whether a node is COUNT(*) or COUNT of a constant."""
+    """Return whether a node is COUNT(*) or COUNT(constant)."""
     from sqlglot import exp
 
     return isinstance(node, exp.Count) and isinstance(node.this, (exp.Star, exp.Literal))

@@ -1,4 +1,4 @@
-"""Reads one SELECT over the rows: its released table and its query.
+"""Translates one SELECT over the rows to a released table and a query on it.
 
 Its groups and aggregates are released as a table. DuckDB computes its other parts from that table:
 expressions of aggregates, window functions, HAVING, QUALIFY, DISTINCT, ORDER BY and LIMIT.
@@ -17,26 +17,26 @@ from leastnoise._workload._sql_columns import ColumnReader, own_columns, terms
 from leastnoise._workload._sql_combinations import (
     AnswerTerm,
     Combination,
-    Frame,
     LinearSum,
     PairCombination,
+    WindowFrame,
     read_combination,
     read_linear_sum,
     read_pair,
 )
 from leastnoise._workload._sql_conditions import (
     EVERYTHING,
-    Condition,
+    CellBox,
     hull,
     intersect,
     keeps_nothing,
 )
 from leastnoise._workload._sql_faults import Faults
-from leastnoise._workload._sql_intervals import Noise, expression_noise
+from leastnoise._workload._sql_intervals import NoiseInterval, expression_noise
 from leastnoise._workload._sql_layers import GROUP_NAME
 from leastnoise._workload._sql_statement import (
     Aggregate,
-    Grouped,
+    GroupColumn,
     OutputColumn,
     Selection,
     absent_column,
@@ -73,8 +73,8 @@ _CAN_FAIL = ("Sqrt", "Ln", "Log", "Pow", "Exp")
 
 
 @dataclass
-class Layer:
-    """A SELECT that DuckDB computes from released tables.
+class ComputedQuery:
+    """A query on released tables that DuckDB computes.
 
     Attributes:
         select: the syntax tree.
@@ -86,18 +86,18 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Projection:
-    """A column of SELECT that DuckDB computes.
+class ComputedColumn:
+    """A column of such a query.
 
     Attributes:
-        column: its public properties.
+        column: its name, and what it shows.
         node: the expression.
-        noise: its noise; None if it has none.
+        noise: the interval of its noise; None if it has no noise.
     """
 
     column: OutputColumn
     node: Node
-    noise: Noise | None
+    noise: NoiseInterval | None
 
 
 TranslateQuery = Callable[[Node], Node]
@@ -106,12 +106,12 @@ TranslateQuery = Callable[[Node], Node]
 
 @dataclass
 class SelectionReader:
-    """Reads one SELECT over the rows.
+    """Translates one SELECT over the rows.
 
     Attributes:
         columns: looks up columns.
         unit: the column of the privacy unit.
-        of_unit: attributes in which the rows of a unit agree.
+        of_unit: attributes that have one value for all rows of a unit.
         select: the syntax tree; every column of SELECT has an alias.
         faults: collects the parts that cannot be answered.
         translate: a function that answers subqueries among the columns.
@@ -126,10 +126,10 @@ class SelectionReader:
     translate: TranslateQuery
     add_selection: Callable[[Selection], int]
     exp: Any = field(init=False)  # the module of sqlglot's nodes
-    _condition: Condition = field(default_factory=Condition)  # of WHERE
+    _condition: CellBox = field(default_factory=CellBox)  # of WHERE
     _answers: list[Aggregate] = field(default_factory=list)
     _combinations: list[Combination | PairCombination] = field(default_factory=list)
-    _groups: list[Grouped] = field(default_factory=list)
+    _groups: list[GroupColumn] = field(default_factory=list)
     _group_of_text: dict[str, int] = field(default_factory=dict)  # by `_comparable_text`
     _aliases: dict[str, Node] = field(default_factory=dict)  # expressions of SELECT by name
     _failed: set[int] = field(default_factory=set)  # ids of nodes whose fault is collected
@@ -146,8 +146,8 @@ class SelectionReader:
 
         self.exp = exp
 
-    def read(self) -> Layer:
-        """Return the query over the released table; faults are collected."""
+    def read(self) -> ComputedQuery:
+        """Translate the SELECT to a query on a released table; collect errors."""
         check_clauses(self.select, self.faults, _CLAUSES)
         boxes = self._where()
         self._condition = hull(self.columns.domain, boxes)
@@ -163,7 +163,7 @@ class SelectionReader:
         if query.args.get("distinct"):
             columns = [replace(column, has_interval=False) for column in columns]
         if self.faults.messages:
-            return Layer(query, columns)
+            return ComputedQuery(query, columns)
         if not self._answers:  # a table of counts has the groups
             self._answers.append(Aggregate("COUNT(*)", "rows"))
         selection = Selection(
@@ -177,15 +177,15 @@ class SelectionReader:
         )
         number = self.add_selection(selection)
         query.set("from_", self.exp.From(this=self._released_table(number)))
-        return Layer(query, columns)
+        return ComputedQuery(query, columns)
 
     @property
     def _are_added_up(self) -> bool:
-        """Whether a row of the answer has the rows of several released groups."""
+        """Whether one row of the answer adds up several released groups."""
         return bool(self._joint_groups or self._hidden_groups)
 
     def _released_table(self, number: int) -> Node:
-        """Return a released table, extended by the columns of joint groups."""
+        """Return a released table, with columns for groups that are added up."""
         exp = self.exp
         table = _table(number)
         if not self._joint_groups:
@@ -199,7 +199,7 @@ class SelectionReader:
     # WHERE
 
     def _where(self) -> Boxes:
-        """Return the boxes of WHERE; all rows if WHERE has a fault."""
+        """Return the cell boxes of WHERE; all rows if WHERE has an error."""
         where = self.select.args.get("where")
         boxes: Boxes = EVERYTHING
         for written in terms(where.this) if where else ():
@@ -215,7 +215,7 @@ class SelectionReader:
         return boxes
 
     def _with_alias_definitions(self, term: Node) -> Node:
-        """Replace aliases of SELECT in a condition of WHERE by their expressions.
+        """Replace aliases in a condition of WHERE by what they stand for.
 
         Raises:
             InputError: the condition is about an aggregate.
@@ -224,6 +224,7 @@ class SelectionReader:
         definitions = {node.alias.lower(): node.unalias() for node in self.select.expressions}
 
         def definition(column: Node) -> Node:
+            """Return the expression of an alias; other nodes unchanged."""
             is_alias = isinstance(column, exp.Column) and not column.table
             if not is_alias or self.columns.is_attribute(column):
                 return column
@@ -249,7 +250,7 @@ class SelectionReader:
     # GROUP BY
 
     def _grouping_sets(self) -> list[tuple[int, ...]]:
-        """Read the columns of GROUP BY; return the grouping sets as indices of them."""
+        """Read GROUP BY, and return its grouping sets as indices of group columns."""
         group = self.select.args.get("group")
         expressions = self.select.expressions
         plain = [node for node in expressions if not self._is_computed(node.unalias())]
@@ -286,14 +287,16 @@ class SelectionReader:
         return list(dict.fromkeys(sets))
 
     def _with_hidden_groups(self, sets: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-        """Return the grouping sets with the columns of conditions with subqueries.
+        """Add the columns that conditions with subqueries need to GROUP BY.
 
-        The subqueries select released groups. So the rows are also grouped by these columns, and
+        The subqueries select released groups, so the rows are also grouped by these columns, and
         the answers are added up over the groups that the condition keeps.
         """
         for term in [*self._query_terms]:
             with self.faults.collect(term):
-                self._query_terms.remove(term)  # unless it can be answered
+                self._query_terms.remove(
+                    term
+                )  # the term is added again below if it can be answered
                 if not [*own_columns(term)]:
                     raise refused("A subquery in WHERE", SUBQUERY_ADVICE)
                 if len(sets) > 1:
@@ -313,7 +316,7 @@ class SelectionReader:
         return sets
 
     def _is_computed(self, node: Node) -> bool:
-        """Return whether a column of SELECT is not a column of groups."""
+        """Return whether a SELECT column is computed, not a group column."""
         exp = self.exp
         if not any(own_columns(node)) and not node.find(exp.Star):
             return True
@@ -321,7 +324,7 @@ class SelectionReader:
         return any(self._is_outside_queries(part, node) for part in node.find_all(*kinds))
 
     def _is_outside_queries(self, part: Node, root: Node) -> bool:
-        """Return whether a part of an expression is outside its subqueries."""
+        """Return whether a node is outside all subqueries of an expression."""
         node = part
         while node is not root:
             if isinstance(node, self.exp.Select):
@@ -330,7 +333,7 @@ class SelectionReader:
         return True
 
     def _sets_of(self, element: Node) -> list[tuple[int, ...]]:
-        """Return the grouping sets of one element of GROUP BY; add its columns."""
+        """Return the grouping sets of one item of GROUP BY, adding its columns."""
         exp = self.exp
         if isinstance(element, (exp.GroupingSets, exp.Rollup, exp.Cube)):
             sets = [members for inner in element.expressions for members in self._sets_of(inner)]
@@ -349,7 +352,7 @@ class SelectionReader:
         return [tuple(chain.from_iterable(map(self._named_groups, nodes)))]
 
     def _named_groups(self, node: Node) -> list[int]:
-        """Return the groups of an element of GROUP BY: a name, a number or an expression."""
+        """Return the group columns of an item: a name, a number or an expression."""
         exp = self.exp
         expressions = self.select.expressions
         if isinstance(node, exp.Literal) and not node.is_string:
@@ -384,10 +387,10 @@ class SelectionReader:
         return self._group_indices(node, node.meta.get(GROUP_NAME, name), node)
 
     def _group_indices(self, node: Node, name: str, position_node: Node) -> list[int]:
-        """Return the indices of the groups of an expression; no index if it has a fault.
+        """Return the indices of an expression's group columns; none if invalid.
 
         An expression of several attributes has the groups of its largest parts that are each about
-        one attribute. The answers of groups with equal values of the expression are added up.
+        one attribute. Answers of groups with equal values of the expression are then added up.
         """
         self._written_groups.append(node)
         parts = [node]
@@ -414,18 +417,18 @@ class SelectionReader:
         return indices
 
     def _is_joint(self, clause: str, node: Node) -> bool:
-        """Return whether each group of an expression consists of released groups.
+        """Return whether an expression's groups are unions of released groups.
 
-        This is so if it is about several attributes, or about groups that a subquery selects.
+        This holds if it uses several attributes, or groups that a subquery selects.
         """
         try:
             count = len(self.columns.attribute_names(clause, node))
             return count > 1 or (count == 1 and node.find(self.exp.Select) is not None)
         except InputError:
-            return False  # the fault is collected where the group is read
+            return False  # the error is recorded where the group is read
 
     def _parts_of_one_attribute(self, clause: str, node: Node) -> Iterator[Node]:
-        """Yield the largest parts of an expression that are about one attribute.
+        """Yield the largest subexpressions that use one attribute.
 
         They contain no subquery.
         """
@@ -440,7 +443,7 @@ class SelectionReader:
                 yield from self._parts_of_one_attribute(clause, child)
 
     def _check_is_value(self, clause: str, part: Node) -> None:
-        """Raise for a column whose cells have several values if a subquery compares it.
+        """Raise if a subquery compares a column whose cells have several values.
 
         The groups of such a column have labels, but no values that can be compared.
         """
@@ -457,7 +460,7 @@ class SelectionReader:
             )
 
     def _group_index(self, node: Node, name: str, position_node: Node) -> int | None:
-        """Return the index of a column of groups; None if it has a fault."""
+        """Return the index of an expression's group column; None if invalid."""
         text = _comparable_text(node)
         if text in self._group_of_text:
             return self._group_of_text[text]
@@ -474,7 +477,7 @@ class SelectionReader:
             if is_star(node):
                 raise refused("SELECT *", WITHOUT_ROWS)
             self._check_unit_is_no_group(clause, node)
-            group = Grouped(name, *self.columns.values(clause, node, self._condition))
+            group = GroupColumn(name, *self.columns.values(clause, node, self._condition))
         if group is None:
             self._failed.add(id(position_node))
             self._failed_texts.add(text)
@@ -490,7 +493,7 @@ class SelectionReader:
         return self._group_of_text[text]
 
     def _check_unit_is_no_group(self, clause: str, node: Node) -> None:
-        """Raise for groups of one unit each, unless the domain lists the units."""
+        """Raise if rows are grouped by unit, unless the domain lists the units."""
         columns = [*node.find_all(self.exp.Column)]
         is_unit = any(self._is_unit(column) for column in columns)
         if is_unit and not any(map(self.columns.is_attribute, columns)):
@@ -502,12 +505,13 @@ class SelectionReader:
             )
 
     def _is_unit(self, column: Node) -> bool:
+        """Return whether a column is the column of the privacy unit."""
         return self.unit is not None and column.name.lower() == self.unit.lower()
 
     # SELECT
 
-    def _projection(self, node: Node) -> Projection | None:
-        """Return a column of SELECT over released columns; None if it has a fault."""
+    def _projection(self, node: Node) -> ComputedColumn | None:
+        """Translate a column of SELECT; None if it has an error."""
         if id(node) in self._failed:
             return None
         inner = node.unalias()
@@ -533,26 +537,26 @@ class SelectionReader:
                 has_noise=noise is not None,
                 has_interval=noise is not None and noise.has_interval,
             )
-            return Projection(column, computed, noise)
+            return ComputedColumn(column, computed, noise)
         return None
 
-    def _group_in_placeholder(self, column: Node) -> Grouped | None:
-        """Return the group that a placeholder column represents, or None."""
+    def _group_in_placeholder(self, column: Node) -> GroupColumn | None:
+        """Return the group column that a placeholder column stands for, or None."""
         for number, group in enumerate(self._groups):
             if column.name == group_column(number):
                 return group
         return None
 
-    def _noise_of(self, column: Node) -> Noise | None:
-        """Return the interval of the answer that a placeholder represents, or None."""
+    def _noise_of(self, column: Node) -> NoiseInterval | None:
+        """Return the interval of the answer that a placeholder stands for, or None."""
         for number in range(len(self._answers)):
             if column.name == answer_column(number):
                 ends = (low_column(number), high_column(number))
-                return Noise(*(self.exp.column(end, quoted=True) for end in ends))
+                return NoiseInterval(*(self.exp.column(end, quoted=True) for end in ends))
         return None
 
-    def _combination_noise(self, node: Node) -> Noise | None:
-        """Return the interval of a combination of answers; add a new one."""
+    def _combination_noise(self, node: Node) -> NoiseInterval | None:
+        """Register a combination of answers, and return its interval."""
         combination = read_pair(node, self._answer_sum, self._answer_quotient)
         if combination is None:
             return None
@@ -560,10 +564,10 @@ class SelectionReader:
             self._combinations.append(combination)
         number = self._combinations.index(combination)
         names = (combination_low_column(number), combination_high_column(number))
-        return Noise(*(self.exp.column(name, quoted=True) for name in names))
+        return NoiseInterval(*(self.exp.column(name, quoted=True) for name in names))
 
     def _answer_sum(self, node: Node) -> LinearSum | None:
-        """Return the count or sum of a node, or its total over groups."""
+        """Return a count or sum as a linear combination of answers, or None."""
         if isinstance(node, self.exp.Window):
             return self._window_sum(node)
         if not isinstance(node, self.exp.Column):
@@ -574,7 +578,7 @@ class SelectionReader:
         return None
 
     def _window_sum(self, window: Node) -> LinearSum | None:
-        """Return the answers that a window function adds up or takes from another group."""
+        """Return a window function as a linear combination of answers, or None."""
         frame = self._frame(window)
         if frame is None:
             return self._total_sum(window)
@@ -588,7 +592,7 @@ class SelectionReader:
         return linear.within(frame)
 
     def _answer_quotient(self, node: Node) -> Combination | None:
-        """Return the quotient of a node: a mean, or a mean of another group."""
+        """Return a mean as a quotient of answers, or None."""
         exp = self.exp
         if isinstance(node, exp.Window):
             frame = self._frame(node)
@@ -603,8 +607,8 @@ class SelectionReader:
                 return Combination(*(LinearSum(((part, Fraction(1)),)) for part in parts))
         return None
 
-    def _frame(self, window: Node) -> Frame | None:
-        """Return the groups of LAG, LEAD or a running SUM; None of other windows.
+    def _frame(self, window: Node) -> WindowFrame | None:
+        """Return the groups that LAG, LEAD or a running SUM uses, or None.
 
         The groups are along one attribute, and all other attributes partition the window.
         """
@@ -628,10 +632,10 @@ class SelectionReader:
         if set(partition) != others or {index for index, _ in order} != {*positions}:
             return None
         columns = tuple((positions.index(index), descends) for index, descends in order)
-        return Frame(attribute, columns, *ends)
+        return WindowFrame(attribute, columns, *ends)
 
     def _order_of_window(self, window: Node) -> list[tuple[int, bool]]:
-        """Return the groups by which a window is ordered; empty for another order."""
+        """Return the group columns that order a window; empty for others."""
         order = window.args.get("order")
         columns = []
         for term in order.expressions if order else ():
@@ -645,9 +649,9 @@ class SelectionReader:
         return columns
 
     def _total_sum(self, window: Node) -> LinearSum | None:
-        """Return the answers that SUM(answers) OVER (PARTITION BY groups) adds up.
+        """Return SUM(answers) OVER (PARTITION BY groups) as a combination, or None.
 
-        The result is None for other windows, and if HAVING leaves out groups.
+        It is None for other windows, and if HAVING leaves out groups.
         """
         exp = self.exp
         clauses = {name for name, value in window.args.items() if value}
@@ -668,7 +672,7 @@ class SelectionReader:
         return LinearSum(tuple(zip(totals, factors, strict=True)))
 
     def _attributes_of_partition(self, nodes: Sequence[Node]) -> tuple[str, ...] | None:
-        """Return the attributes of PARTITION BY; None if it divides groups."""
+        """Return the attributes of PARTITION BY; None if it splits groups."""
         groups = [
             self._group_in_placeholder(node) if isinstance(node, self.exp.Column) else None
             for node in nodes
@@ -680,14 +684,14 @@ class SelectionReader:
         return tuple(sorted(attributes)) if is_whole and None not in groups else None
 
     def _has_several_sets(self) -> bool:
-        """Return whether GROUP BY has several grouping sets or added groups."""
+        """Return whether GROUP BY has several grouping sets or hidden columns."""
         group = self.select.args.get("group")
         names = ("rollup", "cube", "grouping_sets")
         has_sets = group is not None and any(group.args.get(name) for name in names)
         return has_sets or self._are_added_up
 
     def _answer_node(self, aggregate: Aggregate) -> Node:
-        """Return the column of a released answer, which is added if it is new.
+        """Return the column of an aggregate's answers, adding it if it is new.
 
         The answers are added up if a group has the rows of several released groups.
         """
@@ -699,14 +703,14 @@ class SelectionReader:
         return column
 
     def _is_aggregate(self, node: Node) -> bool:
-        """Return whether a node is an aggregate, with or without a filter."""
+        """Return whether a node is an aggregate function, perhaps with FILTER."""
         exp = self.exp
         if isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
             return self._is_aggregate(node.this)
         return isinstance(node, exp.AggFunc)
 
     def _rewritten(self, node: Node, clause: str) -> Node:
-        """Return an expression over released columns.
+        """Translate an expression to columns of the released table.
 
         Raises:
             InputError: an aggregate cannot be answered, or a column is not a column of groups.
@@ -722,7 +726,7 @@ class SelectionReader:
         if group is not None:
             return exp.column(group_column(group), quoted=True)
         if text in self._failed_texts:
-            return node.copy()  # its fault is collected already
+            return node.copy()  # its error is recorded already
         if isinstance(node, exp.Window):
             return self._rewritten_window(node, clause)
         if isinstance(node, exp.Grouping):
@@ -736,7 +740,7 @@ class SelectionReader:
         return with_safe_function(self._rewritten_children(node, clause))
 
     def _rewritten_aggregate(self, node: Node, clause: str) -> Node:
-        """Return an aggregate as an expression of released columns."""
+        """Translate an aggregate to columns of the released table."""
         exp = self.exp
         if node.find(exp.Window, exp.Select):
             raise refused(node.sql("duckdb"), "Aggregate columns of the table")
@@ -748,7 +752,7 @@ class SelectionReader:
         return self._aggregates.expression(node)
 
     def _value_of_groups(self, node: Node, clause: str) -> Node | None:
-        """Return the value of MIN, MAX or ANY_VALUE that the groups determine; else None.
+        """Return MIN, MAX or ANY_VALUE if each group has only one value; else None.
 
         The argument is a column with one value in each group, such as the region of a shop; in
         ORDER BY it may also be the column whose ranges are the groups.
@@ -770,7 +774,7 @@ class SelectionReader:
         for part, key in enumerate(zip(*keys, strict=True)):
             members.setdefault(key, []).append(part)
         if all(len({values[part] for part in parts}) == 1 for parts in members.values()):
-            added = Grouped(node.sql("duckdb"), attribute, values)
+            added = GroupColumn(node.sql("duckdb"), attribute, values)
             if added not in self._groups:
                 self._groups.append(added)
                 self._sets = [(*self._sets[0], self._groups.index(added))]
@@ -787,7 +791,7 @@ class SelectionReader:
     def _order_of_ranges(
         self, attribute: str, members: Sequence[tuple[tuple[object, ...], list[int]]]
     ) -> Node | None:
-        """Return the position of each group's range of cells; None if they overlap."""
+        """Return SQL for the order of groups that are ranges; None if they overlap."""
         exp = self.exp
         ranges = sorted((parts[0], parts[-1]) for _, parts in members)
         if any(first[1] > second[0] for first, second in pairwise(ranges)):
@@ -806,7 +810,7 @@ class SelectionReader:
         return order
 
     def _rewritten_children(self, node: Node, clause: str) -> Node:
-        """Return a copy of a node whose children are rewritten."""
+        """Return a copy of a node whose children are translated."""
         copy = node.copy()
         for key, value in node.args.items():
             if isinstance(value, self.exp.Expression):
@@ -824,7 +828,7 @@ class SelectionReader:
         return copy
 
     def _rewritten_window(self, window: Node, clause: str) -> Node:
-        """Return a window function over released answers."""
+        """Translate a window function over aggregates."""
         if not self._groups and not self._has_aggregates():
             raise refused(
                 "A window function (OVER) over rows",
@@ -836,7 +840,7 @@ class SelectionReader:
         return copy
 
     def _has_aggregates(self) -> bool:
-        """Return whether SELECT has aggregates of rows."""
+        """Return whether SELECT or its clauses contain aggregates of rows."""
         return any(
             self._is_aggregate(node) and not isinstance(node.parent, self.exp.Window)
             for expression in self.select.expressions
@@ -844,7 +848,7 @@ class SelectionReader:
         )
 
     def _rewritten_function(self, function: Node, clause: str) -> Node:
-        """Return a window function whose arguments are rewritten."""
+        """Translate the arguments of a window function."""
         exp = self.exp
         if isinstance(function, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
             copy = self._rewritten_children(_without_function(function, exp), clause)
@@ -853,7 +857,7 @@ class SelectionReader:
         return self._rewritten_children(function, clause)
 
     def _same_group(self, column: Node, clause: str) -> int | None:
-        """Return the group of a column that has another name in GROUP BY."""
+        """Return the index of a group column under another name, or None."""
         try:
             attribute, keys = self.columns.values(clause, column)
         except InputError:
@@ -864,13 +868,13 @@ class SelectionReader:
         return None
 
     def _alias_or_fault(self, column: Node, clause: str) -> Node:
-        """Return the expression of SELECT that has a column's name as its alias."""
+        """Return the expression of an alias; raise if a column is not allowed."""
         alias = column.name.lower()
         if not column.table and alias in self._aliases:
             return self.exp.Paren(this=self._aliases[alias].copy())
         failed = [node for node in self.select.expressions if id(node) in self._failed]
         if self.faults.messages and any(node.alias.lower() == alias for node in failed):
-            return column.copy()  # the fault of the alias is collected already
+            return column.copy()  # the error of the alias is recorded already
         name = column.sql("duckdb")
         if clause == "ORDER BY":
             raise refused(f"ORDER BY {name}", "Order by columns of SELECT, groups or aggregates")
@@ -880,7 +884,7 @@ class SelectionReader:
         raise refused(f"{clause} {name}, which GROUP BY does not name,", "Add it to GROUP BY")
 
     def _grouping(self, node: Node) -> Node:
-        """Return GROUPING(a, b): a bit for each group that the grouping set lacks."""
+        """Translate GROUPING(a, b), which has a bit for each absent column."""
         exp = self.exp
         total = exp.Literal.number(0)
         for argument in node.expressions:
@@ -894,8 +898,8 @@ class SelectionReader:
 
     # The other clauses
 
-    def _query_without_table(self, outputs: Sequence[Projection]) -> Node:
-        """Return the query over the released table, without its FROM."""
+    def _query_without_table(self, outputs: Sequence[ComputedColumn]) -> Node:
+        """Build the query on the released table, still without FROM."""
         exp = self.exp
         is_distinct = bool(self.select.args.get("distinct")) and not self._shows_all_groups(outputs)
         query = exp.Select(expressions=output_nodes(outputs, with_ends=not is_distinct))
@@ -919,7 +923,7 @@ class SelectionReader:
         return query
 
     def _set_conditions(self, query: Node) -> None:
-        """Set the clauses of a query that filter groups."""
+        """Set HAVING, QUALIFY and the like in a query, in place."""
         exp = self.exp
         conditions: list[Node] = []
         for term in self._query_terms:
@@ -941,14 +945,14 @@ class SelectionReader:
         if conditions:
             query.set("where", exp.Where(this=exp.and_(*conditions)))
 
-    def _shows_all_groups(self, outputs: Sequence[Projection]) -> bool:
-        """Return whether SELECT names every group, so that its rows are distinct."""
+    def _shows_all_groups(self, outputs: Sequence[ComputedColumn]) -> bool:
+        """Return whether SELECT has every group column, so rows are distinct."""
         shown = [projection.column.group for projection in outputs]
         distinct = self.select.args["distinct"]
         return distinct.args.get("on") is None and all(group in shown for group in self._groups)
 
     def _order_terms(self, order: Node) -> Iterator[Node]:
-        """Yield the terms of ORDER BY, with column names for positions."""
+        """Yield the terms of ORDER BY, with positions replaced by column names."""
         exp = self.exp
         aliases = {node.alias.lower() for node in self.select.expressions}
         for term in order.expressions:
@@ -975,9 +979,10 @@ class SelectionReader:
 
 
 def _window_ends(window: Node) -> tuple[int | None, int | None] | None:
-    """Return the ends of a window, in groups after this one; None for other windows.
+    """Return the first and last group of a window, relative to the current one.
 
-    The window of LAG and LEAD is one group; the window of a running SUM ends at this group.
+    None stands for other windows. The window of LAG and LEAD is one group, and that of a running
+    SUM ends at the current group.
     """
     from sqlglot import exp
 
@@ -1009,7 +1014,7 @@ def _window_ends(window: Node) -> tuple[int | None, int | None] | None:
 
 
 def with_safe_function(node: Node) -> Node:
-    """Return a function that is NULL if noisy numbers make it fail."""
+    """Return a function that is NULL instead of failing for noisy numbers."""
     from sqlglot import exp
 
     if type(node) is exp.Cast:
@@ -1032,7 +1037,7 @@ def is_star(node: Node) -> bool:
 
 
 def check_clauses(select: Node, faults: Faults, allowed: set[str]) -> None:
-    """Collect a fault for every clause of a SELECT that is not allowed."""
+    """Record an error for each clause of a SELECT that is not allowed."""
     for clause, value in select.args.items():
         if value and clause not in allowed:
             name = clause.rstrip("_").removesuffix("s")
@@ -1049,8 +1054,8 @@ def check_clauses(select: Node, faults: Faults, allowed: set[str]) -> None:
             )
 
 
-def output_nodes(outputs: Sequence[Projection], *, with_ends: bool) -> list[Node]:
-    """Return the columns of a SELECT, each with the ends of its interval."""
+def output_nodes(outputs: Sequence[ComputedColumn], *, with_ends: bool) -> list[Node]:
+    """Return the SELECT columns of a query, each followed by its interval's ends."""
     from sqlglot import exp
 
     nodes = []
@@ -1064,10 +1069,11 @@ def output_nodes(outputs: Sequence[Projection], *, with_ends: bool) -> list[Node
 
 
 def _comparable_text(node: Node) -> str:
-    """Return the text of an expression, equal for all spellings of its columns."""
+    """Return the text of an expression, with normalised column names."""
     from sqlglot import exp
 
     def plain(part: Node) -> Node:
+        """Return a column with its name in lower case."""
         if isinstance(part, exp.Column) and not isinstance(part.this, exp.Star):
             return exp.column(part.name.lower(), quoted=True)
         return part
@@ -1076,7 +1082,7 @@ def _comparable_text(node: Node) -> str:
 
 
 def _without_function(window: Node, exp: Any) -> Node:
-    """Return a window with a constant in place of its function."""
+    """Replace the function of a window by a constant."""
     copy = window.copy()
     copy.set("this", exp.Literal.number(0))
     return copy
@@ -1097,7 +1103,7 @@ def _cube(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
 
 
 def _table(number: int) -> Node:
-    """Return the SQL table with the released answers of a numbered selection."""
+    """Return the SQL table that stands for a numbered released table."""
     from sqlglot import exp
 
     return exp.Table(this=exp.to_identifier(table_name(number), quoted=True))

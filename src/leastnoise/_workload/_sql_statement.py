@@ -1,8 +1,9 @@
-"""Statements: the tables that a statement needs, and its query over them.
+"""Defines SQL statements as released tables and a query on them.
 
-Groups and conditions are about the parts of a column (`leastnoise._workload._sql_values.Parts`):
-its regular cells, nulls, and values outside the domain. A table has cells, and some parts may have
-none. `place_groups` finds the cells of every group, and the parts that need a separate cell.
+Groups and conditions refer to the parts of a column
+(`leastnoise._workload._sql_values.ColumnParts`): its regular cells, nulls, and values outside the
+domain. Nulls and values outside the domain may have no cell. `place_groups` finds the cells of
+every group, and the parts that need a separate cell.
 """
 
 import math
@@ -15,8 +16,8 @@ from leastnoise._trusted.check import Exact, InputError
 from leastnoise._workload._complete_rows import in_domain_order
 from leastnoise._workload._query_sets import QuerySet, identity, level, level_names, predicates
 from leastnoise._workload._sql_combinations import Combination, PairCombination
-from leastnoise._workload._sql_conditions import Condition, both, keeps_nothing
-from leastnoise._workload._sql_values import UNDECIDED, Parts, refused
+from leastnoise._workload._sql_conditions import CellBox, both, keeps_nothing
+from leastnoise._workload._sql_values import UNDECIDED, ColumnParts, refused
 from leastnoise._workload._workload import (
     Workload,
     correlation_queries,
@@ -35,8 +36,8 @@ _MOST_GROUPS = 200_000  # of one statement, listed one by one
 
 
 @dataclass(frozen=True, slots=True)
-class Grouped:
-    """A column of groups: the name, and the value in every part."""
+class GroupColumn:
+    """A column of GROUP BY: its name, its attribute and its value in each part."""
 
     name: str
     attribute: str
@@ -55,7 +56,7 @@ OF_LINES = ("slope", "intercept")
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A column of answers, computed from the rows that a condition keeps."""
+    """A column of released answers, such as a count of the rows in a box."""
 
     name: str
     # "rows", "complete_rows", "units", "values", "sum", "weighted", "mean", "quantile", or of
@@ -63,18 +64,18 @@ class Aggregate:
     kind: str
     of: str = ""  # the measure; of a quantile the attribute
     share: Fraction = Fraction(0)
-    condition: Condition = field(default_factory=Condition)  # of FILTER and CASE
+    condition: CellBox = field(default_factory=CellBox)  # of FILTER and CASE
     weight: str = ""  # the measure by which rows are weighted
     on: str = ""  # the second measure of a pair, or the one that explains the first
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The cells of groups.
+    """The cells of each group along one attribute.
 
     Attributes:
         groups: the key and the cells of each group, in the order of the cells.
-        needs: the parts that need a separate cell and have none: "null", "outside".
+        needs: which of "null" and "outside" need a separate cell, but have none.
     """
 
     groups: tuple[tuple[Key, tuple[int, ...]], ...]
@@ -82,18 +83,18 @@ class Placement:
 
     @property
     def keys(self) -> tuple[Key, ...]:
-        """The keys of the groups."""
+        """The key of each group, in the order of the cells."""
         return tuple(key for key, _ in self.groups)
 
 
 def place_groups(
     kind: Kind, keys: Sequence[Sequence[object]], counted_parts: frozenset[int] | None
 ) -> Placement:
-    """Place groups in the cells of an attribute.
+    """Determine which cells of an attribute each group consists of.
 
-    A group consists of the parts with equal keys. Each of these parts must have a cell, or the
-    group's count would differ from SQL. Only the group of nulls and the group of values outside the
-    domain may be omitted, if they have no cell.
+    A group consists of the parts with equal keys. Each part must have a cell, or the group's count
+    would differ from SQL. Only the group of nulls and the group of values outside the domain may be
+    omitted, if they have no cell.
 
     Args:
         kind: the attribute.
@@ -106,7 +107,7 @@ def place_groups(
     ['null', 'outside']
     """
     members: dict[Key, list[int]] = {}
-    parts = Parts.of(kind)
+    parts = ColumnParts.of(kind)
     for part in parts.all if counted_parts is None else sorted(counted_parts):
         members.setdefault(tuple(values[part] for values in keys), []).append(part)
     cell_of = {part: part for part in range(kind.regular)}
@@ -137,16 +138,16 @@ def place_groups(
     return Placement(tuple(sorted(groups, key=lambda group: group[1])))
 
 
-def _is_required(key: Key, group: Sequence[int], parts: Parts) -> bool:
-    """Return whether a group has parts other than nulls and outside values."""
+def _is_required(key: Key, group: Sequence[int], parts: ColumnParts) -> bool:
+    """Return whether a group contains regular cells, so it cannot be omitted."""
     has_regular = any(part < parts.regular for part in group)
     return has_regular or not key or not all(value is None or value is UNDECIDED for value in key)
 
 
 def _with_shared_cell(
-    published: dict[Key, list[int]], parts: Parts
+    published: dict[Key, list[int]], parts: ColumnParts
 ) -> tuple[dict[Key, list[int]], bool]:
-    """Merge the groups of nulls and of outside values that share a cell.
+    """Merge the groups of nulls and of outside values if they share a cell.
 
     Returns:
         The groups, and whether nulls need a separate cell.
@@ -167,7 +168,7 @@ def _with_shared_cell(
 
 
 def _shown_key(key: Key, kind: Kind) -> Key:
-    """Return a key with the label of its cell for values outside the domain."""
+    """Replace the mark of outside values in a key by the label of their cell."""
     if UNDECIDED not in key or kind.outside_cell is None:
         return key
     label = kind.labels[kind.outside_cell]
@@ -175,7 +176,7 @@ def _shown_key(key: Key, kind: Kind) -> Key:
 
 
 def group_queries(kind: Kind, placement: Placement) -> QuerySet:
-    """Return the query set whose queries are the groups."""
+    """Return the query set with one query for each group."""
     groups = [list(cells) for _, cells in placement.groups]
     if sum(map(len, groups)) == kind.published:
         if len(groups) == kind.published:
@@ -192,7 +193,7 @@ def group_queries(kind: Kind, placement: Placement) -> QuerySet:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """A released table: groups and aggregates of one GROUP BY over rows.
+    """A released table: the groups and aggregates of one SELECT over rows.
 
     Attributes:
         domain: its attributes and measures.
@@ -200,20 +201,20 @@ class Selection:
         sets: the grouping sets, as indices of ``groups``.
         condition: the condition of WHERE.
         aggregates: the columns of answers.
-        of_unit: attributes in which the rows of a unit agree.
+        of_unit: attributes that have one value for all rows of a unit.
         combinations: the combinations of answers whose intervals the query needs.
     """
 
     domain: Domain
-    groups: tuple[Grouped, ...]
+    groups: tuple[GroupColumn, ...]
     sets: tuple[tuple[int, ...], ...]
-    condition: Condition
+    condition: CellBox
     aggregates: tuple[Aggregate, ...]
     of_unit: tuple[str, ...] = ()
     combinations: tuple[Combination | PairCombination, ...] = ()
 
-    def placements(self, grouping: Sequence[int], condition: Condition) -> dict[str, Placement]:
-        """Return the placement of the groups of a grouping set, by attribute.
+    def placements(self, grouping: Sequence[int], condition: CellBox) -> dict[str, Placement]:
+        """Return, by attribute, the cells of each group of a grouping set.
 
         Args:
             grouping: the columns of groups in the set, as indices of ``groups``.
@@ -230,15 +231,13 @@ class Selection:
                 )
         return placements
 
-    def group_keys(
-        self, grouping: Sequence[int], condition: Condition
-    ) -> dict[str, tuple[Key, ...]]:
-        """Return the keys of the groups of a grouping set, by attribute."""
+    def group_keys(self, grouping: Sequence[int], condition: CellBox) -> dict[str, tuple[Key, ...]]:
+        """Return, by attribute, the keys of the groups of a grouping set."""
         placements = self.placements(grouping, condition)
         return {name: placement.keys for name, placement in placements.items()}
 
-    def query_sets(self, grouping: Sequence[int], condition: Condition) -> dict[str, QuerySet]:
-        """Return the query sets that a grouping set asks for, by attribute.
+    def query_sets(self, grouping: Sequence[int], condition: CellBox) -> dict[str, QuerySet]:
+        """Return, by attribute, the query set that a grouping set requires.
 
         Raises:
             InputError: a part of a column needs a cell that the domain does not have.
@@ -253,7 +252,7 @@ class Selection:
         return sets
 
     def needs(self) -> dict[str, frozenset[str]]:
-        """Return, by attribute, the parts that need a separate cell."""
+        """Return, by attribute, whether nulls or outside values need a separate cell."""
         needs: dict[str, frozenset[str]] = {}
         for grouping in self.sets:
             for condition in (self.condition, *map(self.condition_of, self.aggregates)):
@@ -261,13 +260,13 @@ class Selection:
                     needs[name] = needs.get(name, frozenset()) | placement.needs
         return {name: parts for name, parts in needs.items() if parts}
 
-    def condition_of(self, aggregate: Aggregate) -> Condition:
-        """Return the condition of the rows that a column of answers counts."""
+    def condition_of(self, aggregate: Aggregate) -> CellBox:
+        """Return the box of the rows that an aggregate counts."""
         return both(f"WHERE with {aggregate.name}", self.condition, aggregate.condition)
 
     @property
     def left_out(self) -> frozenset[str]:
-        """The attributes whose outside values some answers leave out."""
+        """The attributes whose outside values are missing in some answers."""
         names: set[str] = set()
         for condition in (self.condition, *(aggregate.condition for aggregate in self.aggregates)):
             names |= condition.undecided
@@ -280,14 +279,14 @@ class Selection:
     def aggregate_workload(
         self, aggregate: Aggregate, grouping: Sequence[int], weight: Exact = 1
     ) -> Workload:
-        """Return the workload of one column of answers for one grouping set."""
+        """Return the workload of one aggregate, for one grouping set."""
         sets = self.query_sets(grouping, self.condition_of(aggregate))
         return self.workload_of_sets(aggregate, sets, weight)
 
     def workload_of_sets(
         self, aggregate: Aggregate, sets: Mapping[str, QuerySet], weight: Exact = 1
     ) -> Workload:
-        """Return the workload of one column of answers, for stated query sets."""
+        """Return the workload of one aggregate, for given query sets."""
         kind = aggregate.kind
         attribute_or_measure = aggregate.of
         if kind == "mean":
@@ -322,13 +321,13 @@ class Selection:
         )
 
     def workloads(self) -> Iterator[tuple[tuple[int, ...], Aggregate]]:
-        """Yield each grouping set with each column of answers."""
+        """Yield each combination of a grouping set and an aggregate."""
         for grouping in self.sets:
             for aggregate in self.aggregates:
                 yield grouping, aggregate
 
     def check_size(self) -> None:
-        """Check the number of groups.
+        """Raise if the table has too many groups.
 
         Raises:
             InputError: there are more than 200,000 groups.
@@ -346,7 +345,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
-    """A column of a statement's answer.
+    """A column of the answer to a statement.
 
     Attributes:
         name: its name in the statement.
@@ -358,7 +357,7 @@ class OutputColumn:
     """
 
     name: str
-    group: Grouped | None = None
+    group: GroupColumn | None = None
     aggregates: tuple[Aggregate, ...] = ()
     has_noise: bool = False
     has_interval: bool = False
@@ -366,10 +365,10 @@ class OutputColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """A SQL statement that can be answered.
+    """A SQL statement, as released tables and a query on them.
 
     Attributes:
-        text: as it is written.
+        text: the statement as the user wrote it.
         domain: its attributes and measures.
         selections: the tables that are released for it.
         query: the query on the released tables, in the SQL of DuckDB. `table_name` names the
@@ -385,25 +384,25 @@ class Statement:
     columns: tuple[OutputColumn, ...]
 
     @property
-    def groups(self) -> tuple[Grouped, ...]:
-        """The columns of groups of all selections."""
+    def groups(self) -> tuple[GroupColumn, ...]:
+        """The group columns of all released tables."""
         return tuple(group for selection in self.selections for group in selection.groups)
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The attributes whose outside values some answers leave out."""
+        """The attributes whose outside values are missing in some answers."""
         names = frozenset[str]().union(*(selection.left_out for selection in self.selections))
         return tuple(name for name in self.domain.names if name in names)
 
     @property
     def without_interval(self) -> tuple[str, ...]:
-        """The names of noisy columns whose interval cannot be computed."""
+        """The names of noisy columns for which no interval can be computed."""
         return tuple(
             column.name for column in self.columns if column.has_noise and not column.has_interval
         )
 
     def needs(self) -> dict[str, frozenset[str]]:
-        """Return, by attribute, the parts that need a separate cell."""
+        """Return, by attribute, whether nulls or outside values need a separate cell."""
         needs: dict[str, frozenset[str]] = {}
         for selection in self.selections:
             for name, parts in selection.needs().items():
@@ -411,12 +410,12 @@ class Statement:
         return needs
 
     def over(self, domain: Domain) -> "Statement":
-        """Return the statement over a domain with further cells or levels."""
+        """Return the statement over a domain with additional cells or levels."""
         selections = tuple(replace(selection, domain=domain) for selection in self.selections)
         return replace(self, domain=domain, selections=selections)
 
     def workload(self, weight: Exact = 1) -> Workload:
-        """Return the workload of all columns of answers; too many groups are refused."""
+        """Return the workload of all released tables; raise for too many groups."""
         for selection in self.selections:
             selection.check_size()
         distinct: list[Selection] = []
@@ -433,47 +432,47 @@ class Statement:
 
 
 def table_name(number: int) -> str:
-    """Return the name of the table of a selection in a statement's query."""
+    """Return the SQL name of a released table."""
     return f" released {number}"
 
 
 def group_column(number: int) -> str:
-    """Return the name of a column of groups in a released table."""
+    """Return the SQL name of a group column in a released table."""
     return f" group {number}"
 
 
 def absent_column(number: int) -> str:
-    """Return the name of the column that is 1 if a set lacks a group, else 0."""
+    """Return the SQL name of the column that is 1 if a group column is absent."""
     return f" absent {number}"
 
 
 def joint_column(number: int) -> str:
-    """Return the name of a column of groups that are computed from released groups."""
+    """Return the SQL name of a group column that is computed from others."""
     return f" joint {number}"
 
 
 def answer_column(number: int) -> str:
-    """Return the name of a column of answers in a released table."""
+    """Return the SQL name of a column of answers in a released table."""
     return f" answer {number}"
 
 
 def low_column(number: int) -> str:
-    """Return the column name of the lower ends of intervals."""
+    """Return the SQL name of the lower interval ends of a column of answers."""
     return f" low {number}"
 
 
 def high_column(number: int) -> str:
-    """Return the column name of the upper ends of intervals."""
+    """Return the SQL name of the upper interval ends of a column of answers."""
     return f" high {number}"
 
 
 def combination_low_column(number: int) -> str:
-    """Return the column name of the lower ends of a combination's intervals."""
+    """Return the SQL name of the lower interval ends of a combination."""
     return f" combination low {number}"
 
 
 def combination_high_column(number: int) -> str:
-    """Return the column name of the upper ends of a combination's intervals."""
+    """Return the SQL name of the upper interval ends of a combination."""
     return f" combination high {number}"
 
 
@@ -481,7 +480,7 @@ _WORDS = {"null": "nulls", "outside": "values outside the domain"}
 
 
 def _missing_cells(name: str, needs: frozenset[str]) -> str:
-    """Return the sentence for cells that a statement needs and a domain lacks."""
+    """Return a sentence on which separate cells an attribute lacks."""
     words = " and ".join(_WORDS[part] for part in sorted(needs))
     policies = " and ".join(f"{part} = 'cell'" for part in sorted(needs))
     return (

@@ -1,4 +1,4 @@
-"""SQL expressions of one attribute, for all values of its column.
+"""Computes SQL expressions of one attribute for all values of its column.
 
 An attribute has regular cells. After them come two parts that every column has in SQL: nulls, and
 values that the domain does not list. DuckDB computes an expression for public values of the cells,
@@ -41,7 +41,7 @@ FindColumn = Callable[[Node], tuple[str, str | None]]
 
 
 class Undecided(Enum):
-    """The value of an expression that differs between values outside the domain."""
+    """Marks an expression whose value differs between outside values."""
 
     UNDECIDED = "undecided"
 
@@ -73,8 +73,8 @@ def refused(clause: str, advice: str) -> InputError:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """The parts of a column: its regular cells, nulls and outside values.
+class ColumnParts:
+    """The numbers of a column's parts: regular cells, then nulls and outside.
 
     Attributes:
         regular: the number of regular cells, which are the parts 0 to ``regular - 1``.
@@ -86,29 +86,29 @@ class Parts:
     has_outside: bool
 
     @classmethod
-    def of(cls, kind: Kind) -> "Parts":
-        """Return the parts of an attribute."""
+    def of(cls, kind: Kind) -> "ColumnParts":
+        """Return the parts of an attribute's column."""
         is_complete = is_boolean(kind) and kind.outside == "drop"
         return cls(kind.regular, kind.outside != "clip" and not is_complete)
 
     @property
     def null(self) -> int:
-        """The part of nulls."""
+        """The number of the part with nulls."""
         return self.regular
 
     @property
     def outside(self) -> int:
-        """The part of values outside the domain."""
+        """The number of the part with values outside the domain."""
         return self.regular + 1
 
     @property
     def all(self) -> range:
-        """All parts."""
+        """The numbers of all parts."""
         return range(self.regular + 1 + self.has_outside)
 
 
 def is_boolean(kind: Kind) -> bool:
-    """Return whether the categories of an attribute are only true and false."""
+    """Return whether an attribute's only categories are true and false."""
     return isinstance(kind, Categories) and {str(label).lower() for label in kind.values} <= {
         "true",
         "false",
@@ -116,7 +116,7 @@ def is_boolean(kind: Kind) -> bool:
 
 
 def column_values(kind: Kind, level_name: str | None) -> tuple[object, ...]:
-    """Return the value of a column, or of a level of it, in every part."""
+    """Return the value of a column, or of a level, in each of its parts."""
     labels: Sequence[Label] = kind.regular_labels
     if level_name is not None:
         level = kind.level(level_name)
@@ -125,7 +125,7 @@ def column_values(kind: Kind, level_name: str | None) -> tuple[object, ...]:
             labels = [*map(int, labels)]
     elif is_boolean(kind):
         labels = [str(label).lower() == "true" for label in labels]
-    if Parts.of(kind).has_outside:
+    if ColumnParts.of(kind).has_outside:
         outside = [UNDECIDED]
     else:
         outside = []
@@ -139,7 +139,7 @@ def are_whole_numbers(labels: Sequence[Label]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute, and the clause that uses it, for messages."""
+    """An attribute in a clause of a statement."""
 
     name: str
     kind: Kind
@@ -153,15 +153,15 @@ def expression_values(
     sql_type: str | None = None,
     counted_parts: frozenset[int] | None = None,
 ) -> tuple[object, ...]:
-    """Return the value of an expression in every part of its column.
+    """Return the value of an expression in each part of its column.
 
     Args:
         attribute: the attribute.
         node: the expression, whose columns are all of this attribute.
         find: a function that looks up the columns of the expression.
         sql_type: the type to which the result is cast; None for no cast.
-        counted_parts: the parts in which the expression must have one value; None for all parts. If
-            it has several values in another part, its value there is ``UNDECIDED``.
+        counted_parts: the parts in which the expression must have one value; None for all parts. In
+            other parts an expression may have several values; the result is then ``UNDECIDED``.
 
     Returns:
         One value a part; ``UNDECIDED`` for values outside the domain if they differ.
@@ -179,7 +179,7 @@ def expression_values(
             f"{attribute.clause} of {attribute.name}, which has {len(pairs)} values,",
             "Give the attribute coarser cells",
         )
-    parts = Parts.of(kind)
+    parts = ColumnParts.of(kind)
     results = expression.compute([*pairs, (parts.null, None)])
     for part, values in results.items():
         is_counted = counted_parts is None or part in counted_parts
@@ -199,7 +199,7 @@ def expression_values(
 
 
 def _finer_cells(attribute: Attribute, part: int) -> str:
-    """Return advice on cells in which an expression has only one value."""
+    """Return advice on cells in which an expression has a single value."""
     advice = f"give [domain.{attribute.name}] finer cells"
     kind = attribute.kind
     if not isinstance(kind, (Bins, Edges)):
@@ -211,7 +211,10 @@ def _finer_cells(attribute: Attribute, part: int) -> str:
 
 
 def truth_values(attribute: Attribute, node: Node, find: FindColumn) -> tuple[object, ...]:
-    """Return where a condition is True, False, None or UNDECIDED."""
+    """Return whether a condition is True, False or None in each part.
+
+    It may also be ``UNDECIDED``.
+    """
     from sqlglot import exp
 
     if isinstance(node, exp.Column):
@@ -225,7 +228,7 @@ def truth_values(attribute: Attribute, node: Node, find: FindColumn) -> tuple[ob
 
 
 def constant_truth(clause: str, node: Node) -> bool:
-    """Return whether a condition without columns, such as ``1 = 1``, is true."""
+    """Evaluate a condition without columns, such as ``1 = 1``."""
     import duckdb
 
     for part in node.walk():
@@ -241,7 +244,7 @@ def constant_truth(clause: str, node: Node) -> bool:
 
 
 def _check_functions(attribute: Attribute, node: Node) -> None:
-    """Raise if a condition uses a function that is not supported."""
+    """Raise if an expression uses a function that is not supported."""
     from sqlglot import exp
 
     binned = isinstance(attribute.kind, (Bins, Edges))
@@ -252,7 +255,7 @@ def _check_functions(attribute: Attribute, node: Node) -> None:
 
 
 def function_name(node: Node) -> str:
-    """Return the SQL name of a function."""
+    """Return the SQL name of the function that a node calls."""
     from sqlglot import exp
 
     if isinstance(node, exp.Binary) and not isinstance(node, exp.Func):
@@ -270,14 +273,14 @@ def function_name(node: Node) -> str:
 
 
 def _advice(attribute: Attribute, node: Node) -> str:
-    """Return the advice for a condition with an unsupported function."""
+    """Return advice for an unsupported function in a condition."""
     if isinstance(attribute.kind, (Bins, Edges)):
         return f"Bins of {attribute.name} are compared only with their edges"
     return "Make a level of the attribute, and group by it"
 
 
 class _Expression:
-    """An expression of one attribute, computed over its column's values."""
+    """An expression of one attribute that DuckDB evaluates for public values."""
 
     def __init__(
         self, attribute: Attribute, node: Node, find: FindColumn, result_type: str | None
@@ -294,13 +297,13 @@ class _Expression:
         self._levels = {name: attribute.kind.level(name) for name in names if name is not None}
 
     def regular_values(self) -> list[tuple[int, Any]]:
-        """Return pairs of a regular cell and a value of it."""
+        """Return pairs of a regular cell and a value in it."""
         return self._stand_ins
 
     def compute(
         self, pairs: Sequence[tuple[int, Any]], column_type: str | None = None
     ) -> dict[int, set[object]]:
-        """Return the results over pairs of a part and a value of it, by part.
+        """Evaluate the expression for some values; return its results by part.
 
         Raises:
             InputError: the expression cannot be computed for these values.
@@ -335,12 +338,12 @@ class _Expression:
         return results
 
     def value_outside(self) -> object:
-        """Return the expression's value outside the domain; UNDECIDED if there are several."""
+        """Return the value for all values outside the domain, or UNDECIDED."""
         import duckdb
 
         if not self._only_compares():
             return UNDECIDED
-        part = Parts.of(self._kind).outside
+        part = ColumnParts.of(self._kind).outside
         # a column of whole numbers may hold others, too
         is_number = not isinstance(self._kind, (Categories, Dates))
         try:
@@ -357,9 +360,10 @@ class _Expression:
         return UNDECIDED
 
     def _text(self) -> str:
-        """Return the expression as SQL, over the columns of stand-ins."""
+        """Return the expression as SQL, with stand-in columns."""
 
         def renamed(node: Node) -> Node:
+            """Replace a column by its stand-in."""
             if not isinstance(node, self._exp.Column):
                 return node
             return self._exp.column(self._find(node)[1] or _VALUE, quoted=True)
@@ -370,13 +374,13 @@ class _Expression:
         return f"CAST(({text}) AS {self._result_type})"
 
     def _numbers(self) -> list[Fraction]:
-        """Return the numbers that are written in the expression, and their negatives."""
+        """Return the numbers in the expression, and their negatives."""
         literals = [node for node in self._node.find_all(self._exp.Literal) if not node.is_string]
         numbers = [Fraction(literal.name) for literal in literals]
         return [*numbers, *(-number for number in numbers)]
 
     def _only_compares(self) -> bool:
-        """Return whether the expression only compares the column, and uses none of its levels.
+        """Return whether the expression only compares the column with constants.
 
         Then the result changes only at the constants with which the column is compared.
         """
@@ -394,7 +398,7 @@ class _Expression:
         return True
 
     def _is_condition(self, node: Node) -> bool:
-        """Return whether a node is always true, false or null."""
+        """Return whether a node's value is always true, false or null."""
         conditions = (
             *(self._exp.EQ, self._exp.NEQ, self._exp.NullSafeEQ, self._exp.NullSafeNEQ),
             *(self._exp.GT, self._exp.GTE, self._exp.LT, self._exp.LTE),
@@ -403,7 +407,7 @@ class _Expression:
         return isinstance(node, conditions)
 
     def _values_outside(self) -> Iterator[object]:
-        """Yield values outside the domain that together represent all such values."""
+        """Yield values that represent all values outside the domain."""
         if isinstance(self._kind, Categories):
             yield from self._texts_outside(self._kind)
         elif isinstance(self._kind, Dates):
@@ -412,9 +416,9 @@ class _Expression:
             yield from numbers_outside(self._kind, self._constants("DOUBLE"))
 
     def _texts_outside(self, kind: Categories) -> Iterator[object]:
-        """Yield the constants that are not categories, and two further texts.
+        """Yield constants that are not categories, and two unused texts.
 
-        The expression does not compare anything with the two further texts.
+        The two texts do not occur in the expression.
         """
         listed = kind.lookup
         texts = self._constants("VARCHAR")
@@ -428,9 +432,9 @@ class _Expression:
         yield from ("\u2026" * (longest + 1), "\u2026" * (longest + 2))
 
     def _days_outside(self, kind: Dates) -> Iterator[object]:
-        """Yield days near the constants and bounds that lie outside the domain."""
+        """Yield days outside the domain, near each constant and bound."""
         if kind.by in FOLDED or kind.by == "hour":
-            return  # the column holds no days
+            return  # the values of the column are not days
         days = [time.date() for time in self._constants("TIMESTAMP")]
         numbers = {day.toordinal() for day in (*days, kind.start, kind.end)}
         around = sorted({number + shift for number in numbers for shift in (-2, -1, 0, 1, 2)})
@@ -441,7 +445,7 @@ class _Expression:
                     yield day.isoformat()
 
     def _constants(self, sql_type: str) -> list[Any]:
-        """Return the values of all parts of the expression without columns, as one type."""
+        """Return the values of constant subexpressions, converted to one type."""
         texts = [
             f"TRY_CAST(CAST(({node.sql('duckdb')}) AS VARCHAR) AS {sql_type})"
             for node in self._constant_nodes(self._node)
@@ -452,7 +456,7 @@ class _Expression:
         return [value for value in values if value is not None]
 
     def _constant_nodes(self, node: Node) -> Iterator[Node]:
-        """Yield the largest parts of an expression that have a value and no column."""
+        """Yield the largest subexpressions without columns."""
         if isinstance(node, self._exp.Column):
             return
         is_branch = isinstance(node, self._exp.If) and isinstance(node.parent, self._exp.Case)
@@ -464,13 +468,13 @@ class _Expression:
 
 
 def _quoted(title: str) -> str:
-    """Return a title as a quoted SQL identifier."""
+    """Quote a name as an SQL identifier."""
     return '"' + title.replace('"', '""') + '"'
 
 
 @cache
 def _database() -> Any:
-    """Return an empty database without access to files."""
+    """Return a connection to an empty DuckDB without access to files."""
     import duckdb
 
     return duckdb.connect(":memory:", config={"enable_external_access": False, "threads": 1})
@@ -478,7 +482,7 @@ def _database() -> Any:
 
 @cache
 def _sealed_database() -> Any:
-    """Return an empty database for released tables, without access to files or variables."""
+    """Return an empty DuckDB connection without access to files or variables."""
     import duckdb
 
     config: dict[str, str | bool | int | float | list[str]] = {
@@ -491,19 +495,22 @@ def _sealed_database() -> Any:
 
 
 def released_database() -> AbstractContextManager[Any]:
-    """Return a connection to a sealed database; closing it drops its tables."""
+    """Return a context manager with a DuckDB connection for released tables.
+
+    Closing it drops its tables.
+    """
     return closing(_sealed_database().cursor())
 
 
 def _query(text: str, arguments: Sequence[object]) -> list[tuple[Any, ...]]:
-    """Return the rows of a query that names no table."""
+    """Run a query that names no table, and return its rows."""
     with _database().cursor() as cursor:
         rows: list[tuple[Any, ...]] = cursor.execute(text, list(arguments)).fetchall()
     return rows
 
 
 def plain_value(value: object) -> object:
-    """Return a value of DuckDB as a key: whole numbers plain, times as text."""
+    """Convert a DuckDB value to a group key: whole numbers plain, times as text."""
     if isinstance(value, dt.datetime):
         is_midnight = value.time() == dt.time()
         if is_midnight:
@@ -521,7 +528,7 @@ def plain_value(value: object) -> object:
 
 
 def stand_ins(kind: Kind, compared: Iterable[Fraction]) -> tuple[str, list[tuple[int, Any]]]:
-    """Return a column's SQL type, and pairs of a cell and a value of it.
+    """Return a column's SQL type, and (cell, value) pairs for all its values.
 
     Together they determine every expression. The pairs contain all values; for bins they contain
     every edge, every compared number, and one number between each two of these, because a
@@ -559,7 +566,7 @@ def _numbers_in_bins(kind: Bins | Edges, compared: Sequence[Fraction]) -> list[t
 
 
 def _times(kind: Dates) -> tuple[str, list[tuple[int, Any]]]:
-    """Return each day of a domain of dates, or hour ends, with its cell."""
+    """Return the SQL type, and each day or hour of a domain with its cell."""
     count = (kind.end - kind.start).days + 1
     days = [kind.start + dt.timedelta(days=number) for number in range(count)]
     if kind.by != "hour":
@@ -576,7 +583,9 @@ def _times(kind: Dates) -> tuple[str, list[tuple[int, Any]]]:
 
 
 def numbers_outside(kind: Kind, compared: Sequence[float]) -> list[float]:
-    """Return a number outside the domain for each interval between compared numbers.
+    """Return numbers that represent all numbers outside the domain.
+
+    There is one for each interval between compared numbers.
 
     >>> numbers_outside(Integers(0, 9), [5])
     [-2.0, -1.0, 2.5, 6.333333333333333, 10.0, 11.0]
@@ -594,7 +603,7 @@ def numbers_outside(kind: Kind, compared: Sequence[float]) -> list[float]:
 
 
 def _is_outside(kind: Kind, number: Fraction) -> bool:
-    """Return whether a number is outside an attribute's values."""
+    """Return whether a number is outside the domain of an attribute."""
     if isinstance(kind, Coded):
         return not (number.denominator == 1 and 0 <= number < kind.codes)
     if not isinstance(kind, (Integers, Decimals, Bins, Edges)):
@@ -607,7 +616,7 @@ def _is_outside(kind: Kind, number: Fraction) -> bool:
 
 
 def constant_number(node: Node | None) -> Fraction | None:
-    """Return the number of a literal, which may be negative; None for other nodes."""
+    """Return the number that a literal states, or None for other nodes."""
     from sqlglot import exp
 
     if isinstance(node, (exp.Paren, exp.Cast, exp.TryCast)):
@@ -621,7 +630,7 @@ def constant_number(node: Node | None) -> Fraction | None:
 
 
 def number_literal(number: Fraction) -> Node:
-    """Return a literal of a number."""
+    """Return an SQL literal of a number."""
     from sqlglot import exp
 
     if number.denominator == 1:
