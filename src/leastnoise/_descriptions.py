@@ -446,9 +446,8 @@ def read_description(path: Path) -> Description:
             f"The description {str(path)!r} is not text in UTF-8. Known are {_KNOWN_TOOLS}."
         ) from None
     try:
-        value = json.loads(
-            text, parse_float=str
-        )  # decimal numbers are kept as texts, which are exact
+        # decimal numbers are kept as texts, which are exact
+        value = json.loads(text, parse_float=str)
     except (ValueError, RecursionError):
         try:
             import yaml

@@ -391,9 +391,9 @@ def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
         chance = float(budget.delta) / privacy.max_rows
     else:
         chance = 0.0
-    chance = min(
-        0.5, max(1e-300, chance)
-    )  # the search begins at an estimate, which may be wrong because floats cannot represent such small probabilities
+    # the search begins at an estimate, which may be wrong because floats cannot represent such
+    # small probabilities
+    chance = min(0.5, max(1e-300, chance))
     if rule.noise is Noise.DISCRETE_LAPLACE:
         far = -math.log(2 * chance)
     else:

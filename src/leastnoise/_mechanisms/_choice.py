@@ -423,7 +423,7 @@ class _ResultsSoFar:
         )
 
     def reason_against(self, planner: Planner, noise: Noise, gain: float) -> str:
-        """Return why a planner can gain almost nothing; empty if it may gain more."""
+        """Return why a planner can gain almost nothing; empty if it may gain more.
 
         ``gain`` is the relative gain of the squared error that counts as almost nothing.
         """

@@ -278,9 +278,8 @@ def plan_dawa(
         raise refuse(
             "strategy", strategy, "one of " + ", ".join(f"'{name}'" for name in STRATEGIES)
         )
-    attributes = attributes_of(
-        workload, privacy, strategy
-    )  # refuses bad workloads before the search for the reference
+    # refuses bad workloads before the search for the reference
+    attributes = attributes_of(workload, privacy, strategy)
     details = plan_details(attributes, privacy, strategy)
     remaining_privacy = privacy.within(
         privacy.budget.without(_test_epsilon(attributes, privacy.budget, strategy))
@@ -463,11 +462,10 @@ def _adaptive(
     halving, posterior = shrunk_levels(first)
     costs = difference_costs(setting.workload_gram, halving.left, halving.right)
     squares = halving.levels(posterior.means**2 + posterior.variances)
-    noise = split_noise(setting, costs) * setting.unit_variance(second)
+    noise = relative_split_noise(setting, costs) * setting.cell_variance(second)
     starts = cheapest_bucket_starts(squares, costs, noise, halving)
-    most = max(
-        256, min(_MOST_ADAPTIVE, 2**25 // setting.workload_gram.size)
-    )  # the error bars of n answers take n k^2 operations
+    # the error bars of n answers take n k^2 operations
+    most = max(256, min(_MOST_ADAPTIVE, 2**25 // setting.workload_gram.size))
     while len(starts) > most:
         noise *= 2
         starts = cheapest_bucket_starts(squares, costs, noise, halving)
@@ -589,9 +587,8 @@ class Dawa(Mechanism):
         A budget is refused if its levels need such a fine grid that the buckets would overflow.
         """
         setting = setting_from_plan(plan)
-        rescale_noise(
-            reference_measurements(plan), plan.privacy.within(setting.remaining_budget)
-        )  # refuses now instead of after the payment for the test
+        # refuses now instead of after the payment for the test
+        rescale_noise(reference_measurements(plan), plan.privacy.within(setting.remaining_budget))
         if len(setting.attributes) == 2:
             return partial(run_plane, setting)
         first = fit_levels(setting, setting.remaining_budget.scaled(FIRST_SHARE))

@@ -74,15 +74,17 @@ STRATEGY = "model"
 _COUNTING = Fraction(1, 50)
 _COUNTED = 0.05
 _HALVINGS = 10
+# by norm, the share of rows in wrong cells at which both plans are equally good
 _DENSE = {
     1: 0.075,
     2: 0.03,
-}  # by norm, the share of rows in wrong cells at which both plans are equally good
+}
 _THREES = Fraction(1, 2)  # part of the budget for tables of three attributes
+# by norm, the part of the deciding number of rows that tables of three attributes need
 _FEWER = {
     1: 0.47,
     2: 0.19,
-}  # by norm, the part of the deciding number of rows that tables of three attributes need
+}
 # tables of fewer cells need twice the deciding rows, and 2 x 2 tables far more, because their cells
 # are rarely empty
 _FEW_CELLS = 9
@@ -169,9 +171,8 @@ class ModelSetting:
     """The public facts on which the model's steps depend, from the plan."""
 
     plan: AdaptivePlan
-    pairs: Mapping[
-        tuple[str, ...], float
-    ]  # the weight of the squared errors of each pair of attributes
+    # the weight of the squared errors of each pair of attributes
+    pairs: Mapping[tuple[str, ...], float]
 
     @cached_property
     def maximal_tables(self) -> tuple[tuple[str, ...], ...]:
@@ -425,9 +426,8 @@ def setting_from_plan(plan: Plan) -> ModelSetting:
         if setting.counting_share
         else {setting.case_for_rows(setting.public_rows)} - {"model_tables"}
     ):
-        setting.one_way_marginals(
-            case
-        )  # refuses now instead of after the payment for the first step
+        # refuses now instead of after the payment for the first step
+        setting.one_way_marginals(case)
     return setting
 
 

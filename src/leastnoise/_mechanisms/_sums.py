@@ -363,9 +363,10 @@ def fit_second_step(setting: SumsSetting, blocks: Sequence[tuple[Block, float]])
         blocks,
     )
     tail = tail_counts(setting)
+    # refuses measurements that cannot be joined, before anything is paid
     join_measurements(
         [measurements] if tail is None else [tail, measurements], setting.plan.privacy
-    )  # refuses measurements that cannot be joined, before anything is paid
+    )
     return measurements
 
 

@@ -616,9 +616,8 @@ def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
         operator = product.operators[product.attributes.index(series.along)]
         sums = ending_variances(factor, operator, range(1, len(labels) + 1))
         numbers = np.bincount(last_cells(operator), minlength=len(labels))
-        unit = (
-            table.rmse**2 * operator.rows / invert_gram(factor).total_variance(operator)
-        )  # the part of the error that comes from the other attributes
+        # the part of the error that comes from the other attributes
+        unit = table.rmse**2 * operator.rows / invert_gram(factor).total_variance(operator)
         columns.append(
             [
                 product.unit * math.sqrt(unit * variance / number) if number else None

@@ -70,12 +70,10 @@ class MeanGoal:
     most: float  # the target
     size: float  # the size of a group, in rows or as the sum of weights
     tables: tuple[int, int]  # the positions of the tables of counts and of sums
-    limits: tuple[
-        float, float
-    ]  # the largest errors of the two tables that are compatible with the target
-    level: (
-        float | None
-    )  # the level of the interval whose half width is the error; None for the standard error
+    # the largest errors of the two tables that are compatible with the target
+    limits: tuple[float, float]
+    # the level of the interval whose half width is the error; None for the standard error
+    level: float | None
 
     def error(self, plan: Plan) -> float:
         """Return the largest standard error of a mean under a plan (delta method).

@@ -251,9 +251,8 @@ class Product:
     def is_marginal(self) -> bool:
         """Whether the queries are all published cells of a marginal."""
         cells = identity()
-        return all(
-            q is cells or q == cells for q in self.query_sets
-        )  # `is` is faster if there are very many tables
+        # `is` is faster if there are very many tables
+        return all(q is cells or q == cells for q in self.query_sets)
 
     @property
     def asks_single_cells(self) -> bool:

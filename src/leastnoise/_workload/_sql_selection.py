@@ -294,9 +294,8 @@ class SelectionReader:
         """
         for term in [*self._query_terms]:
             with self.faults.collect(term):
-                self._query_terms.remove(
-                    term
-                )  # the term is added again below if it can be answered
+                # the term is added again below if it can be answered
+                self._query_terms.remove(term)
                 if not [*own_columns(term)]:
                     raise refused("A subquery in WHERE", SUBQUERY_ADVICE)
                 if len(sets) > 1:

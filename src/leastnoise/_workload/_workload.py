@@ -660,9 +660,8 @@ def _product(
         if query_set_value != total()
     }
     for name, query_set_value in query_sets_by_name.items():
-        query_set_value.operator(
-            name, domain.kind(name)
-        )  # raise now for query sets that do not fit
+        # raise now for query sets that do not fit
+        query_set_value.operator(name, domain.kind(name))
     return Product(
         domain=domain,
         attributes=tuple(query_sets_by_name),

@@ -478,9 +478,8 @@ def _decode_bytes(raw: Any, characters: str) -> object:
 
     The result is `UNSUPPORTED` if a byte has no character (U+FFFE).
     """
-    decoded = codecs.charmap_decode(raw, "replace", characters)[
-        0
-    ]  # this mapping cannot fail, whatever the bytes are
+    # this mapping cannot fail, whatever the bytes are
+    decoded = codecs.charmap_decode(raw, "replace", characters)[0]
     return UNSUPPORTED if "\ufffd" in decoded else decoded
 
 

@@ -225,9 +225,8 @@ def _encoding(name: object) -> str:
     """Return the checked name of an encoding of one byte per character."""
     allowed = "'utf-8', or one with a byte for every character, such as 'latin-1', 'iso8859-15' or 'cp1252'"
     try:
-        known = (
-            codecs.lookup(name).name.removesuffix("-sig") if isinstance(name, str) else ""
-        )  # the byte order mark of UTF-8 is skipped in any case
+        # the byte order mark of UTF-8 is skipped in any case
+        known = codecs.lookup(name).name.removesuffix("-sig") if isinstance(name, str) else ""
     except (LookupError, ValueError):
         known = ""
     if known != "utf-8" and not _characters(known):

@@ -881,9 +881,8 @@ def _whole_column(parts: list[Array]) -> Array:
 
 def _chosen_rows(columns: dict[str, Array], is_selected: BoolArray) -> dict[str, Array]:
     """Select rows of each column, and remove the columns from the mapping."""
-    positions = np.flatnonzero(
-        is_selected
-    )  # taking positions is faster than applying the mask to every column
+    # taking positions is faster than applying the mask to every column
+    positions = np.flatnonzero(is_selected)
     return {name: columns.pop(name).take(positions) for name in [*columns]}
 
 
@@ -1333,9 +1332,8 @@ class PartnerRows:
         ]
         self._find = key_number_encoder(numbers, key_of, allow_new=False)
         self.times = np.bincount(keys[keys >= 0], minlength=len(numbers))
-        self._row = np.full(
-            len(numbers) + 1, NONE, dtype=np.int64
-        )  # the last entry is for a missing key
+        # the last entry is for a missing key
+        self._row = np.full(len(numbers) + 1, NONE, dtype=np.int64)
         self._row[keys[keys >= 0]] = np.flatnonzero(keys >= 0)
         self._row[:-1][self.times > 1] = SEVERAL
 

@@ -119,9 +119,8 @@ class Units:
         """Number the cells in which ``max_per_cell`` applies, for a chunk of rows."""
         cell = np.zeros(rows, dtype=np.int64)
         for attribute, size in self._within:
-            cell = cell * (size + 1) + (
-                codes[attribute].astype(np.int64) + 1
-            )  # beyond int64, two cells may get the same number and share one bound, which is safe
+            # beyond int64, two cells may get the same number and share one bound, which is safe
+            cell = cell * (size + 1) + (codes[attribute].astype(np.int64) + 1)
         return cell
 
     def keep(

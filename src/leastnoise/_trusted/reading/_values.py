@@ -409,9 +409,8 @@ def time_reader(clocked: Clocked, reading: Reading) -> Callable[[object], tuple[
             return None
         if isinstance(value, (dt.date, np.datetime64)):
             zoned = isinstance(value, dt.datetime) and value.utcoffset() is not None
-            exact = stamps(
-                np.asarray(stamp := _stamp(value))
-            )  # numpy's cast from nanoseconds overflows near the least time stamp
+            # numpy's cast from nanoseconds overflows near the least time stamp
+            exact = stamps(np.asarray(stamp := _stamp(value)))
             return int(stamp.astype("M8[s]").astype(np.int64) if exact is None else exact), zoned
         if clocked.counted_in is not None:
             number_of_units = read_number(value)
