@@ -1,4 +1,4 @@
-"""The directory of categories that a search found: a CSV file and a manifest.
+"""Write and read the directory of the categories that a search found.
 
 The search was paid for, so its whole result is public.
 """
@@ -48,7 +48,7 @@ class FoundCategories:
     receipt: ReceiptFacts = NO_RECEIPT
 
     def kind(self) -> Categories:
-        """Return the attribute with these categories, for a `Domain`."""
+        """Return an attribute whose values are these categories, for a `Domain`."""
         return self.plan.kind.to_categories(self.texts)
 
     def search_facts(self) -> SearchFacts:
@@ -62,7 +62,7 @@ class FoundCategories:
 
 
 def describe_search(plan: CategoryPlan) -> str:
-    """Return sentences about the chances of a search to find a category."""
+    """Return sentences on how likely a search finds a category, by its units."""
     return (
         "A search finds "
         f"{describe_search_chances(plan.detectable_units, plan.threshold)}. It keeps the "
@@ -71,11 +71,11 @@ def describe_search(plan: CategoryPlan) -> str:
 
 
 def describe_search_chances(detectable_units: int, threshold: int) -> str:
-    """Return a clause about a search: "a category of ... units in ...".
+    """Return a phrase on which categories a search finds with which chances.
 
     Args:
         detectable_units: the number of units of a category that is found in 95 of 100 cases.
-        threshold: the threshold: the smallest noisy number of units of a category that is found.
+        threshold: a category is found if its noisy number of units reaches this threshold.
     """
     return (
         f"a category of {detectable_units:,} units in 95 of 100 cases, "
@@ -86,7 +86,7 @@ def describe_search_chances(detectable_units: int, threshold: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoriesManifest:
-    """The manifest of found categories, with typed values."""
+    """The manifest in a directory of found categories."""
 
     format: str
     written: date
@@ -99,7 +99,7 @@ class CategoriesManifest:
 
 
 def write_categories(categories: FoundCategories, draft: Draft) -> None:
-    """Write the list of categories and its manifest into a draft."""
+    """Write found categories and their manifest into a draft directory."""
     write_rows(
         draft.path / CATEGORY_FILE,
         [CATEGORY_COLUMN, "units"],
@@ -121,19 +121,19 @@ def write_categories(categories: FoundCategories, draft: Draft) -> None:
 
 
 def holds_categories(directory: Path) -> bool:
-    """Return whether a directory holds found categories, not a release."""
+    """Return whether a directory contains the categories that a search found."""
     return (directory / CATEGORY_FILE).exists()
 
 
 def read_categories_manifest(directory: Path) -> CategoriesManifest:
-    """Return the checked manifest that `write_categories` wrote."""
+    """Read the manifest that `write_categories` wrote, and check its values."""
     return read_search_manifest(
         directory, CategoriesManifest, CATEGORIES_FORMAT, "categories", _ADVICE
     )
 
 
 def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
-    """Return the categories that `write_categories` wrote."""
+    """Read the categories that `write_categories` wrote."""
     folder = Path(directory)
     manifest = read_categories_manifest(folder)
     try:

@@ -1,7 +1,8 @@
 """Estimate how many rows have values at or beyond the bounds of a measure.
 
 If a release counts rows by an attribute of the same column, the counts follow from its measurements
-and cost nothing. The bounds of a measure are public; how many values they cut is not.
+and cost nothing. The bounds of a measure are public, but the number of values that they clip is
+not.
 """
 
 from dataclasses import dataclass
@@ -25,16 +26,17 @@ _NUMBERS = (Integers, Decimals, Bins, Edges)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClippedValues:
-    """About how many rows have values at or beyond one bound of a measure.
+    """The estimated number of rows at or beyond one bound of a measure.
 
     Attributes:
         measure: the name of the measure.
         is_upper: whether the bound is the upper one.
-        value: the rows have this value or one further out. It is the bound, or the end of the
-            outermost cell that the release counts.
-        rows: an unbiased estimate of the number of these rows; NaN if it is below `[output]` below.
-        margin: half of the width of its interval; NaN if ``rows`` is.
-        all_rows: an estimate of the number of all rows that some table counts.
+        value: the rows are counted from this value outwards. It is the bound or, if no cells lie
+            beyond the bound, the inner end of the outermost cell.
+        rows: an unbiased estimate of the number of these rows; NaN if it is suppressed because it
+            is less than the option ``below``.
+        margin: half of the width of the interval around ``rows``; NaN if ``rows`` is NaN.
+        all_rows: an estimate of the number of rows that at least one table counts.
     """
 
     measure: str
@@ -47,14 +49,14 @@ class ClippedValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OuterCells:
-    """The cells of an attribute with the values at or beyond a bound of a measure.
+    """The cells of an attribute that count values at or beyond a bound.
 
     Attributes:
         attribute: the name of the attribute.
         first: the position of the first of the cells.
         end: the position after the last one.
         is_upper: whether the bound is the upper one.
-        value: the end of these cells that is nearest to the other bound.
+        value: the end of the cells that faces the other bound.
     """
 
     attribute: str
@@ -65,7 +67,7 @@ class OuterCells:
 
 
 def clipped_measures(workload: Workload) -> dict[str, Measure]:
-    """Return the measures whose values sums and means clip, by name.
+    """Return by name the measures that the workload sums, with their bounds.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 9)})
     >>> clipped_measures(ln.mean_queries(domain, "pay", by=["sex"]))
@@ -85,11 +87,11 @@ def clipped_measures(workload: Workload) -> dict[str, Measure]:
 
 
 def outer_cells(domain: Domain, name: str, measure: Measure) -> list[OuterCells]:
-    """Return the cells with the values at or beyond the bounds of a measure.
+    """Return the cells of an attribute at or beyond the bounds of a measure.
 
-    Cells of the attribute that lie beyond the bound; if there are none, its outermost cell, if
-    that also counts the values beyond it. Nothing for a lower bound of 0 without cells below it,
-    because the values of most measures begin there.
+    These are the cells beyond a bound. If there are none, the outermost cell is returned, provided
+    that it also counts all values beyond it. A lower bound of 0 without cells below it has no outer
+    cells, because the values of most measures begin at 0.
 
     Args:
         domain: the domain of the plan.
@@ -125,7 +127,7 @@ def outer_cells(domain: Domain, name: str, measure: Measure) -> list[OuterCells]
 
 
 def _ends_of_cells(kind: Kind) -> tuple[list[Fraction], list[Fraction]]:
-    """Return the lower and the upper ends of the cells of numbers, in order."""
+    """Return the lower ends and the upper ends of all cells of numbers."""
     if isinstance(kind, (Bins, Edges)):
         edges = [Fraction(edge) for edge in kind.edges]
         return edges[:-1], edges[1:]

@@ -1,4 +1,4 @@
-"""Write CSV files whose texts no spreadsheet runs as formulas; name a table's files."""
+"""Write CSV files that are safe in spreadsheets; name the files of tables."""
 
 import csv
 import re
@@ -15,10 +15,10 @@ _NUMBER = re.compile(r"[+-]?[0-9][0-9.,:/ -]*")
 
 
 def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Write a CSV file.
+    """Write a header and rows as a CSV file that is safe in spreadsheets.
 
-    No spreadsheet runs its texts as formulas. Lists of names are joined by " x ", and NaN is left
-    empty.
+    Texts that a spreadsheet would run as formulas are made inert. Lists of names are joined by " x
+    ", and NaN becomes an empty field.
     """
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         minimal_writer, quoting_writer = (
@@ -36,7 +36,7 @@ def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object
 
 
 def _format_field(value: object) -> object:
-    """Return a value for a CSV file: texts are inert, NaN is empty, lists are joined."""
+    """Return a CSV field: inert text, an empty text for NaN, or a joined list."""
     if value != value:  # noqa: PLR0124 - NaN
         return ""
     if isinstance(value, (list, tuple)):
@@ -47,9 +47,9 @@ def _format_field(value: object) -> object:
 
 
 def make_file_name(table_id: str, name: str, tables: int) -> str:
-    """Return the name of a table's files without ending.
+    """Return the file name of a table, without its ending.
 
-    The name has the id of the table, padded so that file names sort, and the table's name.
+    The name consists of the table's id, padded with zeros for sorting, and the table's name.
     """
     words = (
         re.sub(r"[^a-z0-9_]+", "-", name.lower().replace(" x ", "-by-"))
@@ -61,7 +61,7 @@ def make_file_name(table_id: str, name: str, tables: int) -> str:
 
 
 def make_inert(text: str) -> str:
-    """Put an apostrophe before a text that a spreadsheet could run.
+    """Prefix a text with an apostrophe if a spreadsheet could run it.
 
     This prevents CSV injection (OWASP).
     """
@@ -71,7 +71,7 @@ def make_inert(text: str) -> str:
 
 
 def restore_inert(text: str) -> str:
-    """Undo `make_inert`."""
+    """Return the text from which `make_inert` made its result."""
     if text.startswith("'") and _FORMULA.match(text):
         return text[1:]
     return text

@@ -1,7 +1,7 @@
-"""Describe plans and releases: facts in sections, for every page that shows them.
+"""Describe plans and releases by facts in sections, for all displays.
 
-Commands, the studio, reports and notebooks choose from the same facts, so that a fact has the same
-words everywhere.
+Commands, the studio, reports and notebooks select from these facts, so a fact has the same words
+everywhere.
 """
 
 from leastnoise._facts import Fact, Section, describe
@@ -29,8 +29,8 @@ def describe_plan(
     Args:
         plan: the plan.
         catalogue: the language and the display names.
-        privacy: the privacy of plan and guard together; None for the plan's.
-        has_searches: whether searches found categories or bounds of its domain.
+        privacy: the privacy of plan and guard together; None for the privacy of the plan.
+        has_searches: whether searches found categories or bounds for the plan's domain.
     """
     published = sentences.published_part(plan, has_searches=has_searches)
     return describe_draft(
@@ -46,7 +46,7 @@ def describe_draft(
     cost: Cost | None = None,
     published: str = "release",
 ) -> tuple[Section, ...]:
-    """Return those sections of `describe_plan` that are known already.
+    """Return the sections of `describe_plan`, as far as their facts are known.
 
     Args:
         workload: the queries.
@@ -85,7 +85,7 @@ def describe_release(release: Release, catalogue: Catalogue = ENGLISH) -> tuple[
 
 
 def _describe_notices(release: Release, catalogue: Catalogue) -> tuple[Fact, ...]:
-    """Return the limit on the rows of a unit, and the warning about a seed."""
+    """Return facts about the row limit of units and about noise from a seed."""
     facts = []
     row_limit = format_row_limit(release.privacy, release.receipt.guard, release.level, catalogue)
     if row_limit:
@@ -101,12 +101,12 @@ def _fact(key: str, text: str, catalogue: Catalogue) -> Fact:
 
 
 def _describe_size(workload: Workload, tables: int, catalogue: Catalogue) -> Fact:
-    """Return the numbers of answers and tables."""
+    """Return the fact that states the numbers of answers and tables."""
     return _fact("size", format_size(workload.rows, tables, catalogue), catalogue)
 
 
 def _describe_error(plan: Plan | None, catalogue: Catalogue) -> tuple[Fact, ...]:
-    """Return the error over the least possible one, if known, and the strategy."""
+    """Return facts on the strategy and its error relative to the lower bound."""
     if plan is None:
         return ()
     strategy = Fact("strategy", catalogue.say("s_strategy"), plan.strategy)
@@ -120,7 +120,7 @@ def _describe_error(plan: Plan | None, catalogue: Catalogue) -> tuple[Fact, ...]
 def _describe_privacy(
     privacy: Privacy | None, cost: Cost | None, published: str, catalogue: Catalogue
 ) -> tuple[Fact, ...]:
-    """Return the budget, the privacy unit and the risk."""
+    """Return facts on the budget, the privacy unit and the risk."""
     if privacy is None:
         return ()
     texts = {
@@ -132,14 +132,14 @@ def _describe_privacy(
 
 
 def _describe_earlier(plan: Plan | None, catalogue: Catalogue) -> tuple[Fact, ...]:
-    """Return the earlier releases that a plan counts, if there are any."""
+    """Return the fact that names the earlier releases a plan builds on, if any."""
     if not isinstance(plan, LinearPlan) or not plan.earlier:
         return ()
     return (_fact("after", sentences.describe_earlier(plan, catalogue), catalogue),)
 
 
 def _describe_rows(workload: Workload, plan: Plan | None, catalogue: Catalogue) -> tuple[Fact, ...]:
-    """Return facts on clipped values, rows that are left out, and public counts."""
+    """Return facts on clipped values, omitted rows and public counts."""
     texts = [
         ("values", sentence) for sentence in sentences.list_sum_contributions(workload, catalogue)
     ]

@@ -1,6 +1,6 @@
-"""Directories that are published atomically.
+"""Publish directories atomically.
 
-A directory is written under another name next to its target, synced to disk, then renamed. It is
+A directory is written under a temporary name next to its target, synced to disk, and renamed. It is
 created when the first file is written, after counting, so the modification and creation times of
 directories and files do not reveal how long counting took. Only the lock file next to it is created
 before counting, and it is never published.
@@ -25,7 +25,7 @@ _CLEANING_SECONDS = 1.0  # for which another process may hold a lock to remove a
 
 
 def check_target(directory: str | os.PathLike[str]) -> Path:
-    """Raise unless a release can be written to a directory; return its path."""
+    """Return the path of an output directory; raise if it cannot be created."""
     target = Path(os.path.abspath(Path(directory).expanduser()))  # noqa: PTH100 - resolve() would follow a link
     try:
         target.lstat()
@@ -52,7 +52,7 @@ def check_target(directory: str | os.PathLike[str]) -> Path:
 
 @dataclass(slots=True)
 class Draft:
-    """A directory that only this process writes, until `publish` renames it.
+    """A directory under a temporary name, which `publish` renames to its target.
 
     Attributes:
         partial: the path of the directory before it is published.
@@ -66,9 +66,10 @@ class Draft:
 
     @property
     def path(self) -> Path:
-        """The directory to write into.
+        """The path of the directory to write into.
 
-        The first access creates it, so that its times do not reveal how long counting took.
+        The first access creates the directory; its timestamps then do not reveal how long counting
+        took.
         """
         if not self.exists:
             self.partial.mkdir()
@@ -76,7 +77,7 @@ class Draft:
         return self.partial
 
     def publish(self) -> None:
-        """Sync all files to disk, then rename the directory to its target."""
+        """Sync all files to disk, and rename the directory to its target."""
         path = self.path
         created = []
         for directory, _, files in os.walk(path):
@@ -98,9 +99,9 @@ class Draft:
 
 
 def open_optional_draft(target: Path | None) -> AbstractContextManager["Draft | None"]:
-    """Open a draft of a directory.
+    """Open a draft like `open_draft`; without a target, yield None.
 
-    With None nothing is written, and None is yielded.
+    Nothing is written if ``target`` is None.
     """
     if target is None:
         return nullcontext()
@@ -109,11 +110,12 @@ def open_optional_draft(target: Path | None) -> AbstractContextManager["Draft | 
 
 @contextmanager
 def open_draft(target: Path) -> Iterator[Draft]:
-    """Open a draft: a directory to write into, next to its target.
+    """Yield a draft directory next to its target, and remove it at the end.
 
     Guarantees: ``target`` does not exist, or is complete and on the disk. Only one process at a
         time has a draft of one target. If a process dies, the next process with a target in the
-        same folder removes its draft. Without `publish` nothing is left at the end of the block.
+        same folder removes its draft. If `publish` was not called, nothing is left at the end of
+        the block.
     """
     parent = next(folder for folder in target.parents if folder.exists())
     name = hashlib.sha256(os.fsencode(target.relative_to(parent))).hexdigest()[:16]
@@ -138,10 +140,10 @@ def open_draft(target: Path) -> Iterator[Draft]:
 
 
 def _lock_draft(target: Path, lock_file: Path) -> int:
-    """Create and lock the lock file of a draft, and return its descriptor.
+    """Create and lock the lock file of a draft, and return its file descriptor.
 
-    The system frees the lock when the process ends. Another process may hold it for a moment while
-    it removes the draft of a dead process; in that case this function tries again.
+    The system frees the lock when the process ends. Another process may hold the lock for a moment
+    while it removes the draft of a dead process. In that case this function tries again.
     """
     deadline = time.monotonic() + _CLEANING_SECONDS
     while True:
@@ -162,7 +164,7 @@ def _lock_draft(target: Path, lock_file: Path) -> int:
 
 
 def _is_file(path: Path, handle: int) -> bool:
-    """Return whether an open file still has this path."""
+    """Return whether a path still refers to an open file."""
     try:
         return path.stat().st_ino == os.fstat(handle).st_ino
     except FileNotFoundError:
@@ -170,14 +172,14 @@ def _is_file(path: Path, handle: int) -> bool:
 
 
 def _remove_lock(lock_file: Path, handle: int) -> None:
-    """Remove a lock file that this process holds, and free the lock."""
+    """Remove a lock file and release the lock that this process has on it."""
     with suppress(OSError):  # Windows cannot remove an open file; `remove_dead_drafts` does later
         lock_file.unlink()
     os.close(handle)
 
 
 def _remove_directory(path: Path) -> None:
-    """Remove a directory, if there is one; a link is removed and not followed."""
+    """Remove a directory if it exists; a symbolic link is not followed."""
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.exists():
@@ -185,7 +187,7 @@ def _remove_directory(path: Path) -> None:
 
 
 def remove_dead_drafts(folders: Iterable[Path]) -> None:
-    """Remove the drafts in some folders whose processes have died.
+    """Remove the drafts in ``folders`` that dead processes left behind.
 
     Files that cannot be removed are left for the next process.
     """
@@ -196,7 +198,7 @@ def remove_dead_drafts(folders: Iterable[Path]) -> None:
 
 
 def _remove_if_dead(lock_file: Path) -> None:
-    """Remove a lock file and its draft, unless a living process holds the lock."""
+    """Remove a lock file and its draft unless a running process has the lock."""
     handle = os.open(lock_file, os.O_RDWR | _NO_LINK)
     is_dead = False
     try:
@@ -210,7 +212,7 @@ def _remove_if_dead(lock_file: Path) -> None:
 
 
 def _rename_draft(partial: Path, target: Path) -> None:
-    """Rename the partial directory to the target; raise if that exists."""
+    """Rename a draft directory to its target; raise if the target exists."""
     try:
         if os.path.lexists(target):  # the system would replace an empty directory
             raise FileExistsError
@@ -222,7 +224,7 @@ def _rename_draft(partial: Path, target: Path) -> None:
 
 
 def _existing_target_error(target: Path) -> InputError:
-    """Return the error for an output directory created during the release."""
+    """Return the error if the output directory was created during the release."""
     return InputError(
         f"The output directory must not exist yet; {str(target)!r} came into being while the "
         "release was made. Write it to another."
@@ -230,7 +232,7 @@ def _existing_target_error(target: Path) -> InputError:
 
 
 def _unusable_target_error(target: Path, error: OSError) -> InputError:
-    """Return the error for an output directory that cannot be created."""
+    """Return the error if the output directory cannot be created."""
     reason = (error.strerror or type(error).__name__).lower()
     return InputError(
         f"The output directory {str(target)!r} cannot be made: {reason}. Choose another place; "
@@ -239,7 +241,7 @@ def _unusable_target_error(target: Path, error: OSError) -> InputError:
 
 
 def sync_to_disk(path: Path) -> None:
-    """Write a file, or the names in a directory, to the disk."""
+    """Sync a file, or the entries of a directory, to disk."""
     if os.name == "nt" and path.is_dir():
         return  # Windows cannot open a directory
     handle = os.open(path, os.O_RDONLY)
@@ -259,7 +261,7 @@ class ListedFile:
 
 
 def list_files(directory: Path) -> tuple[ListedFile, ...]:
-    """Return every file of a directory, sorted by path."""
+    """Return path, size and SHA-256 of every file in a directory."""
     return tuple(
         ListedFile(
             path=path.relative_to(directory).as_posix(),

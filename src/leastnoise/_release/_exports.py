@@ -1,4 +1,4 @@
-"""The exports of a finished release: texts from its published files.
+"""Export a finished release: build texts from its published files.
 
 - a file for reviewers, with the topics of NIST SP 800-226 in our own words;
 - an entry for the registry of deployments of differential privacy
@@ -46,9 +46,9 @@ _MBI_REQUIREMENT = (
 
 
 def _round_up_to_double(value: Fraction) -> float | int:
-    """Return the smallest double that is at least the value.
+    """Return the smallest double that is at least an exact value.
 
-    Above the largest double, return the smallest such whole number.
+    Above the largest double, return the smallest integer that is at least the value.
     """
     if value > sys.float_info.max:
         return math.ceil(value)
@@ -59,7 +59,7 @@ def _round_up_to_double(value: Fraction) -> float | int:
 
 
 def format_deployment(publication: Publication) -> str:
-    """Return the entry for the registry of deployments, as YAML.
+    """Return the release's entry for the OpenDP deployments registry, as YAML.
 
     Losses are rounded up to doubles. Texts are written as JSON, which is also YAML.
     """
@@ -106,20 +106,20 @@ def format_deployment(publication: Publication) -> str:
 
 
 def _seed_warning(publication: Publication) -> str:
-    """Return the warning about noise from a seed; empty for secret noise."""
+    """Return the warning that the noise came from a seed; empty otherwise."""
     if publication.release.private:
         return ""
     return ENGLISH.say("not_private")
 
 
 def _english_or_main(release: Release) -> Catalogue:
-    """Return the English catalogue; without one, the main language's catalogue."""
+    """Return the catalogue in English or, without English, the main language."""
     languages = release.options.languages
     return release.options.catalogue("en" if "en" in languages else languages[0])
 
 
 def _table_titles(release: Release) -> dict[str, str]:
-    """Return table titles by name in files; empty without display names."""
+    """Return the display title of each table by its name; empty without names."""
     catalogue = _english_or_main(release)
     if catalogue.names.is_empty:
         return {}
@@ -174,7 +174,7 @@ def format_mbi_measurements(publication: Publication) -> str:
 
 
 def _mbi_measurement(block: Block, noisy_counts: FloatArray, std: float) -> dict[str, Any]:
-    """Return one measured table for mbi, its rows scaled to equal noise."""
+    """Return a measured table for mbi, with queries scaled to equal noise."""
     measurement: dict[str, Any] = {
         "clique": list(block.attributes),
         "stddev": std,
@@ -198,9 +198,9 @@ def _mbi_measurement(block: Block, noisy_counts: FloatArray, std: float) -> dict
 
 
 def _mbi_total(release: Release) -> dict[str, float] | None:
-    """Return the estimated number of rows; None if no measurement determines it.
+    """Return the estimated number of rows for mbi, or None if it is unknown.
 
-    In that case mbi derives the number from tables of cells only.
+    It is unknown if no measurement determines it; then mbi derives it from the tables of cells.
     """
     try:
         (table,) = release.answer(queries(release.plan.domain))
@@ -210,7 +210,7 @@ def _mbi_total(release: Release) -> dict[str, float] | None:
 
 
 def format_notebook(publication: Publication) -> str:
-    """Return the notebook as JSON, nbformat 4.5."""
+    """Return a notebook that analyses the release, as JSON in nbformat 4.5."""
     cells = [
         {"id": f"cell-{number}", **cell}
         for number, cell in enumerate(_notebook_cells(publication), 1)
@@ -276,7 +276,7 @@ def _code_cell(text: str) -> dict[str, Any]:
 
 
 def _describe_cost(manifest: Manifest) -> str:
-    """Return sentences on the cost of the queries and of the guard."""
+    """Return sentences on the privacy cost of the queries and of the guard."""
     cost = manifest.privacy.cost
     guard = manifest.paid.guard
     within = "within" if cost.within_budget else "NOT within"
@@ -293,7 +293,7 @@ def _describe_cost(manifest: Manifest) -> str:
 
 
 def _describe_unit(unit: UnitFacts) -> str:
-    """Return a sentence that states which rows belong to one unit."""
+    """Return a sentence that states which rows form one privacy unit."""
     if unit.second_table is None:
         second_table = ""
     else:
@@ -323,7 +323,7 @@ def _describe_payment(payment: Payment | None) -> str:
 
 
 def _describe_errors(manifest: Manifest, titles: Mapping[str, str]) -> str:
-    """Return lines with the typical standard error of each table."""
+    """Return one line of text per table with its typical standard error."""
     tables = manifest.answers.tables
     if isinstance(tables, str):
         return (
@@ -348,7 +348,7 @@ def _capitalize(text: str) -> str:
 
 
 def _describe_choices(manifest: Manifest) -> str:
-    """Return whether the measurements depended on the data."""
+    """Return a sentence that states whether measurements depended on the data."""
     if manifest.plan.outcome is None:
         return "Not by the program: the plan was made without data."
     return (
@@ -358,7 +358,7 @@ def _describe_choices(manifest: Manifest) -> str:
 
 
 def _describe_least_error(manifest: Manifest) -> str:
-    """Return the ratio of the expected error to the least possible error, as text."""
+    """Return as text the expected error relative to the least possible error."""
     times = manifest.expected_error.times_the_least_possible
     if times is None:
         return "Not known for this release."
@@ -366,7 +366,7 @@ def _describe_least_error(manifest: Manifest) -> str:
 
 
 def format_review(publication: Publication) -> str:
-    """Return the questions of reviewers with their answers, as Markdown."""
+    """Return questions of reviewers with the release's answers, as Markdown."""
     manifest: Manifest = escape_manifest(publication.manifest)
     privacy = manifest.privacy
     plan = manifest.plan

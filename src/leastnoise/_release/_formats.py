@@ -1,11 +1,11 @@
-"""Answers as an Excel workbook, and as SDMX-CSV with SDMX-ML.
+"""Write answers as an Excel workbook, and as SDMX data and structures.
 
 Data messages are SDMX-CSV 2.0 (SDMX 3.0), and their structures are one SDMX-ML 3.0 message.
 
-In SDMX every table is its own data flow, such as ``LEASTNOISE:Q7_SEX(1.0.0)``; with ``flows =
-"quantity"`` all tables of a quantity are one data flow, in which ``_T`` stands for the total of a
-dimension. The attributes are the dimensions, periods are ``TIME_PERIOD``, the answer is
-``OBS_VALUE``, and attributes of the observation have its errors. In the files each component has its
+In SDMX every table is a separate data flow, such as ``LEASTNOISE:Q7_SEX(1.0.0)``. With ``flows =
+"quantity"`` all tables of a quantity share one data flow, in which ``_T`` stands for the total of a
+dimension. The dimensions are the attributes, with periods as ``TIME_PERIOD``. The answer is
+``OBS_VALUE``, and attributes of the observation state its errors. Each component appears with its
 id and name (``labels=both``).
 """
 
@@ -87,7 +87,7 @@ _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def result_title(result: ResultTable, catalogue: Catalogue) -> str:
-    """Return the display title of a table or statistic; without one, its name."""
+    """Return the display title of a result or, without one, its name."""
     if not catalogue.names.is_empty:
         if isinstance(result, Table):
             return table_title(result.product, catalogue)
@@ -97,7 +97,7 @@ def result_title(result: ResultTable, catalogue: Catalogue) -> str:
 
 
 def result_headings(result: ResultTable, catalogue: Catalogue) -> tuple[str, ...]:
-    """Return the headings of the keys of a table or statistic."""
+    """Return the display headings of a result's key columns."""
     if isinstance(result, Table):
         return key_headings(result.product.along, catalogue)
     if isinstance(result, StatisticTable):
@@ -106,7 +106,7 @@ def result_headings(result: ResultTable, catalogue: Catalogue) -> tuple[str, ...
 
 
 def result_attributes(result: ResultTable) -> tuple[str, ...]:
-    """Return the attribute of each key, which determines the texts of codes."""
+    """Return the attribute of each key column of a result."""
     if isinstance(result, StatisticTable):
         groups = result.statistic.by
         return (*groups, *result.attributes[len(groups) :])
@@ -114,7 +114,7 @@ def result_attributes(result: ResultTable) -> tuple[str, ...]:
 
 
 def result_format(result: ResultTable, catalogue: Catalogue) -> NumberFormat:
-    """Return the number format of the values of a table or statistic."""
+    """Return the number format for the values of a result."""
     if isinstance(result, Table):
         return table_format(result.product, catalogue)
     if isinstance(result, StatisticTable):
@@ -123,7 +123,7 @@ def result_format(result: ResultTable, catalogue: Catalogue) -> NumberFormat:
 
 
 def _columns_with_margins(result: ResultTable) -> Columns:
-    """Return the columns of a result, with margins after a table's answers."""
+    """Return the columns of a result; a table has margins after its answers."""
     columns: Columns = {}
     for name, values in result.columns().items():
         columns[name] = values
@@ -171,7 +171,7 @@ class Workbook:
         self._index.set_column(1, 2, 32)
 
     def add(self, result: ResultTable, stem: str) -> None:  # noqa: ARG002 - all tables are in one file
-        """Write a table or a statistic to a separate sheet."""
+        """Write a table or a statistic to a new sheet."""
         # Names differ because they begin with the ids.
         title = result_title(result, self._catalogue)
         name = _FORBIDDEN_IN_SHEET_NAME.sub(" ", f"{result.id} {title}")[
@@ -189,9 +189,9 @@ class Workbook:
         self._write_columns(sheet, result)
 
     def _describe_result(self, result: ResultTable, sheet: str) -> tuple[str, str]:
-        """Return one sentence about the numbers, and one about their rounding.
+        """Return a sentence about a result's numbers and one about their rounding.
 
-        A table is added to the list of tables.
+        A table is also added to the workbook's list of tables.
         """
         if isinstance(result, StatisticTable):
             return f"{self._catalogue.say(result.meaning_key)} {self._say('book_statistic')}", ""
@@ -204,7 +204,7 @@ class Workbook:
         return self._say("book_interval", unit=unit), self._rounding_note
 
     def _list_table(self, table: Table, sheet: str, unit: str) -> None:
-        """Add a line to the list of tables."""
+        """Add a line for a table to the workbook's list of tables."""
         dropping = dropping_attributes(self._release.plan, table.product)
         leaves_out = ", ".join(name_attribute(name, self._catalogue) for name in dropping)
         title = result_title(table, self._catalogue)
@@ -213,9 +213,10 @@ class Workbook:
         self._next_index_row += 1
 
     def _write_columns(self, sheet: Any, result: ResultTable) -> None:
-        """Write the columns below the lines that describe them.
+        """Write a result's columns to a sheet, below the lines that describe them.
 
-        Columns are wide enough for their texts, and numbers have the digits that the noise leaves.
+        Columns are wide enough for their texts, and numbers have as many digits as the noise leaves
+        meaningful.
         """
         columns = self._label_columns(result)
         number_formats = self._number_formats(result, columns)
@@ -233,9 +234,9 @@ class Workbook:
             self._write_line(sheet, number, row, formats=formats)
 
     def _label_columns(self, result: ResultTable) -> Columns:
-        """Return a result's columns, with the texts of codes after their column.
+        """Return a result's columns, with a column of labels after each coded key.
 
-        The flags of a survey are words.
+        The reliability flags of a survey are replaced by words.
         """
         columns: Columns = {}
         has_labels = self._release.options.labels
@@ -262,7 +263,7 @@ class Workbook:
         return columns
 
     def _flag_words(self, result: ResultTable) -> Array:
-        """Return the word for the flag of each number of a survey."""
+        """Return the word for the reliability flag of each value."""
         sampling = result.sampling
         if sampling is None:
             return np.full(result.cells, "", dtype=object)
@@ -270,7 +271,7 @@ class Workbook:
         return np.asarray(words[sampling.reliability.reshape(-1) - 1])
 
     def _number_formats(self, result: ResultTable, columns: Columns) -> dict[str, Any]:
-        """Return the Excel format of each column of numbers."""
+        """Return the Excel number format of each column by its name."""
         values_format = result_format(result, self._catalogue)
         half_width = typical_half_width(result.low, result.high)
         own_format = self._workbook.add_format(
@@ -290,11 +291,11 @@ class Workbook:
         return formats
 
     def close(self) -> None:
-        """Write the file."""
+        """Write the workbook to disk."""
         self._workbook.close()
 
     def _say(self, key: str, **values: object) -> str:
-        """Return the catalogue's text of a key, with the confidence level."""
+        """Return a catalogue text in which the confidence level is filled in."""
         return self._catalogue.say(
             key, percent=self._catalogue.format_percent(self._release.level), **values
         )
@@ -308,7 +309,7 @@ class Workbook:
         bold: bool = False,
         formats: Sequence[Any] = (),
     ) -> None:
-        """Write values into one worksheet row; leave non-finite numbers empty."""
+        """Write values into one worksheet row; non-finite numbers stay empty."""
         for column, value in enumerate(values):
             style = [self._bold] if bold else []
             if formats and formats[column] is not None:
@@ -324,7 +325,7 @@ class Workbook:
 
 
 def make_ids(names: Iterable[str], reserved: Iterable[str] = ()) -> list[str]:
-    """Return unique SDMX ids for names, none of them in ``reserved``.
+    """Return a unique SDMX id for each name, none of them in ``reserved``.
 
     They have capital letters, digits, ``_`` and ``-``.
     """
@@ -352,14 +353,14 @@ LocalTexts = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A dimension of a data flow.
+    """A dimension of an SDMX data flow.
 
     Attributes:
-        id: the id of the dimension, from the column of the files.
-        column: the column of the files.
-        names: its display name by language.
-        codes: the ids of its codes, or the periods of TIME_PERIOD.
-        labels: the display name of each code by language.
+        id: the id of the dimension, derived from the column.
+        column: the key column in the files of answers.
+        names: pairs of language and display name.
+        codes: the ids of the codes; for TIME_PERIOD, the periods.
+        labels: for each code, pairs of language and display name.
     """
 
     id: str
@@ -370,17 +371,17 @@ class Dimension:
 
     @property
     def name(self) -> str:
-        """Its display name in the main language."""
+        """The display name of the dimension in the main language."""
         return self.names[0][1]
 
     @property
     def is_time(self) -> bool:
-        """Whether it is the dimension of periods, which has no code list."""
+        """Whether this is the dimension of periods, which has no code list."""
         return self.id == TIME_PERIOD
 
     @property
     def cells(self) -> list[str]:
-        """The texts of its codes in a file: each is a code with its name, or a period."""
+        """The text of each code in a data file: ``code: name``, or a period."""
         if self.is_time:
             return list(self.codes)
         return [
@@ -389,7 +390,7 @@ class Dimension:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The column, the codes and the labels; dimensions with equal keys share a code list."""
+        """Column, codes and labels; dimensions with equal keys share a code list."""
         return (self.column, *self.codes, *self.labels)
 
 
@@ -398,7 +399,7 @@ _ALL_ROWS = Dimension("ALL", "all rows", (("en", "all rows"),), ("_T",), ((("en"
 
 @dataclass(frozen=True, slots=True)
 class DataFlow:
-    """A data flow: a table, or means, quantiles or a distribution function."""
+    """An SDMX data flow, which contains one result or several tables."""
 
     id: str
     names: LocalTexts
@@ -408,24 +409,24 @@ class DataFlow:
 
     @property
     def name(self) -> str:
-        """Its title in the main language."""
+        """The title of the data flow in the main language."""
         return self.names[0][1]
 
 
 def _with_coded_dimension(dimensions: Sequence[Dimension]) -> tuple[Dimension, ...]:
-    """Return dimensions, at least one with codes, because the standard requires one."""
+    """Return the dimensions, with a dimension of all rows if none has codes."""
     if all(dimension.is_time for dimension in dimensions):
         return (_ALL_ROWS, *dimensions)
     return tuple(dimensions)
 
 
 def _in_english(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, LocalTexts]]:
-    """Return codes with their English names."""
+    """Return each code with its English name as a text by language."""
     return [(code, (("en", name),)) for code, name in pairs]
 
 
 def _make_flow(result: ResultTable, options: Options) -> tuple[DataFlow, list[list[float]]]:
-    """Return the data flow of a result, and its columns of numbers in order."""
+    """Return the data flow of a result, and its number columns as lists."""
     numbers = result.numbers()
     column_of = {value: value.lower() for value in _VALUE_NAMES} | {"OBS_VALUE": result.value_name}
     columns = {value: numbers[name] for value, name in column_of.items() if name in numbers}
@@ -445,7 +446,7 @@ def _make_flow(result: ResultTable, options: Options) -> tuple[DataFlow, list[li
 
 
 def _catalogues(options: Options) -> list[Catalogue]:
-    """Return the catalogues of all languages that the display names use."""
+    """Return a catalogue for each language of the display names."""
     if not options.names and not options.labels:
         return [load_catalogue()]
     return [options.catalogue(language) for language in options.languages]
@@ -454,7 +455,7 @@ def _catalogues(options: Options) -> list[Catalogue]:
 def _unit_of_measure(
     result: ResultTable, catalogue: Catalogue, mapping: SdmxMapping
 ) -> tuple[str, str]:
-    """Return the id and the display name of the unit of a result's answers.
+    """Return the SDMX id and the display name of a result's unit.
 
     The id comes from the mapping or, if the mapping has none, from the measure's name.
     """
@@ -475,7 +476,7 @@ def _unit_of_measure(
 def _make_dimensions(
     result: ResultTable, options: Options, catalogues: Sequence[Catalogue]
 ) -> tuple[Dimension, ...]:
-    """Return a dimension for each key, whose codes have display labels."""
+    """Return an SDMX dimension for each key column of a result."""
     if isinstance(result, Table):
         keys = result.product.keys
     else:
@@ -514,7 +515,7 @@ def _make_dimensions(
 def _make_dimension_ids(
     result: ResultTable, keys: Sequence[str], mapping: SdmxMapping
 ) -> list[str]:
-    """Return the dimension ids: TIME_PERIOD, mapped ids, or ids from names."""
+    """Return the SDMX id of the dimension of each key column."""
     time_key = _find_time_key(result)
     concepts = [mapping.concepts.get(key, "") for key in keys]
     if time_key is not None:
@@ -532,14 +533,14 @@ def _make_dimension_ids(
 
 
 def _make_codes(labels: Sequence[str], mapped: Mapping[str, str]) -> list[str]:
-    """Return the codes of labels, from the mapping or derived from the labels."""
+    """Return an SDMX code for each label, from a mapping or from the label."""
     others = [label for label in labels if label not in mapped]
     new_codes = dict(zip(others, make_ids(others, mapped.values()), strict=True))
     return [mapped.get(label) or new_codes[label] for label in labels]
 
 
 def _find_time_key(result: ResultTable) -> int | None:
-    """Return the position of the first key of single periods; None without one."""
+    """Return the position of the first key column of periods, or None."""
     domain = _domain_of(result)
     for position, (name, labels) in enumerate(
         zip(result_attributes(result), result.labels, strict=True)
@@ -553,12 +554,12 @@ def _find_time_key(result: ResultTable) -> int | None:
 def _local_headings(
     result: ResultTable, keys: Sequence[str], catalogue: Catalogue
 ) -> Sequence[str]:
-    """Return a result's key headings in the catalogue's language, or its keys."""
+    """Return the headings of the keys in a language; without names, the keys."""
     return keys if catalogue.names.is_empty else result_headings(result, catalogue)
 
 
 def _labels_in(result: ResultTable, options: Options, language: str) -> tuple[tuple[str, ...], ...]:
-    """Return the display labels of a result in a language."""
+    """Return the display labels of each key of a result in a language."""
     if language == options.language:
         return result.display_labels
     texts = display_texts(options, _domain_of(result), language)
@@ -566,7 +567,7 @@ def _labels_in(result: ResultTable, options: Options, language: str) -> tuple[tu
 
 
 def _domain_of(result: ResultTable) -> Domain:
-    """Return the domain of a table or a statistic."""
+    """Return the domain over which a table or statistic is computed."""
     if isinstance(result, Table):
         return result.product.domain
     if isinstance(result, StatisticTable):
@@ -575,7 +576,7 @@ def _domain_of(result: ResultTable) -> Domain:
 
 
 def _csv_header(flow: DataFlow) -> list[str]:
-    """Return the header of an SDMX-CSV file."""
+    """Return the column headings of an SDMX-CSV file."""
     dimensions = [f"{dimension.id}: {dimension.name}" for dimension in flow.dimensions]
     return [
         *_MESSAGE_COLUMNS,
@@ -585,7 +586,7 @@ def _csv_header(flow: DataFlow) -> list[str]:
 
 
 def agency_id(release: Release) -> str:
-    """Return the id of the agency that publishes."""
+    """Return the SDMX id of the agency that publishes a release."""
     mapped = read_sdmx_mapping(release.options.sdmx).agency
     if mapped:
         return mapped
@@ -594,7 +595,7 @@ def agency_id(release: Release) -> str:
 
 
 def _list_statuses(result: ResultTable, mapping: SdmxMapping) -> list[str]:
-    """Return the SDMX status of each answer as text: code and name."""
+    """Return the SDMX observation status of each answer, as ``code: name``."""
     published, suppressed, unreliable = (
         ": ".join(mapping.status_of(answer)) for answer in ("published", "suppressed", "unreliable")
     )
@@ -608,7 +609,7 @@ def _list_statuses(result: ResultTable, mapping: SdmxMapping) -> list[str]:
 
 
 def _empty_if_missing(value: float) -> float | str:
-    """Return a number; the field of NaN is empty."""
+    """Return a number, or an empty text for NaN."""
     if math.isnan(value):
         return ""
     return value
@@ -616,7 +617,7 @@ def _empty_if_missing(value: float) -> float | str:
 
 @dataclass(slots=True)
 class SdmxMessages:
-    """The SDMX messages of a release."""
+    """Write the SDMX data and structure messages of a release."""
 
     release: Release
     directory: Path
@@ -624,7 +625,7 @@ class SdmxMessages:
     _merged: dict[tuple[str | None, str | None], list[Table]] = field(default_factory=dict)
 
     def add(self, result: ResultTable, stem: str) -> None:
-        """Write a result as one message, or keep it for the flow of its quantity."""
+        """Write a result as one data message, or store it for a shared data flow."""
         if self._mapping.flows == "quantity" and isinstance(result, Table):
             product = result.product
             kinds = {query_set.kind for query_set in product.query_sets}
@@ -647,7 +648,7 @@ class SdmxMessages:
     def _write_message(
         self, flow: DataFlow, stem: str, observations: Iterable[list[str | float]]
     ) -> None:
-        """Write the message of a flow."""
+        """Write the observations of a data flow as an SDMX-CSV file."""
         self.flows.append(flow)
         path = self.directory / f"{stem}.sdmx.csv"
         with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
@@ -662,7 +663,7 @@ class SdmxMessages:
         columns: Sequence[Sequence[float]],
         keys: Iterable[list[str]],
     ) -> Iterator[list[str | float]]:
-        """Yield a row for each observation; NaN is left empty."""
+        """Yield the CSV fields of each observation; NaN becomes an empty field."""
         first_fields = ["dataflow", f"{agency_id(self.release)}:{flow.id}(1.0.0): {flow.name}", "I"]
         last_fields = [": ".join(flow.unit), f"{self.release.level:g}"]
         statuses = _list_statuses(result, self._mapping)
@@ -671,7 +672,7 @@ class SdmxMessages:
             yield [*first_fields, *key, *number_fields, status, *last_fields]
 
     def _write_merged_flows(self) -> None:
-        """Write the data flow of each quantity, with ``_T`` as the total."""
+        """Write one data message for each quantity, with ``_T`` for totals."""
         for tables in self._merged.values():
             merged = merge_tables(tables, self.release.options)
             (flow_id,) = make_ids([merged.flow.id], [flow.id for flow in self.flows])
@@ -684,7 +685,7 @@ class SdmxMessages:
     def _merged_observations(
         self, merged: "MergedFlow", flow: DataFlow, table: Table
     ) -> Iterator[list[str | float]]:
-        """Yield the observations of one table of a flow of several tables."""
+        """Yield the CSV fields of a table's observations in a shared data flow."""
         own_flow, own_columns = _make_flow(table, self.release.options)
         names = [name for name in own_flow.values if name not in _OBSERVATION_ATTRIBUTES]
         column_of = dict(zip(names, own_columns, strict=True))
@@ -696,15 +697,15 @@ class SdmxMessages:
         return self._observations(flow, table, columns, merged.keys_of(table))
 
     def _describe_release(self) -> str:
-        """Return the title, the source and the row limit of the release."""
+        """Return a text with the title, source and row limit of the release."""
         options = self.release.options
         facts = [options.text("title"), options.text("source"), describe_row_limit(self.release)]
         return ". ".join(fact for fact in facts if fact)
 
     def close(self) -> None:
-        """Write the structures of all flows: concepts, code lists and flows.
+        """Write the structure message: concepts, code lists and data flows.
 
-        Equal lists of labels are one code list.
+        Dimensions with equal labels share one code list.
         """
         self._write_merged_flows()
         code_lists: dict[tuple[object, ...], tuple[str, LocalTexts, list[Any]]] = {}
@@ -749,7 +750,7 @@ class SdmxMessages:
         )
 
     def _fixed_code_lists(self) -> dict[str, Any]:
-        """Return the code lists that belong to no dimension: statuses and units."""
+        """Return the code lists of observation statuses and units by id."""
         statuses = [
             self._mapping.status_of(answer) for answer in ("published", "suppressed", "unreliable")
         ]
@@ -760,9 +761,9 @@ class SdmxMessages:
         }
 
     def _name_concepts(self, dimensions: Sequence[Dimension]) -> dict[str, str]:
-        """Return the concept id of each dimension column, by column name.
+        """Return the concept id of each dimension by the name of its column.
 
-        A dimension of periods, or one with a concept in the mapping, has the id of its concept.
+        The id is the dimension's id if it is TIME_PERIOD or comes from the mapping.
         """
         mapped = self._mapping.concepts
         fixed = {
@@ -776,7 +777,7 @@ class SdmxMessages:
 
 
 def _list_keys(flow: DataFlow, result: ResultTable) -> Iterator[list[str]]:
-    """Yield the key of each value of a result."""
+    """Yield the codes of the dimensions for each value of a result."""
     all_rows = [dimension.cells[0] for dimension in flow.dimensions if dimension == _ALL_ROWS]
     cells = [dimension.cells for dimension in flow.dimensions if dimension != _ALL_ROWS]
     for cell in np.ndindex(result.low.shape):
@@ -785,7 +786,7 @@ def _list_keys(flow: DataFlow, result: ResultTable) -> Iterator[list[str]]:
 
 
 def _distinct_tables(tables: Sequence[Table]) -> list[Table]:
-    """Return the tables that do not have the same keys as an earlier table."""
+    """Return the tables without those whose keys equal those of an earlier one."""
     by_keys: dict[tuple[str, ...], Table] = {}
     for table in tables:
         by_keys.setdefault(tuple(table.product.keys), table)
@@ -794,13 +795,13 @@ def _distinct_tables(tables: Sequence[Table]) -> list[Table]:
 
 @dataclass(frozen=True, slots=True)
 class MergedFlow:
-    """One data flow for tables of one quantity.
+    """One SDMX data flow for all tables of a quantity.
 
     Attributes:
         flow: the data flow; a dimension has the total ``_T``, the codes of its attribute and the
             codes of its levels.
         attributes: the attribute of each dimension; empty for the dimension of all rows.
-        cells: for each key of a table, the texts of its codes in a file.
+        cells: for each key column of the tables, the texts of its codes in a data file.
     """
 
     flow: DataFlow
@@ -808,7 +809,7 @@ class MergedFlow:
     cells: Mapping[str, Sequence[str]]
 
     def keys_of(self, table: Table) -> Iterator[list[str]]:
-        """Yield the key of each answer of a table; ``_T`` for other dimensions."""
+        """Yield the codes of each answer of a table; ``_T`` where it has no key."""
         totals = [dimension.cells[0] for dimension in self.flow.dimensions]
         positions = [self.attributes.index(name) for name in table.product.attributes]
         cells = [self.cells[key] for key in table.product.keys]
@@ -820,7 +821,7 @@ class MergedFlow:
 
 
 def merge_tables(tables: Sequence[Table], options: Options) -> MergedFlow:
-    """Return one data flow for tables of one quantity."""
+    """Return one SDMX data flow for all tables of a quantity."""
     catalogues = _catalogues(options)
     flows = [_make_flow(table, options)[0] for table in tables]
     own_dimensions: dict[str, dict[str, Dimension]] = {}
@@ -859,10 +860,10 @@ def merge_tables(tables: Sequence[Table], options: Options) -> MergedFlow:
 def _merge_dimensions(
     attribute: str, dimensions: Mapping[str, Dimension], catalogues: Sequence[Catalogue]
 ) -> tuple[Dimension, dict[str, Sequence[str]]]:
-    """Return the dimension of an attribute and its levels, and cells by key.
+    """Return a dimension with the codes of an attribute and of its levels.
 
     Args:
-        attribute: the attribute.
+        attribute: the name of the attribute.
         dimensions: the dimension of each key: the attribute or a level such as ``store:region``.
         catalogues: the catalogues of all languages.
     """

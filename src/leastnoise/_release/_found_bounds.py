@@ -1,4 +1,4 @@
-"""The bounds that a private search found, and their manifest."""
+"""Write and read the bounds that a private search found."""
 
 import json
 import os
@@ -51,7 +51,7 @@ class FoundBounds:
 
     @property
     def max_rows(self) -> int:
-        """The bound on the rows of a unit.
+        """The bound on the number of rows of a privacy unit.
 
         Raises:
             InputError: the search was for the bounds of values.
@@ -84,14 +84,14 @@ class FoundBounds:
 
 
 def describe_found_bounds(bounds: FoundBounds) -> str:
-    """Return bounds as text, such as "at most 7" or "0 to 70000"."""
+    """Return found bounds as text, such as "at most 7" or "0 to 70,000"."""
     if bounds.plan.bounds_row_counts:
         return f"at most {bounds.max_rows:,}"
     return f"{number_text(bounds.low)} to {number_text(bounds.high)}"
 
 
 def describe_bounds_search(plan: BoundsPlan) -> str:
-    """Return a sentence about the rule of a search for bounds, and its error."""
+    """Return sentences on how a search chooses bounds, and on its error."""
     share = f"{float(100 * plan.covers):g}%"
     if plan.bounds_row_counts:
         rule = f"chooses the smallest limit that {share} of the units do not exceed"
@@ -112,14 +112,14 @@ def describe_bounds_search(plan: BoundsPlan) -> str:
 
 
 def _count_candidates(plan: BoundsPlan) -> int:
-    """Return the number of candidates; the public lower bound does not count."""
+    """Return how many candidate bounds a search chooses from."""
     if plan.is_low_found:
         return plan.kind.size + 1
     return plan.kind.size
 
 
 def _counted(plan: BoundsPlan) -> str:
-    """Return the noun for the rows or units that the rank error of a search counts."""
+    """Return "rows" or "units", in which the rank error of a search is counted."""
     if plan.privacy.unit_column is None:
         return "rows"
     return "units"
@@ -127,7 +127,7 @@ def _counted(plan: BoundsPlan) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundsManifest:
-    """The manifest of found bounds, with typed values."""
+    """The manifest in a directory of found bounds."""
 
     format: str
     written: date
@@ -140,7 +140,7 @@ class BoundsManifest:
 
 
 def write_bounds(bounds: FoundBounds, draft: Draft) -> None:
-    """Write the manifest of found bounds into a draft."""
+    """Write found bounds as a manifest into a draft directory."""
     manifest = BoundsManifest(
         format=FOUND_BOUNDS_FORMAT,
         written=datetime.now(UTC).date(),
@@ -155,17 +155,17 @@ def write_bounds(bounds: FoundBounds, draft: Draft) -> None:
 
 
 def read_bounds_manifest(directory: Path) -> BoundsManifest:
-    """Return the checked manifest that `write_bounds` wrote."""
+    """Read the manifest that `write_bounds` wrote, and check its values."""
     return read_search_manifest(directory, BoundsManifest, FOUND_BOUNDS_FORMAT, "bounds", _ADVICE)
 
 
 def holds_bounds(directory: Path) -> bool:
-    """Return whether a directory holds found bounds, not a release or categories."""
+    """Return whether a directory contains the bounds that a search found."""
     return has_search_format(directory, FOUND_BOUNDS_FORMAT)
 
 
 def read_bounds(directory: str | os.PathLike[str]) -> FoundBounds:
-    """Return the bounds that `write_bounds` wrote."""
+    """Read the bounds that `write_bounds` wrote."""
     manifest = read_bounds_manifest(Path(directory))
     return FoundBounds(
         plan=BoundsPlan.from_json(json.dumps(manifest.plan, separators=(",", ":"))),

@@ -1,13 +1,13 @@
-"""The codec between frozen dataclasses and JSON objects.
+"""Convert frozen dataclasses to JSON objects and back.
 
 A record is a frozen dataclass whose annotations define the entries of its JSON object.
-`write_record` writes the fields in their order and leaves out a field that has its default value.
+`write_record` keeps the order of the fields and omits each field that has its default value.
 `read_record` checks every value, ignores unknown entries, and states the first fault in one
 sentence.
 
 The types of fields are str, bool, int, float, date, a record, ``tuple[T, ...]``, ``Mapping[str,
-T]``, a union of one of these with None or str, and `Json` for a value that has a codec of its own. A
-class with methods ``from_json`` and ``to_json`` is read and written by these.
+T]``, a union of one of these with None or str, and `Json` for a value that has a codec of its own.
+A class that has the methods ``from_json`` and ``to_json`` is read and written with them.
 """
 
 import datetime as dt
@@ -35,16 +35,16 @@ _Record = TypeVar("_Record")
 
 
 def flat(prefix: str = "") -> dict[str, str]:
-    """Return metadata for a field whose entries are stored in the object directly.
+    """Return metadata for a field that is flattened into its parent's object.
 
     Args:
-        prefix: the beginning of the names of these entries.
+        prefix: the text that is put before the names of the field's entries.
     """
     return {_PREFIX: prefix}
 
 
 def write_record(record: Any) -> dict[str, Any]:
-    """Return a record as a JSON object."""
+    """Return a JSON object with the fields of a dataclass instance."""
     entries: dict[str, Any] = {}
     for record_field in fields(record):
         value = getattr(record, record_field.name)
@@ -59,7 +59,7 @@ def write_record(record: Any) -> dict[str, Any]:
 
 
 def _write_value(value: Any) -> Any:
-    """Return the JSON value of a field."""
+    """Return a field's value as a JSON value."""
     if hasattr(value, "to_json"):
         return value.to_json()
     if is_dataclass(value):
@@ -74,15 +74,15 @@ def _write_value(value: Any) -> Any:
 
 
 def read_record(kind: type[_Record], value: object, location: str = "") -> _Record:
-    """Read a JSON object as a record.
+    """Create an instance of a dataclass from a JSON object.
 
     Args:
-        kind: the class of the record.
-        value: the object.
-        location: the place of the object in the file, for messages.
+        kind: the dataclass.
+        value: the JSON object.
+        location: the path of the object in its file, for messages.
 
     Raises:
-        InputError: a value is missing or not of its type.
+        InputError: a value is missing or has the wrong type.
     """
     if not isinstance(value, Mapping):
         raise refuse(location or "the whole", value, "an object with names and values")
@@ -92,7 +92,7 @@ def read_record(kind: type[_Record], value: object, location: str = "") -> _Reco
 
 
 def _read_entries(kind: type[_Record], entries: Mapping[str, Any], location: str) -> _Record:
-    """Read the entries of an object; messages put ``location`` before their names."""
+    """Create an instance of a dataclass from the entries of a JSON object."""
     values = {}
     for record_field, field_kind in _typed_fields(kind):  # type: ignore[arg-type] # a class is hashable
         name = record_field.name
@@ -109,7 +109,7 @@ def _read_entries(kind: type[_Record], entries: Mapping[str, Any], location: str
 
 @cache
 def _typed_fields(kind: Any) -> tuple[tuple[Field[Any], Any], ...]:
-    """Return the fields of a record with their types."""
+    """Return the fields of a dataclass, each with its resolved type."""
     types = get_type_hints(kind)
     return tuple((record_field, types[record_field.name]) for record_field in fields(kind))
 
@@ -121,9 +121,10 @@ def _read_flat(
     entries: Mapping[str, Any],
     location: str,
 ) -> Any:
-    """Read a field from those entries of its object that it has there.
+    """Read a flattened field from the entries of its parent's object.
 
-    A mapping receives the entries of no other field. An optional record without entries is None.
+    A mapping receives all entries that belong to no other field. An optional record without entries
+    is None.
     """
     if get_origin(field_kind) is Mapping:
         names = {other.name for other in fields(kind)}
@@ -142,7 +143,7 @@ def _read_flat(
 
 
 def _read_value(kind: Any, value: Any, location: str) -> Any:
-    """Read a JSON value as a scalar, union, tuple, mapping or record."""
+    """Return a JSON value converted to a scalar, union, tuple, mapping or record."""
     if kind is Any:
         return value
     if isinstance(kind, UnionType):
@@ -159,9 +160,9 @@ def _read_value(kind: Any, value: Any, location: str) -> Any:
 
 
 def _read_union(kind: UnionType, value: Any, location: str) -> Any:
-    """Read a JSON value as a member of a union.
+    """Return a JSON value converted to a member of a union.
 
-    If the union contains None or str, such values stay unchanged. Other values are read as the
+    None and texts stay unchanged if the union contains their types. Any other value is read as the
     remaining member of the union.
     """
     members = get_args(kind)
@@ -174,7 +175,7 @@ def _read_union(kind: UnionType, value: Any, location: str) -> Any:
 
 
 def _read_tuple(kind: Any, value: Any, location: str) -> tuple[Any, ...]:
-    """Return a tuple of typed values from a JSON list."""
+    """Return a JSON list as a tuple of typed values."""
     if not isinstance(value, list):
         raise refuse(location, value, "a list")
     return tuple(
@@ -183,35 +184,35 @@ def _read_tuple(kind: Any, value: Any, location: str) -> tuple[Any, ...]:
 
 
 def _read_mapping(kind: Any, value: Any, location: str) -> Mapping[str, Any]:
-    """Return a mapping with typed values from a JSON object."""
+    """Return a JSON object as a mapping with typed values."""
     if not isinstance(value, Mapping):
         raise refuse(location, value, "an object with names and values")
     return {name: _read_value(kind, entry, f"{location}.{name}") for name, entry in value.items()}
 
 
 def _read_text(value: Any, location: str) -> str:
-    """Return a JSON value that must be a valid text."""
+    """Return a JSON string; raise for any other value."""
     if not isinstance(value, str) or value != value.encode("utf-8", "replace").decode("utf-8"):
         raise refuse(location, value, "a text")
     return value
 
 
 def _read_truth(value: Any, location: str) -> bool:
-    """Return a JSON value that must be true or false."""
+    """Return a JSON boolean; raise for any other value."""
     if not isinstance(value, bool):
         raise refuse(location, value, "true or false")
     return value
 
 
 def _read_whole(value: Any, location: str) -> int:
-    """Return a JSON value that must be an integer."""
+    """Return a JSON integer; raise for any other value."""
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _LARGEST_WHOLE:
         raise refuse(location, value, f"a whole number of at most {_LARGEST_WHOLE} in size")
     return value
 
 
 def _read_number(value: Any, location: str) -> float:
-    """Return a JSON value that must be a finite number, as a float."""
+    """Return a finite JSON number as a float; raise for any other value."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not abs(value) <= _LARGEST_NUMBER or math.isnan(value):
         raise refuse(location, value, f"a number of at most {_LARGEST_NUMBER:g} in size")
@@ -219,7 +220,7 @@ def _read_number(value: Any, location: str) -> float:
 
 
 def _read_day(value: Any, location: str) -> dt.date:
-    """Return the date of an ISO text in JSON."""
+    """Return the date that a JSON string states in ISO form."""
     try:
         return dt.date.fromisoformat(_read_text(value, location))
     except ValueError:

@@ -1,7 +1,7 @@
-"""Numbers, percentages, dates and lists as a language writes them.
+"""Write numbers, percentages, dates and lists in the notation of a language.
 
-Separators, patterns and words are those of the Unicode Common Locale Data Repository, which Babel
-contains. The digits of a number are chosen before: they depend on its error.
+Separators, patterns and words come from the Unicode Common Locale Data Repository, which is part of
+Babel. The number of digits depends on the error of a number, so callers choose it.
 """
 
 import datetime as dt
@@ -26,7 +26,7 @@ _CACHED_NUMBERS = 4096  # the distinct margins and levels of a page are fewer
 
 @cache
 def find_locale(language: str) -> "Locale":
-    """Return Babel's data of a language, in the region of the pages."""
+    """Return Babel's locale for a language, in the region that pages use."""
     from babel.core import Locale
 
     return Locale.parse(_REGIONS.get(language, language))
@@ -34,7 +34,7 @@ def find_locale(language: str) -> "Locale":
 
 @cache
 def _number_pattern(language: str, decimals: int) -> "NumberPattern":
-    """Return the pattern of a language for numbers with some decimals."""
+    """Return Babel's pattern for numbers with a fixed number of decimals."""
     pattern = copy(find_locale(language).decimal_formats[None])  # None is the usual pattern
     pattern.frac_prec = (decimals, decimals)
     return pattern
@@ -42,11 +42,12 @@ def _number_pattern(language: str, decimals: int) -> "NumberPattern":
 
 @lru_cache(_CACHED_NUMBERS)
 def localize_number(text: str, language: str) -> str:
-    """Write a number in the notation of a language, with the same digits.
+    """Return a number in the notation of a language, with the same digits.
 
     Args:
-        text: a number in Python's notation, such as ``1,234.50`` or ``1e-09``; groups of digits
-            are separated if its groups are. Any other text is returned unchanged.
+        text: a number in Python's notation, such as ``1,234.50`` or ``1e-09``. The result has
+            separators between groups of digits if ``text`` has them. Text that is not a number is
+            returned unchanged.
         language: the language, such as ``de``.
 
     >>> [localize_number(text, "de") for text in ("1,234.50", "1234.5", "1.5e-09")]
@@ -70,27 +71,27 @@ def localize_number(text: str, language: str) -> str:
 
 
 def find_decimal_mark(language: str) -> str:
-    """Return the mark before the decimals of a number."""
+    """Return the decimal mark of a language."""
     from babel.numbers import get_decimal_symbol
 
     return get_decimal_symbol(find_locale(language))
 
 
 def find_group_mark(language: str) -> str:
-    """Return the mark between groups of digits."""
+    """Return the thousands separator of a language."""
     from babel.numbers import get_group_symbol
 
     return get_group_symbol(find_locale(language))
 
 
 def add_percent_sign(number: str, language: str) -> str:
-    """Return a localised number as a percentage, such as ``95%``."""
+    """Return a localised number with the language's percent sign: ``95%``."""
     pattern = find_locale(language).percent_formats[None]
     return f"{pattern.prefix[0]}{number}{pattern.suffix[0]}"
 
 
 def join_percent_compounds(text: str) -> str:
-    """Join a percentage to the noun behind its hyphen: ``95-%-Intervall``.
+    """Add the hyphens of German compounds with percentages: ``95-%-Intervall``.
 
     German requires hyphens between all parts of such a compound.
     """
@@ -98,21 +99,21 @@ def join_percent_compounds(text: str) -> str:
 
 
 def format_long_date(day: dt.date, language: str) -> str:
-    """Return a day with the name of its month, such as ``29 November 2026``."""
+    """Return a date with the name of the month, such as ``29 November 2026``."""
     from babel.dates import format_date
 
     return format_date(day, "long", find_locale(language))
 
 
 def format_month(day: dt.date, language: str) -> str:
-    """Return the month of a day with its year, such as ``January 2026``."""
+    """Return the month and year of a date, such as ``January 2026``."""
     from babel.dates import format_skeleton
 
     return format_skeleton("yMMMM", day, locale=find_locale(language))
 
 
 def join_list(parts: Sequence[str], language: str) -> str:
-    """Return parts of a sentence in one text, such as ``a, b and c``."""
+    """Return texts joined as a list of a sentence, such as ``a, b and c``."""
     from babel.lists import format_list
 
     return format_list(parts, locale=find_locale(language))

@@ -1,4 +1,4 @@
-"""The manifest of a release as a value, and its file.
+"""The manifest of a release as typed records, and its JSON file.
 
 The same records define how the file is written and how it is read.
 """
@@ -26,7 +26,7 @@ _ADVICE = "Name the directory that leastnoise release wrote, the one with manife
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellLimit:
-    """The limit on the rows of a unit in one cell of some attributes."""
+    """The largest number of rows of a unit in a cell of the given attributes."""
 
     rows: int
     attributes: tuple[str, ...]
@@ -68,7 +68,7 @@ class PrivacyFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainFacts:
-    """The domain, the rules from values to cells, and sentences on rows in no table."""
+    """The domain, the rules from values to cells, and a text on omitted rows."""
 
     domain: Mapping[str, Json] = field(metadata=flat())
     rules: tuple[str, ...]
@@ -77,7 +77,7 @@ class DomainFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFacts:
-    """The plan; ``outcome`` has the choices of a data-dependent mechanism."""
+    """The plan, and in ``outcome`` the choices of a data-dependent mechanism."""
 
     digest: str
     strategy: str
@@ -90,7 +90,7 @@ class PlanFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredBlock:
-    """A measured table of queries, its noise scale and the variance at weight 1."""
+    """A table of measured queries, with the scale and the variance of its noise."""
 
     attributes: tuple[str, ...]
     queries: int
@@ -104,7 +104,7 @@ class MeasuredBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementFacts:
-    """The files of the measurements, and their tables or the file that lists them."""
+    """The files of the measurements, and their tables or the name of a list file."""
 
     plan: str
     observation: str
@@ -116,7 +116,7 @@ class MeasurementFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorFacts:
-    """The expected error; None if it depends on the data or has no lower bound."""
+    """The expected error and its lower bound; a value is None if it is unknown."""
 
     total_squared_error: Json
     lower_bound: Json
@@ -128,7 +128,7 @@ class ErrorFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalFacts:
-    """The method of intervals, and the errors they do not cover."""
+    """How intervals are computed, and which errors they do not cover."""
 
     level: float
     half_width_in_noise_std: float
@@ -140,7 +140,7 @@ class IntervalFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostProcessing:
-    """The optional columns, a note about the answers, and the rounding."""
+    """The optional columns, a note on the answers, and the rounding."""
 
     columns: Json
     note: str
@@ -149,7 +149,7 @@ class PostProcessing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedTable:
-    """A table with the columns of its keys."""
+    """The entry of a table in the manifest, with its key columns."""
 
     entry: TableEntry = field(metadata=flat())
     key_columns: tuple[str, ...]
@@ -158,7 +158,7 @@ class ListedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFacts:
-    """The answers; ``tables`` may be a text that names another file."""
+    """The files of answers; ``tables`` lists tables or names a file that does."""
 
     index: str
     layout: str
@@ -174,7 +174,7 @@ class AnswerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticFacts:
-    """A statistic with its files; ``tables`` are the tables it follows from."""
+    """A statistic, its files, and the tables from which it is computed."""
 
     query: str
     name: str
@@ -189,7 +189,7 @@ class StatisticFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementFacts:
-    """A SQL statement with its files and the columns that have no interval."""
+    """A SQL statement, its files, and its columns without intervals."""
 
     sql: str
     files: str
@@ -214,7 +214,7 @@ class CovarianceFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A manifest with typed values.
+    """The manifest of a release, as read from or written to JSON.
 
     Attributes:
         workload: the queries, or a text that names another file.
@@ -244,17 +244,17 @@ class Manifest:
 
     @property
     def digests(self) -> dict[str, str]:
-        """The SHA-256 of every file by its path."""
+        """The SHA-256 of each listed file by its path."""
         return {file.path: file.sha256 for file in self.files}
 
     @property
     def paid(self) -> ReceiptFacts:
-        """The receipt; empty facts if nothing was paid or counted."""
+        """The receipt; an empty receipt if nothing was paid or counted."""
         return self.receipt or NO_RECEIPT
 
 
 def write_manifest(manifest: Any, directory: Path) -> None:
-    """Write a manifest of any kind into the directory of a release or a search."""
+    """Write a record as the manifest file of a directory."""
     text = json.dumps(write_record(manifest), indent=2, ensure_ascii=False, allow_nan=False)
     (directory / "manifest.json").write_text(
         text + "\n", encoding="utf-8", errors="replace", newline="\n"
@@ -262,14 +262,14 @@ def write_manifest(manifest: Any, directory: Path) -> None:
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """Return the checked manifest of a release.
+    """Read the manifest in the directory of a release, and check its values.
 
     Args:
         directory: the directory of the release.
 
     Raises:
-        InputError: there is no manifest, its format is another, or a value is missing or not of its
-            type.
+        InputError: there is no manifest, it has another format, or a value is missing or has the
+            wrong type.
     """
     release_name = f"The release in {str(directory)!r}"
     try:
@@ -289,11 +289,11 @@ def read_manifest(directory: Path) -> Manifest:
 
 
 class OtherFormatError(InputError):
-    """Raised for a release in a format that only another version of the program reads."""
+    """Raised if only another version of the program can read a release."""
 
 
 def _parse_manifest(value: object) -> Manifest:
-    """Return a checked manifest from its JSON value."""
+    """Return the manifest that a JSON value represents; raise if it is invalid."""
     if isinstance(value, Mapping) and "format" in value and value["format"] != MANIFEST_FORMAT:
         versions = value.get("versions")
         if isinstance(versions, Mapping):
@@ -311,7 +311,7 @@ _MARKDOWN_CHARACTERS = re.compile(r"([\\`*\[\]])")
 
 
 def escape_markdown(text: str) -> str:
-    """Return a text as one line of Markdown that displays it unchanged.
+    """Return one line of Markdown that displays a text unchanged.
 
     >>> escape_markdown("a <b> & c")
     'a &lt;b&gt; &amp; c'
@@ -320,9 +320,9 @@ def escape_markdown(text: str) -> str:
 
 
 def escape_manifest(value: Any) -> Any:
-    """Return a manifest or a value of it with its texts as Markdown.
+    """Return a manifest, or a part of it, with all texts escaped for Markdown.
 
-    The texts of the options stay unchanged.
+    The texts inside the options are not escaped.
     """
     if isinstance(value, str):
         return escape_markdown(value)

@@ -143,7 +143,7 @@ _MEANINGS = {
 
 
 def list_measured_blocks(measurements: Measurements) -> tuple[MeasuredBlock, ...]:
-    """Return attributes, queries, scale and variance of every measured block."""
+    """Return the manifest's description of each block of measured queries."""
     return tuple(
         MeasuredBlock(
             attributes=tuple(block.attributes),
@@ -162,7 +162,7 @@ def list_measured_blocks(measurements: Measurements) -> tuple[MeasuredBlock, ...
 def build_manifest(
     release: Release, entries: Sequence[TableEntry], files: tuple[ListedFile, ...]
 ) -> Manifest:
-    """Return the manifest of a release, its tables and its files."""
+    """Build the manifest of a release from its tables and its files."""
     plan = release.plan
     options = release.options
     workload: Any = "listed in measurements/plan.json under 'questions'"
@@ -196,7 +196,7 @@ def build_manifest(
 
 
 def check_manifest(manifest: Manifest, release: Release) -> None:
-    """Raise if a manifest's facts differ from its plan and measurements.
+    """Raise if a manifest contradicts the plan and measurements of its release.
 
     A manifest lists the digests of all other files, but no file has the digest of the manifest.
 
@@ -235,7 +235,7 @@ def check_manifest(manifest: Manifest, release: Release) -> None:
 
 
 def check_table_facts(manifest: Manifest, release: Release) -> None:
-    """Raise for a manifest that states other sizes or errors of tables.
+    """Raise if a manifest states a wrong size or error for a table.
 
     Raises:
         InputError: a fact differs; the message names it.
@@ -253,7 +253,7 @@ def check_table_facts(manifest: Manifest, release: Release) -> None:
 
 
 def _changed_manifest(name: str, fact: object, fact_of_files: object) -> InputError:
-    """Return the error for a manifest that contradicts the files that it lists."""
+    """Return the error for a manifest that contradicts its release's files."""
     return refuse(
         f"{name} of a manifest",
         fact,
@@ -263,7 +263,7 @@ def _changed_manifest(name: str, fact: object, fact_of_files: object) -> InputEr
 
 
 def _privacy_facts(release: Release) -> PrivacyFacts:
-    """Return the manifest's part on the privacy guarantee and its cost."""
+    """Return the manifest's section on the privacy guarantee and its cost."""
     privacy = release.privacy
     cost = release.plan.cost()
     definition, parameters = sentences.describe_definition(privacy)
@@ -284,7 +284,7 @@ def _privacy_facts(release: Release) -> PrivacyFacts:
 
 
 def _unit_facts(release: Release) -> UnitFacts:
-    """Return the manifest's part on the privacy unit."""
+    """Return the manifest's section on the privacy unit."""
     privacy = release.privacy
     limit = privacy.max_per_cell
     cell_limit = None
@@ -304,7 +304,7 @@ def _unit_facts(release: Release) -> UnitFacts:
 
 
 def _domain_facts(release: Release) -> DomainFacts:
-    """Return the manifest's part on the domain, without labels if there are many."""
+    """Return the manifest's section on the domain; long lists are left out."""
     domain = release.plan.domain
     kinds = {name: domain.kind(name) for name in domain.names}
     is_long = sum(kind.size * (1 + len(kind.levels)) for kind in kinds.values()) > MOST_LABELS
@@ -321,7 +321,7 @@ def _domain_facts(release: Release) -> DomainFacts:
 
 
 def _plan_facts(release: Release) -> PlanFacts:
-    """Return the manifest's part on the plan and the choices of its mechanism."""
+    """Return the manifest's section on the plan and its mechanism's choices."""
     plan = release.plan
     noise = noise_name(release.measurements)
     earlier = plan.earlier if isinstance(plan, LinearPlan) else ()
@@ -337,7 +337,7 @@ def _plan_facts(release: Release) -> PlanFacts:
 
 
 def _measurement_facts(measurements: Measurements) -> MeasurementFacts:
-    """Return the manifest's part on the measurements."""
+    """Return the manifest's section on the measurements."""
     tables: tuple[MeasuredBlock, ...] | str = "listed in measurements/tables.csv"
     if len(measurements.blocks) <= MOST_LISTED_TABLES:
         tables = list_measured_blocks(measurements)
@@ -355,7 +355,7 @@ def _measurement_facts(measurements: Measurements) -> MeasurementFacts:
 
 
 def _error_facts(release: Release, entries: Sequence[TableEntry]) -> ErrorFacts:
-    """Return the manifest's part on the expected errors."""
+    """Return the manifest's section on the expected errors."""
     expected_error = release.plan.data_independent_error
     errors = [
         (entry.rmse, entry.promised_rmse) for entry in entries if entry.promised_rmse is not None
@@ -375,7 +375,7 @@ def _error_facts(release: Release, entries: Sequence[TableEntry]) -> ErrorFacts:
 
 
 def _interval_facts(release: Release) -> IntervalFacts:
-    """Return the manifest's part on intervals."""
+    """Return the manifest's section on intervals."""
     options = release.options
     half_rounding = 0.0
     if not isinstance(options.round, Mapping):
@@ -391,7 +391,7 @@ def _interval_facts(release: Release) -> IntervalFacts:
 
 
 def _post_processing_facts(release: Release) -> PostProcessing:
-    """Return the manifest's part on optional columns and on rounding."""
+    """Return the manifest's section on optional columns and on rounding."""
     options = release.options
     columns: dict[str, Any] = {}
     if options.non_negative:
@@ -423,7 +423,7 @@ def _post_processing_facts(release: Release) -> PostProcessing:
 
 
 def _rounding_facts(options: Options) -> dict[str, Any] | None:
-    """Return the facts about the rounding of answers; None without rounding."""
+    """Return the manifest's entries on rounding; None without rounding."""
     if options.round is None and options.below is None:
         return None
     rules: dict[str, dict[str, Any]] = {}
@@ -441,7 +441,7 @@ def _rounding_facts(options: Options) -> dict[str, Any] | None:
 
 
 def _describe_steps(options: Options) -> str:
-    """Return an English phrase with the multiples to which answers are rounded."""
+    """Return a phrase such as "rounded to multiples of 5" or "not rounded"."""
     if isinstance(options.round, Mapping):
         steps = ", ".join(f"{step} ({key})" for key, step in options.round.items())
         return f"rounded to multiples of {steps}"
@@ -451,7 +451,7 @@ def _describe_steps(options: Options) -> str:
 
 
 def _rule_facts(options: Options, step: Fraction, bound: Fraction | None) -> dict[str, Any]:
-    """Return the facts about one rounding step and one bound."""
+    """Return the manifest's entries for a rounding step and a lowest answer."""
     facts: dict[str, Any] = {}
     if step:
         facts = {
@@ -467,7 +467,7 @@ def _rule_facts(options: Options, step: Fraction, bound: Fraction | None) -> dic
 
 
 def _statement_facts(release: Release, number: int, text: str) -> StatementFacts:
-    """Return the manifest's entry of a SQL statement."""
+    """Return the manifest's entry for a SQL statement."""
     return StatementFacts(
         sql=text,
         files=statement_path(number),
@@ -476,7 +476,7 @@ def _statement_facts(release: Release, number: int, text: str) -> StatementFacts
 
 
 def _covariance_facts(options: Options) -> CovarianceFacts | None:
-    """Return the manifest's part on covariances; None without them."""
+    """Return the manifest's section on files of covariances, or None."""
     if not options.covariances:
         return None
     files = [CovarianceFile(query=key, files=f"covariances/{key}") for key in options.covariances]
@@ -484,7 +484,7 @@ def _covariance_facts(options: Options) -> CovarianceFacts | None:
 
 
 def _answer_facts(release: Release, entries: Sequence[TableEntry]) -> AnswerFacts:
-    """Return the manifest's part on the files of answers."""
+    """Return the manifest's section on the files of answers."""
     layout = "one file a table: query, one key column an attribute, and the numbers"
     if len(release.tables) > MOST_TABLE_FILES:
         layout = (
@@ -512,7 +512,7 @@ def _answer_facts(release: Release, entries: Sequence[TableEntry]) -> AnswerFact
 
 
 def _describe_answer_columns(release: Release) -> dict[str, str]:
-    """Return the meaning of each column of numbers of a table file."""
+    """Return an explanation of each number column in the files of answers."""
     level = ENGLISH.format_percent(release.level)
     columns = dict(_ADAPTIVE_COLUMNS)
     if release.finding.linear:
@@ -525,7 +525,7 @@ def _describe_answer_columns(release: Release) -> dict[str, str]:
 
 
 def _list_tables(release: Release, entries: Sequence[TableEntry]) -> tuple[ListedTable, ...]:
-    """Return the facts of each table for the manifest."""
+    """Return the manifest's entry for each table."""
     tables = []
     for product, entry in zip(release.workload.products, entries, strict=False):
         projection = None
@@ -542,7 +542,7 @@ def _list_tables(release: Release, entries: Sequence[TableEntry]) -> tuple[Liste
 
 
 def _statistic_facts(release: Release, table: StatisticTable) -> StatisticFacts:
-    """Return the manifest's entry of a statistic."""
+    """Return the manifest's entry for a statistic."""
     statistic = table.statistic
     if statistic.kind == "means":
         meaning = f"{ENGLISH.say(table.meaning_key)} {_MEAN_INTERVALS}"

@@ -1,9 +1,9 @@
-"""Descriptions of a finished release for catalogues and readers of CSV.
+"""Describe a finished release for data catalogues and for readers of CSV.
 
 - metadata of the CSV files in the W3C vocabulary CSV on the Web (CSVW);
 - the entry of a data set in the application profile DCAT-AP 3, as JSON-LD.
 
-Facts that are not in the release are ``FILL IN``.
+Facts that the release does not contain are marked ``FILL IN``.
 """
 
 import json
@@ -61,12 +61,12 @@ class Publication:
 
 
 def format_csvw(publication: Publication) -> str:
-    """Return the metadata of the CSV files in the vocabulary CSVW, as JSON.
+    """Return the metadata of the CSV files in the W3C vocabulary CSVW, as JSON.
 
-    It is read as ``csv-metadata.json`` in the directory of the release.
+    Programs read it as ``csv-metadata.json`` in the directory of the release.
 
     Raises:
-        InputError: the release has no CSV files, or so many tables that they share files.
+        InputError: the release has no CSV files, or it has so many tables that they share files.
     """
     release = publication.release
     options = release.options
@@ -93,7 +93,7 @@ def format_csvw(publication: Publication) -> str:
 
 
 def _common_facts(publication: Publication) -> dict[str, Any]:
-    """Return title, publisher, source and day of a release as Dublin Core."""
+    """Return title, publisher, source and date of a release as Dublin Core."""
     options = publication.release.options
     facts: dict[str, Any] = {}
     for key, name in (("dc:title", "title"), ("dc:publisher", "agency"), ("dc:source", "source")):
@@ -107,7 +107,7 @@ def _common_facts(publication: Publication) -> dict[str, Any]:
 
 
 def _describe_file(result: ResultTable, tables: int, options: Options) -> dict[str, Any]:
-    """Return the metadata of the CSV file of a table or statistic."""
+    """Return the CSVW description of a result's CSV file."""
     meanings = describe_columns(result)
     keys = result.key_columns()
     headings = {
@@ -141,29 +141,29 @@ def _describe_file(result: ResultTable, tables: int, options: Options) -> dict[s
 
 
 def _csvw_type(values: np.ndarray[Any, Any]) -> str:
-    """Return the CSVW data type of a column: string, integer or double."""
+    """Return the CSVW data type of an array: string, integer or double."""
     if values.dtype == object:
         return "string"
     return "integer" if np.issubdtype(values.dtype, np.integer) else "double"
 
 
 def _catalogues(options: Options) -> Mapping[str, Catalogue]:
-    """Return the catalogue of each language of a release."""
+    """Return a release's catalogues of texts by language."""
     return {language: options.catalogue(language) for language in options.languages}
 
 
 def _in_languages(options: Options, text_in: Callable[[str], str]) -> list[dict[str, str]]:
-    """Return a text in each language of a release as JSON-LD."""
+    """Return a text in all languages of a release, as JSON-LD."""
     return [{"@value": text_in(language), "@language": language} for language in options.languages]
 
 
 def _option_text(options: Options, name: str) -> list[dict[str, str]]:
-    """Return a text of the options in each language of a release as JSON-LD."""
+    """Return a text option in all languages of a release, as JSON-LD."""
     return _in_languages(options, lambda language: options.text(name, language))
 
 
 def format_dcat(publication: Publication) -> str:
-    """Return the entry of a data set in DCAT-AP 3, as JSON-LD."""
+    """Return the release's data set entry in DCAT-AP 3, as JSON-LD."""
     release = publication.release
     options = release.options
     facts: dict[str, Any] = {
@@ -213,7 +213,7 @@ def format_dcat(publication: Publication) -> str:
 
 
 def _describe_distribution(file: str, file_type: str, options: Options) -> dict[str, Any]:
-    """Return the facts about one kind of files of a release."""
+    """Return the DCAT distribution for files of one type."""
     catalogues = _catalogues(options)
     return {
         "@type": "dcat:Distribution",
@@ -228,12 +228,12 @@ def _describe_distribution(file: str, file_type: str, options: Options) -> dict[
 
 
 def _concept(address: str, kind: str) -> dict[str, str]:
-    """Return a value with an address and its class, which validators of ranges need."""
+    """Return a JSON-LD node with an address and a class."""
     return {"@id": address, "@type": kind}
 
 
 def _describe_contact(contact: str) -> dict[str, Any]:
-    """Return the contact point, with the address of an e-mail if it is one."""
+    """Return the DCAT contact point, with an e-mail address if it is one."""
     facts: dict[str, Any] = {"@type": "vcard:Kind", "vcard:fn": contact or FILL_IN}
     if re.fullmatch(r"[^@\s]+@[^@\s]+", contact):
         facts["vcard:hasEmail"] = {"@id": f"mailto:{contact}"}
@@ -241,7 +241,7 @@ def _describe_contact(contact: str) -> dict[str, Any]:
 
 
 def _list_keywords(release: Release) -> list[dict[str, str]]:
-    """Return the names of the attributes and measures in each language."""
+    """Return the DCAT keywords: the attributes' names in each language."""
     options = release.options
     domain = release.plan.domain
     used = {name for product in release.workload for name in product.attributes}
@@ -254,7 +254,7 @@ def _list_keywords(release: Release) -> list[dict[str, str]]:
 
 
 def _describe_tables(release: Release, catalogue: Catalogue) -> str:
-    """Return the titles of the first results as text, with a seed warning."""
+    """Return the titles of the first results, after a warning about a seed."""
     results: Sequence[ResultTable] = [*release.statistics[:20], *release.tables[:20]]
     titles = list(dict.fromkeys(result_title(result, catalogue) for result in results))
     text = "; ".join(titles)
@@ -262,7 +262,7 @@ def _describe_tables(release: Release, catalogue: Catalogue) -> str:
 
 
 def _describe_time(release: Release) -> dict[str, Any]:
-    """Return the DCAT facts on the period covered, and on a series' frequency."""
+    """Return the DCAT entries on the covered period and a series' frequency."""
     domain = release.plan.domain
     used = {name for product in release.workload for name in product.attributes}
     dates = [domain.kind(name) for name in domain.names if name in used]
@@ -283,7 +283,7 @@ def _describe_time(release: Release) -> dict[str, Any]:
 
 
 def _list_distributions(options: Options) -> list[tuple[str, str]]:
-    """Return the files of a release that readers download, with their types."""
+    """Return name and file type of the files that readers download."""
     files = [(report_file(options, language), "HTML") for language in options.languages]
     if "csv" in options.formats:
         files.append(("answers/*.csv", "CSV"))

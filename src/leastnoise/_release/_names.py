@@ -1,7 +1,7 @@
-"""Display names of attributes, levels, measures, tables and counted rows.
+"""Read and look up display names of attributes, measures, tables and rows.
 
 A text is one string for all languages, or a mapping with a string for each language. Names change
-only the texts for readers. Columns, ids and codes in files keep their names.
+only the texts for readers. Columns, ids and codes in files are not renamed.
 """
 
 import math
@@ -27,12 +27,12 @@ _TEXT_KEYS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberFormat:
-    """How the numbers of a quantity are written for readers.
+    """The format in which readers see the numbers of a quantity.
 
     Attributes:
-        decimals: the number of decimals; None for the decimals that the noise leaves meaningful.
-        percent: whether 0.123 is written as 12.3%.
-        thousands: whether digits are separated in groups of three.
+        decimals: the number of decimals; if None, as many as the noise leaves meaningful.
+        percent: if True, 0.123 is written as 12.3%.
+        thousands: if True, digits are separated in groups of three.
     """
 
     decimals: int | None = None
@@ -40,12 +40,12 @@ class NumberFormat:
     thousands: bool = True
 
     def excel_notation(self, spread: float) -> str:
-        """Return the format in the notation of Excel.
+        """Return the format in Excel's notation, such as ``#,##0.0``.
 
         Args:
-            spread: a typical half width of an interval, in percent if the sheet shows the values in
-                percent. If the format states no decimals, numbers have the decimals of the spread's
-                first two digits.
+            spread: the typical half width of an interval, in percent if the sheet shows the values
+                in percent. If ``decimals`` is None, numbers have the decimals of the first two
+                significant digits of this half width.
         """
         decimals = self.decimals
         if decimals is None:
@@ -64,17 +64,17 @@ class NumberFormat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantityNames:
-    """The names of one attribute, level, measure or table in one language.
+    """Display names and number format of an attribute, level, measure or table.
 
     Attributes:
-        name: its display name; empty without one.
-        unit: the unit of its values, such as ``EUR per year``.
-        mean: the name of its mean, such as ``Mean net income``.
-        sum: the name of its sum.
-        count: the name of the number of rows that have a value of it.
-        quantiles: the name of its quantiles.
-        cdf: the name of its distribution function.
-        number_format: how its values are written.
+        name: the display name; empty if none is stated.
+        unit: the unit of the values, such as ``EUR per year``.
+        mean: the display name of means, such as ``Mean net income``.
+        sum: the display name of sums.
+        count: the display name of the number of rows with a value.
+        quantiles: the display name of quantiles.
+        cdf: the display name of the distribution function.
+        number_format: the format of the values.
     """
 
     name: str = ""
@@ -92,7 +92,7 @@ _NO_NAMES = QuantityNames()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """All display names of a release in one language.
+    """The display names of a release in one language.
 
     Attributes:
         rows: the name of rows, in the plural, such as ``persons``; empty for ``rows``.
@@ -114,7 +114,7 @@ class Names:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no display names."""
+        """Whether no display name is stated."""
         return not (
             self.rows
             or self.units
@@ -126,19 +126,19 @@ class Names:
         )
 
     def attribute(self, name: str) -> QuantityNames:
-        """Return the names of an attribute."""
+        """Return the display names of an attribute; empty ones if none are stated."""
         return self.attributes.get(name, _NO_NAMES)
 
     def level(self, key: str) -> QuantityNames:
-        """Return the names of a level, by a key such as ``store:region``."""
+        """Return the display names of a level, by a key such as ``store:region``."""
         return self.levels.get(key, _NO_NAMES)
 
     def measure(self, name: str) -> QuantityNames:
-        """Return the names of a measure."""
+        """Return the display names of a measure; empty ones if none are stated."""
         return self.measures.get(name, _NO_NAMES)
 
     def table(self, name: str) -> QuantityNames:
-        """Return the names of a table or statistic."""
+        """Return the display names of a table or statistic."""
         return self.tables.get(name, _NO_NAMES)
 
 
@@ -150,7 +150,7 @@ _MOST_LISTED_KEYS = 8  # in a message; layout
 
 
 def check_key(subject: str, key: str, allowed: Iterable[str]) -> None:
-    """Raise if a key is not one of the allowed keys."""
+    """Raise an error that lists the allowed keys if ``key`` is not among them."""
     keys = [*allowed]
     if key in keys:
         return
@@ -160,12 +160,12 @@ def check_key(subject: str, key: str, allowed: Iterable[str]) -> None:
 
 
 def capitalize(text: str) -> str:
-    """Return a text with a capital first letter; the other letters stay unchanged."""
+    """Return a text with its first letter in upper case, the rest unchanged."""
     return text[:1].upper() + text[1:]
 
 
 def is_translated(text: object) -> bool:
-    """Return whether a value is a mapping from languages to texts."""
+    """Return whether a value maps language codes to texts."""
     return (
         isinstance(text, Mapping)
         and bool(text)
@@ -175,10 +175,10 @@ def is_translated(text: object) -> bool:
 
 
 def check_text(subject: str, text: object) -> Text:
-    """Return a text of one line, or a mapping from languages to such texts.
+    """Return a one-line text, or a mapping from languages to one-line texts.
 
     Raises:
-        InputError: the value is neither of these, or is empty.
+        InputError: ``text`` has another type, is empty, or has several lines.
     """
     if isinstance(text, Mapping):
         if not text:
@@ -191,21 +191,21 @@ def check_text(subject: str, text: object) -> Text:
 
 
 def _check_line(subject: str, line: object) -> str:
-    """Return a name that must be a text of one line."""
+    """Return a text of one line; raise for anything else."""
     if not isinstance(line, str) or not line.strip() or len(line.splitlines()) > 1:
         raise refuse(subject, line, "a text of one line, or one for each language")
     return line
 
 
 def text_in(text: Text, language: str) -> str:
-    """Return a text in a language; if it lacks the language, in its first language."""
+    """Return a text in a language; without it, in the first language stated."""
     if isinstance(text, str):
         return text
     return text.get(language) or next(iter(text.values()), "")
 
 
 def list_texts(value: object, where: str) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield every translated text inside a value, with its place in messages."""
+    """Yield each mapping by language inside a value, with its location."""
     if not isinstance(value, Mapping):
         return
     if is_translated(value):
@@ -216,7 +216,7 @@ def list_texts(value: object, where: str) -> Iterator[tuple[str, Mapping[str, st
 
 
 def check_names(names: object) -> dict[str, Any]:
-    """Return the part ``[names]`` in its full form: every entry is a table.
+    """Return the checked section ``[names]``, with every entry as a table.
 
     Raises:
         InputError: a key is unknown, or a value is neither a text nor a number format.
@@ -238,7 +238,7 @@ def check_names(names: object) -> dict[str, Any]:
 
 
 def _check_entry(part: str, key: str, entry: object) -> dict[str, Any]:
-    """Return the names and the number format of one entry."""
+    """Return one entry of ``[names]`` as a checked table of settings."""
     where = f"names {part} {key}"
     if isinstance(entry, str) or is_translated(entry):
         return {"name": check_text(where, entry)}
@@ -261,7 +261,7 @@ def _check_entry(part: str, key: str, entry: object) -> dict[str, Any]:
 
 
 def names_in(names: Mapping[str, Any], language: str) -> Names:
-    """Return checked names in one language."""
+    """Return the display names of a checked section ``[names]`` in one language."""
     parts = {
         part: {key: _entry_in(entry, language) for key, entry in names.get(part, {}).items()}
         for part in _TEXT_KEYS
@@ -275,7 +275,7 @@ def names_in(names: Mapping[str, Any], language: str) -> Names:
 
 
 def _entry_in(entry: Mapping[str, Any], language: str) -> QuantityNames:
-    """Return the names and the number format of a quantity in a language."""
+    """Return the display names and number format of an entry in one language."""
     texts = {
         key: text_in(value, language) for key, value in entry.items() if key not in _FORMAT_KEYS
     }
@@ -284,10 +284,10 @@ def _entry_in(entry: Mapping[str, Any], language: str) -> QuantityNames:
 
 
 def check_languages(texts: Mapping[str, object], languages: tuple[str, ...]) -> None:
-    """Raise for a text that lacks a language of the release.
+    """Raise if a translated text lacks one of the languages of a release.
 
     Args:
-        texts: values that may contain translated texts, by their place in messages.
+        texts: values that may contain translated texts, by their location for messages.
         languages: the languages of the reports.
     """
     for where, value in texts.items():

@@ -1,6 +1,6 @@
-"""The text of `measurements/observation.json`, and its digest.
+"""Write `measurements/observation.json`, and compute its digest.
 
-A later plan that counts a release names it by this digest.
+A later plan that builds on a release refers to it by this digest.
 """
 
 import hashlib
@@ -17,9 +17,9 @@ OBSERVATION_FILE = "measurements/observation.json"
 
 
 def observation_text(outcome: Outcome) -> Iterator[str]:
-    """Yield the parts of the text, one for each block of values.
+    """Yield the parts of an observation's JSON text, one for each block.
 
-    The text includes the measurements if they do not follow from the plan.
+    The text includes the measurements if the plan does not determine them.
     """
     observation = outcome.observation
     facts: dict[str, Any] = {
@@ -39,7 +39,7 @@ def observation_text(outcome: Outcome) -> Iterator[str]:
 
 
 def observation_digest(outcome: Outcome) -> str:
-    """Return the SHA-256 of the text, in hexadecimal."""
+    """Return the SHA-256 of an observation's JSON text, in hexadecimal."""
     digest = hashlib.sha256()
     for part in observation_text(outcome):
         digest.update(part.encode())

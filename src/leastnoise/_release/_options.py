@@ -3,8 +3,8 @@
 Options are checked before the plan is paid. After the payment no option may fail or take hours:
 sizes depend only on the plan, and iterations stop after a bounded number of rounds.
 
-A table of all ranges may be too large to write. Then its cells and its prefix sums are written
-instead, from which every range follows.
+A table of all ranges may be too large to write. In that case its cells and its prefix sums are
+written, from which every range can be computed.
 """
 
 from collections import Counter
@@ -222,7 +222,7 @@ class Options:
             object.__setattr__(self, name, value)
 
     def _check_lists_and_texts(self) -> None:
-        """Raise for an option that is not the list, truth value or text it must be."""
+        """Raise if an option has the wrong type: a list, truth value or text."""
         options = asdict(self)
         if (
             not isinstance(self.formats, (list, tuple))
@@ -254,7 +254,7 @@ class Options:
                 check_text(name, options[name])
 
     def _check_rounding_method(self) -> None:
-        """Raise for controlled rounding without a step, or with suppression."""
+        """Raise for an unknown ``rounding``, or controlled rounding without a step."""
         one_of("rounding", self.rounding, ROUNDING)
         if self.rounding == "nearest":
             return
@@ -262,7 +262,7 @@ class Options:
             raise InputError("rounding = 'controlled' needs a step: set round, such as round = 5.")
 
     def _choose_languages(self, names: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the languages of the reports, the main one first.
+        """Return the languages of the reports, with the main language first.
 
         Raises:
             InputError: a text lacks one of the languages.
@@ -284,21 +284,21 @@ class Options:
         return languages
 
     def text(self, name: str, language: str = "") -> str:
-        """Return the title, source, agency or contact in a language of the release."""
+        """Return the option title, source, agency or contact in a language."""
         return text_in(getattr(self, name), language or self.language)
 
     def names_in(self, language: str = "") -> Names:
-        """Return the display names in a language of the release."""
+        """Return the display names of the release in one of its languages."""
         return names_in(self.names, language or self.language)
 
     def catalogue(self, language: str = "") -> Catalogue:
-        """Return the sentences of a language with the display names of the release."""
+        """Return the catalogue of a language, with the release's display names."""
         catalogue = load_catalogue(language or self.language)
         return replace(catalogue, names=self.names_in(catalogue.language))
 
     @property
     def terminal_catalogue(self) -> Catalogue:
-        """The sentences of the terminal, in English, with the release's names.
+        """The English catalogue for terminals, with the release's display names.
 
         The names are English if there are English names; otherwise they are in the main language.
         """
@@ -308,7 +308,7 @@ class Options:
         return replace(load_catalogue(), names=self.names_in(language))
 
     def _check_labels(self) -> None:
-        """Raise for labels that are not mappings from codes to texts."""
+        """Raise unless ``labels`` maps attributes to mappings from codes to texts."""
         if isinstance(self.labels, Mapping):
             label_texts = self.labels.values()
         else:
@@ -321,7 +321,7 @@ class Options:
                 check_text(f"labels {name} {code}", text)
 
     def _check_searches(self) -> None:
-        """Raise for searches that are not facts of paid searches."""
+        """Raise unless ``searches`` lists facts about paid searches."""
         is_sequence = isinstance(self.searches, (list, tuple))
         if is_sequence and all(
             isinstance(search, SearchFacts) and search.receipt.payment is not None
@@ -336,7 +336,7 @@ class Options:
 
     @property
     def plan_dependent_options(self) -> tuple[str, ...]:
-        """The names of the selected options that only some plans can fulfil."""
+        """The names of the options in use that only some plans support."""
         is_chosen = {
             "nnls": self.nnls,
             "local_non_negative": self.local_non_negative,
@@ -347,7 +347,7 @@ class Options:
 
     @property
     def occasional_columns(self) -> tuple[str, ...]:
-        """The names of the requested columns that only some tables have."""
+        """The names of the requested columns that not every table has."""
         is_chosen = (
             self.non_negative,
             self.nnls,
@@ -362,24 +362,24 @@ class Options:
 
     @property
     def has_rounding(self) -> bool:
-        """Whether answers are rounded or suppressed, so tables are not additive."""
+        """Whether answers are rounded or suppressed, which makes tables non-additive."""
         if self.is_controlled:
             return False
         return self.round is not None or self.below is not None or self.suppresses_by_cv
 
     @property
     def is_controlled(self) -> bool:
-        """Whether totals are the sums of their rounded parts."""
+        """Whether rounding is controlled: totals equal the sums of rounded parts."""
         return self.rounding == "controlled"
 
     @property
     def suppresses_by_cv(self) -> bool:
-        """Whether answers whose CV is too large are not published."""
+        """Whether answers with a large coefficient of variation are suppressed."""
         return bool(self.survey.get("suppress", False))
 
     @property
     def has_biased_columns(self) -> bool:
-        """Whether there is any biased column."""
+        """Whether a column of biased answers is requested."""
         return (
             self.non_negative
             or self.integer
@@ -390,7 +390,7 @@ class Options:
 
     @classmethod
     def from_json(cls, value: object) -> "Options":
-        """Read the result of `to_json`; raise for unknown names."""
+        """Return the options that `to_json` wrote; raise for an unknown option."""
         names = {option.name for option in fields(cls)}
         if not isinstance(value, Mapping) or not {*value} <= names:
             raise refuse("options", value, "an object with some of " + ", ".join(sorted(names)))
@@ -404,9 +404,9 @@ class Options:
         return cls(**{**value, "searches": facts})
 
     def to_json(self) -> dict[str, Any]:
-        """Return JSON values that `from_json` reads back.
+        """Return the options as a JSON object for `from_json`.
 
-        It omits some options that are not set.
+        Some options that are not set are omitted.
 
         >>> Options.from_json(Options(guard="1/100").to_json()) == Options(guard="1/100")
         True
@@ -451,12 +451,12 @@ class Options:
 
 
 def rounding_reach(options: Options, step: Fraction) -> Fraction:
-    """Return the largest change of an answer by rounding: half a step or one step."""
+    """Return the largest change of an answer by rounding: a step or half of it."""
     return step if options.is_controlled else step / 2
 
 
 def _exact_to_json(value: object) -> Any:
-    """Return an exact number as text, or the texts of a mapping."""
+    """Return an exact number as text, or a mapping with its numbers as texts."""
     if isinstance(value, Mapping):
         return {key: str(number) for key, number in value.items()}
     return str(value)
@@ -465,7 +465,7 @@ def _exact_to_json(value: object) -> Any:
 def _check_publishable_sizes(
     name: str, value: Exact | Mapping[str, Exact]
 ) -> Fraction | dict[str, Fraction]:
-    """Return a checked rounding step or suppression bound, or one for each quantity."""
+    """Return checked rounding steps or suppression bounds as fractions."""
     if not isinstance(value, Mapping):
         return _check_publishable_size(name, value)
     if not value or not all(isinstance(key, str) for key in value):
@@ -475,7 +475,7 @@ def _check_publishable_sizes(
 
 
 def _check_publishable_size(name: str, value: Exact) -> Fraction:
-    """Return a checked rounding step or suppression bound."""
+    """Return a checked rounding step or suppression bound as a fraction."""
     number = exact_positive(name, value)
     if not _SMALLEST_STEP <= number <= _LARGEST_STEP:
         raise refuse(name, value, "a number between 1e-12 and 1e18")
@@ -483,9 +483,10 @@ def _check_publishable_size(name: str, value: Exact) -> Fraction:
 
 
 def display_texts(options: Options, domain: Domain, language: str = "") -> CodeTexts:
-    """Return the texts of codes by attribute, also for nulls and other values.
+    """Return the display text of each code by attribute, in one language.
 
-    They are in a language of the release, by default in its main language.
+    Cells of nulls and of other values have texts too. The language defaults to the main language of
+    the release.
     """
     catalogue = load_catalogue(language or options.language)
     translations = {
@@ -509,10 +510,10 @@ def display_texts(options: Options, domain: Domain, language: str = "") -> CodeT
 
 
 def quantity_key(domain: Domain, measure: str | None) -> str:
-    """Return the rounding key of a quantity: ``rows``, ``units`` or a measure.
+    """Return the key of a quantity's rounding rule: "rows", "units" or a measure.
 
-    Counts of values are rounded like rows, a weighted sum like its measure, and a sum of weights
-    like the measure of the weights.
+    Counts of values are rounded like rows. A weighted sum is rounded like its measure, and a sum of
+    weights like the measure of the weights.
     """
     if measure is None:
         return "rows"
@@ -528,16 +529,17 @@ def quantity_key(domain: Domain, measure: str | None) -> str:
 
 
 def rounding_rule(options: Options, key: str = "rows") -> tuple[Fraction, Fraction | None]:
-    """Return the rounding step of a quantity, and its suppression bound.
+    """Return the rounding step of a quantity, and its lowest published answer.
 
-    The bound is None if no answer is suppressed. The key is as in `quantity_key`.
+    The lowest answer is None if no answer is suppressed. The step is 0 without rounding.
+    `quantity_key` returns the key.
     """
     step = _value_of("round", options.round, key)
     return step or Fraction(0), _value_of("below", options.below, key)
 
 
 def product_rounding(options: Options, product: Product) -> tuple[Fraction, Fraction | None]:
-    """Return the rounding step and suppression bound of a table."""
+    """Return the rounding step and the lowest published answer of a table."""
     return rounding_rule(options, quantity_key(product.domain, product.measure))
 
 
@@ -548,7 +550,7 @@ def _value_of(name: str, value: Exact | Mapping[str, Exact] | None, key: str) ->
 
 
 def rounded_quantities(options: Options) -> tuple[str, ...]:
-    """Return the keys of quantities with a separate rule; empty if there are none."""
+    """Return the keys of the quantities that have separate rounding rules."""
     keys: list[str] = []
     for value in (options.round, options.below):
         if isinstance(value, Mapping):
@@ -557,7 +559,7 @@ def rounded_quantities(options: Options) -> tuple[str, ...]:
 
 
 def check_rounding(options: Options, domain: Domain) -> None:
-    """Raise for a rounding step or bound of a quantity that does not exist."""
+    """Raise if a rounding rule names a quantity that the domain does not have."""
     keys = ["rows", "units", *domain.measures]
     for name, value in (("round", options.round), ("below", options.below)):
         if isinstance(value, Mapping):
@@ -566,7 +568,7 @@ def check_rounding(options: Options, domain: Domain) -> None:
 
 
 def describe_rounding(options: Options, catalogue: Catalogue) -> str:
-    """Return sentences about rounding, suppression and their effect on errors."""
+    """Return sentences on rounding, suppression and their effect on errors."""
     keys = rounded_quantities(options)
     sentences = []
     if not isinstance(options.round, Mapping) and options.round is not None:
@@ -591,7 +593,7 @@ def describe_rounding(options: Options, catalogue: Catalogue) -> str:
 
 
 def _name_quantity(key: str, catalogue: Catalogue) -> str:
-    """Return the display name of a quantity with a separate rounding rule."""
+    """Return the display name of the quantity of a rounding rule."""
     if key == "rows":
         return name_rows(catalogue)
     if key == "units":
@@ -600,16 +602,17 @@ def _name_quantity(key: str, catalogue: Catalogue) -> str:
 
 
 def _has_text_keys(value: object) -> bool:
-    """Return whether a value is a mapping whose keys are non-empty texts."""
+    """Return whether a value is a mapping with non-empty texts as keys."""
     if not isinstance(value, Mapping):
         return False
     return all(isinstance(key, str) and key for key in value)
 
 
 def tables_to_write(products: Sequence[Product]) -> tuple[Product, ...]:
-    """Return the tables that are written for a workload.
+    """Return the tables to write: the given ones, or smaller ones in their place.
 
-    A table that is too large is replaced by its cells; its prefix sums come last.
+    The table of the cells replaces a table that is too large to write, and its prefix sums are
+    added at the end.
     """
     tables = []
     prefix_sums = []
@@ -623,12 +626,12 @@ def tables_to_write(products: Sequence[Product]) -> tuple[Product, ...]:
 
 
 def is_too_large_to_write(product: Product) -> bool:
-    """Return whether a table has too many answers but few enough cells."""
+    """Return whether only the cells of a table are few enough to be written."""
     return product.rows > MOST_WRITTEN_ANSWERS >= _replace_all_ranges(product, identity()).rows
 
 
 def is_contained_in(question: Product, table: Product) -> bool:
-    """Return whether every query of a table is a query of another table."""
+    """Return whether each query of ``question`` is also a query of ``table``."""
     pairs = zip(question.query_sets, table.query_sets, strict=False)
     return (question.measure, question.attributes) == (table.measure, table.attributes) and all(
         queries == table_queries or (table_queries == all_ranges() and queries.form.intervals)
@@ -637,12 +640,12 @@ def is_contained_in(question: Product, table: Product) -> bool:
 
 
 def resolve_names(names: Mapping[str, Any], workload: Workload) -> dict[str, Any]:
-    """Return display names by the names of tables and the keys of levels.
+    """Return display names keyed by full table names and level keys.
 
-    Tables may be called by their ids, and levels without their attribute.
+    In ``names``, ids may stand for tables, and names of levels for level keys.
 
     Raises:
-        InputError: a name is of a part that neither the workload nor its domain has.
+        InputError: neither the workload nor its domain has a part of this name.
     """
     checked = check_names(names)
     domain = workload.domain
@@ -662,9 +665,9 @@ def resolve_names(names: Mapping[str, Any], workload: Workload) -> dict[str, Any
 
 
 def find_groups(workload: Workload, key: str) -> Product | None:
-    """Return the table that a key names, or the groups of the mean it names.
+    """Return the table with this name or id, or the table of a mean's groups.
 
-    The result is None if there is no such table or mean.
+    Return None if there is no such table or mean.
     """
     name = _table_names(workload).get(key)
     for product in tables_to_write(workload.products):
@@ -677,16 +680,16 @@ def find_groups(workload: Workload, key: str) -> Product | None:
 
 
 def resolve_survey_of(survey: Mapping[str, Any], workload: Workload) -> dict[str, Any]:
-    """Return a part ``[survey]`` with its rules by table name."""
+    """Return a section ``[survey]`` with its rules keyed by table name."""
     return resolve_survey(survey, workload, _table_names(workload))
 
 
 def check_names_and_survey(options: Options, workload: Workload) -> None:
-    """Raise for names, survey rules and concepts that do not fit a workload.
+    """Raise if names, survey rules or SDMX concepts do not fit a workload.
 
     Raises:
-        InputError: a name or concept is of a part that the workload does not have, or a rule does
-            not fit its table.
+        InputError: the workload does not have the part that a name or concept is for, or a rule
+            does not fit its table.
     """
     resolve_names(options.names, workload)
     resolve_survey_of(options.survey, workload)
@@ -695,9 +698,9 @@ def check_names_and_survey(options: Options, workload: Workload) -> None:
 
 
 def call_tables_by_name(options: Options, workload: Workload) -> Options:
-    """Return options whose names and survey rules refer to tables by name.
+    """Return options whose display names and survey rules use table names.
 
-    Unknown names are not refused, because a release of a series has only the first of the planned
+    Unknown names are ignored, because a release of a series has only the first of the planned
     answers.
     """
     names_by_key = {"tables": _table_names(workload), "levels": _level_keys(workload.domain)}
@@ -714,10 +717,9 @@ def call_tables_by_name(options: Options, workload: Workload) -> Options:
 
 
 def _level_keys(domain: Domain) -> dict[str, str]:
-    """Return the key of each level, such as ``store:region``.
+    """Map names and keys of levels to their keys, such as ``store:region``.
 
-    The mapping contains each key and, if no other attribute has a level of this name, the level's
-    name.
+    A name that several attributes use for a level is left out.
     """
     full_keys = [
         (level, f"{name}:{level}")
@@ -730,7 +732,7 @@ def _level_keys(domain: Domain) -> dict[str, str]:
 
 
 def _table_names(workload: Workload) -> dict[str, str]:
-    """Return the name of each table and statistic by its name and its id."""
+    """Map the name and the id of each table and statistic to its name."""
     products = tables_to_write(workload.products)
     names = {product.name: product.name for product in products}
     names |= {f"q{number}": product.name for number, product in enumerate(products, 1)}
@@ -741,7 +743,7 @@ def _table_names(workload: Workload) -> dict[str, str]:
 
 
 def _replace_all_ranges(product: Product, replacement: QuerySet) -> Product:
-    """Return a product with its sets of all ranges replaced by another set."""
+    """Return a table whose sets of all ranges are replaced by ``replacement``."""
     query_sets = list(product.query_sets)
     for position, queries in enumerate(product.query_sets):
         if queries == all_ranges():
@@ -750,7 +752,7 @@ def _replace_all_ranges(product: Product, replacement: QuerySet) -> Product:
 
 
 def check_formats(formats: Sequence[str], tables: Sequence[Product]) -> None:
-    """Raise for formats that cannot hold the tables."""
+    """Raise if a file format cannot store the tables of a release."""
     for name in formats:
         if name == "xlsx":
             try:
@@ -779,13 +781,13 @@ def check_formats(formats: Sequence[str], tables: Sequence[Product]) -> None:
 
 
 def _list_first_five(texts: Sequence[str]) -> str:
-    """Return the first five texts joined, with "..." if there are more."""
+    """Return the first five texts joined by commas, with "..." if more follow."""
     more = ["..."] if len(texts) > 5 else []
     return ", ".join([*texts[:5], *more])
 
 
 def find_table_position(products: Sequence[Product], key: str) -> int:
-    """Return the position of a table, by its id or a name that is unique."""
+    """Return the position of the table with an id or a unique name."""
     if (
         key[:1] == "q"
         and key[1:].isdecimal()

@@ -1,9 +1,9 @@
-"""The workbook for readers: publication tables in Excel by language.
+"""Write the publication workbook: formatted Excel tables for readers.
 
-A table has its groups as rows and, if one key has few labels, as columns. Every sheet has a title,
-the unit, number formats and notes, and is set up for printing. The first sheet is the table of
-contents, and the last sheet has the notes. For programs, `answers.xlsx` has all columns of all
-tables.
+The rows of a table are its groups; if one key has few labels, these are its columns. Every sheet
+has a title, the unit, number formats and notes, and is set up for printing. The first sheet is the
+table of contents, and the last sheet contains the notes. Programs can read all columns of all
+tables in `answers.xlsx`.
 """
 
 import datetime as dt
@@ -55,9 +55,9 @@ _FORBIDDEN_IN_SHEET_NAME = re.compile(r"[\[\]:*?/\\'\x00-\x1f]")
 
 
 class ValueBlock(NamedTuple):
-    """The values of one heading: answers, margins or ends of intervals.
+    """Values under one heading: answers, margins or ends of intervals.
 
-    ``is_margin`` tells whether the values are margins, which are never flagged.
+    If ``is_margin`` is True, the values are margins, which have no reliability flags.
     """
 
     heading: str
@@ -67,20 +67,20 @@ class ValueBlock(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationTable:
-    """A table or statistic as readers see it in one language.
+    """A table or statistic with the texts of one language, ready for a sheet.
 
     Attributes:
-        id: its id, such as ``q1``.
-        title: its title.
-        unit: its quantity or unit.
-        headings: the headings of its keys.
-        labels: the labels along each key.
-        blocks: its values, each with one entry for each combination of labels.
-        flags: 1 for a reliable value and 2 or 3 for others, in the shape of the values; None
-            without sampling errors.
-        half_width: the typical margin, which determines the decimals.
-        number_format: how its values are written.
-        is_time: whether each key has dates.
+        id: the id, such as ``q1``.
+        title: the display title.
+        unit: the quantity or the unit of the values.
+        headings: the heading of each key.
+        labels: the labels of each key.
+        blocks: arrays of values with one axis per key.
+        flags: 1 for reliable values, 2 or 3 for less reliable ones, in the shape of the values;
+            None without sampling errors.
+        half_width: the typical margin, from which the number of decimals follows.
+        number_format: the format of the values.
+        is_time: for each key, whether its labels are dates.
     """
 
     id: str
@@ -96,10 +96,10 @@ class PublicationTable:
 
     @property
     def column_key(self) -> int | None:
-        """The position of the key shown along columns; None if all keys are rows.
+        """The position of the key whose labels are columns; None if there is none.
 
-        It is a key of dates with two to ten labels, or the last key with two to ten labels. If the
-        table would be too wide for a page, it is the key with the fewest labels.
+        A key of dates with two to ten labels comes first; otherwise it is the last key with two to
+        ten labels. If the table would be too wide for a page, it is the key with the fewest labels.
         """
         if len(self.labels) < 2:
             return None
@@ -119,7 +119,7 @@ class PublicationTable:
         return [key for key in range(len(self.labels)) if key != self.column_key]
 
     def excel_format(self) -> str:
-        """Return the number format of the values in the notation of Excel."""
+        """Return the number format of the values in Excel's notation."""
         half_width = self.half_width
         if self.number_format.percent:
             half_width *= 100
@@ -129,7 +129,7 @@ class PublicationTable:
 def make_publication_table(
     result: ResultTable, release: Release, catalogue: Catalogue
 ) -> PublicationTable:
-    """Return a table or statistic with the labels and titles of a language."""
+    """Return a result with the title and labels of the catalogue's language."""
     texts = display_texts(release.options, release.plan.domain, catalogue.language)
     result = replace(result, code_texts=texts)
     flags = None
@@ -169,7 +169,7 @@ def make_publication_table(
 
 
 def _table_blocks(table: Table, percent: str, catalogue: Catalogue) -> tuple[ValueBlock, ...]:
-    """Return the answers of a table and their margins, each with its heading."""
+    """Return two blocks: the answers of a table, and their margins."""
     heading = catalogue.say("col_answer")
     if not catalogue.names.is_empty:
         heading = capitalize(name_quantity(table.product, catalogue))
@@ -182,7 +182,7 @@ def _table_blocks(table: Table, percent: str, catalogue: Catalogue) -> tuple[Val
 def _statistic_blocks(
     table: StatisticTable, percent: str, catalogue: Catalogue
 ) -> tuple[ValueBlock, ...]:
-    """Return the values of a statistic and the ends of their intervals."""
+    """Return three blocks: a statistic's values, and both ends of intervals."""
     return (
         ValueBlock(catalogue.say(f"col_{table.value_name}"), table.values),
         ValueBlock(catalogue.say("book_low", percent=percent), table.whole_low, True),
@@ -191,7 +191,7 @@ def _statistic_blocks(
 
 
 class PublicationWorkbook:
-    """The workbook of publication tables in one language.
+    """Writes the publication tables of a release in one language to Excel.
 
     A text is always written as a text cell, so that no label becomes a formula.
     """
@@ -220,7 +220,7 @@ class PublicationWorkbook:
         self._listed: list[tuple[str, str, str, str]] = []
 
     def add(self, result: ResultTable) -> None:
-        """Write a table or a statistic to its own sheet."""
+        """Write a table or a statistic to a new sheet."""
         if result.cells > _MOST_PUBLISHED_CELLS:
             title = make_title(result, self._catalogue)
             self._listed.append((result.id, title, self._say("book_too_large"), ""))
@@ -232,13 +232,13 @@ class PublicationWorkbook:
         _SheetWriter(self, sheet, table).write()
 
     def close(self) -> None:
-        """Write the contents, the notes and the file."""
+        """Write the sheets of contents and notes, and save the workbook."""
         self._write_contents()
         self._write_notes()
         self._book.close()
 
     def format(self, **facts: object) -> Any:
-        """Return the cell format with some properties; equal formats are created once."""
+        """Return the cell format with these properties, created on first use."""
         key = tuple(sorted({**_FONT, **facts}.items()))
         if key not in self._formats:
             self._formats[key] = self._book.add_format(dict(key))
@@ -263,7 +263,7 @@ class PublicationWorkbook:
         return f"internal:'{self._say('book_contents')}'!A1"
 
     def notes_of(self, table: PublicationTable) -> list[str]:
-        """Return the notes below a table."""
+        """Return the texts of the notes below a table."""
         options = self._release.options
         percent = self._catalogue.format_percent(self._release.level)
         notes = [self._say("book_reading", percent=percent)]
@@ -283,7 +283,7 @@ class PublicationWorkbook:
 
     @property
     def warning(self) -> str:
-        """The warning about noise from a seed; empty for secret noise."""
+        """The warning that the noise came from a seed; empty otherwise."""
         return "" if self._release.private else self._say("not_private")
 
     def _write_contents(self) -> None:
@@ -324,7 +324,7 @@ class PublicationWorkbook:
         sheet.activate()
 
     def _write_notes(self) -> None:
-        """Write the last sheet: notes on methods, margins, rows and the promise."""
+        """Write the last sheet: notes on methods, margins, rows and the guarantee."""
         release = self._release
         catalogue = self._catalogue
         sheet = self._book.add_worksheet(self._say("book_notes"))
@@ -358,7 +358,7 @@ class PublicationWorkbook:
         sheet.set_margins(left=0.5, right=0.5)
 
     def set_table_page(self, sheet: Any, columns: int, header_rows: tuple[int, int]) -> None:
-        """Set up the sheet of a table for printing, with its headings on every page."""
+        """Set up a table's sheet for printing; every page repeats the headings."""
         self._set_page(sheet)
         if columns > 7:
             sheet.set_landscape()
@@ -366,7 +366,7 @@ class PublicationWorkbook:
 
 
 class _SheetWriter:
-    """Writes one table to its sheet, from the top down."""
+    """Writes a publication table to its sheet, from top to bottom."""
 
     def __init__(self, book: PublicationWorkbook, sheet: Any, table: PublicationTable) -> None:
         self._book = book
@@ -378,7 +378,7 @@ class _SheetWriter:
         self._columns = self._key_columns + len(table.blocks) * len(self._column_labels)
 
     def write(self) -> None:
-        """Write title, headings, values and notes, and set widths and the page."""
+        """Write title, headings, values and notes, and format the sheet."""
         self._sheet.hide_gridlines(2)
         row = self._write_title()
         first_header_row = row
@@ -390,7 +390,7 @@ class _SheetWriter:
         self._set_widths()
 
     def _write_title(self) -> int:
-        """Write title, unit and warning; return the row of the headings."""
+        """Write title, unit and warning; return the number of the next row."""
         text = self._book.format
         table = self._table
         self._sheet.write_string(0, 0, _clean(table.title), text(bold=True, font_size=13))
@@ -403,7 +403,7 @@ class _SheetWriter:
         return 5
 
     def _write_headings(self, row: int) -> int:
-        """Write the headings of keys and blocks; return the row of the first values."""
+        """Write the headings of keys and blocks; return the number of the next row."""
         table = self._table
         has_labels = table.column_key is not None
         last = row + 1 if has_labels else row
@@ -448,7 +448,7 @@ class _SheetWriter:
     def _write_merged(
         self, row: int, column: int, last_row: int, last_column: int, text: str, style: Any
     ) -> None:
-        """Write a text to a range of cells, merged if it is more than one."""
+        """Write a text into a range of cells, which become one merged cell."""
         if (row, column) == (last_row, last_column):
             self._sheet.write_string(row, column, _clean(text), style)
             return
@@ -456,7 +456,7 @@ class _SheetWriter:
         self._sheet.write_string(row, column, _clean(text), style)
 
     def _write_values(self, row: int) -> int:
-        """Write a row for each combination of row keys; return the next row."""
+        """Write a row for each combination of labels; return the next row's number."""
         table = self._table
         blocks = [_move_last(block.values, table.column_key) for block in table.blocks]
         flags = None if table.flags is None else _move_last(table.flags, table.column_key)
@@ -476,7 +476,7 @@ class _SheetWriter:
         return row
 
     def _write_labels(self, row: int, group: Sequence[int], shown_labels: list[str]) -> None:
-        """Write the labels of a row; a label that equals the label above is left out.
+        """Write the labels of a row, except those that repeat the label above.
 
         The labels of the last key are always written.
         """
@@ -491,7 +491,7 @@ class _SheetWriter:
             self._sheet.write_string(row, column, _clean(text), self._book.format())
 
     def _write_number(self, row: int, column: int, value: float, *, is_weak: bool) -> None:
-        """Write a number: as a dash if it is suppressed, in brackets if it is unreliable."""
+        """Write a number: a dash if suppressed, brackets if unreliable."""
         if not math.isfinite(value):
             style = self._book.format(align="right", font_color=_GREY)
             self._sheet.write_string(row, column, _SUPPRESSED, style)
@@ -502,7 +502,7 @@ class _SheetWriter:
         self._sheet.write_number(row, column, value, self._book.format(num_format=number_format))
 
     def _write_notes(self, row: int) -> None:
-        """Write the notes below the table, each merged over its width."""
+        """Write the notes below the table, each as a merged cell."""
         style = self._book.format(font_size=9, font_color=_GREY, text_wrap=True, valign="top")
         last_column = max(self._columns - 1, 5)
         row += 1
@@ -518,7 +518,7 @@ class _SheetWriter:
         return round(1.1 * sum(widths) + _LEAST_WIDTH * max(0, 6 - len(widths)))
 
     def _list_widths(self) -> Iterator[int]:
-        """Yield the width of each column in characters."""
+        """Yield the width of each column of the sheet, in characters."""
         table = self._table
         for key in table.row_keys:
             longest = max(map(len, [*table.labels[key], *table.headings[key].split()]))
@@ -542,24 +542,24 @@ class _SheetWriter:
 
 
 def _move_last(values: Any, column_key: int | None) -> Any:
-    """Return values with the key of the columns as last axis; of length 1 without one."""
+    """Move the axis of the column key to the end; without one, add an axis."""
     if column_key is None:
         return values[..., None]
     return np.moveaxis(values, column_key, -1)
 
 
 def _count_lines(text: str, characters: int) -> int:
-    """Return the number of lines that a text takes, estimated from its length."""
+    """Estimate the number of lines of a text from its length."""
     return max(1, math.ceil(len(text) / characters))
 
 
 def _clean(text: str) -> str:
-    """Return a text without unpaired surrogates, which no file can store."""
+    """Return a text without unpaired surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode()
 
 
 def make_title(result: ResultTable, catalogue: Catalogue) -> str:
-    """Return the title of a table or statistic in a language."""
+    """Return the title of a result in the catalogue's language."""
     if isinstance(result, Table):
         return table_title(result.product, catalogue)
     if isinstance(result, StatisticTable):
@@ -568,14 +568,14 @@ def make_title(result: ResultTable, catalogue: Catalogue) -> str:
 
 
 def publication_file(options: Options, language: str) -> str:
-    """Return the file name of the publication workbook in a language."""
+    """Return the file name of the publication workbook of a language."""
     if language == options.language:
         return f"{PUBLICATION}.xlsx"
     return f"{PUBLICATION}.{language}.xlsx"
 
 
 class Publications:
-    """The publication workbooks of a release in all its languages."""
+    """Writes the publication workbooks of a release, one for each language."""
 
     def __init__(self, release: Release, directory: Path) -> None:
         self._books: Mapping[str, PublicationWorkbook] = {
@@ -589,6 +589,6 @@ class Publications:
             book.add(result)
 
     def close(self) -> None:
-        """Write the files."""
+        """Save all workbooks."""
         for book in self._books.values():
             book.close()

@@ -1,7 +1,7 @@
 """Describe the quantity and the unit of every column of numbers, in English.
 
-Manifests and Parquet files contain these descriptions. The unit of a sum, a mean or a quantile is
-the unit of the values in its column.
+Manifests and Parquet files contain these descriptions. Sums, means and quantiles have the unit of
+the values in the measure's column.
 """
 
 from leastnoise._domain import (
@@ -48,7 +48,7 @@ _STATISTIC_COLUMNS = {
 
 
 def describe_unit(measure: Measure | None) -> str:
-    """Return the unit of the sums of a measure as text; "rows" for None."""
+    """Return the unit of a measure's sums as text; "rows" if it is None."""
     if measure is None or isinstance(measure, (CompleteCount, ValueCount)):
         return "rows"
     if isinstance(measure, UnitCount):
@@ -67,7 +67,7 @@ def describe_unit(measure: Measure | None) -> str:
 
 
 def describe_quantity(product: Product) -> str:
-    """Return the quantity and unit of a table's answers.
+    """Return a text with the quantity and unit of a table's answers.
 
     An example is ``sum of pay, in the unit of the column 'pay'``.
     """
@@ -82,7 +82,7 @@ def describe_quantity(product: Product) -> str:
 
 
 def describe_columns(result: ResultTable) -> dict[str, str]:
-    """Return the quantity and unit of every column of numbers."""
+    """Return the meaning of every number column of a result by its name."""
     if isinstance(result, Table):
         columns = _describe_table_columns(result)
     elif isinstance(result, StatisticTable):
@@ -95,7 +95,7 @@ def describe_columns(result: ResultTable) -> dict[str, str]:
 
 
 def _describe_table_columns(table: Table) -> dict[str, str]:
-    """Return the meaning of each number column of a table."""
+    """Return the meaning of each number column of a table by its name."""
     product = table.product
     if product.measure is None:
         measure = None
@@ -107,7 +107,7 @@ def _describe_table_columns(table: Table) -> dict[str, str]:
 
 
 def _describe_statistic_columns(table: StatisticTable) -> dict[str, str]:
-    """Return the meaning of each number column of a statistic."""
+    """Return the meaning of each number column of a statistic by its name."""
     statistic = table.statistic
     domain = table.domain
     if statistic.form.of_several:
@@ -140,14 +140,14 @@ def _describe_statistic_columns(table: StatisticTable) -> dict[str, str]:
 
 
 def _describe_weight(statistic: Statistic) -> str:
-    """Return words on the weight of the rows of a statistic; empty without one."""
+    """Return a phrase that names the weight of a statistic's rows, or ""."""
     if statistic.weighted_by is None:
         return ""
     return f" weighted by {statistic.weighted_by}"
 
 
 def _describe_mean_columns(table: StatisticTable, measure: Measure) -> dict[str, str]:
-    """Return the meaning of each number column of means."""
+    """Return the meaning of each number column of a table of means."""
     if isinstance(measure, Weighted):
         values = measure.of
     else:
@@ -171,7 +171,7 @@ def _describe_mean_columns(table: StatisticTable, measure: Measure) -> dict[str,
 
 
 def _describe_several_measures(table: StatisticTable) -> dict[str, str]:
-    """Return the meaning of the columns of correlations or of a regression."""
+    """Return the meaning of each number column of correlations or a regression."""
     statistic = table.statistic
     if statistic.kind == "correlations":
         unit = "in the unit of one measure times the unit of the other"

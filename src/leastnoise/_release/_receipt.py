@@ -1,4 +1,4 @@
-"""The payment of a release or a search, as manifests and ledgers state it."""
+"""Facts about the payment of a release or a search, for manifests."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from leastnoise._trusted.check import InputError, refuse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payment:
-    """The payment in a ledger.
+    """A payment, as recorded in a ledger.
 
     Attributes:
         dataset: the name of the data set.
@@ -18,8 +18,8 @@ class Payment:
         charge: the amount, such as "epsilon = 0.1".
         number: the number of the release in the ledger.
         head: the digest of the ledger's entries.
-        steps: the number of steps that were drawn. A ledger with fewer steps is an older copy,
-            which would draw the last steps again.
+        steps: the number of steps that were drawn. A ledger that records fewer steps is an older
+            copy, which would draw the last steps again.
     """
 
     dataset: str
@@ -33,7 +33,7 @@ class Payment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AmountsOfTotal:
-    """Noisy amounts kept and cut of a total of units, with standard errors."""
+    """Noisy amounts of a unit total that the guard's limits keep and cut."""
 
     measure: str
     kept: float
@@ -48,18 +48,18 @@ class AmountsOfTotal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardCounts:
-    """The payment and the noisy counts of a guard.
+    """The payment of a guard and the noisy row counts that it measured.
 
     Attributes:
-        share: the share of the whole budget, such as "1/100".
+        share: the guard's share of the whole budget, such as "1/100".
         charge: the amount that was paid.
-        number: the number of its payment in the ledger; 0 if nothing was paid.
-        used: the number of rows that some table counts.
-        kept: the number of rows that count for their unit.
+        number: the number of the guard's payment in the ledger; 0 if nothing was paid.
+        used: the number of rows that at least one table counts.
+        kept: the number of rows within the row limit of their unit.
         noise_std: the standard error of ``used`` and of ``kept``.
         cut: the number of rows beyond the row limit of their unit; None without a limit.
         cut_std: the standard error of ``cut``.
-        amounts: for each total of units, the kept and the cut amount.
+        amounts: the kept and the cut amount of each total of units.
     """
 
     share: str
@@ -82,13 +82,13 @@ class GuardCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecondTable:
-    """The second table of a join.
+    """A table that is joined to the first table.
 
     Attributes:
-        table: its name; empty for a data frame.
+        table: the name of the table; empty for a data frame.
         on: the column of the first table.
-        key: the column of the second table.
-        public: whether its contents were declared public.
+        key: the column of this table.
+        public: whether the contents of the table were declared public.
     """
 
     table: str
@@ -99,7 +99,7 @@ class SecondTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptFacts:
-    """The payment of a release or a search, its guard and its joined tables.
+    """Facts about a release or search: payment, guard and joined tables.
 
     Attributes:
         id: the identifier of the payment; empty if nothing was paid.
@@ -132,7 +132,7 @@ NO_RECEIPT = ReceiptFacts(id="")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundsFacts:
-    """The bounds that a search found, its rule and its error, with exact numbers as texts."""
+    """The bounds that a search found, with its rule and rank error."""
 
     low: str
     high: str
@@ -143,13 +143,13 @@ class BoundsFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFacts:
-    """A paid search for the categories or bounds of an attribute.
+    """Facts about a paid search for the categories or bounds of an attribute.
 
     Attributes:
         attribute: the attribute, or ``max_rows`` for the row limit of units.
-        plan: the digest of the plan of the search.
-        receipt: its payment.
-        bounds: the bounds that it found; None for categories.
+        plan: the digest of the search's plan.
+        receipt: the payment of the search.
+        bounds: the bounds that the search found; None for categories.
     """
 
     attribute: str

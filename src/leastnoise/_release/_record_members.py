@@ -1,7 +1,8 @@
-"""Exchange synthetic rows between units, so that counts of units with a row in a cell agree.
+"""Exchange synthetic rows between units to match released counts of units.
 
 A release can count the units that have a row in each cell of an attribute, such as the households
-with a child. These counts say how the rows of a unit differ. Everything here is post-processing.
+with a child. These counts carry information on how the rows of a unit differ. This module only
+post-processes the release.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,14 +22,15 @@ _ROUNDS = 60  # of pairs over all rows; the counts of a household survey agree a
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemberCounts:
-    """Noisy numbers of units that have a row in each cell of a table.
+    """Noisy counts of the units that have at least one row in a cell.
 
     Attributes:
         attributes: the attributes of the table.
-        cell_of_code: for each attribute the cell along it of each code; -1 for no cell.
-        shape: the number of cells along each attribute.
-        targets: the units of each cell, not negative, shape (cells).
-        std: the standard errors of these numbers, above 0.
+        cell_of_code: for each attribute, maps each code to the index of its cell; -1 if it has
+            none.
+        shape: the number of cells of each attribute.
+        targets: the counts, at least 0, shape (cells,).
+        std: the standard errors of the counts, above 0, shape (cells,).
     """
 
     attributes: tuple[str, ...]
@@ -38,7 +40,7 @@ class MemberCounts:
     std: FloatArray
 
     def cells(self, codes: IntArray, names: Sequence[str]) -> IntArray:
-        """Return the cell of each row, and the number of cells for a row in none."""
+        """Return the flat index of each row's cell; a row without one gets the size."""
         flat = np.zeros(len(codes), dtype=np.int64)
         is_inside = np.ones(len(codes), dtype=bool)
         for name, mapping, size in zip(self.attributes, self.cell_of_code, self.shape, strict=True):
@@ -50,12 +52,12 @@ class MemberCounts:
 
 
 def count_members(outcome: Outcome, names: Sequence[str], factor: float) -> list[MemberCounts]:
-    """Return the counts of units by cells in which a unit can be more than once.
+    """Return the released tables that count units with a row in each cell.
 
     Args:
         outcome: the outcome of the release.
         names: the attributes of the records.
-        factor: the number of records over the number of rows of the release.
+        factor: the ratio of the number of records to the number of rows that the release counted.
     """
     return list(_list_member_counts(outcome, names, factor))
 
@@ -63,7 +65,7 @@ def count_members(outcome: Outcome, names: Sequence[str], factor: float) -> list
 def _list_member_counts(
     outcome: Outcome, names: Sequence[str], factor: float
 ) -> Iterator[MemberCounts]:
-    """Yield the counts of the tables whose cells do not overlap."""
+    """Yield the released counts of units for tables without overlapping cells."""
     domain = outcome.plan.domain
     for product in outcome.plan.workload:
         measure = domain.measures.get(str(product.measure))
@@ -86,7 +88,7 @@ def _list_member_counts(
 
 
 def _cells_of_codes(product: Product, domain: Domain) -> tuple[IntArray, ...] | None:
-    """Return the cell of each code along each attribute; None if cells overlap."""
+    """Return for each attribute the index of each code's cell; None on overlap."""
     mappings = []
     for name, query_set in product.along.items():
         kind = domain.kind(name)
@@ -108,22 +110,22 @@ def exchange_members(
     tables: Sequence[MemberCounts],
     random: np.random.Generator,
 ) -> IntArray:
-    """Exchange rows between units until the units of each cell are near their targets.
+    """Exchange rows between units to bring counts of units near their targets.
 
-    Only rows with equal shared values change places, so all tables of rows, and of units by shared
-    attributes, stay as they are. A pair of rows is exchanged if this makes the sum over all cells of
-    ((units - target) / standard error) squared smaller.
+    Two rows are exchanged only if their shared values are equal. Tables of rows, and tables of
+    units by shared attributes, therefore do not change. An exchange is made if it reduces the sum
+    of ((units - target) / standard error)^2 over all cells.
 
     Args:
         codes: the codes of the rows, shape (rows, attributes).
-        units: the number of the unit of each row, from 0.
+        units: the number of each row's unit, counted from 0.
         names: the attributes of the rows.
         shared: the positions of the attributes that rows of a unit share.
-        tables: the counts of units.
-        random: the generator that pairs the rows.
+        tables: the target counts of units.
+        random: the generator that pairs rows.
 
     Returns:
-        The codes of the rows, in the same order of units.
+        The codes after the exchanges, in the order of ``units``.
     """
     number_of_units = int(units.max()) + 1
     presences = [
@@ -156,7 +158,7 @@ def _exchange_pairs(
     presences: "Sequence[_Presence]",
     row_of_place: IntArray,
 ) -> int:
-    """Exchange the pairs of rows that improve the counts; return how many did."""
+    """Exchange pairs of rows if that improves the counts; return how many were."""
     gains = np.zeros(len(first))
     for presence in presences:
         gains += presence.estimated_gains(first, second, units)
@@ -179,13 +181,13 @@ def _exchange_pairs(
 
 
 class _Presence:
-    """The rows of each unit in each cell of a table, and the units of each cell.
+    """Counts the rows of each unit and cell, and the units of each cell.
 
     Args:
-        table: the targets.
-        cells: the cell of each row.
-        units: the unit of each row.
-        number_of_units: how many units there are.
+        table: the target counts of units.
+        cells: the index of each row's cell.
+        units: the number of each row's unit.
+        number_of_units: the number of units.
     """
 
     def __init__(
@@ -199,7 +201,7 @@ class _Presence:
         self._units = (self._rows > 0).sum(axis=0).astype(np.float64)
 
     def estimated_gains(self, first: IntArray, second: IntArray, units: IntArray) -> FloatArray:
-        """Return the change of the sum of squares by each pair, if it were the only one."""
+        """Return how each exchange, made separately, changes the sum of squares."""
         cells, other_cells = self._cells[first], self._cells[second]
         owner, other = units[first], units[second]
         step = (self._rows[other, cells] == 0).astype(float) - (self._rows[owner, cells] == 1)
@@ -209,12 +211,12 @@ class _Presence:
         return np.where(cells == other_cells, 0.0, change)
 
     def _squares(self, cells: IntArray, step: FloatArray) -> FloatArray:
-        """Return the change of the squares of some cells by a step of each."""
+        """Return how the weighted squares change if units of cells change by steps."""
         excess = self._units[cells] - self._targets[cells]
         return np.asarray(self._weights[cells] * step * (2 * excess + step))
 
     def change(self, row: int, other_row: int, unit: int, other_unit: int) -> float:
-        """Return the change of the sum of squares if two rows are exchanged."""
+        """Return how an exchange of two rows changes the sum of squares."""
         steps = self._steps(row, other_row, unit, other_unit)
         total = 0.0
         for cell, step in steps:
@@ -223,7 +225,7 @@ class _Presence:
         return total
 
     def exchange(self, row: int, other_row: int, unit: int, other_unit: int) -> None:
-        """Exchange two rows."""
+        """Exchange two rows between their units."""
         for cell, step in self._steps(row, other_row, unit, other_unit):
             self._units[cell] += step
         cell = self._cells[row]
@@ -238,7 +240,7 @@ class _Presence:
     def _steps(
         self, row: int, other_row: int, unit: int, other_unit: int
     ) -> tuple[tuple[int, int], ...]:
-        """Return the cells whose units change, each with its change."""
+        """Return pairs of a cell and the change of its units by an exchange."""
         cell = int(self._cells[row])
         other_cell = int(self._cells[other_row])
         if cell == other_cell:

@@ -1,4 +1,4 @@
-"""Group synthetic rows into units of several rows, by the counts of units of a release.
+"""Group synthetic rows into units, using the counts of units in a release.
 
 This module only post-processes the release.
 """
@@ -18,14 +18,13 @@ from leastnoise._workload import Product
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnitCounts:
-    """Noisy numbers of units in cells of attributes with one value for each unit.
+    """Noisy counts of units by attributes that have one value for each unit.
 
     Attributes:
-        attributes: the attributes, whose values all rows of a unit share.
-        counts: the number of units of each cell, at least 0; its shape is the number of cells of
-            each attribute.
-        std: the standard errors of these numbers.
-        shared: the attributes of all such tables.
+        attributes: the attributes of the table; all rows of a unit share their values.
+        counts: the counts of units, at least 0, with one axis for each attribute.
+        std: the standard errors of the counts, in the same shape.
+        shared: the attributes of all tables in the release that count each unit once.
     """
 
     attributes: tuple[str, ...]
@@ -34,15 +33,15 @@ class UnitCounts:
     shared: tuple[str, ...]
 
     def scaled(self, factor: float) -> "UnitCounts":
-        """Return the counts of units, scaled to another number of rows."""
+        """Return the counts of units multiplied by a factor."""
         return replace(self, counts=self.counts * factor)
 
 
 class Positions(NamedTuple):
-    """The positions of two groups of attributes among the attributes of the records.
+    """The positions of cell attributes and shared attributes in records.
 
     Attributes:
-        cells: the positions of the attributes whose cells units are counted in.
+        cells: the positions of the attributes by which units are counted.
         shared: the positions of the attributes that rows of a unit share.
     """
 
@@ -51,7 +50,7 @@ class Positions(NamedTuple):
 
 
 def count_units(outcome: Outcome, names: Sequence[str]) -> UnitCounts:
-    """Return the units in the cells of the largest table of units of a release.
+    """Return the counts of the largest released table that counts each unit once.
 
     Args:
         outcome: the outcome of the release.
@@ -89,14 +88,14 @@ def count_units(outcome: Outcome, names: Sequence[str]) -> UnitCounts:
 
 
 def _with_hidden_cells(cells: FloatArray, sizes: Sequence[int]) -> FloatArray:
-    """Return the cells of a table with zeros for hidden ones, which it does not count."""
+    """Return a table of cells padded with zeros for the hidden cells."""
     all_cells = np.zeros(sizes)
     all_cells[tuple(slice(size) for size in cells.shape)] = cells
     return all_cells
 
 
 def _counts_units_once(product: Product, domain: Domain, names: Sequence[str]) -> bool:
-    """Return whether a table has each unit in one cell, along attributes of the records."""
+    """Return whether a table counts each unit in exactly one cell."""
     measure = domain.measures.get(str(product.measure))
     return (
         isinstance(measure, UnitCount)
@@ -108,11 +107,11 @@ def _counts_units_once(product: Product, domain: Domain, names: Sequence[str]) -
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouping:
-    """Rows that are grouped into units.
+    """Synthetic rows that are grouped into units.
 
     Attributes:
         codes: the codes of the rows, shape (rows, attributes); the rows of a unit are consecutive.
-        units: the number of the unit of each row.
+        units: the number of each row's unit.
     """
 
     codes: IntArray
@@ -127,19 +126,19 @@ def group_rows(
     impossible: Callable[[IntArray], BoolArray],
     random: np.random.Generator,
 ) -> Grouping:
-    """Group rows into units of about equal size within each cell of the units.
+    """Group the rows of each cell into units of about equal size.
 
-    A cell gets its number of units, rounded so that all cells together have the rounded total. Each
-    unit has at least one row and at most ``max_rows``.
+    The numbers of units are rounded together, which preserves their rounded total. Each unit has at
+    least one row and at most ``max_rows``.
 
     Args:
         codes: the codes of the rows, shape (rows, attributes).
-        unit_counts: the units of each cell, for this number of rows.
-        positions: the positions of the attributes of the cells, and of all attributes that rows of
-            a unit share.
+        unit_counts: the number of units in each cell, scaled to this number of rows.
+        positions: the positions of the attributes by which units are counted, and of all attributes
+            that rows of a unit share.
         max_rows: the largest number of rows of a unit.
-        impossible: a function that returns which rows are impossible.
-        random: the random source that decides which rows form a unit.
+        impossible: returns a mask of the rows that have an impossible combination of codes.
+        random: the generator that decides which rows form a unit.
     """
     sizes = unit_counts.counts.shape
     cells = np.zeros(len(codes), dtype=np.int64)
@@ -157,10 +156,9 @@ def group_rows(
 
 
 def round_within(targets: FloatArray, low: IntArray, high: IntArray) -> IntArray:
-    """Return whole numbers near targets, between bounds, with the rounded total.
+    """Round targets to integers within bounds, and preserve their rounded total.
 
-    If the bounds do not allow the rounded total of the targets, the total is the nearest possible
-    one.
+    If the bounds do not allow the rounded total, the nearest possible total is used.
 
     >>> round_within(np.array([1.4, 1.4, 9.0]), np.array([0, 0, 1]), np.array([5, 5, 4])).tolist()
     [4, 4, 4]
@@ -185,20 +183,20 @@ def group_rows_by_size(
     impossible: Callable[[IntArray], BoolArray],
     random: np.random.Generator,
 ) -> Grouping:
-    """Group rows into units whose number of rows is the value of an attribute.
+    """Group rows into units of the sizes that an attribute states.
 
-    The rows of one size are sorted by the attributes that rows of a unit share, and divided into
-    units. A unit whose rows differ in these attributes gets the values of its middle row. Rows are
-    repeated or left out, so that every unit is complete.
+    The rows of one size are sorted by the shared attributes and divided into units. If the rows of
+    a unit differ in these attributes, all get the values of the middle row. Rows are repeated or
+    left out until every unit is complete.
 
     Args:
         codes: the codes of the rows, shape (rows, attributes).
-        sizes: the number of rows of the unit of each row; 0 if its value is not a number.
-        shared: the positions of the attributes that rows of a unit share, with the size.
-        units_by_size: the number of units of each size; for a size without an entry, the number
-            that its rows can form.
-        impossible: a function that returns which rows are impossible.
-        random: the random source that decides which rows form a unit.
+        sizes: the size of each row's unit, in rows; 0 if the attribute's value is not a number.
+        shared: the positions of the attributes that rows of a unit share, including the size.
+        units_by_size: the number of units of each size. A size without an entry gets as many units
+            as its rows can form.
+        impossible: returns a mask of the rows that have an impossible combination of codes.
+        random: the generator that decides which rows form a unit.
     """
     row_positions = []
     unit_numbers = []
@@ -230,9 +228,10 @@ def _share_values(
     impossible: Callable[[IntArray], BoolArray],
     random: np.random.Generator,
 ) -> Grouping:
-    """Give the rows of each unit the shared values of its middle row.
+    """Copy the shared values of each unit's middle row to all rows of the unit.
 
-    A row that becomes impossible gets all values of that row. The units are numbered at random.
+    A row whose combination becomes impossible is replaced by the middle row. The units are numbered
+    in random order.
     """
     number_of_units = int(units[-1]) + 1
     first_rows = np.searchsorted(units, np.arange(number_of_units))
@@ -248,13 +247,13 @@ def _share_values(
 
 
 def sizes_of_codes(kind: Kind, max_rows: int) -> IntArray:
-    """Return the number of rows of a unit for each code of an attribute.
+    """Return the size of a unit that each code of an attribute stands for.
 
-    It is 0 for a code that is not a number of at least 1.
+    The size is 0 for a code that is not a number of at least 1.
 
     Args:
-        kind: the attribute.
-        max_rows: the largest number of rows of a unit, which replaces larger numbers.
+        kind: the kind of the attribute.
+        max_rows: the largest number of rows of a unit; larger sizes are reduced to it.
     """
     sizes = np.zeros(kind.size, dtype=np.int64)
     for code, label in enumerate(kind.regular_labels):

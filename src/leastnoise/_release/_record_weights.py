@@ -1,4 +1,4 @@
-"""Weights of synthetic rows that agree with the released sums of a measure.
+"""Compute weights of synthetic rows that agree with released sums of weights.
 
 This module only post-processes the release.
 """
@@ -18,19 +18,18 @@ _ROUNDS = 50  # of raking; two tables of a survey agree within 1% after about te
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightTotals:
-    """The released sums of the weights in the cells of one table.
+    """The released sums of weights in the cells of one table.
 
     Attributes:
         positions: the positions of the table's attributes among the attributes of the records.
-        sums: the sums in units of the measure, at least 0; the shape is the number of cells of each
-            attribute.
+        sums: the sums in units of the measure, at least 0, with one axis for each attribute.
     """
 
     positions: tuple[int, ...]
     sums: FloatArray
 
     def cells(self, codes: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the rows that have a cell in the table, and these cells."""
+        """Return the positions of the rows with a cell in the table, and the cells."""
         inside = np.ones(len(codes), dtype=np.bool_)
         cells = np.zeros(len(codes), dtype=np.int64)
         for size, position in zip(self.sums.shape, self.positions, strict=True):
@@ -41,15 +40,16 @@ class WeightTotals:
 
 
 def list_weight_totals(outcome: Outcome, names: Sequence[str], weight: str) -> list[WeightTotals]:
-    """Return the tables of sums of a weight, the smallest first.
+    """Return the released tables with sums of a weight, smallest first.
 
     Args:
         outcome: the outcome of the release.
         names: the attributes of the records.
-        weight: the measure.
+        weight: the name of the measure.
 
     Raises:
-        InputError: there is no such measure, it may be negative, or no table has its sums by cells.
+        InputError: there is no such measure, it may be negative, or no table has sums of it by
+            cells.
     """
     domain = outcome.plan.domain
     weights = [
@@ -86,18 +86,18 @@ def rake_weights(
     scale: float,
     random: np.random.Generator,
 ) -> FloatArray:
-    """Return a weight for every row, in units of the measure.
+    """Return a whole weight for each row, in units of the measure.
 
-    All weights are equal at first. Then, for one table after the other, the weights in each cell
-    are multiplied so that they add up to the released sum, and clipped to the bounds of the
-    measure. At the end each weight is rounded up or down at random, so that sums are unbiased.
+    The weights start equal. For one table after another, the weights in each cell are then
+    multiplied to add up to the released sum, and clipped to the bounds of the measure. Finally each
+    weight is rounded up or down at random, which keeps the expected sums.
 
     Args:
         codes: the codes of the rows, shape (rows, attributes).
         totals: the released sums.
         measure: the weight.
-        scale: the number of rows over the number that the release counted.
-        random: the random source of the rounding.
+        scale: the ratio of the number of rows to the number that the release counted.
+        random: the generator for the rounding.
 
     Source: iterative proportional fitting, Deming and Stephan 1940.
     """

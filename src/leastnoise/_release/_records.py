@@ -1,8 +1,8 @@
-"""Synthetic records that agree with a release, as a data frame or a file.
+"""Draw synthetic records that agree with a release.
 
-A record has one value for every attribute with counts, in the column and spelling of the data: a
-category, a whole number or a date. Within a bin or a period the value is drawn uniformly, because
-the release measured no smaller intervals. Records are post-processing and cost nothing.
+A record has a value for each attribute that the release counts, in the column and spelling of the
+data: a category, a whole number or a date. In a bin or a period the value is drawn uniformly,
+because the release measured no smaller intervals. Records are post-processing and cost nothing.
 """
 
 import datetime as dt
@@ -53,21 +53,22 @@ _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a clock's reading, as dates o
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Records:
-    """Synthetic rows.
+    """Synthetic rows drawn from a release.
 
     Attributes:
         domain: the domain of the release.
-        names: the attributes that have values.
-        codes: the cell of every row along every attribute, shape (rows, attributes).
+        names: the attributes that have a value in each row.
+        codes: the code of each row and attribute, shape (rows, attributes).
         counted: the number of rows that the release counted.
-        seed: the seed of the random values within cells.
-        units: the unit of each row, by the column of units; empty if rows are not grouped.
-        weights: by the weight's measure, the weight of each row in units of the measure; empty
-            without weights.
-        whole: the attributes in bins whose values are whole numbers.
-        drawn: the number of rows before grouping, which repeats or leaves out a few rows.
+        seed: the seed for the random values within cells.
+        units: maps the unit column to the number of each row's unit; empty if rows are not grouped.
+        weights: maps the measure of a weight to the weight of each row, in units of the measure;
+            empty without weights.
+        whole: the binned attributes whose values are whole numbers.
+        drawn: the number of rows before grouping, which may repeat or leave out a few rows.
         shared: the attributes whose values all rows of a unit share.
-        arranged: the attributes by which released counts of units decided the rows of a unit.
+        arranged: the attributes of the released counts of units that decided which rows form a
+            unit.
     """
 
     domain: Domain
@@ -83,9 +84,9 @@ class Records:
     arranged: tuple[str, ...] = ()
 
     def answers(self, product: Product) -> FloatArray | None:
-        """Return the answers of a table for these records; None if they lack its attributes.
+        """Return a table's answers computed from the records, or None if impossible.
 
-        Rows are counted, units are counted if rows are grouped, and weights are added up.
+        Rows are counted; units can be counted if rows are grouped; weights are added up.
         """
         if product.measure is None:
             return self.counts(product)
@@ -105,20 +106,20 @@ class Records:
         return None
 
     def counts(self, product: Product) -> FloatArray:
-        """Return the answers of these records to the queries of a table."""
+        """Return the counts of records for the queries of a table."""
         return self._count_cells(product, np.arange(len(self.codes)))
 
     def _rows_of_units_in_cells(self, product: Product) -> IntArray:
-        """Return one row for each unit in each cell of a table."""
+        """Return the position of one row for each unit in each cell of a table."""
         (units,) = self.units.values()
         positions = [self.names.index(name) for name in product.attributes]
         keys = np.column_stack([units, self.codes[:, positions]])
         return np.unique(keys, axis=0, return_index=True)[1]
 
     def _count_units_in_groups(self, product: Product) -> FloatArray | None:
-        """Return the number of units that have a row in each group of a table.
+        """Return the number of units with a row in each group of a table, or None.
 
-        The result is None for a table of very many groups.
+        The result is None if the table has too many groups.
         """
         if product.rows > _MOST_GROUPS:
             return None
@@ -138,12 +139,12 @@ class Records:
     def _count_cells(
         self, product: Product, rows: IntArray, weights: FloatArray | None = None
     ) -> FloatArray:
-        """Return the answers of a table to its queries from some rows.
+        """Return the answers to a table's queries, computed from selected rows.
 
         Args:
             product: the table.
-            rows: the positions of the rows that count.
-            weights: the weights of these rows; None if each counts 1.
+            rows: the positions of the selected rows.
+            weights: the weights of the selected rows; if None, each row counts as 1.
         """
         sizes = [self.domain.kind(name).size for name in product.attributes]
         codes = [self.codes[rows, self.names.index(name)] for name in product.attributes]
@@ -161,7 +162,7 @@ class Records:
         return np.asarray(cells)
 
     def distance(self, table: Table) -> float:
-        """Return the RMS difference between a table's answers and these records'.
+        """Return the RMS difference between released answers and the records.
 
         It is NaN if the records cannot answer the table.
         """
@@ -171,10 +172,10 @@ class Records:
         return float(np.sqrt(np.mean(differences**2)))
 
     def differences(self, table: Table) -> FloatArray | None:
-        """Return the answers of these records minus those of a table.
+        """Return the records' answers minus the released answers of a table.
 
-        The answers of the records are scaled to the number of rows that the release counted. The
-        result is None if the records cannot answer the table.
+        Before that, the records' answers are scaled to the number of rows that the release counted.
+        The result is None if the records cannot answer the table.
         """
         answers = self.answers(table.product)
         if answers is None:
@@ -183,9 +184,9 @@ class Records:
         return np.asarray(scaled.reshape(-1) - table.answer.reshape(-1))
 
     def columns(self) -> dict[str, Array]:
-        """Return the values by column name.
+        """Return the columns of the records by name, in the spelling of the data.
 
-        If several attributes come from one column, the attribute with the most cells is written.
+        If several attributes are read from one column, the attribute with the most cells is used.
         """
         random = np.random.default_rng([self.seed, 1])
         names_of_columns: dict[str, str] = {}
@@ -217,7 +218,7 @@ class Records:
         }
 
     def _weight_column(self, name: str) -> str:
-        """Return the column of a weight in the data."""
+        """Return the name of a weight's column in the data."""
         reading = self.domain.measure(name).reading
         return reading.column or name
 
@@ -232,17 +233,16 @@ def make_records(
     weight: str | None = None,
     whole_numbers: Sequence[str] = (),
 ) -> Records:
-    """Draw records from a release.
+    """Draw synthetic records from the outcome of a release.
 
     Args:
-        outcome: of the release.
-        rows: the number of records; None for the number of counted rows.
-        seed: the seed of the rounding.
-        units: whether to group rows into units.
-        size: an attribute whose value is the number of rows of the unit; the rows are grouped by
-            it.
-        weight: a measure; the weights of the records agree with its released sums.
-        whole_numbers: the attributes in bins whose values are whole numbers.
+        outcome: the outcome of the release.
+        rows: the number of records; defaults to the number of counted rows.
+        seed: the seed for rounding and for values within cells.
+        units: if True, rows are grouped into units.
+        size: an attribute whose value is the number of rows of the unit, used for grouping.
+        weight: a measure; the records get weights that agree with its released sums.
+        whole_numbers: the binned attributes whose values are whole numbers.
     """
     workload = outcome.plan.workload
     model, mixture = fitted_model(outcome.estimator(), workload.products)
@@ -300,16 +300,16 @@ def _with_units(
     impossible: Callable[[IntArray], BoolArray],
     factor: float,
 ) -> Records:
-    """Return records whose rows are grouped into units.
+    """Return the records with their rows grouped into units.
 
     Args:
         records: the records.
-        outcome: of the release.
-        unit_counts: the noisy units, for this number of rows.
-        size: an attribute whose value is the number of rows of the unit; None for units of about
-            equal size.
-        impossible: a function that returns which rows are impossible.
-        factor: the number of records over the number of rows of the release.
+        outcome: the outcome of the release.
+        unit_counts: the noisy counts of units, scaled to this number of rows.
+        size: an attribute whose value is the number of rows of the unit; if None, units have about
+            equal sizes.
+        impossible: returns a mask of the rows that have an impossible combination of codes.
+        factor: the ratio of the number of records to the number of rows that the release counted.
     """
     random = np.random.default_rng([records.seed, 4])
     domain = records.domain
@@ -353,9 +353,10 @@ def _units_by_size(
     size: str,
     size_of_code: IntArray,
 ) -> dict[int, float]:
-    """Return the number of units of each size; empty if no table has the sizes.
+    """Return the estimated number of units by size; empty without a table of it.
 
-    It is the mean of the counted units and of the rows over the size, weighted by precision.
+    The estimate is the mean of the counted units and of the rows divided by the size, weighted by
+    their precision.
     """
     if size not in unit_counts.attributes:
         return {}
@@ -377,7 +378,7 @@ def _units_by_size(
 
 
 def _variance_of_rows(outcome: Outcome, size: str) -> float:
-    """Return the mean variance of the counts by an attribute; 0 if undetermined."""
+    """Return the mean noise variance of counts by an attribute; 0 if unknown."""
     table = marginals(outcome.plan.domain, ways=1, of=[size]).products[0]
     try:
         std = outcome.estimator().estimate(table).noise_std
@@ -389,12 +390,12 @@ def _variance_of_rows(outcome: Outcome, size: str) -> float:
 def _spell_values(
     kind: Kind, codes: IntArray, random: np.random.Generator, *, is_whole: bool
 ) -> Array:
-    """Return a value for every code, in the spelling of the data.
+    """Return a value for each code, in the spelling of the data.
 
-    In bins, values are whole numbers if ``is_whole``.
+    In bins, values are whole numbers if ``is_whole`` is True.
 
-    A cell after the regular cells is spelled as a null, or as a text that is not in the domain. The
-    hidden cell is spelled as a null.
+    The code of an irregular cell becomes a null or a text that is not in the domain. The code of
+    the hidden cell becomes a null.
     """
     further_values: dict[int, Any] = dict(enumerate(kind.further_labels, kind.regular))
     if kind.null_cell in further_values:
@@ -419,14 +420,14 @@ def _spell_values(
 
 
 def _text_or_null(value: object) -> str | None:
-    """Return a value as a text; None stays None."""
+    """Return a value as text, or None for None."""
     if value is None:
         return None
     return str(value)
 
 
 def _has_wide_whole_bins(kind: Bins | Edges) -> bool:
-    """Return whether whole numbers have all digits of the values in each bin."""
+    """Return whether bins are wide enough to use whole numbers as values."""
     edges = [Fraction(edge) for edge in kind.edges]
     return all(edge.denominator == 1 for edge in edges) and all(
         high - low >= _LEAST_WHOLE_WIDTH for low, high in pairwise(edges)
@@ -436,7 +437,7 @@ def _has_wide_whole_bins(kind: Bins | Edges) -> bool:
 def _draw_whole_numbers(
     kind: Bins | Edges, codes: IntArray, random: np.random.Generator
 ) -> list[Any]:
-    """Return a random whole number in the bin of each code.
+    """Return for each code a random whole number in its bin.
 
     Raises:
         InputError: a bin has no whole number.
@@ -461,13 +462,13 @@ def _draw_whole_numbers(
 
 @singledispatch
 def _draw_values(kind: Kind, codes: IntArray, random: np.random.Generator) -> list[Any]:  # noqa: ARG001 - one signature for all kinds
-    """Return the label of each code of an attribute."""
+    """Return for each code a value in its cell; by default, the cell's label."""
     labels = [_with_decimal_mark(label, kind.reading.decimal) for label in kind.regular_labels]
     return [labels[code] for code in codes.tolist()]
 
 
 def _with_decimal_mark(label: Any, mark: str) -> Any:
-    """Return a label; a number that is a text has the decimal mark of the data."""
+    """Return a label; a number in text form gets the decimal mark of the data."""
     if isinstance(label, str) and label.lstrip("-").replace(".", "", 1).isdigit():
         return label.replace(".", mark)
     return label
@@ -476,7 +477,7 @@ def _with_decimal_mark(label: Any, mark: str) -> Any:
 @_draw_values.register(Bins)
 @_draw_values.register(Edges)
 def _(kind: Bins | Edges, codes: IntArray, random: np.random.Generator) -> list[Any]:
-    """Return a random number within the bin of each code."""
+    """Return for each code a random number in its bin."""
     edges = [float(number) for number in kind.edges]
     digits = [max(0, 2 - floor(log10(high - low))) for low, high in pairwise(edges)]
     drawn: list[Any] = []
@@ -495,7 +496,7 @@ def _(kind: Bins | Edges, codes: IntArray, random: np.random.Generator) -> list[
 
 @_draw_values.register
 def _(kind: Dates, codes: IntArray, random: np.random.Generator) -> list[Any]:
-    """Return a random date or time within the period of each code."""
+    """Return for each code a random date or time in its period."""
     first = (kind.start - _EPOCH.date()).days
     days = (kind.end - kind.start).days + 1
     with_time = kind.by in ("hour", "hour_of_day")
@@ -522,7 +523,7 @@ def _(kind: Dates, codes: IntArray, random: np.random.Generator) -> list[Any]:
 
 
 def _format_moment(moment: dt.datetime, written_as: str) -> str:
-    """Return a moment as a text, by the format of a column of dates."""
+    """Return a date or time as text in the format of its column."""
     parts = {"Y": f"{moment.year:04}", "m": f"{moment.month:02}", "d": f"{moment.day:02}", "%": "%"}
     parts |= {"H": f"{moment.hour:02}", "M": f"{moment.minute:02}", "S": f"{moment.second:02}"}
     return re.sub("%(.)", lambda match: parts[match[1]], written_as)

@@ -122,18 +122,18 @@ _FACTS_IN_REPR = ("budget", "row_limit", "noise")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingRows:
-    """The estimated number of rows that the tables of an attribute leave out.
+    """The estimated number of rows that tables with an attribute leave out.
 
-    In these rows the value of the attribute is missing or outside the domain.
+    The value of the attribute is missing or outside the domain in these rows.
 
     Attributes:
         attribute: the name of the attribute.
-        rows: an unbiased estimate of the number of these rows; NaN if it is below the suppression
-            bound.
-        margin: half of the width of its interval; NaN if ``rows`` is NaN.
-        joint_margin: half of the width of its interval where the intervals of all attributes of the
-            release hold together at this level (Bonferroni); NaN if ``rows`` is NaN.
-        all_rows: an estimate of the number of all rows that some table counts.
+        rows: an unbiased estimate of the number of these rows; NaN if it is less than the option
+            ``below``.
+        margin: half of the width of the interval around ``rows``; NaN if ``rows`` is NaN.
+        joint_margin: half of the width of a wider interval. The wider intervals of all attributes
+            of the release hold together at the level (Bonferroni). NaN if ``rows`` is NaN.
+        all_rows: an estimate of the number of rows that at least one table counts.
     """
 
     attribute: str
@@ -148,17 +148,17 @@ class Release:
     """Answers with error bars, created by `build_release`.
 
     Args:
-        outcome: the plan, the observation, and the choices of a data-aware mechanism.
-        workload: the tables that are written. This is the requested workload, except that a table
-            that is too large to write is replaced by its cells, and its prefix sums come at the
-            end.
+        outcome: the plan, the observation, and the choices of a data-dependent mechanism.
+        workload: the tables to write. They are the tables of the requested workload, except that
+            the table of the cells replaces a table that is too large to write, and its prefix sums
+            are added at the end.
         options: the options of the release, with tables named by their ids.
         receipt: the payment, the counts of the guard and the second table.
         tables: one table for each product of the workload, computed on access.
         statistics: the requested means, quantiles and distribution functions, computed on access.
 
-    Guarantees: a release is post-processing of the observation. It never reads the data, so it can
-        be built any number of times at no cost.
+    Guarantees: a release is post-processing of the observation. A release never reads the data, and
+        can be built any number of times at no cost.
     """
 
     outcome: Outcome
@@ -191,9 +191,9 @@ class Release:
 
     @property
     def library(self) -> str | None:
-        """The library of its data frames.
+        """The name of the data frame library that methods use by default.
 
-        This is the library of the data if they were a data frame; None means the first installed
+        It is the library of the data if they were a data frame; None stands for the first installed
         library.
         """
         return self.tables.library
@@ -205,9 +205,9 @@ class Release:
 
     @property
     def privacy(self) -> Privacy:
-        """The privacy of the whole release.
+        """The privacy guarantee of the whole release.
 
-        Its budget is the budget of the plan and, if there was a guard, of the guard.
+        The budget covers the plan and, if there was a guard, the guard.
         """
         guard = self.receipt.guard
         share = None if guard is None else guard_share(guard.share)
@@ -225,22 +225,22 @@ class Release:
 
     @property
     def finding(self) -> Finding:
-        """The choices of a data-aware mechanism."""
+        """The data-dependent choices of the mechanism."""
         return self.outcome.finding
 
     @property
     def plan_digest(self) -> str:
-        """The plan's digest."""
+        """The digest that identifies the plan."""
         return self.plan.digest()
 
     def as_earlier(self, name: str = "") -> EarlierRelease:
-        """Return the measurements and receipts for a later plan of the same data.
+        """Return what a later plan for the same data needs of this release.
 
-        `leastnoise.plan(workload, budget, after=[release])` calls it.
+        `leastnoise.plan(workload, budget, after=[release])` calls this method.
 
         Args:
-            name: a name for messages, such as the name of the folder; by default the release's
-                number in the ledger.
+            name: the name of the release in messages, such as its folder; defaults to its number in
+                the ledger.
 
         Raises:
             InputError: the error of the answers depends on the data, or the release is a period
@@ -296,30 +296,30 @@ class Release:
 
     @property
     def level(self) -> float:
-        """Coverage of the intervals ``low`` to ``high``."""
+        """The coverage probability of the intervals from ``low`` to ``high``."""
         return self.options.level
 
     @property
     def interval(self) -> IntervalWidth:
-        """The width of the intervals at this level."""
+        """The half widths of the release's intervals, in standard errors."""
         return interval_width(self.measurements, self.level, self.workload.products)
 
     @property
     def survey(self) -> Survey | None:
-        """The stated sampling error; None without one."""
+        """The stated sampling errors of a survey; None if none are stated."""
         return read_survey(self.options.survey)
 
     @property
     def private(self) -> bool:
-        """Whether the noise is secret; False if it came from a seed."""
+        """Whether the noise is secret, and did not come from a seed."""
         return self.observation.private
 
     @property
     def answers(self) -> Any:
-        """All answers as one data frame: query, cell, answer, noise_std, low and high.
+        """All answers as one data frame, with one row per answer.
 
-        Its library is the library of the data if they were a data frame; otherwise the first of
-        pandas, polars and pyarrow that is installed.
+        It uses the library of the data if they were a data frame; otherwise the first of pandas,
+        polars and pyarrow that is installed.
 
         Raises:
             InputError: no library is installed, or there are over 20 million answers.
@@ -328,14 +328,14 @@ class Release:
 
     @one_thread()
     def long(self, library: str | None = None) -> Any:
-        """Return all answers as one data frame in long form.
+        """Return all answers as one data frame, with one row per answer.
 
         The columns are ``query``, ``cell``, ``answer``, ``noise_std``, ``low``, ``high``, and the
         optional columns.
 
         Args:
-            library: pandas, polars or pyarrow; None for the data's library or, without one, the
-                first that is installed.
+            library: pandas, polars or pyarrow; defaults to the library of the data or, if they were
+                no data frame, to the first that is installed.
 
         Raises:
             InputError: the library is not installed, or there are over 20 million answers.
@@ -369,18 +369,18 @@ class Release:
         )
 
     def frame(self, table_id: str, library: str | None = None) -> Any:
-        """Return one table as a data frame.
+        """Return the answers of one table as a data frame.
 
         The columns are ``query``, one key for each attribute, ``answer``, ``noise_std``, ``low``
         and ``high``.
 
         Args:
-            table_id: such as ``q1``, or the table's name.
-            library: pandas, polars or pyarrow; None for the data's library or, without one, the
-                first that is installed.
+            table_id: the id of the table, such as ``q1``, or its name.
+            library: pandas, polars or pyarrow; defaults to the library of the data or, if they were
+                no data frame, to the first that is installed.
 
         Raises:
-            InputError: no such table, or the library is not installed.
+            InputError: there is no such table, or the library is not installed.
         """
         return self.tables[table_id].frame(library)
 
@@ -390,21 +390,21 @@ class Release:
         The chart can be changed and saved.
 
         Args:
-            table_id: such as ``q1``, or the table's name.
+            table_id: the id of the table, such as ``q1``, or its name.
 
         Raises:
-            InputError: no such table, or it is a single number.
+            InputError: there is no such table, or it is a single number.
         """
         return self.tables[table_id].plot()
 
     @property
     def missing_rows(self) -> tuple[MissingRows, ...]:
-        """The estimated number of rows that the tables of each attribute leave out.
+        """For each attribute, the estimated number of rows that its tables leave out.
 
-        The list has attributes that some tables have and others do not: rows without a value of
-        such an attribute are measured in a cell that is not published. The estimates follow from
-        the measurements and cost nothing. The list omits attributes for which the measurements do
-        not determine the number.
+        The result has an entry for each attribute that only some tables have: rows without a value
+        of such an attribute are measured in a hidden cell, which is not published. The estimates
+        follow from the measurements and cost nothing. An attribute has no entry if the measurements
+        do not determine its number.
 
         >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 99))
         >>> plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(100))
@@ -419,11 +419,11 @@ class Release:
         return tuple(each for each in self._missing_rows.values() if each is not None)
 
     def _estimate_missing_rows(self, name: str, number: int) -> MissingRows | None:
-        """Return the estimated rows in an attribute's hidden cell, or None.
+        """Return the estimated rows in an attribute's hidden cell; None if unknown.
 
         Args:
-            name: the attribute.
-            number: how many attributes have a hidden cell.
+            name: the name of the attribute.
+            number: the number of attributes with a hidden cell.
         """
         domain = self.plan.domain
         products = (rows_left_out(domain, name), queries(domain).products[0])
@@ -446,10 +446,10 @@ class Release:
 
     @property
     def clipped_values(self) -> tuple[ClippedValues, ...]:
-        """About how many rows have values at or beyond the bounds of each measure.
+        """The estimated number of rows at or beyond each bound of summed measures.
 
-        Only of summed measures whose column is also an attribute that tables count. The estimates
-        follow from the measurements and cost nothing.
+        The result has entries only for measures whose column is also an attribute that tables
+        count. The estimates follow from the measurements and cost nothing.
 
         >>> domain = ln.Domain(pay=ln.Bins(0, 100, 5, outside="clip"), measures={"pay": ln.Measure("pay", 0, 100)})
         >>> plan = ln.plan(ln.marginals(domain, ways=1) + ln.mean_queries(domain, "pay"), ln.PureDP(100))
@@ -463,7 +463,7 @@ class Release:
         return tuple(chain.from_iterable(self._clipped_values.values()))
 
     def _estimate_clipped_values(self, name: str, measure: Measure) -> tuple[ClippedValues, ...]:
-        """Return the estimated rows at or beyond each bound of a measure."""
+        """Return the estimated number of rows at or beyond each bound of a measure."""
         domain = self.plan.domain
         counts = [product for product in self.plan.workload.products if product.measure is None]
         counted_names = {attribute for product in counts for attribute in product.attributes}
@@ -475,7 +475,7 @@ class Release:
         return tuple(estimates)
 
     def _estimate_outer_rows(self, measure_name: str, cells: OuterCells) -> list[ClippedValues]:
-        """Return the estimated rows in outer cells; nothing if undetermined."""
+        """Return the estimated number of rows in outer cells; empty if unknown."""
         domain = self.plan.domain
         labels = domain.kind(cells.attribute).labels[cells.first : cells.end]
         beyond = queries(domain, {cells.attribute: predicates([labels])})
@@ -502,9 +502,9 @@ class Release:
         """Answer further queries from the measurements, at no cost.
 
         Args:
-            questions: a workload over the release's domain, such as ``leastnoise.queries(domain,
-                age=leastnoise.ranges([(20, 39)]))``.
-            level: coverage of the intervals; None for the level of the release.
+            questions: a workload over the domain of the release, such as
+                ``leastnoise.queries(domain, age=leastnoise.ranges([(20, 39)]))``.
+            level: the coverage probability of the intervals; defaults to the level of the release.
 
         Returns:
             One table for each product, with exact errors and intervals; `Table.frame` returns it
@@ -560,11 +560,11 @@ class Release:
         )
 
     def least_squares(self) -> Estimate:
-        """Return the least squares estimate, for queries outside the workload.
+        """Return the least-squares estimator for queries outside the workload.
 
         Raises:
-            InputError: noisy results determined which queries were measured, or values were cut at
-                a threshold, so that the interval of a new answer is unknown.
+            InputError: the interval of a new answer is unknown, because noisy results determined
+                which queries were measured, or because values were cut at a threshold.
         """
         if not self.finding.answers_new_questions:
             raise InputError(
@@ -577,17 +577,16 @@ class Release:
     def sum(
         self, table_id: str, where: Mapping[str, Any] | None = None, *, level: float | None = None
     ) -> Table:
-        """Return the sum of some cells of a table with its exact error, at no cost.
+        """Return a sum of cells of a table with its exact error, at no cost.
 
         Args:
-            table_id: such as ``q1``, or the table's name.
+            table_id: the id of the table, such as ``q1``, or its name.
             where: for some of the table's attributes, the labels to add up: one label, a list, or a
                 pair (low, high) of numbers as in `ranges`. Along every other attribute, all cells
                 are added up.
-            level: coverage of the interval; None for the level of the release.
+            level: the coverage probability of the interval; defaults to the level of the release.
 
-        Returns:
-            A table of one answer.
+        Returns: A table with a single answer.
 
         Raises:
             InputError: there is no such table, or it lacks an attribute or a label.
@@ -644,23 +643,23 @@ class Release:
     ) -> Any:
         """Return synthetic records that agree with the release, at no cost.
 
-        They are a data frame with the columns and spellings of the data. A model of the tables is
-        rounded to rows: the model of a release with the strategy ``model``, otherwise a model that
-        is fitted to the answers. In a bin or a period, values are drawn uniformly. Attributes that
-        occur together in no table are independent.
+        The result is a data frame with the columns and spellings of the data. A model of the tables
+        is rounded to rows: the model of a release with the strategy ``model``, otherwise a model
+        that is fitted to the answers. In a bin or a period, values are drawn uniformly. Attributes
+        that never occur in a common table are independent.
 
         Args:
-            rows: the number of records; None for the number that the release counted.
-            seed: the seed of the rounding, any whole number from 0; nothing here is private.
-            units: whether to group rows into units, so that the number of units in each cell of
-                the largest table of units agrees with the release. The rows of a unit share the
+            rows: the number of records; defaults to the number of rows that the release counted.
+            seed: the seed for the rounding, a whole number from 0; nothing here is private.
+            units: if True, rows are grouped into units, and the number of units in each cell of the
+                largest table of units agrees with the release. The rows of a unit share the
                 attributes of that table.
             size: an attribute whose value is the number of rows of the unit, such as the size of a
                 household. Each unit has this number of rows.
             weight: a measure; the records get weights that add up to its released sums.
             whole_numbers: attributes in bins whose values are whole numbers.
-            library: pandas, polars or pyarrow; None for the data's library or, without one, the
-                first that is installed.
+            library: pandas, polars or pyarrow; defaults to the library of the data or, if they were
+                no data frame, to the first that is installed.
 
         Raises:
             InputError: the release has no counts, it does not determine the cells of an attribute,
@@ -686,9 +685,10 @@ class Release:
 
     @one_thread()
     def with_nnls(self) -> "Release":
-        """Return the release with non-negative least squares columns, at no cost.
+        """Return a release that also has non-negative least-squares answers.
 
-        It adds the biased columns ``answer_nnls`` and ``nnls_rmse``.
+        Its tables have the additional, biased column ``answer_nnls`` and its error ``nnls_rmse``.
+        This costs nothing.
 
         Raises:
             InputError: there are over 2^20 joint cells, or the answers are not linear estimates.
@@ -708,13 +708,13 @@ class Release:
     def sql(self, statement: str, library: str | None = None) -> Any:
         """Return the answers of a SQL statement as a data frame.
 
-        It has the columns of SELECT. The columns ``n_low`` and ``n_high`` with the ends of the
-        interval follow an answer ``n`` or a monotone function of one.
+        The data frame has the columns of SELECT. After an answer ``n``, or a monotone function of
+        an answer, follow the ends of its interval, ``n_low`` and ``n_high``.
 
         Args:
             statement: a SELECT, as `leastnoise.sql` accepts it.
-            library: pandas, polars or pyarrow; None for the data's library or, without one, the
-                first that is installed.
+            library: pandas, polars or pyarrow; defaults to the library of the data or, if they were
+                no data frame, to the first that is installed.
 
         Raises:
             InputError: a clause cannot be answered, or the measurements do not determine a table.
@@ -729,12 +729,12 @@ class Release:
 
     @one_thread()
     def answer_sql(self, text: str) -> Columns:
-        """Return the answers of a SQL statement, by the names of its columns."""
+        """Return the columns of a SQL statement's result by name."""
         statement = self.read_statement(text)
         return answer_statement(statement, self._answer_column, self._answer_noise())
 
     def _answer_noise(self) -> AnswerNoise | None:
-        """Return the noise of answers; None if it is unknown or if they have other errors."""
+        """Return the noise of the release's answers; None if it does not suffice."""
         if self.options.round is not None or self.options.survey or not self.finding.linear:
             return None
         estimate = self.least_squares()
@@ -742,19 +742,19 @@ class Release:
         return AnswerNoise(pair_covariances(estimate), multiplier, self._own_product)
 
     def read_statement(self, text: str) -> Statement:
-        """Return a SQL statement over the domain of the release.
+        """Parse a SQL statement over the domain of the release.
 
         Raises:
-            InputError: a clause cannot be answered; the message has its name and position.
+            InputError: a clause cannot be answered; the message states its name and position.
         """
         return read_statement(self.plan.workload, sql_settings(self.plan, self.options), text)
 
     def _answer_column(
         self, workload: Workload, column: str = ""
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the answers to one aggregate of a statement and their intervals.
+        """Return answers to an aggregate's workload, and the ends of their intervals.
 
-        A published table or statistic is reused; other tables follow from the measurements.
+        A published table or statistic is reused; other tables are computed from the measurements.
         """
         position = find_answer(self.plan.workload, workload)
         if workload.statistics and position is None:
@@ -775,14 +775,14 @@ class Release:
         return table.answer, table.low, table.high
 
     def _own_product(self, questions: Workload) -> Product:
-        """Return the queries of one table over the domain of the plan."""
+        """Return the only table of a workload over the domain of the plan."""
         position = find_answer(self.plan.workload, questions)
         if position is not None:  # only these have counts of units
             return self.workload.products[position]
         return self._over_own_domain(questions).products[0]
 
     def _over_own_domain(self, questions: Workload) -> Workload:
-        """Return queries over the domain of the plan, with its hidden cells."""
+        """Return a workload over the domain of the plan, including hidden cells."""
         declared_domain = declared(self.plan.domain)
         over_declared = questions_over(over(questions, declared(questions.domain)), declared_domain)
         if over_declared is None:
@@ -795,16 +795,16 @@ class Release:
     def covariance(self, table_id: str, other_id: str | None = None) -> FloatArray:
         """Return the noise covariances of one table's answers, or of two tables'.
 
-        They are public, because they depend only on the plan.
+        Covariances are public, because they depend only on the plan.
 
         Args:
-            table_id: such as ``q1``, or the table's name.
-            other_id: another table of the same measure; None for the same table.
+            table_id: the id of the table, such as ``q1``, or its name.
+            other_id: another table of the same measure; defaults to the table itself.
 
         Returns:
-            Array of shape (answers, answers of the other), answers in row-major order, in squared
-            rows or amounts. Its diagonal is ``noise_std`` squared. The variance of a weighted sum w
-            of answers is ``w @ covariance @ w``.
+            An array of shape (answers of the table, answers of the other table), each in row-major
+            order, in squared rows or amounts. The diagonal is ``noise_std`` squared. The variance
+            of the sum of answers with weights w is ``w @ covariance @ w``.
 
         Raises:
             InputError: there is no such table, the tables have different measures, there are over
@@ -821,9 +821,9 @@ class Release:
         return self.covariances(*(self.workload.products[position] for position in positions))
 
     def covariances(self, first: Product, second: Product) -> FloatArray:
-        """Return the noise covariances of the answers of two products.
+        """Return the noise covariances of the answers to two products of queries.
 
-        The products are over the domain, and need not be in the workload; see `covariance`.
+        The products need not be in the workload; see `covariance`.
         """
         check_linear_estimates(self.plan, ["covariances"], linear=self.finding.linear)
         measure = first.measure
@@ -839,7 +839,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableEntry:
-    """The line of a table in the index ``tables.csv``; fields are its columns."""
+    """A table's line in the index ``tables.csv``; the fields are its columns."""
 
     query: str
     name: str
@@ -858,19 +858,19 @@ class TableEntry:
 
 
 def statistic_path(release: Release, statistic: StatisticTable) -> str:
-    """Return the path of a statistic's files in the release, without ending."""
+    """Return the path of a statistic's files inside a release, without ending."""
     return f"answers/{make_file_name(statistic.id, statistic.name, len(release.statistics))}"
 
 
 def statement_path(number: int) -> str:
-    """Return the path of the answers of a SQL statement, without ending."""
+    """Return the path of a SQL statement's files, by its number, without ending."""
     return f"answers/statement-{number}"
 
 
 def interval_width(
     measurements: Measurements, level: float, products: Sequence[Product]
 ) -> IntervalWidth:
-    """Return the width of intervals at a level, in standard errors."""
+    """Return how many standard errors the intervals at a level extend."""
     two_sided, one_sided = (
         measured_multiplier(measurements, coverage, products)
         for coverage in (level, max(2 * level - 1, 0.0))
@@ -879,7 +879,7 @@ def interval_width(
 
 
 def with_table_ids(options: Options, products: Sequence[Product]) -> Options:
-    """Return options that name the tables of covariances by their ids."""
+    """Return options in which ``covariances`` refers to tables by their ids."""
     ids = [f"q{find_table_position(products, key) + 1}" for key in options.covariances]
     return replace(options, covariances=tuple(dict.fromkeys(ids)))
 
@@ -890,7 +890,7 @@ def build_release(
     receipt: ReceiptFacts = NO_RECEIPT,
     library: str | None = None,
 ) -> Release:
-    """Build the release of an outcome; its tables are computed on access."""
+    """Build a release from an outcome; its tables are computed on access."""
     workload = Workload(outcome.plan.domain, tables_to_write(outcome.plan.workload.products))
     options = with_table_ids(options or Options(), workload.products)
     options = call_tables_by_name(options, outcome.plan.workload)
@@ -946,14 +946,14 @@ def build_release(
 
 
 def _privacy_with_row_limit(plan: Plan) -> Privacy | None:
-    """Return the privacy whose row limit tables state; None if units are counted by their rows."""
+    """Return the privacy with the row limit that tables mention, or None."""
     if plan.details.counts_unit_sizes:
         return None
     return plan.privacy
 
 
 def sql_settings(plan: Plan, options: Options) -> SqlSettings:
-    """Return the settings for SQL statements over a release: unit, day, joins."""
+    """Return the privacy unit, current day and joins for reading SQL."""
     return SqlSettings(
         unit=plan.privacy.unit_column,
         today=options.today or None,
@@ -962,7 +962,7 @@ def sql_settings(plan: Plan, options: Options) -> SqlSettings:
 
 
 def check_options(plan: Plan, options: Options) -> None:
-    """Raise for options that the plan cannot fulfil, before it is paid."""
+    """Raise if a plan cannot fulfil the options of its release."""
     tables = tables_to_write(plan.workload.products)
     check_names_and_survey(options, plan.workload)
     check_formats(options.formats, tables)
@@ -1002,7 +1002,7 @@ def check_options(plan: Plan, options: Options) -> None:
 
 
 def _check_top_down(plan: Plan, tables: Sequence[Product], options: Options) -> None:
-    """Raise if whole tables from the total down cannot be computed."""
+    """Raise if the plan does not allow the option ``top_down``."""
     if isinstance(plan, AdaptivePlan):
         return
     impossible = read_combinations(plan.domain, plan.details.impossible)
@@ -1033,7 +1033,7 @@ def _check_top_down(plan: Plan, tables: Sequence[Product], options: Options) -> 
 def _check_covariances(
     measurements: Measurements, strategy: str, tables: Sequence[Product], options: Options
 ) -> None:
-    """Raise if the covariances of a requested table cannot be written."""
+    """Raise if the covariances that the options request cannot be written."""
     for key in options.covariances:
         product = tables[find_table_position(tables, key)]
         if not product.rows <= _MOST_COVARIANCE_ANSWERS:
@@ -1052,7 +1052,7 @@ def _check_covariances(
 
 
 def _check_whole_rounding(tables: Sequence[Product], options: Options) -> None:
-    """Raise if rounding would change whole answers.
+    """Raise if a rounding step is not compatible with whole answers.
 
     Whole answers are whole rows, or whole multiples of a measure's unit.
     """
@@ -1077,7 +1077,7 @@ def _check_whole_rounding(tables: Sequence[Product], options: Options) -> None:
 
 
 def _check_controlled_rounding(plan: Plan, tables: Sequence[Product], options: Options) -> None:
-    """Raise if totals cannot be the sums of their rounded parts."""
+    """Raise if controlled rounding is not possible for the tables of a plan."""
     if not options.is_controlled:
         return
     if options.below is not None or options.suppresses_by_cv:
@@ -1114,9 +1114,10 @@ def _check_controlled_rounding(plan: Plan, tables: Sequence[Product], options: O
 
 
 def check_linear_estimates(plan: Plan, options: Sequence[str], *, linear: bool) -> None:
-    """Raise for options that need linear estimates if answers are not linear.
+    """Raise if options need linear estimates and the answers are not linear.
 
-    Also raise for non-negative least squares with public counts, which it would change.
+    Non-negative least squares is also refused if there are public counts, because it would change
+    them.
     """
     if options and not linear:
         raise InputError(
@@ -1133,7 +1134,7 @@ def check_linear_estimates(plan: Plan, options: Sequence[str], *, linear: bool) 
 def _check_non_negative(
     measurements: Measurements, workload: Workload, *, joint: bool, local: bool
 ) -> None:
-    """Raise if non-negative answers cannot be computed for a workload."""
+    """Raise if the requested non-negative answers cannot be computed."""
     measures = _non_negative_measures(workload)
     if not measures:
         raise InputError(
@@ -1166,7 +1167,7 @@ def _check_joint_size(measurements: Measurements, measures: Sequence[str | None]
 
 
 def _number_of_cells(measurements: Measurements, names: Iterable[str]) -> int:
-    """Return the number of cells of a table of attributes, hidden ones included."""
+    """Return the number of cells of a table, hidden cells included."""
     return math.prod(measurements.domain.kind(name).size for name in names)
 
 
@@ -1195,10 +1196,10 @@ def _rehearse_non_negative(
     joint: bool,
     local: bool,
 ) -> None:
-    """Compute the non-negative columns of simulated measurements.
+    """Raise if non-negative columns of simulated measurements cannot be computed.
 
-    Other faults, such as cells that the measurements do not determine, also appear here, before the
-    plan is paid.
+    Faults, such as cells that the measurements do not determine, are thus found before the plan is
+    paid.
     """
     noise_stds = [
         float(block.scale) * measurements.grid / block.scaling() for block in measurements.blocks
@@ -1229,7 +1230,7 @@ def _rehearse_non_negative(
 
 
 def _non_negative_measures(workload: Workload) -> list[str | None]:
-    """Return the measures that cannot be negative; None means counts."""
+    """Return the measures without negative values; None stands for counts."""
     measures = workload.domain.measures
     return [
         measure
@@ -1239,7 +1240,7 @@ def _non_negative_measures(workload: Workload) -> list[str | None]:
 
 
 def _attribute_sets(workload: Workload, measure: str | None) -> list[tuple[str, ...]]:
-    """Return the distinct attribute sets of a measure's products."""
+    """Return the distinct attribute tuples of the tables of a measure."""
     return list(
         dict.fromkeys(product.attributes for product in workload if product.measure == measure)
     )

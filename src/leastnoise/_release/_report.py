@@ -1,6 +1,6 @@
 """The report: one HTML page for readers of a release.
 
-The page has a chart and the cells of every table, and loads nothing from the network.
+The page shows a chart and the cells of every table, and loads nothing from the network.
 """
 
 import base64
@@ -87,7 +87,7 @@ _OBJECTIVES = ("worst", "relative", "least")  # objectives of plans besides the 
 
 
 def render_report(release: Release, content: "ReportContent") -> str:
-    """Return the report as one HTML text, in the language of its content."""
+    """Return the report of a release as HTML, in the language of its content."""
     catalogue = content.catalogue
     statistics = [
         _summarize_statistic(release, statistic, catalogue) for statistic in release.statistics
@@ -147,7 +147,7 @@ def render_report(release: Release, content: "ReportContent") -> str:
 
 
 def _describe_statistics(release: Release, catalogue: Catalogue) -> dict[str, str]:
-    """Return a heading and an introduction that name the kinds of statistics."""
+    """Return heading and introduction of the part on statistics."""
     kinds = dict.fromkeys(table.statistic.kind for table in release.statistics)
     names = catalogue.join_names([catalogue.say(f"kind_{kind}") for kind in kinds])
     heading = capitalize(names)
@@ -159,14 +159,14 @@ def _describe_statistics(release: Release, catalogue: Catalogue) -> dict[str, st
 
 
 def _describe_seed(release: Release, catalogue: Catalogue) -> str:
-    """Return the warning of a release with seeded noise; else empty."""
+    """Return the warning that the noise came from a seed; empty otherwise."""
     if release.private:
         return ""
     return catalogue.say("not_private")
 
 
 def _describe_row_limit(release: Release, catalogue: Catalogue) -> str:
-    """Return the remark on rows beyond the limit of a unit; else empty."""
+    """Return the note on rows beyond the row limit of a unit; empty without one."""
     row_limit = sentences.describe_row_limit(release, catalogue)
     if not row_limit:
         return ""
@@ -174,7 +174,7 @@ def _describe_row_limit(release: Release, catalogue: Catalogue) -> str:
 
 
 def list_other_languages(options: Options, catalogue: Catalogue) -> list[tuple[str, str, str]]:
-    """Return code, name and report of each other language of a release."""
+    """Return code, name and report file of each language except the catalogue's."""
     return [
         (language, load_catalogue(language).say("this_language"), report_file(options, language))
         for language in options.languages
@@ -183,12 +183,12 @@ def list_other_languages(options: Options, catalogue: Catalogue) -> list[tuple[s
 
 
 def report_file(options: Options, language: str) -> str:
-    """Return the file name of the report in a language."""
+    """Return the file name of the report of a language."""
     return "report.html" if language == options.language else f"report.{language}.html"
 
 
 def _describe_rules(release: Release, catalogue: Catalogue) -> list[str]:
-    """Return sentences on the cells of each attribute and on each measure."""
+    """Return a sentence on each attribute's cells and one on each measure."""
     domain = release.plan.domain
     return [
         *(
@@ -205,7 +205,7 @@ def _describe_rules(release: Release, catalogue: Catalogue) -> list[str]:
 
 
 def _list_headline_notices(release: Release, catalogue: Catalogue) -> list[str]:
-    """Return the notices of the headline, with the guard's counts last."""
+    """Return the notices for the top of the page, the guard's counts last."""
     guard = sentences.describe_guard_counts(release, catalogue)
     notices = [
         *sentences.list_file_notices(release, catalogue),
@@ -215,7 +215,7 @@ def _list_headline_notices(release: Release, catalogue: Catalogue) -> list[str]:
 
 
 def _format_source(release: Release, catalogue: Catalogue) -> str:
-    """Return the line that names the data source; empty without one."""
+    """Return the line that names the data source; empty if none is stated."""
     source = release.options.text("source", catalogue.language)
     if source:
         return catalogue.say("source_line", source=source)
@@ -223,7 +223,7 @@ def _format_source(release: Release, catalogue: Catalogue) -> str:
 
 
 def _describe_unit(release: Release, catalogue: Catalogue) -> str:
-    """Return the text that names the protected unit: a row, or a column."""
+    """Return a text that names the privacy unit: a row, or values of a column."""
     privacy = release.privacy
     if privacy.unit_column is None:
         return catalogue.say("about_row")
@@ -234,7 +234,7 @@ def _describe_unit(release: Release, catalogue: Catalogue) -> str:
 
 
 def _format_citation(release: Release, catalogue: Catalogue) -> str:
-    """Return the line by which a publication cites the release."""
+    """Return the citation of the release for publications."""
     agency = release.options.text("agency", catalogue.language)
     text = catalogue.say(
         "cite_text",
@@ -250,7 +250,7 @@ def _format_citation(release: Release, catalogue: Catalogue) -> str:
 
 
 def _make_title(release: Release, catalogue: Catalogue) -> str:
-    """Return the title of the report."""
+    """Return the title of the report, from the options or from the workload."""
     title = release.options.text("title", catalogue.language)
     if title:
         return title
@@ -265,9 +265,9 @@ def _make_title(release: Release, catalogue: Catalogue) -> str:
 
 
 def _join_workload_attributes(release: Release, most: int, catalogue: Catalogue) -> str:
-    """Join the names of the workload's attributes.
+    """Return the names of the workload's attributes as a list in one text.
 
-    If there are more than ``most`` names, the last ones are replaced by their number.
+    At most ``most`` items are listed; the last one may be the number of further attributes.
     """
     workload_attributes = {name for product in release.workload for name in product.attributes}
     names = [
@@ -282,7 +282,7 @@ def _join_workload_attributes(release: Release, most: int, catalogue: Catalogue)
 
 
 def _join_first_names(names: list[str], catalogue: Catalogue) -> str:
-    """Return the first four names joined, with the number of further ones."""
+    """Return the first four names as a list, then the number of further names."""
     if len(names) > _MOST_LISTED_NAMES:
         more = catalogue.say_count("further", len(names) - _MOST_LISTED_NAMES)
         names = [*names[:_MOST_LISTED_NAMES], more]
@@ -290,9 +290,9 @@ def _join_first_names(names: list[str], catalogue: Catalogue) -> str:
 
 
 def _describe_workload(release: Release, statistics: list[str], catalogue: Catalogue) -> str:
-    """Describe the workload in one or two sentences.
+    """Return one or two sentences that describe the workload.
 
-    They name the quantities, the number of tables, the attributes and the statistics.
+    The sentences state the quantities, the number of tables, the attributes and the statistics.
     """
     products = release.workload.products
     kinds = _name_quantities(products, catalogue)
@@ -311,7 +311,7 @@ def _describe_workload(release: Release, statistics: list[str], catalogue: Catal
 
 
 def _name_quantities(products: Sequence[Product], catalogue: Catalogue) -> list[str]:
-    """Name the quantities of some tables, such as counts of rows and sums of pay."""
+    """Return the quantities of tables, such as "counts of rows", "sums of pay"."""
     if not catalogue.names.is_empty:
         return [*dict.fromkeys(name_quantity(product, catalogue) for product in products)]
     summed_measures = sorted(
@@ -339,22 +339,22 @@ def _name_quantities(products: Sequence[Product], catalogue: Catalogue) -> list[
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The facts about a table or statistic that the page shows in addition to its cells.
+    """Facts about a table or statistic that the page shows besides its cells.
 
-    The page keeps them, so that each table is estimated only once.
+    The page stores them; thus each table is estimated only once.
 
     Attributes:
         product: the table; for a statistic, the first table from which it is computed.
-        name: its title on the page.
-        unit: its unit; empty if the name contains it.
+        name: the title on the page.
+        unit: the unit of the answers; empty if the name contains it.
         answer: the answer of a table with one cell; NaN for other tables.
-        typical: the mean size of its answers; 0 if all are suppressed.
-        margin: the root mean square of its margins.
-        largest_margin: its largest margin.
+        typical: the mean absolute answer; 0 if all answers are suppressed.
+        margin: the root mean square of the margins.
+        largest_margin: the largest margin.
         catalogue: the sentences of the language, with the number format of the table.
-        flag_counts: how many answers have each flag of a survey; empty if no sampling error is
+        flag_counts: the number of answers with each reliability flag; empty if no sampling error is
             stated.
-        largest: the texts of its largest cells, for a one-way table.
+        largest: texts of the largest cells of a one-way table.
     """
 
     product: Product
@@ -370,14 +370,14 @@ class Summary:
 
     @property
     def quoted_name(self) -> str:
-        """The name inside a sentence, in quotation marks if it is a display name."""
+        """The name for use in a sentence; a display name is put in quotation marks."""
         if self.catalogue.names.is_empty:
             return self.name
         return self.catalogue.say("quoted", name=self.name)
 
 
 def _summarize_table(table: Table, catalogue: Catalogue) -> Summary:
-    """Return the summary of a table, with the largest cells if it is one-way."""
+    """Return the page's summary of a table."""
     published_answers = table.answer[~np.isnan(table.answer)]
     catalogue = catalogue.with_format(table_format(table.product, catalogue))
     answer = math.nan
@@ -404,7 +404,7 @@ def _summarize_table(table: Table, catalogue: Catalogue) -> Summary:
 
 
 def _unit_behind_numbers(product: Product, catalogue: Catalogue) -> str:
-    """Return the noun behind a number of a count, or the unit of a sum."""
+    """Return the noun that follows an answer: what is counted, or a sum's unit."""
     if product.of_values:
         return unit_of_sums(product, catalogue)
     if product.of_units:
@@ -413,7 +413,7 @@ def _unit_behind_numbers(product: Product, catalogue: Catalogue) -> str:
 
 
 def _describe_largest_cells(table: Table, catalogue: Catalogue) -> tuple[str, ...]:
-    """Return texts of the largest published cells of a one-way table."""
+    """Return texts such as "A: 120 ± 7" for the largest cells of a one-way table."""
     cells = []
     for cell in find_largest(table.answer, _MOST_LISTED_NAMES).tolist():
         answer = float(table.answer[cell])
@@ -426,9 +426,9 @@ def _describe_largest_cells(table: Table, catalogue: Catalogue) -> tuple[str, ..
 
 
 def _summarize_statistic(release: Release, table: StatisticTable, catalogue: Catalogue) -> Summary:
-    """Return the summary of a statistic: title, typical value and margins.
+    """Return the page's summary of a statistic.
 
-    Its margin is the root mean square of its half widths, NaN if all values are suppressed.
+    The margin is the root mean square of the half widths, or NaN if all values are suppressed.
     """
     first_table = release.plan.workload.tables_of(table.statistic)[0]
     is_published = ~np.isnan(table.values)
@@ -463,9 +463,9 @@ def _summarize_statistic(release: Release, table: StatisticTable, catalogue: Cat
 def _describe_main_errors(
     statistics: Sequence[Summary], tables: Sequence[Summary]
 ) -> list[tuple[str, str]]:
-    """Return pairs of name and sentence about the errors of the main tables.
+    """Return names of the main tables, each with a text about its error.
 
-    The statistics come first, then the tables with the fewest attributes.
+    Statistics come first, followed by the tables with the fewest attributes.
     """
     ranks = [
         (len(table.product.attributes), table.product.rows > 1000, position)
@@ -478,7 +478,7 @@ def _describe_main_errors(
 
 
 def _describe_error(summary: Summary) -> str:
-    """Return a text with the margin of a summary, or with its only answer."""
+    """Return a text on a table's typical margin, or its only answer with margin."""
     catalogue = summary.catalogue
     margin = catalogue.format_error(summary.margin)
     typical = f"{catalogue.format_number(summary.typical, summary.margin)} {summary.unit}".strip()
@@ -493,10 +493,10 @@ def _describe_error(summary: Summary) -> str:
 
 
 def _rate_tables(release: Release, summaries: Sequence[Summary], catalogue: Catalogue) -> list[str]:
-    """Return sentences on the reliability of each table.
+    """Return sentences that rate the tables by their reliability, after notes.
 
-    A table is rated by the ratio of its typical margin to its typical answer. A table whose margin
-    omits a part of the error, such as the sampling error of a survey, is never rated "yes".
+    The rating depends on the ratio of the typical margin to the typical answer. A table is never
+    rated "yes" if its margin omits a part of the error, such as the sampling error of a survey.
     """
     unused_rows = sentences.describe_unused_rows(release, catalogue)
     is_survey = bool(release.options.survey) or sentences.has_weights(release)
@@ -518,7 +518,7 @@ def _rate_tables(release: Release, summaries: Sequence[Summary], catalogue: Cata
 
 
 def _count_flags(flags: FlagRule, summaries: Sequence[Summary], catalogue: Catalogue) -> str:
-    """Return a sentence with the number of values for each survey flag."""
+    """Return a sentence with the number of values that have each flag."""
     counts = [sum(column) for column in zip(*(s.flag_counts for s in summaries), strict=True)]
     return catalogue.say(
         "flags_suppressed" if flags.suppress else "flags",
@@ -534,12 +534,12 @@ def _count_flags(flags: FlagRule, summaries: Sequence[Summary], catalogue: Catal
 def _rate_by_margins(
     summaries: Sequence[Summary], catalogue: Catalogue, *, is_whole: bool
 ) -> list[str]:
-    """Return a sentence for each rating, with the names of its tables.
+    """Return one sentence for each rating; it names the tables with the rating.
 
     Args:
         summaries: the statistics and tables.
         catalogue: the catalogue of the page's language.
-        is_whole: whether the margins have all known errors.
+        is_whole: whether the margins include all known errors.
     """
     names_by_rating: dict[str, list[str]] = {"good": [], "care": [], "bad": []}
     for table in summaries[:MOST_PICTURES]:
@@ -559,9 +559,9 @@ def _rate_by_margins(
 
 
 def _make_index(release: Release, content: "ReportContent", catalogue: Catalogue) -> dict[str, Any]:
-    """Return the list of tables with their margins, as the page shows it.
+    """Return the template values of the page's list of tables.
 
-    Its summary compares the errors of the plan with the least possible errors.
+    Among them is a summary that compares the plan's error with the least possible error.
     """
     rows = []
     for table, entry in zip(content.summaries, content.entries, strict=False):
@@ -615,9 +615,9 @@ def _make_index(release: Release, content: "ReportContent", catalogue: Catalogue
 
 
 def _list_level_tables(summaries: Sequence[Summary], catalogue: Catalogue) -> list[tuple[str, ...]]:
-    """Return a row for each one-way table of an attribute with levels.
+    """Return a row of texts for each one-way table of an attribute with levels.
 
-    A row has the name, the number of groups, both margins and the largest groups.
+    A row consists of name, number of groups, typical and largest margin, and largest groups.
     """
     one_way_tables = [table for table in summaries if len(table.product.attributes) == 1]
     keys_with_levels = {
@@ -639,7 +639,7 @@ def _list_level_tables(summaries: Sequence[Summary], catalogue: Catalogue) -> li
 
 
 def _describe_paid_search(search: SearchFacts, catalogue: Catalogue) -> tuple[str, str]:
-    """Return heading and text about a search that was paid before the release."""
+    """Return heading and text on a search that was paid before the release."""
     payment = {name: str(entry) for name, entry in write_record(search.receipt).items()}
     bounds = search.bounds
     if bounds is None:
@@ -657,7 +657,7 @@ def _describe_paid_search(search: SearchFacts, catalogue: Catalogue) -> tuple[st
 
 
 def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[str, str]]:
-    """Return pairs of heading and text about payment, noise and strategy."""
+    """Return pairs of heading and text on payment, noise and strategy."""
     plan = release.plan
     privacy = release.privacy
     finding = release.finding
@@ -702,7 +702,7 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
 
 
 def _measured_tables(release: Release) -> int:
-    """Return the number of tables that the release itself measured."""
+    """Return the number of tables that the release measured."""
     if isinstance(release.plan, LinearPlan):
         return len(release.plan.measurements.blocks)
     return len(release.measurements.blocks)
@@ -710,22 +710,22 @@ def _measured_tables(release: Release) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableView:
-    """A table as the page shows it.
+    """The texts with which the page shows a table.
 
     Attributes:
-        id: its id, such as ``q1``.
-        name: its title.
-        description: one line about its unit and error, or the text of a SQL statement.
+        id: the id, such as ``q1``.
+        name: the display title.
+        description: one line about unit and error, or the text of a SQL statement.
         key_headings: the headings of the columns of keys.
         number_headings: the headings of the columns of numbers.
-        rows: the cells of its rows as texts: keys, then numbers.
-        rows_note: a sentence that states which rows these are.
+        rows: the texts of each row: keys, then numbers.
+        rows_note: a sentence that states which rows are shown.
         file: the file with all answers; empty for statistics and statements.
         total: the answer of a table without keys.
         chart_note: the sentence that explains the chart.
         notes: the notes below the chart, about chart and numbers.
         svg: the picture of the chart; empty without one.
-        has_sampling_error: whether its intervals include the sampling error of a survey.
+        has_sampling_error: whether the intervals include the sampling error of a survey.
     """
 
     id: str
@@ -744,11 +744,11 @@ class TableView:
 
     @property
     def is_open(self) -> bool:
-        """Whether its rows are unfolded when the page opens."""
+        """Whether the rows are visible when the page opens."""
         return len(self.rows) <= _MOST_OPEN_ROWS
 
     def drop_constant_keys(self, catalogue: Catalogue) -> "TableView":
-        """Return the view with a sentence for each key equal in all rows."""
+        """Return a view in which a sentence replaces each key equal in all rows."""
         constant_columns = []
         notes = []
         for column, heading in enumerate(self.key_headings):
@@ -770,11 +770,11 @@ class TableView:
 
 @dataclass(frozen=True, slots=True)
 class ReportContent:
-    """The tables of the page: all entries, and the summaries and views that fit.
+    """The tables of the report page in one language.
 
     Attributes:
-        entries: the lines of the index file, one for each table.
-        summaries: the summaries of the first tables.
+        entries: the lines of the index file, one for each table of the release.
+        summaries: the summaries of the first tables, as far as they fit.
         statements: the views of the SQL statements.
         views: the views of the statistics, then of the tables.
         catalogue: the sentences of the page's language.
@@ -789,7 +789,7 @@ class ReportContent:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The chart of a view: its specification, its title and its description."""
+    """A chart: Vega-Lite specification, title and description in words."""
 
     spec: dict[str, Any]
     title: str
@@ -799,9 +799,9 @@ class Chart:
 def collect_contents(
     release: Release, written_tables: Iterable[tuple[Table, TableEntry]]
 ) -> list[ReportContent]:
-    """Return the contents of the report in each language, the main one first.
+    """Return the report's content in each language, the main language first.
 
-    Each table is estimated once for all languages.
+    Each table is estimated only once for all languages.
     """
     collectors = [_ContentCollector(release, language) for language in release.options.languages]
     for table, entry in written_tables:
@@ -811,9 +811,9 @@ def collect_contents(
 
 
 class _ContentCollector:
-    """Collects the statistics, tables and statements of one page.
+    """Collects the statistics, tables and statements of a page in one language.
 
-    If a table does not fit on the page, only its largest cells are kept.
+    Of a table that does not fit on the page, only the largest cells are collected.
     """
 
     def __init__(self, release: Release, language: str) -> None:
@@ -830,7 +830,7 @@ class _ContentCollector:
             self._add_statistic(replace(statistic, code_texts=self._code_texts))
 
     def _add_statistic(self, statistic: StatisticTable) -> None:
-        """Add the view and the chart of a statistic."""
+        """Add view and chart of a statistic to the page."""
         catalogue = self._catalogue
         spec = statistic.chart_spec(catalogue)
         view = _statistic_view(self._release, statistic, catalogue)
@@ -842,7 +842,7 @@ class _ContentCollector:
         self._views.append(view)
 
     def add(self, table: Table, entry: TableEntry) -> None:
-        """Add the summary, the view and the chart of a table."""
+        """Add summary, view and chart of a table to the page."""
         release = self._release
         catalogue = self._catalogue
         table = replace(table, code_texts=self._code_texts)
@@ -872,7 +872,7 @@ class _ContentCollector:
         self._views.append(view)
 
     def finish(self) -> ReportContent:
-        """Return the content, with the pictures drawn."""
+        """Draw the pictures, and return the content of the page."""
         catalogue = self._catalogue
         statements = [
             _statement_view(self._release, number, catalogue).drop_constant_keys(catalogue)
@@ -890,7 +890,7 @@ def _add_pictures(
     charts: Mapping[str, Chart],
     catalogue: Catalogue,
 ) -> Iterator[TableView]:
-    """Yield the views with their pictures, up to the size that fits on a page."""
+    """Yield views with pictures, until the pictures exceed the page's size limit."""
     texts = [(f"c-{key}", chart.title, chart.description) for key, chart in charts.items()]
     svg_texts = render_svg([chart.spec for chart in charts.values()], texts, catalogue.language)
     pictures = dict(zip(charts, svg_texts, strict=True))
@@ -918,10 +918,10 @@ def _add_caption(
     release: Release,
     catalogue: Catalogue,
 ) -> TableView:
-    """Return the view with notes on its chart.
+    """Return a view with explanatory notes on its chart.
 
-    The notes explain the chart and its marks, and state which lines are not drawn and which rows
-    the answers count.
+    The notes explain the chart and its marks. They also state which lines are not drawn, and which
+    rows the answers count.
     """
     keys = [f"how_{chart}"]
     if spec is not None and has_marks(spec):
@@ -943,7 +943,7 @@ def _add_caption(
 
 
 def chart_scale_keys(chart: str, picture: Picture | None) -> list[str]:
-    """Return the keys of the sentences about the axes of a chart over time."""
+    """Return text keys that explain the axes of a chart over time."""
     if picture is None or chart not in {"lines", "panels"}:
         return []
     keys = []
@@ -955,7 +955,7 @@ def chart_scale_keys(chart: str, picture: Picture | None) -> list[str]:
 
 
 def _statistic_view(release: Release, statistic: StatisticTable, catalogue: Catalogue) -> TableView:
-    """Return the view of a statistic, with the first of its values."""
+    """Return the view of a statistic, with its first values as rows."""
     cut_note = catalogue.say(
         "rows_first", count=MOST_SHORTENED_ROWS, all=statistic.cells, file=statistic.id
     )
@@ -989,14 +989,14 @@ def _statistic_view(release: Release, statistic: StatisticTable, catalogue: Cata
 
 
 def _sampling_headings(catalogue: Catalogue) -> list[str]:
-    """Return the headings of the columns that only surveys have."""
+    """Return the headings of the columns that are shown only for surveys."""
     return [catalogue.say(key) for key in ("col_noise", "col_sampling", "col_reliability")]
 
 
 def _format_sampling_errors(
     sampling: SamplingErrors, noise_margins: FloatArray, cells: IntArray, catalogue: Catalogue
 ) -> list[list[str]]:
-    """Return the margins of noise and sample, and the flag, of some cells."""
+    """Return texts of noise margin, sampling margin and flag for each cell."""
     is_suppressed = sampling.is_suppressed.reshape(-1)[cells]
     rows = []
     for suppressed, noise, sample, flag in zip(
@@ -1013,9 +1013,9 @@ def _format_sampling_errors(
 
 
 def _statement_view(release: Release, number: int, catalogue: Catalogue) -> TableView:
-    """Return the view of a SQL statement under its text.
+    """Return the view of a SQL statement's result.
 
-    It has the groups, and each answer with its interval if there is one.
+    Its rows are the groups, with each answer and, if known, its interval.
     """
     text = release.options.statements[number - 1]
     statement = release.read_statement(text)
@@ -1068,7 +1068,7 @@ def _statement_view(release: Release, number: int, catalogue: Catalogue) -> Tabl
 def _shown_columns(
     statement: Statement, columns: Columns
 ) -> list[tuple[OutputColumn, list[Array]]]:
-    """Return the columns of a statement with their arrays.
+    """Return each column of a statement with its values and interval ends.
 
     Columns without noise come first.
     """
@@ -1081,7 +1081,7 @@ def _shown_columns(
 
 
 def _code_labels(release: Release, language: str) -> dict[str, Mapping[str, str]]:
-    """Return the texts of codes by attribute or level, in lower case."""
+    """Return the texts of codes by the name of an attribute or level."""
     domain = release.plan.domain
     labels = display_texts(release.options, domain, language)
     return {
@@ -1097,7 +1097,7 @@ def _shown_values(
     values: Sequence[Any],
     code_labels: Mapping[str, Mapping[str, str]],
 ) -> list[str]:
-    """Return the texts of one answer with its interval, or of one label."""
+    """Return texts of an answer and its interval, or the text of a label."""
     value = values[0]
     if column.has_interval:
         return [*format_interval(catalogue, *values, exact=False)]
@@ -1116,7 +1116,7 @@ def _shown_values(
 def _table_view(
     release: Release, entry: TableEntry, table: Table, catalogue: Catalogue, *, is_whole: bool
 ) -> TableView:
-    """Return the view of a table with all its cells, or with its largest."""
+    """Return the view of a table with all cells, or with only the largest."""
     product = table.product
     unit = _describe_table_unit(product, catalogue)
     catalogue = catalogue.with_format(table_format(product, catalogue))
@@ -1149,7 +1149,7 @@ def _table_view(
 
 
 def _describe_table(table: Table, unit: str, catalogue: Catalogue) -> str:
-    """Return the line under a table's name: its answers, unit and errors."""
+    """Return a line with the number of answers, unit and margin of a table."""
     description = catalogue.say(
         "meta",
         answers=catalogue.say_count("answers", table.cells),
@@ -1166,7 +1166,7 @@ def _describe_table(table: Table, unit: str, catalogue: Catalogue) -> str:
 
 
 def _select_labels(table: Table, cells: IntArray) -> list[list[str]]:
-    """Return the labels of some cells of a table, one list for each key."""
+    """Return for each key of a table the labels of the selected cells."""
     indices = np.unravel_index(cells, table.answer.shape)
     return [
         np.array(labels, dtype=object)[index].tolist()
@@ -1177,7 +1177,7 @@ def _select_labels(table: Table, cells: IntArray) -> list[list[str]]:
 def _format_number_columns(
     release: Release, table: Table, cells: IntArray, catalogue: Catalogue
 ) -> dict[str, list[str]]:
-    """Return the numbers of some cells of a table as texts, by heading."""
+    """Return the numbers of selected cells as texts, by column heading."""
     numbers = table.numbers()
     margins = table.whole_margins.reshape(-1)[cells].tolist()
     margin_heading = catalogue.say("col_margin", percent=catalogue.format_percent(release.level))
@@ -1206,7 +1206,7 @@ def _format_number_columns(
 
 
 def _format_extra_number(value: float, name: str, catalogue: Catalogue) -> str:
-    """Return a number of an extra column as a text; NaN is empty."""
+    """Return a number of an optional column as text; empty for NaN."""
     if math.isnan(value):
         return ""
     if name in _WHOLE_COLUMNS and value.is_integer():
@@ -1215,7 +1215,7 @@ def _format_extra_number(value: float, name: str, catalogue: Catalogue) -> str:
 
 
 def _describe_table_unit(product: Product, catalogue: Catalogue) -> str:
-    """Return the quantity of a table as text, with its unit if that is not 1."""
+    """Return the unit of a table's answers or, without one, their quantity."""
     if product.measure is None or not product.of_values:
         return name_measured(product, catalogue)
     own_unit = unit_of_sums(product, catalogue)
@@ -1230,9 +1230,9 @@ def _describe_table_unit(product: Product, catalogue: Catalogue) -> str:
 
 
 def _describe_certain_largest(release: Release, table: Table, catalogue: Catalogue) -> str:
-    """Return a sentence on the number of cells that are certainly largest.
+    """Return a sentence on how many cells are certainly the largest.
 
-    It compares intervals that hold for all cells simultaneously.
+    The comparison uses intervals that hold for all cells simultaneously.
     """
     count = min(_LARGEST_BARS, table.cells)
     if not release.finding.linear:
@@ -1263,7 +1263,7 @@ def _describe_certain_largest(release: Release, table: Table, catalogue: Catalog
 
 
 def describe_picture(picture: Picture, catalogue: Catalogue) -> str:
-    """Describe a chart in words: its name, and its largest and smallest cell."""
+    """Return a text alternative of a chart: name, largest and smallest cell."""
     answers = picture.answer.reshape(-1)
     margins = np.maximum(picture.high - picture.answer, picture.answer - picture.low).reshape(-1)
     ends = []

@@ -1,7 +1,7 @@
-"""Bound the best guess about one privacy unit by the budget.
+"""Bound the chance of a correct guess about a privacy unit by the budget.
 
 Suppose that a reader knows all other rows and considers two neighbouring tables equally likely. The
-bound is the largest probability with which the reader guesses the true table from the release. It
+bound is the largest probability with which this reader guesses the true table from the release. It
 is ``1 - (alpha + beta) / 2`` at the point of the trade-off curve with the smallest sum of both
 errors (section 12 of docs/mathematics.md).
 """
@@ -30,18 +30,18 @@ _BISECTIONS = 60  # each halves an interval of length 1: more than the digits of
 
 
 def guessing_chance(privacy: Privacy, cost: Cost | None = None) -> float:
-    """Return the largest chance to guess which of two tables is the true one.
+    """Return the largest probability of guessing which of two tables is true.
 
-    The tables are neighbours and equally likely, and the guess is based on the results. Under pure
-    privacy the bound holds for every single result. Under other budgets it holds for the average
-    over the results.
+    The two tables are neighbours and equally likely before the release. Under pure differential
+    privacy the bound holds for every single result; under other budgets it holds on average over
+    the results.
 
     Args:
         privacy: the budget of everything that is published together.
-        cost: the cost of the plan, for a smaller bound within (epsilon, delta).
+        cost: the cost of the plan; with an (epsilon, delta) budget, it allows a smaller bound.
 
     Returns:
-        The exact bound of the budget: some mechanism within the budget attains it.
+        The bound. It is exact: a mechanism within the budget attains it.
 
     Source: Dong, Roth, Su (JRSS-B 2022), for the trade-off curves; docs/mathematics.md for zCDP.
     """
@@ -59,12 +59,12 @@ def guessing_chance(privacy: Privacy, cost: Cost | None = None) -> float:
 
 
 def risk_holds_always(privacy: Privacy, cost: Cost | None = None) -> bool:
-    """Return whether the bound holds for every result, not only for the average."""
+    """Return whether the bound of `guessing_chance` holds for every result."""
     return isinstance(_budget_of_noise(privacy.budget, cost), PureDP)
 
 
 def _budget_of_noise(budget: Budget, cost: Cost | None) -> Budget:
-    """Return the guarantee that follows from a release's kind of noise.
+    """Return the stronger guarantee that a release's kind of noise implies.
 
     Within (epsilon, delta), a plan with Laplace noise satisfies epsilon, and a plan with Gaussian
     noise satisfies the largest mu that the budget allows. Both hold for a guard and its plan
@@ -78,14 +78,14 @@ def _budget_of_noise(budget: Budget, cost: Cost | None) -> Budget:
 
 
 def _limit_loss(loss: Fraction) -> float:
-    """Return a loss as a float; very large losses become a million."""
+    """Return a privacy loss as a float of at most a million."""
     return float(min(loss, _LARGE_LOSS))
 
 
 def _concentrated_distance(rho: float) -> float:
-    """Return the largest total variation distance under rho-zCDP, rounded up.
+    """Return the largest total variation distance for rho-zCDP, rounded up.
 
-    It is the v with ``2 v artanh(v) = rho``, which randomised response attains.
+    The distance v satisfies ``2 v artanh(v) = rho``, and randomised response attains it.
     """
     low = 0.0
     high = 1.0

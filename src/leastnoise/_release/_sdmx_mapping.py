@@ -1,6 +1,6 @@
-"""The part ``[output.sdmx]`` of a spec: an office's concepts, codes and units.
+"""Read the section ``[output.sdmx]`` of a spec: concepts, codes and units.
 
-Without it, ids follow from the names in the spec.
+Without this section, ids are derived from the names in the spec.
 """
 
 import re
@@ -39,15 +39,14 @@ _RESERVED = {"OBS_VALUE", "OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL", "STRUCTURE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SdmxMapping:
-    """How a release is written as SDMX.
+    """The ids that an office uses for a release in SDMX.
 
     Attributes:
-        agency: the id of the agency; if it is empty, the id follows from the agency's name.
-        flows: "table" or "quantity".
-        concepts: the id of the concept of attributes, or of levels by a key such as
-            ``store:region``.
-        codes: by attribute, the codes of its labels.
-        units: the code of the unit of ``rows``, ``units`` and measures.
+        agency: the id of the agency; if empty, it is derived from the agency's name.
+        flows: "table" for one data flow per table, or "quantity" for one per quantity.
+        concepts: maps attributes and keys of levels, such as ``store:region``, to ids of concepts.
+        codes: for each attribute, maps labels to codes.
+        units: maps ``rows``, ``units`` and measures to the code of their unit.
         status: the codes of published, suppressed and unreliable answers.
     """
 
@@ -59,16 +58,16 @@ class SdmxMapping:
     status: Mapping[str, str] = field(default_factory=lambda: dict(_DEFAULT_STATUS))
 
     def status_of(self, answer: str) -> tuple[str, str]:
-        """Return the code and name of a status: published, suppressed, unreliable."""
+        """Return SDMX code and name for "published", "suppressed" or "unreliable"."""
         code = self.status[answer]
         return code, OBSERVATION_STATUS[code]
 
 
 def read_sdmx_mapping(part: object) -> SdmxMapping:
-    """Return the mapping of the part ``[output.sdmx]``, checked.
+    """Return the mapping that a section ``[output.sdmx]`` states, checked.
 
     Raises:
-        InputError: an unknown key, or an id that SDMX does not allow.
+        InputError: a key is unknown, or SDMX does not allow an id.
     """
     if not isinstance(part, Mapping):
         raise refuse("sdmx", part, "a table with " + ", ".join(_KEYS))
@@ -104,7 +103,7 @@ def read_sdmx_mapping(part: object) -> SdmxMapping:
 
 
 def check_sdmx_mapping(part: Mapping[str, Any], domain: Domain) -> None:
-    """Raise for concepts, codes or units that the domain does not have."""
+    """Raise if a mapping names attributes, labels or measures not in the domain."""
     mapping = read_sdmx_mapping(part)
     levels = [
         f"{name}:{level}" for name in domain.names for level in level_names(domain.kind(name))
@@ -125,7 +124,7 @@ def check_sdmx_mapping(part: Mapping[str, Any], domain: Domain) -> None:
 
 
 def sdmx_period(label: str) -> str | None:
-    """Return a period in SDMX notation; None for a label that is not a period.
+    """Return the period of a label in SDMX notation; None if it is no period.
 
     >>> sdmx_period("2024-W05"), sdmx_period("2024-01-31 07:00"), sdmx_period("<= 2024")
     ('2024-W05', '2024-01-31T07:00:00', None)
@@ -137,7 +136,7 @@ def sdmx_period(label: str) -> str | None:
 
 
 def _read_ids(name: str, value: object, pattern: re.Pattern[str]) -> dict[str, str]:
-    """Return a checked table of ids."""
+    """Return a table of ids after checking each id."""
     if not isinstance(value, Mapping):
         raise refuse(f"sdmx {name}", value, "a table of ids, such as { region = 'REF_AREA' }")
     for key, text in value.items():

@@ -1,4 +1,4 @@
-"""Reads the manifest of a search as a checked record."""
+"""Read the manifest of a search for categories or bounds."""
 
 from pathlib import Path
 from typing import TypeVar
@@ -14,14 +14,14 @@ _Record = TypeVar("_Record")
 def read_search_manifest(
     directory: Path, record: type[_Record], manifest_format: str, result: str, advice: str
 ) -> _Record:
-    """Return the manifest in a directory, with checked values.
+    """Return the checked manifest in the directory of a search.
 
     Args:
         directory: the directory that the search wrote.
         record: the class of the manifest.
         manifest_format: the value of its key ``format``.
-        result: the result of the search, in the plural, for messages.
-        advice: the advice if the directory has no such manifest.
+        result: a plural noun for the result of the search, for messages.
+        advice: the last sentence of messages, which says what to do.
 
     Raises:
         InputError: the manifest is missing, damaged, or of another format.
@@ -43,7 +43,7 @@ def read_search_manifest(
 
 
 def has_search_format(directory: Path, manifest_format: str) -> bool:
-    """Return whether a directory has a manifest of this format."""
+    """Return whether a directory contains a manifest of this format."""
     try:
         text = (directory / MANIFEST_FILE).read_text(encoding="utf-8")
         values = read_json(text)
@@ -53,7 +53,7 @@ def has_search_format(directory: Path, manifest_format: str) -> bool:
 
 
 def unreadable_search(directory: Path, result: str, advice: str) -> InputError:
-    """Return the error for a directory without the result of a search."""
+    """Return the error for a directory without a readable search result."""
     return InputError(
         f"There are no found {result} in {str(directory)!r}, or they cannot be read. {advice}"
     )

@@ -1,6 +1,6 @@
-"""The sentences of manifest and report about privacy, noise and intervals.
+"""Choose sentences on privacy, noise and intervals for manifest and report.
 
-The catalogue has the texts; the functions here choose sentences and fill in their numbers.
+The functions choose sentences of a catalogue and fill in the numbers.
 """
 
 import math
@@ -92,7 +92,7 @@ def describe_definition(
 
 
 def format_budget(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
-    """Return the budget in short form, such as ``epsilon = 1``; rounded up if it is long."""
+    """Return the budget as text, such as "epsilon = 1", rounded up if it is long."""
     return ", ".join(
         f"{name.replace('_', ' ')} = {catalogue.localize(format_amount(number, up=True))}"
         for name, number in parameters(privacy.budget).items()
@@ -100,7 +100,7 @@ def format_budget(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
 
 
 def describe_neighbours(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
-    """Return a clause about the difference of two neighbouring tables."""
+    """Return a clause on how two neighbouring tables may differ."""
     if privacy.unit_column is None:
         return catalogue.say(f"change_row_{privacy.neighbours}")
     return catalogue.say_count(
@@ -111,7 +111,7 @@ def describe_neighbours(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str
 
 
 def describe_promise(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
-    """Return a sentence about the guarantee of the budget."""
+    """Return a sentence that states the guarantee of the budget."""
     budget = privacy.budget
     values = dict[str, object](parameters(budget))
     if isinstance(budget, ZCDP):
@@ -139,7 +139,7 @@ def describe_promise(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
 
 
 def _format_factor(factor: float) -> str:
-    """Return a factor in three digits, or as a whole number up to a million."""
+    """Return a probability ratio as text, with three digits or as an integer."""
     if factor < 1000:
         return f"{factor:.3g}"
     if factor < 1e6:
@@ -148,7 +148,7 @@ def _format_factor(factor: float) -> str:
 
 
 def name_protected_unit(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
-    """Name the privacy unit and the relation of neighbours, for the citation."""
+    """Return the privacy unit and the neighbour relation as text, for citations."""
     if catalogue.language == "en" and not catalogue.names.unit:
         return privacy.unit
     if privacy.unit_column is None:
@@ -164,7 +164,7 @@ def describe_guessing_chance(
     cost: Cost | None = None,
     published: str = "release",
 ) -> str:
-    """Explain the budget by the best guess about one unit, without formulas.
+    """Explain the budget by the best chance to guess about a unit, as sentences.
 
     Args:
         privacy: the budget of all parts that are published together.
@@ -193,10 +193,10 @@ def describe_guessing_chance(
 
 
 def published_part(plan: Plan, *, has_searches: bool) -> str:
-    """Return whether a budget covers a "release" or an "addition".
+    """Return "release" or "addition": the part that a plan's budget covers.
 
-    A search for categories or bounds has a separate budget, and so has each earlier release that
-    the plan counts. The release contains their results, but the plan's budget does not cover them.
+    Searches for categories or bounds have separate budgets, and so do the earlier releases that a
+    plan builds on. A release that contains their results is an addition to them.
 
     Args:
         plan: the plan.
@@ -210,7 +210,7 @@ def published_part(plan: Plan, *, has_searches: bool) -> str:
 def describe_risk(
     privacy: Privacy, cost: Cost | None = None, published: str = "release"
 ) -> dict[str, Any]:
-    """Return the risk sentence and its numbers for JSON."""
+    """Return the sentence on risk and its numbers as a JSON object."""
     sentence = describe_guessing_chance(privacy, cost=cost, published=published)
     return {
         "in_words": sentence,
@@ -221,7 +221,7 @@ def describe_risk(
 
 
 def format_cost(cost: Cost, catalogue: Catalogue = ENGLISH) -> str:
-    """Return the cost of a plan, as computed from its integer queries."""
+    """Return the cost of a plan as text, such as "epsilon = 0.5"."""
     if isinstance(cost, GaussianCost):
         return catalogue.say("gaussian_cost", value=cost.mu_squared)
     if isinstance(cost, SeriesCost):
@@ -232,9 +232,9 @@ def format_cost(cost: Cost, catalogue: Catalogue = ENGLISH) -> str:
 
 
 def error_over_bound(plan: Plan) -> float | None:
-    """Return the ratio of the plan's error to the least possible error.
+    """Return the plan's error divided by the least possible error, or None.
 
-    It is the root of the total squared error divided by its lower bound.
+    The ratio is the square root of the total squared error divided by its lower bound.
     """
     if plan.data_independent_error is None:
         return None
@@ -242,12 +242,12 @@ def error_over_bound(plan: Plan) -> float | None:
 
 
 def format_ratio(ratio: float, catalogue: Catalogue = ENGLISH) -> str:
-    """Return the error over the least possible error as text."""
+    """Return the ratio of an error to the least possible error as text."""
     return catalogue.localize(f"{ratio:.3f}" if ratio < 1000 else f"{ratio:,.0f}")
 
 
 def describe_attribute(name: str, kind: Kind, catalogue: Catalogue = ENGLISH) -> str:
-    """Describe the cells of an attribute, and the handling of other values."""
+    """Return a sentence on an attribute's cells and on values outside them."""
     if isinstance(kind, Categories):
         cells = catalogue.say("kind_categories", count=len(kind.values))
     elif isinstance(kind, Integers):
@@ -295,14 +295,14 @@ def describe_attribute(name: str, kind: Kind, catalogue: Catalogue = ENGLISH) ->
 
 
 def _row_policy_key(kind: Kind, policy: str) -> str:
-    """Return the key of the words for the effect of a policy on a row."""
+    """Return the text key for what a policy does with a row."""
     if policy == "drop" and kind.hidden:
         return "fate_hidden"
     return f"fate_{policy}"
 
 
 def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH) -> str:
-    """Return a sentence on the column, bounds and unit of a measure."""
+    """Return a sentence on column, bounds and unit of a measure."""
     if isinstance(measure, UnitCount):
         return catalogue.say(
             "measure_units_of" if measure.attributes else "measure_units",
@@ -352,7 +352,7 @@ def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH
 def _describe_complete_rows(
     name: str, measure: CompleteCount | DeviationProduct, catalogue: Catalogue
 ) -> str:
-    """Return a sentence on a count of complete rows or on a product of distances."""
+    """Return a sentence on a count of complete rows or a product of deviations."""
     columns = catalogue.join_names([catalogue.quote(of.column) for of in measure.present])
     if isinstance(measure, CompleteCount):
         return catalogue.say("measure_complete", name=name, columns=columns)
@@ -374,7 +374,7 @@ def _describe_complete_rows(
 
 
 def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return sentences on rows in no table, and on rows in some tables only."""
+    """Return sentences on rows that all tables or some tables leave out."""
     names_in_no_table, names_of_some_tables = _dropping_names(plan)
     return [
         *_list_dropping("dropped", names_in_no_table, plan, catalogue),
@@ -383,7 +383,7 @@ def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
 
 
 def _dropping_names(plan: Plan) -> tuple[list[str], list[str]]:
-    """Return attributes that drop rows from all tables, and from their own tables only."""
+    """Return the attributes that drop rows from all tables, and from some."""
     kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
     dropping = {name: kind for name, kind in kinds.items() if "drop" in (kind.null, kind.outside)}
     names_of_tables = {name for product in plan.workload for name in product.attributes}
@@ -394,7 +394,7 @@ def _dropping_names(plan: Plan) -> tuple[list[str], list[str]]:
 
 
 def _list_names(key: str, names: Sequence[str], catalogue: Catalogue) -> list[str]:
-    """Return a sentence that names some attributes; none without attributes."""
+    """Return a list with one sentence that names attributes; empty for none."""
     if not names:
         return []
     named = [name_attribute(name, catalogue) for name in names]
@@ -404,7 +404,7 @@ def _list_names(key: str, names: Sequence[str], catalogue: Catalogue) -> list[st
 
 
 def _list_dropping(key: str, names: Sequence[str], plan: Plan, catalogue: Catalogue) -> list[str]:
-    """Return a sentence for each kind of dropped values, with its attributes."""
+    """Return sentences that group attributes by the values that they drop."""
     kinds = {name: _dropped_values(plan.domain.kind(name)) for name in names}
     sentences = []
     for values in ("", "_missing", "_outside"):
@@ -414,9 +414,9 @@ def _list_dropping(key: str, names: Sequence[str], plan: Plan, catalogue: Catalo
 
 
 def _dropped_values(kind: Kind) -> str:
-    """Return the end of the keys of texts about the values that a kind drops.
+    """Return the suffix of text keys for the values that an attribute drops.
 
-    It is empty if both missing and outside values are dropped.
+    The suffix is empty if both missing values and values outside are dropped.
     """
     if kind.null != "drop":
         return "_outside"
@@ -426,7 +426,7 @@ def _dropped_values(kind: Kind) -> str:
 
 
 def describe_earlier(plan: LinearPlan, catalogue: Catalogue = ENGLISH) -> str:
-    """Return sentences on the earlier releases that a plan counts."""
+    """Return sentences on the earlier releases that a plan builds on."""
     names = catalogue.join_names([release.name for release in plan.earlier])
     sentences = [catalogue.say("after", names=names), catalogue.say("after_bound")]
     if plan.privacy.unit_column is not None:
@@ -435,7 +435,7 @@ def describe_earlier(plan: LinearPlan, catalogue: Catalogue = ENGLISH) -> str:
 
 
 def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Return sentences on missing rows, with their number if it is known."""
+    """Return sentences on rows that tables leave out, with known numbers."""
     names_in_no_table, _ = _dropping_names(release.plan)
     estimates = [each for each in release.missing_rows if not math.isnan(each.rows)]
     sentences = [
@@ -451,14 +451,14 @@ def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> s
 
 
 def _unmeasured_names(release: Release) -> list[str]:
-    """Return attributes whose tables lack rows in a number that was not measured."""
+    """Return the attributes whose tables leave out an unmeasured number of rows."""
     _, names_of_some_tables = _dropping_names(release.plan)
     measured_names = {each.attribute for each in release.missing_rows}
     return [name for name in names_of_some_tables if name not in measured_names]
 
 
 def _list_suppressed_rows(release: Release, catalogue: Catalogue) -> list[str]:
-    """Return sentences on rows that tables lack in a number below the bound."""
+    """Return sentences on omitted rows whose number is suppressed as too small."""
     names = [each.attribute for each in release.missing_rows if math.isnan(each.rows)]
     sentences = _list_dropping("left_out_of_some", names, release.plan, catalogue)
     if sentences:
@@ -469,7 +469,7 @@ def _list_suppressed_rows(release: Release, catalogue: Catalogue) -> list[str]:
 
 
 def describe_rows_of_unknown_number(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
-    """Return sentences on rows that some tables lack in unpublished numbers, or None."""
+    """Return sentences on omitted rows without a published number, or None."""
     names = _unmeasured_names(release)
     sentences = _list_dropping("left_out_of_some", names, release.plan, catalogue)
     if sentences:
@@ -481,15 +481,17 @@ def describe_rows_of_unknown_number(release: Release, catalogue: Catalogue = ENG
 def describe_missing_rows(
     release: Release, catalogue: Catalogue = ENGLISH, over: float = 0.0
 ) -> str | None:
-    """Return a sentence with the numbers of rows that are certainly missing from tables.
+    """Return a sentence on rows that tables certainly leave out, or None.
 
-    It names the attributes with the most missing rows. The result is None if noise can explain all
-    of the numbers: without missing rows, a share of at most ``1 - level`` of releases has a sentence.
+    The sentence names the attributes with the most omitted rows. The result is None if noise can
+    explain all numbers. If no rows are omitted, at most a share ``1 - level`` of releases has the
+    sentence.
 
     Args:
         release: the release whose measurements determine the numbers.
         catalogue: the catalogue of the language.
-        over: return None unless an attribute certainly lacks more than this share of the rows.
+        over: the result is None unless the tables of some attribute certainly leave out more than
+            this share of the rows.
     """
     missing = [each for each in release.missing_rows if each.rows > each.joint_margin]
     if not any(each.rows - each.joint_margin > over * each.all_rows for each in missing):
@@ -499,7 +501,7 @@ def describe_missing_rows(
 
 
 def _list_missing_rows(plan: Plan, estimates: Sequence[MissingRows], catalogue: Catalogue) -> str:
-    """Return a sentence with the number of rows missing for each attribute."""
+    """Return a sentence with the number of omitted rows for each attribute."""
     counts = [
         catalogue.say(
             "missing_rows_of",
@@ -518,7 +520,7 @@ def _list_missing_rows(plan: Plan, estimates: Sequence[MissingRows], catalogue: 
 
 
 def list_clipped_values(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return sentences about clipped values of attributes and measures."""
+    """Return sentences on clipped values of attributes and measures."""
     domain = release.plan.domain
     workload_attributes = {
         name for product in release.workload.products for name in product.attributes
@@ -538,9 +540,9 @@ def list_clipped_values(release: Release, catalogue: Catalogue = ENGLISH) -> lis
 
 
 def _list_values_beyond_bounds(release: Release, catalogue: Catalogue) -> list[str]:
-    """Return sentences on the number of values that the bounds of measures cut.
+    """Return sentences on how many values the bounds of measures clip.
 
-    Where the release does not count the values of a measure, that the number is unknown.
+    A sentence also names the measures for which the number is unknown.
     """
     workload = release.plan.workload
     by_measure: dict[str, list[ClippedValues]] = {name: [] for name in clipped_measures(workload)}
@@ -569,7 +571,7 @@ def _list_values_beyond_bounds(release: Release, catalogue: Catalogue) -> list[s
 
 
 def _describe_outer_rows(release: Release, estimate: ClippedValues, catalogue: Catalogue) -> str:
-    """Return the words on the number of values at or beyond one bound."""
+    """Return a phrase with the number of values at or beyond a bound."""
     key = "values_from" if estimate.is_upper else "values_up_to"
     value = catalogue.format_exact(estimate.value)
     if math.isnan(estimate.rows):
@@ -584,14 +586,15 @@ def _describe_outer_rows(release: Release, estimate: ClippedValues, catalogue: C
 
 
 def _takes_nearest_value(kind: Kind) -> bool:
-    """Return whether clipping moves a number between two values to one of them."""
+    """Return whether numbers between two values of a kind go to the nearest one."""
     return isinstance(kind, Decimals) or (isinstance(kind, Integers) and kind.rounding is None)
 
 
 def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return a sentence for every measure about its values.
+    """Return a sentence for each measure on how its values are read.
 
-    It states how sums and means clip values, and how a row without a value counts.
+    The sentence states the bounds to which values are clipped, and how a row without a value
+    counts.
     """
     measures = workload.domain.measures
     averaged = {
@@ -638,9 +641,9 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
 
 
 def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return sentences on measures, and on the largest amount of a row in sums.
+    """Return sentences on measures and on a row's largest contribution to sums.
 
-    The noise must hide this amount. Sums that only serve a statistic have no sentence.
+    The noise must hide this contribution. Sums that only serve a statistic have no sentence.
     """
     measures = workload.domain.measures
     summed = sorted({str(product.measure) for product in workload.products if product.of_values})
@@ -660,16 +663,16 @@ def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -
 
 
 def describe_row_limit(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Return a phrase on the row limit of a unit; "" without a limit."""
+    """Return a phrase on the row limit of a unit; empty without a limit."""
     if release.plan.details.counts_unit_sizes:
         return ""
     return format_row_limit(release.privacy, release.receipt.guard, release.level, catalogue)
 
 
 def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
-    """Describe the effect of the row limit of units on all answers.
+    """Return sentences on how the row limit of units affects answers, or None.
 
-    It states the estimated number of cut rows. The result is None without a limit.
+    They state the estimated share of the rows beyond the limit. The result is None without a limit.
     """
     privacy = release.privacy
     guard = release.receipt.guard
@@ -706,12 +709,12 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
 def list_cut_amounts(
     release: Release, catalogue: Catalogue = ENGLISH, over: float | None = None
 ) -> list[str]:
-    """Return sentences on how much of each total of units was cut.
+    """Return a sentence for each unit total on how much of it the limits cut.
 
     Args:
-        release: the release; its receipt may have the amounts that a guard counted.
+        release: the release; its receipt may contain amounts that the guard measured.
         catalogue: the catalogue of the language.
-        over: leave out totals unless more than this share may have been cut.
+        over: if stated, totals of which at most this share was cut are left out.
     """
     domain = release.plan.domain
     guard = release.receipt.guard
@@ -747,9 +750,9 @@ def list_cut_amounts(
 
 
 def has_series_limit(plan: Plan) -> bool:
-    """Return whether a series also bounds a unit's rows in all periods.
+    """Return whether a series limits the rows of a unit over all periods.
 
-    In that case rows of a unit in later periods count only as long as the unit has rows left.
+    If it does, rows of a unit in later periods count only until the limit is reached.
     """
     privacy = plan.privacy
     if not isinstance(plan, SeriesPlan) or privacy.unit_column is None:
@@ -762,18 +765,19 @@ def has_series_limit(plan: Plan) -> bool:
 def describe_guard_counts(
     release: Release, catalogue: Catalogue = ENGLISH, unused_over: float | None = None
 ) -> str | None:
-    """Return a sentence with the guard's counts of kept and used rows, or None.
+    """Return a sentence with the guard's noisy counts of rows, or None.
 
-    If each row is a unit, the kept rows are the read rows. The result is None without a guard.
+    The counts are of rows within the row limit (of all read rows, if each row is a unit) and of
+    rows that some table uses. The result is None without a guard.
 
-    The used rows are a part of the kept rows; if noise makes their count larger, the sentence shows
-    the count of kept rows for both. A note follows if certainly some rows, at least about one
-    percent, were not used.
+    If noise makes the second count the larger one, the sentence states it as the first count too. A
+    note follows if certainly some rows, at least about one percent, were not used.
 
     Args:
         release: the release whose receipt has the counts.
         catalogue: the catalogue of the language.
-        unused_over: return None unless certainly more than this share of the rows was not used.
+        unused_over: if stated, the result is None unless certainly more than this share of the rows
+            was not used.
     """
     guard = release.receipt.guard
     privacy = release.privacy
@@ -801,9 +805,9 @@ def describe_guard_counts(
 
 
 def _say_unused_share(key: str, release: Release, catalogue: Catalogue) -> str:
-    """Return a sentence with the share of unused rows and its interval.
+    """Return a sentence with the share of unused rows and an interval for it.
 
-    The sentence has no number if the noise of the guard hides the share.
+    It contains no number if the noise of the guard hides the share.
     """
     estimated = estimate_unused_share(release.receipt.guard, release.level)
     if estimated is None:
@@ -814,9 +818,9 @@ def _say_unused_share(key: str, release: Release, catalogue: Catalogue) -> str:
 
 
 def unused_row_share(release: Release) -> float:
-    """Return the estimated share of rows that no table uses, by a guard's counts.
+    """Return the share of rows that no table uses, estimated by the guard.
 
-    It is 0 without a guard, and if the noise of the counts can explain the difference.
+    The share is 0 if there was no guard, or if noise can explain the difference of the counts.
     """
     guard = release.receipt.guard
     if guard is None:
@@ -829,7 +833,7 @@ def unused_row_share(release: Release) -> float:
 
 
 def has_weights(release: Release) -> bool:
-    """Return whether a table is weighted, as in surveys."""
+    """Return whether any table of a release is weighted, as in surveys."""
     workload = release.plan.workload
     if any(statistic.weighted_by is not None for statistic in workload.statistics):
         return True
@@ -838,14 +842,14 @@ def has_weights(release: Release) -> bool:
 
 
 def describe_unused_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Return a sentence on unused rows, which no margin contains; or ""."""
+    """Return a sentence on unused rows, which margins omit; empty without any."""
     if not unused_row_share(release):
         return ""
     return _say_unused_share("fit_unused", release, catalogue)
 
 
 def describe_survey(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Explain the columns of sampling errors and the flags; empty without them."""
+    """Return sentences on columns of sampling errors and flags; empty without."""
     survey = release.survey
     if survey is None:
         return ""
@@ -860,17 +864,17 @@ def describe_survey(release: Release, catalogue: Catalogue = ENGLISH) -> str:
 
 
 def _list_survey_rules(survey: Survey, catalogue: Catalogue) -> list[str]:
-    """Return the names of the kinds of sampling rules in a survey."""
+    """Return the display name of each kind of sampling rule in a survey."""
     default = [] if survey.default is None else [survey.default]
     methods = [rule.method for rule in (*default, *survey.tables.values())]
     return [catalogue.say(f"rule_{method}") for method in dict.fromkeys(methods)]
 
 
 def dropping_attributes(plan: Plan, product: Product) -> tuple[str, ...]:
-    """Return the attributes whose missing or outside values a table lacks.
+    """Return the attributes because of whose values a table leaves out rows.
 
-    A row that an attribute drops is in no table. So all tables have the same such attributes,
-    except that an attribute with a hidden cell drops a row only from tables by this attribute.
+    An attribute that drops a row drops it from all tables. The exception is an attribute with a
+    hidden cell, which drops a row only from the tables that have the attribute.
     """
     kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
     return tuple(
@@ -882,7 +886,7 @@ def dropping_attributes(plan: Plan, product: Product) -> tuple[str, ...]:
 
 
 def describe_budget_reduction(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
-    """State that guards that stopped earlier releases used part of the budget.
+    """Return a sentence on the budget spent on stopped releases' guards, or None.
 
     The result is None if no guard did.
     """
@@ -899,10 +903,10 @@ def describe_budget_reduction(release: Release, catalogue: Catalogue = ENGLISH) 
 
 
 def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return the warnings that the page shows before all numbers.
+    """Return the warnings that the report shows above all numbers.
 
-    There is a warning if the row limit may have cut over a tenth of the rows, if over a tenth was
-    not used or is missing from some tables, and if the number of missing rows is unknown.
+    A warning appears if the row limit may have cut over a tenth of the rows, if over a tenth was
+    not used or is left out of some tables, or if the number of omitted rows is unknown.
     """
     share = estimate_cut_share(release.receipt.guard, release.level)
     if share is None or share.share > MANY_ROWS_SHARE:
@@ -920,14 +924,14 @@ def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> lis
 
 
 def describe_cuts(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
-    """Return sentences on rows and amounts cut by limits; None without limits."""
+    """Return sentences on rows and amounts that limits cut; None without limits."""
     cut_rows = describe_cut_rows(release, catalogue)
     sentences = [*filter(None, [cut_rows]), *list_cut_amounts(release, catalogue)]
     return " ".join(sentences) or None
 
 
 def describe_intervals(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Return sentences on the computation of ``low`` and ``high``."""
+    """Return sentences on how ``low`` and ``high`` are computed."""
     laplace = release.measurements.noise.norm == 1
     if laplace:
         quantile = "quantile_laplace"
@@ -965,7 +969,7 @@ def describe_intervals(release: Release, catalogue: Catalogue = ENGLISH) -> str:
 
 
 def describe_answers(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """State whether answers may be fractions or negative, and whether they are additive."""
+    """Return sentences on fractions, negative numbers and additivity of answers."""
     options = release.options
     keys = []
     if not options.round:
@@ -982,7 +986,7 @@ def describe_answers(release: Release, catalogue: Catalogue = ENGLISH) -> str:
 
 
 def format_public_facts(plan: Plan) -> dict[str, str]:
-    """Return the public facts about cells, by the key of their sentence."""
+    """Return texts on impossible cells and public counts by text key."""
 
     def list_cells(name: str, codes: Sequence[int]) -> str:
         labels = [str(plan.domain.kind(name).labels[code]) for code in codes]
@@ -1009,7 +1013,7 @@ def _noise_limit_key(options: Options) -> str:
 
 
 def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return a sentence for every error that the intervals do not cover."""
+    """Return a sentence for each kind of error that intervals do not cover."""
     plan = release.plan
     privacy = plan.privacy
     domain = plan.domain
@@ -1057,9 +1061,9 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
 
 
 def describe_large_table(release: Release, product: Product, catalogue: Catalogue = ENGLISH) -> str:
-    """Return a sentence on the tables that are written instead of a large table.
+    """Return a sentence on the tables that replace one too large to write.
 
-    It also states how to compute the other answers of the large table.
+    It also explains how to compute the other answers of the large table.
     """
     products = release.plan.workload.products
     large = [
@@ -1083,7 +1087,7 @@ def describe_large_table(release: Release, product: Product, catalogue: Catalogu
 
 
 def describe_second_table(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
-    """Return sentences on the protection of joined tables; None without any."""
+    """Return sentences on whether joined tables are protected, or None."""
     sentences = [
         catalogue.say(
             "joined_public" if table.public else "joined",
@@ -1098,9 +1102,10 @@ def describe_second_table(release: Release, catalogue: Catalogue = ENGLISH) -> s
 
 
 def list_answer_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return the notices for readers of any answer, including later answers.
+    """Return the notices that matter to readers of any answer.
 
-    They are about the row limit, counts of units, and a second table.
+    Their subjects are the row limit, counts of units and joined tables. They also hold for answers
+    that are computed after the release.
     """
     unit_counts = [product for product in release.workload if product.of_units]
     unit_sentences = []
@@ -1133,7 +1138,7 @@ def list_answer_notices(release: Release, catalogue: Catalogue = ENGLISH) -> lis
 
 
 def list_further_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return the notices for readers of answers that are computed after the release."""
+    """Return the notices for answers that are computed after the release."""
     notices = []
     if not release.private:
         notices.append(catalogue.say("not_private"))
@@ -1145,9 +1150,10 @@ def list_further_notices(release: Release, catalogue: Catalogue = ENGLISH) -> li
 
 
 def list_file_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return the notices for readers of the files.
+    """Return the notices for readers of the files of a release.
 
-    They are about the budget, rounding and tables that are not written, with `list_answer_notices`.
+    To the notices of `list_answer_notices` they add the budget, rounding, omitted rows and tables
+    that are not written.
     """
     large = [describe_large_table(release, product, catalogue) for product in release.large_tables]
     return [
@@ -1167,9 +1173,9 @@ def list_file_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[
 
 
 def list_non_additive_tables(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return a sentence that names tables with non-additive answers, if any.
+    """Return a list with a sentence that names non-additive tables, if any.
 
-    The list is empty if all tables are additive.
+    The list is empty if post-processing leaves all tables additive.
     """
     is_listed = {
         "answer_non_negative": release.options.non_negative,
@@ -1197,9 +1203,9 @@ def list_non_additive_tables(release: Release, catalogue: Catalogue = ENGLISH) -
 
 
 def describe_optional_columns(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Explain the optional columns.
+    """Return sentences that explain the biased columns of a release.
 
-    The first sentence is about all of them; then each kind has one or two sentences.
+    The first sentence is about all biased columns; one or two sentences on each kind follow.
     """
     options = release.options
     is_chosen = {

@@ -1,6 +1,6 @@
-"""The page of a series: lines, newest values, changes and errors.
+"""Write the page of a series: lines, newest values, changes and errors.
 
-The page shows the newest release of the series. A further page exists for each further language.
+The page shows the newest release of the series. Each further language has a separate page.
 """
 
 import math
@@ -58,16 +58,16 @@ _COMPARED_QUERIES = ("identity", "level")  # query sets whose groups can be comp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesView:
-    """A table or statistic over time as the page shows it.
+    """The texts with which the page shows a table or statistic over time.
 
     Attributes:
-        id: its id, such as ``q1``.
-        name: its title.
-        headings: the headings of its groups, of the newest values and of the changes.
-        rows: for each group its labels, its newest value and its changes; a change has a second
-            text, the change in percent.
+        id: the id, such as ``q1``.
+        name: the display title.
+        headings: the headings of the groups, the newest values and the changes.
+        rows: for each group pairs of texts: labels, newest value and changes. The second text of a
+            pair is the change in percent, or empty.
         rows_note: a sentence about the rows that are not shown; empty if all rows are shown.
-        svg: the picture of its lines; empty without one.
+        svg: the picture of the lines; empty without one.
         notes: the notes below the picture.
     """
 
@@ -81,29 +81,29 @@ class SeriesView:
 
     @property
     def numbers(self) -> int:
-        """The number of columns that hold numbers."""
+        """The number of columns with numbers."""
         return len(self.rows[0]) - sum(second == "label" for _, second in self.rows[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _TimeTable:
-    """A table or statistic over time, with its periods along the last axis.
+    """A table or statistic over time, with the periods as the last axis.
 
     Attributes:
-        id: its id.
-        name: its title.
-        groups: the query sets of its groups by attribute.
-        headings: the headings of its groups.
-        labels: the display labels of its groups along each attribute.
-        values: the values, shape: the groups along each attribute, then the periods.
-        low: lower ends of the intervals, with the sampling error if it is stated.
-        high: upper ends.
+        id: the id, such as ``q1``.
+        name: the display title.
+        groups: the query set of each attribute except the periods.
+        headings: the headings of the groups.
+        labels: the display labels along each attribute of the groups.
+        values: the values, with one axis for each attribute of the groups, then the periods.
+        low: the lower ends of the intervals, which include a stated sampling error.
+        high: the upper ends.
         periods: the labels of the periods.
-        quantity: the argument of `compare_groups`; None if changes cannot be estimated.
-        rounding_key: the key of the quantity whose rounding applies to the values; see
-            `quantity_key`.
-        catalogue: the sentences of the page, with the table's number format.
-        picture: the picture from which its chart is drawn; None if there are too few periods.
+        quantity: the argument that selects the quantity in `compare_groups`; None if changes cannot
+            be estimated.
+        rounding_key: the key of the rounding rule for the values; see `quantity_key`.
+        catalogue: the texts of the page's language, with the table's number format.
+        picture: the data of the chart; None if there are too few periods.
     """
 
     id: str
@@ -134,8 +134,8 @@ def write_series_page(
         folder: the folder of the series.
         options: the options of the releases.
         tables: the tables of each release.
-        errors: the expected errors by period and table; None for a table that the period does not
-            complete.
+        errors: maps each period to the expected error of each table; an error is None if the period
+            does not complete the table.
         newest: the newest release of the series; None if there is none yet.
     """
     for language in options.languages:
@@ -156,7 +156,7 @@ def _render_page(
     errors: Mapping[str, Sequence[float | None]],
     views: Sequence[SeriesView],
 ) -> str:
-    """Return the page of a series in the language of a catalogue."""
+    """Return the page of a series as HTML, in the catalogue's language."""
     report = report_file(options, catalogue.language)
     published_periods = [label for label in errors if (folder / label / report).exists()]
     source = options.text("source", catalogue.language)
@@ -191,14 +191,14 @@ def _render_page(
 
 
 def _format_optional_error(error: float | None, catalogue: Catalogue) -> str:
-    """Format the error of a table in a period; empty where it has none."""
+    """Return an error as text; empty for None."""
     if error is None:
         return ""
     return catalogue.format_error(error)
 
 
 def _make_views(release: Release, catalogue: Catalogue) -> list[SeriesView]:
-    """Return views of the tables and statistics over time, with pictures."""
+    """Return a view with a picture for each table and statistic over time."""
     views = []
     specs = []
     tables = _list_time_tables(release, catalogue)
@@ -224,12 +224,12 @@ def _make_views(release: Release, catalogue: Catalogue) -> list[SeriesView]:
 
 
 def _add_picture(view: SeriesView, svg: str) -> SeriesView:
-    """Return a view with its picture; without notes if it has none."""
+    """Return a view with a picture; without a picture, drop the notes."""
     return replace(view, svg=svg, notes=view.notes if svg else "")
 
 
 def _list_time_tables(release: Release, catalogue: Catalogue) -> Iterator[_TimeTable]:
-    """Yield statistics over time, then tables that are not only parts of statistics."""
+    """Yield the statistics over time, then the tables that serve no statistic."""
     if not isinstance(release.plan, SeriesPlan):
         return
     along = release.plan.series.along
@@ -306,7 +306,7 @@ def _groups_without(
     labels: Sequence[tuple[str, ...]],
     catalogue: Catalogue,
 ) -> dict[str, Any]:
-    """Return the query sets, headings and labels of all keys but the periods."""
+    """Return the fields of `_TimeTable` that describe the groups."""
     groups = {name: query_set for name, query_set in query_sets.items() if name != along}
     labels_of = dict(zip(query_sets, labels, strict=True))
     return {
@@ -317,7 +317,7 @@ def _groups_without(
 
 
 def _make_view(release: Release, table: _TimeTable, chart: str) -> SeriesView:
-    """Return the view of a table: its newest values and their changes."""
+    """Return the view of a table over time: newest values and their changes."""
     catalogue = table.catalogue
     newest = _keep_together(catalogue.format_period(table.periods[-1].removeprefix("<= ")))
     headings = [*table.headings, newest]
@@ -358,7 +358,7 @@ def _make_view(release: Release, table: _TimeTable, chart: str) -> SeriesView:
 
 
 def _earlier_positions(release: Release, periods: int) -> list[int]:
-    """Return the positions of the previous period and of the one a year before."""
+    """Return the positions of the previous period and the period a year before."""
     kind = release.plan.domain.kind(_along(release))
     year = _PERIODS_OF_A_YEAR.get(kind.by) if isinstance(kind, Dates) else None
     lags = [1] if year is None else [1, year]
@@ -366,7 +366,7 @@ def _earlier_positions(release: Release, periods: int) -> list[int]:
 
 
 def _along(release: Release) -> str:
-    """Return the attribute of the periods of a series."""
+    """Return the attribute whose cells are the periods of a series."""
     if not isinstance(release.plan, SeriesPlan):
         raise TypeError("only a release of a series has periods")
     return release.plan.series.along
@@ -375,11 +375,11 @@ def _along(release: Release) -> str:
 def _estimate_changes(
     release: Release, table: _TimeTable, earlier: int
 ) -> Mapping[str, FloatArray] | None:
-    """Return each group's change from an earlier period to the newest, or None.
+    """Return the changes of all groups since an earlier period, or None.
 
     Returns:
-        The columns of `compare_groups`, shape: the groups along each attribute; None if they
-        cannot be estimated.
+        The columns of `compare_groups` by name, with one axis for each attribute of the groups;
+        None if the changes cannot be estimated.
     """
     is_comparable = all(query_set.kind in _COMPARED_QUERIES for query_set in table.groups.values())
     if table.quantity is None or not is_comparable:
@@ -408,9 +408,9 @@ def _format_change(
     earlier: int,
     options: Options,
 ) -> tuple[str, str]:
-    """Return the change of a group and its percentage, each with its margin.
+    """Return a group's change and its change in percent, each with its margin.
 
-    A change is the difference of two published values; both may be rounded.
+    The change is the difference of two published values, which may be rounded.
     """
     catalogue = table.catalogue
     change = float(table.values[group][-1] - table.values[group][earlier])
@@ -436,7 +436,7 @@ def _format_change(
 
 
 def _format_signed(change: float, margin: float, catalogue: Catalogue) -> str:
-    """Return a change with sign and margin; percentages change in points."""
+    """Return a change as text with sign and margin, in points for percentages."""
     if catalogue.number_format.percent:
         plain = catalogue.with_format(replace(catalogue.number_format, percent=False))
         number = plain.format_number(100 * change, 100 * margin / 4)
@@ -447,13 +447,13 @@ def _format_signed(change: float, margin: float, catalogue: Catalogue) -> str:
 
 
 def _with_sign(number: str, change: float) -> str:
-    """Return a change as text with its sign, unless all of its digits are 0."""
+    """Return a number with the sign of a change, unless all digits are 0."""
     is_zero = not number.strip("-0.,")
     return f"{'+' if change > 0 and not is_zero else ''}{number}".replace("-", _MINUS)
 
 
 def _keep_together(period: str) -> str:
-    """Return a period in which no line break is possible."""
+    """Return a period's label with characters that prevent line breaks."""
     return period.replace("-", "\u2011").replace(" ", "\u00a0")
 
 

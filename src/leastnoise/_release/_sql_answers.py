@@ -1,4 +1,4 @@
-"""Answers of SQL statements from the tables and statistics of a release."""
+"""Answer SQL statements from the tables and statistics of a release."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,19 +38,19 @@ Answers = tuple[FloatArray, FloatArray, FloatArray]
 
 
 class AnswerWorkload(Protocol):
-    """Answers the workload of one aggregate."""
+    """A function that answers the workload of one aggregate."""
 
     def __call__(self, workload: Workload, column: str = "") -> Answers:
-        """Return answers and the ends of their intervals, one axis per attribute.
+        """Return answers and interval ends, with one axis for each attribute.
 
         Args:
             workload: a table or a statistic.
-            column: for a statistic, a further column of numbers that has an interval.
+            column: the name of an extra column of a statistic; if empty, its values are returned.
         """
 
 
 def read_statement(workload: Workload, settings: SqlSettings, text: str) -> Statement:
-    """Read a text that holds one SQL statement, over the domain of a workload.
+    """Parse a single SQL statement over the domain of a workload.
 
     Args:
         workload: the plan's workload.
@@ -58,7 +58,7 @@ def read_statement(workload: Workload, settings: SqlSettings, text: str) -> Stat
         text: the statement.
 
     Raises:
-        InputError: the statement cannot be answered, or the text has several.
+        InputError: the statement cannot be answered, or there are several statements.
     """
     once_for_each_unit = UnitCount()  # its attributes are the same in all rows of a unit
     of_unit = {
@@ -75,9 +75,9 @@ def read_statement(workload: Workload, settings: SqlSettings, text: str) -> Stat
 
 
 def find_answer(workload: Workload, aggregate_workload: Workload) -> int | None:
-    """Return the position of an aggregate's statistic or table in a workload.
+    """Return the position of an aggregate's statistic or table, or None.
 
-    The result is None if the workload lacks both.
+    The result is None if ``workload`` does not contain it.
     """
     if aggregate_workload.statistics:
         statistics = [_without_size(statistic) for statistic in workload.statistics]
@@ -93,7 +93,7 @@ def find_answer(workload: Workload, aggregate_workload: Workload) -> int | None:
 
 
 def _without_size(statistic: Statistic) -> Statistic:
-    """Return a statistic without its size, and a pair of measures in the order of names."""
+    """Return a statistic in a canonical form, for comparisons."""
     statistic = replace(statistic, size=None, target=None)
     if statistic.kind != "correlations" or len(statistic.on) != 1:
         return statistic
@@ -102,12 +102,12 @@ def _without_size(statistic: Statistic) -> Statistic:
 
 
 def check_statements(workload: Workload, settings: SqlSettings, texts: Sequence[str]) -> None:
-    """Check that a plan has the tables and statistics of SQL statements.
+    """Raise unless a workload contains all that SQL statements need.
 
-    This check comes before a payment.
+    Sessions call this function before a payment.
 
     Raises:
-        InputError: the plan lacks one of these, or a statement cannot be answered.
+        InputError: a table or statistic is not in the workload, or a statement cannot be answered.
     """
     for text in texts:
         statement = read_statement(workload, settings, text)
@@ -125,17 +125,17 @@ def check_statements(workload: Workload, settings: SqlSettings, texts: Sequence[
 def answer_statement(
     statement: Statement, answer_workload: AnswerWorkload, noise: AnswerNoise | None = None
 ) -> Columns:
-    """Return the columns of SELECT by name.
+    """Return the columns of a statement's SELECT by name.
 
-    The columns ``n_low`` and ``n_high`` with the ends of the interval follow a column ``n``.
+    A column ``n`` with answers is followed by the ends of the intervals, ``n_low`` and ``n_high``.
 
     Args:
         statement: the statement.
-        answer_workload: answers the workload of one aggregate.
-        noise: the noise of the answers, for the intervals of combinations; None if it is unknown.
+        answer_workload: a function that answers the workload of one aggregate.
+        noise: the noise of the answers, for intervals of combined answers; None if it is unknown.
 
-    Guarantees: groups without rows are included. In rows of a grouping set, the columns that are
-        not in the set are None, as in SQL.
+    Guarantees: groups without rows are included. As in SQL, a row of a grouping set is None in the
+        columns that are not in the set.
     """
     released = [
         _released_columns(selection, answer_workload, noise) for selection in statement.selections
@@ -154,7 +154,7 @@ def answer_statement(
 def _released_columns(
     selection: Selection, answer_workload: AnswerWorkload, noise: AnswerNoise | None
 ) -> dict[str, Array]:
-    """Return the answers of a selection and their interval ends by column."""
+    """Return the columns of answers and interval ends that a selection uses."""
     parts: dict[str, list[Array]] = {}
     for grouping in selection.sets:
         answers = _GroupAnswers(selection, grouping, answer_workload)
@@ -172,12 +172,12 @@ def _released_columns(
 
 @dataclass
 class _GroupAnswers:
-    """Answers aggregates in the groups of a grouping set, each once.
+    """Answers the aggregates of a selection for one grouping set, with a cache.
 
     Attributes:
         selection: the groups and aggregates.
-        grouping: the grouping set.
-        answer_workload: answers the workload of one aggregate.
+        grouping: the grouping set, as positions of grouping columns.
+        answer_workload: a function that answers the workload of one aggregate.
     """
 
     selection: Selection
@@ -186,7 +186,7 @@ class _GroupAnswers:
     _cached: list[tuple[Aggregate, list[FloatArray]]] = field(default_factory=list)
 
     def with_ends(self, aggregate: Aggregate) -> list[FloatArray]:
-        """Return the answers of an aggregate, and the ends of their intervals."""
+        """Return three arrays: an aggregate's answers, lower ends and upper ends."""
         for cached_aggregate, arrays in self._cached:
             if cached_aggregate == aggregate:
                 return arrays
@@ -195,7 +195,7 @@ class _GroupAnswers:
         return arrays
 
     def of(self, aggregate: Aggregate) -> FloatArray:
-        """Return the answers of an aggregate."""
+        """Return the answers of an aggregate, one for each group."""
         return self.with_ends(aggregate)[0]
 
 
@@ -205,9 +205,9 @@ def _aggregate_answers(
     grouping: Sequence[int],
     answer_workload: AnswerWorkload,
 ) -> list[FloatArray]:
-    """Return the answers and interval ends of the groups of a grouping set.
+    """Return an aggregate's answers, lower ends and upper ends for all groups.
 
-    If FILTER leaves no cell, counts and sums are exactly 0.
+    Counts and sums are exactly 0 if FILTER excludes all cells.
     """
     shown_keys = selection.group_keys(grouping, selection.condition)
     counted_keys = selection.group_keys(grouping, selection.condition_of(aggregate))
@@ -246,10 +246,10 @@ def _aggregate_answers(
 def _spread_answers(
     kind: str, workload: Workload, std_devs: Answers, answer_workload: AnswerWorkload
 ) -> Answers:
-    """Return a kind of `SPREADS` from standard deviations with their ends.
+    """Return variances or standard deviations, of a sample or a population.
 
-    The divisor of the sample is n - 1, where n is the number of values, at least 2. Each end of the
-    interval uses the end of the interval of n that makes the result wider.
+    ``kind`` is one of `SPREADS`. For a sample the divisor is n - 1; the number of values n is taken
+    as at least 2. Each end of the interval uses that end of n's interval which widens the result.
     """
     estimate, low, high = std_devs
     if kind.endswith("_sample"):
@@ -265,7 +265,7 @@ def _spread_answers(
 
 
 def _pair_answers(kind: str, workload: Workload, answer_workload: AnswerWorkload) -> Answers:
-    """Return a kind of `OF_PAIRS` of two measures."""
+    """Return covariances, correlations or their squares (a kind in `OF_PAIRS`)."""
     if kind == "covariance":
         return _last_axis_at(answer_workload(workload, "covariance"), 0)
     if kind == "covariance_sample":
@@ -285,7 +285,7 @@ def _pair_answers(kind: str, workload: Workload, answer_workload: AnswerWorkload
 
 
 def _last_axis_at(answers: Answers, position: int) -> Answers:
-    """Return the answers of one pair or term, at its position on the last axis."""
+    """Return the answers at one position of the last axis."""
     values, low, high = answers
     return values[..., position], low[..., position], high[..., position]
 
@@ -293,7 +293,7 @@ def _last_axis_at(answers: Answers, position: int) -> Answers:
 def _sample_covariances(
     covariances: Answers, workload: Workload, answer_workload: AnswerWorkload
 ) -> Answers:
-    """Return covariances times n / (n - 1), at the n of the longer interval."""
+    """Return sample covariances: covariances times n / (n - 1)."""
     counts, counts_low, counts_high = answer_workload(
         Workload(workload.domain, workload.products[:1])
     )
@@ -309,7 +309,7 @@ def _sample_covariances(
 
 
 def _sample_factor(counts: FloatArray) -> FloatArray:
-    """Return the root of n / (n - 1), with n at least 2."""
+    """Return sqrt(n / (n - 1)) element-wise, with n raised to at least 2."""
     values = np.maximum(counts, 2.0)
     return np.asarray(np.sqrt(values / (values - 1)))
 
@@ -317,7 +317,7 @@ def _sample_factor(counts: FloatArray) -> FloatArray:
 def _positions(
     shown_keys: Mapping[str, Sequence[object]], counted_keys: Mapping[str, Sequence[object]]
 ) -> list[Array]:
-    """Return by attribute the query that counts each displayed key; -1 for none."""
+    """Return for each attribute the query position of each shown key, or -1."""
     positions = []
     for name, keys in counted_keys.items():
         position_of = {key: position for position, key in enumerate(keys)}

@@ -1,4 +1,4 @@
-"""Intervals of differences, ratios and shares of answers in SQL.
+"""Compute intervals of differences, ratios and shares of answers in SQL.
 
 The variance of a linear sum of answers follows from their covariances, which are exact for least
 squares. The interval of a quotient is Fieller's (J. R. Stat. Soc. B 16, 1954), as for means. The interval
@@ -44,12 +44,12 @@ _ROUNDING = 2.0**-40  # part of a variance that the rounding of a difference may
 
 @dataclass(frozen=True)
 class AnswerNoise:
-    """The noise of a release's answers.
+    """The covariances between a release's answers, for intervals of combinations.
 
     Attributes:
         covariances: the covariances between answers.
-        multiplier: the half width of an interval, in standard errors.
-        own_product: a function that returns the queries of one table over the domain of the
+        multiplier: the half width of intervals, in standard errors.
+        own_product: a function that returns a workload's only table, over the domain of the
             measurements.
     """
 
@@ -59,18 +59,18 @@ class AnswerNoise:
 
     @property
     def half_step(self) -> float:
-        """Half the distance between two adjacent values of the noise, in rows or units."""
+        """Half the distance between adjacent values of the noise, in rows or units."""
         return 0.5 / self.covariances.measurements.grid
 
 
 @dataclass(frozen=True)
 class CombinationReader:
-    """Computes intervals of combinations of the answers to one grouping set.
+    """Computes intervals of combinations of answers, for one grouping set.
 
     Attributes:
         selection: the groups and aggregates.
-        grouping: the grouping set.
-        answer_of: a function that returns the answers of an aggregate.
+        grouping: the grouping set, as positions of grouping columns.
+        answer_of: a function that returns the answers of an aggregate, one for each group.
         noise: the noise of the answers.
     """
 
@@ -80,7 +80,7 @@ class CombinationReader:
     noise: AnswerNoise
 
     def interval(self, combination: Combination | PairCombination) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of a combination's intervals; NaN where they are unknown."""
+        """Return lower and upper ends of a combination; NaN for unknown intervals."""
         unknown = np.full(self.shape, np.nan).reshape(-1)
         try:
             with np.errstate(invalid="ignore"):
@@ -95,7 +95,7 @@ class CombinationReader:
 
     @cached_property
     def keys(self) -> dict[str, tuple[tuple[object, ...], ...]]:
-        """The keys of the groups by attribute."""
+        """The keys of the groups along each attribute."""
         return self.selection.group_keys(self.grouping, self.selection.condition)
 
     @property
@@ -128,7 +128,7 @@ class CombinationReader:
         )
 
     def _estimated(self, combination: Combination) -> Estimated:
-        """Return a combination in every group, with the parts of its error."""
+        """Return the value of a combination in each group, with error components."""
         low, high = self._ends(combination)
         top = self._value(combination.numerator)
         variance = self._covariance(combination.numerator, combination.numerator)
@@ -157,7 +157,7 @@ class CombinationReader:
         )
 
     def _linear_ends(self, linear: LinearSum) -> tuple[FloatArray, FloatArray]:
-        """Return both ends of the interval of a linear sum in each group."""
+        """Return lower and upper ends of a weighted sum in each group."""
         value = self._value(linear)
         std = np.sqrt(np.maximum(self._covariance(linear, linear), 0.0))
         reach = self.noise.multiplier * std + np.where(std > 0, self._half_step(linear), 0.0)
@@ -166,13 +166,14 @@ class CombinationReader:
     def _quotient_ends(
         self, numerator: LinearSum, denominator: LinearSum
     ) -> tuple[FloatArray, FloatArray]:
-        """Return both ends of the interval of a quotient in each group."""
+        """Return lower and upper ends of a quotient of two sums in each group."""
         top = self._value(numerator)
         bottom = self._value(denominator)
         top_variance = self._covariance(numerator, numerator)
         bottom_variance = self._covariance(denominator, denominator)
         shared = self._covariance(numerator, denominator)
-        # The numerator less ``slope`` times the denominator has uncorrelated errors with it.
+        # The error of the numerator minus ``slope`` times the denominator is uncorrelated with the
+        # error of the denominator.
         is_noisy = bottom_variance > 0
         slope = np.divide(shared, bottom_variance, out=np.zeros_like(shared), where=is_noisy)
         residual_variance = np.maximum(top_variance - slope * shared, 0.0)
@@ -197,7 +198,7 @@ class CombinationReader:
         return low + slope, high + slope
 
     def _value(self, linear: LinearSum) -> FloatArray:
-        """Return the linear sum of answers in each group of the statement."""
+        """Return the value of a weighted sum of answers in each group."""
         value = np.full(self.shape, float(linear.shift))
         for term, factor in linear.factors:
             answers = self.answer_of(self._aggregate(term)).reshape(self.shape)
@@ -213,7 +214,7 @@ class CombinationReader:
         return value
 
     def _within_frame(self, term: AnswerTerm, answers: FloatArray) -> FloatArray:
-        """Return the sums of answers over the window of a term; NaN for an empty window."""
+        """Return a term's answers summed over its SQL window; NaN if it is empty."""
         if term.frame is None:
             return answers
         axis = [*self.keys].index(term.frame.attribute)
@@ -228,7 +229,7 @@ class CombinationReader:
         return np.where(has_members, sums, np.nan)
 
     def _windows(self, term: AnswerTerm, name: str) -> list[list[int]]:
-        """Return along an attribute the groups whose answers a term adds up.
+        """Return for each group the groups in its SQL window along an attribute.
 
         Raises:
             InputError: the order of the groups is unknown, because their labels have no common
@@ -269,7 +270,7 @@ class CombinationReader:
         return aggregate
 
     def _bounds(self, combination: Combination) -> tuple[float, float]:
-        """Return the smallest and the largest possible value of a combination."""
+        """Return the bounds between which a combination's true value lies."""
         (term, _), *others = combination.numerator.factors or ((AnswerTerm(0), 0),)
         if term.part and not others:
             measure = self.selection.domain.measure(self._aggregate(term).of)
@@ -277,7 +278,7 @@ class CombinationReader:
         return (0.0 if self._is_at_least_zero(combination) else -np.inf), np.inf
 
     def _is_at_least_zero(self, combination: Combination) -> bool:
-        """Return whether every part of a combination is a count of rows or units."""
+        """Return whether a combination consists of counts with weights of at least 0."""
         parts = [combination.numerator, combination.denominator or LinearSum()]
         for part in parts:
             if not part.shift >= 0:
@@ -292,7 +293,7 @@ class CombinationReader:
     # Covariances
 
     def _covariance(self, first: LinearSum, second: LinearSum) -> FloatArray:
-        """Return the covariances between two sums, in every group."""
+        """Return the covariance of two weighted sums in each group."""
         total = np.zeros(self.shape)
         for term, factor in first.factors:
             for other, other_factor in second.factors:
@@ -300,7 +301,7 @@ class CombinationReader:
         return total
 
     def _term_covariance(self, first: AnswerTerm, second: AnswerTerm) -> FloatArray:
-        """Return the covariances between two answers, in every group."""
+        """Return the covariance of two answers in each group."""
         covariances = np.zeros(self.shape)
         positions, placements = self._shared_groups(first, second)
         if not all(positions):
@@ -323,10 +324,11 @@ class CombinationReader:
     def _shared_groups(
         self, first: AnswerTerm, second: AnswerTerm
     ) -> tuple[list[list[int]], list[dict[str, Placement]]]:
-        """Return the groups for which two answers both count cells.
+        """Return the groups in which two answers both count cells, and the cells.
 
         Returns:
-            The positions of the groups along each attribute; for each answer its cells by attribute.
+            The positions of these groups along each attribute, and for each answer the cells along
+            each attribute.
         """
         terms = (first, second)
         placements = [self._placements(term) for term in terms]
@@ -348,7 +350,7 @@ class CombinationReader:
     def _counted_windows(
         self, term: AnswerTerm, placement_of: Mapping[str, Placement], name: str
     ) -> list[list[tuple[object, ...]]]:
-        """Return the groups of each window along an attribute that an answer counts."""
+        """Return the keys that an answer counts in each SQL window of an attribute."""
         windows = []
         for window in self._windows(term, name):
             keys = [self.keys[name][position] for position in window]
@@ -356,7 +358,7 @@ class CombinationReader:
         return windows
 
     def _placements(self, term: AnswerTerm) -> dict[str, Placement]:
-        """Return the cells of the groups that an answer counts, by attribute."""
+        """Return for each attribute the groups of cells that an answer counts."""
         condition = self.selection.condition_of(self._aggregate(term))
         return self.selection.placements(self.grouping, condition)
 
@@ -370,7 +372,7 @@ class CombinationReader:
         name: str,
         key: tuple[object, ...],
     ) -> bool:
-        """Return whether an answer for a group counts cells of it."""
+        """Return whether an answer counts cells of the group with this key."""
         return self._is_added_up(term, name) or key in placement_of[name].keys
 
     def _restricted(
@@ -380,7 +382,7 @@ class CombinationReader:
         name: str,
         windows: Sequence[Sequence[tuple[object, ...]]],
     ) -> Placement:
-        """Return a placement of the groups of windows, or of all groups as one."""
+        """Return the cells of each window, or of all groups if they are added up."""
         if self._is_added_up(term, name):
             cells = sorted(cell for _, group in placement.groups for cell in group)
             return replace(placement, groups=(((), tuple(cells)),))
@@ -392,7 +394,7 @@ class CombinationReader:
         return replace(placement, groups=groups)
 
     def _product(self, term: AnswerTerm, placement_of: Mapping[str, Placement]) -> Product:
-        """Return the queries of an answer for some groups."""
+        """Return the table of queries that an answer consists of."""
         domain = self.selection.domain
         sets: dict[str, QuerySet] = {
             name: group_queries(domain.kind(name), placement)
@@ -405,7 +407,7 @@ class CombinationReader:
 def _error_parts(
     combination: Combination, estimated: Estimated
 ) -> list[tuple[LinearSum, FloatArray]]:
-    """Return the sums whose errors add up to a combination's, with their factors."""
+    """Return the sums that determine a combination's error, with factors."""
     parts = [(combination.numerator, np.ones_like(estimated.value))]
     if combination.denominator is not None:
         parts.append((combination.denominator, -estimated.bounded_quotient))
@@ -418,14 +420,14 @@ def combination_ends(
     answer_of: AnswerOf,
     noise: AnswerNoise | None,
 ) -> list[tuple[Array, Array]]:
-    """Return the interval ends of each combination that a selection needs.
+    """Return lower and upper ends for each combination of a selection.
 
     Args:
         selection: the groups, aggregates and combinations.
-        grouping: the grouping set.
-        answer_of: a function that returns the answers of an aggregate.
-        noise: the noise of the answers; None if their covariances are unknown, so that the ends are
-            NaN.
+        grouping: the grouping set, as positions of grouping columns.
+        answer_of: a function that returns the answers of an aggregate, one for each group.
+        noise: the noise of the answers. If it is None because the covariances are unknown, all ends
+            are NaN.
     """
     if noise is None:
         unknown = np.full(len(answer_of(selection.aggregates[0])), np.nan)

@@ -1,6 +1,6 @@
-"""Means, standard deviations, quantiles and distribution functions.
+"""Compute means, standard deviations, quantiles and distribution functions.
 
-They are computed from the tables of a release, with intervals.
+These statistics and their intervals are computed from the tables of a release.
 """
 
 import math
@@ -97,9 +97,10 @@ _MOST_DOT_COLOURS = 4  # means next to each other in one row
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class StatisticTable(ResultTable):
-    """A computed statistic with intervals, by group.
+    """The values and intervals of a statistic, by group.
 
-    Quantiles have a value for every share, distribution functions for every cell.
+    A quantile has one value for each requested share, and a distribution function one for each
+    cell.
     """
 
     statistic: Statistic
@@ -109,13 +110,13 @@ class StatisticTable(ResultTable):
 
     @property
     def display_labels(self) -> tuple[tuple[str, ...], ...]:
-        """The labels that pages show: the text of a code if there is one, otherwise the code."""
+        """The labels of each key for display: a code is replaced by its text, if any."""
         attributes = (*self.statistic.by, *self.attributes[len(self.statistic.by) :])
         return display_labels(self.labels, attributes, self.code_texts)
 
     @property
     def meaning_key(self) -> str:
-        """The key of the sentence that explains how it was computed."""
+        """The text key of the sentence on how the statistic was computed."""
         if self.statistic.weighted_by is not None or "sum_of_weights" in self.extra_columns:
             weighted = "_weighted"
         else:
@@ -125,7 +126,7 @@ class StatisticTable(ResultTable):
     def key_columns(self) -> list[str]:
         """Return the names of the key columns.
 
-        A number is appended to a name that clashes with a column of numbers.
+        If a name is also a column of numbers, a number is appended to it.
         """
         if self.statistic.form.along:
             return name_key_columns(self.attributes, NUMBER_COLUMNS)
@@ -149,12 +150,12 @@ class StatisticTable(ResultTable):
     def rows(
         self, limit: int | None = None
     ) -> Iterator[tuple[tuple[str, ...], tuple[float, float, float]]]:
-        """Yield the labels of the keys, and value, low and high.
+        """Yield for each value its labels, and the tuple (value, low, high).
 
         The interval includes the sampling error if one is stated.
 
         Args:
-            limit: the number of values to return, from the first on; None for all.
+            limit: the number of values to yield; None for all.
         """
         arrays = (self.values, self.whole_low, self.whole_high)
         numbers = zip(*(values.reshape(-1)[:limit].tolist() for values in arrays), strict=True)
@@ -167,7 +168,7 @@ class StatisticTable(ResultTable):
         return zip(zip(*keys, strict=True), numbers, strict=True)
 
     def format_rows(self, catalogue: Catalogue, limit: int) -> list[list[str]]:
-        """Return the first rows as texts: keys, value and interval.
+        """Return the first rows as lists of texts: keys, value and interval.
 
         Numbers have the digits that the noise leaves meaningful.
         """
@@ -190,7 +191,7 @@ class StatisticTable(ResultTable):
         return rows
 
     def key_headings(self, catalogue: Catalogue) -> tuple[str, ...]:
-        """Return the headings of the keys; the heading of shares is translated."""
+        """Return the display headings of the key columns."""
         groups = key_headings(self.statistic.along, catalogue)
         further_keys = self.attributes[len(groups) :]
         if self.statistic.form.at_shares:
@@ -205,7 +206,7 @@ class StatisticTable(ResultTable):
         return heading if catalogue.names.is_empty else capitalize(heading)
 
     def with_own_format(self, catalogue: Catalogue) -> Catalogue:
-        """Return the catalogue with the number format of the values."""
+        """Return the catalogue with the number format of this statistic."""
         number_format = statistic_format(self.statistic, self.domain, catalogue)
         return catalogue.with_format(number_format)
 
@@ -213,8 +214,8 @@ class StatisticTable(ResultTable):
         """Return an Altair chart, which notebooks show.
 
         Raises:
-            InputError: the statistic has coefficients, which have different units, a single number,
-                or too many numbers.
+            InputError: the statistic is a single number, has too many numbers, or has coefficients
+                of different units.
         """
         if self.statistic.kind == "regression":
             raise InputError(
@@ -224,7 +225,7 @@ class StatisticTable(ResultTable):
         return ResultTable.plot(self)
 
     def chart_name(self, catalogue: Catalogue) -> str:
-        """Return the name of its chart; empty for none."""
+        """Return the name of the statistic's chart; empty if there is no chart."""
         picture = self.picture(catalogue)
         if picture is not None:
             chart = choose_chart(picture)
@@ -237,7 +238,7 @@ class StatisticTable(ResultTable):
         return "dots" if has_published and 1 < self.cells <= MOST_DOTS else ""
 
     def chart_spec(self, catalogue: Catalogue) -> dict[str, Any] | None:
-        """Return its chart as Vega-Lite; None for one number, or too many."""
+        """Return the chart as a Vega-Lite specification; None if there is no chart."""
         if not self.chart_name(catalogue):
             return None
         picture = self.picture(catalogue)
@@ -246,10 +247,10 @@ class StatisticTable(ResultTable):
         return draw_dots(self._make_dot_plot(catalogue))
 
     def _make_dot_plot(self, catalogue: Catalogue) -> DotPlot:
-        """Return the chart of means or quantiles by group.
+        """Return the data of a dot plot of means or quantiles by group.
 
-        Shares have one colour each. Means of groups by two keys have one colour for each label of
-        the last key, if that has few labels.
+        Quantiles have a colour for each share. Means of groups by two keys have a colour for each
+        label of the last key, if it has few labels.
         """
         groups = len(self.statistic.by)
         headings = key_headings(self.statistic.along, catalogue)
@@ -283,7 +284,7 @@ class StatisticTable(ResultTable):
     def _sort_dots(
         self, rows: Sequence[tuple[str, str, float, float, float]], catalogue: Catalogue
     ) -> tuple[tuple[str, str, float, float, float], ...]:
-        """Return the rows of a dot plot, sorted by value if they have many names."""
+        """Return the rows of a dot plot in order; many unordered names go by value."""
         groups = dict.fromkeys(row[0] for row in rows)
         axes = make_key_axes(self.statistic.along, self.domain, self._group_labels, catalogue)
         if len(axes) == 0 or axes[0].size != len(groups):
@@ -298,9 +299,9 @@ class StatisticTable(ResultTable):
         return self.display_labels[: len(self.statistic.by)]
 
     def picture(self, catalogue: Catalogue) -> Picture | None:
-        """Return a picture of a distribution function, or of means over time.
+        """Return the chart data of a distribution function or of means over time.
 
-        The result is None for other statistics, which are drawn as dots.
+        The result is None for all other statistics, which are drawn as dots.
         """
         if self.statistic.form.along:
             return self._picture_distribution(catalogue)
@@ -322,7 +323,7 @@ class StatisticTable(ResultTable):
         return replace(with_number_format(picture, catalogue), unit=picture.unit)
 
     def _picture_distribution(self, catalogue: Catalogue) -> Picture:
-        """Return a distribution function as the picture of a table."""
+        """Return the chart data of a distribution function."""
         *group_headings, heading = self.key_headings(catalogue)
         groups = [
             Axis(name=name, labels=labels)
@@ -370,14 +371,14 @@ class StatisticTable(ResultTable):
 def format_interval(
     catalogue: Catalogue, value: float, low: float, high: float, *, exact: bool
 ) -> tuple[str, str]:
-    """Return a value and its interval as texts.
+    """Return the texts of a value and of its interval.
 
     Args:
         catalogue: the catalogue of the language.
         value: the value.
         low: the lower end of its interval.
         high: the upper end.
-        exact: whether the ends keep all digits, like the ends of quantiles' cells.
+        exact: whether the ends keep all digits, as the ends of cells do for quantiles.
     """
     if math.isnan(value):
         return catalogue.format_number(value), ""
@@ -404,7 +405,7 @@ def format_interval(
 
 
 def no_suppression(product: Product) -> BoolArray:
-    """Return a mask of a table's answers in which no answer is suppressed."""
+    """Return a mask of False with the shape of a table's answers."""
     return np.zeros(product.shape, dtype=np.bool_)
 
 
@@ -412,7 +413,7 @@ def no_suppression(product: Product) -> BoolArray:
 class Statistics(LazySequence[StatisticTable]):
     """The statistics of a release, each computed on first access.
 
-    A statistic is found by its position, its id (``"s1"``) or its name.
+    A key is the position, the id (``"s1"``) or the name of a statistic.
     """
 
     _item_name: ClassVar[str] = "statistic"
@@ -438,11 +439,11 @@ class Statistics(LazySequence[StatisticTable]):
         return len(self.workload.statistics)
 
     def has_key(self, key: str) -> bool:
-        """Return whether a statistic has this id or name."""
+        """Return whether ``key`` is the id or name of a statistic."""
         return key in self._positions
 
     def position(self, key: str) -> int:
-        """Return the position of a statistic, by its id or name."""
+        """Return the position of the statistic with an id or name."""
         if not self.has_key(key):
             listed = (
                 ", ".join(
@@ -458,7 +459,7 @@ class Statistics(LazySequence[StatisticTable]):
         return self._positions[key]
 
     def _compute(self, position: int) -> StatisticTable:
-        """Return the table of a statistic at a position, computed once."""
+        """Return the statistic at a position, computed on first access."""
         if position not in self._computed:
             statistic = self.workload.statistics[position]
             options = self.options
@@ -492,10 +493,11 @@ class Statistics(LazySequence[StatisticTable]):
         return self._computed[position]
 
     def _suppress_with_tables(self, table: StatisticTable) -> StatisticTable:
-        """Return a statistic without the values of suppressed sums and counts.
+        """Return a statistic without the values of groups whose tables suppress them.
 
         The file of a mean contains its sums and counts, and the file of a standard deviation
-        contains the mean and the count. So the suppression rules of these tables apply to it too.
+        contains mean and count. For this reason the suppression rules of their tables apply to them
+        too.
         """
         if not (self.options.suppresses_by_cv and table.statistic.form.of_measure):
             return table
@@ -509,17 +511,17 @@ class Statistics(LazySequence[StatisticTable]):
         return table
 
     def _suppress_with_means(self, table: StatisticTable, sums: Product) -> StatisticTable:
-        """Return a standard deviation without values whose mean is suppressed."""
+        """Return standard deviations without those of groups with suppressed means."""
         is_suppressed = self.suppressed_sums(sums)
         if is_suppressed is None:
             return table
         return suppress_values(table, is_suppressed)
 
     def suppressed_sums(self, product: Product) -> BoolArray | None:
-        """Return which sums of a table must be suppressed because their mean is suppressed.
+        """Return a mask of the sums in a table whose means are suppressed, or None.
 
-        Otherwise the mean would follow from its sum and its count. The result is None if no mean
-        uses the sums.
+        These sums must be suppressed too, because anyone can compute a mean from its sum and count.
+        The result is None if no mean uses the sums.
         """
         suppressed: BoolArray | None = None
         for position, statistic in enumerate(self.workload.statistics):
@@ -541,9 +543,9 @@ class Statistics(LazySequence[StatisticTable]):
 def add_sampling_errors(
     table: StatisticTable, survey: Survey | None, level: float
 ) -> StatisticTable:
-    """Return a statistic with sampling errors; values of large CV suppressed.
+    """Return a statistic with sampling errors, suppressing values of large CV.
 
-    If a mean is suppressed, its sum and its count are missing in its file too.
+    The sum and the count of a suppressed mean are also omitted from its file.
     """
     if survey is None:
         return table
@@ -577,7 +579,7 @@ def add_sampling_errors(
 
 
 def suppress_values(table: StatisticTable, is_suppressed: BoolArray) -> StatisticTable:
-    """Return a statistic in which some values are missing in all columns."""
+    """Return a statistic with NaN in all columns of suppressed values."""
     if not is_suppressed.any():
         return table
 
@@ -597,7 +599,7 @@ def suppress_values(table: StatisticTable, is_suppressed: BoolArray) -> Statisti
 
 
 def _name_unit(domain: Domain, statistic: Statistic) -> str:
-    """Return the measure or attribute whose unit the values have, or "share"."""
+    """Return the name of the measure whose unit the values have, or "share"."""
     if statistic.form.along:
         return "share"
     if statistic.form.of_several:
@@ -619,11 +621,11 @@ def _compute_statistic(
     workload: Workload,
     choices: IntArray | None,
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the extra key columns and the values of a statistic.
+    """Return a statistic's further key columns, and its labels and values.
 
     Returns:
-        The names of its extra keys, and the arguments of `StatisticTable` that hold its labels,
-        values, ends of intervals and extra columns.
+        The names of the key columns besides the groups, and keyword arguments of `StatisticTable`:
+        labels, values, ends of intervals and extra columns.
     """
     if statistic.kind == "means":
         mean = means(source, statistic.of, by=statistic.along, level=level)
@@ -665,9 +667,9 @@ def _compute_statistic(
 def _several_measures_values(
     source: HasLeastSquares, statistic: Statistic, level: float
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the key column and the values of correlations or of a regression.
+    """Return the same as `_compute_statistic` for correlations or a regression.
 
-    An interval without bounds is missing in the table.
+    An unbounded interval is NaN in the table.
     """
     estimated: Correlations | Regression
     if statistic.kind == "correlations":
@@ -690,7 +692,7 @@ def _several_measures_values(
 def _distribution_values(
     source: HasLeastSquares, statistic: Statistic, level: float, workload: Workload
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the key column and the values of a distribution function."""
+    """Return the same as `_compute_statistic` for a distribution function."""
     (product,) = workload.tables_of(statistic)
     labels_of = dict(zip(product.attributes, product.labels, strict=True))
     distribution = cdf(
@@ -714,7 +716,7 @@ def _distribution_values(
 def _quantile_values(
     statistic: Statistic, estimated: Quantiles, workload: Workload
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return quantiles as the extra keys and the arguments of `StatisticTable`."""
+    """Return the same as `_compute_statistic` for quantiles."""
     (product,) = workload.tables_of(statistic)
     labels_of = dict(zip(product.attributes, product.labels, strict=True))
     labels = (
@@ -744,7 +746,7 @@ def _quantile_values(
 
 
 def _rounding_keys(statistic: Statistic, workload: Workload) -> tuple[str, str]:
-    """Return the quantity keys of a mean's sum and divisor."""
+    """Return the keys of the rounding rules for a mean's sum and divisor."""
     count, *sums = workload.tables_of(statistic)
     total = sums[0] if sums else count
     domain = workload.domain
@@ -754,14 +756,14 @@ def _rounding_keys(statistic: Statistic, workload: Workload) -> tuple[str, str]:
 def _round_statistic(
     values_of: dict[str, Any], options: Options, keys: tuple[str, str]
 ) -> dict[str, Any]:
-    """Return columns with rounded sums and counts; small groups suppressed.
+    """Return columns with rounded sums and counts, and small groups suppressed.
 
-    Quantiles and distribution functions are unchanged.
+    Quantiles and distribution functions are returned unchanged.
 
     Args:
-        values_of: the columns of the statistic.
+        values_of: keyword arguments of `StatisticTable`, with the columns of the statistic.
         options: the options with the rounding.
-        keys: the quantities of the sum and of the divisor, as `quantity_key` returns them.
+        keys: the keys of the rounding rules for the sum and the divisor, from `quantity_key`.
     """
     sum_step, sum_bound = rounding_rule(options, keys[0])
     step, bound = rounding_rule(options, keys[1])

@@ -1,11 +1,11 @@
-"""Compute sampling errors of surveys from the statements of a spec.
+"""Compute sampling errors of surveys by the rules that a spec states.
 
-The noise of a release hides people; it does not account for the people who are not in the sample. A
-spec states how large the sampling error is, by standard errors, coefficients of variation (CV), a
-variance model or design effects. The release then has intervals for the noise, for the sample and
-for both, and a flag for each number by the CV of both errors.
+The noise of a release hides the people in a sample. It does not account for the people outside the
+sample. A spec states the size of this sampling error by standard errors, coefficients of variation
+(CV), a variance model or design effects. The release then has intervals for the noise, for the
+sample and for both, and a flag for each number by the CV of both errors.
 
-The results follow from released numbers and from public figures of the spec, so they cost no budget
+All results are computed from released numbers and public figures of the spec. They cost no budget
 and reveal nothing further.
 """
 
@@ -46,15 +46,15 @@ _LARGEST = 1e15  # of a weight or total: whole numbers up to it are exact in dou
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """The public figures of a sample.
+    """Public figures about the design of a survey's sample.
 
     Attributes:
-        effect: the design effect: the variance of an estimate, divided by its variance in a simple
-            random sample.
+        effect: the design effect, which is the variance of an estimate divided by its variance in a
+            simple random sample.
         sample: the number of persons in the sample.
         population: the number of persons in the population.
         deviation: the standard deviation of a measure in the population; None for counts and
-            shares, whose variance follows from the estimate.
+            shares, whose variance is computed from the estimate.
     """
 
     effect: float
@@ -68,19 +68,20 @@ class Design:
         return max(0.0, 1 - self.sample / self.population)
 
     def errors_of_counts(self, answer: FloatArray, total: float) -> FloatArray:
-        """Return the standard errors of counts of a sample with this total.
+        """Return the standard errors of weighted or unweighted counts.
 
-        They are total * sqrt(effect * (1 - n/N) * p (1 - p) / n) at the estimated share p.
+        A standard error is total * sqrt(effect * (1 - n/N) * p (1 - p) / n), where p is the
+        estimated share of the count in the total.
         """
         share = np.clip(answer / total, 0, 1)
         variance = self.effect * self.finite_factor * share * (1 - share) / self.sample
         return total * np.sqrt(variance)
 
     def errors_of_means(self, mean: FloatArray, group_weights: FloatArray) -> FloatArray:
-        """Return the standard errors of means of groups with these sums of weights.
+        """Return the standard errors of group means, from the groups' weights.
 
-        A group has about ``n * weights / N`` persons of the sample. Without a deviation the mean
-        is a share p with the variance p (1 - p) of a person.
+        The sample contains about ``n * weights / N`` persons of a group. If no deviation is stated,
+        the mean is a share p, and the variance of a person is p (1 - p).
         """
         persons = self.sample * np.maximum(group_weights, 0) / self.population
         if self.deviation is None:
@@ -95,12 +96,12 @@ class Design:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingRule:
-    """A rule from the answers of one table or statistic to their sampling errors.
+    """A rule that computes sampling errors from a table's or statistic's answers.
 
     Attributes:
-        method: a key of the spec, such as ``cv``.
-        values: for ``standard_error`` and ``cv``: one value, or one for each cell; for
-            ``variance_model``: a and b of the relative variance a + b / answer.
+        method: the key in the spec, such as ``cv``.
+        values: for ``standard_error`` and ``cv``, one value, or one for each cell; for
+            ``variance_model``, a and b of the relative variance a + b / answer.
         design: the design, for ``design_effect``.
     """
 
@@ -115,12 +116,12 @@ class SamplingRule:
         is_weighted: bool,
         group_weights: FloatArray | None = None,
     ) -> FloatArray:
-        """Return the standard error of each answer; NaN if the rule determines none.
+        """Return the standard errors of answers; NaN if the rule states none.
 
         Args:
             answer: the released answers.
-            is_weighted: whether rows count with their weights.
-            group_weights: for means, the released sums of weights of their groups.
+            is_weighted: whether the answers are weighted.
+            group_weights: for means, the released sum of weights of each group.
         """
         if self.design is not None:
             if group_weights is not None:
@@ -148,7 +149,7 @@ class SamplingRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlagRule:
-    """The CVs above which numbers are flagged, and whether to suppress them."""
+    """The CV limits of reliability flags, and whether to suppress answers."""
 
     caution: float
     unreliable: float
@@ -157,10 +158,10 @@ class FlagRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SamplingErrors:
-    """Sampling errors, and intervals and flags from both errors.
+    """Sampling errors, with intervals and reliability flags for both errors.
 
-    Arrays have the shape of the answers. All arrays except the flags are NaN for a suppressed
-    answer.
+    ``both_low`` to ``both_high`` is the interval for noise and sample together. Arrays have the
+    shape of the answers; all except ``reliability`` are NaN for suppressed answers.
     """
 
     std: FloatArray
@@ -174,27 +175,27 @@ class SamplingErrors:
 
     @property
     def flag_keys(self) -> tuple[str, str, str]:
-        """The keys of the words for the three flags."""
+        """The text keys of the three reliability flags, from reliable to unreliable."""
         last = "flag_suppressed" if self.suppressed else "flag_unreliable"
         return "flag_reliable", "flag_caution", last
 
     @property
     def flag_counts(self) -> tuple[int, ...]:
-        """The number of answers with each flag."""
+        """The number of answers with each of the three reliability flags."""
         return tuple(int((self.reliability == flag).sum()) for flag in (1, 2, 3))
 
     @property
     def margins(self) -> FloatArray:
-        """The half widths of the intervals of the sampling error."""
+        """The half widths of the intervals for the sampling error."""
         return (self.high - self.low) / 2
 
     @property
     def is_suppressed(self) -> BoolArray:
-        """A mask of the numbers that are not published."""
+        """A mask of the suppressed answers."""
         return (self.reliability == len(RELIABILITY)) & self.suppressed
 
     def without(self, is_suppressed: BoolArray) -> "SamplingErrors":
-        """Return the errors without those of some answers, which get the last flag."""
+        """Return the errors with NaN and the last flag for suppressed answers."""
         return SamplingErrors(
             std=np.where(is_suppressed, np.nan, self.std),
             low=np.where(is_suppressed, np.nan, self.low),
@@ -207,7 +208,7 @@ class SamplingErrors:
         )
 
     def columns(self) -> Columns:
-        """Return a flat array for each column of the answer files."""
+        """Return the columns of sampling errors for files, as flat arrays."""
         arrays = (
             self.std,
             self.low,
@@ -232,10 +233,11 @@ def combine_errors(
     level: float,
     flags: FlagRule,
 ) -> SamplingErrors:
-    """Return sampling errors with the intervals of both errors.
+    """Combine noise and sampling errors into intervals and reliability flags.
 
-    The half widths of both intervals are added in quadrature: noise and sample are independent, and
-    the half width of the noise is at least the half width for a normal error of the same variance.
+    The half widths of the two intervals are added in quadrature. This is valid because noise and
+    sample are independent, and because the half width of the noise is at least the half width for a
+    normal error of the same variance.
 
     Args:
         answer: the released answers.
@@ -244,7 +246,7 @@ def combine_errors(
         noise_std: the standard errors of the noise.
         sampling_std: the standard errors of the sample; NaN if unknown.
         level: the coverage of the intervals.
-        flags: the CVs of the flags.
+        flags: the CV limits of the flags.
     """
     reach = NormalDist().inv_cdf((1 + level) / 2) * sampling_std
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -268,12 +270,12 @@ def combine_errors(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """The part ``[survey]`` of a spec: rules by table, a default and flags.
+    """The section ``[survey]`` of a spec: sampling rules and flags.
 
     Attributes:
-        default: the rule of tables and means without a separate rule; None if there is no default.
-        tables: rules by the names of tables and statistics.
-        flags: the CVs of the flags.
+        default: the rule for tables and means that have no separate rule; None if there is none.
+        tables: the separate rules by the name of a table or statistic.
+        flags: the CV limits of the flags.
     """
 
     default: SamplingRule | None
@@ -281,9 +283,9 @@ class Survey:
     flags: FlagRule
 
     def rule_of_table(self, product: Product) -> SamplingRule | None:
-        """Return the rule of a table; None if its sampling error is not stated.
+        """Return the sampling rule of a table; None if no rule applies.
 
-        A design effect states the error of counts only; sums of amounts need another rule.
+        A design effect applies only to counts; sums of amounts need another rule.
         """
         if product.name in self.tables:
             return self.tables[product.name]
@@ -292,10 +294,10 @@ class Survey:
         return self.default if _counts_persons(product) else None
 
     def rule_of_statistic(self, statistic: Statistic, domain: Domain) -> SamplingRule | None:
-        """Return the rule of a statistic; None if its sampling error is not stated.
+        """Return the sampling rule of a statistic; None if no rule applies.
 
-        The default rule applies to means. A default design effect applies only to shares, which are
-        means of a measure between 0 and 1.
+        Among statistics, the default rule applies only to means. A default design effect applies
+        only to shares, which are means of a measure between 0 and 1.
         """
         if statistic.name in self.tables:
             return self.tables[statistic.name]
@@ -307,9 +309,9 @@ class Survey:
 
 
 def _counts_persons(product: Product) -> bool:
-    """Return whether a table counts persons, weighted or not.
+    """Return whether a table counts persons, with or without weights.
 
-    Sums of a measure between 0 and 1 count the persons for whom it is 1.
+    The sum of a measure between 0 and 1 counts the persons with the value 1.
     """
     if product.measure is None or product.measure in weights_of(product.domain):
         return True
@@ -317,7 +319,7 @@ def _counts_persons(product: Product) -> bool:
 
 
 def _is_share(domain: Domain, measure: str) -> bool:
-    """Return whether the mean of a measure is a share, with bounds 0 and 1."""
+    """Return whether a measure has the bounds 0 and 1; its mean is then a share."""
     declared = domain.measure(measure)
     if isinstance(declared, (DeviationProduct, SquaredDeviation)):
         return False
@@ -326,7 +328,7 @@ def _is_share(domain: Domain, measure: str) -> bool:
 
 
 def weights_of(domain: Domain) -> set[str]:
-    """Return the measures by which tables are weighted."""
+    """Return the names of the measures that are used as weights."""
     weights = [
         measure.weight for measure in domain.measures.values() if isinstance(measure, Weighted)
     ]
@@ -334,14 +336,14 @@ def weights_of(domain: Domain) -> set[str]:
 
 
 def is_weighted(domain: Domain, measure: str | None) -> bool:
-    """Return whether a table of a measure counts rows with their weights."""
+    """Return whether tables of a measure are weighted."""
     if measure is None:
         return False
     return isinstance(domain.measure(measure), Weighted) or measure in weights_of(domain)
 
 
 def check_survey(survey: object) -> dict[str, Any]:
-    """Return the part ``[survey]``, checked, with exact numbers as texts.
+    """Return the checked section ``[survey]``, with exact numbers as texts.
 
     Raises:
         InputError: a key is unknown, or a number is not allowed.
@@ -374,7 +376,7 @@ def check_survey(survey: object) -> dict[str, Any]:
 
 
 def _check_table_rules(tables: object) -> dict[str, dict[str, Any]]:
-    """Return the rules of single tables with exact numbers as texts."""
+    """Return the checked rules of single tables, with exact numbers as texts."""
     if not isinstance(tables, Mapping):
         raise refuse("survey tables", tables, "a table with a rule for each table")
     checked = {}
@@ -389,7 +391,7 @@ def _check_table_rules(tables: object) -> dict[str, dict[str, Any]]:
 
 
 def _check_rule(where: str, rule: Mapping[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
-    """Return the settings of a rule with exact numbers as texts."""
+    """Return the checked settings of a sampling rule, with numbers as texts."""
     methods = [method for method in _METHODS if method in rule]
     if len(methods) > 1:
         raise refuse(where, " and ".join(methods), "one with a single rule of the error")
@@ -415,7 +417,7 @@ def _check_rule(where: str, rule: Mapping[str, Any], allowed: Sequence[str]) -> 
 
 
 def _check_number(subject: str, value: Any, *, may_be_zero: bool = False) -> str:
-    """Return a positive number as a text of its exact value."""
+    """Return a checked number as text with its exact value."""
     number = exact(subject, value)
     if not (0 < number <= _LARGEST or (may_be_zero and number == 0)):
         lowest = "at least 0" if may_be_zero else "above 0"
@@ -424,7 +426,7 @@ def _check_number(subject: str, value: Any, *, may_be_zero: bool = False) -> str
 
 
 def _flag_rule(survey: Mapping[str, Any]) -> FlagRule:
-    """Return the CVs of the flags, which are 15% and 30% unless stated."""
+    """Return the CV limits of the flags, by default 15% and 30%."""
     caution = float(exact("survey caution", survey.get("caution", "0.15")))
     unreliable = float(exact("survey unreliable", survey.get("unreliable", "0.3")))
     if not caution <= unreliable:
@@ -435,7 +437,7 @@ def _flag_rule(survey: Mapping[str, Any]) -> FlagRule:
 
 
 def _check_designs(survey: Mapping[str, Any]) -> None:
-    """Raise for a design effect without the size of sample and population."""
+    """Raise if a design effect lacks the size of the sample or population."""
     has_design = "design_effect" in survey or any(
         "design_effect" in rule for rule in survey["tables"].values()
     )
@@ -458,7 +460,7 @@ def _check_designs(survey: Mapping[str, Any]) -> None:
 
 
 def read_survey(survey: Mapping[str, Any]) -> Survey | None:
-    """Return a checked part ``[survey]`` as a typed value; None if it is empty."""
+    """Return a checked section ``[survey]`` as a `Survey`; None if it is empty."""
     if not survey:
         return None
     has_default = any(method in survey for method in _METHODS)
@@ -470,7 +472,7 @@ def read_survey(survey: Mapping[str, Any]) -> Survey | None:
 
 
 def _read_rule(rule: Mapping[str, Any], survey: Mapping[str, Any]) -> SamplingRule:
-    """Return the sampling rule from its table in a spec."""
+    """Return the `SamplingRule` that a table of settings describes."""
     method = next(method for method in _METHODS if method in rule)
     stated = rule[method]
     if method == "variance_model":
@@ -489,23 +491,23 @@ def _read_rule(rule: Mapping[str, Any], survey: Mapping[str, Any]) -> SamplingRu
 
 
 def _number(text: str) -> float:
-    """Return a number of the survey table as a float."""
+    """Return a number in text form as a float."""
     return float(exact("a number of survey", text))
 
 
 def resolve_survey(
     survey: Mapping[str, Any], workload: Workload, names: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return a part ``[survey]`` with rules by the names of tables.
+    """Return a section ``[survey]`` with its rules keyed by table name.
 
     Args:
-        survey: the part as the spec has it.
+        survey: the checked section.
         workload: the workload of the release.
-        names: the names of tables and statistics by name and id.
+        names: maps the name and the id of each table and statistic to its name.
 
     Raises:
-        InputError: a rule is for no table, a list has another length than its table, or a design
-            effect is stated for a table whose error does not follow from it.
+        InputError: there is no table for a rule, a list does not have the length of its table, or a
+            design effect does not determine the error of its table.
     """
     checked = check_survey(survey)
     if not checked:
@@ -549,7 +551,7 @@ def resolve_survey(
 
 
 def _count_statistic_cells(statistic: Statistic, workload: Workload) -> int:
-    """Return the number of values of means, quantiles or a CDF."""
+    """Return the number of values of a statistic."""
     table = workload.tables_of(statistic)[0]
     if statistic.form.along:
         return table.rows
@@ -561,7 +563,7 @@ def _count_statistic_cells(statistic: Statistic, workload: Workload) -> int:
 def _check_design_of_mean(
     key: str, statistic: Statistic, rule: Mapping[str, Any], domain: Domain
 ) -> None:
-    """Raise for a design effect from which the error of a statistic does not follow."""
+    """Raise unless a design effect determines the error of a statistic."""
     if statistic.kind != "means":
         raise refuse(
             f"survey tables {key}",

@@ -1,9 +1,8 @@
-"""The tables of a release, one for each product of the workload.
+"""Compute the tables of a release, one for each product of the workload.
 
-Tables are computed on access, and rounded as the options request.
-
-The noise protects people, not the rounding or the suppression of small answers. Both only remove
-information: they cost nothing, and error bars get wider.
+Tables are computed on access, and rounded as the options request. People are protected by the
+noise, not by the rounding or suppression of small answers. Rounding and suppression only remove
+information: they cost nothing and widen the error bars.
 """
 
 import itertools
@@ -89,12 +88,12 @@ _MOST_BATCH_ANSWERS = 2**18  # answers that are estimated together while tables 
 
 @dataclass(frozen=True, slots=True)
 class IntervalWidth:
-    """The width of intervals on each side of an answer.
+    """How far intervals extend on each side of an answer.
 
     Attributes:
-        multiplier: the multiple of the standard error, for two-sided intervals.
-        half_step: half a step of the noise, which is added to every half width.
-        one_sided: the multiple of the standard error, for one-sided bounds of the same level.
+        multiplier: the half width of two-sided intervals, in standard errors.
+        half_step: half a step of the noise grid, which is added to every half width.
+        one_sided: the width of one-sided intervals of the same level, in standard errors.
     """
 
     multiplier: float
@@ -104,7 +103,7 @@ class IntervalWidth:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class ResultTable:
-    """A value and an interval for every combination of labels.
+    """Values and intervals for every combination of the labels of some keys.
 
     It is the base class of tables and statistics, which have columns, frames and charts.
     """
@@ -130,71 +129,71 @@ class ResultTable:
     def key_columns(self) -> list[str]:
         """Return the names of the key columns.
 
-        A number is appended to a name that clashes with a column of numbers.
+        If a name is also a column of numbers, a number is appended to it.
         """
 
     @abstractmethod
     def numbers(self) -> Columns:
         """Return the columns of numbers by name, flat in row-major order.
 
-        Columns that do not apply are omitted.
+        Optional columns without values are omitted.
         """
 
     @abstractmethod
     def chart_spec(self, catalogue: Catalogue) -> dict[str, Any] | None:
-        """The chart as a Vega-Lite specification; None if no chart suits."""
+        """Return a chart as a Vega-Lite specification; None if there is no chart."""
 
     @property
     def display_labels(self) -> tuple[tuple[str, ...], ...]:
-        """The labels that pages show: the text of a code if there is one, otherwise the code."""
+        """The labels of each key for display: a code is replaced by its text, if any."""
         return display_labels(self.labels, self.attributes, self.code_texts)
 
     @property
     def cells(self) -> int:
-        """Number of values."""
+        """The number of values."""
         return int(self.low.size)
 
     def indices(self) -> list[Array]:
-        """The index of each value's label, one array for each key."""
+        """For each key, the index of the label of each value, shape (values,)."""
         return [axis.reshape(-1) for axis in np.indices(self.low.shape, dtype=np.int32)]
 
     @property
     def whole_low(self) -> FloatArray:
-        """The lower ends of the intervals, with the sampling error if it is stated."""
+        """The lower ends of intervals that include a stated sampling error."""
         if self.sampling is None:
             return self.low
         return self.sampling.both_low
 
     @property
     def whole_high(self) -> FloatArray:
-        """The upper ends of the intervals, with the sampling error if it is stated."""
+        """The upper ends of intervals that include a stated sampling error."""
         if self.sampling is None:
             return self.high
         return self.sampling.both_high
 
     @property
     def flag_counts(self) -> tuple[int, ...]:
-        """The number of values with each flag; empty without a sampling error."""
+        """The number of values with each reliability flag; empty without flags."""
         if self.sampling is None:
             return ()
         return self.sampling.flag_counts
 
     def sampling_columns(self) -> Columns:
-        """Return the columns of the sampling error; empty if none is stated."""
+        """Return the columns of the sampling errors; empty if none are stated."""
         if self.sampling is None:
             return {}
         return self.sampling.columns()
 
     def sampling_without(self, is_suppressed: BoolArray) -> SamplingErrors | None:
-        """Return the sampling errors, with NaN for suppressed values."""
+        """Return the sampling errors with NaN for suppressed values, or None."""
         if self.sampling is None:
             return None
         return self.sampling.without(is_suppressed)
 
     def columns(self) -> Columns:
-        """The long form: ``query``, one column for each key, then `numbers`.
+        """Return the long form: column ``query``, the keys, then the numbers.
 
-        A key is int64 if every label is a whole number, otherwise text.
+        A key column is int64 if every label is a whole number, and text otherwise.
         """
         keys = [
             label_array(labels)[index]
@@ -207,23 +206,26 @@ class ResultTable:
         }
 
     def frame_columns(self) -> Columns:
-        """Return the columns of the data frame."""
+        """Return the columns of the data frame by name."""
         return self.columns()
 
     def frame(self, library: str | None = None) -> Any:
         """Return the columns as a data frame of pandas, polars or pyarrow.
 
-        None means the library of the data or, without one, the first that is installed.
+        ``library`` defaults to the library of the data or, if they were no data frame, to the first
+        that is installed.
 
-        In a table, a key of numbers is followed by the bounds of its cells, ``age_low`` and
-        ``age_high``, and a key of periods by their first day or hour, ``month_start``.
+        In a table, a key of numbers is followed by the bounds of its cells, such as ``age_low`` and
+        ``age_high``. A key of periods is followed by their first day or hour, such as
+        ``month_start``.
         """
         return to_frame(self.frame_columns(), library or self.library)
 
     def plot(self) -> Any:
         """Return an Altair chart, which notebooks show.
 
-        The chart has bars, lines, steps, shades or dots with intervals, or shows the largest cells.
+        Depending on the keys, it shows bars, lines, steps, shades or dots with intervals, or only
+        the largest cells.
         """
         spec = self.chart_spec(replace(load_catalogue(), names=self.display_names))
         if spec is None:
@@ -236,9 +238,9 @@ class ResultTable:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class Table(ResultTable):
-    """The answers to one product of the workload.
+    """The answers to one product of the workload, with errors and intervals.
 
-    All numbers are in rows or in the measure's unit.
+    All numbers are in rows or in the unit of the measure.
     """
 
     product: Product
@@ -256,18 +258,18 @@ class Table(ResultTable):
 
     @property
     def rmse(self) -> float:
-        """The root mean square error of the answers, with the approximation error."""
+        """The root mean square error of the answers, including approximation."""
         variances = self.noise_std**2 + self._known_approximation_std**2
         return math.sqrt(float(np.mean(variances)))
 
     @property
     def error_std(self) -> FloatArray:
-        """The standard errors of noise and approximation together."""
+        """The standard errors of the answers from noise and approximation together."""
         return np.sqrt(self.noise_std**2 + self._known_approximation_std**2)
 
     @property
     def _known_approximation_std(self) -> FloatArray:
-        """The approximation errors, with 0 for unknown errors."""
+        """The standard errors of the approximation, 0 where they are unknown."""
         if self.approximation_std is None:
             return np.zeros_like(self.noise_std)
         return np.nan_to_num(self.approximation_std)
@@ -275,7 +277,7 @@ class Table(ResultTable):
     def numbers(self) -> Columns:
         """Return the columns of numbers by name, flat in row-major order.
 
-        Columns that do not apply are omitted.
+        Optional columns without values are omitted.
         """
         unbiased = (self.answer, self.noise_std, self.approximation_std, self.low, self.high)
         biased = (
@@ -298,7 +300,7 @@ class Table(ResultTable):
     def typical_margin(self) -> float:
         """The root mean square of the margins; NaN if all answers are suppressed.
 
-        It is in rows or in the measure's unit, and includes the sampling error if one is stated.
+        The margin is in rows or in the unit of the measure, and includes a stated sampling error.
         """
         published_margins = self.whole_margins[~np.isnan(self.whole_margins)]
         if published_margins.size:
@@ -309,7 +311,7 @@ class Table(ResultTable):
     def largest_margin(self) -> float:
         """The margin of the widest interval; NaN if all answers are suppressed.
 
-        It is in rows or in the measure's unit, and includes the sampling error if one is stated.
+        The margin is in rows or in the unit of the measure, and includes a stated sampling error.
         """
         published_margins = self.whole_margins[~np.isnan(self.whole_margins)]
         if published_margins.size:
@@ -318,17 +320,17 @@ class Table(ResultTable):
 
     @property
     def margins(self) -> FloatArray:
-        """The distance of every answer from the farther end of its interval.
+        """The distance from each answer to the farther end of its interval.
 
-        It is NaN if the answer is suppressed.
+        The distance is NaN if the answer is suppressed.
         """
         return np.maximum(self.high - self.answer, self.answer - self.low)
 
     @property
     def whole_margins(self) -> FloatArray:
-        """The same distance for the intervals of both errors.
+        """The margins of the answers, including a stated sampling error.
 
-        If no sampling error is stated, these are the margins of the noise.
+        They equal `margins` if no sampling error is stated.
         """
         if self.sampling is None:
             return self.margins
@@ -337,12 +339,12 @@ class Table(ResultTable):
     def key_columns(self) -> list[str]:
         """Return the names of the key columns.
 
-        A number is appended to a name that clashes with a column of numbers.
+        If a name is also a column of numbers, a number is appended to it.
         """
         return name_key_columns(self.product.keys, NUMBER_COLUMNS)
 
     def frame_columns(self) -> Columns:
-        """Return `columns`, and for each key columns with the bounds of its cells."""
+        """Return `columns`, with further columns for the bounds of keys."""
         columns = self.columns()
         keys: Columns = {"query": columns.pop("query")}
         names = UniqueNames({"query", *columns})
@@ -363,9 +365,10 @@ class Table(ResultTable):
         return keys | columns
 
     def rounded(self, to: Exact | None, below: Exact | None = None) -> "RoundedTable":
-        """Round to multiples of ``to``, and suppress answers below ``below``.
+        """Return the table rounded to multiples of ``to``, without small answers.
 
-        Margins grow by the rounding. It costs nothing.
+        Answers below ``below`` are suppressed. Margins become wider by the rounding. It costs
+        nothing.
         """
         if to is None:
             step = Fraction(0)
@@ -401,12 +404,12 @@ class Table(ResultTable):
         )
 
     def picture(self, catalogue: Catalogue, *, has_caption: bool = False) -> Picture:
-        """Return the picture that the chart is drawn from.
+        """Return the data from which the chart is drawn.
 
         Args:
             catalogue: the sentences of the language.
-            has_caption: whether a caption states the limit on the rows of a unit. If not, the axis
-                of answers states it.
+            has_caption: whether a caption states the row limit of units. If False, the axis of
+                answers states it.
         """
         return make_picture(
             self.product,
@@ -444,13 +447,13 @@ class Table(ResultTable):
         return html_facts(repr(self), rows)
 
     def cell_names(self, catalogue: Catalogue | None = None) -> list[str]:
-        """Return one text for each cell, such as ``sex=F, age <= 30``.
+        """Return a name for each cell, such as ``sex=F, age <= 30``.
 
         The only cell of a table without attributes is ``total``.
 
         Args:
-            catalogue: the catalogue with the display names of the keys; None for the names in
-                files.
+            catalogue: the catalogue with the display names of the keys; if None, the names in files
+                are used.
         """
         if not self.labels:
             return ["total"]
@@ -468,14 +471,14 @@ class Table(ResultTable):
 
 
 def _name_cell(name: str, label: str) -> str:
-    """Return the text of one key of a cell, such as ``sex=F`` or ``age <= 30``."""
+    """Return a key with its label, such as ``sex=F`` or ``age <= 30``."""
     if label.startswith("<"):
         return f"{name} {label}"
     return f"{name}={label}"
 
 
 def typical_half_width(low: FloatArray, high: FloatArray) -> float:
-    """Return the root mean square half width of intervals; NaN if there are none."""
+    """Return the root mean square of the finite half widths; NaN without any."""
     half_widths = (high - low) / 2
     published = half_widths[np.isfinite(half_widths)]
     if not published.size:
@@ -484,13 +487,13 @@ def typical_half_width(low: FloatArray, high: FloatArray) -> float:
 
 
 def round_table(table: Table, options: Options, controlled: FloatArray | None = None) -> Table:
-    """Round a table and suppress small answers, as the options request.
+    """Return a table rounded and suppressed as the options request.
 
     Args:
         table: the table.
-        options: the options with the rounding and the bound.
-        controlled: the answers after controlled rounding; None to round each to the nearest
-            multiple.
+        options: the options with the rounding step and the lowest published answer.
+        controlled: the answers after controlled rounding; if None, each answer is rounded to the
+            nearest multiple.
 
     Guarantees: see `RoundedTable`; for a suppressed answer, the other columns reveal only that it
         is below the bound.
@@ -531,10 +534,10 @@ def round_table(table: Table, options: Options, controlled: FloatArray | None = 
 
 
 def _replace_answers(table: Table, answers: FloatArray, step: float) -> Table:
-    """Return a table with rounded answers and intervals widened to match.
+    """Return a table with given rounded answers, and its intervals widened.
 
-    Intervals get wider by whole steps, enough for the largest change of an answer. This is one
-    step, unless controlled rounding within one step does not exist.
+    Intervals are widened by whole steps that cover the largest change of an answer. One step
+    suffices, unless controlled rounding within one step does not exist.
     """
     farthest = float(np.abs(answers - table.answer).max(initial=0.0))
     reach = step * max(1, math.ceil(farthest / step - _ROUNDING_TOLERANCE))
@@ -547,10 +550,10 @@ def _replace_answers(table: Table, answers: FloatArray, step: float) -> Table:
 
 
 def add_sampling_errors(table: Table, survey: Survey | None, level: float) -> Table:
-    """Return a table with sampling errors; answers of large CV suppressed.
+    """Return a table with sampling errors, suppressing answers of large CV.
 
-    The results follow from the published answers and from public figures of the spec. A suppressed
-    answer is missing in all columns.
+    The errors are computed from published answers and public figures of the spec. A suppressed
+    answer is NaN in all columns.
     """
     if survey is None:
         return table
@@ -571,7 +574,7 @@ def add_sampling_errors(table: Table, survey: Survey | None, level: float) -> Ta
 
 
 def suppress_cells(table: Table, is_suppressed: BoolArray) -> Table:
-    """Return a table without some answers; only their noise_std is kept."""
+    """Return a table with suppressed answers; of these only noise_std is kept."""
     if not is_suppressed.any():
         return table
 
@@ -580,7 +583,7 @@ def suppress_cells(table: Table, is_suppressed: BoolArray) -> Table:
             return None
         return np.where(is_suppressed, np.nan, values.astype(np.float64))
 
-    # An answer below the bound of `below` has no value already; its bound stays.
+    # An answer below the lowest published answer is already NaN, and keeps its upper bound.
     is_dropped = is_suppressed & ~np.isnan(table.answer)
     return replace(
         table,
@@ -602,7 +605,7 @@ def suppress_cells(table: Table, is_suppressed: BoolArray) -> Table:
 class RoundedTable:
     """A table after rounding and suppression.
 
-    Arrays are flat, one entry for each answer in row-major order.
+    Arrays are flat, with one entry for each answer in row-major order.
 
     Guarantees: the interval of a cell, or the bound ``high`` of a suppressed answer, holds the true
         answer in at least the share of releases that is the table's level, because it fails only if
@@ -619,7 +622,7 @@ class RoundedTable:
     std_error: FloatArray
 
     def columns(self) -> dict[str, Array]:
-        """Return the table in long form.
+        """Return the columns of the rounded table in long form.
 
         The columns are ``query``, one key for each attribute, answer, std_error, margin, low and
         high.
@@ -641,12 +644,13 @@ class RoundedTable:
     def frame(self, library: str | None = None) -> Any:
         """Return the columns as a data frame of pandas, polars or pyarrow.
 
-        None means the library of the data or, without one, the first that is installed.
+        ``library`` defaults to the library of the data or, if they were no data frame, to the first
+        that is installed.
         """
         return to_frame(self.columns(), library or self.table.library)
 
     def describe(self) -> str:
-        """Describe the rounding and its effect on error bars."""
+        """Return sentences on the rounding and its effect on error bars."""
         catalogue = load_catalogue()
         size = self.answer.size
         sentences = []
@@ -681,7 +685,7 @@ class RoundedTable:
 
 
 def round_to_multiples(values: FloatArray, step: Fraction) -> FloatArray:
-    """Return the nearest multiples of a step; the values if the step is 0."""
+    """Return the nearest multiples of a step; a step of 0 keeps the values."""
     if not step:
         return values
     return np.rint(values / float(step)) * float(step.numerator) / float(step.denominator) + 0.0
@@ -693,7 +697,7 @@ Item = TypeVar("Item", bound=ResultTable)
 class LazySequence(Sequence[Item], Generic[Item]):
     """The tables or statistics of a release, each computed on access.
 
-    An index, an id or a name gives one item, and a slice gives a list.
+    An index, an id or a name returns one item, and a slice returns a list.
     """
 
     _item_name: ClassVar[str]
@@ -703,11 +707,11 @@ class LazySequence(Sequence[Item], Generic[Item]):
 
     @abstractmethod
     def position(self, key: str) -> int:
-        """Return the position of the item with this id or name."""
+        """Return the position of the item with an id or name."""
 
     @abstractmethod
     def _compute(self, position: int) -> Item:
-        """Compute the item at a position, counted from 0."""
+        """Return the item at a position, counted from 0."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)})"
@@ -733,8 +737,8 @@ class LazySequence(Sequence[Item], Generic[Item]):
 class Tables(LazySequence[Table]):
     """All tables of a release, each computed on access.
 
-    This way a release of any size fits in memory. A table is found by its position, its id
-    (``"q1"``), or its name (``"sex x age"``) if only one table has that name.
+    Thus a release of any size fits in memory. A key is the position, the id (``"q1"``), or the name
+    (``"sex x age"``) of a table. A name must be unique.
     """
 
     _item_name: ClassVar[str] = "table"
@@ -764,7 +768,7 @@ class Tables(LazySequence[Table]):
 
     @cached_property
     def _products_by_measure(self) -> dict[str | None, tuple[list[Product], Product | None]]:
-        """By measure, the products, and the product of which all others are sums."""
+        """For each measure, its products, and the product that determines them all."""
         by_measure: dict[str | None, list[Product]] = {}
         for product in self.products:
             by_measure.setdefault(product.measure, []).append(product)
@@ -782,9 +786,9 @@ class Tables(LazySequence[Table]):
 
     @property
     def not_additive(self) -> tuple[str, ...]:
-        """The names of tables that may not be additive after post-processing.
+        """The names of the tables that post-processing may make non-additive.
 
-        Their non-negative or whole answers may differ from the sums over other tables.
+        Their non-negative or whole answers may differ from sums over other tables.
         """
         return tuple(
             product.name
@@ -794,7 +798,7 @@ class Tables(LazySequence[Table]):
         )
 
     def _find_finest_table(self, products: Sequence[Product]) -> Product | None:
-        """Return the table of which all tables are sums, or None."""
+        """Return the table from which all tables can be summed, or None."""
         finest = finest_table(products)
         if finest is None or not finest.has_hidden:
             return finest
@@ -809,7 +813,7 @@ class Tables(LazySequence[Table]):
         return len(self.products)
 
     def position(self, key: str) -> int:
-        """Return the position of a table, by its id or a name that is unique."""
+        """Return the position of the table with an id or a unique name."""
         return find_table_position(self.products, key)
 
     def __iter__(self) -> Iterator[Table]:
@@ -829,9 +833,9 @@ class Tables(LazySequence[Table]):
         return self._build_table(position, self.estimator.estimate(self.products[position]))
 
     def projection(self, product: Product) -> str:
-        """Return the method that makes a table's answers non-negative.
+        """Return the name of the method that makes a table's answers non-negative.
 
-        It is a key of `PROJECTIONS`.
+        The name is a key of `PROJECTIONS`.
         """
         finest = self._products_by_measure[product.measure][1]
         if finest is None or projection_method(finest) == "none":
@@ -841,9 +845,9 @@ class Tables(LazySequence[Table]):
     def _post_process(
         self, product: Product, values: FloatArray
     ) -> tuple[FloatArray | None, Array | None]:
-        """Return the non-negative and the integer answers.
+        """Return the non-negative and the whole answers of a table.
 
-        Answers that are not requested are None.
+        An array is None if it is not requested.
         """
         options = self.options
         if product.measure is None:
@@ -884,9 +888,9 @@ class Tables(LazySequence[Table]):
         is_non_negative: bool,
         is_whole: bool,
     ) -> ConsistentCells:
-        """Return cells of the finest table; all tables of a measure are their sums.
+        """Return cells of the finest table, from which all tables are summed.
 
-        They keep the public counts, and are non-negative or whole if requested.
+        The cells preserve the public counts, and are non-negative or whole if requested.
         """
         if finest.measure is None:
             public_counts = self.public_counts
@@ -910,7 +914,7 @@ class Tables(LazySequence[Table]):
         return replace(consistent, cells=cells)
 
     def _build_table(self, position: int, estimate: Answer) -> Table:
-        """Return a table, in which linked tables may also suppress answers."""
+        """Return a table without the answers that linked tables suppress."""
         table = self._build_own_table(position, estimate)
         if not self.options.suppresses_by_cv:
             return table
@@ -918,7 +922,7 @@ class Tables(LazySequence[Table]):
         return table if linked is None else suppress_cells(table, linked)
 
     def _build_own_table(self, position: int, estimate: Answer) -> Table:
-        """Return a product's table, rounded, after its sampling rule is applied."""
+        """Return a rounded table with its sampling errors and suppressed answers."""
         product = self.products[position]
         interval = self.interval
         attribute_queries = list(zip(product.attributes, product.query_sets, strict=True))
@@ -954,7 +958,7 @@ class Tables(LazySequence[Table]):
         return add_sampling_errors(rounded, self._survey, self.options.level)
 
     def _number_columns(self, product: Product, estimate: Answer) -> dict[str, Array]:
-        """Return the columns of a product's numbers, in units of its measurement."""
+        """Return the number columns of a product, in units of its measurement."""
         columns: dict[str, Array] = {"answer": estimate.values, "noise_std": estimate.noise_std}
         if estimate.approximation_std is not None:
             columns["approximation_std"] = estimate.approximation_std
@@ -979,7 +983,7 @@ class Tables(LazySequence[Table]):
         return columns
 
     def _top_down_answers(self, product: Product) -> Array | None:
-        """Return whole non-negative answers from the total down; None without them."""
+        """Return the answers of the option ``top_down``; None if not requested."""
         measure = product.measure
         if not self.options.top_down or measure not in top_down_measures(self.products):
             return None
@@ -996,7 +1000,7 @@ class Tables(LazySequence[Table]):
         return answers if measure is None else answers.astype(np.float64)
 
     def _controlled_answers(self, product: Product) -> FloatArray | None:
-        """Return the answers of a table after controlled rounding; None without it."""
+        """Return a table's answers after controlled rounding; None if not requested."""
         step, _ = product_rounding(self.options, product)
         if product.of_units or not (self.options.is_controlled and step):
             return None
@@ -1013,7 +1017,7 @@ class Tables(LazySequence[Table]):
         return steps * float(step.numerator) / float(step.denominator)
 
     def own_suppression(self, product: Product) -> BoolArray:
-        """Return which answers of a table its sampling rule suppresses."""
+        """Return a mask of the answers that a table's sampling rule suppresses."""
         if product not in self.products:  # it is too large to be written
             return np.zeros(product.shape, dtype=np.bool_)
         position = self.products.index(product)
@@ -1024,9 +1028,9 @@ class Tables(LazySequence[Table]):
 
 
 def convert_to_amounts(product: Product, values: FloatArray) -> FloatArray:
-    """Return multiples of a measure's unit as amounts.
+    """Return multiples of a measure's unit converted to amounts.
 
-    For example, 12345 at the unit 0.01 is 123.45, correctly rounded.
+    For example, 12345 multiples of the unit 0.01 are 123.45, correctly rounded.
 
     Guarantees: the result is the nearest double to the exact decimal as long as products are below
         2^53: 12345 is divided by 100, not multiplied by 0.01.

@@ -1,7 +1,7 @@
-"""Texts for readers of a release.
+"""Build the texts that readers of a release see.
 
-They are the sentences and numbers of a language, templates, titles of tables and statistics, and
-axes of charts. In files and commands, tables, statistics and keys have one name in all languages.
+These are sentences and numbers of a language, templates, titles of tables and statistics, and axes
+of charts. In files and commands, tables, statistics and keys have the same name in all languages.
 """
 
 import datetime as dt
@@ -72,12 +72,12 @@ _LEAST_SHORTENED_MARGIN = 1000  # has more digits than the three of a margin in 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Catalogue:
-    """The texts of one language by key, and its notation of numbers, dates and lists.
+    """The texts of a language by key, and its notation of numbers and dates.
 
     Attributes:
         language: the language, such as ``en``.
-        names: the display names of a release in this language.
-        number_format: how numbers are written.
+        names: the display names of a release in the language.
+        number_format: the format of numbers.
     """
 
     language: str
@@ -85,20 +85,20 @@ class Catalogue:
     number_format: NumberFormat = PLAIN_NUMBERS
 
     def say(self, key: str, **values: object) -> str:
-        """Return the sentence of a key, with values in the language's notation.
+        """Return the text of a key, with values filled in in local notation.
 
-        ``rows_noun`` in a sentence is what the release calls its rows, such as ``persons``, and
-        ``Rows_noun`` the same with a capital letter.
+        The field ``rows_noun`` of a text stands for the display name of rows, such as ``persons``;
+        ``Rows_noun`` has a capital letter.
         """
         return self._fill_in(find_text(key, self.language).forms[0], values)
 
     def say_count(self, key: str, count: int, **values: object) -> str:
-        """Return the sentence of a key in the plural form that agrees with a number."""
+        """Return the text of a key in the plural form for ``count``, with values."""
         text = find_text(key, self.language).form(count)
         return self._fill_in(text, {"count": count, **values})
 
     def _fill_in(self, text: str, values: Mapping[str, object]) -> str:
-        """Return a text whose fields have values in the language's notation."""
+        """Return a text with values filled in in the language's notation."""
         rows_noun = self.names.rows or find_text("unit_rows", self.language).forms[0]
         nouns = {
             "rows_noun": rows_noun,
@@ -110,10 +110,10 @@ class Catalogue:
         return join_percent_compounds(text % (nouns | fields))
 
     def translate(self, sentence: str) -> str:
-        """Translate an error message.
+        """Return an error message in the language, or with a note that it is English.
 
-        The catalogue has the messages that forms of the studio can cause. Any other message stays
-        in English, with a note that it does.
+        The catalogue contains the messages that forms of the studio can cause. Any other message
+        stays in English, and a note says so.
         """
         if self.language == "en":
             return str(sentence)
@@ -121,9 +121,9 @@ class Catalogue:
         return translated or self.say("st_english", text=sentence)
 
     def format_value(self, value: object) -> str:
-        """Return a number with separators and all significant digits.
+        """Return a value as text; a number has separators and all digits.
 
-        A text stays as it is.
+        Texts are returned unchanged.
         """
         if isinstance(value, Fraction):
             if value.denominator == 1:
@@ -137,7 +137,7 @@ class Catalogue:
         return str(value)
 
     def localize(self, text: str) -> str:
-        """Return a number in Python's notation in the notation of the language."""
+        """Return a number, given in Python's notation, in the language's notation."""
         return localize_number(text, self.language)
 
     def localize_parameters(self, text: str) -> str:
@@ -150,22 +150,22 @@ class Catalogue:
 
     @property
     def decimal_mark(self) -> str:
-        """The mark before the decimals of a number."""
+        """The decimal mark of the language."""
         return find_decimal_mark(self.language)
 
     @property
     def group_mark(self) -> str:
-        """The mark between groups of digits."""
+        """The thousands separator of the language."""
         return find_group_mark(self.language)
 
     def format_date(self, day: dt.date) -> str:
-        """Return a day, such as ``29 November 2026`` or ``29. November 2026``."""
+        """Return a date as text, such as ``29 November 2026``."""
         return format_long_date(day, self.language)
 
     def format_period(self, label: str) -> str:
-        """Return a month or quarter for readers, such as ``January 2026``.
+        """Return the display text of a period's label, such as ``January 2026``.
 
-        Other periods, such as days, stay in their ISO form.
+        Labels of periods other than months and quarters stay in ISO form.
         """
         period = _PERIOD.fullmatch(label)
         if period is None or first_moment(label) is None:
@@ -178,7 +178,7 @@ class Catalogue:
         return format_month(dt.date(int(year), int(month), 1), self.language)
 
     def format_exact(self, value: Fraction) -> str:
-        """Return a bound or a unit with separators and all of its digits."""
+        """Return an exact number as text with separators and all of its digits."""
         whole, point, decimals = readable(value).partition(".")
         if whole.lstrip("-").isdecimal() and int(whole):
             whole = f"{int(whole):,}"
@@ -192,7 +192,7 @@ class Catalogue:
         return self.say("quoted_name", name=escaped)
 
     def join_names(self, names: list[str]) -> str:
-        """Return names in one text, such as ``a, b and c``."""
+        """Return names as a list in one text, such as ``a, b and c``."""
         return join_list(names, self.language)
 
     def join_alternatives(self, names: list[str]) -> str:
@@ -200,7 +200,7 @@ class Catalogue:
         return join_alternatives(names, self.language)
 
     def format_number(self, value: float, spread: float = 1.0) -> str:
-        """Return a number with the digits that its margin leaves meaningful.
+        """Return a number as text with the digits that ``spread`` leaves meaningful.
 
         The number format may state the decimals, separators and percent instead.
         """
@@ -222,13 +222,13 @@ class Catalogue:
         return text
 
     def _localize_answer(self, value: float, decimals: int) -> str:
-        """Localise a number with some decimals and the format's separators."""
+        """Return a number as text with this number of decimals."""
         separator = "," if self.number_format.thousands else ""
         # The option z writes a number that rounds to 0 without a sign.
         return self.localize(f"{value:z{separator}.{decimals}f}")
 
     def format_error(self, value: float) -> str:
-        """Return a margin or standard error in three digits.
+        """Return a margin or standard error as text with three digits.
 
         The margin of a percentage is in percentage points.
         """
@@ -239,7 +239,7 @@ class Catalogue:
         return self._format_three_digits(value)
 
     def _format_three_digits(self, value: float) -> str:
-        """Return a number with three significant digits, in local notation."""
+        """Return a number as text with three significant digits."""
         rounded = float(f"{value:.3g}")
         if not rounded > 0:
             return "0"
@@ -247,13 +247,13 @@ class Catalogue:
         return self._localize_answer(rounded, decimals)
 
     def with_format(self, number_format: NumberFormat) -> "Catalogue":
-        """Return the catalogue with another number format."""
+        """Return a copy of the catalogue with another number format."""
         return replace(self, number_format=number_format)
 
     def format_percent(self, share: float, digits: int = 6) -> str:
-        """Return a share as a percentage of at most ``digits`` digits.
+        """Return a share as a percentage with at most ``digits`` digits.
 
-        A share below 1 that six digits would round to 100% keeps all its digits.
+        A share below 1 keeps all digits if six digits would round it to 100%.
         """
         text = format_digits(float(f"{100 * share:.{digits}g}"))
         if digits == 6 and text == "100" and share < 1:
@@ -273,20 +273,19 @@ class Catalogue:
 
 @cache
 def load_catalogue(language: str = "en") -> Catalogue:
-    """Return the catalogue of a language; its texts are read when they are needed."""
+    """Return the catalogue of a language; texts are read when needed."""
     return Catalogue(language)
 
 
 def list_language_names() -> list[tuple[str, str]]:
-    """Return each language of pages with its own name, such as ``de`` and ``Deutsch``."""
+    """Return each language code with its name, such as ``de`` and ``Deutsch``."""
     return [(language, load_catalogue(language).say("this_language")) for language in LANGUAGES]
 
 
 def _translate_message(sentence: str, language: str) -> str | None:
-    """Return a message translated by templates, with its values, or None.
+    """Return an error message in a language, or None if it has no translation.
 
-    The result is None if the language lacks the message, or one of its values that need a
-    translation.
+    The result is also None if a value that needs a translation has none.
     """
     if not isinstance(sentence, Message):
         return find_fault(sentence, language)
@@ -306,9 +305,9 @@ ENGLISH = load_catalogue("en")
 
 
 def fill_template(template: str, **values: Any) -> str:
-    """Fill in a template.
+    """Return a template of pages with values filled in.
 
-    Every text is escaped, and a missing value is an error.
+    Texts are escaped, and a missing value raises an error.
     """
     # Readers of HTML and XML treat a bare carriage return as the end of a line; only texts, not
     # templates, have carriage returns.
@@ -319,7 +318,7 @@ def fill_template(template: str, **values: Any) -> str:
 
 @cache
 def load_templates(folder: Path) -> Any:
-    """Load the templates of a folder, as `fill_template` uses them."""
+    """Return a Jinja environment for the templates of a folder."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(
@@ -345,10 +344,10 @@ _WIDEST_SHARE = 0.5  # a longer interval of a share says nothing
 def display_labels(
     labels: Labels, names: Sequence[str], texts: CodeTexts, *, typeset: bool = True
 ) -> tuple[tuple[str, ...], ...]:
-    """Return the display labels of the codes along some attributes.
+    """Return the display labels of each key, in place of its codes.
 
-    The code is appended if several codes share a label. With ``typeset``, ranges have a dash;
-    otherwise they stay as in files.
+    If several codes share a text, the code is appended. If ``typeset`` is True, ranges are written
+    with a dash; otherwise they look as in files.
     """
     labels_by_key = []
     for codes, name in zip_longest(labels, names):
@@ -363,7 +362,7 @@ def display_labels(
 
 
 def _typeset_range(code: str) -> str:
-    """Return the label of a range, such as ``15 .. 19``, with a dash for readers."""
+    """Return a range such as ``15 .. 19`` with a dash, and other codes unchanged."""
     low, dots, high = code.partition(" .. ")
     if not dots:
         return code
@@ -373,7 +372,7 @@ def _typeset_range(code: str) -> str:
 
 
 def _replace_codes(codes: Sequence[str], texts_of_codes: Mapping[str, str]) -> tuple[str, ...]:
-    """Return codes with their texts in place; equal texts keep their code."""
+    """Return the text of each code; equal texts have their code appended."""
     texts = [texts_of_codes.get(code, code) for code in codes]
     counts = Counter(texts)
     return tuple(
@@ -391,11 +390,11 @@ def make_picture(
     privacy: Privacy | None,
     catalogue: Catalogue,
 ) -> Picture:
-    """Return the picture that the chart of a table is drawn from.
+    """Return the data from which the chart of a table is drawn.
 
-    The axis of answers states the limit of ``privacy`` on the rows of a unit, if it is not None. It
-    has all cells; or numbers and dates in their order, without the cells of nulls and other
-    values, if that makes a line or is the only form that can be drawn.
+    If ``privacy`` is not None, the axis of answers states its row limit. The cells of nulls and
+    other values are left out if without them the chart is a line, or if only without them all other
+    cells can be drawn.
     """
     catalogue = catalogue.with_format(table_format(product, catalogue))
     picture = with_number_format(
@@ -416,7 +415,7 @@ def make_picture(
         shorter_name = _chart_name(shorter_picture)
         if shorter_name == "lines" or (name == "largest" and shorter_name != "largest"):
             picture = shorter_picture
-    # A key that is equal in every row says nothing.
+    # A key with a single label carries no information.
     varying_axes = tuple(axis for axis in picture.axes if axis.size > 1) or picture.axes[:1]
     shape = tuple(axis.size for axis in varying_axes)
     return replace(
@@ -429,7 +428,7 @@ def make_picture(
 
 
 def _name_axis(product: Product, catalogue: Catalogue) -> str:
-    """Return the title of the axis of answers: their unit or quantity."""
+    """Return the title of the axis of a table's answers: unit or quantity."""
     title = unit_of_sums(product, catalogue) or name_quantity(product, catalogue)
     if catalogue.names.is_empty:
         return title
@@ -437,7 +436,7 @@ def _name_axis(product: Product, catalogue: Catalogue) -> str:
 
 
 def with_number_format(picture: Picture, catalogue: Catalogue) -> Picture:
-    """Return a picture whose numbers are written in the catalogue's format.
+    """Return chart data with numbers in the catalogue's format.
 
     Shares in percent are drawn on a scale from 0 to 100.
     """
@@ -458,7 +457,7 @@ def with_number_format(picture: Picture, catalogue: Catalogue) -> Picture:
 
 
 def _chart_name(picture: Picture) -> str:
-    """Return the name of the chart that suits a picture; empty for none."""
+    """Return the name of the chart for a picture; empty if there is none."""
     chart = choose_chart(picture)
     return "" if chart is None else chart.name
 
@@ -466,9 +465,10 @@ def _chart_name(picture: Picture) -> str:
 def _without_further_cells(
     picture: Picture, product: Product, labels: Labels, catalogue: Catalogue
 ) -> Picture | None:
-    """Return a picture without the cells behind the regular ones.
+    """Return a picture without cells of nulls and other values, or None.
 
-    Only axes of numbers or dates lose these cells. The result is None if no axis has such cells.
+    These cells are removed only from axes of numbers or dates. The result is None if no attribute
+    has such cells.
     """
     counts = [
         _count_further_cells(product.domain.kind(name), axis_labels)
@@ -500,7 +500,7 @@ def _without_further_cells(
 
 
 def _count_further_cells(kind: Kind, labels: Sequence[Label]) -> int:
-    """Return the number of labels of cells behind the regular ones."""
+    """Return how many of the last labels stand for nulls and other values."""
     count = len(kind.further_labels)
     if count and tuple(labels[-count:]) == kind.further_labels:
         return count
@@ -508,9 +508,9 @@ def _count_further_cells(kind: Kind, labels: Sequence[Label]) -> int:
 
 
 def make_axes(product: Product, labels: Labels, catalogue: Catalogue) -> tuple[Axis, ...]:
-    """Return an axis for each attribute of a table: ranges, dates or names.
+    """Return a chart axis for each attribute of a table.
 
-    An axis has as many keys as the attribute has labels.
+    An axis has one key for each label of its attribute.
     """
     return make_key_axes(product.along, product.domain, labels, catalogue)
 
@@ -518,7 +518,7 @@ def make_axes(product: Product, labels: Labels, catalogue: Catalogue) -> tuple[A
 def make_key_axes(
     along: Mapping[str, QuerySet], domain: Domain, labels: Labels, catalogue: Catalogue
 ) -> tuple[Axis, ...]:
-    """Return one axis for each key of a table or statistic."""
+    """Return a chart axis for each key of a table or statistic."""
     axes = []
     titles = key_headings(along, catalogue)
     for name, (attribute, queries), axis_labels in zip(titles, along.items(), labels, strict=True):
@@ -534,7 +534,7 @@ def make_key_axes(
 def _make_number_axis(
     name: str, kind: Kind, queries: QuerySet, labels: tuple[str, ...]
 ) -> Axis | None:
-    """Return the axis of ranges of numbers; None if the keys are no ranges."""
+    """Return the chart axis of ranges of numbers; None if keys are no ranges."""
     bounds = _cell_bounds(kind)
     if bounds is None or not queries.form.intervals:
         return None
@@ -542,7 +542,7 @@ def _make_number_axis(
     if ends is None:
         return None
     low, high = (values[end[: len(labels)]] for values, end in zip(bounds, ends, strict=True))
-    # A single number is drawn as wide as the step to the next, so that neighbours touch.
+    # A single number is drawn as wide as the step to the next number; then neighbours touch.
     step = 0.0
     if isinstance(kind, Integers):
         step = 1.0
@@ -564,9 +564,9 @@ def _make_number_axis(
 
 
 def _make_label_axis(name: str, queries: QuerySet, labels: tuple[str, ...]) -> Axis:
-    """Return the axis of dates if all labels are periods, else of names."""
+    """Return a chart axis of dates if all labels are periods, else of names."""
     are_windows = window_width(queries) > 0
-    if are_windows:  # a window of periods is drawn at its last one
+    if are_windows:  # a window of periods is drawn at its last period
         periods = [str(last) for _, last in queries.arguments[: len(labels)]]
     else:
         periods = [label.removeprefix("<= ") for label in labels]
@@ -582,9 +582,9 @@ def _make_label_axis(name: str, queries: QuerySet, labels: tuple[str, ...]) -> A
 
 
 def first_moment(label: str) -> str | None:
-    """Return the first day or hour of a period in ISO form.
+    """Return the first day or hour of a period's label in ISO form, or None.
 
-    The result is None for a label that is no period.
+    The result is None if the label is not a period.
     """
     period = _PERIOD.fullmatch(label)
     if period is None:
@@ -602,9 +602,9 @@ def first_moment(label: str) -> str | None:
 
 
 def _cell_bounds(kind: Kind) -> tuple[FloatArray, FloatArray] | None:
-    """Return the first and the last number of every cell.
+    """Return the lower and the upper bounds of all cells, or None.
 
-    They are NaN for the cell of other values. None if the cells are not numbers.
+    The bounds are NaN for cells of other values. The result is None if the cells are not numbers.
     """
     if isinstance(kind, (Bins, Edges)):
         edges = np.array([float(edge) for edge in kind.edges])
@@ -644,9 +644,9 @@ def table_title(product: Product, catalogue: Catalogue) -> str:
 
 
 def _named_table_title(product: Product, catalogue: Catalogue) -> str:
-    """Return the title of a table whose release has display names.
+    """Return the title of a table, composed of display names.
 
-    An example is ``Persons by region and age``.
+    For example: ``Persons by region and age``.
     """
     own_names = catalogue.names.table(product.name)
     if own_names.name:
@@ -662,13 +662,13 @@ def _named_table_title(product: Product, catalogue: Catalogue) -> str:
 
 
 def _compose_title(quantity: str, groups: str, unit: str, catalogue: Catalogue) -> str:
-    """Join the parts of a title: the quantity, its groups and its unit."""
+    """Return a title that joins a quantity, its groups and its unit."""
     title = catalogue.say("name_by", name=quantity, groups=groups) if groups else quantity
     return capitalize(f"{title}, {unit}" if unit else title)
 
 
 def _name_queries(query_set: QuerySet, catalogue: Catalogue) -> str:
-    """Name the queries along an attribute, such as ``up to each value``."""
+    """Return a phrase for a set of queries, such as ``up to each value``."""
     kind = query_set.kind
     periods = query_set.arguments[0][0] if query_set.form.numbered else 0
     width = window_width(query_set)
@@ -679,9 +679,10 @@ def _name_queries(query_set: QuerySet, catalogue: Catalogue) -> str:
 
 
 def window_width(query_set: QuerySet) -> int:
-    """Return the periods in each of consecutive windows of time; 0 for other ranges.
+    """Return the number of periods in each time window; 0 if there are none.
 
-    Ends that are numbers, and not texts, are values such as an income, and not years.
+    The ranges must be consecutive windows of equal width. Ends that are numbers instead of texts
+    are values, such as an income, and not years.
     """
     if query_set.kind != "ranges":
         return 0
@@ -705,7 +706,7 @@ def window_width(query_set: QuerySet) -> int:
 
 
 def _period_number(label: str) -> int | None:
-    """Return the number of a year, quarter, month, week or day since year 0; or None."""
+    """Return a running number of a period's label among its kind, or None."""
     period = _PERIOD.fullmatch(label)
     if period is None or first_moment(label) is None:
         return None
@@ -724,7 +725,7 @@ def _period_number(label: str) -> int | None:
 
 
 def name_groups(along: Mapping[str, QuerySet], catalogue: Catalogue) -> str:
-    """Return the display names of the keys in one text, such as ``a and b``."""
+    """Return the display names of keys as a list in one text, ``a and b``."""
     return catalogue.join_names(
         [_name_key(name, query_set, catalogue) for name, query_set in along.items()]
     )
@@ -742,9 +743,9 @@ def _name_key(attribute: str, query_set: QuerySet, catalogue: Catalogue) -> str:
 
 
 def key_headings(along: Mapping[str, QuerySet], catalogue: Catalogue) -> tuple[str, ...]:
-    """Return the headings of the columns of keys.
+    """Return the display headings of key columns.
 
-    Without display names they are the names of the columns in files.
+    If there are no display names, they are the column names in files.
     """
     if catalogue.names.is_empty:
         return tuple(query_set.key_along(name) for name, query_set in along.items())
@@ -758,7 +759,7 @@ def key_headings(along: Mapping[str, QuerySet], catalogue: Catalogue) -> tuple[s
 
 
 def attribute_heading(attribute: str, catalogue: Catalogue) -> str:
-    """Return the display name of an attribute with a capital; else its own name."""
+    """Return an attribute's display name with a capital letter, or its own name."""
     name = catalogue.names.attribute(attribute).name
     return capitalize(name) if name else attribute
 
@@ -771,16 +772,17 @@ def name_attribute(attribute: str, catalogue: Catalogue) -> str:
 def name_measure(domain: Domain, measure: str, catalogue: Catalogue) -> str:
     """Return the display name of a measure inside a sentence.
 
-    A weighted measure has the name of the measure; without one, its own name is translated.
+    A weighted measure has the display name of its measure. Without a display name, a description of
+    the measure is returned.
     """
     name = names_of_measure(domain, measure, catalogue).name
     return name or name_with_weight(domain, measure, catalogue)
 
 
 def name_with_weight(domain: Domain, measure: str, catalogue: Catalogue) -> str:
-    """Return the name of a measure, with its weight if it is weighted.
+    """Return a phrase for a measure, including its weight if it is weighted.
 
-    In English it is the name of the measure in files, unless a part has a display name.
+    In English it equals the name in files unless display names are stated.
     """
     declared = domain.measure(measure)
     if isinstance(declared, Weighted):
@@ -808,7 +810,7 @@ def name_with_weight(domain: Domain, measure: str, catalogue: Catalogue) -> str:
 
 
 def _name_product(domain: Domain, declared: DeviationProduct, catalogue: Catalogue) -> str:
-    """Return the display name of distances from the middle, or their products."""
+    """Return a phrase for deviations from the middle, or their products."""
     complete = _join_declared(domain, declared.present, catalogue)
     rows = catalogue.say("name_rows_with", names=complete)
     first, *others = declared.factors
@@ -824,12 +826,12 @@ def _name_product(domain: Domain, declared: DeviationProduct, catalogue: Catalog
 
 
 def _join_declared(domain: Domain, measures: Sequence[Measure], catalogue: Catalogue) -> str:
-    """Return the display names of declared measures as a list in a sentence."""
+    """Return the display names of declared measures as a list in one text."""
     return catalogue.join_names([_find_measure(domain, of, catalogue) for of in measures])
 
 
 def _find_measure(domain: Domain, measure: Measure, catalogue: Catalogue) -> str:
-    """Return the display name of a declared measure; its column if none is equal."""
+    """Return the display name of a declared measure, or the name of its column."""
     name = _find_declared(domain, measure)
     if name is None:
         return measure.column
@@ -837,7 +839,7 @@ def _find_measure(domain: Domain, measure: Measure, catalogue: Catalogue) -> str
 
 
 def _find_declared(domain: Domain, measure: Measure) -> str | None:
-    """Return the name under which a domain declares a measure; None if it does not."""
+    """Return the name under which a domain declares a measure, or None."""
     for name, declared in domain.measures.items():
         if declared == measure:
             return name
@@ -854,9 +856,9 @@ def _find_values(domain: Domain, count: ValueCount, catalogue: Catalogue) -> str
 
 
 def names_of_measure(domain: Domain, measure: str, catalogue: Catalogue) -> QuantityNames:
-    """Return the display names of a measure.
+    """Return the display names that apply to a measure.
 
-    A weighted measure, and the number of values of a measure, have the names of that measure.
+    The names of a measure also apply to its weighted form and to the number of its values.
     """
     names = catalogue.names
     if measure in names.measures:
@@ -876,14 +878,14 @@ def names_of_measure(domain: Domain, measure: str, catalogue: Catalogue) -> Quan
 
 
 def names_of_product(product: Product, catalogue: Catalogue) -> QuantityNames:
-    """Return the display names of the measure of a table."""
+    """Return the display names that apply to the measure of a table."""
     if product.measure is None or product.of_units:
         return QuantityNames()
     return names_of_measure(product.domain, product.values_of or product.measure, catalogue)
 
 
 def unit_of_sums(product: Product, catalogue: Catalogue) -> str:
-    """Return the unit of the sums of a measure; empty for counts.
+    """Return the display unit of a table's sums; empty for counts.
 
     The weights of the rows with a value have the unit of the weight.
     """
@@ -901,7 +903,7 @@ def _names_of_summed(product: Product, catalogue: Catalogue) -> QuantityNames:
 
 
 def name_summed(domain: Domain, measure: str, catalogue: Catalogue) -> str:
-    """Name the summed measure of a table, or the weight of its rows with a value."""
+    """Return the display name of what a table sums: a measure or a weight."""
     weights = _weights_of_values(domain, measure)
     if weights is not None:
         return _find_measure(domain, weights[0], catalogue)
@@ -911,7 +913,7 @@ def name_summed(domain: Domain, measure: str, catalogue: Catalogue) -> str:
 def table_format(product: Product, catalogue: Catalogue) -> NumberFormat:
     """Return the number format of a table's answers.
 
-    A measure whose values are percentages has sums that are plain numbers.
+    If the values of a measure are percentages, its sums are plain numbers.
     """
     own_names = catalogue.names.table(product.name)
     if own_names.number_format != PLAIN_NUMBERS:
@@ -927,7 +929,7 @@ def table_format(product: Product, catalogue: Catalogue) -> NumberFormat:
 
 
 def statistic_format(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> NumberFormat:
-    """Return the number format of a statistic's values; shares are percentages."""
+    """Return the number format of a statistic's values (percent for shares)."""
     own_names = catalogue.names.table(statistic.name)
     if own_names.number_format != PLAIN_NUMBERS:
         return own_names.number_format
@@ -939,9 +941,10 @@ def statistic_format(statistic: Statistic, domain: Domain, catalogue: Catalogue)
 def _names_of_statistic(
     statistic: Statistic, domain: Domain, catalogue: Catalogue
 ) -> QuantityNames:
-    """Return the display names of a statistic's measure or attribute.
+    """Return the display names that apply to a statistic's values.
 
-    They are empty for a statistic of several measures, whose values have the unit of no measure.
+    They are empty for a statistic of several measures, because its values do not have the unit of
+    one measure.
     """
     if statistic.form.of_several:
         return QuantityNames()
@@ -951,7 +954,7 @@ def _names_of_statistic(
 
 
 def _weights_of_values(domain: Domain, measure: str) -> tuple[Measure, ValueCount] | None:
-    """Return weight and values of a measure that sums weights, or None."""
+    """Return the weight and the counted values of a sum of weights, or None."""
     declared = domain.measure(measure)
     if isinstance(declared, Weighted) and isinstance(declared.of, ValueCount):
         return declared.weight, declared.of
@@ -959,7 +962,7 @@ def _weights_of_values(domain: Domain, measure: str) -> tuple[Measure, ValueCoun
 
 
 def name_measured(product: Product, catalogue: Catalogue, key: str = "unit") -> str:
-    """Return the name of the rows, units or values that a table counts or sums.
+    """Return a phrase for what a table counts or sums: rows, units or values.
 
     The values of a measure are summed or counted.
     """
@@ -977,12 +980,12 @@ def name_measured(product: Product, catalogue: Catalogue, key: str = "unit") -> 
 
 
 def name_rows(catalogue: Catalogue) -> str:
-    """Return the display name of rows, in the plural."""
+    """Return the display name of rows, a plural noun such as "persons"."""
     return catalogue.names.rows or catalogue.say("unit_rows")
 
 
 def name_counted(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
-    """Name the whole of the shares of a statistic: the rows, or the sum of weights."""
+    """Return a phrase for the total that a statistic's shares refer to."""
     weight = statistic.weighted_by
     if weight is None:
         return name_rows(catalogue)
@@ -991,7 +994,7 @@ def name_counted(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> 
 
 
 def name_quantity(product: Product, catalogue: Catalogue) -> str:
-    """Name the quantity of a table's answers, such as ``sum of pay``."""
+    """Return a phrase for the quantity of a table, such as ``sum of pay``."""
     if not product.of_values:
         return name_measured(product, catalogue)
     names = names_of_product(product, catalogue)
@@ -1005,7 +1008,7 @@ def name_quantity(product: Product, catalogue: Catalogue) -> str:
 def _name_weights(
     product: Product, weight: Measure, values: ValueCount, catalogue: Catalogue
 ) -> str:
-    """Name a sum of weights of rows with a value: ``population with income``."""
+    """Return a phrase for a sum of weights, such as ``population with income``."""
     weight_name = _find_declared(product.domain, weight) or ""
     sum_name = catalogue.names.measure(weight_name).sum
     if not sum_name:
@@ -1016,7 +1019,7 @@ def _name_weights(
 
 
 def statistic_title(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
-    """Return the title of means, quantiles or a distribution function."""
+    """Return the display title of a statistic."""
     if catalogue.names.is_empty:
         title = name_statistic(statistic, domain, catalogue)
         if not statistic.by:
@@ -1032,14 +1035,14 @@ def statistic_title(statistic: Statistic, domain: Domain, catalogue: Catalogue) 
 
 
 def unit_of_statistic(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
-    """Return the unit of a statistic's values; empty if none is named."""
+    """Return the display unit of a statistic's values; empty if none is stated."""
     if statistic.form.along:
         return ""
     return _names_of_statistic(statistic, domain, catalogue).unit
 
 
 def statistic_axis_title(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
-    """Return the title of the axis of a statistic's values, with their unit."""
+    """Return the title of the chart axis of a statistic's values, with unit."""
     if catalogue.names.is_empty:
         return name_statistic(statistic, domain, catalogue)
     names = _names_of_statistic(statistic, domain, catalogue)
@@ -1049,14 +1052,14 @@ def statistic_axis_title(statistic: Statistic, domain: Domain, catalogue: Catalo
 
 
 def statistic_groups_title(statistic: Statistic, catalogue: Catalogue) -> str:
-    """Return the title of the axis of a statistic's groups."""
+    """Return the title of the chart axis of a statistic's groups."""
     if catalogue.names.is_empty:
         return statistic.groups_name
     return capitalize(name_groups(statistic.along, catalogue))
 
 
 def name_statistic(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
-    """Name a statistic without its groups, such as ``Mean net income``."""
+    """Return a statistic's title without groups, such as ``Mean net income``."""
     names = _names_of_statistic(statistic, domain, catalogue)
     if statistic.form.of_several:
         of_measures = [name_measure(domain, name, catalogue) for name in statistic.variables]
@@ -1081,7 +1084,7 @@ def name_statistic(statistic: Statistic, domain: Domain, catalogue: Catalogue) -
 
 
 def format_size(answers: int, tables: int, catalogue: Catalogue) -> str:
-    """Return the numbers of answers and tables, such as ``5 answers in 2 tables``."""
+    """Return the text ``5 answers in 2 tables`` with these numbers."""
     return catalogue.say(
         "size",
         answers=catalogue.say_count("answers", answers),
@@ -1090,7 +1093,7 @@ def format_size(answers: int, tables: int, catalogue: Catalogue) -> str:
 
 
 class ShareInterval(NamedTuple):
-    """The share of rows that a limit cut, with its interval."""
+    """An estimated share, with the ends of its interval."""
 
     share: float
     low: float
@@ -1098,13 +1101,13 @@ class ShareInterval(NamedTuple):
 
 
 def estimate_cut_share(guard: GuardCounts | None, level: float) -> ShareInterval | None:
-    """Estimate the share of rows that the row limit of units cut.
+    """Estimate the share of rows that the row limit of units cut, or None.
 
-    It follows from the guard's noisy counts; None if the noise hides it.
-
-    Let C rows be cut and K be kept, with independent noise of standard errors s and t. Then |C - r
-    K| <= z sqrt(s^2 + r^2 t^2) holds at the level for the true ratio r = cut / kept. The interval
-    has all r for which it holds (Fieller 1954), and cut / (cut + kept) is r / (1 + r).
+    The estimate is computed from the guard's noisy counts; it is None if their noise hides the
+share. Let C be the count of cut rows and K of kept rows, with independent noise of standard errors
+s and t. The inequality |C - r K| <= z sqrt(s^2 + r^2 t^2) holds at the level for the true ratio r =
+cut / kept. The interval consists of all r that satisfy it (Fieller 1954), and cut / (cut + kept) is
+r / (1 + r).
     """
     if guard is None or guard.cut is None or guard.cut_std is None:
         return None
@@ -1114,10 +1117,10 @@ def estimate_cut_share(guard: GuardCounts | None, level: float) -> ShareInterval
 
 
 def estimate_unused_share(guard: GuardCounts | None, level: float) -> ShareInterval | None:
-    """Estimate the share of rows that no table uses.
+    """Estimate the share of rows that no table uses, or None.
 
-    It follows from the guard's noisy counts, as for cut rows; None without them, or if the noise
-    hides it.
+    The computation is as in `estimate_cut_share`. The result is None if there was no guard, or if
+    the noise hides the share.
     """
     if guard is None:
         return None
@@ -1134,10 +1137,10 @@ def estimate_unused_share(guard: GuardCounts | None, level: float) -> ShareInter
 def estimate_cut_amount(
     guard: GuardCounts | None, measure: str, level: float
 ) -> ShareInterval | None:
-    """Return the estimated share of a total of units that was cut.
+    """Estimate the share of a unit total that the guard's limits cut, or None.
 
-    It follows from the guard's noisy amounts as for rows; None without them, or if the noise hides
-    it.
+    The computation is as in `estimate_cut_share`, with the guard's noisy amounts. The result is
+    None if there are none, or if the noise hides the share.
     """
     for amounts in guard.amounts if guard is not None else ():
         if amounts.measure == measure:
@@ -1150,17 +1153,17 @@ def estimate_cut_amount(
 def _estimate_share(
     cut: float, kept: float, cut_error: float, kept_error: float, level: float
 ) -> ShareInterval | None:
-    """Return the share cut / (cut + kept) with its interval, or None.
+    """Return the share cut / (cut + kept) with its interval, or None if hidden.
 
     Args:
-        cut: the noisy amount that is cut.
-        kept: the noisy amount that is kept.
+        cut: the noisy amount beyond the limit.
+        kept: the noisy amount within the limit.
         cut_error: the standard error of ``cut``.
         kept_error: the standard error of ``kept``.
-        level: of the interval.
+        level: the coverage probability of the interval.
     """
-    # An interval around 0 has all non-negative numbers of an interval around a negative number, and
-    # never ends at 0.
+    # An interval around 0 contains all non-negative numbers of an interval around a negative
+    # number, and never ends at 0.
     cut = max(0.0, cut)
     multiplier = interval_multiplier(Noise.DISCRETE_LAPLACE, level)
     cut_error = multiplier * cut_error
@@ -1183,9 +1186,9 @@ def _estimate_share(
 def format_row_limit(
     privacy: Privacy, guard: GuardCounts | None, level: float, catalogue: Catalogue
 ) -> str:
-    """Return a phrase on the row limit of a unit and the share of rows cut.
+    """Return a phrase on the row limit of units and the share of rows it cut.
 
-    Empty without a limit.
+    The phrase is empty if there is no limit.
     """
     if privacy.unit_column is None:
         return ""
@@ -1201,7 +1204,7 @@ def format_row_limit(
 
 
 def name_with_row_limit(unit: str, privacy: Privacy | None, catalogue: Catalogue) -> str:
-    """Return the unit of a table with the limit on the rows of a privacy unit."""
+    """Return a table's unit followed by the row limit of privacy units, if any."""
     if privacy is None or privacy.unit_column is None:
         return unit
     return catalogue.say_count(
@@ -1210,9 +1213,10 @@ def name_with_row_limit(unit: str, privacy: Privacy | None, catalogue: Catalogue
 
 
 def name_unit(privacy: Privacy, catalogue: Catalogue) -> dict[str, str]:
-    """Return what sentences call one privacy unit, by placeholder.
+    """Return nouns for one privacy unit, by the field of texts they fill.
 
-    They use its display name; without one, they name the values of the unit column.
+    The nouns are the display name of a unit or, without one, refer to the values of the unit
+    column.
     """
     name = catalogue.names.unit
     if name:

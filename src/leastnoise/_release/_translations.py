@@ -1,12 +1,12 @@
-"""Texts of a language, from gettext catalogues.
+"""Read the texts of a language from gettext catalogues.
 
 The code names a text by a key. The key is the context (``msgctxt``) of a message in a template,
 ``locales/DOMAIN.pot``, whose ``msgid`` is the English text. A catalogue of the same domain,
 ``locales/LANGUAGE/LC_MESSAGES/DOMAIN.po``, has the translations. As usual with gettext, a text
-without a translation, or with one that is marked as fuzzy, stays English.
+stays English if it has no translation or one that is marked as fuzzy.
 
-The domain ``faults`` has messages of errors. Their English texts are in the code, so they have no
-key.
+The domain ``faults`` contains error messages. They have no key, because their English texts are in
+the code.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,24 +31,24 @@ LANGUAGES = ("en", *sorted(path.name for path in LOCALES.iterdir() if path.is_di
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text in one language, whose fields are not filled in.
+    """A text in one language, with fields to be filled in.
 
     Attributes:
-        forms: its plural forms; one form for most texts.
-        plural_rule: returns the position of the form that agrees with a number.
+        forms: the plural forms; most texts have only one form.
+        plural_rule: a function that returns the position of the form for a number.
     """
 
     forms: tuple[str, ...]
     plural_rule: Callable[[int], int]
 
     def form(self, count: int) -> str:
-        """Return the form that agrees with a number."""
+        """Return the plural form for a number."""
         return self.forms[self.plural_rule(count)]
 
 
 @cache
 def find_text(key: str, language: str) -> Text:
-    """Return the text of a key in a language, or in English if it is not translated.
+    """Return the text of a key in a language or, untranslated, in English.
 
     Raises:
         KeyError: no domain has the key.
@@ -66,7 +66,7 @@ def find_text(key: str, language: str) -> Text:
 
 
 def find_fault(template: str, language: str) -> str | None:
-    """Return the translation of an error's template; None if there is none."""
+    """Return the translation of an error message's template, or None."""
     translation = _read_catalogue(language, FAULTS).get(template)
     if translation is None or translation.fuzzy:
         return None
@@ -74,7 +74,7 @@ def find_fault(template: str, language: str) -> str | None:
 
 
 def list_sentences(language: str) -> dict[str, str]:
-    """Return all texts of a language by key; plural forms as ``KEY[0]``, ``KEY[1]``."""
+    """Return all texts of a language by key, plural forms by ``KEY[0]`` etc."""
     texts = {}
     for domain in DOMAINS:
         for key in _read_templates(domain):
@@ -87,14 +87,14 @@ def list_sentences(language: str) -> dict[str, str]:
 
 
 def _as_forms(text: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the plural forms of a message, which Babel stores as text if there is one."""
+    """Return a message's text or plural forms, as Babel stores them, as a tuple."""
     if text is None or isinstance(text, str):
         return (text or "",)
     return tuple(text)
 
 
 def _find_template(key: str) -> tuple[str, "Message"]:
-    """Return the domain of a key and its message with the English text."""
+    """Return the domain of a key, and the message with its English text."""
     for domain in DOMAINS:
         message = _read_templates(domain).get(key)
         if message is not None:
@@ -104,19 +104,19 @@ def _find_template(key: str) -> tuple[str, "Message"]:
 
 @cache
 def _read_templates(domain: str) -> "Mapping[str, Message]":
-    """Return the messages of a domain by key, with their English texts."""
+    """Return the messages of a domain's template by key, with English texts."""
     catalogue = _read_file(LOCALES / f"{domain}.pot", None)
     return {str(message.context): message for message in catalogue if message.id}
 
 
 @cache
 def _read_catalogue(language: str, domain: str) -> "Catalog":
-    """Return the translations of a domain; none for English."""
+    """Return the translations of a domain; the catalogue is empty for English."""
     return _read_file(LOCALES / language / "LC_MESSAGES" / f"{domain}.po", language)
 
 
 def _read_file(path: Path, language: str | None) -> "Catalog":
-    """Read a catalogue; one that does not exist is empty."""
+    """Return the catalogue in a file; an empty one if the file does not exist."""
     from babel.messages.catalog import Catalog
     from babel.messages.pofile import read_po
 

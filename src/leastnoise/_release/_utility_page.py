@@ -1,4 +1,4 @@
-"""The utility page: compare tables of synthetic records with tables of their release."""
+"""Write the utility page, which compares records with their release."""
 
 import math
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _USABLE = 2.0  # margins; beyond, a table of the records says something else tha
 
 
 class CellView(NamedTuple):
-    """A cell of a table: its labels, the released answer and the records' answer."""
+    """The texts of a cell: labels, released answer and the records' answer."""
 
     label: str
     released: str
@@ -37,13 +37,13 @@ class CellView(NamedTuple):
 
 
 class TableComparison(NamedTuple):
-    """A table of the release and of the records.
+    """The texts that compare a table of the release with the records.
 
     Attributes:
-        number: the number of the table in the order of the page.
+        number: the number of the table on the page.
         title: the title of the table.
-        answers: the number of its answers.
-        difference: the root mean square of the differences.
+        answers: the number of answers.
+        difference: the root mean square of the differences between both answers.
         margin: the typical margin of the released answers.
         judgement: the sentence on whether the records can replace the table.
         cells: the largest cells.
@@ -61,7 +61,7 @@ class TableComparison(NamedTuple):
 
 
 def utility_file(path: Path, language: str, main_language: str) -> Path:
-    """Return the file of the utility page in a language.
+    """Return the path of the utility page of a language.
 
     >>> utility_file(Path("people.html"), "de", "en").name
     'people.de.html'
@@ -72,12 +72,12 @@ def utility_file(path: Path, language: str, main_language: str) -> Path:
 
 
 def render_utility_page(records: Records, release: Release, path: Path, language: str) -> str:
-    """Return the utility page of records as HTML that loads nothing.
+    """Return the utility page of synthetic records as self-contained HTML.
 
     Args:
         records: the records.
         release: the release from which they come.
-        path: the file of the page in the main language.
+        path: the path of the page in the main language.
         language: the language of this page.
     """
     catalogue = release.options.catalogue(language)
@@ -111,14 +111,14 @@ def render_utility_page(records: Records, release: Release, path: Path, language
 
 
 def _lead(records: Records, catalogue: Catalogue) -> str:
-    """Return the number of records and of their attributes."""
+    """Return a sentence with the number of records and their attributes."""
     names = [name_attribute(name, catalogue) for name in records.names]
     attributes = catalogue.join_names(names)
     return catalogue.say("utility_lead", rows=len(records.codes), attributes=attributes)
 
 
 def _unit_sentences(records: Records, catalogue: Catalogue) -> Iterator[str]:
-    """Yield sentences about units and weights of the records."""
+    """Yield sentences on units and weights of the records."""
     for column, units in records.units.items():
         rows_of_units = np.unique(units, return_counts=True)[1]
         yield catalogue.say(
@@ -134,7 +134,7 @@ def _unit_sentences(records: Records, catalogue: Catalogue) -> Iterator[str]:
 
 
 def _relation_sentences(records: Records, catalogue: Catalogue) -> Iterator[str]:
-    """Yield sentences about the relations between the records of a unit."""
+    """Yield sentences on how the records of a unit are related."""
     for key, names in (
         ("utility_shared", records.shared),
         ("utility_arranged", records.arranged),
@@ -146,13 +146,13 @@ def _relation_sentences(records: Records, catalogue: Catalogue) -> Iterator[str]
 
 
 def _unrelated_names(records: Records) -> list[str]:
-    """Return the attributes without a released relation between the records of a unit."""
+    """Return the attributes that are independent between a unit's records."""
     related = {*records.shared, *records.arranged}
     return [name for name in records.names if name not in related]
 
 
 def _compare(number: int, table: Table, records: Records, catalogue: Catalogue) -> TableComparison:
-    """Return a table of the release and of the records as the page shows them."""
+    """Return the texts that compare a table of the release with the records."""
     differences = records.differences(table)
     if differences is None:
         raise ValueError("the records cannot answer the table")
@@ -172,7 +172,7 @@ def _compare(number: int, table: Table, records: Records, catalogue: Catalogue) 
 
 
 def _judgement(difference: float, margin: float) -> str:
-    """Return the key of the sentence on whether the records can replace a table."""
+    """Return the text key that rates whether records can replace a table."""
     if math.isnan(margin) or math.isnan(difference):
         return "utility_unknown"
     if difference <= _CLOSE * margin:
@@ -183,7 +183,7 @@ def _judgement(difference: float, margin: float) -> str:
 
 
 def _cells(table: Table, differences: FloatArray, catalogue: Catalogue) -> Iterator[CellView]:
-    """Yield the cells with the largest released answers, in the order of the table."""
+    """Yield the cells with the largest released answers, in table order."""
     answers = table.answer.reshape(-1)
     margins = table.whole_margins.reshape(-1)
     labels = [", ".join(pair) for pair in combine(*table.display_labels)]
@@ -199,7 +199,7 @@ def _cells(table: Table, differences: FloatArray, catalogue: Catalogue) -> Itera
 
 
 def _cells_note(table: Table, catalogue: Catalogue) -> str:
-    """Return a sentence with the number of cells that are left out; empty if there are none."""
+    """Return a sentence on the number of omitted cells; empty if there are none."""
     left_out = table.answer.size - _MOST_CELLS
     if left_out <= 0:
         return ""

@@ -1,6 +1,6 @@
-"""Write the files of a release: answers, their index, the manifest.
+"""Write the files of a release: answers, their index and the manifest.
 
-Answers are written in batches of bounded size: Arrow writes Parquet, DuckDB writes CSV.
+Answers are written in batches of bounded size, as Parquet by Arrow and as CSV by DuckDB.
 """
 
 import json
@@ -80,9 +80,10 @@ _MEASUREMENT_SECONDS = 3e-7
 
 @contextmanager
 def _open_formats(names: Sequence[str]) -> Iterator[tuple[bool, Any]]:
-    """Yield whether to write Parquet, and the database that writes CSV.
+    """Yield whether to write Parquet, and the DuckDB connection for CSV.
 
-    Without CSV the database is None, because creating it takes longer than writing a small table.
+    The connection is None if no CSV is requested, because opening one takes longer than writing a
+    small table.
     """
     connection: Any = nullcontext()
     if "csv" in names:
@@ -96,12 +97,12 @@ def _open_formats(names: Sequence[str]) -> Iterator[tuple[bool, Any]]:
 def write_answers(
     release: Release, directory: Path
 ) -> Generator[tuple[Table, TableEntry], None, None]:
-    """Write all answers and the index ``tables.csv``.
+    """Write all answers and ``tables.csv``; yield each table and its entry.
 
-    Each table is estimated once, and yielded while a thread writes it.
+    Each table is estimated once, and yielded while a thread writes the table to its file.
 
-    Guarantees: the memory is enough for one table and one more for each core or, if tables share
-        files, for this number of batches of about a million answers.
+    Guarantees: at most one table, and one more for each core, is in memory. If tables share files,
+        the same limit holds for batches of about a million answers.
     """
     (directory / "answers").mkdir()
     entries = []
@@ -137,7 +138,7 @@ def write_answers(
 
 
 def write_columns(columns: Columns, path: Path) -> None:
-    """Write columns as CSV or Parquet, by the ending of the file's name."""
+    """Write columns as CSV or Parquet, depending on the file name's ending."""
     if path.suffix == ".csv":
         write_rows(
             path, columns, zip(*(values.tolist() for values in columns.values()), strict=True)
@@ -151,7 +152,7 @@ def write_columns(columns: Columns, path: Path) -> None:
 def write_covariances(release: Release, directory: Path) -> None:
     """Write the requested covariances, one file for each table and format.
 
-    Each pair of answers is written once.
+    The covariance of each pair of answers is written once.
     """
     if not release.options.covariances:
         return
@@ -174,7 +175,7 @@ def write_covariances(release: Release, directory: Path) -> None:
 
 
 def _make_entry(release: Release, table: Table, stem: str) -> TableEntry:
-    """Return the manifest's entry of a written table."""
+    """Return the index entry of a written table."""
     product = table.product
     if product.measure is None:
         unit = None
@@ -216,7 +217,7 @@ def _make_entry(release: Release, table: Table, stem: str) -> TableEntry:
 def _write_single_tables(
     release: Release, directory: Path, formats: tuple[bool, Any], pool: BoundedThreadPool
 ) -> Iterator[tuple[Table, str]]:
-    """Write one file for each table and format, and yield each table.
+    """Write each table to separate files; yield it with the name of its files.
 
     Parquet files have a column of levels if some table of the workload has one.
     """
@@ -232,7 +233,7 @@ def _write_single_tables(
 
 
 def _name_levels(product: Product) -> str:
-    """Name the levels of a table's keys, such as ``region x band``.
+    """Return the levels of a table's keys as text, such as ``region x band``.
 
     For a table without levels the name is ``total``.
     """
@@ -247,7 +248,7 @@ def _name_levels(product: Product) -> str:
 def _write_result(
     result: ResultTable, stem: Path, formats: tuple[bool, Any], level: str | None = None
 ) -> None:
-    """Write a table or statistic, one file for each format.
+    """Write a table or statistic to one file for each format.
 
     The columns are query, one for each key, and the numbers.
     """
@@ -269,9 +270,10 @@ def _write_result(
 def _write_table_batches(
     release: Release, directory: Path, formats: tuple[bool, Any], pool: BoundedThreadPool
 ) -> Iterator[tuple[Table, str]]:
-    """Write tables in files of about a million answers, and yield each table.
+    """Write tables to shared files; yield each table with their name.
 
-    Tables with the same number of attributes share a folder.
+    A file contains about a million answers. Tables with the same number of attributes share a
+    folder.
     """
     batches: dict[int, list[Table]] = {}
     part_numbers: dict[int, int] = {}
@@ -306,7 +308,7 @@ def _write_batch(
     occasional_columns: Sequence[str],
     formats: tuple[bool, Any],
 ) -> None:
-    """Write tables with the same number of attributes in long form.
+    """Write tables with the same number of attributes to one file per format.
 
     The columns are query, attribute_1, value_1, ..., and the numbers.
     """
@@ -315,9 +317,9 @@ def _write_batch(
     indices_by_shape = {table.answer.shape: table.indices() for table in tables}
 
     def first_positions(column: str, labels: Iterable[tuple[object, ...]]) -> Array:
-        """Return for each table the position of its first label in a column.
+        """Return for each table the index of its first label in a column's texts.
 
-        Equal lists of labels are stored once.
+        Equal lists of labels are added to the texts only once.
         """
         first_position: dict[object, int] = {}
         column_texts = texts.setdefault(column, [])
@@ -362,10 +364,10 @@ def _write_column_files(
     level: str | None = None,
     meanings: Mapping[str, str] | None = None,
 ) -> None:
-    """Write columns as files, one for each format; NaN is left empty.
+    """Write columns to one file for each format, with NaN as empty.
 
-    A column with ``texts`` holds positions in these texts. The metadata of Parquet files also have
-    the confidence level, and the quantity and unit of each column.
+    If ``texts`` has an entry for a column, the column contains positions in these texts. The
+    metadata of Parquet files also state the confidence level, and quantity and unit of each column.
     """
     is_parquet, database = formats
     unique_names = UniqueNames(set())
@@ -393,7 +395,7 @@ def _write_csv(
     path: Path,
     database: Any,
 ) -> None:
-    """Write columns as CSV, with texts that no spreadsheet runs."""
+    """Write columns as CSV, with texts that spreadsheets do not run."""
     import pyarrow as pa
 
     inert_texts = {
@@ -415,7 +417,7 @@ def _write_parquet(
     path: Path,
     meanings: Mapping[str, str],
 ) -> None:
-    """Write columns as Parquet, with their meanings in the metadata."""
+    """Write columns as Parquet, with ``meanings`` in the metadata."""
     from pyarrow.parquet import ParquetWriter
 
     dictionary_columns = [
@@ -443,7 +445,7 @@ def _read_arrow_batches(
     names: Iterable[str],
     take_texts: Callable[..., Any],
 ) -> Any:
-    """Return a reader of Arrow batches, each created on demand for a row group."""
+    """Return an Arrow reader that creates one batch per row group on demand."""
     import pyarrow as pa
 
     arrow_texts = {name: _string_array(column_texts) for name, column_texts in texts.items()}
@@ -465,7 +467,7 @@ def _read_arrow_batches(
 
 
 def _dictionary_array(texts: Any, codes: Any) -> Any:
-    """Return a dictionary-encoded column that has only the texts of its batch."""
+    """Return a dictionary-encoded Arrow array with only the texts in use."""
     import pyarrow as pa
 
     numbers = np.from_dlpack(codes)
@@ -479,7 +481,7 @@ def _dictionary_array(texts: Any, codes: Any) -> Any:
 def _number_array(values: Array) -> Any:
     """Return an Arrow array with NaN as null.
 
-    It is built from buffers, because ``pyarrow.array`` imports pandas.
+    The array is built from buffers, because ``pyarrow.array`` imports pandas.
     """
     import pyarrow as pa
 
@@ -496,9 +498,9 @@ def _number_array(values: Array) -> Any:
 
 
 def _string_array(texts: Sequence[str]) -> Any:
-    """Return texts as an Arrow array, with "?" for characters that UTF-8 lacks.
+    """Return texts as an Arrow array, with "?" for unencodable characters.
 
-    This way no label makes a release fail after the payment.
+    Thus no label can make a release fail after the payment.
     """
     import pyarrow as pa
 
@@ -510,9 +512,9 @@ def _string_array(texts: Sequence[str]) -> Any:
 
 
 def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | None = None) -> None:
-    """Write every table, rounded, as CSV.
+    """Write every table, rounded, as CSV files into a directory.
 
-    A README explains the effect of rounding on error bars.
+    A README file explains how rounding affects error bars.
     """
     payment = release.receipt.payment
     if payment is not None:
@@ -535,19 +537,19 @@ def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | N
 
 
 def check_records_file(path: Path) -> None:
-    """Raise if the name of a file of records has an unknown ending."""
+    """Raise unless the file name for records ends in .csv or .parquet."""
     if path.suffix not in (".csv", ".parquet"):
         raise refuse("the file of records", path.name, "a name that ends in .csv or .parquet")
 
 
 def write_records(records: Records, path: Path) -> None:
-    """Write records as CSV or Parquet, by the ending of the file's name."""
+    """Write records as CSV or Parquet, depending on the file name's ending."""
     check_records_file(path)
     write_columns(records.columns(), path)
 
 
 def fill_draft(release: Release, draft: Draft) -> None:
-    """Write the files of a release into a draft."""
+    """Write all files of a release into a draft directory."""
     _write_measurements(release, draft.path / "measurements")
     with closing(
         write_answers(release, draft.path)
@@ -564,7 +566,7 @@ def fill_draft(release: Release, draft: Draft) -> None:
 
 
 def _write_measurements(release: Release, directory: Path) -> None:
-    """Write the plan and the observation, and a list of many measured tables."""
+    """Write the plan, the observation and, if long, the list of measured tables."""
     directory.mkdir()
     observation = release.observation
     (directory / "plan.json").write_text(release.plan.to_json(), encoding="utf-8")
@@ -578,7 +580,7 @@ def _write_measurements(release: Release, directory: Path) -> None:
 
 
 def finishing_seconds(plan: Plan, options: Options, *, written: bool = True) -> float:
-    """Estimate the CPU seconds of measuring, estimating and writing.
+    """Estimate the CPU seconds for measuring, estimating and writing a release.
 
     The estimate is 0 for a plan whose measurements depend on the data.
     """
