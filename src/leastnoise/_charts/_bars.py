@@ -1,6 +1,6 @@
-"""Charts with one row for each key: bars and dots with intervals.
+"""Draw charts with one row for each key: bars and dots with intervals.
 
-They show tables, largest cells, expected errors, means and quantiles.
+These charts show tables, largest cells, expected errors, means and quantiles.
 """
 
 import math
@@ -38,10 +38,10 @@ _SHAPES = ("circle", "diamond", "square", "triangle-up", "triangle-down", "cross
 
 
 def suits_bars(picture: Picture) -> bool:
-    """Return whether a picture suits bars.
+    """Return whether a table can be drawn as bars.
 
-    It needs one axis with at most forty names or twelve cells of numbers, but no prefix sums or
-    dates.
+    The table must have one key with at most forty names or twelve cells of numbers. Prefix sums and
+    dates are drawn otherwise.
     """
     if len(picture.axes) != 1 or (
         picture.axes[0].kind in ("times", "up_to")
@@ -53,9 +53,9 @@ def suits_bars(picture: Picture) -> bool:
 
 
 def draw_bars(picture: Picture) -> Spec:
-    """Draw horizontal bars, each with its interval and its answer in digits.
+    """Draw one horizontal bar per answer, with its interval and digits.
 
-    If there are many names without a natural order, they are sorted by their answers.
+    Many names without a natural order are sorted by their answers.
     """
     axis = picture.axes[0]
     return _draw_bars_with_digits(
@@ -64,24 +64,25 @@ def draw_bars(picture: Picture) -> Spec:
 
 
 def suits_largest(picture: Picture) -> bool:
-    """Return whether a chart of the largest cells suits a picture.
+    """Return whether the largest cells of a table can be drawn.
 
-    Any table with a key suits, except prefix sums, whose largest cells are always the last.
+    This holds for any table with a key. Prefix sums are an exception, because their largest cells
+    are always the last.
     """
     return bool(picture.axes) and all(axis.kind != "up_to" for axis in picture.axes)
 
 
 def draw_largest(picture: Picture) -> Spec:
-    """Draw bars for the largest answers, the largest first."""
+    """Draw bars for the largest answers of a table, in descending order."""
     return _draw_bars_with_digits(
         picture, find_largest(picture.answer, _LARGEST_SHOWN).tolist(), "", picture.name
     )
 
 
 def _draw_bars_with_digits(picture: Picture, cells: Sequence[int], heading: str, name: str) -> Spec:
-    """Draw bars for some cells, each with its answer in digits.
+    """Draw bars for the selected cells, each with its answer in digits.
 
-    ``name`` is the title of keys in tooltips.
+    ``heading`` is the title of the keys, and ``name`` is their title in tooltips.
     """
     rows: list[Spec] = []
     for cell in cells:
@@ -124,7 +125,7 @@ def _draw_bars_with_digits(picture: Picture, cells: Sequence[int], heading: str,
 
 
 def bar_layers(picture: Picture, tooltip: list[Spec], ticks: int = 5) -> list[Spec]:
-    """Return the layers of bars from 0 to each answer, and of whiskers."""
+    """Return two Vega-Lite layers: bars from 0 to each answer, and whiskers."""
     whisker = {
         "type": "errorbar",
         "ticks": {"size": 8, "color": WHISKER},
@@ -141,9 +142,9 @@ def bar_layers(picture: Picture, tooltip: list[Spec], ticks: int = 5) -> list[Sp
 
 
 def draw_errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
-    """Draw the expected errors of the first forty tables.
+    """Draw expected errors of tables, given as (name, typical, largest).
 
-    Each has a bar for the typical error and a tick for the largest error.
+    Each of the first forty tables has a bar for the typical error and a tick for the largest error.
     """
     values: list[Spec] = [
         {
@@ -179,10 +180,10 @@ def draw_errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
 
 
 def _dot_axis_ends(rows: Sequence[tuple[str, str, float, float, float]]) -> tuple[float, float]:
-    """Return the ends of an axis for all values and all but extreme intervals.
+    """Return the ends of an axis that shows all values and most intervals.
 
-    An interval is extreme if it would make the axis over five times as long, so that the others
-    could hardly be distinguished. The narrower half is never extreme.
+    An interval is not fully shown if it would make the axis over five times as long, because the
+    others could then hardly be distinguished. The narrower half of the intervals is always shown.
     """
     values = [value for _, _, value, _, _ in rows if not math.isnan(value)]
     intervals = [(low, high) for _, _, _, low, high in rows if low <= high]
@@ -201,11 +202,11 @@ def _dot_axis_ends(rows: Sequence[tuple[str, str, float, float, float]]) -> tupl
 
 
 def draw_dots(plot: DotPlot) -> Spec:
-    """Draw means or quantiles as points with intervals.
+    """Draw statistics by group as points with intervals.
 
-    They are drawn as points, because bars from 0 would have no meaning. Series differ in colour and
-    shape. An interval that does not fit on the axis ends in an arrow at the end of the axis. A
-    value that is not published (NaN) is not drawn.
+    Bars from 0 would have no meaning for means or quantiles. Series differ in colour and shape. An
+    interval that does not fit on the axis ends in an arrow at the end of the axis. A value that is
+    not published (NaN) is not drawn.
     """
     published_rows = tuple(row for row in plot.rows if not math.isnan(row[2]))
     axis_low, axis_high = _dot_axis_ends(published_rows)
@@ -266,7 +267,7 @@ def draw_dots(plot: DotPlot) -> Spec:
 def _dot_records(
     rows: Sequence[tuple[str, str, float, float, float]], axis_low: float, axis_high: float
 ) -> list[Spec]:
-    """Return the records of points and intervals, cut at the ends of the axis."""
+    """Return Vega-Lite records of points and intervals, clipped to an axis."""
     room_beyond = (axis_high - axis_low) / 10
     return [
         {
@@ -284,7 +285,7 @@ def _dot_records(
 
 
 def _arrow_layers(rows: Sequence[Spec], x: Spec) -> list[Spec]:
-    """Return the layers of arrows where intervals go beyond the axis."""
+    """Return the Vega-Lite layers of arrows at intervals beyond the axis."""
     layers: list[Spec] = []
     for end, interval_end, side in (("from", "low", "left"), ("to", "high", "right")):
         # Vega warns of a layer without rows.

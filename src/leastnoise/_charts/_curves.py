@@ -1,6 +1,6 @@
-"""Lines with bands, steps for histograms, and small multiples.
+"""Draw lines with bands, histograms as steps, and small multiples.
 
-Lines are for distributions and dates.
+Lines show distributions and developments over time.
 """
 
 import math
@@ -39,7 +39,7 @@ _MOST_INNER_STEPS = 400  # steps of a small chart
 
 
 def find_time_axis(picture: Picture) -> int | None:
-    """Return the position of the only axis of over two dates, or None."""
+    """Return the position of the axis of dates; None if not exactly one exists."""
     positions = [
         number
         for number, axis in enumerate(picture.axes)
@@ -49,9 +49,10 @@ def find_time_axis(picture: Picture) -> int | None:
 
 
 def has_cut_axis(picture: Picture) -> bool:
-    """Return whether the axis of answers over time begins above 0.
+    """Return whether a chart over time has an axis that begins above 0.
 
-    It does if the answers of all dates are far from 0, so that changes could not be seen otherwise.
+    This is the case if the answers of all dates are far from 0. Changes could not be seen
+    otherwise.
     """
     if find_time_axis(picture) is None or np.isnan(picture.answer).all():
         return False
@@ -61,9 +62,10 @@ def has_cut_axis(picture: Picture) -> bool:
 
 
 def suits_lines(picture: Picture) -> bool:
-    """Return whether a picture suits lines.
+    """Return whether a table can be drawn as lines.
 
-    It needs one axis of prefix sums or dates, and at most one other axis, with at most six names.
+    The table must have one key of prefix sums or dates, and at most one other key with at most six
+    names.
     """
     running_axes = [
         axis
@@ -79,9 +81,9 @@ def suits_lines(picture: Picture) -> bool:
 
 
 def draw_lines(picture: Picture) -> Spec:
-    """Draw a line through the answers with a band of their intervals.
+    """Draw lines through the answers, with bands for their intervals.
 
-    If there are many points, evenly spaced ones are drawn.
+    Of many points only evenly spaced ones are drawn.
     """
     position = next(
         number for number, axis in enumerate(picture.axes) if axis.kind in ("up_to", "times")
@@ -120,7 +122,7 @@ def group_legend(
     title: str,
     marks: Sequence[Any] = SERIES,
 ) -> Spec:
-    """Return the encoding of lines by group, with a legend of lines."""
+    """Return the Vega-Lite encoding of lines by group, with a legend."""
     legend = {"columns": 3, "symbolType": "stroke", "symbolOpacity": 1, "symbolStrokeWidth": 3}
     drawn_names = [names[index] for index in drawn_groups]
     drawn_marks = [marks[index] for index in drawn_groups]
@@ -130,11 +132,11 @@ def group_legend(
 def line_layers(
     picture: Picture, axis: Axis, ticks: int, *, is_cut: bool
 ) -> tuple[list[Spec], Spec]:
-    """Return the layers of bands and lines, and the encoding that both share.
+    """Return the Vega-Lite layers of bands and lines, and their common encoding.
 
     Args:
         picture: the table.
-        axis: its axis of prefix sums or dates.
+        axis: the axis of prefix sums or dates.
         ticks: the approximate number of ticks on the axis of answers.
         is_cut: whether the axis of answers may begin above 0.
     """
@@ -162,10 +164,10 @@ def line_layers(
 
 
 def isolated_layers(rows: Sequence[Spec], layer: Sequence[Spec], tooltip: list[Spec]) -> list[Spec]:
-    """Return layers with a dot and interval for each point without neighbours.
+    """Return Vega-Lite layers that show points without neighbours as dots.
 
-    A line would not show a single point. Without such points there are no layers, because Vega
-    warns of a layer without rows.
+    A line does not show such points. If there are none, no layers are returned, because Vega warns
+    of layers without rows.
     """
     if not any("alone" in row for row in rows):
         return []
@@ -182,12 +184,12 @@ def isolated_layers(rows: Sequence[Spec], layer: Sequence[Spec], tooltip: list[S
 def line_records(
     picture: Picture, position: int, names: Sequence[str], drawn_groups: Sequence[int]
 ) -> list[Spec]:
-    """Return the records of the points of all drawn lines.
+    """Return a Vega-Lite record for each point of the drawn lines.
 
     Args:
         picture: the table.
         position: the position of the axis of prefix sums or dates.
-        names: the names of the groups; one empty name without groups.
+        names: the names of the groups; a single empty name if there are no groups.
         drawn_groups: the positions of the groups whose lines are drawn.
     """
     axis = picture.axes[position]
@@ -219,9 +221,9 @@ def line_records(
 
 
 def groups_with_wide_bands(picture: Picture) -> tuple[str, ...]:
-    """Return the groups whose bands would hide the other lines.
+    """Return the names of groups whose bands would hide the other lines.
 
-    Their bands cover over half of the picture.
+    Such bands cover over half of the picture.
     """
     groups = next((axis for axis in picture.axes if axis.kind not in ("up_to", "times")), None)
     if groups is None or len(picture.axes) != 2 or np.isnan(picture.answer).all():
@@ -236,7 +238,7 @@ def groups_with_wide_bands(picture: Picture) -> tuple[str, ...]:
 
 
 def suits_steps(picture: Picture) -> bool:
-    """Return whether a picture has one axis of neighbouring numbers."""
+    """Return whether a table can be drawn as a histogram."""
     return (
         len(picture.axes) == 1
         and picture.axes[0].kind == "cells"
@@ -246,7 +248,7 @@ def suits_steps(picture: Picture) -> bool:
 
 
 def draw_steps(picture: Picture) -> Spec:
-    """Draw steps as wide as their cells with a band of the intervals."""
+    """Draw a histogram as steps, with a band for the intervals."""
     axis = picture.axes[0]
     rows = step_records(axis, picture.answer.tolist(), picture.low.tolist(), picture.high.tolist())
     return {
@@ -260,9 +262,9 @@ def draw_steps(picture: Picture) -> Spec:
 def step_records(
     axis: Axis, answer: list[float], low: list[float], high: list[float], **same: str
 ) -> list[Spec]:
-    """Return the records of steps, with gaps where answers are missing.
+    """Return the Vega-Lite records of steps; missing answers make gaps.
 
-    Each cell has a record at its lower end; the last cell has another record at its upper end.
+    Each cell has a record at its lower end. The last cell has a second record at its upper end.
     """
     if axis.low is None:
         starts = []
@@ -295,7 +297,7 @@ def step_records(
 
 
 def step_layers(picture: Picture, axis: Axis, ticks: int) -> Spec:
-    """Return the layers of one histogram: its band and its steps."""
+    """Return the Vega-Lite layers of a histogram: band and steps."""
     x: Spec = {
         "field": "x",
         "type": "quantitative",
@@ -323,9 +325,10 @@ def step_layers(picture: Picture, axis: Axis, ticks: int) -> Spec:
 
 
 def suits_multiples(picture: Picture) -> bool:
-    """Return whether a picture suits small multiples.
+    """Return whether a table can be drawn as small histograms or bars by group.
 
-    It needs two axes: up to twelve groups of a histogram, or up to three groups of a few cells.
+    The table must have two keys: up to twelve groups of a histogram, or up to three groups of a few
+    cells.
     """
     if len(picture.axes) != 2:
         return False
@@ -340,9 +343,9 @@ def suits_multiples(picture: Picture) -> bool:
 
 
 def draw_multiples(picture: Picture) -> Spec:
-    """Draw histograms as steps, or bars with intervals, by group.
+    """Draw a small histogram, or small bars, for each group.
 
-    The shorter axis makes the groups.
+    The groups are the keys of the shorter axis.
     """
     groups, inner = _groups_and_inner(picture)
     is_histogram = _is_histogram(inner)
@@ -391,7 +394,7 @@ def draw_multiples(picture: Picture) -> Spec:
 def _bar_records(
     axis: Axis, order: Sequence[int], group: str, values: Sequence[FloatArray]
 ) -> list[Spec]:
-    """Return the records of one group's bars: answers and ends of intervals."""
+    """Return the Vega-Lite records of a group's bars, in a given order."""
     answers, lows, highs = (np.asarray(array).round(6).tolist() for array in values)
     return [
         {
@@ -411,9 +414,9 @@ def _is_histogram(axis: Axis) -> bool:
 
 
 def _groups_and_inner(picture: Picture) -> tuple[Axis, Axis]:
-    """Return the axis of the groups and the axis inside each chart.
+    """Return the axis of the groups, and the axis inside each small chart.
 
-    The inner axis is the axis of numbers; without one, it is the longer axis.
+    The inner axis is the axis of numbers or, if there is none, the longer axis.
     """
     first, second = picture.axes
     rank = [

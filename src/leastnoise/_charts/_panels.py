@@ -1,4 +1,4 @@
-"""Small multiples of lines: one chart for each group of a table over time."""
+"""Draw small charts of lines over time, one for each group."""
 
 import numpy as np
 
@@ -24,10 +24,10 @@ _TITLE: Spec = {"anchor": "start", "fontSize": 12, "fontWeight": "normal", "colo
 
 
 def suits_panels(picture: Picture) -> bool:
-    """Return whether a picture suits small multiples of lines.
+    """Return whether a table can be drawn as small charts of lines over time.
 
-    It needs an axis of dates and one or two others of names: at most forty groups, and at most six
-    lines in each small chart.
+    The table must have a key of dates and one or two keys of names: at most forty groups, and at
+    most six lines in each small chart.
     """
     position = find_time_axis(picture)
     if position is None or len(picture.axes) not in {2, 3}:
@@ -42,10 +42,10 @@ def suits_panels(picture: Picture) -> bool:
 
 
 def draw_panels(picture: Picture) -> Spec:
-    """Draw a small chart of lines with bands for each group.
+    """Draw a small chart of lines with bands over time for each group.
 
-    All have the same axis of answers, unless the sizes of the groups differ so much that the lines
-    of the small groups would look flat.
+    All charts have the same axis of answers, unless the groups differ so much in size that the
+    lines of small groups would look flat.
     """
     position = find_time_axis(picture) or 0
     time = picture.axes[position]
@@ -66,7 +66,7 @@ def draw_panels(picture: Picture) -> Spec:
     tooltip = tooltip_encoding(*fields)
     layer[1]["encoding"]["tooltip"] = tooltip
     layer += isolated_layers(rows, layer, tooltip)
-    # The title of the answers is above all small charts, so that it is not repeated.
+    # The title of the answers is above all small charts and is not repeated.
     for marks in layer[:2]:
         marks["encoding"]["y"] |= {"title": None}
     encoding["x"] |= {"title": None, "axis": {"grid": False, "tickCount": 3}}
@@ -95,9 +95,9 @@ def draw_panels(picture: Picture) -> Spec:
 
 
 def has_own_scales(picture: Picture) -> bool:
-    """Return whether each small chart has its own axis.
+    """Return whether small charts have different axes of answers.
 
-    It does if the largest answers of the groups differ by more than a factor of five.
+    This is the case if the largest answers of the groups differ by more than a factor of five.
     """
     panels, _ = _panels_and_lines(picture)
     largest = _largest_by_panel(picture, panels)
@@ -108,14 +108,14 @@ def has_own_scales(picture: Picture) -> bool:
 
 
 def _largest_by_panel(picture: Picture, panels: Axis) -> FloatArray:
-    """Return the largest published answer of each panel; NaN if there is none."""
+    """Return the largest published answer of each small chart; NaN for none."""
     answers = np.moveaxis(picture.answer, picture.axes.index(panels), 0).reshape(panels.size, -1)
     largest = np.where(np.isnan(answers), -np.inf, answers).max(axis=1)
     return np.where(np.isfinite(largest), largest, np.nan)
 
 
 def _panels_and_lines(picture: Picture) -> tuple[Axis, Axis | None]:
-    """Return the axis of the panels (the longer one) and of their lines."""
+    """Return the axes of the small charts and of their lines, if any."""
     position = find_time_axis(picture)
     others = [axis for number, axis in enumerate(picture.axes) if number != position]
     by_size = sorted(others, key=lambda axis: -axis.size)
@@ -123,7 +123,7 @@ def _panels_and_lines(picture: Picture) -> tuple[Axis, Axis | None]:
 
 
 def _panel_picture(picture: Picture, panels: Axis, panel: int) -> Picture:
-    """Return the picture of one panel."""
+    """Return the part of a table that one small chart shows."""
     position = picture.axes.index(panels)
     axes = tuple(axis for axis in picture.axes if axis is not panels)
     return Picture(

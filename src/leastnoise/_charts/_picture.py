@@ -1,4 +1,4 @@
-"""The data of charts, and their shared colours, sizes and encodings."""
+"""Define the data of charts, and their shared colours, sizes and encodings."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -16,20 +16,20 @@ _MOST_NAMES_IN_ORDER = 8  # more names are read more easily as a ranking
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Axis:
-    """The keys along one attribute.
+    """An axis of a chart: the keys along one attribute.
 
     Attributes:
         name: the name of the attribute.
         labels: the labels of the keys.
         kind: "names", "cells" (neighbouring ranges of numbers), "up_to" (prefix sums), "times" or
             "spans" (ranges that may overlap).
-        low: the position where each key begins on a scale of numbers; None without numbers.
-        high: the position where each key ends; a single number ends where the next begins, so that
-            neighbours touch.
-        first: the first number of each key.
-        last: the last number of each key.
-        moments: the day or hour of each key in ISO form; empty for other kinds.
-        further_keys: the number of keys at the end that are nulls or other values.
+        low: where each key begins on a scale of numbers; None without numbers.
+        high: where each key ends. A single number ends where the next one begins; thus neighbours
+            touch.
+        first: the smallest number that belongs to each key.
+        last: the largest number that belongs to each key.
+        moments: for dates, the day or hour of each key in ISO form; empty for other kinds.
+        further_keys: how many of the last keys stand for nulls or other values.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Axis:
 
     @property
     def size(self) -> int:
-        """Number of keys."""
+        """The number of keys."""
         return len(self.labels)
 
     @property
@@ -59,13 +59,13 @@ class Axis:
         )
 
     def order_by(self, sizes: FloatArray) -> list[int]:
-        """Return the positions of the keys in the order in which bars show them.
+        """Return the positions of the keys in the order in which they are drawn.
 
-        If there are many names without a natural order, they are sorted by size, the largest first;
-        nulls and other values stay last. Other keys keep their order.
+        Many names without a natural order are sorted by size, the largest first, with nulls and
+        other values last. All other keys keep their order.
 
         Args:
-            sizes: one number for each key.
+            sizes: the number by which each key is sorted.
         """
         if self.kind != "names" or not self._are_names_without_order:
             return list(range(self.size))
@@ -74,7 +74,7 @@ class Axis:
 
     @property
     def _are_names_without_order(self) -> bool:
-        """Whether the keys are many names that all begin with a letter."""
+        """Whether the keys are many names, all of which begin with a letter."""
         return self.size > _MOST_NAMES_IN_ORDER and all(
             label[:1].isalpha() for label in self.labels[: self.size - self.further_keys]
         )
@@ -82,18 +82,18 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Picture:
-    """A table to be drawn.
+    """The data of a chart: keys, answers and intervals of a table.
 
     Attributes:
         name: the name of the table.
         axes: one axis for each key.
-        answer: the answer of each cell, NaN if it is suppressed; ``low`` and ``high`` are the ends
-            of its interval.
+        answer: the answer of each cell, with one dimension per axis; NaN if it is suppressed.
+            ``low`` and ``high`` are the ends of its interval.
         unit: the unit of the answers.
         format_answer: a function that formats an answer with its margin.
         format_number: a function that formats an answer with the digits that its margin leaves
             meaningful.
-        up_to: the words before the values of prefix sums.
+        up_to: the words before the value of a prefix sum.
     """
 
     name: str
@@ -110,13 +110,13 @@ class Picture:
 
     @property
     def cells(self) -> int:
-        """Number of answers."""
+        """The number of answers."""
         return int(self.answer.size)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one record for each cell, in row-major order.
+        """Return a Vega-Lite record for each cell, in row-major order.
 
-        A record has the labels k0, k1, ..., and answer, low and high.
+        A record has the fields k0, k1, ... for labels, and answer, low and high.
         """
         numbers = zip(
             *(values.reshape(-1).tolist() for values in (self.answer, self.low, self.high)),
@@ -133,7 +133,7 @@ class Picture:
         return rows
 
     def axis_title(self, axis: Axis) -> str:
-        """Return the title of an axis."""
+        """Return the title of an axis for display."""
         if axis.kind == "up_to":
             return f"{axis.name}, {self.up_to}"
         return axis.name
@@ -141,9 +141,10 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DotPlot:
-    """Means or quantiles by group.
+    """The data of a dot plot: means or quantiles by group.
 
-    Each row has group, series, value, low and high.
+    A row is a tuple (group, series, value, low, high). ``groups`` and ``series`` are the titles of
+    groups and series.
     """
 
     title: str
@@ -153,14 +154,14 @@ class DotPlot:
 
 
 def has_marks(spec: Spec) -> bool:
-    """Return whether a chart marks intervals that contain 0 or are cut."""
+    """Return whether a chart marks intervals that contain 0 or are clipped."""
     return any(row.get("zero") or row.get("open") for row in spec["data"]["values"])
 
 
 def format_digits(value: float) -> str:
-    """Return a number with thousands separators and six significant digits.
+    """Return a number as text with separators and six significant digits.
 
-    It keeps all digits before the point, and two after it.
+    All digits before the decimal point are kept, and at most two after it.
     """
     if value != value or 0 < abs(value) < 1e-4 or abs(value) >= 1e15:  # noqa: PLR0124 - NaN
         return f"{value:.6g}"
@@ -176,12 +177,12 @@ def format_digits(value: float) -> str:
 
 
 def round_to_six_digits(value: float) -> float:
-    """Round to six digits; a chart cannot show more."""
+    """Round a number to the six significant digits that a chart can show."""
     return float(f"{value:.6g}")
 
 
 def find_largest(values: FloatArray, count: int) -> IntArray:
-    """Return the positions of the largest numbers, largest first.
+    """Return the positions of the ``count`` largest numbers, largest first.
 
     Equal numbers keep their order; NaN counts as the smallest.
     """
@@ -195,9 +196,9 @@ def find_largest(values: FloatArray, count: int) -> IntArray:
 
 
 def count_certain_largest(low: FloatArray, high: FloatArray, order: IntArray) -> int:
-    """Return how many positions are certainly the largest.
+    """Return how many of the positions in ``order`` are certainly the largest.
 
-    They are the first in ``order``, and their intervals lie above all others.
+    These are the first positions; their intervals lie above all other intervals.
     """
     is_other = np.ones(len(high), dtype=np.bool_)
     is_other[order] = False
@@ -263,12 +264,12 @@ CONFIG: Spec = {
 
 
 def estimate_width(labels: Iterable[str], limit: int) -> int:
-    """Estimate the width of the longest of some texts in pixels."""
+    """Estimate the width of the longest label in pixels, at most ``limit``."""
     return min(limit, round(6.5 * max((len(label) for label in labels), default=0)))
 
 
 def answer_encoding(picture: Picture, channel: str = "answer", ticks: int = 5) -> Spec:
-    """Return the encoding of answers or of one end of their intervals."""
+    """Return the Vega-Lite encoding of answers or of ends of intervals."""
     return {
         "field": channel,
         "type": "quantitative",
@@ -278,7 +279,7 @@ def answer_encoding(picture: Picture, channel: str = "answer", ticks: int = 5) -
 
 
 def key_encoding(title: str | None, limit: int | None = None) -> Spec:
-    """Return the encoding of keys as rows, with all labels in order."""
+    """Return the Vega-Lite encoding of keys as rows, with all labels in order."""
     axis: Spec = {
         "labelOverlap": False,
         "titleAngle": 0,
@@ -292,9 +293,9 @@ def key_encoding(title: str | None, limit: int | None = None) -> Spec:
 
 
 def tooltip_encoding(*fields: tuple[str, str]) -> list[Spec]:
-    """Return the tooltip of a live chart.
+    """Return the Vega-Lite encoding of tooltips.
 
-    It has fields with their titles, then the answer and its interval.
+    ``fields`` are pairs of a field and its title. The answer and its interval follow them.
     """
     numbers = [
         {"field": name, "type": "quantitative", "format": ",.6~g"}
@@ -304,7 +305,7 @@ def tooltip_encoding(*fields: tuple[str, str]) -> list[Spec]:
 
 
 def group_encoding(names: Sequence[str], marks: Sequence[Any], title: str) -> Spec:
-    """Return the encoding of groups by colours, dashes or shapes."""
+    """Return the Vega-Lite encoding of groups by colours, dashes or shapes."""
     scale = {
         "domain": [*names],
         "range": [marks[index % len(marks)] for index in range(len(names))],
@@ -313,7 +314,7 @@ def group_encoding(names: Sequence[str], marks: Sequence[Any], title: str) -> Sp
 
 
 def complete_spec(spec: Spec) -> Spec:
-    """Return a specification with schema and style.
+    """Return a Vega-Lite specification with schema and style added.
 
     NaN becomes null, which is not drawn.
     """

@@ -1,4 +1,4 @@
-"""The charts, one line each, in the order in which they are tried."""
+"""List all charts, in the order in which they are tried."""
 
 import math
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from leastnoise._charts._picture import Picture, Spec, complete_spec
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A kind of chart: which tables it suits, and the function that draws it."""
+    """A kind of chart: a test whether it suits a table, and a function to draw."""
 
     name: str
     suits: Callable[[Picture], bool]
@@ -29,9 +29,9 @@ CHARTS = (
 
 
 def choose_chart(picture: Picture, most_cells: float = math.inf) -> Chart | None:
-    """Return the first chart that suits a picture, or None if none does.
+    """Return the first kind of chart that suits a table, or None.
 
-    A single number has no chart.
+    The result is None for a single number.
     """
     # Charts of the largest cells and of lines draw only some of the cells.
     candidates = [
@@ -43,9 +43,9 @@ def choose_chart(picture: Picture, most_cells: float = math.inf) -> Chart | None
 
 
 def draw_chart(picture: Picture, most_cells: float = math.inf) -> Spec | None:
-    """Return the chart of a picture as a Vega-Lite specification with its data.
+    """Return the chart of a table as a Vega-Lite specification, or None.
 
-    The result is None if no chart suits.
+    The specification contains the data. The result is None if no chart suits the table.
     """
     chart = choose_chart(picture, most_cells)
     if chart is None:

@@ -1,8 +1,8 @@
 """Render charts as Altair objects for notebooks, and as SVG by vl-convert.
 
-A JavaScript engine draws the SVG without a network, in a separate process. It receives only
-published numbers, and never runs in the process that holds private rows. If it fails or hangs, the
-report has no pictures, and the release is complete.
+A JavaScript engine draws the SVG in a separate process without a network. It receives only
+published numbers, and never runs in the process that has read private rows. If it fails or hangs,
+the report has no pictures, but the release is complete.
 """
 
 import json
@@ -35,12 +35,13 @@ _CLIP = re.compile(r'(id="|url\(#)((?:clip|gradient)_?\d+)')
 
 
 def make_altair_chart(spec: Spec, title: str) -> "alt.TopLevelMixin":
-    """Return a specification as an Altair chart, which can be changed and saved.
+    """Return an Altair chart of a specification, which users can modify.
 
-    A notebook gets it live and as a picture, so that a page made from the notebook needs no
-    network. If another renderer of Altair is enabled, the notebook uses that one. Altair writes
-    specifications verbatim into scripts of HTML, where a label could end the script. So an
-    invisible mark (a word joiner) follows each sign of a label that could begin a tag.
+    A notebook receives both the interactive chart and a picture; pages exported from the notebook
+    then need no network. If another Altair renderer is enabled, the notebook uses it. Altair writes
+    specifications verbatim into scripts of HTML, where a label could end the script. For this
+    reason an invisible word joiner is inserted after each character of a label that could begin a
+    tag.
     """
     if not has_chart_libraries():
         raise InputError(f"Charts {_EXTRA}.")
@@ -92,9 +93,9 @@ def set_locale(spec: Spec, language: str) -> Spec:
 
 
 def is_drawing() -> bool:
-    """Return whether pictures are drawn.
+    """Return whether charts can be drawn as pictures.
 
-    They need the extra ``charts``, and LEASTNOISE_CHARTS=off turns them off.
+    Pictures require the extra ``charts``. LEASTNOISE_CHARTS=off turns them off.
     """
     return is_on(CHARTS) and has_chart_libraries()
 
@@ -105,7 +106,7 @@ def has_chart_libraries() -> bool:
 
 
 def missing_charts_notice() -> str | None:
-    """Return why reports have no charts; None if they have charts or charts are off."""
+    """Return a sentence on why reports have no charts; None if not needed."""
     if is_on(CHARTS) and not has_chart_libraries():
         return f"The report has no charts: they {_EXTRA}."
     return None
@@ -114,7 +115,7 @@ def missing_charts_notice() -> str | None:
 def render_svg(
     specs: Sequence[Spec], texts: Sequence[tuple[str, str, str]], language: str = "en"
 ) -> list[str | None]:
-    """Return every chart as an SVG element; None if it cannot be drawn."""
+    """Return an SVG element for each chart; None for charts that fail."""
     if not specs or not is_drawing():
         return [None] * len(specs)
     command = [
@@ -146,9 +147,9 @@ def render_svg(
 
 
 def draw_for_parent() -> None:
-    """Read Vega-Lite from standard input, write SVG to standard output.
+    """Read Vega-Lite from standard input and write SVG to standard output.
 
-    It runs in the process of the engine.
+    This function runs in the process of the JavaScript engine.
     """
     import vl_convert
 
@@ -169,9 +170,9 @@ def draw_for_parent() -> None:
 
 
 def _label_svg(svg: str, key: str, title: str, description: str) -> str:
-    """Return a picture with unique ids, a title and a description.
+    """Return an SVG picture with unique ids, a title and a description.
 
-    The picture shrinks with the page.
+    The picture scales with the width of the page.
     """
     head, _, body = _CLIP.sub(rf"\g<1>{key}-\g<2>", _ROLES.sub("", svg)).partition(">")
     view_box = ""

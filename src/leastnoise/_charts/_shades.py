@@ -1,6 +1,6 @@
-"""Tables along two attributes as shaded cells; darker means more.
+"""Draw tables of two attributes as shaded cells; darker means more.
 
-They have a few cells along names, or very many along two numbers or dates.
+A table may have a few cells for names, or very many for numbers or dates.
 """
 
 import math
@@ -26,7 +26,7 @@ _MOST_COLUMNS_WITH_DIGITS = 9  # cells across in which digits fit
 
 
 def suits_heat(picture: Picture) -> bool:
-    """Return whether a picture has two axes and few enough cells to see."""
+    """Return whether a table can be drawn as shaded cells."""
     if len(picture.axes) != 2 or any(
         axis.kind not in ("names", "cells", "times") for axis in picture.axes
     ):
@@ -42,7 +42,7 @@ def suits_heat(picture: Picture) -> bool:
 
 
 def draw_heat(picture: Picture) -> Spec:
-    """Draw shaded cells, with digits if there is room.
+    """Draw a table of two attributes as shaded cells, with digits if they fit.
 
     A cell is grey if its interval contains 0.
     """
@@ -91,14 +91,14 @@ def draw_heat(picture: Picture) -> Spec:
 def _shade_cells(
     picture: Picture, down: Axis, across: Axis
 ) -> tuple[list[Spec], Spec, float, dict[str, Spec]]:
-    """Return the records and encodings of a shaded chart.
+    """Return the parts of a Vega-Lite specification for shaded cells.
 
     Returns:
-        The records of the cells, the encoding of colours, the largest answer, and the encodings of
-        sides and tooltips.
+        The records of the cells, the encoding of colours, the largest absolute answer, and the
+        encodings of axes and tooltips.
 
-    Two colours are used if over 5% of the cells are certainly below 0: noise alone has this effect
-    on a few cells in a hundred.
+    Two colours are used if over 5% of the cells are certainly below 0. Noise alone makes a few
+    cells in a hundred look so.
     """
     rows = picture.rows()
     for row in rows:
@@ -138,7 +138,7 @@ def _shade_cells(
 
 
 def _side_encoding(axis: Axis, field: str, most_labels: int) -> Spec:
-    """Return the encoding of a side, with the labels that fit."""
+    """Return the Vega-Lite encoding of an axis, with as many labels as fit."""
     encoding: Spec = {"field": field, "type": "nominal", "sort": None, "title": axis.name}
     is_level = most_labels > 24
     if axis.size <= most_labels:

@@ -1,6 +1,4 @@
-"""Count exactly how rows fit a domain, for the data holder only.
-
-No release depends on this file.
+"""Count exactly how rows fit a domain, for the data holder only. No release depends on this module.
 """
 
 import os
@@ -49,19 +47,20 @@ _NOT_TEXT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnFit:
-    """How one column fits; every number is private.
+    """Private counts of how the values of one column fit the domain.
 
     Attributes:
         name: the name of the attribute or measure.
-        matched: the number of rows with a value of the domain.
+        matched: the number of rows with a value in the domain.
         null: the number of rows with a null.
         outside: the number of rows with any other value.
-        dropped: the number of rows with a null or a value outside that are left out.
-        clipped: the number of such rows that count in the nearest cell or, for a measure, at its
-            nearest bound.
-        other: the number of such rows that count in the cell ``other`` or, for a measure, as zero.
-        values: the most frequent values outside, as text, with their numbers of rows.
-        in_other_tables: whether the rows that are left out count in tables without the attribute.
+        dropped: the number of rows that are left out because of a null or a value outside.
+        clipped: the number of rows with a null or a value outside that count in the nearest cell
+            or, for a measure, at its nearest bound.
+        other: the number of rows with a null or a value outside that count in the cell ``other``
+            or, for a measure, as zero.
+        values: the most frequent values outside the domain, as text, with their numbers of rows.
+        in_other_tables: whether dropped rows still count in tables without the attribute.
     """
 
     name: str
@@ -77,14 +76,15 @@ class ColumnFit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinFit:
-    """The rows with a partner in a second table; every number is private.
+    """Private counts of how rows find partners in a joined table.
 
     Attributes:
-        table: the name of the second table; empty for a data frame.
-        matched: rows with one partner.
-        several: rows without a partner because the second table has their key more than once.
-        keys: the number of distinct keys of the second table.
-        doubled: keys that it has more than once.
+        table: the name of the joined table; empty for a data frame.
+        matched: the number of rows with exactly one partner.
+        several: the number of rows without a partner because their key occurs more than once in the
+            joined table.
+        keys: the number of distinct keys of the joined table.
+        doubled: the number of keys that occur more than once in the joined table.
     """
 
     table: str
@@ -96,23 +96,23 @@ class JoinFit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """How rows fit; every number is private.
+    """Private counts of how the rows of a source fit a domain.
 
     Attributes:
         lines: the number of lines of CSV files, without headers; None for other sources.
-        rows: the number of rows; lines that are not records do not count.
+        rows: the number of rows, without lines that are not records.
         without_unit: the number of rows whose unit is null.
         cut: the number of rows beyond ``max_rows`` of their unit, or beyond ``max_per_cell`` in a
             cell.
-        used: the number of rows that a release would count in some table.
-        unreadable: the number of such rows with a measure that is neither a null nor a number; a
-            guard counts them as not used.
-        attributes: how each column of an attribute fits.
-        measures: how each column of a measure fits.
-        joins: how rows are joined to each further table.
+        used: the number of rows that a release would count in at least one table.
+        unreadable: the number of used rows with a measure that is neither a null nor a number; a
+            guard counts them as unused.
+        attributes: the counts for the column of each attribute.
+        measures: the counts for the column of each measure.
+        joins: the counts for each joined table.
         faults: the most frequent reasons why lines are not records, with their numbers of lines.
-        left_out: by the attributes of a table, the number of used rows that it leaves out because a
-            value of an attribute is missing or outside. It has only tables that may leave out rows.
+        left_out: for the attributes of each table that may leave out rows, the number of used rows
+            that it leaves out because a value is missing or outside.
     """
 
     lines: int | None
@@ -141,9 +141,10 @@ def count_fit(
     values: int = 0,
     tables: Sequence[tuple[str, ...]] = (),
 ) -> Fit:
-    """Read all rows of a source, and count how they fit the domain.
+    """Read all rows of a source, and count how they fit a domain.
 
-    ``tables`` has the attributes of each published table; without it, one table has all attributes.
+    ``tables`` states the attributes of each published table; by default, one table has all
+    attributes. ``values`` is the number of values outside the domain to list for each column.
     """
     kinds = {name: domain.kind(name) for name in attributes}
     sums = {name: measure for name in measures if type(measure := domain.measure(name)) is Measure}
@@ -166,7 +167,7 @@ def count_fit(
             numbers = next(chunk)
             unitless += int(np.count_nonzero(numbers < 0))
             units.add(numbers, codes)
-    # zeros in place of random keys: only the number of rows that are kept is shown
+    # zeros replace random keys, because only the number of kept rows is shown
     if units is None:
         is_kept = np.ones(counts.rows, dtype=np.bool_)
     else:
@@ -191,18 +192,18 @@ def count_fit(
 
 
 def _most_common_faults(source: Any) -> tuple[tuple[str, int], ...]:
-    """Return the most common faults of lines, with the number of their lines."""
+    """Return the most common faults of CSV lines, with the number of lines."""
     faults = _line_faults(private_tables(source)[0])
     return tuple(faults.most_common(_MOST_FAULTS))
 
 
 class _RowCounts:
-    """Which rows of a source fit the domain, chunk by chunk.
+    """Counts the rows of a source that fit a domain, chunk by chunk.
 
     Attributes:
         rows: the number of rows read.
-        attributes: counts the values of each attribute.
-        measures: counts the values of each measure.
+        attributes: the counters for the values of each attribute.
+        measures: the counters for the values of each measure.
     """
 
     def __init__(
@@ -226,7 +227,7 @@ class _RowCounts:
         self._filled_chunks: list[list[BoolArray]] = [[np.zeros(0, dtype=np.bool_)] for _ in tables]
 
     def encoders(self, source_columns: Sequence[str]) -> list[tuple[str, Encoder]]:
-        """Return the encoders of a chunk, each with its column."""
+        """Return pairs of a source column and an encoder to apply to it."""
         encoders: list[tuple[str, Encoder]] = []
         tallies = [*self.attributes, *self.measures]
         for name, tally in zip(source_columns, tallies, strict=False):
@@ -236,7 +237,7 @@ class _RowCounts:
         return encoders
 
     def add(self, chunk: Iterator[IntArray], rows: int) -> list[IntArray]:
-        """Count the encoded rows of a chunk, and return the codes of its attributes."""
+        """Count the rows of an encoded chunk; return the codes of each attribute."""
         codes = [tally.add_from(chunk) for tally in self.attributes]
         for tally in self.measures:
             tally.add_from(chunk)
@@ -250,7 +251,7 @@ class _RowCounts:
         return codes
 
     def is_in_some_table(self) -> BoolArray:
-        """Return for each row whether some table counts it."""
+        """Return for each row whether at least one table counts it."""
         is_inside = np.concatenate(self._inside_chunks)
         if not self._tables:
             return is_inside
@@ -258,28 +259,28 @@ class _RowCounts:
         return is_inside & is_filled
 
     def is_readable(self) -> BoolArray:
-        """Return for each row whether each of its measures is a null or a number."""
+        """Return for each row whether all of its measures are nulls or numbers."""
         return np.concatenate(self._readable_chunks)
 
     def left_out(self, used: BoolArray) -> Iterator[tuple[tuple[str, ...], int]]:
-        """Yield the attributes of tables, and how many used rows they leave out."""
+        """Yield for each table its attributes and the used rows that it leaves out."""
         for names, in_table in zip(self._tables, self._is_in_table(), strict=True):
             if any(self._kinds[name].hidden for name in names):
                 yield names, int(np.count_nonzero(used & ~in_table))
 
     def _is_in_table(self) -> list[BoolArray]:
-        """Return for each table and row whether the table has a cell for it."""
+        """Return for each table a mask of the rows that have a cell in it."""
         return [np.concatenate(chunks) for chunks in self._filled_chunks]
 
 
 def _all(conditions: Sequence[BoolArray], rows: int) -> BoolArray:
-    """Return for each row whether all conditions hold."""
+    """Return a mask of the rows for which all conditions hold."""
     every: BoolArray = np.logical_and.reduce([np.ones(rows, dtype=np.bool_), *conditions])
     return every
 
 
 def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
-    """Count the malformed lines of CSV files by the reason."""
+    """Return the number of malformed lines of CSV files for each kind of fault."""
     from leastnoise._trusted.reading._files import (
         KINDS,
         line_fault,
@@ -303,7 +304,7 @@ def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
                 opened.readline()
             for block in whole_lines(opened.read):
                 for line in block.split(b"\n")[:-1]:
-                    # most lines are seen to be records without being cut
+                    # most lines are recognised as records without being split
                     if b'"' in line or line.count(delimiter) != width - 1:
                         fault = line_fault(line, delimiter, width)
                         if fault is not None:
@@ -312,7 +313,7 @@ def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
 
 
 def _join_fit(source: Joined) -> JoinFit:
-    """Return counts of rows with a partner row, and of keys that repeat."""
+    """Return how the rows of a joined source find their partners."""
     from leastnoise._trusted.reading._read import SEVERAL, PartnerRows
 
     partners = PartnerRows(open_source(source.second), source.second_key, [], source.reading)
@@ -329,7 +330,7 @@ def _join_fit(source: Joined) -> JoinFit:
 
 
 class _Tally:
-    """Counts how the values of one column are encoded, chunk by chunk."""
+    """Counts how the values of one column fit its kind, chunk by chunk."""
 
     def __init__(self, name: str, kind: Kind, values: int) -> None:
         self._name = name
@@ -352,11 +353,11 @@ class _Tally:
             self.encoders.append(self._shown)
 
     def add_from(self, chunk: Iterator[IntArray]) -> IntArray:
-        """Take the encoded columns of a chunk, count them, and return the cells."""
+        """Count a chunk, whose encoded columns are next; return the rows' cells."""
         return self.add(*(next(chunk) for _ in self.encoders))
 
     def add(self, marked: IntArray, real: IntArray, *shown: IntArray) -> IntArray:
-        """Count the rows of a chunk, and return the cells of a release."""
+        """Count the rows of a chunk; return the cells in which a release counts them."""
         is_unmatched = (marked == self._null) | (marked == self._outside)
         is_dropped = (real == DROP) | (real >= self._kind.published)
         is_other = ~is_dropped & (real >= self._kind.regular)
@@ -375,9 +376,9 @@ class _Tally:
         return real
 
     def _shown(self, column: Column) -> IntArray:
-        """Return, for each row, the index of its text outside the domain.
+        """Return for each row the number of its value if it is outside the domain.
 
-        The index of other rows is -1.
+        The number is -1 for all other rows.
         """
         rows = np.flatnonzero(self._marked(column) == self._outside)
         if column.index is None:
@@ -394,7 +395,7 @@ class _Tally:
         return numbers
 
     def _number(self, value: object) -> int:
-        """Return the number of a value's text; a new text gets a new number."""
+        """Return the number assigned to the text of a value."""
         value_text = text(value)
         if value_text is not None:
             description = repr(value_text[:_LONGEST_SHOWN])
@@ -407,7 +408,7 @@ class _Tally:
     def fit(self, *, of_measure: bool = False) -> ColumnFit:
         """Return the counts.
 
-        A measure drops no row, and counts values that are not numbers as zero.
+        A measure does not drop rows, and counts values that are not numbers as zero.
         """
         counts = {
             key: self._counts[key]
@@ -444,14 +445,15 @@ _ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class DataCheck:
-    """How rows fit, exactly and without noise; every number is private.
+    """How the rows of a source fit a domain: exact, private counts.
 
     Attributes:
-        fit: the numbers.
-        values: the number of most frequent values outside that are named.
-        unknown: attributes whose categories are not found yet; none of their values is outside.
+        fit: the counts.
+        values: how many of the most frequent values outside are listed for each column.
+        unknown: the attributes whose categories were not searched yet; their values are not
+            checked.
 
-    Edge cases: as text every line begins with the word PRIVATE; nothing is written to a file.
+    Edge cases: every line of the text begins with the word PRIVATE; nothing is written to a file.
     """
 
     fit: Fit
@@ -459,7 +461,7 @@ class DataCheck:
     unknown: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
-        """Yield the page line by line."""
+        """Yield the lines of the page for the data holder."""
         for line in _page_lines(self.fit, self.values, self.unknown):
             yield f"{_MARK}  {line}".rstrip()
 
@@ -481,16 +483,16 @@ def check(
     Only the data holder may see the result.
 
     Args:
-        request: a spec, a plan or a workload; its attributes and measures are read as in a release.
-        source: the data; None for the data that the spec names.
+        request: a spec, a plan or a workload. Its attributes and measures are read as in a release.
+        source: the data; defaults to the data that the spec names.
         unit_column: for a workload, the column whose values are the privacy units.
         max_rows: for a workload, the largest number of rows of a unit that count.
-        max_per_cell: for a workload, the largest number of them in one cell.
-        values: the number of most frequent values outside to name for each column; these are values
-            of rows.
+        max_per_cell: for a workload, the largest number of these rows in one cell.
+        values: how many of the most frequent values outside the domain to list for each column.
+            They are values of rows.
 
     Returns:
-        Exact numbers, marked as private. Nothing is paid, written or published.
+        Exact counts, marked as private. Nothing is paid, written or published.
 
     Raises:
         InputError: an argument cannot be used, or a column is missing.
@@ -540,7 +542,7 @@ def check(
 
 
 def _workload_as_counted(request: "Spec | Plan | Workload") -> Workload:
-    """Return the workload over the domain in which a release counts rows."""
+    """Return the workload of a request, over the domain that a release uses."""
     if isinstance(request, Spec):
         return workload_to_plan(request.workload, request.search())
     if isinstance(request, Plan):
@@ -549,7 +551,7 @@ def _workload_as_counted(request: "Spec | Plan | Workload") -> Workload:
 
 
 def _page_lines(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of the page that shows how rows fit a spec."""
+    """Yield the lines of the page on how rows fit a spec."""
     yield "how the rows fit the spec, only for the data holder"
     if fit.lines is not None:
         yield f"lines          {fit.lines:,}, of which {_format_share(fit.lines - fit.rows, fit.lines)} are no record"
@@ -592,7 +594,7 @@ def _page_lines(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
 
 
 def _used_rows_lines(fit: Fit) -> Iterator[str]:
-    """Yield lines about the rows that are used, and left out of tables."""
+    """Yield lines on the rows that tables use or leave out."""
     yield f"rows used      {_format_share(fit.used, fit.rows)}"
     if fit.unreadable:
         yield (
@@ -609,7 +611,7 @@ def _used_rows_lines(fit: Fit) -> Iterator[str]:
 def _column_lines(
     title: str, column: ColumnFit, rows: int, values: int, fates: tuple[str, str, str]
 ) -> Iterator[str]:
-    """Yield lines about the values of one column."""
+    """Yield lines on how the values of one column fit."""
     yield ""
     matched = _format_share(column.matched, rows)
     null = _format_share(column.null, rows)
@@ -630,7 +632,7 @@ def _column_lines(
 
 
 def _format_share(count: int, whole_count: int) -> str:
-    """Return a count as text, with its percentage of the whole."""
+    """Return a count as text, with its percentage of ``whole_count``."""
     if not whole_count:
         return f"{count:,}"
     return f"{count:,} ({count / whole_count:.1%})"

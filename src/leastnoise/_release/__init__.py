@@ -7,7 +7,7 @@ from leastnoise._release._category_files import (
     CATEGORY_COLUMN,
     CATEGORY_FILE,
     FoundCategories,
-    describe_search,
+    describe_category_search,
     describe_search_chances,
     holds_categories,
     read_categories,
@@ -51,11 +51,11 @@ from leastnoise._release._options import (
     Options,
     check_formats,
     describe_rounding,
-    find_groups,
+    find_table_or_groups,
     find_table_position,
+    name_survey_tables,
     product_rounding,
     resolve_names,
-    resolve_survey_of,
     tables_to_write,
 )
 from leastnoise._release._publication import PublicationTable

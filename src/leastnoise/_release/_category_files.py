@@ -18,7 +18,7 @@ from leastnoise._release._directory import Draft, ListedFile, list_files
 from leastnoise._release._json_records import Json
 from leastnoise._release._manifest import write_manifest
 from leastnoise._release._receipt import NO_RECEIPT, ReceiptFacts, SearchFacts
-from leastnoise._release._search_manifest import read_search_manifest, unreadable_search
+from leastnoise._release._search_manifest import read_search_manifest, unreadable_search_error
 from leastnoise._trusted.check import InputError
 
 CATEGORIES_FORMAT = "leastnoise categories 1"
@@ -61,7 +61,7 @@ class FoundCategories:
         )
 
 
-def describe_search(plan: CategoryPlan) -> str:
+def describe_category_search(plan: CategoryPlan) -> str:
     """Return sentences on how likely a search finds a category, by its units."""
     return (
         "A search finds "
@@ -110,7 +110,7 @@ def write_categories(categories: FoundCategories, draft: Draft) -> None:
         format=CATEGORIES_FORMAT,
         written=datetime.now(UTC).date(),
         private=categories.private,
-        promise=describe_search(plan),
+        promise=describe_category_search(plan),
         units=f"with noise of standard deviation {plan.std:.3g}; those near the threshold of "
         f"{plan.threshold} are too large",
         plan=json.loads(plan.to_json()),
@@ -140,7 +140,7 @@ def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
         listed = tuple(file for file in list_files(folder) if file.path == CATEGORY_FILE)
         rows = _read_rows(folder / CATEGORY_FILE)
     except OSError:
-        raise unreadable_search(folder, "categories", _ADVICE) from None
+        raise unreadable_search_error(folder, "categories", _ADVICE) from None
     if manifest.files != listed:
         raise InputError(
             f"The categories in {str(folder)!r} were changed since they were found. Use an "

@@ -86,7 +86,7 @@ def clipped_measures(workload: Workload) -> dict[str, Measure]:
     return clipped
 
 
-def outer_cells(domain: Domain, name: str, measure: Measure) -> list[OuterCells]:
+def outer_cells(domain: Domain, attribute: str, measure: Measure) -> list[OuterCells]:
     """Return the cells of an attribute at or beyond the bounds of a measure.
 
     These are the cells beyond a bound. If there are none, the outermost cell is returned, provided
@@ -95,17 +95,17 @@ def outer_cells(domain: Domain, name: str, measure: Measure) -> list[OuterCells]
 
     Args:
         domain: the domain of the plan.
-        name: the name of an attribute.
+        attribute: the name of an attribute.
         measure: the measure that has the bounds.
 
     >>> domain = ln.Domain(pay=ln.Bins(0, 100, 10, outside="clip"))
     >>> [(cells.first, cells.end, str(cells.value)) for cells in outer_cells(domain, "pay", ln.Measure("pay", 0, 60))]
     [(6, 10, '60')]
     """
-    kind = domain.kind(name)
-    if not isinstance(kind, _NUMBERS) or (kind.reading.column or name) != measure.column:
+    kind = domain.kind(attribute)
+    if not isinstance(kind, _NUMBERS) or (kind.reading.column or attribute) != measure.column:
         return []
-    lows, highs = _ends_of_cells(kind)
+    lows, highs = _list_cell_ends(kind)
     low, high = Fraction(measure.low), Fraction(measure.high)
     cells = []
     below = sum(end <= low for end in highs)
@@ -113,7 +113,9 @@ def outer_cells(domain: Domain, name: str, measure: Measure) -> list[OuterCells]
         below = 1
     if below:
         value = highs[below - 1]
-        cells.append(OuterCells(attribute=name, first=0, end=below, is_upper=False, value=value))
+        cells.append(
+            OuterCells(attribute=attribute, first=0, end=below, is_upper=False, value=value)
+        )
     above = sum(start >= high for start in lows)
     if not above and kind.outside == "clip":
         above = 1
@@ -121,12 +123,12 @@ def outer_cells(domain: Domain, name: str, measure: Measure) -> list[OuterCells]
         first = len(lows) - above
         value = lows[first]
         cells.append(
-            OuterCells(attribute=name, first=first, end=len(lows), is_upper=True, value=value)
+            OuterCells(attribute=attribute, first=first, end=len(lows), is_upper=True, value=value)
         )
     return cells
 
 
-def _ends_of_cells(kind: Kind) -> tuple[list[Fraction], list[Fraction]]:
+def _list_cell_ends(kind: Kind) -> tuple[list[Fraction], list[Fraction]]:
     """Return the lower ends and the upper ends of all cells of numbers."""
     if isinstance(kind, (Bins, Edges)):
         edges = [Fraction(edge) for edge in kind.edges]

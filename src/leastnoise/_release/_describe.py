@@ -100,9 +100,9 @@ def _fact(key: str, text: str, catalogue: Catalogue) -> Fact:
     return Fact(key, catalogue.say(f"fact_{key}"), text)
 
 
-def _describe_size(workload: Workload, tables: int, catalogue: Catalogue) -> Fact:
+def _describe_size(workload: Workload, number_of_tables: int, catalogue: Catalogue) -> Fact:
     """Return the fact that states the numbers of answers and tables."""
-    return _fact("size", format_size(workload.rows, tables, catalogue), catalogue)
+    return _fact("size", format_size(workload.rows, number_of_tables, catalogue), catalogue)
 
 
 def _describe_error(plan: Plan | None, catalogue: Catalogue) -> tuple[Fact, ...]:

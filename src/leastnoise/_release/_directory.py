@@ -149,7 +149,7 @@ def _lock_draft(target: Path, lock_file: Path) -> int:
     while True:
         handle = os.open(lock_file, os.O_CREAT | os.O_RDWR | _NO_LINK, 0o600)
         try:
-            if try_lock(handle) and _is_file(lock_file, handle):
+            if try_lock(handle) and _refers_to_file(lock_file, handle):
                 return handle
         except BaseException:
             os.close(handle)
@@ -163,19 +163,19 @@ def _lock_draft(target: Path, lock_file: Path) -> int:
         time.sleep(_CLEANING_SECONDS / 20)
 
 
-def _is_file(path: Path, handle: int) -> bool:
+def _refers_to_file(path: Path, descriptor: int) -> bool:
     """Return whether a path still refers to an open file."""
     try:
-        return path.stat().st_ino == os.fstat(handle).st_ino
+        return path.stat().st_ino == os.fstat(descriptor).st_ino
     except FileNotFoundError:
         return False
 
 
-def _remove_lock(lock_file: Path, handle: int) -> None:
+def _remove_lock(lock_file: Path, descriptor: int) -> None:
     """Remove a lock file and release the lock that this process has on it."""
     with suppress(OSError):  # Windows cannot remove an open file; `remove_dead_drafts` does later
         lock_file.unlink()
-    os.close(handle)
+    os.close(descriptor)
 
 
 def _remove_directory(path: Path) -> None:
@@ -202,7 +202,7 @@ def _remove_if_dead(lock_file: Path) -> None:
     handle = os.open(lock_file, os.O_RDWR | _NO_LINK)
     is_dead = False
     try:
-        is_dead = try_lock(handle) and _is_file(lock_file, handle)
+        is_dead = try_lock(handle) and _refers_to_file(lock_file, handle)
         if is_dead:
             _remove_directory(lock_file.with_name(lock_file.name.removesuffix(_LOCK_ENDING)))
             with suppress(OSError):

@@ -69,7 +69,7 @@ def format_deployment(publication: Publication) -> str:
     payment = manifest.paid.payment
     plan = manifest.plan
     options = publication.release.options
-    catalogue = _english_or_main(publication.release)
+    catalogue = _english_or_main_catalogue(publication.release)
     neighbours = f"Neighbouring tables differ in that {unit.in_words}."
     row_or_column = "a row"
     if unit.column is not None:
@@ -112,7 +112,7 @@ def _seed_warning(publication: Publication) -> str:
     return ENGLISH.say("not_private")
 
 
-def _english_or_main(release: Release) -> Catalogue:
+def _english_or_main_catalogue(release: Release) -> Catalogue:
     """Return the catalogue in English or, without English, the main language."""
     languages = release.options.languages
     return release.options.catalogue("en" if "en" in languages else languages[0])
@@ -120,7 +120,7 @@ def _english_or_main(release: Release) -> Catalogue:
 
 def _table_titles(release: Release) -> dict[str, str]:
     """Return the display title of each table by its name; empty without names."""
-    catalogue = _english_or_main(release)
+    catalogue = _english_or_main_catalogue(release)
     if catalogue.names.is_empty:
         return {}
     return {product.name: table_title(product, catalogue) for product in release.workload}

@@ -218,7 +218,7 @@ class Workbook:
         Columns are wide enough for their texts, and numbers have as many digits as the noise leaves
         meaningful.
         """
-        columns = self._label_columns(result)
+        columns = self._columns_with_labels(result)
         number_formats = self._number_formats(result, columns)
         for position, (name, values) in enumerate(columns.items()):
             texts = [name, *(values.tolist() if values.dtype == object else [])]
@@ -233,7 +233,7 @@ class Workbook:
         for number, row in enumerate(rows, _HEADER_LINES + 1):
             self._write_line(sheet, number, row, formats=formats)
 
-    def _label_columns(self, result: ResultTable) -> Columns:
+    def _columns_with_labels(self, result: ResultTable) -> Columns:
         """Return a result's columns, with a column of labels after each coded key.
 
         The reliability flags of a survey are replaced by words.
@@ -420,12 +420,12 @@ def _with_coded_dimension(dimensions: Sequence[Dimension]) -> tuple[Dimension, .
     return tuple(dimensions)
 
 
-def _in_english(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, LocalTexts]]:
+def _in_english(named_codes: Iterable[tuple[str, str]]) -> list[tuple[str, LocalTexts]]:
     """Return each code with its English name as a text by language."""
-    return [(code, (("en", name),)) for code, name in pairs]
+    return [(code, (("en", name),)) for code, name in named_codes]
 
 
-def _make_flow(result: ResultTable, options: Options) -> tuple[DataFlow, list[list[float]]]:
+def _make_data_flow(result: ResultTable, options: Options) -> tuple[DataFlow, list[list[float]]]:
     """Return the data flow of a result, and its number columns as lists."""
     numbers = result.numbers()
     column_of = {value: value.lower() for value in _VALUE_NAMES} | {"OBS_VALUE": result.value_name}
@@ -440,7 +440,7 @@ def _make_flow(result: ResultTable, options: Options) -> tuple[DataFlow, list[li
         ),
         dimensions=_with_coded_dimension(_make_dimensions(result, options, catalogues)),
         values=tuple(values),
-        unit=_unit_of_measure(result, catalogues[0], read_sdmx_mapping(options.sdmx)),
+        unit=_find_sdmx_unit(result, catalogues[0], read_sdmx_mapping(options.sdmx)),
     )
     return flow, [columns[value].tolist() for value in values if value in columns]
 
@@ -452,7 +452,7 @@ def _catalogues(options: Options) -> list[Catalogue]:
     return [options.catalogue(language) for language in options.languages]
 
 
-def _unit_of_measure(
+def _find_sdmx_unit(
     result: ResultTable, catalogue: Catalogue, mapping: SdmxMapping
 ) -> tuple[str, str]:
     """Return the SDMX id and the display name of a result's unit.
@@ -485,7 +485,7 @@ def _make_dimensions(
     ids = _make_dimension_ids(result, keys, mapping)
     headings = [_local_headings(result, keys, catalogue) for catalogue in catalogues]
     languages = [catalogue.language for catalogue in catalogues]
-    labels = [_labels_in(result, options, language) for language in languages]
+    labels = [_display_labels_in(result, options, language) for language in languages]
     attributes = result_attributes(result)
     dimensions = []
     for position, (key_id, key) in enumerate(zip(ids, keys, strict=True)):
@@ -558,7 +558,9 @@ def _local_headings(
     return keys if catalogue.names.is_empty else result_headings(result, catalogue)
 
 
-def _labels_in(result: ResultTable, options: Options, language: str) -> tuple[tuple[str, ...], ...]:
+def _display_labels_in(
+    result: ResultTable, options: Options, language: str
+) -> tuple[tuple[str, ...], ...]:
     """Return the display labels of each key of a result in a language."""
     if language == options.language:
         return result.display_labels
@@ -637,12 +639,13 @@ class SdmxMessages:
                 key = (product.measure, time_attribute)
                 self._merged.setdefault(key, []).append(result)
                 return
-        flow, columns = _make_flow(result, self.release.options)
-        keys = _list_keys(flow, result)
+        flow, columns = _make_data_flow(result, self.release.options)
+        keys = _list_observation_codes(flow, result)
         self._write_message(flow, stem, self._observations(flow, result, columns, keys))
 
     @property
     def _mapping(self) -> SdmxMapping:
+        """The ids that the options state for SDMX."""
         return read_sdmx_mapping(self.release.options.sdmx)
 
     def _write_message(
@@ -660,14 +663,16 @@ class SdmxMessages:
         self,
         flow: DataFlow,
         result: ResultTable,
-        columns: Sequence[Sequence[float]],
-        keys: Iterable[list[str]],
+        number_columns: Sequence[Sequence[float]],
+        dimension_codes: Iterable[list[str]],
     ) -> Iterator[list[str | float]]:
         """Yield the CSV fields of each observation; NaN becomes an empty field."""
         first_fields = ["dataflow", f"{agency_id(self.release)}:{flow.id}(1.0.0): {flow.name}", "I"]
         last_fields = [": ".join(flow.unit), f"{self.release.level:g}"]
         statuses = _list_statuses(result, self._mapping)
-        for key, values, status in zip(keys, zip(*columns, strict=True), statuses, strict=True):
+        for key, values, status in zip(
+            dimension_codes, zip(*number_columns, strict=True), statuses, strict=True
+        ):
             number_fields = [_empty_if_missing(value) for value in values]
             yield [*first_fields, *key, *number_fields, status, *last_fields]
 
@@ -686,7 +691,7 @@ class SdmxMessages:
         self, merged: "MergedFlow", flow: DataFlow, table: Table
     ) -> Iterator[list[str | float]]:
         """Yield the CSV fields of a table's observations in a shared data flow."""
-        own_flow, own_columns = _make_flow(table, self.release.options)
+        own_flow, own_columns = _make_data_flow(table, self.release.options)
         names = [name for name in own_flow.values if name not in _OBSERVATION_ATTRIBUTES]
         column_of = dict(zip(names, own_columns, strict=True))
         columns = [
@@ -694,7 +699,7 @@ class SdmxMessages:
             for name in flow.values
             if name not in _OBSERVATION_ATTRIBUTES
         ]
-        return self._observations(flow, table, columns, merged.keys_of(table))
+        return self._observations(flow, table, columns, merged.observation_codes(table))
 
     def _describe_release(self) -> str:
         """Return a text with the title, source and row limit of the release."""
@@ -776,7 +781,7 @@ class SdmxMessages:
         return fixed | dict(zip(others, make_ids(others, reserved), strict=True))
 
 
-def _list_keys(flow: DataFlow, result: ResultTable) -> Iterator[list[str]]:
+def _list_observation_codes(flow: DataFlow, result: ResultTable) -> Iterator[list[str]]:
     """Yield the codes of the dimensions for each value of a result."""
     all_rows = [dimension.cells[0] for dimension in flow.dimensions if dimension == _ALL_ROWS]
     cells = [dimension.cells for dimension in flow.dimensions if dimension != _ALL_ROWS]
@@ -808,7 +813,7 @@ class MergedFlow:
     attributes: tuple[str, ...]
     cells: Mapping[str, Sequence[str]]
 
-    def keys_of(self, table: Table) -> Iterator[list[str]]:
+    def observation_codes(self, table: Table) -> Iterator[list[str]]:
         """Yield the codes of each answer of a table; ``_T`` where it has no key."""
         totals = [dimension.cells[0] for dimension in self.flow.dimensions]
         positions = [self.attributes.index(name) for name in table.product.attributes]
@@ -823,7 +828,7 @@ class MergedFlow:
 def merge_tables(tables: Sequence[Table], options: Options) -> MergedFlow:
     """Return one SDMX data flow for all tables of a quantity."""
     catalogues = _catalogues(options)
-    flows = [_make_flow(table, options)[0] for table in tables]
+    flows = [_make_data_flow(table, options)[0] for table in tables]
     own_dimensions: dict[str, dict[str, Dimension]] = {}
     for table, flow in zip(tables, flows, strict=True):
         for name, dimension in zip(table.product.attributes, flow.dimensions, strict=False):

@@ -106,7 +106,7 @@ def describe_bounds_search(plan: BoundsPlan) -> str:
         rule += ", by one random row of each unit"
     return (
         f"The search {rule}, from {_count_candidates(plan)} candidates. In 95 of 100 cases it misses "
-        f"this share by at most {plan.rank_error:,} {_counted(plan)}; those beyond the outermost "
+        f"this share by at most {plan.rank_error:,} {_counted_noun(plan)}; those beyond the outermost "
         "candidates count as within."
     )
 
@@ -118,7 +118,7 @@ def _count_candidates(plan: BoundsPlan) -> int:
     return plan.kind.size
 
 
-def _counted(plan: BoundsPlan) -> str:
+def _counted_noun(plan: BoundsPlan) -> str:
     """Return "rows" or "units", in which the rank error of a search is counted."""
     if plan.privacy.unit_column is None:
         return "rows"

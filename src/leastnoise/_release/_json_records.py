@@ -73,11 +73,11 @@ def _write_value(value: Any) -> Any:
     return value
 
 
-def read_record(kind: type[_Record], value: object, location: str = "") -> _Record:
+def read_record(record_class: type[_Record], value: object, location: str = "") -> _Record:
     """Create an instance of a dataclass from a JSON object.
 
     Args:
-        kind: the dataclass.
+        record_class: the dataclass.
         value: the JSON object.
         location: the path of the object in its file, for messages.
 
@@ -88,36 +88,38 @@ def read_record(kind: type[_Record], value: object, location: str = "") -> _Reco
         raise refuse(location or "the whole", value, "an object with names and values")
     if location:
         location += "."
-    return _read_entries(kind, value, location)
+    return _read_entries(record_class, value, location)
 
 
-def _read_entries(kind: type[_Record], entries: Mapping[str, Any], location: str) -> _Record:
+def _read_entries(
+    record_class: type[_Record], entries: Mapping[str, Any], location: str
+) -> _Record:
     """Create an instance of a dataclass from the entries of a JSON object."""
     values = {}
-    for record_field, field_kind in _typed_fields(kind):  # type: ignore[arg-type] # a class is hashable
+    for record_field, field_kind in _typed_fields(record_class):  # type: ignore[arg-type] # a class is hashable
         name = record_field.name
         if _PREFIX in record_field.metadata:
-            value = _read_flat(kind, record_field, field_kind, entries, location)
+            value = _read_flattened_field(record_class, record_field, field_kind, entries, location)
             if value is not None:
                 values[name] = value
         elif name in entries:
             values[name] = _read_value(field_kind, entries[name], f"{location}{name}")
         elif record_field.default is MISSING or _IS_REQUIRED in record_field.metadata:
             raise InputError(f"{location}{name} is missing. Use an intact copy.")
-    return kind(**values)
+    return record_class(**values)
 
 
 @cache
-def _typed_fields(kind: Any) -> tuple[tuple[Field[Any], Any], ...]:
+def _typed_fields(record_class: Any) -> tuple[tuple[Field[Any], Any], ...]:
     """Return the fields of a dataclass, each with its resolved type."""
-    types = get_type_hints(kind)
-    return tuple((record_field, types[record_field.name]) for record_field in fields(kind))
+    types = get_type_hints(record_class)
+    return tuple((record_field, types[record_field.name]) for record_field in fields(record_class))
 
 
-def _read_flat(
-    kind: type[Any],
+def _read_flattened_field(
+    record_class: type[Any],
     record_field: Field[Any],
-    field_kind: Any,
+    field_type: Any,
     entries: Mapping[str, Any],
     location: str,
 ) -> Any:
@@ -126,8 +128,8 @@ def _read_flat(
     A mapping receives all entries that belong to no other field. An optional record without entries
     is None.
     """
-    if get_origin(field_kind) is Mapping:
-        names = {other.name for other in fields(kind)}
+    if get_origin(field_type) is Mapping:
+        names = {other.name for other in fields(record_class)}
         return {name: entry for name, entry in entries.items() if name not in names}
     prefix = record_field.metadata[_PREFIX]
     own_entries = {
@@ -135,37 +137,37 @@ def _read_flat(
         for name, entry in entries.items()
         if name.startswith(prefix)
     }
-    if isinstance(field_kind, UnionType):
-        (field_kind,) = (member for member in get_args(field_kind) if member is not NoneType)
-        if not {part.name for part in fields(field_kind)} & own_entries.keys():
+    if isinstance(field_type, UnionType):
+        (field_type,) = (member for member in get_args(field_type) if member is not NoneType)
+        if not {part.name for part in fields(field_type)} & own_entries.keys():
             return None
-    return _read_entries(field_kind, own_entries, f"{location}{prefix}")
+    return _read_entries(field_type, own_entries, f"{location}{prefix}")
 
 
-def _read_value(kind: Any, value: Any, location: str) -> Any:
+def _read_value(value_type: Any, value: Any, location: str) -> Any:
     """Return a JSON value converted to a scalar, union, tuple, mapping or record."""
-    if kind is Any:
+    if value_type is Any:
         return value
-    if isinstance(kind, UnionType):
-        return _read_union(kind, value, location)
-    if hasattr(kind, "from_json"):
-        return kind.from_json(value)
-    if is_dataclass(kind):
-        return read_record(kind, value, location)  # type: ignore[arg-type] # a class
-    if get_origin(kind) is tuple:
-        return _read_tuple(get_args(kind)[0], value, location)
-    if get_origin(kind) is Mapping:
-        return _read_mapping(get_args(kind)[1], value, location)
-    return _SCALAR_READERS[kind](value, location)
+    if isinstance(value_type, UnionType):
+        return _read_union(value_type, value, location)
+    if hasattr(value_type, "from_json"):
+        return value_type.from_json(value)
+    if is_dataclass(value_type):
+        return read_record(value_type, value, location)  # type: ignore[arg-type] # a class
+    if get_origin(value_type) is tuple:
+        return _read_tuple(get_args(value_type)[0], value, location)
+    if get_origin(value_type) is Mapping:
+        return _read_mapping(get_args(value_type)[1], value, location)
+    return _SCALAR_READERS[value_type](value, location)
 
 
-def _read_union(kind: UnionType, value: Any, location: str) -> Any:
+def _read_union(value_type: UnionType, value: Any, location: str) -> Any:
     """Return a JSON value converted to a member of a union.
 
     None and texts stay unchanged if the union contains their types. Any other value is read as the
     remaining member of the union.
     """
-    members = get_args(kind)
+    members = get_args(value_type)
     if type(value) in members and type(value) in (NoneType, str):
         if isinstance(value, str):
             return _read_value(str, value, location)
@@ -174,20 +176,23 @@ def _read_union(kind: UnionType, value: Any, location: str) -> Any:
     return _read_value(others[0] if others else str, value, location)
 
 
-def _read_tuple(kind: Any, value: Any, location: str) -> tuple[Any, ...]:
+def _read_tuple(value_type: Any, value: Any, location: str) -> tuple[Any, ...]:
     """Return a JSON list as a tuple of typed values."""
     if not isinstance(value, list):
         raise refuse(location, value, "a list")
     return tuple(
-        _read_value(kind, entry, f"{location}[{number}]") for number, entry in enumerate(value)
+        _read_value(value_type, entry, f"{location}[{number}]")
+        for number, entry in enumerate(value)
     )
 
 
-def _read_mapping(kind: Any, value: Any, location: str) -> Mapping[str, Any]:
+def _read_mapping(value_type: Any, value: Any, location: str) -> Mapping[str, Any]:
     """Return a JSON object as a mapping with typed values."""
     if not isinstance(value, Mapping):
         raise refuse(location, value, "an object with names and values")
-    return {name: _read_value(kind, entry, f"{location}.{name}") for name, entry in value.items()}
+    return {
+        name: _read_value(value_type, entry, f"{location}.{name}") for name, entry in value.items()
+    }
 
 
 def _read_text(value: Any, location: str) -> str:
@@ -197,14 +202,14 @@ def _read_text(value: Any, location: str) -> str:
     return value
 
 
-def _read_truth(value: Any, location: str) -> bool:
+def _read_boolean(value: Any, location: str) -> bool:
     """Return a JSON boolean; raise for any other value."""
     if not isinstance(value, bool):
         raise refuse(location, value, "true or false")
     return value
 
 
-def _read_whole(value: Any, location: str) -> int:
+def _read_integer(value: Any, location: str) -> int:
     """Return a JSON integer; raise for any other value."""
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _LARGEST_WHOLE:
         raise refuse(location, value, f"a whole number of at most {_LARGEST_WHOLE} in size")
@@ -229,8 +234,8 @@ def _read_day(value: Any, location: str) -> dt.date:
 
 _SCALAR_READERS = {
     str: _read_text,
-    bool: _read_truth,
-    int: _read_whole,
+    bool: _read_boolean,
+    int: _read_integer,
     float: _read_number,
     dt.date: _read_day,
 }

@@ -36,8 +36,8 @@ from leastnoise._release._manifest import (
 )
 from leastnoise._release._options import (
     Options,
+    largest_rounding_change,
     rounded_quantities,
-    rounding_reach,
     rounding_rule,
 )
 from leastnoise._release._quantities import SURVEY_COLUMNS, describe_columns
@@ -379,7 +379,7 @@ def _interval_facts(release: Release) -> IntervalFacts:
     options = release.options
     half_rounding = 0.0
     if not isinstance(options.round, Mapping):
-        half_rounding = float(rounding_reach(options, rounding_rule(options)[0]))
+        half_rounding = float(largest_rounding_change(options, rounding_rule(options)[0]))
     return IntervalFacts(
         level=release.level,
         half_width_in_noise_std=release.interval.multiplier,
@@ -450,19 +450,19 @@ def _describe_steps(options: Options) -> str:
     return f"rounded to multiples of {options.round}"
 
 
-def _rule_facts(options: Options, step: Fraction, bound: Fraction | None) -> dict[str, Any]:
+def _rule_facts(options: Options, step: Fraction, lowest_answer: Fraction | None) -> dict[str, Any]:
     """Return the manifest's entries for a rounding step and a lowest answer."""
     facts: dict[str, Any] = {}
     if step:
         facts = {
             "multiples_of": str(step),
-            "added_to_half_widths": float(rounding_reach(options, step)),
+            "added_to_half_widths": float(largest_rounding_change(options, step)),
         }
         facts["standard_error_of_rounding"] = round(
             float(step) / math.sqrt(12), 3 - math.floor(math.log10(float(step)))
         )
-    if bound is not None:
-        facts["left_out_below"] = str(bound)
+    if lowest_answer is not None:
+        facts["left_out_below"] = str(lowest_answer)
     return facts
 
 

@@ -297,8 +297,10 @@ def _list_distributions(options: Options) -> list[tuple[str, str]]:
 
 
 def _date(day: str) -> dict[str, str]:
+    """Return a date in ISO form as a JSON-LD value."""
     return {"@type": "xsd:date", "@value": day}
 
 
 def _to_json(value: Mapping[str, Any]) -> str:
+    """Return a JSON-LD document as indented text."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

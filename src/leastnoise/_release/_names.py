@@ -39,19 +39,19 @@ class NumberFormat:
     percent: bool = False
     thousands: bool = True
 
-    def excel_notation(self, spread: float) -> str:
+    def excel_notation(self, half_width: float) -> str:
         """Return the format in Excel's notation, such as ``#,##0.0``.
 
         Args:
-            spread: the typical half width of an interval, in percent if the sheet shows the values
+            half_width: the typical half width of an interval, in percent if the sheet shows the values
                 in percent. If ``decimals`` is None, numbers have the decimals of the first two
                 significant digits of this half width.
         """
         decimals = self.decimals
         if decimals is None:
             decimals = 0
-            if 0 < spread < 1:
-                decimals = min(12, 1 - math.floor(math.log10(spread)))
+            if 0 < half_width < 1:
+                decimals = min(12, 1 - math.floor(math.log10(half_width)))
         digits = "0"
         if decimals:
             digits = f"0.{'0' * decimals}"
@@ -204,15 +204,15 @@ def text_in(text: Text, language: str) -> str:
     return text.get(language) or next(iter(text.values()), "")
 
 
-def list_texts(value: object, where: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+def list_texts(value: object, location: str) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Yield each mapping by language inside a value, with its location."""
     if not isinstance(value, Mapping):
         return
     if is_translated(value):
-        yield where, value
+        yield location, value
         return
     for key, entry in value.items():
-        yield from list_texts(entry, f"{where} {key}")
+        yield from list_texts(entry, f"{location} {key}")
 
 
 def check_names(names: object) -> dict[str, Any]:
@@ -237,12 +237,12 @@ def check_names(names: object) -> dict[str, Any]:
     return checked
 
 
-def _check_entry(part: str, key: str, entry: object) -> dict[str, Any]:
+def _check_entry(group: str, key: str, entry: object) -> dict[str, Any]:
     """Return one entry of ``[names]`` as a checked table of settings."""
-    where = f"names {part} {key}"
+    where = f"names {group} {key}"
     if isinstance(entry, str) or is_translated(entry):
         return {"name": check_text(where, entry)}
-    allowed = _TEXT_KEYS[part] if part == "levels" else (*_TEXT_KEYS[part], *_FORMAT_KEYS)
+    allowed = _TEXT_KEYS[group] if group == "levels" else (*_TEXT_KEYS[group], *_FORMAT_KEYS)
     if not isinstance(entry, Mapping) or not entry:
         raise refuse(where, entry, f"a text, or a table with some of {', '.join(allowed)}")
     checked: dict[str, Any] = {}
@@ -263,7 +263,9 @@ def _check_entry(part: str, key: str, entry: object) -> dict[str, Any]:
 def names_in(names: Mapping[str, Any], language: str) -> Names:
     """Return the display names of a checked section ``[names]`` in one language."""
     parts = {
-        part: {key: _entry_in(entry, language) for key, entry in names.get(part, {}).items()}
+        part: {
+            key: _quantity_names_in(entry, language) for key, entry in names.get(part, {}).items()
+        }
         for part in _TEXT_KEYS
     }
     return Names(
@@ -274,7 +276,7 @@ def names_in(names: Mapping[str, Any], language: str) -> Names:
     )
 
 
-def _entry_in(entry: Mapping[str, Any], language: str) -> QuantityNames:
+def _quantity_names_in(entry: Mapping[str, Any], language: str) -> QuantityNames:
     """Return the display names and number format of an entry in one language."""
     texts = {
         key: text_in(value, language) for key, value in entry.items() if key not in _FORMAT_KEYS

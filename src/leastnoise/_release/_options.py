@@ -450,7 +450,7 @@ class Options:
         }
 
 
-def rounding_reach(options: Options, step: Fraction) -> Fraction:
+def largest_rounding_change(options: Options, step: Fraction) -> Fraction:
     """Return the largest change of an answer by rounding: a step or half of it."""
     return step if options.is_controlled else step / 2
 
@@ -534,8 +534,8 @@ def rounding_rule(options: Options, key: str = "rows") -> tuple[Fraction, Fracti
     The lowest answer is None if no answer is suppressed. The step is 0 without rounding.
     `quantity_key` returns the key.
     """
-    step = _value_of("round", options.round, key)
-    return step or Fraction(0), _value_of("below", options.below, key)
+    step = _read_quantity_value("round", options.round, key)
+    return step or Fraction(0), _read_quantity_value("below", options.below, key)
 
 
 def product_rounding(options: Options, product: Product) -> tuple[Fraction, Fraction | None]:
@@ -543,7 +543,10 @@ def product_rounding(options: Options, product: Product) -> tuple[Fraction, Frac
     return rounding_rule(options, quantity_key(product.domain, product.measure))
 
 
-def _value_of(name: str, value: Exact | Mapping[str, Exact] | None, key: str) -> Fraction | None:
+def _read_quantity_value(
+    name: str, value: Exact | Mapping[str, Exact] | None, key: str
+) -> Fraction | None:
+    """Return the value of an option for a quantity as a fraction, or None."""
     if isinstance(value, Mapping):
         value = value.get(key)
     return None if value is None else exact_positive(name, value)
@@ -573,7 +576,7 @@ def describe_rounding(options: Options, catalogue: Catalogue) -> str:
     sentences = []
     if not isinstance(options.round, Mapping) and options.round is not None:
         step, _ = rounding_rule(options)
-        half_step = catalogue.format_value(rounding_reach(options, step))
+        half_step = catalogue.format_value(largest_rounding_change(options, step))
         key = "rounded_controlled" if options.is_controlled else "rounded"
         sentences.append(catalogue.say(key, to=catalogue.format_value(step), half=half_step))
     if not isinstance(options.below, Mapping) and options.below is not None:
@@ -583,7 +586,7 @@ def describe_rounding(options: Options, catalogue: Catalogue) -> str:
         step, bound = rounding_rule(options, key)
         name = _name_quantity(key, catalogue)
         if step and isinstance(options.round, Mapping):
-            reach = catalogue.format_value(rounding_reach(options, step))
+            reach = catalogue.format_value(largest_rounding_change(options, step))
             values = {"to": catalogue.format_value(step), "half": reach}
             sentences.append(catalogue.say("rounded_of", name=name, **values))
         if bound is not None and isinstance(options.below, Mapping):
@@ -664,7 +667,7 @@ def resolve_names(names: Mapping[str, Any], workload: Workload) -> dict[str, Any
     return checked
 
 
-def find_groups(workload: Workload, key: str) -> Product | None:
+def find_table_or_groups(workload: Workload, key: str) -> Product | None:
     """Return the table with this name or id, or the table of a mean's groups.
 
     Return None if there is no such table or mean.
@@ -679,7 +682,7 @@ def find_groups(workload: Workload, key: str) -> Product | None:
     return None
 
 
-def resolve_survey_of(survey: Mapping[str, Any], workload: Workload) -> dict[str, Any]:
+def name_survey_tables(survey: Mapping[str, Any], workload: Workload) -> dict[str, Any]:
     """Return a section ``[survey]`` with its rules keyed by table name."""
     return resolve_survey(survey, workload, _table_names(workload))
 
@@ -692,12 +695,12 @@ def check_names_and_survey(options: Options, workload: Workload) -> None:
             does not fit its table.
     """
     resolve_names(options.names, workload)
-    resolve_survey_of(options.survey, workload)
+    name_survey_tables(options.survey, workload)
     check_sdmx_mapping(options.sdmx, workload.domain)
     check_rounding(options, workload.domain)
 
 
-def call_tables_by_name(options: Options, workload: Workload) -> Options:
+def with_table_names(options: Options, workload: Workload) -> Options:
     """Return options whose display names and survey rules use table names.
 
     Unknown names are ignored, because a release of a series has only the first of the planned
@@ -780,7 +783,7 @@ def check_formats(formats: Sequence[str], tables: Sequence[Product]) -> None:
                 )
 
 
-def _list_first_five(texts: Sequence[str]) -> str:
+def _join_first_five(texts: Sequence[str]) -> str:
     """Return the first five texts joined by commas, with "..." if more follow."""
     more = ["..."] if len(texts) > 5 else []
     return ", ".join([*texts[:5], *more])
@@ -799,9 +802,9 @@ def find_table_position(products: Sequence[Product], key: str) -> int:
     if len(positions) == 1:
         return positions[0]
     if positions:
-        listed = _list_first_five([f"q{position + 1}" for position in positions])
+        listed = _join_first_five([f"q{position + 1}" for position in positions])
         raise InputError(f"Several tables are named {key!r}; take one by its id: {listed}.")
-    first_tables = _list_first_five(
+    first_tables = _join_first_five(
         [f"q{number} ({product.name})" for number, product in enumerate(products, 1)]
     )
     raise InputError(

@@ -246,10 +246,12 @@ class PublicationWorkbook:
 
     @property
     def _title(self) -> str:
+        """The title of the workbook, from the options or a default text."""
         title = self._release.options.text("title", self._catalogue.language)
         return title or self._say("book_title")
 
     def _say(self, key: str, **values: object) -> str:
+        """Return the catalogue's text of a key, with values filled in."""
         return self._catalogue.say(key, **values)
 
     @property
@@ -294,7 +296,9 @@ class PublicationWorkbook:
         sheet.set_column(1, 1, 90)
         sheet.set_column(2, 2, 40)
         language = self._catalogue.language
-        sheet.write_string(0, 0, _clean(self._title), self.format(bold=True, font_size=16))
+        sheet.write_string(
+            0, 0, _remove_surrogates(self._title), self.format(bold=True, font_size=16)
+        )
         facts = [
             self._release.options.text("agency", language),
             self._say(
@@ -305,7 +309,7 @@ class PublicationWorkbook:
         row = 1
         for fact in facts:
             if fact:
-                sheet.write_string(row, 0, _clean(fact), self.format(font_color=_GREY))
+                sheet.write_string(row, 0, _remove_surrogates(fact), self.format(font_color=_GREY))
                 row += 1
         row += 1
         heading = self.format(bold=True, bottom=1, bottom_color=_RULE)
@@ -316,10 +320,10 @@ class PublicationWorkbook:
             sheet.write_string(number, 0, table_id, self.format())
             if name:
                 link = self.format(font_color="#1d5b8c", underline=1)
-                sheet.write_url(number, 1, f"internal:'{name}'!A1", link, _clean(title))
+                sheet.write_url(number, 1, f"internal:'{name}'!A1", link, _remove_surrogates(title))
             else:
-                sheet.write_string(number, 1, _clean(title), self.format())
-            sheet.write_string(number, 2, _clean(unit), self.format())
+                sheet.write_string(number, 1, _remove_surrogates(title), self.format())
+            sheet.write_string(number, 2, _remove_surrogates(unit), self.format())
         self._set_page(sheet)
         sheet.activate()
 
@@ -345,7 +349,9 @@ class PublicationWorkbook:
             sheet.write_string(row, 0, self._say(heading), self.format(bold=True, font_size=12))
             for text in texts:
                 row += 1
-                sheet.write_string(row, 0, _clean(text), self.format(text_wrap=True, valign="top"))
+                sheet.write_string(
+                    row, 0, _remove_surrogates(text), self.format(text_wrap=True, valign="top")
+                )
                 sheet.set_row(row, _LINE_HEIGHT * _count_lines(text, _NOTE_CHARACTERS))
             row += 2
         self._set_page(sheet)
@@ -393,8 +399,10 @@ class _SheetWriter:
         """Write title, unit and warning; return the number of the next row."""
         text = self._book.format
         table = self._table
-        self._sheet.write_string(0, 0, _clean(table.title), text(bold=True, font_size=13))
-        self._sheet.write_string(1, 0, _clean(table.unit), text(font_color=_GREY))
+        self._sheet.write_string(
+            0, 0, _remove_surrogates(table.title), text(bold=True, font_size=13)
+        )
+        self._sheet.write_string(1, 0, _remove_surrogates(table.unit), text(font_color=_GREY))
         link = text(font_color="#1d5b8c", underline=1, font_size=9)
         self._sheet.write_url(2, 0, self._book.contents_link, link, self._book.back_text)
         if not self._book.warning:
@@ -424,7 +432,7 @@ class _SheetWriter:
             heading = value_block.heading
             self._write_merged(row, first, row, first + width - 1, heading, centre)
             for offset, label in enumerate(self._column_labels):
-                self._sheet.write_string(last, first + offset, _clean(label), right)
+                self._sheet.write_string(last, first + offset, _remove_surrogates(label), right)
         return last + 1
 
     def _set_heading_height(self, row: int) -> None:
@@ -450,16 +458,18 @@ class _SheetWriter:
     ) -> None:
         """Write a text into a range of cells, which become one merged cell."""
         if (row, column) == (last_row, last_column):
-            self._sheet.write_string(row, column, _clean(text), style)
+            self._sheet.write_string(row, column, _remove_surrogates(text), style)
             return
         self._sheet.merge_range(row, column, last_row, last_column, "", style)
-        self._sheet.write_string(row, column, _clean(text), style)
+        self._sheet.write_string(row, column, _remove_surrogates(text), style)
 
     def _write_values(self, row: int) -> int:
         """Write a row for each combination of labels; return the next row's number."""
         table = self._table
-        blocks = [_move_last(block.values, table.column_key) for block in table.blocks]
-        flags = None if table.flags is None else _move_last(table.flags, table.column_key)
+        blocks = [_move_column_axis_last(block.values, table.column_key) for block in table.blocks]
+        flags = (
+            None if table.flags is None else _move_column_axis_last(table.flags, table.column_key)
+        )
         shown_labels: list[str] = [""] * self._key_columns
         width = len(self._column_labels)
         for group in np.ndindex(blocks[0].shape[:-1]):
@@ -488,7 +498,7 @@ class _SheetWriter:
             is_last = column == self._key_columns - 1
             shown_labels[column] = label
             text = label if is_new or is_last else ""
-            self._sheet.write_string(row, column, _clean(text), self._book.format())
+            self._sheet.write_string(row, column, _remove_surrogates(text), self._book.format())
 
     def _write_number(self, row: int, column: int, value: float, *, is_weak: bool) -> None:
         """Write a number: a dash if suppressed, brackets if unreliable."""
@@ -537,11 +547,12 @@ class _SheetWriter:
                 yield max(digits, min(len(label), 16) + 2, _LEAST_WIDTH)
 
     def _set_widths(self) -> None:
+        """Set the width of each column."""
         for column, width in enumerate(self._list_widths()):
             self._sheet.set_column(column, column, width)
 
 
-def _move_last(values: Any, column_key: int | None) -> Any:
+def _move_column_axis_last(values: Any, column_key: int | None) -> Any:
     """Move the axis of the column key to the end; without one, add an axis."""
     if column_key is None:
         return values[..., None]
@@ -553,7 +564,7 @@ def _count_lines(text: str, characters: int) -> int:
     return max(1, math.ceil(len(text) / characters))
 
 
-def _clean(text: str) -> str:
+def _remove_surrogates(text: str) -> str:
     """Return a text without unpaired surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode()
 

@@ -200,6 +200,7 @@ def _describe_several_measures(table: StatisticTable) -> dict[str, str]:
 
 
 def _describe_variance_columns(table: StatisticTable, measure: Measure) -> dict[str, str]:
+    """Return the meaning of each number column of standard deviations."""
     unit = describe_unit(measure)
     texts = {name: f"{text} of std_dev, in {unit}" for name, text in _STATISTIC_COLUMNS.items()}
     of = table.statistic.of

@@ -39,31 +39,33 @@ class MemberCounts:
     targets: FloatArray
     std: FloatArray
 
-    def cells(self, codes: IntArray, names: Sequence[str]) -> IntArray:
+    def cells(self, codes: IntArray, record_attributes: Sequence[str]) -> IntArray:
         """Return the flat index of each row's cell; a row without one gets the size."""
         flat = np.zeros(len(codes), dtype=np.int64)
         is_inside = np.ones(len(codes), dtype=bool)
         for name, mapping, size in zip(self.attributes, self.cell_of_code, self.shape, strict=True):
-            along = mapping[codes[:, names.index(name)]]
+            along = mapping[codes[:, record_attributes.index(name)]]
             is_inside &= along >= 0
             flat = flat * size + np.maximum(along, 0)
         flat[~is_inside] = self.targets.size
         return flat
 
 
-def count_members(outcome: Outcome, names: Sequence[str], factor: float) -> list[MemberCounts]:
+def list_member_counts(
+    outcome: Outcome, record_attributes: Sequence[str], records_per_row: float
+) -> list[MemberCounts]:
     """Return the released tables that count units with a row in each cell.
 
     Args:
         outcome: the outcome of the release.
-        names: the attributes of the records.
-        factor: the ratio of the number of records to the number of rows that the release counted.
+        record_attributes: the attributes of the records.
+        records_per_row: the ratio of the number of records to the number of rows that the release counted.
     """
-    return list(_list_member_counts(outcome, names, factor))
+    return list(_list_member_counts(outcome, record_attributes, records_per_row))
 
 
 def _list_member_counts(
-    outcome: Outcome, names: Sequence[str], factor: float
+    outcome: Outcome, record_attributes: Sequence[str], records_per_row: float
 ) -> Iterator[MemberCounts]:
     """Yield the released counts of units for tables without overlapping cells."""
     domain = outcome.plan.domain
@@ -71,7 +73,7 @@ def _list_member_counts(
         measure = domain.measures.get(str(product.measure))
         if not isinstance(measure, UnitCount) or not measure.attributes:
             continue
-        if not set(product.attributes) <= set(names):
+        if not set(product.attributes) <= set(record_attributes):
             continue
         mappings = _cells_of_codes(product, domain)
         if mappings is None:
@@ -82,8 +84,8 @@ def _list_member_counts(
             attributes=product.attributes,
             cell_of_code=mappings,
             shape=product.shape,
-            targets=factor * np.maximum(np.asarray(estimate.values).reshape(-1), 0.0),
-            std=factor * np.maximum(std, _LEAST_STD),
+            targets=records_per_row * np.maximum(np.asarray(estimate.values).reshape(-1), 0.0),
+            std=records_per_row * np.maximum(std, _LEAST_STD),
         )
 
 
@@ -105,8 +107,8 @@ def _cells_of_codes(product: Product, domain: Domain) -> tuple[IntArray, ...] | 
 def exchange_members(
     codes: IntArray,
     units: IntArray,
-    names: Sequence[str],
-    shared: Sequence[int],
+    record_attributes: Sequence[str],
+    shared_positions: Sequence[int],
     tables: Sequence[MemberCounts],
     random: np.random.Generator,
 ) -> IntArray:
@@ -119,8 +121,8 @@ def exchange_members(
     Args:
         codes: the codes of the rows, shape (rows, attributes).
         units: the number of each row's unit, counted from 0.
-        names: the attributes of the rows.
-        shared: the positions of the attributes that rows of a unit share.
+        record_attributes: the attributes of the rows.
+        shared_positions: the positions of the attributes that rows of a unit share.
         tables: the target counts of units.
         random: the generator that pairs rows.
 
@@ -129,7 +131,7 @@ def exchange_members(
     """
     number_of_units = int(units.max()) + 1
     presences = [
-        _Presence(table, table.cells(codes, names), units, number_of_units)
+        _Presence(table, table.cells(codes, record_attributes), units, number_of_units)
         for table in tables
         if number_of_units * (table.targets.size + 1) <= _MOST_PRESENCES
     ]
@@ -137,8 +139,10 @@ def exchange_members(
         return codes
     # Rows with equal shared values have the same stratum.
     strata = np.zeros(len(codes), dtype=np.int64)
-    if shared:
-        strata = np.unique(codes[:, list(shared)], axis=0, return_inverse=True)[1].reshape(-1)
+    if shared_positions:
+        strata = np.unique(codes[:, list(shared_positions)], axis=0, return_inverse=True)[
+            1
+        ].reshape(-1)
     row_of_place = np.arange(len(codes))
     for _ in range(_ROUNDS):
         order = np.lexsort((random.random(len(codes)), strata))
@@ -161,7 +165,7 @@ def _exchange_pairs(
     """Exchange pairs of rows if that improves the counts; return how many were."""
     gains = np.zeros(len(first))
     for presence in presences:
-        gains += presence.estimated_gains(first, second, units)
+        gains += presence.estimate_changes(first, second, units)
     promising = np.flatnonzero(gains < 0)
     exchanged = 0
     for pair in promising[np.argsort(gains[promising], kind="stable")].tolist():
@@ -200,24 +204,26 @@ class _Presence:
         np.add.at(self._rows, (units, cells), 1)
         self._units = (self._rows > 0).sum(axis=0).astype(np.float64)
 
-    def estimated_gains(self, first: IntArray, second: IntArray, units: IntArray) -> FloatArray:
+    def estimate_changes(self, first: IntArray, second: IntArray, units: IntArray) -> FloatArray:
         """Return how each exchange, made separately, changes the sum of squares."""
         cells, other_cells = self._cells[first], self._cells[second]
         owner, other = units[first], units[second]
         step = (self._rows[other, cells] == 0).astype(float) - (self._rows[owner, cells] == 1)
         other_step = (self._rows[owner, other_cells] == 0).astype(float)
         other_step -= self._rows[other, other_cells] == 1
-        change = self._squares(cells, step) + self._squares(other_cells, other_step)
+        change = self._changes_of_squares(cells, step) + self._changes_of_squares(
+            other_cells, other_step
+        )
         return np.where(cells == other_cells, 0.0, change)
 
-    def _squares(self, cells: IntArray, step: FloatArray) -> FloatArray:
-        """Return how the weighted squares change if units of cells change by steps."""
+    def _changes_of_squares(self, cells: IntArray, unit_changes: FloatArray) -> FloatArray:
+        """Return how changes of the units of cells change the weighted squares."""
         excess = self._units[cells] - self._targets[cells]
-        return np.asarray(self._weights[cells] * step * (2 * excess + step))
+        return np.asarray(self._weights[cells] * unit_changes * (2 * excess + unit_changes))
 
     def change(self, row: int, other_row: int, unit: int, other_unit: int) -> float:
         """Return how an exchange of two rows changes the sum of squares."""
-        steps = self._steps(row, other_row, unit, other_unit)
+        steps = self._list_unit_changes(row, other_row, unit, other_unit)
         total = 0.0
         for cell, step in steps:
             excess = self._units[cell] - self._targets[cell]
@@ -226,7 +232,7 @@ class _Presence:
 
     def exchange(self, row: int, other_row: int, unit: int, other_unit: int) -> None:
         """Exchange two rows between their units."""
-        for cell, step in self._steps(row, other_row, unit, other_unit):
+        for cell, step in self._list_unit_changes(row, other_row, unit, other_unit):
             self._units[cell] += step
         cell = self._cells[row]
         other_cell = self._cells[other_row]
@@ -237,7 +243,7 @@ class _Presence:
         self._cells[row] = other_cell
         self._cells[other_row] = cell
 
-    def _steps(
+    def _list_unit_changes(
         self, row: int, other_row: int, unit: int, other_unit: int
     ) -> tuple[tuple[int, int], ...]:
         """Return pairs of a cell and the change of its units by an exchange."""

@@ -49,19 +49,21 @@ class Positions(NamedTuple):
     shared: tuple[int, ...]
 
 
-def count_units(outcome: Outcome, names: Sequence[str]) -> UnitCounts:
+def count_units(outcome: Outcome, record_attributes: Sequence[str]) -> UnitCounts:
     """Return the counts of the largest released table that counts each unit once.
 
     Args:
         outcome: the outcome of the release.
-        names: the attributes of the records.
+        record_attributes: the attributes of the records.
 
     Raises:
         InputError: no table counts each unit once.
     """
     domain = outcome.plan.domain
     tables = [
-        product for product in outcome.plan.workload if _counts_units_once(product, domain, names)
+        product
+        for product in outcome.plan.workload
+        if _counts_units_once(product, domain, record_attributes)
     ]
     if not tables:
         raise InputError(
@@ -87,20 +89,20 @@ def count_units(outcome: Outcome, names: Sequence[str]) -> UnitCounts:
     )
 
 
-def _with_hidden_cells(cells: FloatArray, sizes: Sequence[int]) -> FloatArray:
+def _with_hidden_cells(cells: FloatArray, shape: Sequence[int]) -> FloatArray:
     """Return a table of cells padded with zeros for the hidden cells."""
-    all_cells = np.zeros(sizes)
+    all_cells = np.zeros(shape)
     all_cells[tuple(slice(size) for size in cells.shape)] = cells
     return all_cells
 
 
-def _counts_units_once(product: Product, domain: Domain, names: Sequence[str]) -> bool:
+def _counts_units_once(product: Product, domain: Domain, record_attributes: Sequence[str]) -> bool:
     """Return whether a table counts each unit in exactly one cell."""
     measure = domain.measures.get(str(product.measure))
     return (
         isinstance(measure, UnitCount)
         and not measure.attributes
-        and set(product.attributes) <= set(names)
+        and set(product.attributes) <= set(record_attributes)
         and product.asks_single_cells
     )
 
@@ -123,7 +125,7 @@ def group_rows(
     unit_counts: UnitCounts,
     positions: Positions,
     max_rows: int,
-    impossible: Callable[[IntArray], BoolArray],
+    are_impossible: Callable[[IntArray], BoolArray],
     random: np.random.Generator,
 ) -> Grouping:
     """Group the rows of each cell into units of about equal size.
@@ -137,7 +139,7 @@ def group_rows(
         positions: the positions of the attributes by which units are counted, and of all attributes
             that rows of a unit share.
         max_rows: the largest number of rows of a unit.
-        impossible: returns a mask of the rows that have an impossible combination of codes.
+        are_impossible: returns a mask of the rows that have an impossible combination of codes.
         random: the generator that decides which rows form a unit.
     """
     sizes = unit_counts.counts.shape
@@ -152,7 +154,7 @@ def group_rows(
     place_in_cell = np.arange(len(codes)) - np.repeat(np.cumsum(rows) - rows, rows)
     unit_in_cell = place_in_cell * np.repeat(units, rows) // np.repeat(rows, rows)
     numbers = np.repeat(np.cumsum(units) - units, rows) + unit_in_cell
-    return _share_values(codes[order], numbers, positions.shared, impossible, random)
+    return _share_values(codes[order], numbers, positions.shared, are_impossible, random)
 
 
 def round_within(targets: FloatArray, low: IntArray, high: IntArray) -> IntArray:
@@ -178,9 +180,9 @@ def round_within(targets: FloatArray, low: IntArray, high: IntArray) -> IntArray
 def group_rows_by_size(
     codes: IntArray,
     sizes: IntArray,
-    shared: Sequence[int],
+    shared_positions: Sequence[int],
     units_by_size: Mapping[int, float],
-    impossible: Callable[[IntArray], BoolArray],
+    are_impossible: Callable[[IntArray], BoolArray],
     random: np.random.Generator,
 ) -> Grouping:
     """Group rows into units of the sizes that an attribute states.
@@ -192,10 +194,10 @@ def group_rows_by_size(
     Args:
         codes: the codes of the rows, shape (rows, attributes).
         sizes: the size of each row's unit, in rows; 0 if the attribute's value is not a number.
-        shared: the positions of the attributes that rows of a unit share, including the size.
+        shared_positions: the positions of the attributes that rows of a unit share, including the size.
         units_by_size: the number of units of each size. A size without an entry gets as many units
             as its rows can form.
-        impossible: returns a mask of the rows that have an impossible combination of codes.
+        are_impossible: returns a mask of the rows that have an impossible combination of codes.
         random: the generator that decides which rows form a unit.
     """
     row_positions = []
@@ -203,7 +205,7 @@ def group_rows_by_size(
     units = 0
     for size in np.unique(sizes):
         rows = random.permutation(np.flatnonzero(sizes == size))
-        rows = rows[np.lexsort(codes[rows][:, list(shared)].T)]
+        rows = rows[np.lexsort(codes[rows][:, list(shared_positions)].T)]
         rows_of_unit = max(int(size), 1)
         needed = max(1, round(units_by_size.get(int(size), len(rows) / rows_of_unit)))
         # spread over all rows, so that each is repeated or left out equally often
@@ -215,8 +217,8 @@ def group_rows_by_size(
     return _share_values(
         codes[np.concatenate(row_positions)],
         np.concatenate(unit_numbers),
-        shared,
-        impossible,
+        shared_positions,
+        are_impossible,
         random,
     )
 
@@ -224,8 +226,8 @@ def group_rows_by_size(
 def _share_values(
     codes: IntArray,
     units: IntArray,
-    shared: Sequence[int],
-    impossible: Callable[[IntArray], BoolArray],
+    shared_positions: Sequence[int],
+    are_impossible: Callable[[IntArray], BoolArray],
     random: np.random.Generator,
 ) -> Grouping:
     """Copy the shared values of each unit's middle row to all rows of the unit.
@@ -237,9 +239,9 @@ def _share_values(
     first_rows = np.searchsorted(units, np.arange(number_of_units))
     middle = codes[first_rows + np.bincount(units) // 2][units]
     new_codes = codes.copy()
-    for attribute in shared:
+    for attribute in shared_positions:
         new_codes[:, attribute] = middle[:, attribute]
-    wrong = impossible(new_codes)
+    wrong = are_impossible(new_codes)
     new_codes[wrong] = middle[wrong]
     new_numbers = random.permutation(number_of_units)[units]
     order = np.argsort(new_numbers, kind="stable")

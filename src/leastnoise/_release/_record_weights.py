@@ -39,12 +39,14 @@ class WeightTotals:
         return rows, cells[rows]
 
 
-def list_weight_totals(outcome: Outcome, names: Sequence[str], weight: str) -> list[WeightTotals]:
+def list_weight_totals(
+    outcome: Outcome, record_attributes: Sequence[str], weight: str
+) -> list[WeightTotals]:
     """Return the released tables with sums of a weight, smallest first.
 
     Args:
         outcome: the outcome of the release.
-        names: the attributes of the records.
+        record_attributes: the attributes of the records.
         weight: the name of the measure.
 
     Raises:
@@ -62,7 +64,7 @@ def list_weight_totals(outcome: Outcome, names: Sequence[str], weight: str) -> l
         product
         for product in outcome.plan.workload
         if product.measure == weight
-        and set(product.attributes) <= set(names)
+        and set(product.attributes) <= set(record_attributes)
         and product.asks_single_cells
     ]
     if not tables:
@@ -74,7 +76,7 @@ def list_weight_totals(outcome: Outcome, names: Sequence[str], weight: str) -> l
     totals = []
     for product in sorted(tables, key=lambda table: table.rows):
         sums = np.asarray(estimator.estimate(product).values, dtype=np.float64)
-        positions = tuple(names.index(name) for name in product.attributes)
+        positions = tuple(record_attributes.index(name) for name in product.attributes)
         totals.append(WeightTotals(positions, np.maximum(sums.reshape(product.shape), 0.0)))
     return totals
 
@@ -83,7 +85,7 @@ def rake_weights(
     codes: IntArray,
     totals: Sequence[WeightTotals],
     measure: Measure,
-    scale: float,
+    records_per_row: float,
     random: np.random.Generator,
 ) -> FloatArray:
     """Return a whole weight for each row, in units of the measure.
@@ -96,18 +98,18 @@ def rake_weights(
         codes: the codes of the rows, shape (rows, attributes).
         totals: the released sums.
         measure: the weight.
-        scale: the ratio of the number of rows to the number that the release counted.
+        records_per_row: the ratio of the number of rows to the number that the release counted.
         random: the generator for the rounding.
 
     Source: iterative proportional fitting, Deming and Stephan 1940.
     """
     low, high = float(measure.low_units), float(measure.high_units)
-    start = float(totals[0].sums.sum()) * scale / len(codes)
+    start = float(totals[0].sums.sum()) * records_per_row / len(codes)
     weights = np.full(len(codes), np.clip(start, low, high))
     for _ in range(_ROUNDS):
         for table in totals:
             rows, cells = table.cells(codes)
-            targets = table.sums.reshape(-1) * scale
+            targets = table.sums.reshape(-1) * records_per_row
             present = np.bincount(cells, weights[rows], minlength=len(targets))
             factors = np.divide(targets, present, out=np.ones_like(present), where=present > 0)
             weights[rows] = np.clip(weights[rows] * factors[cells], low, high)

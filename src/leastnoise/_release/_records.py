@@ -28,7 +28,7 @@ from leastnoise._estimation import (
     impossible_rows,
     public_counts_of_plan,
 )
-from leastnoise._release._record_members import count_members, exchange_members
+from leastnoise._release._record_members import exchange_members, list_member_counts
 from leastnoise._release._record_units import (
     Positions,
     UnitCounts,
@@ -297,8 +297,8 @@ def _with_units(
     outcome: Outcome,
     unit_counts: UnitCounts,
     size: str | None,
-    impossible: Callable[[IntArray], BoolArray],
-    factor: float,
+    are_impossible: Callable[[IntArray], BoolArray],
+    records_per_row: float,
 ) -> Records:
     """Return the records with their rows grouped into units.
 
@@ -308,8 +308,8 @@ def _with_units(
         unit_counts: the noisy counts of units, scaled to this number of rows.
         size: an attribute whose value is the number of rows of the unit; if None, units have about
             equal sizes.
-        impossible: returns a mask of the rows that have an impossible combination of codes.
-        factor: the ratio of the number of records to the number of rows that the release counted.
+        are_impossible: returns a mask of the rows that have an impossible combination of codes.
+        records_per_row: the ratio of the number of records to the number of rows that the release counted.
     """
     random = np.random.default_rng([records.seed, 4])
     domain = records.domain
@@ -319,7 +319,9 @@ def _with_units(
         shared=tuple(records.names.index(name) for name in unit_counts.shared),
     )
     if size is None:
-        grouping = group_rows(records.codes, unit_counts, positions, max_rows, impossible, random)
+        grouping = group_rows(
+            records.codes, unit_counts, positions, max_rows, are_impossible, random
+        )
     else:
         position = records.names.index(one_of("size", size, records.names))
         size_of_code = sizes_of_codes(domain.kind(size), max_rows)
@@ -328,14 +330,14 @@ def _with_units(
             size_of_code[records.codes[:, position]],
             list(dict.fromkeys([position, *positions.shared])),
             _units_by_size(records, outcome, unit_counts, size, size_of_code),
-            impossible,
+            are_impossible,
             random,
         )
     unit_column = str(outcome.plan.privacy.unit_column)
     shared = positions.shared
     if size is not None:
         shared = tuple(dict.fromkeys([records.names.index(size), *shared]))
-    tables = count_members(outcome, records.names, factor)
+    tables = list_member_counts(outcome, records.names, records_per_row)
     codes = exchange_members(grouping.codes, grouping.units, records.names, shared, tables, random)
     return replace(
         records,
@@ -365,7 +367,7 @@ def _units_by_size(
     units_by_code = unit_counts.counts.sum(axis=others)
     unit_variance = float(np.mean((unit_counts.std**2).sum(axis=others)))
     rows_by_size = np.bincount(size_of_code[records.codes[:, records.names.index(size)]])
-    row_variance = _variance_of_rows(outcome, size)
+    row_variance = _mean_count_variance(outcome, size)
     units: dict[int, float] = {}
     for rows in np.unique(size_of_code[size_of_code > 0]).tolist():
         is_size = size_of_code == rows
@@ -377,7 +379,7 @@ def _units_by_size(
     return units
 
 
-def _variance_of_rows(outcome: Outcome, size: str) -> float:
+def _mean_count_variance(outcome: Outcome, size: str) -> float:
     """Return the mean noise variance of counts by an attribute; 0 if unknown."""
     table = marginals(outcome.plan.domain, ways=1, of=[size]).products[0]
     try:
@@ -403,7 +405,7 @@ def _spell_values(
     if kind.hidden:
         further_values[kind.published] = None
     regular_codes = np.minimum(codes, kind.regular - 1)
-    if isinstance(kind, (Bins, Edges)) and (is_whole or _has_wide_whole_bins(kind)):
+    if isinstance(kind, (Bins, Edges)) and (is_whole or _can_use_whole_numbers(kind)):
         values = _draw_whole_numbers(kind, regular_codes, random)
     else:
         values = _draw_values(kind, regular_codes, random)
@@ -426,7 +428,7 @@ def _text_or_null(value: object) -> str | None:
     return str(value)
 
 
-def _has_wide_whole_bins(kind: Bins | Edges) -> bool:
+def _can_use_whole_numbers(kind: Bins | Edges) -> bool:
     """Return whether bins are wide enough to use whole numbers as values."""
     edges = [Fraction(edge) for edge in kind.edges]
     return all(edge.denominator == 1 for edge in edges) and all(

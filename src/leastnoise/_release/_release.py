@@ -59,7 +59,6 @@ from leastnoise._release._json_records import ALWAYS_WRITTEN
 from leastnoise._release._observation import observation_digest
 from leastnoise._release._options import (
     Options,
-    call_tables_by_name,
     check_formats,
     check_names_and_survey,
     find_table_position,
@@ -67,6 +66,7 @@ from leastnoise._release._options import (
     is_too_large_to_write,
     product_rounding,
     tables_to_write,
+    with_table_names,
 )
 from leastnoise._release._receipt import NO_RECEIPT, ReceiptFacts
 from leastnoise._release._records import make_records
@@ -418,18 +418,20 @@ class Release:
                 self._missing_rows[name] = self._estimate_missing_rows(name, len(names))
         return tuple(each for each in self._missing_rows.values() if each is not None)
 
-    def _estimate_missing_rows(self, name: str, number: int) -> MissingRows | None:
+    def _estimate_missing_rows(
+        self, attribute: str, number_of_attributes: int
+    ) -> MissingRows | None:
         """Return the estimated rows in an attribute's hidden cell; None if unknown.
 
         Args:
-            name: the name of the attribute.
-            number: the number of attributes with a hidden cell.
+            attribute: the name of the attribute.
+            number_of_attributes: the number of attributes with a hidden cell.
         """
         domain = self.plan.domain
-        products = (rows_left_out(domain, name), queries(domain).products[0])
+        products = (rows_left_out(domain, attribute), queries(domain).products[0])
         options = Options(level=self.level, round=self.options.round, below=self.options.below)
         interval = interval_width(self.measurements, self.level, products)
-        joint_level = 1 - (1 - self.level) / number
+        joint_level = 1 - (1 - self.level) / number_of_attributes
         joint_interval = interval_width(self.measurements, joint_level, products)
         try:
             left_out, total = Tables(self.least_squares(), products, options, interval)
@@ -437,7 +439,7 @@ class Release:
             return None
         margin = float(left_out.high[0] - left_out.answer[0])
         return MissingRows(
-            attribute=name,
+            attribute=attribute,
             rows=float(left_out.answer[0]),
             margin=margin,
             joint_margin=margin * joint_interval.multiplier / interval.multiplier,
@@ -521,7 +523,7 @@ class Release:
         >>> table.answer.round(6).tolist(), table.noise_std.round(3).tolist()
         ([2.0], [1.919])
         """
-        questions = self._over_own_domain(questions)
+        questions = self._over_plan_domain(questions)
         if not questions.rows <= MOST_FRAME_ANSWERS:
             raise InputError(
                 f"At most {MOST_FRAME_ANSWERS} answers can be given together; got "
@@ -739,7 +741,7 @@ class Release:
             return None
         estimate = self.least_squares()
         multiplier = interval_multiplier(self.measurements.noise, self.level)
-        return AnswerNoise(pair_covariances(estimate), multiplier, self._own_product)
+        return AnswerNoise(pair_covariances(estimate), multiplier, self._product_over_plan_domain)
 
     def read_statement(self, text: str) -> Statement:
         """Parse a SQL statement over the domain of the release.
@@ -774,14 +776,14 @@ class Release:
             table = self.tables[position]
         return table.answer, table.low, table.high
 
-    def _own_product(self, questions: Workload) -> Product:
+    def _product_over_plan_domain(self, questions: Workload) -> Product:
         """Return the only table of a workload over the domain of the plan."""
         position = find_answer(self.plan.workload, questions)
         if position is not None:  # only these have counts of units
             return self.workload.products[position]
-        return self._over_own_domain(questions).products[0]
+        return self._over_plan_domain(questions).products[0]
 
-    def _over_own_domain(self, questions: Workload) -> Workload:
+    def _over_plan_domain(self, questions: Workload) -> Workload:
         """Return a workload over the domain of the plan, including hidden cells."""
         declared_domain = declared(self.plan.domain)
         over_declared = questions_over(over(questions, declared(questions.domain)), declared_domain)
@@ -893,7 +895,7 @@ def build_release(
     """Build a release from an outcome; its tables are computed on access."""
     workload = Workload(outcome.plan.domain, tables_to_write(outcome.plan.workload.products))
     options = with_table_ids(options or Options(), workload.products)
-    options = call_tables_by_name(options, outcome.plan.workload)
+    options = with_table_names(options, outcome.plan.workload)
     check_linear_estimates(
         outcome.plan, options.plan_dependent_options, linear=outcome.finding.linear
     )
@@ -931,7 +933,7 @@ def build_release(
         outcome.plan.workload,
         options,
         library,
-        tables.own_suppression,
+        tables.suppression_by_rule,
         outcome.finding.quantile_choices(outcome.plan.workload),
     )
     tables.linked_suppression = statistics.suppressed_sums
@@ -996,7 +998,7 @@ def check_options(plan: Plan, options: Options) -> None:
     measurements = plan.measured()
     if options.nnls or options.local_non_negative:
         _check_non_negative(
-            measurements, plan.workload, joint=options.nnls, local=options.local_non_negative
+            measurements, plan.workload, is_joint=options.nnls, is_local=options.local_non_negative
         )
     _check_covariances(measurements, plan.strategy, tables, options)
 
@@ -1132,7 +1134,7 @@ def check_linear_estimates(plan: Plan, options: Sequence[str], *, linear: bool) 
 
 
 def _check_non_negative(
-    measurements: Measurements, workload: Workload, *, joint: bool, local: bool
+    measurements: Measurements, workload: Workload, *, is_joint: bool, is_local: bool
 ) -> None:
     """Raise if the requested non-negative answers cannot be computed."""
     measures = _non_negative_measures(workload)
@@ -1141,11 +1143,13 @@ def _check_non_negative(
             "Non-negative answers are possible only for counts and for measures whose lowest value "
             "is at least 0; the workload has none of these. Leave out nnls and local_non_negative."
         )
-    if joint:
+    if is_joint:
         _check_joint_size(measurements, measures)
-    if local:
+    if is_local:
         _check_local_size(measurements, workload, measures)
-    _rehearse_non_negative(measurements, workload, measures, joint=joint, local=local)
+    _check_simulated_non_negative(
+        measurements, workload, measures, is_joint=is_joint, is_local=is_local
+    )
 
 
 def _check_joint_size(measurements: Measurements, measures: Sequence[str | None]) -> None:
@@ -1188,13 +1192,13 @@ def _check_local_size(
         )
 
 
-def _rehearse_non_negative(
+def _check_simulated_non_negative(
     measurements: Measurements,
     workload: Workload,
     measures: Sequence[str | None],
     *,
-    joint: bool,
-    local: bool,
+    is_joint: bool,
+    is_local: bool,
 ) -> None:
     """Raise if non-negative columns of simulated measurements cannot be computed.
 
@@ -1210,12 +1214,12 @@ def _rehearse_non_negative(
     simulated = Observation(measurements, values, "", private=False)
     option = "nnls"
     try:
-        by_measure = {measure: nnls(simulated, measure=measure) for measure in measures if joint}
+        by_measure = {measure: nnls(simulated, measure=measure) for measure in measures if is_joint}
         for product in workload:
             if product.measure in by_measure:
                 by_measure[product.measure].values(product)
         option = "local_non_negative"
-        for measure in measures if local else ():
+        for measure in measures if is_local else ():
             locally_non_negative(
                 Estimate(simulated),
                 _attribute_sets(workload, measure),

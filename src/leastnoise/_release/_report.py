@@ -38,8 +38,8 @@ from leastnoise._release._names import capitalize
 from leastnoise._release._options import (
     Options,
     display_texts,
+    largest_rounding_change,
     product_rounding,
-    rounding_reach,
 )
 from leastnoise._release._receipt import SearchFacts
 from leastnoise._release._release import Release, TableEntry, statement_path
@@ -53,8 +53,8 @@ from leastnoise._release._texts import (
     key_headings,
     load_catalogue,
     name_attribute,
+    name_counted_or_summed,
     name_measure,
-    name_measured,
     name_quantity,
     name_rows,
     name_unit,
@@ -131,7 +131,7 @@ def render_report(release: Release, content: "ReportContent") -> str:
         ratings=_rate_tables(release, [*statistics_with_margins, *tables_with_margins], catalogue),
         facts={fact.key: fact for fact in list_facts(describe_release(release, catalogue))},
         day=catalogue.format_date(datetime.now(UTC).date()),
-        index=_make_index(release, content, catalogue),
+        index=_make_table_list(release, content, catalogue),
         levels=_list_level_tables(content.summaries, catalogue),
         content=content,
         **_describe_statistics(release, catalogue),
@@ -264,10 +264,10 @@ def _make_title(release: Release, catalogue: Catalogue) -> str:
     return start
 
 
-def _join_workload_attributes(release: Release, most: int, catalogue: Catalogue) -> str:
+def _join_workload_attributes(release: Release, most_names: int, catalogue: Catalogue) -> str:
     """Return the names of the workload's attributes as a list in one text.
 
-    At most ``most`` items are listed; the last one may be the number of further attributes.
+    At most ``most_names`` items are listed; the last one may be the number of further attributes.
     """
     workload_attributes = {name for product in release.workload for name in product.attributes}
     names = [
@@ -275,9 +275,9 @@ def _join_workload_attributes(release: Release, most: int, catalogue: Catalogue)
         for name in release.plan.domain.names
         if name in workload_attributes
     ]
-    if len(names) > most:
-        more = catalogue.say("more_attributes", count=len(names) - most + 1)
-        names = [*names[: most - 1], more]
+    if len(names) > most_names:
+        more = catalogue.say("more_attributes", count=len(names) - most_names + 1)
+        names = [*names[: most_names - 1], more]
     return catalogue.join_names(names)
 
 
@@ -392,7 +392,7 @@ def _summarize_table(table: Table, catalogue: Catalogue) -> Summary:
     return Summary(
         product=table.product,
         name=table_title(table.product, catalogue),
-        unit=_unit_behind_numbers(table.product, catalogue),
+        unit=_noun_after_answers(table.product, catalogue),
         answer=answer,
         typical=typical,
         margin=table.typical_margin,
@@ -403,12 +403,12 @@ def _summarize_table(table: Table, catalogue: Catalogue) -> Summary:
     )
 
 
-def _unit_behind_numbers(product: Product, catalogue: Catalogue) -> str:
+def _noun_after_answers(product: Product, catalogue: Catalogue) -> str:
     """Return the noun that follows an answer: what is counted, or a sum's unit."""
     if product.of_values:
         return unit_of_sums(product, catalogue)
     if product.of_units:
-        return name_measured(product, catalogue)
+        return name_counted_or_summed(product, catalogue)
     return name_rows(catalogue)
 
 
@@ -502,8 +502,8 @@ def _rate_tables(release: Release, summaries: Sequence[Summary], catalogue: Cata
     is_survey = bool(release.options.survey) or sentences.has_weights(release)
     covered = [summary for summary in summaries if summary.flag_counts or not is_survey]
     uncovered = [summary for summary in summaries if not (summary.flag_counts or not is_survey)]
-    ratings = _rate_by_margins(covered, catalogue, is_whole=not unused_rows)
-    ratings += _rate_by_margins(uncovered, catalogue, is_whole=False)
+    ratings = _rate_by_margins(covered, catalogue, has_all_errors=not unused_rows)
+    ratings += _rate_by_margins(uncovered, catalogue, has_all_errors=False)
     if not ratings:
         return []
     notes = [unused_rows] if unused_rows else []
@@ -532,14 +532,14 @@ def _count_flags(flags: FlagRule, summaries: Sequence[Summary], catalogue: Catal
 
 
 def _rate_by_margins(
-    summaries: Sequence[Summary], catalogue: Catalogue, *, is_whole: bool
+    summaries: Sequence[Summary], catalogue: Catalogue, *, has_all_errors: bool
 ) -> list[str]:
     """Return one sentence for each rating; it names the tables with the rating.
 
     Args:
         summaries: the statistics and tables.
         catalogue: the catalogue of the page's language.
-        is_whole: whether the margins include all known errors.
+        has_all_errors: whether the margins include all known errors.
     """
     names_by_rating: dict[str, list[str]] = {"good": [], "care": [], "bad": []}
     for table in summaries[:MOST_PICTURES]:
@@ -550,7 +550,7 @@ def _rate_by_margins(
         else:
             rating = "bad"
         names_by_rating[rating].append(table.quoted_name)
-    ending = "" if is_whole else "_by_noise"
+    ending = "" if has_all_errors else "_by_noise"
     return [
         catalogue.say(f"fit_{rating}{ending}", names=_join_first_names(names, catalogue))
         for rating, names in names_by_rating.items()
@@ -558,7 +558,9 @@ def _rate_by_margins(
     ]
 
 
-def _make_index(release: Release, content: "ReportContent", catalogue: Catalogue) -> dict[str, Any]:
+def _make_table_list(
+    release: Release, content: "ReportContent", catalogue: Catalogue
+) -> dict[str, Any]:
     """Return the template values of the page's list of tables.
 
     Among them is a summary that compares the plan's error with the least possible error.
@@ -671,7 +673,7 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
         payment["charge"] = catalogue.localize_parameters(str(payment["charge"]))
     facts = ", ".join(f"{name}: {value}" for name, value in payment.items() if value)
     if finding.linear:
-        measured = catalogue.say_count("done", _measured_tables(release))
+        measured = catalogue.say_count("done", _count_measured_tables(release))
         cost_key = "computed"
     else:
         measured = catalogue.say(finding.executed_steps[0], **finding.executed_steps[1])
@@ -701,7 +703,7 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
     ]
 
 
-def _measured_tables(release: Release) -> int:
+def _count_measured_tables(release: Release) -> int:
     """Return the number of tables that the release measured."""
     if isinstance(release.plan, LinearPlan):
         return len(release.plan.measurements.blocks)
@@ -854,7 +856,7 @@ class _ContentCollector:
         picture = table.picture(catalogue, has_caption=True)
         chart = choose_chart(picture, self._marks_left)
         is_whole = entry.answers <= min(MOST_TABLE_ROWS, self._rows_left)
-        view = _table_view(release, entry, table, catalogue, is_whole=is_whole)
+        view = _table_view(release, entry, table, catalogue, shows_all_cells=is_whole)
         if len(self._charts) < MOST_PICTURES:
             spec = draw_chart(picture, self._marks_left)
         else:
@@ -1020,7 +1022,7 @@ def _statement_view(release: Release, number: int, catalogue: Catalogue) -> Tabl
     text = release.options.statements[number - 1]
     statement = release.read_statement(text)
     columns = release.answer_sql(text)
-    shown = _shown_columns(statement, columns)
+    shown = _columns_with_values(statement, columns)
     code_labels = _code_labels(release, catalogue.language)
     size = len(next(iter(columns.values())))
     rows = []
@@ -1028,7 +1030,7 @@ def _statement_view(release: Release, number: int, catalogue: Catalogue) -> Tabl
         row: list[str] = []
         for column, arrays in shown:
             values = [array.tolist()[position] for array in arrays]
-            row += _shown_values(catalogue, column, values, code_labels)
+            row += _format_output_values(catalogue, column, values, code_labels)
         rows.append(row)
     interval_heading = catalogue.say(
         "col_interval", percent=catalogue.format_percent(release.level)
@@ -1065,7 +1067,7 @@ def _statement_view(release: Release, number: int, catalogue: Catalogue) -> Tabl
     )
 
 
-def _shown_columns(
+def _columns_with_values(
     statement: Statement, columns: Columns
 ) -> list[tuple[OutputColumn, list[Array]]]:
     """Return each column of a statement with its values and interval ends.
@@ -1091,7 +1093,7 @@ def _code_labels(release: Release, language: str) -> dict[str, Mapping[str, str]
     }
 
 
-def _shown_values(
+def _format_output_values(
     catalogue: Catalogue,
     column: OutputColumn,
     values: Sequence[Any],
@@ -1114,13 +1116,18 @@ def _shown_values(
 
 
 def _table_view(
-    release: Release, entry: TableEntry, table: Table, catalogue: Catalogue, *, is_whole: bool
+    release: Release,
+    entry: TableEntry,
+    table: Table,
+    catalogue: Catalogue,
+    *,
+    shows_all_cells: bool,
 ) -> TableView:
     """Return the view of a table with all cells, or with only the largest."""
     product = table.product
     unit = _describe_table_unit(product, catalogue)
     catalogue = catalogue.with_format(table_format(product, catalogue))
-    if is_whole:
+    if shows_all_cells:
         cells = np.arange(table.cells)
         rows_note = catalogue.say("rows_whole")
     else:
@@ -1217,7 +1224,7 @@ def _format_extra_number(value: float, name: str, catalogue: Catalogue) -> str:
 def _describe_table_unit(product: Product, catalogue: Catalogue) -> str:
     """Return the unit of a table's answers or, without one, their quantity."""
     if product.measure is None or not product.of_values:
-        return name_measured(product, catalogue)
+        return name_counted_or_summed(product, catalogue)
     own_unit = unit_of_sums(product, catalogue)
     if own_unit:
         return own_unit
@@ -1225,7 +1232,7 @@ def _describe_table_unit(product: Product, catalogue: Catalogue) -> str:
         return name_quantity(product, catalogue)
     step = product.domain.measures[product.measure].unit
     if step == 1:
-        return name_measured(product, catalogue)
+        return name_counted_or_summed(product, catalogue)
     return catalogue.say("unit_measure", measure=product.measure, unit=catalogue.format_exact(step))
 
 
@@ -1241,7 +1248,7 @@ def _describe_certain_largest(release: Release, table: Table, catalogue: Catalog
     level_of_each = 1 - (1 - release.level) / table.cells
     multiplier = measured_multiplier(release.measurements, level_of_each, [table.product])
     step, bound = product_rounding(release.options, table.product)
-    rounding = float(rounding_reach(release.options, step))
+    rounding = float(largest_rounding_change(release.options, step))
     margin = (
         multiplier * table.noise_std
         + convert_to_amounts(table.product, np.array(release.interval.half_step))

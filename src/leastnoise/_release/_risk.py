@@ -45,7 +45,7 @@ def guessing_chance(privacy: Privacy, cost: Cost | None = None) -> float:
 
     Source: Dong, Roth, Su (JRSS-B 2022), for the trade-off curves; docs/mathematics.md for zCDP.
     """
-    budget = _budget_of_noise(privacy.budget, cost)
+    budget = _guarantee_of_noise(privacy.budget, cost)
     if isinstance(budget, GDP):
         return NormalDist().cdf(math.sqrt(_limit_loss(budget.mu_squared)) / 2)
     if isinstance(budget, ZCDP):
@@ -60,10 +60,10 @@ def guessing_chance(privacy: Privacy, cost: Cost | None = None) -> float:
 
 def risk_holds_always(privacy: Privacy, cost: Cost | None = None) -> bool:
     """Return whether the bound of `guessing_chance` holds for every result."""
-    return isinstance(_budget_of_noise(privacy.budget, cost), PureDP)
+    return isinstance(_guarantee_of_noise(privacy.budget, cost), PureDP)
 
 
-def _budget_of_noise(budget: Budget, cost: Cost | None) -> Budget:
+def _guarantee_of_noise(budget: Budget, cost: Cost | None) -> Budget:
     """Return the stronger guarantee that a release's kind of noise implies.
 
     Within (epsilon, delta), a plan with Laplace noise satisfies epsilon, and a plan with Gaussian

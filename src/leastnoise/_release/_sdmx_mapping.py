@@ -63,48 +63,48 @@ class SdmxMapping:
         return code, OBSERVATION_STATUS[code]
 
 
-def read_sdmx_mapping(part: object) -> SdmxMapping:
+def read_sdmx_mapping(section: object) -> SdmxMapping:
     """Return the mapping that a section ``[output.sdmx]`` states, checked.
 
     Raises:
         InputError: a key is unknown, or SDMX does not allow an id.
     """
-    if not isinstance(part, Mapping):
-        raise refuse("sdmx", part, "a table with " + ", ".join(_KEYS))
-    for key in part:
+    if not isinstance(section, Mapping):
+        raise refuse("sdmx", section, "a table with " + ", ".join(_KEYS))
+    for key in section:
         check_key("a key of sdmx", key, _KEYS)
-    concepts = _read_ids("concepts", part.get("concepts", {}), _ID)
+    concepts = _read_ids("concepts", section.get("concepts", {}), _ID)
     used = list(concepts.values())
     for name, concept in concepts.items():
         if concept in _RESERVED or concept == TIME_PERIOD or used.count(concept) > 1:
             allowed = "an id that is not reserved and that no other concept has"
             raise refuse(f"sdmx concepts {name}", concept, allowed)
-    codes = part.get("codes", {})
+    codes = section.get("codes", {})
     if not isinstance(codes, Mapping):
         raise refuse("sdmx codes", codes, "a table of attributes with their codes")
-    status = _read_ids("status", part.get("status", {}), _CODE)
+    status = _read_ids("status", section.get("status", {}), _CODE)
     for answer, code in status.items():
         check_key("a key of sdmx status", answer, _DEFAULT_STATUS)
         one_of(f"sdmx status {answer}", code, tuple(OBSERVATION_STATUS))
-    agency = part.get("agency", "")
+    agency = section.get("agency", "")
     if agency != "":
         _check_id("sdmx agency", agency, _ID)
     return SdmxMapping(
         agency=agency,
-        flows=one_of("sdmx flows", part.get("flows", "table"), FLOWS),
+        flows=one_of("sdmx flows", section.get("flows", "table"), FLOWS),
         concepts=concepts,
         codes={
             name: _read_ids(f"codes {name}", of_attribute, _CODE)
             for name, of_attribute in codes.items()
         },
-        units=_read_ids("units", part.get("units", {}), _CODE),
+        units=_read_ids("units", section.get("units", {}), _CODE),
         status={**_DEFAULT_STATUS, **status},
     )
 
 
-def check_sdmx_mapping(part: Mapping[str, Any], domain: Domain) -> None:
+def check_sdmx_mapping(section: Mapping[str, Any], domain: Domain) -> None:
     """Raise if a mapping names attributes, labels or measures not in the domain."""
-    mapping = read_sdmx_mapping(part)
+    mapping = read_sdmx_mapping(section)
     levels = [
         f"{name}:{level}" for name in domain.names for level in level_names(domain.kind(name))
     ]
@@ -145,5 +145,6 @@ def _read_ids(name: str, value: object, pattern: re.Pattern[str]) -> dict[str, s
 
 
 def _check_id(name: str, value: object, pattern: re.Pattern[str]) -> None:
+    """Raise if SDMX does not allow an id."""
     if not isinstance(value, str) or not pattern.fullmatch(value):
         raise refuse(name, value, "an id of letters, digits, '_' and '-', such as 'REF_AREA'")

@@ -31,7 +31,7 @@ def read_search_manifest(
         values = read(lambda: read_json(text), "manifest", advice)
         manifest = read(lambda: read_record(record, values), "manifest", advice)
     except OSError:
-        raise unreadable_search(directory, result, advice) from None
+        raise unreadable_search_error(directory, result, advice) from None
     except ValueError as error:
         reason = str(error) if isinstance(error, InputError) else "It is no text."
         raise InputError(
@@ -52,7 +52,7 @@ def has_search_format(directory: Path, manifest_format: str) -> bool:
     return isinstance(values, dict) and values.get("format") == manifest_format
 
 
-def unreadable_search(directory: Path, result: str, advice: str) -> InputError:
+def unreadable_search_error(directory: Path, result: str, advice: str) -> InputError:
     """Return the error for a directory without a readable search result."""
     return InputError(
         f"There are no found {result} in {str(directory)!r}, or they cannot be read. {advice}"

@@ -375,14 +375,14 @@ def _describe_complete_rows(
 
 def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return sentences on rows that all tables or some tables leave out."""
-    names_in_no_table, names_of_some_tables = _dropping_names(plan)
+    names_in_no_table, names_of_some_tables = _list_dropping_attributes(plan)
     return [
-        *_list_dropping("dropped", names_in_no_table, plan, catalogue),
-        *_list_dropping("left_out_of_some", names_of_some_tables, plan, catalogue),
+        *_list_dropping_sentences("dropped", names_in_no_table, plan, catalogue),
+        *_list_dropping_sentences("left_out_of_some", names_of_some_tables, plan, catalogue),
     ]
 
 
-def _dropping_names(plan: Plan) -> tuple[list[str], list[str]]:
+def _list_dropping_attributes(plan: Plan) -> tuple[list[str], list[str]]:
     """Return the attributes that drop rows from all tables, and from some."""
     kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
     dropping = {name: kind for name, kind in kinds.items() if "drop" in (kind.null, kind.outside)}
@@ -393,27 +393,31 @@ def _dropping_names(plan: Plan) -> tuple[list[str], list[str]]:
     )
 
 
-def _list_names(key: str, names: Sequence[str], catalogue: Catalogue) -> list[str]:
+def _list_naming_sentence(
+    text_key: str, attributes: Sequence[str], catalogue: Catalogue
+) -> list[str]:
     """Return a list with one sentence that names attributes; empty for none."""
-    if not names:
+    if not attributes:
         return []
-    named = [name_attribute(name, catalogue) for name in names]
-    if key.startswith("dropped"):  # one of these values is enough
-        return [catalogue.say(key, names=catalogue.join_alternatives(named))]
-    return [catalogue.say(key, names=catalogue.join_names(named))]
+    named = [name_attribute(name, catalogue) for name in attributes]
+    if text_key.startswith("dropped"):  # one of these values is enough
+        return [catalogue.say(text_key, names=catalogue.join_alternatives(named))]
+    return [catalogue.say(text_key, names=catalogue.join_names(named))]
 
 
-def _list_dropping(key: str, names: Sequence[str], plan: Plan, catalogue: Catalogue) -> list[str]:
+def _list_dropping_sentences(
+    text_key: str, attributes: Sequence[str], plan: Plan, catalogue: Catalogue
+) -> list[str]:
     """Return sentences that group attributes by the values that they drop."""
-    kinds = {name: _dropped_values(plan.domain.kind(name)) for name in names}
+    kinds = {name: _dropped_values_suffix(plan.domain.kind(name)) for name in attributes}
     sentences = []
     for values in ("", "_missing", "_outside"):
-        dropping = [name for name in names if kinds[name] == values]
-        sentences += _list_names(f"{key}{values}", dropping, catalogue)
+        dropping = [name for name in attributes if kinds[name] == values]
+        sentences += _list_naming_sentence(f"{text_key}{values}", dropping, catalogue)
     return sentences
 
 
-def _dropped_values(kind: Kind) -> str:
+def _dropped_values_suffix(kind: Kind) -> str:
     """Return the suffix of text keys for the values that an attribute drops.
 
     The suffix is empty if both missing values and values outside are dropped.
@@ -436,11 +440,13 @@ def describe_earlier(plan: LinearPlan, catalogue: Catalogue = ENGLISH) -> str:
 
 def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str:
     """Return sentences on rows that tables leave out, with known numbers."""
-    names_in_no_table, _ = _dropping_names(release.plan)
+    names_in_no_table, _ = _list_dropping_attributes(release.plan)
     estimates = [each for each in release.missing_rows if not math.isnan(each.rows)]
     sentences = [
-        *_list_dropping("dropped", names_in_no_table, release.plan, catalogue),
-        *_list_dropping("left_out_of_some", _unmeasured_names(release), release.plan, catalogue),
+        *_list_dropping_sentences("dropped", names_in_no_table, release.plan, catalogue),
+        *_list_dropping_sentences(
+            "left_out_of_some", _attributes_without_row_counts(release), release.plan, catalogue
+        ),
     ]
     if sentences and release.receipt.guard is None:
         sentences.append(catalogue.say("dropped_unmeasured"))
@@ -450,9 +456,9 @@ def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> s
     return " ".join(sentences) or catalogue.say("not_dropped")
 
 
-def _unmeasured_names(release: Release) -> list[str]:
+def _attributes_without_row_counts(release: Release) -> list[str]:
     """Return the attributes whose tables leave out an unmeasured number of rows."""
-    _, names_of_some_tables = _dropping_names(release.plan)
+    _, names_of_some_tables = _list_dropping_attributes(release.plan)
     measured_names = {each.attribute for each in release.missing_rows}
     return [name for name in names_of_some_tables if name not in measured_names]
 
@@ -460,7 +466,7 @@ def _unmeasured_names(release: Release) -> list[str]:
 def _list_suppressed_rows(release: Release, catalogue: Catalogue) -> list[str]:
     """Return sentences on omitted rows whose number is suppressed as too small."""
     names = [each.attribute for each in release.missing_rows if math.isnan(each.rows)]
-    sentences = _list_dropping("left_out_of_some", names, release.plan, catalogue)
+    sentences = _list_dropping_sentences("left_out_of_some", names, release.plan, catalogue)
     if sentences:
         _, bound = rounding_rule(release.options)
         below = catalogue.format_value(bound)
@@ -470,8 +476,8 @@ def _list_suppressed_rows(release: Release, catalogue: Catalogue) -> list[str]:
 
 def describe_rows_of_unknown_number(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
     """Return sentences on omitted rows without a published number, or None."""
-    names = _unmeasured_names(release)
-    sentences = _list_dropping("left_out_of_some", names, release.plan, catalogue)
+    names = _attributes_without_row_counts(release)
+    sentences = _list_dropping_sentences("left_out_of_some", names, release.plan, catalogue)
     if sentences:
         sentences.append(catalogue.say("dropped_unmeasured"))
     sentences += _list_suppressed_rows(release, catalogue)
@@ -479,7 +485,7 @@ def describe_rows_of_unknown_number(release: Release, catalogue: Catalogue = ENG
 
 
 def describe_missing_rows(
-    release: Release, catalogue: Catalogue = ENGLISH, over: float = 0.0
+    release: Release, catalogue: Catalogue = ENGLISH, least_share: float = 0.0
 ) -> str | None:
     """Return a sentence on rows that tables certainly leave out, or None.
 
@@ -490,11 +496,11 @@ def describe_missing_rows(
     Args:
         release: the release whose measurements determine the numbers.
         catalogue: the catalogue of the language.
-        over: the result is None unless the tables of some attribute certainly leave out more than
+        least_share: the result is None unless the tables of some attribute certainly leave out more than
             this share of the rows.
     """
     missing = [each for each in release.missing_rows if each.rows > each.joint_margin]
-    if not any(each.rows - each.joint_margin > over * each.all_rows for each in missing):
+    if not any(each.rows - each.joint_margin > least_share * each.all_rows for each in missing):
         return None
     most_missing = sorted(missing, key=lambda each: -each.rows)[:_MOST_LISTED_TABLES]
     return _list_missing_rows(release.plan, most_missing, catalogue)
@@ -512,7 +518,7 @@ def _list_missing_rows(plan: Plan, estimates: Sequence[MissingRows], catalogue: 
         )
         for each in estimates
     ]
-    values = {_dropped_values(plan.domain.kind(each.attribute)) for each in estimates}
+    values = {_dropped_values_suffix(plan.domain.kind(each.attribute)) for each in estimates}
     key = "missing_rows"
     if len(values) == 1:
         key += values.pop()
@@ -532,8 +538,8 @@ def list_clipped_values(release: Release, catalogue: Catalogue = ENGLISH) -> lis
     ]
     in_steps = [name for name in clipped if _takes_nearest_value(domain.kind(name))]
     return [
-        *_list_names("clipped", clipped, catalogue),
-        *_list_names("clipped_between", in_steps, catalogue),
+        *_list_naming_sentence("clipped", clipped, catalogue),
+        *_list_naming_sentence("clipped_between", in_steps, catalogue),
         *list_measure_values(release.plan.workload, catalogue),
         *_list_values_beyond_bounds(release, catalogue),
     ]
@@ -707,14 +713,14 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
 
 
 def list_cut_amounts(
-    release: Release, catalogue: Catalogue = ENGLISH, over: float | None = None
+    release: Release, catalogue: Catalogue = ENGLISH, least_share: float | None = None
 ) -> list[str]:
     """Return a sentence for each unit total on how much of it the limits cut.
 
     Args:
         release: the release; its receipt may contain amounts that the guard measured.
         catalogue: the catalogue of the language.
-        over: if stated, totals of which at most this share was cut are left out.
+        least_share: if stated, totals of which at most this share was cut are left out.
     """
     domain = release.plan.domain
     guard = release.receipt.guard
@@ -733,7 +739,7 @@ def list_cut_amounts(
         }
         limit = catalogue.say_count("amount_cells", release.privacy.max_rows, **values)
         cut = estimate_cut_amount(guard, name, release.level)
-        if over is not None and cut is not None and cut.share <= over:
+        if least_share is not None and cut is not None and cut.share <= least_share:
             continue
         if cut is not None:
             share, low_share, high_share = (
@@ -763,7 +769,7 @@ def has_series_limit(plan: Plan) -> bool:
 
 
 def describe_guard_counts(
-    release: Release, catalogue: Catalogue = ENGLISH, unused_over: float | None = None
+    release: Release, catalogue: Catalogue = ENGLISH, least_unused_share: float | None = None
 ) -> str | None:
     """Return a sentence with the guard's noisy counts of rows, or None.
 
@@ -776,7 +782,7 @@ def describe_guard_counts(
     Args:
         release: the release whose receipt has the counts.
         catalogue: the catalogue of the language.
-        unused_over: if stated, the result is None unless certainly more than this share of the rows
+        least_unused_share: if stated, the result is None unless certainly more than this share of the rows
             was not used.
     """
     guard = release.receipt.guard
@@ -786,7 +792,7 @@ def describe_guard_counts(
     reach = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level) * guard.noise_std
     kept_rows = guard.kept
     surely_unused = kept_rows - guard.used - reach - 0.5
-    if unused_over is not None and not surely_unused > unused_over * kept_rows:
+    if least_unused_share is not None and not surely_unused > least_unused_share * kept_rows:
         return None
     values = {
         "kept": catalogue.format_number(float(max(kept_rows, guard.used))),
@@ -800,21 +806,21 @@ def describe_guard_counts(
         unit_name = name_unit(privacy, catalogue)
         sentence = catalogue.say_count("guard_kept", privacy.max_rows, **unit_name, **values)
     if unused_row_share(release):
-        return f"{sentence} {_say_unused_share('guard_few', release, catalogue)}"
+        return f"{sentence} {_describe_unused_share('guard_few', release, catalogue)}"
     return sentence
 
 
-def _say_unused_share(key: str, release: Release, catalogue: Catalogue) -> str:
+def _describe_unused_share(text_key: str, release: Release, catalogue: Catalogue) -> str:
     """Return a sentence with the share of unused rows and an interval for it.
 
     It contains no number if the noise of the guard hides the share.
     """
     estimated = estimate_unused_share(release.receipt.guard, release.level)
     if estimated is None:
-        return catalogue.say(f"{key}_hidden")
+        return catalogue.say(f"{text_key}_hidden")
     low, high = (catalogue.format_percent(round(end, 2)) for end in (estimated.low, estimated.high))
     percent = catalogue.format_percent(unused_row_share(release))
-    return catalogue.say(key, percent=percent, low=low, high=high)
+    return catalogue.say(text_key, percent=percent, low=low, high=high)
 
 
 def unused_row_share(release: Release) -> float:
@@ -845,7 +851,7 @@ def describe_unused_rows(release: Release, catalogue: Catalogue = ENGLISH) -> st
     """Return a sentence on unused rows, which margins omit; empty without any."""
     if not unused_row_share(release):
         return ""
-    return _say_unused_share("fit_unused", release, catalogue)
+    return _describe_unused_share("fit_unused", release, catalogue)
 
 
 def describe_survey(release: Release, catalogue: Catalogue = ENGLISH) -> str:
@@ -913,12 +919,12 @@ def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> lis
         cut = describe_cut_rows(release, catalogue)
     else:
         cut = None
-    unused_rows = describe_guard_counts(release, catalogue, unused_over=MANY_ROWS_SHARE)
-    missing = describe_missing_rows(release, catalogue, over=MANY_ROWS_SHARE)
+    unused_rows = describe_guard_counts(release, catalogue, least_unused_share=MANY_ROWS_SHARE)
+    missing = describe_missing_rows(release, catalogue, least_share=MANY_ROWS_SHARE)
     unmeasured = describe_rows_of_unknown_number(release, catalogue)
     return [
         *filter(None, [cut]),
-        *list_cut_amounts(release, catalogue, over=MANY_ROWS_SHARE),
+        *list_cut_amounts(release, catalogue, least_share=MANY_ROWS_SHARE),
         *filter(None, [unused_rows, missing, unmeasured]),
     ]
 

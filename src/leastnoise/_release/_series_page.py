@@ -19,8 +19,8 @@ from leastnoise._release._names import NumberFormat
 from leastnoise._release._options import (
     Options,
     display_texts,
+    largest_rounding_change,
     quantity_key,
-    rounding_reach,
     rounding_rule,
 )
 from leastnoise._release._release import Release
@@ -253,15 +253,16 @@ def _list_time_tables(release: Release, catalogue: Catalogue) -> Iterator[_TimeT
             yield _table_over_time(replace(table, code_texts=texts), along, catalogue)
 
 
-def _table_over_time(table: Table, along: str, catalogue: Catalogue) -> _TimeTable:
+def _table_over_time(table: Table, period_attribute: str, catalogue: Catalogue) -> _TimeTable:
+    """Return the texts and numbers with which the page shows a table."""
     product = table.product
-    position = product.attributes.index(along)
+    position = product.attributes.index(period_attribute)
     quantity: Mapping[str, Any] | None = {}
     if product.of_units:
         quantity = {"count": "units"}
     elif product.measure is not None:
         quantity = {"sum": product.measure}
-    query_set = product.along[along]
+    query_set = product.along[period_attribute]
     if query_set.kind != "identity":
         quantity = None
     periods = tuple(map(str, table.labels[position]))
@@ -271,7 +272,7 @@ def _table_over_time(table: Table, along: str, catalogue: Catalogue) -> _TimeTab
     return _TimeTable(
         id=table.id,
         name=table_title(product, catalogue),
-        **_groups_without(along, product.along, table.display_labels, catalogue),
+        **_describe_groups(period_attribute, product.along, table.display_labels, catalogue),
         values=np.moveaxis(table.answer, position, -1),
         low=np.moveaxis(table.whole_low, position, -1),
         high=np.moveaxis(table.whole_high, position, -1),
@@ -283,12 +284,17 @@ def _table_over_time(table: Table, along: str, catalogue: Catalogue) -> _TimeTab
     )
 
 
-def _statistic_over_time(statistic: StatisticTable, along: str, catalogue: Catalogue) -> _TimeTable:
-    position = statistic.statistic.by.index(along)
+def _statistic_over_time(
+    statistic: StatisticTable, period_attribute: str, catalogue: Catalogue
+) -> _TimeTable:
+    """Return the texts and numbers with which the page shows a statistic."""
+    position = statistic.statistic.by.index(period_attribute)
     return _TimeTable(
         id=statistic.id,
         name=statistic_title(statistic.statistic, statistic.domain, catalogue),
-        **_groups_without(along, statistic.statistic.along, statistic.display_labels, catalogue),
+        **_describe_groups(
+            period_attribute, statistic.statistic.along, statistic.display_labels, catalogue
+        ),
         values=np.moveaxis(statistic.values, position, -1),
         low=np.moveaxis(statistic.whole_low, position, -1),
         high=np.moveaxis(statistic.whole_high, position, -1),
@@ -300,14 +306,14 @@ def _statistic_over_time(statistic: StatisticTable, along: str, catalogue: Catal
     )
 
 
-def _groups_without(
-    along: str,
+def _describe_groups(
+    period_attribute: str,
     query_sets: Mapping[str, QuerySet],
     labels: Sequence[tuple[str, ...]],
     catalogue: Catalogue,
 ) -> dict[str, Any]:
     """Return the fields of `_TimeTable` that describe the groups."""
-    groups = {name: query_set for name, query_set in query_sets.items() if name != along}
+    groups = {name: query_set for name, query_set in query_sets.items() if name != period_attribute}
     labels_of = dict(zip(query_sets, labels, strict=True))
     return {
         "groups": groups,
@@ -319,7 +325,7 @@ def _groups_without(
 def _make_view(release: Release, table: _TimeTable, chart: str) -> SeriesView:
     """Return the view of a table over time: newest values and their changes."""
     catalogue = table.catalogue
-    newest = _keep_together(catalogue.format_period(table.periods[-1].removeprefix("<= ")))
+    newest = _prevent_line_breaks(catalogue.format_period(table.periods[-1].removeprefix("<= ")))
     headings = [*table.headings, newest]
     shape = tuple(map(len, table.labels))
     shown_groups = list(np.ndindex(shape))[:_MOST_ROWS]
@@ -327,13 +333,13 @@ def _make_view(release: Release, table: _TimeTable, chart: str) -> SeriesView:
     for group in shown_groups:
         labels = [(along[key], "label") for along, key in zip(table.labels, group, strict=True)]
         value = float(table.values[group][-1])
-        margin = _reach(value, table.low[group][-1], table.high[group][-1])
+        margin = _farther_half_width(value, table.low[group][-1], table.high[group][-1])
         rows.append([*labels, (catalogue.format_answer(value, margin), "")])
     for earlier in _earlier_positions(release, len(table.periods)):
         changes = _estimate_changes(release, table, earlier)
         if changes is None:
             continue
-        earlier_period = _keep_together(catalogue.format_period(table.periods[earlier]))
+        earlier_period = _prevent_line_breaks(catalogue.format_period(table.periods[earlier]))
         headings.append(catalogue.say("series_change", period=earlier_period))
         for row, group in zip(rows, shown_groups, strict=True):
             row.append(_format_change(table, changes, group, earlier, release.options))
@@ -359,13 +365,13 @@ def _make_view(release: Release, table: _TimeTable, chart: str) -> SeriesView:
 
 def _earlier_positions(release: Release, periods: int) -> list[int]:
     """Return the positions of the previous period and the period a year before."""
-    kind = release.plan.domain.kind(_along(release))
+    kind = release.plan.domain.kind(_period_attribute(release))
     year = _PERIODS_OF_A_YEAR.get(kind.by) if isinstance(kind, Dates) else None
     lags = [1] if year is None else [1, year]
     return [periods - 1 - lag for lag in lags if periods - 1 - lag >= 0]
 
 
-def _along(release: Release) -> str:
+def _period_attribute(release: Release) -> str:
     """Return the attribute whose cells are the periods of a series."""
     if not isinstance(release.plan, SeriesPlan):
         raise TypeError("only a release of a series has periods")
@@ -373,7 +379,7 @@ def _along(release: Release) -> str:
 
 
 def _estimate_changes(
-    release: Release, table: _TimeTable, earlier: int
+    release: Release, table: _TimeTable, earlier_position: int
 ) -> Mapping[str, FloatArray] | None:
     """Return the changes of all groups since an earlier period, or None.
 
@@ -387,9 +393,9 @@ def _estimate_changes(
     try:
         changes = compare_groups(
             release,
-            _along(release),
+            _period_attribute(release),
             table.periods[-1],
-            table.periods[earlier],
+            table.periods[earlier_position],
             by=dict(table.groups),
             **table.quantity,
         )
@@ -405,7 +411,7 @@ def _format_change(
     table: _TimeTable,
     changes: Mapping[str, FloatArray],
     group: tuple[int, ...],
-    earlier: int,
+    earlier_position: int,
     options: Options,
 ) -> tuple[str, str]:
     """Return a group's change and its change in percent, each with its margin.
@@ -413,13 +419,15 @@ def _format_change(
     The change is the difference of two published values, which may be rounded.
     """
     catalogue = table.catalogue
-    change = float(table.values[group][-1] - table.values[group][earlier])
+    change = float(table.values[group][-1] - table.values[group][earlier_position])
     if math.isnan(change):
         return catalogue.format_number(math.nan), ""
     is_rounded = options.round is not None
     # both values are rounded
-    step = 2 * float(rounding_reach(options, rounding_rule(options, table.rounding_key)[0]))
-    margin = step + _reach(
+    step = 2 * float(
+        largest_rounding_change(options, rounding_rule(options, table.rounding_key)[0])
+    )
+    margin = step + _farther_half_width(
         float(changes["difference"][group]),
         float(changes["difference_low"][group]),
         float(changes["difference_high"][group]),
@@ -429,7 +437,9 @@ def _format_change(
     if catalogue.number_format.percent or is_rounded or not is_relative:
         return text, ""
     lift = float(changes["lift"][group])
-    reach = _reach(lift, float(changes["lift_low"][group]), float(changes["lift_high"][group]))
+    reach = _farther_half_width(
+        lift, float(changes["lift_low"][group]), float(changes["lift_high"][group])
+    )
     number = catalogue.with_format(_ONE_DECIMAL).format_number(100 * lift)
     percentage = catalogue.with_format(_ONE_DECIMAL_PERCENT).format_number(reach)
     return text, f"{_with_sign(number, lift)} ± {percentage}"
@@ -452,11 +462,11 @@ def _with_sign(number: str, change: float) -> str:
     return f"{'+' if change > 0 and not is_zero else ''}{number}".replace("-", _MINUS)
 
 
-def _keep_together(period: str) -> str:
+def _prevent_line_breaks(period: str) -> str:
     """Return a period's label with characters that prevent line breaks."""
     return period.replace("-", "\u2011").replace(" ", "\u00a0")
 
 
-def _reach(value: float, low: float, high: float) -> float:
+def _farther_half_width(value: float, low: float, high: float) -> float:
     """Return the distance from a value to the farther end of its interval."""
     return max(high - value, value - low)

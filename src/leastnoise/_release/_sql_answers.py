@@ -80,8 +80,8 @@ def find_answer(workload: Workload, aggregate_workload: Workload) -> int | None:
     The result is None if ``workload`` does not contain it.
     """
     if aggregate_workload.statistics:
-        statistics = [_without_size(statistic) for statistic in workload.statistics]
-        statistic = _without_size(aggregate_workload.statistics[0])
+        statistics = [_canonical_statistic(statistic) for statistic in workload.statistics]
+        statistic = _canonical_statistic(aggregate_workload.statistics[0])
         if statistic in statistics:
             return statistics.index(statistic)
         return None
@@ -92,7 +92,7 @@ def find_answer(workload: Workload, aggregate_workload: Workload) -> int | None:
     return None
 
 
-def _without_size(statistic: Statistic) -> Statistic:
+def _canonical_statistic(statistic: Statistic) -> Statistic:
     """Return a statistic in a canonical form, for comparisons."""
     statistic = replace(statistic, size=None, target=None)
     if statistic.kind != "correlations" or len(statistic.on) != 1:
@@ -211,7 +211,7 @@ def _aggregate_answers(
     """
     shown_keys = selection.group_keys(grouping, selection.condition)
     counted_keys = selection.group_keys(grouping, selection.condition_of(aggregate))
-    positions = _positions(shown_keys, counted_keys)
+    positions = _find_query_positions(shown_keys, counted_keys)
     is_empty = np.zeros([len(along) for along in positions], dtype=np.bool_)
     for axis, along in enumerate(positions):
         shape = [1] * len(positions)
@@ -227,7 +227,7 @@ def _aggregate_answers(
         answers = _pair_answers(aggregate.kind, workload, answer_workload)
     elif aggregate.kind in OF_LINES:
         term = _TERMS_OF_LINES.index(aggregate.kind)
-        answers = _last_axis_at(answer_workload(workload), term)
+        answers = _select_on_last_axis(answer_workload(workload), term)
     else:
         answers = answer_workload(workload)
     if aggregate.kind in SPREADS:
@@ -267,11 +267,11 @@ def _spread_answers(
 def _pair_answers(kind: str, workload: Workload, answer_workload: AnswerWorkload) -> Answers:
     """Return covariances, correlations or their squares (a kind in `OF_PAIRS`)."""
     if kind == "covariance":
-        return _last_axis_at(answer_workload(workload, "covariance"), 0)
+        return _select_on_last_axis(answer_workload(workload, "covariance"), 0)
     if kind == "covariance_sample":
-        covariances = _last_axis_at(answer_workload(workload, "covariance"), 0)
+        covariances = _select_on_last_axis(answer_workload(workload, "covariance"), 0)
         return _sample_covariances(covariances, workload, answer_workload)
-    correlations = _last_axis_at(answer_workload(workload), 0)
+    correlations = _select_on_last_axis(answer_workload(workload), 0)
     if kind == "correlation":
         return correlations
     value, low, high = correlations
@@ -284,7 +284,7 @@ def _pair_answers(kind: str, workload: Workload, answer_workload: AnswerWorkload
     )
 
 
-def _last_axis_at(answers: Answers, position: int) -> Answers:
+def _select_on_last_axis(answers: Answers, position: int) -> Answers:
     """Return the answers at one position of the last axis."""
     values, low, high = answers
     return values[..., position], low[..., position], high[..., position]
@@ -314,7 +314,7 @@ def _sample_factor(counts: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(values / (values - 1)))
 
 
-def _positions(
+def _find_query_positions(
     shown_keys: Mapping[str, Sequence[object]], counted_keys: Mapping[str, Sequence[object]]
 ) -> list[Array]:
     """Return for each attribute the query position of each shown key, or -1."""

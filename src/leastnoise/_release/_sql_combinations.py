@@ -55,7 +55,7 @@ class AnswerNoise:
 
     covariances: PairCovariances
     multiplier: float
-    own_product: Callable[[Workload], Product]
+    product_of: Callable[[Workload], Product]
 
     @property
     def half_step(self) -> float:
@@ -64,7 +64,7 @@ class AnswerNoise:
 
 
 @dataclass(frozen=True)
-class CombinationReader:
+class CombinationIntervals:
     """Computes intervals of combinations of answers, for one grouping set.
 
     Attributes:
@@ -85,9 +85,9 @@ class CombinationReader:
         try:
             with np.errstate(invalid="ignore"):
                 if isinstance(combination, PairCombination):
-                    low, high = self._pair_ends(combination)
+                    low, high = self._pair_interval(combination)
                 else:
-                    low, high = self._ends(combination)
+                    low, high = self._combination_interval(combination)
         except InputError:  # of such answers no covariance is known
             return unknown, unknown
         is_known = np.isfinite(low) & np.isfinite(high)
@@ -103,17 +103,19 @@ class CombinationReader:
         """The number of groups along each attribute."""
         return tuple(map(len, self.keys.values()))
 
-    def _ends(self, combination: Combination) -> tuple[FloatArray, FloatArray]:
+    def _combination_interval(self, combination: Combination) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper ends of a sum or quotient in each group."""
         if combination.denominator is None:
-            low, high = self._linear_ends(combination.numerator)
+            low, high = self._sum_interval(combination.numerator)
         else:
-            low, high = self._quotient_ends(combination.numerator, combination.denominator)
-        least, largest = self._bounds(combination)
+            low, high = self._quotient_interval(combination.numerator, combination.denominator)
+        least, largest = self._combination_bounds(combination)
         return np.clip(low, least, largest), np.clip(high, least, largest)
 
-    def _pair_ends(self, pair: PairCombination) -> tuple[FloatArray, FloatArray]:
+    def _pair_interval(self, pair: PairCombination) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper ends of a pair's difference or ratio."""
         sides = (pair.first, pair.second)
-        first, second = (self._estimated(side) for side in sides)
+        first, second = (self._estimate_combination(side) for side in sides)
         total = np.zeros(self.shape)
         for first_part, first_factor in _error_parts(pair.first, first):
             for other, other_factor in _error_parts(pair.second, second):
@@ -127,16 +129,16 @@ class CombinationReader:
             np.where(is_known, end, np.nan) for end in (interval.low, interval.high)
         )
 
-    def _estimated(self, combination: Combination) -> Estimated:
+    def _estimate_combination(self, combination: Combination) -> Estimated:
         """Return the value of a combination in each group, with error components."""
-        low, high = self._ends(combination)
-        top = self._value(combination.numerator)
+        low, high = self._combination_interval(combination)
+        top = self._value_of_sum(combination.numerator)
         variance = self._covariance(combination.numerator, combination.numerator)
         divisor = np.ones(self.shape)
         quotient = np.zeros(self.shape)
         value = top
         if combination.denominator is not None:
-            bottom = self._value(combination.denominator)
+            bottom = self._value_of_sum(combination.denominator)
             divisor = np.where(bottom > 0, bottom, 1.0)
             quotient = np.clip(top / divisor, low, high)
             value = quotient
@@ -153,22 +155,22 @@ class CombinationReader:
             is_clear=is_clear,
             error_divisor=divisor,
             bounded_quotient=quotient,
-            bounds=self._bounds(combination),
+            bounds=self._combination_bounds(combination),
         )
 
-    def _linear_ends(self, linear: LinearSum) -> tuple[FloatArray, FloatArray]:
+    def _sum_interval(self, linear: LinearSum) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper ends of a weighted sum in each group."""
-        value = self._value(linear)
+        value = self._value_of_sum(linear)
         std = np.sqrt(np.maximum(self._covariance(linear, linear), 0.0))
         reach = self.noise.multiplier * std + np.where(std > 0, self._half_step(linear), 0.0)
         return value - reach, value + reach
 
-    def _quotient_ends(
+    def _quotient_interval(
         self, numerator: LinearSum, denominator: LinearSum
     ) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper ends of a quotient of two sums in each group."""
-        top = self._value(numerator)
-        bottom = self._value(denominator)
+        top = self._value_of_sum(numerator)
+        bottom = self._value_of_sum(denominator)
         top_variance = self._covariance(numerator, numerator)
         bottom_variance = self._covariance(denominator, denominator)
         shared = self._covariance(numerator, denominator)
@@ -197,12 +199,12 @@ class CombinationReader:
         )
         return low + slope, high + slope
 
-    def _value(self, linear: LinearSum) -> FloatArray:
+    def _value_of_sum(self, linear: LinearSum) -> FloatArray:
         """Return the value of a weighted sum of answers in each group."""
         value = np.full(self.shape, float(linear.shift))
         for term, factor in linear.factors:
-            answers = self.answer_of(self._aggregate(term)).reshape(self.shape)
-            answers = self._within_frame(term, answers)
+            answers = self.answer_of(self._aggregate_of_term(term)).reshape(self.shape)
+            answers = self._sum_over_window(term, answers)
             axes = [
                 axis
                 for axis, name in enumerate(self.keys)
@@ -213,7 +215,7 @@ class CombinationReader:
             value = value + float(factor) * answers
         return value
 
-    def _within_frame(self, term: AnswerTerm, answers: FloatArray) -> FloatArray:
+    def _sum_over_window(self, term: AnswerTerm, answers: FloatArray) -> FloatArray:
         """Return a term's answers summed over its SQL window; NaN if it is empty."""
         if term.frame is None:
             return answers
@@ -228,15 +230,15 @@ class CombinationReader:
         has_members = np.array([*map(bool, windows)]).reshape(shape)
         return np.where(has_members, sums, np.nan)
 
-    def _windows(self, term: AnswerTerm, name: str) -> list[list[int]]:
+    def _windows(self, term: AnswerTerm, attribute: str) -> list[list[int]]:
         """Return for each group the groups in its SQL window along an attribute.
 
         Raises:
             InputError: the order of the groups is unknown, because their labels have no common
                 type.
         """
-        keys = self.keys[name]
-        if term.frame is None or term.frame.attribute != name:
+        keys = self.keys[attribute]
+        if term.frame is None or term.frame.attribute != attribute:
             return [[position] for position in range(len(keys))]
         order = [*range(len(keys))]
         for position, descends in reversed(term.frame.order):
@@ -252,28 +254,31 @@ class CombinationReader:
         return windows
 
     def _half_step(self, linear: LinearSum) -> float:
+        """Return half a step of the noise of a weighted sum, in amounts."""
         steps = [
-            abs(float(factor)) * self._unit(self._aggregate(term))
+            abs(float(factor)) * self._unit_of_aggregate(self._aggregate_of_term(term))
             for term, factor in linear.factors
         ]
         return self.noise.half_step * max(steps, default=0.0)
 
-    def _unit(self, aggregate: Aggregate) -> float:
+    def _unit_of_aggregate(self, aggregate: Aggregate) -> float:
+        """Return the unit of a sum's measure; 1 for counts."""
         if aggregate.kind not in ("sum", "weighted"):
             return 1.0
         return float(self.selection.domain.measure(aggregate.of).unit)
 
-    def _aggregate(self, term: AnswerTerm) -> Aggregate:
+    def _aggregate_of_term(self, term: AnswerTerm) -> Aggregate:
+        """Return the aggregate whose answers a term refers to."""
         aggregate = self.selection.aggregates[term.number]
         if term.part:
             return replace(aggregate, kind=term.part)
         return aggregate
 
-    def _bounds(self, combination: Combination) -> tuple[float, float]:
+    def _combination_bounds(self, combination: Combination) -> tuple[float, float]:
         """Return the bounds between which a combination's true value lies."""
         (term, _), *others = combination.numerator.factors or ((AnswerTerm(0), 0),)
         if term.part and not others:
-            measure = self.selection.domain.measure(self._aggregate(term).of)
+            measure = self.selection.domain.measure(self._aggregate_of_term(term).of)
             return float(measure.low), float(measure.high)
         return (0.0 if self._is_at_least_zero(combination) else -np.inf), np.inf
 
@@ -286,7 +291,7 @@ class CombinationReader:
             for term, factor in part.factors:
                 if not factor >= 0:
                     return False
-                if self._aggregate(term).kind not in ("rows", "units", "values"):
+                if self._aggregate_of_term(term).kind not in ("rows", "units", "values"):
                     return False
         return True
 
@@ -307,7 +312,7 @@ class CombinationReader:
         if not all(positions):
             return covariances
         products = [
-            self._product(term, placement_of)
+            self._product_of_term(term, placement_of)
             for term, placement_of in zip((first, second), placements, strict=True)
         ]
         names = tuple(
@@ -344,46 +349,49 @@ class CombinationReader:
             positions.append(shared)
             for term, placement_of, window in zip(terms, placements, windows, strict=True):
                 counted = [window[position] for position in shared]
-                placement_of[name] = self._restricted(term, placement_of[name], name, counted)
+                placement_of[name] = self._cells_of_windows(term, placement_of[name], name, counted)
         return positions, placements
 
     def _counted_windows(
-        self, term: AnswerTerm, placement_of: Mapping[str, Placement], name: str
+        self, term: AnswerTerm, placement_of: Mapping[str, Placement], attribute: str
     ) -> list[list[tuple[object, ...]]]:
         """Return the keys that an answer counts in each SQL window of an attribute."""
         windows = []
-        for window in self._windows(term, name):
-            keys = [self.keys[name][position] for position in window]
-            windows.append([key for key in keys if self._counts(term, placement_of, name, key)])
+        for window in self._windows(term, attribute):
+            keys = [self.keys[attribute][position] for position in window]
+            windows.append(
+                [key for key in keys if self._counts_group(term, placement_of, attribute, key)]
+            )
         return windows
 
     def _placements(self, term: AnswerTerm) -> dict[str, Placement]:
         """Return for each attribute the groups of cells that an answer counts."""
-        condition = self.selection.condition_of(self._aggregate(term))
+        condition = self.selection.condition_of(self._aggregate_of_term(term))
         return self.selection.placements(self.grouping, condition)
 
-    def _is_added_up(self, term: AnswerTerm, name: str) -> bool:
-        return term.partition is not None and name not in term.partition
+    def _is_added_up(self, term: AnswerTerm, attribute: str) -> bool:
+        """Return whether a term sums over all groups along an attribute."""
+        return term.partition is not None and attribute not in term.partition
 
-    def _counts(
+    def _counts_group(
         self,
         term: AnswerTerm,
         placement_of: Mapping[str, Placement],
-        name: str,
+        attribute: str,
         key: tuple[object, ...],
     ) -> bool:
         """Return whether an answer counts cells of the group with this key."""
-        return self._is_added_up(term, name) or key in placement_of[name].keys
+        return self._is_added_up(term, attribute) or key in placement_of[attribute].keys
 
-    def _restricted(
+    def _cells_of_windows(
         self,
         term: AnswerTerm,
         placement: Placement,
-        name: str,
+        attribute: str,
         windows: Sequence[Sequence[tuple[object, ...]]],
     ) -> Placement:
         """Return the cells of each window, or of all groups if they are added up."""
-        if self._is_added_up(term, name):
+        if self._is_added_up(term, attribute):
             cells = sorted(cell for _, group in placement.groups for cell in group)
             return replace(placement, groups=(((), tuple(cells)),))
         cells_of = dict(placement.groups)
@@ -393,15 +401,15 @@ class CombinationReader:
         )
         return replace(placement, groups=groups)
 
-    def _product(self, term: AnswerTerm, placement_of: Mapping[str, Placement]) -> Product:
+    def _product_of_term(self, term: AnswerTerm, placement_of: Mapping[str, Placement]) -> Product:
         """Return the table of queries that an answer consists of."""
         domain = self.selection.domain
         sets: dict[str, QuerySet] = {
             name: group_queries(domain.kind(name), placement)
             for name, placement in placement_of.items()
         }
-        workload = self.selection.workload_of_sets(self._aggregate(term), sets)
-        return self.noise.own_product(workload)
+        workload = self.selection.workload_of_sets(self._aggregate_of_term(term), sets)
+        return self.noise.product_of(workload)
 
 
 def _error_parts(
@@ -432,5 +440,5 @@ def combination_ends(
     if noise is None:
         unknown = np.full(len(answer_of(selection.aggregates[0])), np.nan)
         return [(unknown, unknown) for _ in selection.combinations]
-    reader = CombinationReader(selection, grouping, answer_of, noise)
+    reader = CombinationIntervals(selection, grouping, answer_of, noise)
     return [reader.interval(combination) for combination in selection.combinations]

@@ -59,7 +59,7 @@ from leastnoise._release._texts import (
     key_headings,
     load_catalogue,
     make_key_axes,
-    name_counted,
+    name_share_total,
     statistic_axis_title,
     statistic_format,
     statistic_groups_title,
@@ -296,6 +296,7 @@ class StatisticTable(ResultTable):
 
     @property
     def _group_labels(self) -> tuple[tuple[str, ...], ...]:
+        """The display labels of the keys that form groups."""
         return self.display_labels[: len(self.statistic.by)]
 
     def picture(self, catalogue: Catalogue) -> Picture | None:
@@ -335,7 +336,7 @@ class StatisticTable(ResultTable):
             kind="up_to",
             high=self.extra_columns["up_to"],
         )
-        counted = name_counted(self.statistic, self.domain, catalogue)
+        counted = name_share_total(self.statistic, self.domain, catalogue)
         picture = Picture(
             name=statistic_title(self.statistic, self.domain, catalogue),
             axes=(*groups, numbers),
@@ -619,7 +620,7 @@ def _compute_statistic(
     statistic: Statistic,
     level: float,
     workload: Workload,
-    choices: IntArray | None,
+    chosen_cells: IntArray | None,
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Return a statistic's further key columns, and its labels and values.
 
@@ -658,8 +659,8 @@ def _compute_statistic(
             level=level,
             weighted_by=statistic.weighted_by,
         )
-        if choices is not None:
-            estimated = move_to_chosen_cells(estimated, workload.domain, statistic, choices)
+        if chosen_cells is not None:
+            estimated = move_to_chosen_cells(estimated, workload.domain, statistic, chosen_cells)
         return _quantile_values(statistic, estimated, workload)
     return _distribution_values(source, statistic, level, workload)
 

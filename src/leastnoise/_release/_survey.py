@@ -313,7 +313,7 @@ def _counts_persons(product: Product) -> bool:
 
     The sum of a measure between 0 and 1 counts the persons with the value 1.
     """
-    if product.measure is None or product.measure in weights_of(product.domain):
+    if product.measure is None or product.measure in weight_measures(product.domain):
         return True
     return _is_share(product.domain, product.measure)
 
@@ -327,7 +327,7 @@ def _is_share(domain: Domain, measure: str) -> bool:
     return values.low == 0 and values.high == 1
 
 
-def weights_of(domain: Domain) -> set[str]:
+def weight_measures(domain: Domain) -> set[str]:
     """Return the names of the measures that are used as weights."""
     weights = [
         measure.weight for measure in domain.measures.values() if isinstance(measure, Weighted)
@@ -339,7 +339,7 @@ def is_weighted(domain: Domain, measure: str | None) -> bool:
     """Return whether tables of a measure are weighted."""
     if measure is None:
         return False
-    return isinstance(domain.measure(measure), Weighted) or measure in weights_of(domain)
+    return isinstance(domain.measure(measure), Weighted) or measure in weight_measures(domain)
 
 
 def check_survey(survey: object) -> dict[str, Any]:
@@ -370,7 +370,7 @@ def check_survey(survey: object) -> dict[str, Any]:
             f"one with {', '.join(_METHODS)}, or with rules for tables",
             "State how large the sampling error is, or leave the part out.",
         )
-    _flag_rule(checked)
+    _read_flag_rule(checked)
     _check_designs(checked)
     return checked
 
@@ -390,16 +390,16 @@ def _check_table_rules(tables: object) -> dict[str, dict[str, Any]]:
     return checked
 
 
-def _check_rule(where: str, rule: Mapping[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
+def _check_rule(location: str, rule: Mapping[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
     """Return the checked settings of a sampling rule, with numbers as texts."""
     methods = [method for method in _METHODS if method in rule]
     if len(methods) > 1:
-        raise refuse(where, " and ".join(methods), "one with a single rule of the error")
+        raise refuse(location, " and ".join(methods), "one with a single rule of the error")
     checked: dict[str, Any] = {}
     for key, value in rule.items():
         if key not in allowed:
             continue
-        subject = f"{where} {key}"
+        subject = f"{location} {key}"
         if key == "variance_model":
             if not isinstance(value, Mapping) or set(value) != {"a", "b"}:
                 raise refuse(subject, value, "a table { a = ..., b = ... }")
@@ -425,7 +425,7 @@ def _check_number(subject: str, value: Any, *, may_be_zero: bool = False) -> str
     return str(number)
 
 
-def _flag_rule(survey: Mapping[str, Any]) -> FlagRule:
+def _read_flag_rule(survey: Mapping[str, Any]) -> FlagRule:
     """Return the CV limits of the flags, by default 15% and 30%."""
     caution = float(exact("survey caution", survey.get("caution", "0.15")))
     unreliable = float(exact("survey unreliable", survey.get("unreliable", "0.3")))
@@ -467,7 +467,7 @@ def read_survey(survey: Mapping[str, Any]) -> Survey | None:
     return Survey(
         default=_read_rule(survey, survey) if has_default else None,
         tables={name: _read_rule(rule, survey) for name, rule in survey["tables"].items()},
-        flags=_flag_rule(survey),
+        flags=_read_flag_rule(survey),
     )
 
 
@@ -476,21 +476,21 @@ def _read_rule(rule: Mapping[str, Any], survey: Mapping[str, Any]) -> SamplingRu
     method = next(method for method in _METHODS if method in rule)
     stated = rule[method]
     if method == "variance_model":
-        return SamplingRule(method=method, values=(_number(stated["a"]), _number(stated["b"])))
+        return SamplingRule(method=method, values=(_to_float(stated["a"]), _to_float(stated["b"])))
     if method != "design_effect":
         values = stated if isinstance(stated, list) else [stated]
-        return SamplingRule(method=method, values=tuple(map(_number, values)))
+        return SamplingRule(method=method, values=tuple(map(_to_float, values)))
     deviation = rule.get("deviation")
     design = Design(
-        effect=_number(stated),
-        sample=_number(survey["sample"]),
-        population=_number(survey["population"]),
-        deviation=None if deviation is None else _number(deviation),
+        effect=_to_float(stated),
+        sample=_to_float(survey["sample"]),
+        population=_to_float(survey["population"]),
+        deviation=None if deviation is None else _to_float(deviation),
     )
     return SamplingRule(method=method, design=design)
 
 
-def _number(text: str) -> float:
+def _to_float(text: str) -> float:
     """Return a number in text form as a float."""
     return float(exact("a number of survey", text))
 

@@ -915,13 +915,13 @@ class Tables(LazySequence[Table]):
 
     def _build_table(self, position: int, estimate: Answer) -> Table:
         """Return a table without the answers that linked tables suppress."""
-        table = self._build_own_table(position, estimate)
+        table = self._build_unlinked_table(position, estimate)
         if not self.options.suppresses_by_cv:
             return table
         linked = self.linked_suppression(table.product)
         return table if linked is None else suppress_cells(table, linked)
 
-    def _build_own_table(self, position: int, estimate: Answer) -> Table:
+    def _build_unlinked_table(self, position: int, estimate: Answer) -> Table:
         """Return a rounded table with its sampling errors and suppressed answers."""
         product = self.products[position]
         interval = self.interval
@@ -1016,12 +1016,12 @@ class Tables(LazySequence[Table]):
         steps = self._controlled_cells[measure].values(product)
         return steps * float(step.numerator) / float(step.denominator)
 
-    def own_suppression(self, product: Product) -> BoolArray:
+    def suppression_by_rule(self, product: Product) -> BoolArray:
         """Return a mask of the answers that a table's sampling rule suppresses."""
         if product not in self.products:  # it is too large to be written
             return np.zeros(product.shape, dtype=np.bool_)
         position = self.products.index(product)
-        table = self._build_own_table(position, self.estimator.estimate(product))
+        table = self._build_unlinked_table(position, self.estimator.estimate(product))
         if table.sampling is None:
             return np.zeros(table.answer.shape, dtype=np.bool_)
         return table.sampling.is_suppressed

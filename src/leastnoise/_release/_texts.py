@@ -59,7 +59,7 @@ from leastnoise._release._names import (
     capitalize,
 )
 from leastnoise._release._receipt import GuardCounts
-from leastnoise._release._translations import LANGUAGES, find_fault, find_text
+from leastnoise._release._translations import LANGUAGES, find_text, translate_template
 from leastnoise._trusted.accounting import Noise, Privacy
 from leastnoise._trusted.check import Message, message, readable
 from leastnoise._trusted.check.arrays import FloatArray
@@ -196,11 +196,11 @@ class Catalogue:
         return join_list(names, self.language)
 
     def join_alternatives(self, names: list[str]) -> str:
-        """Return names in one text, such as ``a, b or c``."""
+        """Return names as alternatives in one text, such as ``a, b or c``."""
         return join_alternatives(names, self.language)
 
-    def format_number(self, value: float, spread: float = 1.0) -> str:
-        """Return a number as text with the digits that ``spread`` leaves meaningful.
+    def format_number(self, value: float, uncertainty: float = 1.0) -> str:
+        """Return a number as text with the digits that ``uncertainty`` leaves meaningful.
 
         The number format may state the decimals, separators and percent instead.
         """
@@ -209,11 +209,11 @@ class Catalogue:
         number_format = self.number_format
         if number_format.percent:
             value = 100 * value
-            spread = 100 * spread
+            uncertainty = 100 * uncertainty
         if number_format.decimals is not None:
             decimals = number_format.decimals
-        elif 0 < spread < 1:
-            decimals = max(0, 1 - math.floor(math.log10(spread)))
+        elif 0 < uncertainty < 1:
+            decimals = max(0, 1 - math.floor(math.log10(uncertainty)))
         else:
             decimals = 0
         text = self._localize_answer(value, min(decimals, 12))
@@ -288,8 +288,8 @@ def _translate_message(sentence: str, language: str) -> str | None:
     The result is also None if a value that needs a translation has none.
     """
     if not isinstance(sentence, Message):
-        return find_fault(sentence, language)
-    template = find_fault(sentence.template, language)
+        return translate_template(sentence, language)
+    template = translate_template(sentence.template, language)
     translated = {}
     for name, value in sentence.values.items():
         is_sentence = isinstance(value, Message) or name in _TRANSLATED_VALUES
@@ -404,7 +404,7 @@ def make_picture(
             answer=answer,
             low=low,
             high=np.where(np.isnan(answer), np.nan, high),
-            unit=name_with_row_limit(_name_axis(product, catalogue), privacy, catalogue),
+            unit=name_with_row_limit(_answer_axis_title(product, catalogue), privacy, catalogue),
             up_to=catalogue.say("up_to"),
         ),
         catalogue,
@@ -427,7 +427,7 @@ def make_picture(
     )
 
 
-def _name_axis(product: Product, catalogue: Catalogue) -> str:
+def _answer_axis_title(product: Product, catalogue: Catalogue) -> str:
     """Return the title of the axis of a table's answers: unit or quantity."""
     title = unit_of_sums(product, catalogue) or name_quantity(product, catalogue)
     if catalogue.names.is_empty:
@@ -630,14 +630,14 @@ def table_title(product: Product, catalogue: Catalogue) -> str:
         for query_set in {*product.query_sets}:
             if query_set.kind not in ("identity", "level"):
                 table = table.replace(
-                    f":{query_set.word}", f" ({_name_queries(query_set, catalogue)})"
+                    f":{query_set.word}", f" ({_describe_queries(query_set, catalogue)})"
                 )
     if product.measure is None:
         return table
     if product.of_values:
         quantity = name_quantity(product, catalogue)
     else:
-        quantity = name_measured(product, catalogue, "name")
+        quantity = name_counted_or_summed(product, catalogue, "name")
     if not product.attributes:
         return quantity
     return catalogue.say("name_by", name=quantity, groups=table)
@@ -667,7 +667,7 @@ def _compose_title(quantity: str, groups: str, unit: str, catalogue: Catalogue) 
     return capitalize(f"{title}, {unit}" if unit else title)
 
 
-def _name_queries(query_set: QuerySet, catalogue: Catalogue) -> str:
+def _describe_queries(query_set: QuerySet, catalogue: Catalogue) -> str:
     """Return a phrase for a set of queries, such as ``up to each value``."""
     kind = query_set.kind
     periods = query_set.arguments[0][0] if query_set.form.numbered else 0
@@ -739,7 +739,7 @@ def _name_key(attribute: str, query_set: QuerySet, catalogue: Catalogue) -> str:
     name = catalogue.names.attribute(attribute).name or attribute
     if query_set.kind == "identity":
         return name
-    return f"{name} ({_name_queries(query_set, catalogue)})"
+    return f"{name} ({_describe_queries(query_set, catalogue)})"
 
 
 def key_headings(along: Mapping[str, QuerySet], catalogue: Catalogue) -> tuple[str, ...]:
@@ -786,35 +786,35 @@ def name_with_weight(domain: Domain, measure: str, catalogue: Catalogue) -> str:
     """
     declared = domain.measure(measure)
     if isinstance(declared, Weighted):
-        weight = _find_measure(domain, declared.weight, catalogue)
+        weight = _name_declared_measure(domain, declared.weight, catalogue)
         if isinstance(declared.of, ValueCount):
-            of = _find_values(domain, declared.of, catalogue)
+            of = _name_counted_values(domain, declared.of, catalogue)
             return catalogue.say("name_weights", weight=weight, measure=of)
-        of = _find_measure(domain, declared.of, catalogue)
+        of = _name_declared_measure(domain, declared.of, catalogue)
         return catalogue.say("name_weighted", of=of, weight=weight)
     if isinstance(declared, SquaredDeviation):
-        of = _find_measure(domain, declared.of, catalogue)
+        of = _name_declared_measure(domain, declared.of, catalogue)
         return catalogue.say("name_squares", measure=of)
     if isinstance(declared, CompleteCount):
         return catalogue.say(
             "name_rows_with", names=_join_declared(domain, declared.present, catalogue)
         )
     if isinstance(declared, DeviationProduct):
-        return _name_product(domain, declared, catalogue)
+        return _name_deviations(domain, declared, catalogue)
     if isinstance(declared, ValueCount):
-        of = _find_values(domain, declared, catalogue)
+        of = _name_counted_values(domain, declared, catalogue)
         return catalogue.say("name_values", measure=of)
     if isinstance(declared, UnitCount) and (catalogue.language != "en" or catalogue.names.units):
         return catalogue.names.units or catalogue.say("name_units")
     return catalogue.names.measure(measure).name or measure
 
 
-def _name_product(domain: Domain, declared: DeviationProduct, catalogue: Catalogue) -> str:
+def _name_deviations(domain: Domain, declared: DeviationProduct, catalogue: Catalogue) -> str:
     """Return a phrase for deviations from the middle, or their products."""
     complete = _join_declared(domain, declared.present, catalogue)
     rows = catalogue.say("name_rows_with", names=complete)
     first, *others = declared.factors
-    measure = _find_measure(domain, first, catalogue)
+    measure = _name_declared_measure(domain, first, catalogue)
     if not others:
         return catalogue.say("name_deviations", measure=measure, rows=rows)
     if others[0] == first:
@@ -827,18 +827,18 @@ def _name_product(domain: Domain, declared: DeviationProduct, catalogue: Catalog
 
 def _join_declared(domain: Domain, measures: Sequence[Measure], catalogue: Catalogue) -> str:
     """Return the display names of declared measures as a list in one text."""
-    return catalogue.join_names([_find_measure(domain, of, catalogue) for of in measures])
+    return catalogue.join_names([_name_declared_measure(domain, of, catalogue) for of in measures])
 
 
-def _find_measure(domain: Domain, measure: Measure, catalogue: Catalogue) -> str:
+def _name_declared_measure(domain: Domain, measure: Measure, catalogue: Catalogue) -> str:
     """Return the display name of a declared measure, or the name of its column."""
-    name = _find_declared(domain, measure)
+    name = _find_declared_name(domain, measure)
     if name is None:
         return measure.column
     return catalogue.names.measure(name).name or name
 
 
-def _find_declared(domain: Domain, measure: Measure) -> str | None:
+def _find_declared_name(domain: Domain, measure: Measure) -> str | None:
     """Return the name under which a domain declares a measure, or None."""
     for name, declared in domain.measures.items():
         if declared == measure:
@@ -846,7 +846,7 @@ def _find_declared(domain: Domain, measure: Measure) -> str | None:
     return None
 
 
-def _find_values(domain: Domain, count: ValueCount, catalogue: Catalogue) -> str:
+def _name_counted_values(domain: Domain, count: ValueCount, catalogue: Catalogue) -> str:
     """Return the display name of the measure whose values are counted."""
     for name, declared in domain.measures.items():
         is_counted = (declared.column, declared.reading) == (count.column, count.reading)
@@ -906,7 +906,7 @@ def name_summed(domain: Domain, measure: str, catalogue: Catalogue) -> str:
     """Return the display name of what a table sums: a measure or a weight."""
     weights = _weights_of_values(domain, measure)
     if weights is not None:
-        return _find_measure(domain, weights[0], catalogue)
+        return _name_declared_measure(domain, weights[0], catalogue)
     return name_measure(domain, measure, catalogue)
 
 
@@ -961,7 +961,9 @@ def _weights_of_values(domain: Domain, measure: str) -> tuple[Measure, ValueCoun
     return None
 
 
-def name_measured(product: Product, catalogue: Catalogue, key: str = "unit") -> str:
+def name_counted_or_summed(
+    product: Product, catalogue: Catalogue, text_prefix: str = "unit"
+) -> str:
     """Return a phrase for what a table counts or sums: rows, units or values.
 
     The values of a measure are summed or counted.
@@ -971,7 +973,7 @@ def name_measured(product: Product, catalogue: Catalogue, key: str = "unit") -> 
         return name_measure(product.domain, str(product.measure), catalogue)
     if product.values_of is not None:
         measure = names.name or product.values_of
-        return names.count or catalogue.say(f"{key}_values", measure=measure)
+        return names.count or catalogue.say(f"{text_prefix}_values", measure=measure)
     if product.of_complete_rows:
         return name_with_weight(product.domain, str(product.measure), catalogue)
     if product.of_units:
@@ -984,7 +986,7 @@ def name_rows(catalogue: Catalogue) -> str:
     return catalogue.names.rows or catalogue.say("unit_rows")
 
 
-def name_counted(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
+def name_share_total(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
     """Return a phrase for the total that a statistic's shares refer to."""
     weight = statistic.weighted_by
     if weight is None:
@@ -996,25 +998,25 @@ def name_counted(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> 
 def name_quantity(product: Product, catalogue: Catalogue) -> str:
     """Return a phrase for the quantity of a table, such as ``sum of pay``."""
     if not product.of_values:
-        return name_measured(product, catalogue)
+        return name_counted_or_summed(product, catalogue)
     names = names_of_product(product, catalogue)
     weights = _weights_of_values(product.domain, str(product.measure))
     if weights is not None:
-        return names.count or _name_weights(product, *weights, catalogue)
+        return names.count or _name_weighted_values(product, *weights, catalogue)
     measure = name_measure(product.domain, str(product.measure), catalogue)
     return names.sum or catalogue.say("name_sum", measure=measure)
 
 
-def _name_weights(
+def _name_weighted_values(
     product: Product, weight: Measure, values: ValueCount, catalogue: Catalogue
 ) -> str:
     """Return a phrase for a sum of weights, such as ``population with income``."""
-    weight_name = _find_declared(product.domain, weight) or ""
+    weight_name = _find_declared_name(product.domain, weight) or ""
     sum_name = catalogue.names.measure(weight_name).sum
     if not sum_name:
         measure = name_with_weight(product.domain, str(product.measure), catalogue)
         return catalogue.say("name_sum", measure=measure)
-    values_name = _find_values(product.domain, values, catalogue)
+    values_name = _name_counted_values(product.domain, values, catalogue)
     return catalogue.say("name_weighted_values", weight=sum_name, measure=values_name)
 
 
@@ -1104,10 +1106,10 @@ def estimate_cut_share(guard: GuardCounts | None, level: float) -> ShareInterval
     """Estimate the share of rows that the row limit of units cut, or None.
 
     The estimate is computed from the guard's noisy counts; it is None if their noise hides the
-share. Let C be the count of cut rows and K of kept rows, with independent noise of standard errors
-s and t. The inequality |C - r K| <= z sqrt(s^2 + r^2 t^2) holds at the level for the true ratio r =
-cut / kept. The interval consists of all r that satisfy it (Fieller 1954), and cut / (cut + kept) is
-r / (1 + r).
+    share. Let C be the count of cut rows and K the count of kept rows, with independent noise of
+    standard errors s and t. The inequality |C - r K| <= z sqrt(s^2 + r^2 t^2) holds at the level
+    for the true ratio r = cut / kept. The interval consists of all r that satisfy it (Fieller
+    1954), and cut / (cut + kept) is r / (1 + r).
     """
     if guard is None or guard.cut is None or guard.cut_std is None:
         return None

@@ -56,16 +56,16 @@ def find_text(key: str, language: str) -> Text:
     domain, template = _find_template(key)
     catalogue = _read_catalogue(language, domain)
     translation = catalogue.get(template.id, context=key)
-    english = Text(_as_forms(template.id), c2py("n != 1"))
+    english = Text(_list_plural_forms(template.id), c2py("n != 1"))
     if language == "en" or translation is None or translation.fuzzy:
         return english
-    forms = _as_forms(translation.string)
+    forms = _list_plural_forms(translation.string)
     if not all(forms):
         return english
     return Text(forms, c2py(catalogue.plural_expr))
 
 
-def find_fault(template: str, language: str) -> str | None:
+def translate_template(template: str, language: str) -> str | None:
     """Return the translation of an error message's template, or None."""
     translation = _read_catalogue(language, FAULTS).get(template)
     if translation is None or translation.fuzzy:
@@ -86,7 +86,7 @@ def list_sentences(language: str) -> dict[str, str]:
     return texts
 
 
-def _as_forms(text: str | Sequence[str] | None) -> tuple[str, ...]:
+def _list_plural_forms(text: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return a message's text or plural forms, as Babel stores them, as a tuple."""
     if text is None or isinstance(text, str):
         return (text or "",)

@@ -93,7 +93,7 @@ def render_utility_page(records: Records, release: Release, path: Path, language
     ]
     compared = [table for table in release.tables if records.answers(table.product) is not None]
     views = tuple(
-        _compare(number, table, records, catalogue)
+        _compare_table(number, table, records, catalogue)
         for number, table in enumerate(compared[:_MOST_TABLES], start=1)
     )
     return fill_template(
@@ -102,7 +102,7 @@ def render_utility_page(records: Records, release: Release, path: Path, language
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         private=release.private,
         others=[(name, other, file.name) for name, other, file in others],
-        lead=_lead(records, catalogue),
+        lead=_format_lead(records, catalogue),
         sentences=tuple(_unit_sentences(records, catalogue)),
         views=views,
         left_out=len(release.tables) - len(compared),
@@ -110,7 +110,7 @@ def render_utility_page(records: Records, release: Release, path: Path, language
     )
 
 
-def _lead(records: Records, catalogue: Catalogue) -> str:
+def _format_lead(records: Records, catalogue: Catalogue) -> str:
     """Return a sentence with the number of records and their attributes."""
     names = [name_attribute(name, catalogue) for name in records.names]
     attributes = catalogue.join_names(names)
@@ -151,7 +151,9 @@ def _unrelated_names(records: Records) -> list[str]:
     return [name for name in records.names if name not in related]
 
 
-def _compare(number: int, table: Table, records: Records, catalogue: Catalogue) -> TableComparison:
+def _compare_table(
+    number: int, table: Table, records: Records, catalogue: Catalogue
+) -> TableComparison:
     """Return the texts that compare a table of the release with the records."""
     differences = records.differences(table)
     if differences is None:
@@ -165,13 +167,13 @@ def _compare(number: int, table: Table, records: Records, catalogue: Catalogue) 
         answers=catalogue.format_value(table.answer.size),
         difference=catalogue.format_error(difference),
         margin=catalogue.format_error(margin),
-        judgement=catalogue.say(_judgement(difference, margin)),
-        cells=tuple(_cells(table, differences, catalogue)),
-        cells_note=_cells_note(table, catalogue),
+        judgement=catalogue.say(_rate_difference(difference, margin)),
+        cells=tuple(_list_cell_views(table, differences, catalogue)),
+        cells_note=_describe_omitted_cells(table, catalogue),
     )
 
 
-def _judgement(difference: float, margin: float) -> str:
+def _rate_difference(difference: float, margin: float) -> str:
     """Return the text key that rates whether records can replace a table."""
     if math.isnan(margin) or math.isnan(difference):
         return "utility_unknown"
@@ -182,7 +184,9 @@ def _judgement(difference: float, margin: float) -> str:
     return "utility_far"
 
 
-def _cells(table: Table, differences: FloatArray, catalogue: Catalogue) -> Iterator[CellView]:
+def _list_cell_views(
+    table: Table, differences: FloatArray, catalogue: Catalogue
+) -> Iterator[CellView]:
     """Yield the cells with the largest released answers, in table order."""
     answers = table.answer.reshape(-1)
     margins = table.whole_margins.reshape(-1)
@@ -198,7 +202,7 @@ def _cells(table: Table, differences: FloatArray, catalogue: Catalogue) -> Itera
         )
 
 
-def _cells_note(table: Table, catalogue: Catalogue) -> str:
+def _describe_omitted_cells(table: Table, catalogue: Catalogue) -> str:
     """Return a sentence on the number of omitted cells; empty if there are none."""
     left_out = table.answer.size - _MOST_CELLS
     if left_out <= 0:

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import astuple, fields
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,20 +78,29 @@ _ANSWER_SECONDS = 3e-6
 _MEASUREMENT_SECONDS = 3e-7
 
 
-@contextmanager
-def _open_formats(names: Sequence[str]) -> Iterator[tuple[bool, Any]]:
-    """Yield whether to write Parquet, and the DuckDB connection for CSV.
+class OutputFormats(NamedTuple):
+    """The formats in which answers are written.
 
-    The connection is None if no CSV is requested, because opening one takes longer than writing a
-    small table.
+    Attributes:
+        is_parquet: whether to write Parquet files.
+        csv_database: the DuckDB connection that writes CSV files; None without CSV, because
+            opening a connection takes longer than writing a small table.
     """
+
+    is_parquet: bool
+    csv_database: Any
+
+
+@contextmanager
+def _open_formats(format_names: Sequence[str]) -> Iterator[OutputFormats]:
+    """Open what is needed to write answers in the requested formats."""
     connection: Any = nullcontext()
-    if "csv" in names:
+    if "csv" in format_names:
         import duckdb
 
         connection = duckdb.connect(":memory:")
     with connection as database:
-        yield "parquet" in names, database
+        yield OutputFormats("parquet" in format_names, database)
 
 
 def write_answers(
@@ -215,7 +224,7 @@ def _make_entry(release: Release, table: Table, stem: str) -> TableEntry:
 
 
 def _write_single_tables(
-    release: Release, directory: Path, formats: tuple[bool, Any], pool: BoundedThreadPool
+    release: Release, directory: Path, formats: OutputFormats, pool: BoundedThreadPool
 ) -> Iterator[tuple[Table, str]]:
     """Write each table to separate files; yield it with the name of its files.
 
@@ -246,7 +255,7 @@ def _name_levels(product: Product) -> str:
 
 
 def _write_result(
-    result: ResultTable, stem: Path, formats: tuple[bool, Any], level: str | None = None
+    result: ResultTable, stem: Path, formats: OutputFormats, level_names: str | None = None
 ) -> None:
     """Write a table or statistic to one file for each format.
 
@@ -263,12 +272,12 @@ def _write_result(
             np.expand_dims(array, [*range(1, result.low.ndim - axis)]), result.low.shape
         )
     _write_column_files(
-        {**columns, **result.numbers()}, texts, stem, formats, level, describe_columns(result)
+        {**columns, **result.numbers()}, texts, stem, formats, level_names, describe_columns(result)
     )
 
 
 def _write_table_batches(
-    release: Release, directory: Path, formats: tuple[bool, Any], pool: BoundedThreadPool
+    release: Release, directory: Path, formats: OutputFormats, pool: BoundedThreadPool
 ) -> Iterator[tuple[Table, str]]:
     """Write tables to shared files; yield each table with their name.
 
@@ -306,7 +315,7 @@ def _write_batch(
     tables: Sequence[Table],
     stem: Path,
     occasional_columns: Sequence[str],
-    formats: tuple[bool, Any],
+    formats: OutputFormats,
 ) -> None:
     """Write tables with the same number of attributes to one file per format.
 
@@ -360,29 +369,28 @@ def _write_column_files(
     columns: Mapping[str, Array],
     texts: Mapping[str, Sequence[str]],
     stem: Path,
-    formats: tuple[bool, Any],
-    level: str | None = None,
+    formats: OutputFormats,
+    level_names: str | None = None,
     meanings: Mapping[str, str] | None = None,
 ) -> None:
     """Write columns to one file for each format, with NaN as empty.
 
-    If ``texts`` has an entry for a column, the column contains positions in these texts. The
-    metadata of Parquet files also state the confidence level, and quantity and unit of each column.
+    If ``texts`` has an entry for a column, the column contains positions in these texts. Parquet
+    files also have a column with ``level_names``, unless it is None, and ``meanings`` as metadata.
     """
-    is_parquet, database = formats
     unique_names = UniqueNames(set())
     names = {
         name: unique_names.make_unique(name.encode("utf-8", "replace").decode()) for name in columns
     }
-    if database is not None:
+    if formats.csv_database is not None:
         path = stem.with_name(f"{stem.name}.csv")
-        _write_csv(columns, texts, names, path, database)
-    if not is_parquet:
+        _write_csv(columns, texts, names, path, formats.csv_database)
+    if not formats.is_parquet:
         return
-    if level is not None:
+    if level_names is not None:
         # An attribute may be called "level", but none has an empty name.
         columns = {"query": columns["query"], "": columns["query"], **columns}
-        texts = {**texts, "": [level]}
+        texts = {**texts, "": [level_names]}
         names = {"query": names["query"], "": unique_names.make_unique("level"), **names}
     path = stem.with_name(f"{stem.name}.parquet")
     _write_parquet(columns, texts, names, path, meanings or {})
@@ -425,8 +433,8 @@ def _write_parquet(
         for name, array in columns.items()
         if name in texts or name == "noise_std" or array.dtype.kind != "f"
     ]
-    # The smallest and largest values of row groups help readers only for the query column, and for
-    # all columns would take a quarter of the time.
+    # Minima and maxima of row groups help readers only for the query column. For
+    # all columns they would take a quarter of the time.
     parquet_options = {
         "use_dictionary": dictionary_columns,
         "write_statistics": [names["query"]],

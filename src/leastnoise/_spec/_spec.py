@@ -53,11 +53,11 @@ from leastnoise._release import (
     FoundCategories,
     Options,
     SearchFacts,
-    find_groups,
+    find_table_or_groups,
     find_table_position,
+    name_survey_tables,
     read_categories,
     resolve_names,
-    resolve_survey_of,
     sha256,
     tables_to_write,
 )
@@ -954,7 +954,7 @@ def _read_survey(
                 for name, rule in tables.items()
             }
             survey = {**survey, "tables": rules}
-        return resolve_survey_of(survey, workload)
+        return name_survey_tables(survey, workload)
 
 
 def _read_survey_rule(name: str, rule: Any, workload: Workload, files: PublicFiles) -> Any:
@@ -967,7 +967,7 @@ def _read_survey_rule(name: str, rule: Any, workload: Workload, files: PublicFil
         if not (isinstance(value, Mapping) and "file" in value):
             continue
         subject = f"[survey.tables.{name}] {key}"
-        product = find_groups(workload, name)
+        product = find_table_or_groups(workload, name)
         if product is None:
             raise refuse(subject, "a file", "one number, or a file for a table or for means")
         numbers[key] = files.cell_texts(subject, value, product, _is_number)
