@@ -1,4 +1,4 @@
-"""A lower bound on the privacy loss of a plan.
+"""Compute lower bounds on the privacy loss of plans.
 
 The installed kernel measures synthetic rows.
 """

@@ -1,15 +1,15 @@
-"""Empirical audit: lower-bound the privacy loss of a plan.
+"""Audit a plan: compute empirical lower bounds on its privacy loss.
 
-The installed kernel runs on synthetic tables. No data is read and nothing is paid.
+The audit runs the installed kernel on synthetic tables. It reads no data and pays nothing.
 
-Computations between the steps of a mechanism are public, so it loses privacy only by its steps. The
-steps of a run are carried out many times on two tables that differ in some units. First the
-likelihood ratio of all steps together distinguishes the tables; then each step is tested
-separately.
+A mechanism loses privacy only by its paid steps, because all computations between them are public.
+The audit carries out the steps of a run many times on two tables that differ in some units. The
+first test distinguishes the tables by the likelihood ratio of all steps together. Further tests
+examine each step separately.
 
-This module computes the distribution of a private choice a second time, from its definition, for
-tables whose rows are all in one cell. The blocks come from the kernel's own tree, whose tests
-compare it with its definition.
+For tables whose rows are all in one cell, this module computes the distribution of a private choice
+independently of the kernel, from its definition. Only the tree of blocks comes from the kernel,
+whose tests compare the tree with its definition.
 """
 
 import math
@@ -79,10 +79,10 @@ _NEVER = -(2.0**60)  # stands for the number of a key that did not get out
 
 
 class LeastCostDistribution:
-    """The distribution of a private choice by least cost.
+    """The distribution of the noisy outcome of a private choice by least cost.
 
-    The choice is made by the least cost of any partition of a table, with Laplace noise. All
-    units of the table have equal rows.
+    The outcome is the least cost of any partition of a table, with Laplace noise. All units of the
+    table have equal rows.
     """
 
     def __init__(self, plan: Plan, selection: LeastCost, unit_rows: UnitRows) -> None:
@@ -109,15 +109,15 @@ class LeastCostDistribution:
         )
 
     def cost(self, units: int) -> float:
-        """Return the exact least cost of a partition of ``units`` units.
+        """Return the least cost of any partition of a table of ``units`` units.
 
-        The partition has one bucket, or it has the cell as a separate bucket and one bucket for
-        each subtree off the path to the cell.
+        The best partition has one bucket. Alternatively it has the occupied cell as a separate
+        bucket, and one bucket for each subtree off the path to the cell.
         """
         return self._penalty + min(units * self._rows, self._penalty * self._off_path_subtrees)
 
     def ratio(self, outcome: Any, units: int) -> float:
-        """Return the log likelihood ratio of an outcome, ``units`` against none."""
+        """Return an outcome's log likelihood ratio for ``units`` units against none."""
         return (
             abs(float(outcome) - self._penalty) - abs(float(outcome) - self.cost(units))
         ) / self.scale
@@ -125,15 +125,16 @@ class LeastCostDistribution:
 
 @cache
 def _quadrature() -> tuple[FloatArray, FloatArray]:
-    """Return the nodes and weights of a quadrature on [-1, 1]."""
+    """Return nodes and weights of a Gauss-Legendre quadrature on [-1, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     return nodes, weights
 
 
 class QuantileDistribution:
-    """The distribution of the private choice of a quantile.
+    """The distribution of the cell that a private choice of a quantile returns.
 
-    It is computed here a second time, from its definition. All units of the table have equal rows.
+    It is computed from its definition, independently of the kernel. All units of the table have
+    equal rows.
     """
 
     def __init__(
@@ -155,11 +156,11 @@ class QuantileDistribution:
         self.units = max(1, math.ceil(10 / float(selection.epsilon)))
 
     def chances(self, units: int) -> FloatArray:
-        """Return the probability of each cell in the group of the units.
+        """Return the probability that each cell is chosen, given ``units`` units.
 
-        Each cell passes independently, and one of those that passed is chosen at random. All rows
-        are in one cell, so that the cells before it lack all rows up to the target, and the cells
-        behind it have too many.
+        Each cell passes a test independently, and one of the passing cells is chosen at random.
+        Because all rows are in one cell, the cells before it have all rows above them, and the
+        cells after it have all rows below them.
         """
         rows = units * self._rows
         position = np.arange(self._cells)
@@ -179,24 +180,24 @@ class QuantileDistribution:
         return np.asarray(passing * (weights / 2 @ others))
 
     def log_ratios(self, units: int) -> FloatArray:
-        """Return each cell's log likelihood ratio, ``units`` units against none."""
+        """Return each cell's log likelihood ratio for ``units`` units against none."""
         return np.asarray(np.log(self.chances(units)) - np.log(self.chances(0)))
 
 
 @dataclass
 class _Recorder:
-    """A series that records the steps requested from it."""
+    """A series that records the steps that a mechanism requests."""
 
     series: Series
     steps: list[LeastCost | QuantileSelection | Measurements] = field(default_factory=list)
 
     def choose(self, selection: LeastCost) -> Any:
-        """Record a private choice, and return its noisy outcome."""
+        """Record a private choice by least cost, and return its noisy outcome."""
         self.steps.append(selection)
         return self.series.choose(selection)
 
     def choose_cells(self, selection: QuantileSelection) -> IntArray:
-        """Record a private choice of cells, and return the chosen cells."""
+        """Record a private choice of quantiles, and return the chosen cells."""
         self.steps.append(selection)
         return self.series.choose_cells(selection)
 
@@ -211,9 +212,10 @@ Steps: TypeAlias = Sequence[AuditedStep]
 
 
 def enumerate_mechanism_runs(plan: Plan, entropy: Source) -> dict[str, Steps]:
-    """Return the steps of a mechanism on synthetic data, by regime.
+    """Return the steps that a mechanism takes on synthetic tables, by regime.
 
-    The functions over the cells have one step, few, many, and one at each cell.
+    A regime is a branch of the mechanism. The counts of the tables, as functions of the cells, are
+    constant on one, few or many pieces, or differ at each cell.
     """
     terms = release_contract(plan)
     run = mechanism_of(plan).prepare(plan)
@@ -242,7 +244,7 @@ def enumerate_mechanism_runs(plan: Plan, entropy: Source) -> dict[str, Steps]:
 
 
 def distinct_steps(steps_by_regime: dict[str, Steps]) -> list[AuditedStep]:
-    """Return the distinct choices and measurements of all runs."""
+    """Return the choices and measurements of all runs without repetitions."""
     kinds: dict[str, AuditedStep] = {}
     for step in (step for steps in steps_by_regime.values() for step in steps):
         kinds.setdefault(
@@ -254,7 +256,7 @@ def distinct_steps(steps_by_regime: dict[str, Steps]) -> list[AuditedStep]:
 def _repeat_choice(
     plan: Plan, selection: LeastCost, unit_rows: UnitRows, units: int, count: int, effort: Effort
 ) -> list[Any]:
-    """Return the outcomes of ``count`` runs of a private choice."""
+    """Return the outcomes of ``count`` runs of a choice by least cost."""
     table = synthetic_table(
         plan.domain, plan.privacy, *build_columns(plan.domain, unit_rows, units)
     )
@@ -265,7 +267,7 @@ def _repeat_choice(
 
 
 def audit_choice(plan: Plan, selection: LeastCost, effort: Effort) -> AuditResult:
-    """Return the audit result of a private choice, from its distribution."""
+    """Return the audit result of the noise of a private choice by least cost."""
     row = {
         **dict.fromkeys(plan.domain.names, 0),
         **{name: measure.high_units for name, measure in plan.domain.measures.items()},
@@ -274,7 +276,7 @@ def audit_choice(plan: Plan, selection: LeastCost, effort: Effort) -> AuditResul
     distribution = LeastCostDistribution(plan, selection, unit_rows)
     log_ratios = list[
         float
-    ]()  # of both tables in turn, as their noise is the same: so each half has both
+    ]()  # of both tables in turn, because their noise is equal: each half contains both
     for count in effort.batches(_CHOICES):
         draws_of_both = (
             _repeat_choice(plan, selection, rows_present, distribution.units, count, effort)
@@ -315,7 +317,7 @@ def _repeat_selection(
     count: int,
     effort: Effort,
 ) -> list[IntArray]:
-    """Return the chosen cells of ``count`` independent runs."""
+    """Return the chosen cells of ``count`` runs of a choice of quantiles."""
     table = synthetic_table(
         plan.domain, plan.privacy, *build_columns(plan.domain, unit_rows, units)
     )
@@ -326,20 +328,20 @@ def _repeat_selection(
 
 
 def _loss_of_one_unit(units: int) -> Loss:
-    """Return a function that bounds the pure loss of one unit from below."""
+    """Return a function that computes a lower bound on one unit's epsilon."""
     return lambda low, high: log_ratio(low, high) / units
 
 
 def _certify_both_ways(
     with_units: Sequence[float], without_units: Sequence[float], risk: float, loss: Loss
 ) -> float:
-    """Return a lower bound on a loss, from events that the units make likely or rare.
+    """Return a lower bound on a loss, from events in either direction.
 
     Args:
-        with_units: the log likelihood ratios of the table with the units.
-        without_units: the log likelihood ratios of the table without them.
+        with_units: log likelihood ratios of outcomes on the table with the units.
+        without_units: log likelihood ratios of outcomes on the table without them.
         risk: the probability that the bound is too large.
-        loss: a function that bounds the loss from two probabilities.
+        loss: a function that computes a lower bound on the loss from bounds on two probabilities.
     """
     present = np.array(with_units)
     absent = np.array(without_units)
@@ -350,7 +352,7 @@ def _certify_both_ways(
 
 
 def audit_selection(plan: Plan, selection: QuantileSelection, effort: Effort) -> AuditResult:
-    """Return the audit result of a quantile's choice, from its distribution."""
+    """Return the audit result of a private choice of quantiles."""
     row = {
         **dict.fromkeys(plan.domain.names, 0),
         **{name: measure.high_units for name, measure in plan.domain.measures.items()},
@@ -379,7 +381,7 @@ def audit_selection(plan: Plan, selection: QuantileSelection, effort: Effort) ->
 
 
 def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> AuditResult:
-    """Return the audit result of all steps of a run together."""
+    """Return the audit result of all steps of a mechanism's run together."""
     pairs = {
         number: Pairs(step) for number, step in enumerate(steps) if isinstance(step, Measurements)
     }
@@ -426,9 +428,9 @@ def _add_selection_ratios(
     units: int,
     effort: Effort,
 ) -> None:
-    """Add the log likelihood ratios of a quantile's choice, in place.
+    """Add the log likelihood ratios of a choice of quantiles to ``ratio``.
 
-    ``ratio`` has shape (2, trials).
+    ``ratio`` is changed in place. Its shape is (2, trials), for the two tables.
     """
     signed_ratios = []
     for sign, unit_rows in zip((1, -1), unit_pair, strict=True):
@@ -450,9 +452,10 @@ def _choice_ratios(
     count: int,
     effort: Effort,
 ) -> list[list[float]]:
-    """Return log likelihood ratios of a private choice, by table and trial.
+    """Return log likelihood ratios of choices by least cost, shape (2, trials).
 
-    Under replacement the ratio of two tables is the difference of both ratios to an empty table.
+    If neighbours replace a unit, a ratio is the difference of the log ratios of both tables to an
+    empty table.
     """
     distributions = [
         (sign, LeastCostDistribution(plan, selection, unit_rows))
@@ -470,9 +473,10 @@ def _choice_ratios(
 
 
 def loss_of_budget(plan: Plan | BoundsPlan, units: int) -> Loss:
-    """Return a function that bounds the loss of one unit from below.
+    """Return a function that computes a lower bound on one unit's loss.
 
-    The loss is epsilon, rho or mu squared, as in the budget. The tables differ in several units.
+    The loss is epsilon, rho or mu squared, as in the budget. The function's arguments are bounds on
+    the probabilities of an event on tables that differ in ``units`` units.
     """
     budget = plan.privacy.budget
     if isinstance(budget, ApproxDP):
@@ -485,10 +489,10 @@ def loss_of_budget(plan: Plan | BoundsPlan, units: int) -> Loss:
 
 
 def audit_unique_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
-    """Return the audit result of how often keys of differing units appear.
+    """Return the audit result of keys that only the differing units have.
 
-    A table without a key cannot publish the key's text, so the event has probability 0 there. The
-    number of units is chosen so that the certified bound is largest.
+    On the table without these units, a key cannot be published, and the probability of the event is
+    0. The number of units is chosen to maximise the certified bound.
     """
     tail = noise_tail(plan.rule.noise, float(plan.rule.scale))
     delta = float(_budget(plan).delta)
@@ -521,7 +525,7 @@ def audit_unique_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
 
 
 def audit_shared_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
-    """Return the audit result of the noisy unit counts of common keys."""
+    """Return the audit result of the noisy counts of keys that others share."""
     privacy = plan.privacy
     scale = float(plan.rule.scale)
     if plan.rule.noise is Noise.ROUNDED_GAUSSIAN:
@@ -561,10 +565,10 @@ def audit_shared_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
 
 
 def audit_threshold_key(plan: CategoryPlan, effort: Effort) -> AuditResult:
-    """Return the audit result of a key's noisy count near the threshold.
+    """Return the audit result of the noisy count of a key near the threshold.
 
-    The numbers of units are slightly above and below the threshold; the published numbers must
-    follow the distribution of the noise.
+    The keys have slightly more and slightly fewer units than the threshold. The published counts
+    must follow the distribution of the noise.
     """
     noise = plan.rule.noise
     scale = float(plan.rule.scale)
@@ -599,9 +603,9 @@ def audit_threshold_key(plan: CategoryPlan, effort: Effort) -> AuditResult:
 def _draw_key_counts(
     plan: CategoryPlan, units: Sequence[int], effort: Effort
 ) -> Iterator[FloatArray]:
-    """Yield noisy numbers of units, of shape (keys, trials).
+    """Yield batches of noisy counts of units, shape (keys, trials).
 
-    An unpublished key has `_NEVER`.
+    The count of an unpublished key is `_NEVER`.
     """
     for count in effort.batches(max(1, _KEYS // len(units))):
         all_units: IntArray = np.tile(np.array(units, dtype=np.int64), count)
@@ -617,7 +621,7 @@ def _draw_key_counts(
 
 
 def audit_bounds_search(plan: BoundsPlan, effort: Effort) -> AuditResult:
-    """Return the audit result of all choices of a search for bounds together."""
+    """Return the audit result of all choices in a search for bounds together."""
     terms = ReleaseContract(domain=plan.domain, privacy=plan.privacy, attributes=(plan.attribute,))
     # in the last cell the units move an upper bound the most
     unit_rows = unit_with_equal_rows({plan.attribute: plan.kind.size - 1}, plan.privacy)
@@ -658,7 +662,7 @@ def audit_bounds_search(plan: BoundsPlan, effort: Effort) -> AuditResult:
 
 
 def _budget(plan: CategoryPlan) -> ApproxDP:
-    """Return the (epsilon, delta) of a search for keys."""
+    """Return the (epsilon, delta) budget of a search for categories."""
     budget = plan.privacy.budget
     if not isinstance(budget, ApproxDP):
         raise InternalError("A search for keys has no delta; please report this.")
@@ -667,15 +671,15 @@ def _budget(plan: CategoryPlan) -> ApproxDP:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The lower bounds of an audit and the claims that they test.
+    """The result of an audit: lower bounds on losses, and the claimed losses.
 
     Attributes:
-        claim: the loss of all steps together that the plan claims.
-        measure: the measure of claim and bound: epsilon, mu or rho.
+        claim: the loss that the plan claims for all steps together.
+        measure: the unit of claim and bound: epsilon, mu or rho.
         lower_bound: the lower bound on the loss of all steps together.
-        epsilon: what the bound means as an epsilon at the budget's delta; None for other measures
-            than mu.
-        parts: further tests, of the guard and of single steps.
+        epsilon: the bound converted to an epsilon at the budget's delta; None unless ``measure`` is
+            mu.
+        parts: the results of further tests of the guard and of single steps.
         confidence: the probability with which all bounds hold together.
         trials: the number of trials of all steps together, on each table.
         units: the number of units in which the two tables differ.
@@ -701,7 +705,7 @@ _LOSS_MEASURES = {
 
 
 def _check_audit(plan: Plan | SearchPlan, trials: int | None, confidence: float) -> None:
-    """Refuse arguments of an audit that are out of range, and plans of units."""
+    """Raise if an argument is out of range, or if a plan counts units."""
     if trials is not None:
         whole("trials", trials, LEAST_TRIALS)
     if not 0.5 <= confidence < 1:
@@ -722,7 +726,7 @@ def audit_plan(
     confidence: float,
     entropy: Source,
 ) -> Audit:
-    """Return lower bounds on the privacy loss of a plan and its guard."""
+    """Audit a plan and its guard, and return lower bounds on the privacy loss."""
     _check_audit(plan, trials, confidence)
     tests = [*_plan_tests(plan, entropy)]
     if guard is not None:
@@ -765,7 +769,7 @@ def audit_plan(
 def _plan_tests(
     plan: Plan | SearchPlan, entropy: Source
 ) -> Iterator[Callable[[Effort], AuditResult | list[AuditResult]]]:
-    """Yield the tests of a plan: one of all steps jointly, one of each step."""
+    """Yield the tests of a plan: of all steps together, then of single steps."""
     if isinstance(plan, CategoryPlan):
         tests: tuple[Callable[[CategoryPlan, Effort], AuditResult], ...] = (
             audit_unique_keys,
@@ -797,5 +801,5 @@ def _plan_tests(
 def _audit_named_measurements(
     measured: Measurements, prefix: str, effort: Effort
 ) -> list[AuditResult]:
-    """Return the audits of measurements, each name with a prefix."""
+    """Return the audit results of measurements, with a prefix before each name."""
     return [replace(part, name=prefix + part.name) for part in audit_measurements(measured, effort)]

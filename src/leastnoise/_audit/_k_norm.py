@@ -1,4 +1,4 @@
-"""The norm of K-norm noise, and the groups of queries that share it."""
+"""The groups of tables that share K-norm noise, and the noise's distribution."""
 
 import math
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ _RARE = 1e-15  # probability of an offset that is left out
 
 @dataclass(frozen=True, slots=True)
 class NoiseGroup:
-    """Tables whose K-norm noise is drawn together.
+    """Tables that share one draw of K-norm noise.
 
     Attributes:
-        tables: the positions of each table's cells among some queries.
+        tables: the positions of each table's cells among the measured queries.
         scale: the scale of the noise, in rows.
     """
 
@@ -25,17 +25,18 @@ class NoiseGroup:
     scale: float
 
     def norm(self, values: FloatArray) -> FloatArray:
-        """Return the largest of the tables' sums of absolute values, for each trial.
+        """Return the K-norm: the largest sum of absolute values of any table.
 
         Args:
-            values: the values of all queries, shape (queries, ...).
+            values: the values of all queries, shape (queries, ...); the norm has the shape of the
+                remaining dimensions.
         """
         sums = [np.abs(values[table]).sum(axis=0) for table in self.tables]
         return np.asarray(np.max(sums, axis=0), dtype=np.float64)
 
 
 def noise_groups(measured: Measurements) -> tuple[NoiseGroup, ...]:
-    """Return the groups of K-norm noise, by positions of measured queries."""
+    """Return the groups of tables in measurements that share K-norm noise."""
     ends = np.cumsum([block.rows for block in measured.blocks])
     groups = []
     for indices in measured.k_norm_groups().values():
@@ -47,11 +48,11 @@ def noise_groups(measured: Measurements) -> tuple[NoiseGroup, ...]:
 
 
 class NormLaw:
-    """The distribution of the norm of K-norm noise.
+    """The probability distribution of the norm of K-norm noise.
 
-    The points of norm m number sum_j h_j C(m - j + D - 1, D - 1) by J3 of PROOFS-shared-total.md.
-    So the norm is an offset j, drawn with probability proportional to h_j q^j, plus a sum of D
-    geometric numbers.
+    By J3 of PROOFS-shared-total.md, sum_j h_j C(m - j + D - 1, D - 1) points have the norm m. The
+    norm is therefore distributed as an offset j, drawn with probability proportional to h_j q^j,
+    plus a sum of D geometric numbers.
 
     Args:
         sizes: the number of cells of each table.
@@ -67,7 +68,7 @@ class NormLaw:
         )
 
     def at_most(self, norms: FloatArray, scale: float) -> FloatArray:
-        """Return P(norm <= x) for each of ``norms``, for noise of a scale."""
+        """Return P(norm <= x) for each x in ``norms``, given the scale of the noise."""
         from scipy.stats import nbinom
 
         offsets = np.arange(len(self._logarithms))

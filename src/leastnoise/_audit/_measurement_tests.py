@@ -1,14 +1,14 @@
-"""Bound the loss of measurements from below by repeated noisy answers.
+"""Compute lower bounds on the loss of measurements from repeated runs.
 
-The answers come from two synthetic tables that differ in some units.
+The measurements are repeated on two synthetic tables that differ in some units.
 
-One half of the trials chooses an event, such as "the statistic is above 3". The other half gives
-bounds on its probabilities on both tables (Clopper and Pearson 1934). From these follows a lower
-bound on the loss: on mu by Dong, Roth and Su 2019, on rho by the divergence of an event (van Erven
-and Harremoes 2014). The statistic of all queries together is their likelihood ratio. The query
-whose answers differ most in units of its noise is also tested separately. The distribution of its
-noise is known exactly, so the test detects a wrong scale even if the bound of all queries together
-is far below the budget.
+The first half of the trials selects an event, such as "the statistic is above 3". The second half
+yields bounds on the probability of the event on both tables (Clopper and Pearson 1934). These imply
+a lower bound on the loss: on mu by Dong, Roth and Su 2019, on rho by the divergence of an event
+(van Erven and Harremoes 2014). For all queries together, the statistic is the likelihood ratio. The
+query whose answers differ most, relative to its noise, is also tested separately. Because the
+distribution of its noise is known exactly, this test detects a wrong scale even if the bound for
+all queries together is far below the budget.
 """
 
 import itertools
@@ -64,9 +64,10 @@ Tails = Callable[[float, FloatArray], tuple[FloatArray, FloatArray]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """The number of trials or seconds of an audit, and its error probability.
+    """How long a test runs, its error probability, and its source of noise.
 
-    ``risk`` is the probability that a bound is wrong.
+    If ``trials`` is None, a test runs for ``seconds``. ``risk`` is the probability that a bound is
+    wrong.
     """
 
     trials: int | None
@@ -75,7 +76,7 @@ class Effort:
     entropy: Source
 
     def batches(self, most: int) -> Iterator[int]:
-        """Yield batch sizes of at most ``most`` until there are enough trials."""
+        """Yield sizes of batches of trials until the trials suffice or time is over."""
         end = time.monotonic() + self.seconds
         trials_done = 0
         if self.trials is None:
@@ -92,7 +93,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResult:
-    """One test of an audit: claimed loss and certified lower bound per unit."""
+    """The result of one test: claimed loss and certified lower bound per unit."""
 
     name: str
     claim: float
@@ -112,12 +113,13 @@ def _event(
     risk: float,
     score: Callable[[FloatArray, FloatArray, FloatArray], Any],
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return thresholds, with bounds on the probabilities of exceeding them.
+    """Return a threshold, and bounds on two probabilities of exceeding it.
 
-    These are a lower bound on P(first >= threshold) and an upper bound on P(second >= threshold).
+    The bounds are a lower bound on P(first >= threshold) and an upper bound on P(second >=
+    threshold). All arrays have the shape (1,).
 
-    One half of the draws chooses the threshold with the highest score, and the other half gives the
-    bounds. Each bound is wrong with probability ``risk``.
+    The first half of the draws selects the threshold with the highest score, and the second half
+    yields the bounds. Each bound is wrong with probability ``risk``.
     """
     half = len(first) // 2
 
@@ -145,7 +147,7 @@ def _event(
 
 
 def certify_loss(first: FloatArray, second: FloatArray, risk: float, loss_of: Loss) -> float:
-    """Return a lower bound on the loss, from draws of a statistic on two tables."""
+    """Return a lower bound on the loss from draws of a statistic on two tables."""
     _, low, high = _event(
         first, second, risk, lambda _, low, high: list(map(loss_of, low.tolist(), high.tolist()))
     )
@@ -153,10 +155,9 @@ def certify_loss(first: FloatArray, second: FloatArray, risk: float, loss_of: Lo
 
 
 def sharpness(first: FloatArray, second: FloatArray, risk: float, tails: Tails) -> float:
-    """Return a lower bound on the factor by which noise is too small.
+    """Return a lower bound on the factor by which noise is smaller than claimed.
 
-    The noise must be smaller than claimed by this factor, which is at least 1/2. With a factor of
-    at most 1 the claimed noise explains the draws.
+    The factor is at least 1/2. If it is at most 1, the claimed noise explains the draws.
     """
     event = _event(
         first, second, risk, lambda thresholds, low, high: _factors(thresholds, low, high, tails)
@@ -165,10 +166,10 @@ def sharpness(first: FloatArray, second: FloatArray, risk: float, tails: Tails) 
 
 
 def _factors(thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: Tails) -> FloatArray:
-    """Return, by threshold, the smallest factor that satisfies both bounds.
+    """Return for each threshold the smallest factor that satisfies both bounds.
 
-    The factor is rounded down to the grid. Between two factors of the grid, the probabilities of
-    both are allowed.
+    The factor is rounded down to a grid. A factor is accepted if the probabilities at it or at the
+    next larger factor of the grid satisfy the bounds.
     """
     least_allowed = np.full(len(thresholds), _FACTORS[-1])
     more_often, less_often = tails(_FACTORS[-1], thresholds)
@@ -184,7 +185,7 @@ def _factors(thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: T
 
 
 def clopper_pearson_lower(hits: Any, trials: int, risk: float) -> FloatArray:
-    """Return the lower Clopper-Pearson bound on the probability of a hit."""
+    """Return the lower Clopper-Pearson bound on a probability, element-wise."""
     from scipy.stats import beta
 
     return np.where(
@@ -193,14 +194,14 @@ def clopper_pearson_lower(hits: Any, trials: int, risk: float) -> FloatArray:
 
 
 def log_ratio(low: float, high: float) -> float:
-    """Return a lower bound on epsilon from an event's probabilities."""
+    """Return a lower bound on epsilon from bounds on an event's probabilities."""
     if low > 0:
         return max(0.0, math.log(low / high))
     return 0.0
 
 
 def gaussian_mu_bound(low: float, high: float) -> float:
-    """Return the smallest Gaussian mu that allows an event's probabilities."""
+    """Return a lower bound on mu from bounds on an event's probabilities."""
     from scipy.special import ndtri
 
     if low > 0 and high < 1:
@@ -209,9 +210,10 @@ def gaussian_mu_bound(low: float, high: float) -> float:
 
 
 def divergence(low: float, high: float) -> float:
-    """Return the largest Renyi divergence of an event over its order.
+    """Return a lower bound on rho from bounds on an event's probabilities.
 
-    Post-processing cannot raise it, so it is at most rho.
+    The bound is the maximum over all orders of the Renyi divergence of the event, divided by its
+    order. It is at most rho, because post-processing cannot increase a divergence.
     """
     if not 0 < high < low:
         return 0.0
@@ -221,9 +223,9 @@ def divergence(low: float, high: float) -> float:
 
 
 def approximate_dp_loss(delta: float, units: int) -> Loss:
-    """Return the function that bounds a unit's epsilon at a delta from below.
+    """Return a function that computes a lower bound on epsilon at a delta.
 
-    The tables differ in several units (group privacy).
+    The epsilon is of one unit; the tables differ in ``units`` units (group privacy).
     """
 
     def allowed(epsilon: float, high: float) -> float:
@@ -237,10 +239,10 @@ def approximate_dp_loss(delta: float, units: int) -> Loss:
 
 
 def largest_satisfying(holds: Callable[[float], bool], end: float) -> float:
-    """Return the largest value up to ``end`` that satisfies a condition.
+    """Return the largest number up to ``end`` that satisfies a condition.
 
-    The condition must be monotone. The result is rounded down; it is 0.0 if no value satisfies the
-    condition.
+    The condition must hold up to some number and fail above it. The result is rounded down, and 0.0
+    if the condition never holds.
     """
     low = 0.0
     high = min(1.0, end)
@@ -261,27 +263,28 @@ def rehearse(
     count: int,
     entropy: Source = None,
 ) -> tuple[SignedArray, ...]:
-    """Return noisy answers about synthetic rows, measured many times.
+    """Measure a synthetic table ``count`` times; return the noisy answers.
 
-    The kernel draws the noise, by default from the system's randomness.
+    The kernel draws the noise, by default from the randomness of the system. Each array has the
+    shape (queries of a block, count).
 
-    Guarantees: nothing is paid. The trials are an additional attribute, along which every cell is
-        measured separately, so that each trial has separate noise of the block's scales. The series
-        is one of added or removed rows under either kind of neighbours: no row is in two trials.
-        Noise that several blocks share is drawn trial by trial.
+    Guarantees: nothing is paid. The trials are cells of an additional attribute. Every cell of it
+        is measured separately, and so each trial has separate noise of the block's scales. The
+        series treats rows as added or removed for both kinds of neighbours, because no row is in
+        two trials. Noise that several blocks share is drawn trial by trial.
     """
     if measurements.k_norm_groups():
         return _rehearse_one_by_one(measurements, codes, values, count, entropy)
     trial = "trial" + "'" * max(
         map(len, measurements.domain.names)
-    )  # longer than every attribute's name, so none of them
+    )  # longer than the name of every attribute, and so different from all
     kinds = {name: measurements.domain.kind(name) for name in measurements.domain.names}
     domain = Domain({**kinds, trial: Coded(count)}, measures=measurements.domain.measures)
     each = Factor((trial,), Identity(count))
     privacy = replace(measurements.privacy, neighbours="add_remove")
     blocks = tuple(replace(block, factors=(*block.factors, each)) for block in measurements.blocks)
     rows = len(next(iter(codes.values()), ()))
-    # that the measurements cost no more than they declare is asked before they are changed
+    # before the measurements are changed, check that they cost no more than they declare
     series_on_rows(
         ReleaseContract(
             domain=measurements.domain, privacy=measurements.privacy, only=measurements
@@ -310,7 +313,7 @@ def _rehearse_one_by_one(
     count: int,
     entropy: Source,
 ) -> tuple[SignedArray, ...]:
-    """Return noisy answers about synthetic rows, one series for each trial."""
+    """Return the same as `rehearse`, with a separate series for each trial."""
     contract = ReleaseContract(
         domain=measurements.domain, privacy=measurements.privacy, only=measurements
     )
@@ -323,19 +326,19 @@ def _rehearse_one_by_one(
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two tables that differ in some units, and their answer differences.
+    """Two tables that differ in some units, and how their exact answers differ.
 
-    The differences are of the exact answers of measurements.
+    The differences concern the exact answers to measured queries.
 
     Attributes:
         unit_rows: the rows of a unit in the first and in the second table.
-        units: the number of units with these rows.
-        queries: the indices of the queries whose answers differ, and of all queries that share
-            noise with them.
-        centres: the exact answers of the second table to these queries.
-        shifts: the exact answers of the first table minus those of the second.
+        units: the number of units that have these rows.
+        queries: the indices of the queries whose answers differ, and of all queries with shared
+            noise.
+        centres: the exact answers of the second table to these queries, shape (queries,).
+        shifts: the exact answers of the first table minus the answers of the second.
         scales: the noise scales of these queries.
-        groups: the groups of these queries that share K-norm noise.
+        groups: the groups of queries that share K-norm noise.
     """
 
     unit_rows: tuple[UnitRows, UnitRows]
@@ -348,22 +351,23 @@ class Pair:
 
     @property
     def independent(self) -> BoolArray:
-        """Whether each query's noise is independent of the others, (queries,)."""
+        """A mask of the queries with independent noise, shape (queries,)."""
         mask = np.ones(len(self.queries), dtype=bool)
         for group in self.groups:
             mask[np.concatenate(group.tables)] = False
         return mask
 
     def distance(self, norm: int) -> float:
-        """Return the norm of the answer differences in units of noise."""
+        """Return the norm of the answer differences divided by the noise scales."""
         relative = np.abs(self.shifts / self.scales)[self.independent]
         of_groups = sum(float(group.norm(self.shifts)) / group.scale for group in self.groups)
         return float((relative**norm).sum() ** (1 / norm)) + of_groups
 
     def ratio(self, noise: IntArray, norm: int) -> FloatArray:
-        """Return the log likelihood ratio of the two tables for each trial.
+        """Return the log likelihood ratio of the two tables, shape (trials,).
 
-        It is correct up to a constant.
+        ``noise`` are the answers minus ``centres``, shape (queries, trials). The ratio is correct
+        up to an additive constant.
         """
         noisy = noise.astype(np.float64)
         shifts = self.shifts[:, None]
@@ -378,7 +382,7 @@ class Pair:
 
 
 class Pairs:
-    """Builds pairs of tables for measurements, with cached row effects."""
+    """Builds pairs of neighbouring synthetic tables for measurements."""
 
     def __init__(self, measured: Measurements) -> None:
         self.measured = measured
@@ -392,9 +396,9 @@ class Pairs:
         self._groups = noise_groups(measured)
 
     def of(self, unit_pair: tuple[UnitRows, UnitRows], units: int) -> Pair:
-        """Return the tables that hold ``units`` units of one or the other kind.
+        """Return two tables of ``units`` units each, which have different rows.
 
-        ``unit_pair`` has the rows of a unit of either kind.
+        ``unit_pair`` contains the rows of a unit in the first and in the second table.
         """
         first, second = (self._amounts_by_query(rows) for rows in unit_pair)
         shifts = {query: first.get(query, 0) - second.get(query, 0) for query in {*first, *second}}
@@ -416,17 +420,17 @@ class Pairs:
         return Pair(unit_pair, units, queries, centres, shift_values, self._scales[queries], groups)
 
     def worst(self) -> Pair:
-        """Return the neighbours of the largest distance over all queries.
+        """Return the pair of tables whose answers to all queries differ most.
 
-        The number of units is large enough for the difference to be seen.
+        The number of units is chosen to make the difference detectable.
         """
         return self._best(lambda pair: pair.distance(self.measured.noise.norm))
 
     def worst_in_other_blocks(self, pair: Pair) -> Pair | None:
-        """Return the neighbours that differ most in blocks where ``pair`` is equal.
+        """Return the pair that differs most in blocks in which ``pair`` is equal.
 
-        The result is None if there are no such blocks. The two ends of a measure count as two
-        blocks.
+        The result is None if there are no such blocks. For a measure that is measured from both of
+        its bounds, each bound counts as a block.
         """
         ends = np.cumsum(
             [
@@ -452,7 +456,7 @@ class Pairs:
         return None
 
     def _best(self, distance: Callable[[Pair], float]) -> Pair:
-        """Return the neighbours that are farthest apart by a distance."""
+        """Return the pair of tables for which ``distance`` is largest."""
         pairs = pairs_of_units(self.measured.domain, self.measured.privacy)
         best = max(
             pairs, key=lambda unit_rows: float(f"{distance(self.of(unit_rows, 1)):.9g}")
@@ -463,7 +467,7 @@ class Pairs:
         return self.of(best, max(1, min(_MOST_UNITS, math.ceil(1.5 / single_distance), enough)))
 
     def _amounts_by_query(self, unit_rows: UnitRows) -> dict[int, int]:
-        """Return the sums of a unit's rows in the measured queries, by index."""
+        """Return a unit's contribution to each measured query, by query index."""
         added: dict[int, int] = {}
         for row, copies in unit_rows:
             key = tuple(row.items())
@@ -477,11 +481,11 @@ class Pairs:
 def pairs_of_units(
     domain: Domain, privacy: Privacy, *, equal: bool = False
 ) -> Iterator[tuple[UnitRows, UnitRows]]:
-    """Yield the rows of two neighbouring units.
+    """Yield pairs of rows of a unit, for which neighbouring tables may differ.
 
-    The rows of a unit are equal. Unless ``equal`` is true, there are also pairs whose rows are
-    spread over the largest allowed number of cells, and over half of it, because in contrasts rows
-    in all cells cancel.
+    The rows of a unit are equal. Unless ``equal`` is True, there are also pairs whose rows are
+    distributed over the largest allowed number of cells, and over half of them, because in
+    contrasts rows in all cells cancel.
     """
     bound = privacy.max_per_cell
     rows = list(candidates(domain))
@@ -504,9 +508,9 @@ def unit_with_equal_rows(row: Row, privacy: Privacy) -> UnitRows:
 def _unit_with_spread_rows(
     domain: Domain, privacy: Privacy, row: Row, number_of_rows: int
 ) -> UnitRows:
-    """Return a unit with a number of rows, spread over neighbouring cells.
+    """Return a unit whose rows are distributed over neighbouring cells.
 
-    Each cell has the largest allowed number of rows; the first cell is the cell of ``row``.
+    Each cell has the largest allowed number of rows. The first cell is the cell of ``row``.
     """
     bound = privacy.max_per_cell
     rows_left = number_of_rows
@@ -532,9 +536,10 @@ def _unit_with_spread_rows(
 
 
 def candidates(domain: Domain) -> Iterator[Row]:
-    """Yield a row for each cell of a domain, or for a sample of cells.
+    """Yield rows to try: for each cell of a domain, or for a sample of cells.
 
-    A large domain gives rows of its ends and of some scattered cells only.
+    In a large domain the sample consists of the first and last cells, the middle and some scattered
+    cells.
     """
     sizes = {name: domain.kind(name).size for name in domain.names}
     if math.prod(sizes.values()) <= _CANDIDATES:
@@ -552,7 +557,7 @@ def candidates(domain: Domain) -> Iterator[Row]:
                     for shift, size in enumerate(sizes.values())
                 )
             )
-    # Every row has a value: those without one are told from others less well.
+    # Every row has a value of each measure, because rows without one are harder to distinguish.
     bounds = {
         name: (
             1 if isinstance(measure, (CompleteCount, ValueCount)) else measure.low_units,
@@ -570,9 +575,9 @@ def candidates(domain: Domain) -> Iterator[Row]:
 
 
 def _column(plan: Measurements, row: Row) -> dict[int, int]:
-    """Return the amounts that a row adds to the measured queries, by index.
+    """Return a row's contribution to each measured query, by query index.
 
-    Values are multiples of 1 / grid; zeros are left out.
+    Contributions are multiples of 1 / grid; zeros are left out.
     """
     column_of_row: dict[int, int] = {}
     starts = itertools.accumulate((block.rows for block in plan.blocks), initial=0)
@@ -598,9 +603,10 @@ def _column(plan: Measurements, row: Row) -> dict[int, int]:
 
 
 def _row_amounts(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
-    """Return the amounts that a row adds to a cell: one number, or two.
+    """Return what a row adds to its cell in a block: one number, or two.
 
-    It adds 1, its value, or its distances from both ends of the measure if these are measured.
+    A row adds 1, its value, or, if a block measures both, its distances from both bounds of the
+    measure.
     """
     if block.measure is None:
         return (1,)
@@ -615,9 +621,9 @@ def _row_amounts(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
 
 
 def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> list[IntArray]:
-    """Return noisy answers of both tables, minus exact answers of the second.
+    """Return both tables' noisy answers minus the second's exact answers.
 
-    Each array has the shape (queries that differ, trials).
+    Each of the two arrays has the shape (queries of the pair, trials).
     """
     samples = []
     for unit_rows in pair.unit_rows:
@@ -636,7 +642,7 @@ def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> list
 def build_columns(
     domain: Domain, unit_rows: UnitRows, units: int
 ) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-    """Return codes and values of a table of units with equal rows."""
+    """Return codes and values of a table whose units all have the same rows."""
     rows = [row for row, copies in unit_rows for _ in range(copies * units)]
     codes = {name: [row[name] for row in rows] for name in domain.names}
     values = {name: [row[name] for row in rows] for name in domain.measures}
@@ -644,9 +650,10 @@ def build_columns(
 
 
 def batch_size(measured: Measurements, pair: Pair) -> int:
-    """Return the number of trials in one batch.
+    """Return the number of trials to draw in one batch.
 
-    A batch has as many trials as fit into memory, or a few if each trial is a separate series.
+    A batch consists of as many trials as fit into memory, or of a few trials if each is a separate
+    series.
     """
     if measured.k_norm_groups():
         return _TRIALS_OF_SHARED_NOISE
@@ -655,9 +662,9 @@ def batch_size(measured: Measurements, pair: Pair) -> int:
 
 
 def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditResult, ...]:
-    """Return the audit results of all queries together and of single ones.
+    """Return the audit results of all queries together and of single queries.
 
-    A query of the blocks in which the pair does not differ is tested too.
+    Blocks in which the pair of tables does not differ are tested by a second pair.
     """
     pairs = Pairs(measured)
     pair = pairs.worst()
@@ -706,7 +713,7 @@ def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditRes
 
 
 def _test_norms(pair: Pair, samples: Sequence[IntArray], effort: Effort) -> Iterator[AuditResult]:
-    """Yield the audit result of each group's K-norm noise, by its norm."""
+    """Yield an audit result of the K-norm noise of each group."""
     for number, group in enumerate(pair.groups, 1):
         law = NormLaw([len(table) for table in group.tables])
         noises = samples[0] - pair.shifts[:, None], samples[1].astype(np.float64)
@@ -733,7 +740,7 @@ def _test_norms(pair: Pair, samples: Sequence[IntArray], effort: Effort) -> Iter
 
 
 def _draws(measured: Measurements, pair: Pair, effort: Effort) -> list[IntArray]:
-    """Return draws of the noisy answers of both neighbours, batch by batch."""
+    """Return all trials of `draw`: two arrays of shape (queries, trials)."""
     draws = [
         draw(measured, pair, count, effort) for count in effort.batches(batch_size(measured, pair))
     ]
@@ -743,9 +750,9 @@ def _draws(measured: Measurements, pair: Pair, effort: Effort) -> list[IntArray]
 def _test_single_query(
     name: str, measured: Measurements, pair: Pair, samples: Sequence[IntArray], effort: Effort
 ) -> AuditResult:
-    """Return the audit result of the query that differs most, by its noise.
+    """Return the audit result of the query whose answers differ most.
 
-    The test uses the distribution of its noise.
+    The test compares the draws with the exact distribution of the query's noise.
     """
     worst = int(np.argmax(np.abs(pair.shifts) / pair.scales * pair.independent))
     if pair.shifts[worst] > 0:
@@ -763,9 +770,9 @@ def _test_single_query(
 
 
 def epsilon_from_mu(measured: Measurements, mu: float) -> float | None:
-    """Return the epsilon of Gaussian noise of this mu at the budget's delta.
+    """Return the epsilon at the budget's delta for Gaussian noise with mu.
 
-    It is rounded down. The result is None for other noise or budgets.
+    The epsilon is rounded down. The result is None for other noise or other budgets.
     """
     budget = measured.privacy.budget
     if not (isinstance(budget, ApproxDP) and measured.noise is Noise.ROUNDED_GAUSSIAN):
@@ -778,9 +785,9 @@ def epsilon_from_mu(measured: Measurements, mu: float) -> float | None:
 
 
 def _tails(noise: Noise, shift: float, scale: float) -> Tails:
-    """Return the tail probabilities of one query on both tables, as a function.
+    """Return a function that computes a query's tail probabilities.
 
-    Its exact answers on the tables differ by ``shift``.
+    The exact answers on the two tables differ by ``shift``.
     """
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -791,7 +798,7 @@ def _tails(noise: Noise, shift: float, scale: float) -> Tails:
 
 
 def noise_tail(noise: Noise, scale: float) -> Callable[[FloatArray], FloatArray]:
-    """Return the function P(noise >= x) of integers x."""
+    """Return a function that computes P(noise >= x) for arrays of integers x."""
     from scipy.special import ndtr
 
     if noise is Noise.ROUNDED_GAUSSIAN or (noise is Noise.DISCRETE_GAUSSIAN and scale > _SMOOTH):

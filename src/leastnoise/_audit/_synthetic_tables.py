@@ -1,6 +1,6 @@
-"""Unpaid series on synthetic rows and keys, for audits.
+"""Create unpaid series on synthetic rows and keys, for audits.
 
-Every table is built here from public lists of the caller; a private table cannot be passed.
+All tables are built from public lists of the caller. A private table cannot be passed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,10 @@ Columns = Mapping[str, Sequence[int] | IntArray]
 def series_on_rows(
     terms: ReleaseContract, codes: Columns, values: Columns, entropy: Source
 ) -> UnpaidSeries:
-    """Return a series on synthetic rows.
+    """Return an unpaid series on a table of synthetic rows.
 
-    ``codes`` has their cells by attribute, and ``values`` their amounts by measure.
+    ``codes`` maps attributes to the cells of the rows, and ``values`` maps measures to their
+    values.
     """
     return series_on_table(
         terms, synthetic_table(terms.domain, terms.privacy, codes, values), entropy
@@ -30,7 +31,7 @@ def series_on_rows(
 
 
 def synthetic_table(domain: Domain, privacy: Privacy, codes: Columns, values: Columns) -> Table:
-    """Return a table of synthetic rows."""
+    """Return a private table that contains synthetic rows."""
     arrays, amounts = (
         {name: np.array(column, dtype=np.int64) for name, column in columns.items()}
         for columns in (codes, values)
@@ -45,12 +46,12 @@ def synthetic_table(domain: Domain, privacy: Privacy, codes: Columns, values: Co
 
 
 def series_on_table(terms: ReleaseContract, table: Table, entropy: Source) -> UnpaidSeries:
-    """Return a series on a table that `synthetic_table` returned."""
+    """Return an unpaid series on a table from `synthetic_table`."""
     return UnpaidSeries(terms, table, SystemEntropy() if entropy is None else entropy)
 
 
 def series_on_keys(terms: ReleaseContract, units: Sequence[int], entropy: Source) -> UnpaidSeries:
-    """Return a series on keys; ``units`` has the number of units of each."""
+    """Return an unpaid series on keys, given the number of units of each key."""
     unit, (attribute,) = terms.privacy, terms.attributes
     numbers = np.array(units, dtype=np.int64)
     bounds = {"unit_column": unit.unit_column, "max_rows": unit.max_rows}
@@ -59,5 +60,5 @@ def series_on_keys(terms: ReleaseContract, units: Sequence[int], entropy: Source
 
 
 def synthetic_keys(count: int) -> list[str]:
-    """Return ``count`` distinct one-character keys, allowed everywhere."""
+    """Return ``count`` distinct keys of one character each."""
     return [chr(0x20000 + number) for number in range(count)]

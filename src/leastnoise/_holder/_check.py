@@ -1,4 +1,6 @@
-"""Count exactly how rows fit a domain, for the data holder only. No release depends on this module.
+"""Count exactly how rows fit a domain, for the data holder only.
+
+No release depends on this module.
 """
 
 import os

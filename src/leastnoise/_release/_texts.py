@@ -200,7 +200,7 @@ class Catalogue:
         return join_alternatives(names, self.language)
 
     def format_number(self, value: float, uncertainty: float = 1.0) -> str:
-        """Return a number as text with the digits that ``uncertainty`` leaves meaningful.
+        """Return a number as text, with the digits that its uncertainty allows.
 
         The number format may state the decimals, separators and percent instead.
         """
