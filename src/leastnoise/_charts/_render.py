@@ -106,7 +106,7 @@ def has_chart_libraries() -> bool:
 
 
 def missing_charts_notice() -> str | None:
-    """Return a sentence on why reports have no charts; None if not needed."""
+    """Return why reports lack charts; None if they have charts or need none."""
     if is_on(CHARTS) and not has_chart_libraries():
         return f"The report has no charts: they {_EXTRA}."
     return None

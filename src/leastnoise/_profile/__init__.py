@@ -1,7 +1,8 @@
 """Describe data without a dictionary for a small budget, and draft a spec.
 
-A profile is an ordinary release of one table for each column, over public cells that follow from the
-names and types of the columns. Its page and its drafted spec are post-processing.
+A profile is an ordinary release of one table for each column. The cells of these tables are public,
+because they depend only on the names and types of the columns. The page and the drafted spec of a
+profile are post-processing.
 """
 
 from leastnoise._profile._columns import (

@@ -1,6 +1,6 @@
 """Choose the public cells in which a profile counts the values of a column.
 
-The cells follow only from the name and type of the column, so no value is read.
+The cells depend only on the name and type of the column. No value is read.
 """
 
 import re
@@ -15,7 +15,7 @@ from leastnoise._trusted.check import InputError, number_text
 FIRST_YEAR = 1900
 LAST_YEAR = 2049
 NARROW_WIDTH = Fraction(1, 1000)
-"""Width of the cells that tell whether small numbers are whole."""
+"""Width of the cells that show whether small numbers are whole."""
 LARGEST_NARROW_NUMBER = 10  # whole numbers from 0 to it are edges of cells
 _STEPS_PER_DECADE = ("1", "1.5", "2", "3", "5", "7")
 _COARSE_STEPS_PER_DECADE = ("1", "2", "5")
@@ -36,16 +36,16 @@ _COMMON_CODES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredColumn:
-    """A column and the public cells in which a profile counts its values.
+    """A profile's table of one column: the public cells for its values.
 
     Attributes:
         column: the column of the data.
-        attribute: the name of its table in the profile.
-        kind: whole, number, date, truth, text (a search finds its categories) or codes (common
-            codes are counted).
-        settings: the keys of ``[domain.NAME]``.
+        attribute: the name of the table in the profile.
+        kind: "whole", "number", "date", "truth", "text" (a search finds the categories) or "codes"
+            (common codes are counted).
+        settings: the settings of the attribute in ``[domain.NAME]`` of a spec.
         edges: the edges of the cells of numbers; empty for other kinds.
-        is_searched: whether the budget pays for a search of its categories.
+        is_searched: whether the budget pays for a search for categories in the column.
     """
 
     column: SourceColumn
@@ -57,19 +57,19 @@ class MeasuredColumn:
 
     @property
     def is_number(self) -> bool:
-        """Whether its cells are intervals of numbers."""
+        """Whether the cells are intervals of numbers."""
         return bool(self.edges)
 
 
 def choose_measured_columns(
     columns: SourceColumns, *, unit_column: str | None, has_delta: bool
 ) -> tuple[MeasuredColumn, ...]:
-    """Return the tables of a profile, one or two for each column.
+    """Return the tables of a profile: one or two for each column.
 
     Args:
         columns: the columns of the data.
-        unit_column: the column that names a person; it gets no table.
-        has_delta: whether the budget has a delta, so that categories can be searched.
+        unit_column: the column that names a person, which has no table.
+        has_delta: whether the budget has a delta, which searches for categories need.
 
     Raises:
         InputError: no column can be profiled.
@@ -90,7 +90,7 @@ def choose_measured_columns(
 
 
 def _tables_of_column(column: SourceColumn, *, has_delta: bool) -> Iterator[MeasuredColumn]:
-    """Yield the tables of a column; a text without a type may also be a number."""
+    """Yield the tables of a column: two if its type is unknown, otherwise one."""
     if column.kind == "date":
         yield _date_table(column)
     elif column.kind == "truth":
@@ -116,7 +116,7 @@ def _table(
     attribute: str = "",
     edges: Sequence[Fraction] = (),
 ) -> MeasuredColumn:
-    """Return a table with separate cells for missing and unreadable values."""
+    """Return a table of a column, with cells for missing and other values."""
     name = attribute or column.attribute
     all_settings = {**settings, "null": "cell", "outside": "cell"}
     if name != column.name:
@@ -127,6 +127,7 @@ def _table(
 
 
 def _date_table(column: SourceColumn) -> MeasuredColumn:
+    """Return the table of a column of dates, counted by year."""
     dates = {"from": f"{FIRST_YEAR}-01-01", "to": f"{LAST_YEAR}-12-31", "by": "year"}
     if column.draft_zone is not None:
         dates["zone"] = column.draft_zone or "UTC"
@@ -134,22 +135,25 @@ def _date_table(column: SourceColumn) -> MeasuredColumn:
 
 
 def _codes_table(column: SourceColumn) -> MeasuredColumn:
+    """Return the table of a column of texts, counted by common codes."""
     settings = {"categories": list(_COMMON_CODES), "ignore_case": True}
     return _table(column, "codes", settings)
 
 
 def _text_table(column: SourceColumn) -> MeasuredColumn:
+    """Return the table of a column of texts with unknown categories."""
     return _table(column, "text", {"unknown": {"most": _MOST_CATEGORIES}})
 
 
 def _number_table(column: SourceColumn, attribute: str, kind: str) -> MeasuredColumn:
+    """Return the table of a column of numbers, with cells on a log grid."""
     edges = number_edges(kind, has_years=bool(_YEAR_NAME.search(column.name)))
     settings = {"edges": [number_text(edge) for edge in edges]}
     return _table(column, kind, settings, attribute=attribute, edges=edges)
 
 
 def _with_search_share(table: MeasuredColumn, searches: int) -> MeasuredColumn:
-    """Give each search an equal share of the budget for searches."""
+    """Return a table; if it is searched, with its share of the search budget."""
     if table.kind != "text":
         return table
     share = SEARCH_SHARE / searches
@@ -160,14 +164,14 @@ def _with_search_share(table: MeasuredColumn, searches: int) -> MeasuredColumn:
 def with_categories(
     tables: Sequence[MeasuredColumn], categories: Mapping[str, Sequence[str]]
 ) -> tuple[MeasuredColumn, ...]:
-    """Return the tables with the categories that the searches found.
+    """Return the tables of a profile after the searches for categories.
 
-    A column without categories is counted by common codes; if it is counted as numbers too, it is
-    counted only as numbers.
+    If no categories were found in a column, it is counted only as numbers or, if it is not counted
+    as numbers, by common codes.
 
     Args:
         tables: the tables before the searches.
-        categories: the categories by attribute.
+        categories: the found categories by attribute.
     """
     counted_columns = []
     for table in tables:
@@ -185,15 +189,15 @@ def with_categories(
 
 
 def number_edges(kind: str, *, has_years: bool = False) -> tuple[Fraction, ...]:
-    """Return the edges of the signed log grid of numbers, ascending.
+    """Return the edges of cells for numbers on a signed logarithmic grid.
 
-    The grid has six cells per decade from 10 to 10^9, one per decade up to 10^15, the whole numbers
-    from 0 to 10, and coarser cells below 0. For the kind ``number`` it also has cells below 1, and
-    narrow cells that begin at the whole numbers from 0 to 10.
+    The edges are ascending. The grid has six cells per decade from 10 to 10^9, one per decade up to
+    10^15, the whole numbers from 0 to 10, and coarser cells below 0. For the kind "number" it also
+    has cells below 1, and narrow cells that begin at the whole numbers from 0 to 10.
 
     Args:
-        kind: whole or number.
-        has_years: whether to add every fifth year from 1900 to 2050.
+        kind: "whole" or "number".
+        has_years: if True, every fifth year from 1900 to 2050 is an edge too.
 
     >>> len(number_edges("whole")), number_edges("whole")[-1] == 10**15
     (99, True)
@@ -212,4 +216,5 @@ def number_edges(kind: str, *, has_years: bool = False) -> tuple[Fraction, ...]:
 
 
 def _log_edges(decades: range, steps: Sequence[str]) -> set[Fraction]:
+    """Return the numbers step * 10^decade for all steps and decades."""
     return {Fraction(step) * Fraction(10) ** decade for decade in decades for step in steps}

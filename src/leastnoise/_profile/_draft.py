@@ -58,7 +58,7 @@ level = 0.95                  # of the intervals
 
 
 def draft_text(plan: ProfilePlan, findings: ProfileFindings, ledger: Ledger | None) -> str:
-    """Return the text of the drafted spec.
+    """Return the text of a spec with the bounds and categories of a profile.
 
     Args:
         plan: the tables of the profile.
@@ -88,7 +88,7 @@ def draft_text(plan: ProfilePlan, findings: ProfileFindings, ledger: Ledger | No
 
 
 def _unit_lines(plan: ProfilePlan, findings: ProfileFindings) -> Iterator[str]:
-    """Yield the unit, with the limit on its rows from the counts of units."""
+    """Yield lines of TOML that state the privacy unit and its row limit."""
     sizes = findings.unit_sizes
     setting = plan.unit_setting()
     if sizes is None:
@@ -106,14 +106,14 @@ def _unit_lines(plan: ProfilePlan, findings: ProfileFindings) -> Iterator[str]:
 
 
 def _share(share: Interval | None) -> str:
-    """Return a share with the ends of its interval."""
+    """Return a share and the ends of its interval as text."""
     if share is None:
         return "an unknown share"
     return f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%})"
 
 
 def _budget_lines(plan: ProfilePlan, budget_left: Charge | None) -> Iterator[str]:
-    """Yield the budget that the ledger has left, or the budget of the profile."""
+    """Yield lines of TOML with the ledger's remaining or the profile's budget."""
     if budget_left is not None and budget_left.mu_squared > _pure_mu_squared(budget_left.epsilon):
         mu_squared = round_down(Fraction(budget_left.mu_squared))
         yield f'mu_squared = "{mu_squared}"     # what the ledger has left, with Gaussian noise\n'
@@ -128,12 +128,12 @@ def _budget_lines(plan: ProfilePlan, budget_left: Charge | None) -> Iterator[str
 
 
 def _pure_mu_squared(epsilon: Fraction) -> Fraction:
-    """Return the approximate mu squared of pure noise, for a small epsilon."""
+    """Return mu squared for pure epsilon; an approximation for small epsilon."""
     return _MU_SQUARED_OF_PURE * epsilon**2
 
 
 def round_down(value: Fraction) -> str:
-    """Return a positive number rounded down to four significant digits.
+    """Return a positive number, rounded down to four significant digits, as text.
 
     >>> round_down(Fraction("0.0560987")), round_down(Fraction(2))
     ('0.05609', '2')
@@ -144,13 +144,13 @@ def round_down(value: Fraction) -> str:
 
 
 def _left_out(name: str, reason: str) -> str:
-    """Return a comment with the reason why a column has no attribute."""
+    """Return a TOML comment with the reason why a column was left out."""
     column = escape_comment(format_toml_value(name))
     return f"\n# The column {column} was left out: {escape_comment(reason)}.\n"
 
 
 def _column_lines(findings: ColumnFindings) -> list[str]:
-    """Return the table [domain.NAME] of a column, or a comment why there is none."""
+    """Return lines of TOML: a column's table [domain.NAME], or why it has none."""
     measured = findings.measured
     name = measured.column.name
     if not findings.fits_type:
@@ -176,7 +176,7 @@ def _column_lines(findings: ColumnFindings) -> list[str]:
 
 
 def _misfit_reason(findings: ColumnFindings) -> str:
-    """Return the reason why the table of a column does not describe its values."""
+    """Return the reason why most values of a column do not fit its table."""
     percent = f"{findings.unreadable_share.value:.0%}"
     if findings.measured.kind == "date":
         return (
@@ -195,7 +195,7 @@ def _misfit_reason(findings: ColumnFindings) -> str:
 
 
 def _number_lines(findings: ColumnFindings) -> Iterator[str]:
-    """Yield the cells of numbers: whole numbers, bins, or edges of the log grid."""
+    """Yield lines of TOML for a column of numbers: integers, bins or edges."""
     edges = findings.measured.edges
     first, last = findings.range_cells
     low, high = findings.bounds
@@ -222,18 +222,19 @@ def _number_lines(findings: ColumnFindings) -> Iterator[str]:
 
 
 def _range_note(findings: ColumnFindings) -> str:
-    """Return a comment on the derivation and the error of the bounds."""
+    """Return a TOML comment on the source and the error of drafted bounds."""
     below = math.ceil(findings.rows_below.high)
     above = math.ceil(findings.rows_above.high)
     return f"     # from the profile; at most about {below:,} rows are below, and {above:,} above"
 
 
 def _toml_number(value: Fraction) -> Any:
+    """Return a number as an integer or, if it is a fraction, as text."""
     return int(value) if value.denominator == 1 else number_text(value)
 
 
 def _bin_count(low: Fraction, high: Fraction) -> int:
-    """Return the number of bins; bins have width 1 if that gives 10 to 100 bins."""
+    """Return the number of bins to draft for a range of numbers."""
     width = high - low
     if width.denominator == 1 and 10 <= width <= _MOST_UNIT_BINS:
         return int(width)
@@ -241,7 +242,7 @@ def _bin_count(low: Fraction, high: Fraction) -> int:
 
 
 def _is_skewed(findings: ColumnFindings, low: Fraction, high: Fraction) -> bool:
-    """Return whether half of the rows would be in one bin of equal width."""
+    """Return whether with equal bins half of the rows would be in a single bin."""
     if not findings.quartiles or high <= low:
         return False
     width = float(high - low) / _BINS
@@ -250,12 +251,12 @@ def _is_skewed(findings: ColumnFindings, low: Fraction, high: Fraction) -> bool:
 
 
 def _is_round(edge: Fraction) -> bool:
-    """Return whether an edge is not the end of a narrow cell of small numbers."""
+    """Return whether an edge is a round number, and not from a narrow cell."""
     return edge < 1 or edge.denominator <= 2
 
 
 def _date_lines(findings: ColumnFindings) -> Iterator[str]:
-    """Yield the periods from the first to the last year with rows."""
+    """Yield lines of TOML for a column of dates, from first to last year."""
     first, last = (FIRST_YEAR + position for position in findings.range_cells)
     by = "month" if last - first < _MOST_MONTHLY_YEARS else "year"
     dates = {"from": f"{first}-01-01", "to": f"{last}-12-31", "by": by}
@@ -267,7 +268,7 @@ def _date_lines(findings: ColumnFindings) -> Iterator[str]:
 
 
 def _category_lines(findings: ColumnFindings) -> Iterator[str]:
-    """Yield the categories that the profile found, without rare ones."""
+    """Yield lines of TOML with the categories that were found to be occupied."""
     measured: MeasuredColumn = findings.measured
     if measured.kind == "truth":
         yield "categories = [true, false]\n"
@@ -279,6 +280,6 @@ def _category_lines(findings: ColumnFindings) -> Iterator[str]:
     )
     if measured.settings.get("ignore_case"):
         yield "ignore_case = true\n"
-    # A category may have the name of the cell "other" itself.
+    # A category may be called "other", like the cell of all other values.
     has_other = "other" in [label.lower() for label in labels]
     yield f'outside = "{"cell" if has_other else "other"}"\n'

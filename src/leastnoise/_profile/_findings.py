@@ -1,4 +1,4 @@
-"""Compute the findings about each column from a profile's tables."""
+"""Compute what the noisy tables of a profile reveal about each column."""
 
 import math
 from collections.abc import Sequence
@@ -35,21 +35,22 @@ _TYPE_SHARE = 0.5  # of the values that are present: below, they are no numbers
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ColumnFindings:
-    """The findings from the noisy table of a column.
+    """The findings about a column, from its noisy table.
 
     Attributes:
-        measured: the column and its cells.
-        labels: the labels of its cells, without the cells for missing and unreadable values.
+        measured: the column and the cells of its table.
+        labels: the labels of the cells, without the cells for missing and unreadable values.
         counts: the noisy number of rows of each cell.
         margins: the half width of the 95% interval of each cell.
-        occupied: the cells whose count noise alone cannot explain.
+        occupied: a mask of the cells with counts that noise alone cannot explain.
         missing: the number of rows without a value.
-        unreadable: the number of rows whose value fits no cell.
+        unreadable: the number of rows with a value that fits no cell.
         missing_share: the share of rows without a value.
-        unreadable_share: the share of rows whose value fits no cell.
-        quartiles: the quartiles of numbers; empty if they are too noisy, and for other kinds.
-        threshold: the approximate number of rows below which noise hides a cell.
-        range_cells: the first and last cell of the drafted bounds; all cells if none is occupied.
+        unreadable_share: the share of rows with a value that fits no cell.
+        quartiles: the quartiles of numbers; empty for other kinds and if they are too noisy.
+        threshold: noise hides a cell with fewer than about this number of rows.
+        range_cells: the first and the last cell within the drafted bounds; of all cells if none is
+            occupied.
         rows_below: the number of rows in cells before ``range_cells``.
         rows_above: the number of rows in cells after ``range_cells``.
     """
@@ -71,17 +72,17 @@ class ColumnFindings:
 
     @property
     def shown_cells(self) -> list[int]:
-        """The positions of the occupied cells."""
+        """The positions of the occupied cells, which are the only ones to be shown."""
         return [int(position) for position in np.flatnonzero(self.occupied)]
 
     @property
     def is_too_noisy(self) -> bool:
-        """Whether noise hides every cell."""
+        """Whether noise hides all cells."""
         return not self.occupied.any()
 
     @property
     def fits_type(self) -> bool:
-        """Whether at least half of the values, nulls apart, fit a cell."""
+        """Whether at least half of the values except nulls fit a cell."""
         present = float(self.counts[self.occupied].sum())
         if self.unreadable.low <= 0:
             return True
@@ -89,12 +90,12 @@ class ColumnFindings:
 
     @property
     def describes_values(self) -> bool:
-        """Whether most values fit a cell, and noise does not hide every cell."""
+        """Whether most values fit a cell, and some cell is clearly occupied."""
         return self.fits_type and not self.is_too_noisy
 
     @property
     def bounds(self) -> tuple[Fraction, Fraction]:
-        """The drafted bounds of numbers; for whole numbers both bounds are included."""
+        """The drafted lower and upper bound of numbers."""
         first, last = self.range_cells
         low = self.measured.edges[first]
         high = self.measured.edges[last + 1]
@@ -109,7 +110,7 @@ class ColumnFindings:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its numbers are whole, as far as the cells show."""
+        """Whether the numbers are whole, as far as the cells show."""
         if self.measured.kind == "whole":
             return True
         if not self.measured.is_number:
@@ -128,12 +129,12 @@ class ColumnFindings:
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileFindings:
-    """The findings of a profile about the data.
+    """The findings of a profile about all rows, columns and units.
 
     Attributes:
-        rows: the number of rows that count.
-        columns: one entry for each table.
-        unit_sizes: the units by their number of rows; None if every row is a unit.
+        rows: the number of rows that the release counts.
+        columns: the findings from each table.
+        unit_sizes: the findings about the number of rows per unit; None if every row is a unit.
     """
 
     rows: Interval
@@ -146,7 +147,7 @@ class ProfileFindings:
         return self.rows.low > 0
 
     def by_column(self) -> dict[str, ColumnFindings]:
-        """Return the table that describes each column, of numbers if possible."""
+        """Return the findings to show for each column, as numbers if possible."""
         best: dict[str, ColumnFindings] = {}
         for table in self.columns:
             name = table.measured.column.name
@@ -158,15 +159,16 @@ class ProfileFindings:
 def compute_findings(
     plan: ProfilePlan, release: Release, unit_sizes: UnitSizes | None = None
 ) -> ProfileFindings:
-    """Compute the findings of a profile by post-processing.
+    """Compute the findings of a profile from its noisy release.
 
     Args:
         plan: the tables of the profile.
         release: the release that measured them.
-        unit_sizes: the findings about the rows of units; None if every row is a unit.
+        unit_sizes: the findings about the number of rows per unit; None if every row is a unit.
     """
     by_attribute = {table.attribute: table for table in plan.tables}
-    # A share is wrong only if its part or the whole is: half of the error probability for each.
+    # The interval of a share fails only if that of the part or of the whole fails: each gets half
+    # of the error probability.
     careful_level = 1 - (1 - release.level) / 2
     levels = (release.level, careful_level, 1 - FALSE_CELL_RATE / release.workload.rows)
     tables_by_level = [
@@ -187,12 +189,12 @@ def compute_findings(
 
 
 class _ColumnTables(NamedTuple):
-    """The noisy table of a column with intervals of three levels.
+    """The noisy table of a column, with intervals at three levels.
 
     Attributes:
         stated: the level of the release.
-        careful: the level for the parts of a share.
-        strict: the level at which an empty cell rarely appears occupied.
+        careful: the level for the part and the whole of a share.
+        strict: a level so high that empty cells rarely appear occupied.
     """
 
     stated: Table
@@ -201,13 +203,14 @@ class _ColumnTables(NamedTuple):
 
 
 def _first_interval(table: Table) -> Interval:
+    """Return the answer of a table's first cell with its interval."""
     return interval_at(table, 0)
 
 
 def _column_findings(
     measured: MeasuredColumn, release: Release, tables: _ColumnTables, careful_rows: Interval
 ) -> ColumnFindings:
-    """Return the findings of one column."""
+    """Return the findings about a column from its tables."""
     cells = tables.stated.answer.size - _SPECIAL_CELLS
     answers = tables.stated.answer.reshape(-1)
     margins = tables.stated.margins.reshape(-1)
@@ -244,12 +247,12 @@ def _column_findings(
 def _with_range(
     findings: ColumnFindings, release: Release, most_tail_rows: float
 ) -> ColumnFindings:
-    """Add the bounds that the draft has, and the rows beyond them.
+    """Return findings with the drafted bounds and the rows beyond them.
 
-    The bounds enclose the occupied cells without `TAIL_SHARE` of their rows at each end. Then each
-    bound moves outward as long as more than this share of rows appears to be beyond it. It moves
-    over the shortest run of cells whose sum is too large to be often caused by noise alone. Whole
-    runs are tested, because many small cells can matter together.
+    At first the bounds enclose the occupied cells, without a share `TAIL_SHARE` of their rows at
+    each end. Each bound is then moved outwards as long as more than this share of rows appears to
+    be beyond it. A step goes over the shortest run of neighbouring cells with a sum that noise
+    alone would rarely cause. Whole runs are tested, because many small cells can matter together.
     """
     weights = np.where(findings.occupied, findings.counts, 0.0)
     shares = np.cumsum(weights) / weights.sum()
@@ -277,14 +280,14 @@ def _occupied_run(
     runs: Sequence[tuple[int, int]],
     most_tail_rows: float,
 ) -> tuple[int, int] | None:
-    """Return the shortest run with rows beyond a bound; None without one.
+    """Return the shortest run of cells that clearly contains rows, or None.
 
     Args:
         findings: the findings of the column.
         release: the release of the profile.
-        runs: runs of cells: first all cells beyond the bound, then runs next to it, the shortest
-            first.
-        most_tail_rows: the largest number of rows that may be beyond the bound.
+        runs: pairs (first cell, stop). The first run consists of all cells beyond the bound; the
+            others are next to the bound, the shortest first.
+        most_tail_rows: None is returned if at most this number of rows is beyond the bound.
     """
     intervals = _rows_in_runs(findings, release, runs, _RUN_LEVEL)
     if intervals[0].value <= most_tail_rows:
@@ -298,7 +301,7 @@ def _occupied_run(
 def _rows_in_runs(
     findings: ColumnFindings, release: Release, runs: Sequence[tuple[int, int]], level: float
 ) -> list[Interval]:
-    """Return the rows in runs of cells from a first to before a last one."""
+    """Return the estimated number of rows in each run (first cell, stop)."""
     if runs[0][0] == runs[0][1]:
         return [ZERO] * len(runs)
     cell_sets = predicates([findings.labels[start:stop] for start, stop in runs])
@@ -308,7 +311,7 @@ def _rows_in_runs(
 
 
 def _with_quartiles(findings: ColumnFindings, release: Release) -> ColumnFindings:
-    """Add the quartiles of numbers."""
+    """Return findings with the quartiles of a column of numbers."""
     answers = quantiles(release, findings.measured.attribute, _QUARTILES, level=release.level)
     quartiles = tuple(Interval(entry.value, entry.low, entry.high) for entry in answers)
     if findings.is_whole:
@@ -317,7 +320,7 @@ def _with_quartiles(findings: ColumnFindings, release: Release) -> ColumnFinding
 
 
 def _whole_interval(quartile: Interval) -> Interval:
-    """Return the whole numbers in the cells of a quartile."""
+    """Return a quartile with its value and interval rounded to whole numbers."""
     low = float(math.ceil(quartile.low))
     high = max(low, float(math.ceil(quartile.high) - 1))
     return Interval(min(max(float(math.floor(quartile.value)), low), high), low, high)

@@ -1,4 +1,4 @@
-"""Estimates with intervals, and shares of them."""
+"""Estimates with intervals, and shares computed from them."""
 
 from dataclasses import dataclass
 
@@ -10,12 +10,10 @@ FALSE_CELL_RATE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate with its interval.
+    """An estimate with the ends of its interval.
 
     Attributes:
-        value: the estimate.
-        low: the lower end.
-        high: the upper end.
+        value: the estimate. low: the lower end of the interval. high: the upper end.
     """
 
     value: float
@@ -24,7 +22,7 @@ class Interval:
 
     @property
     def margin(self) -> float:
-        """The larger half of the interval."""
+        """The distance from the estimate to the farther end of the interval."""
         return max(self.high - self.value, self.value - self.low)
 
 
@@ -32,14 +30,14 @@ ZERO = Interval(0.0, 0.0, 0.0)
 
 
 def interval_at(table: Table, position: int) -> Interval:
-    """Return the answer of a cell, with its interval cut at 0."""
+    """Return the answer of a table's cell, with its interval cut off at 0."""
     value = max(0.0, float(table.answer.reshape(-1)[position]))
     low = max(0.0, float(table.low.reshape(-1)[position]))
     return Interval(value, low, max(value, float(table.high.reshape(-1)[position])))
 
 
 def share_of(part: Interval, whole: Interval) -> Interval:
-    """Return a part of a whole; its interval holds if both intervals hold."""
+    """Return the share of a part; its interval holds if both intervals hold."""
     if whole.value <= 0:
         return Interval(0.0, 0.0, 1.0)
     low = part.low / whole.high

@@ -1,4 +1,4 @@
-"""Render the page of a profile, which a colleague reads in two minutes."""
+"""Render the page of a profile."""
 
 import math
 from collections.abc import Iterator
@@ -28,12 +28,12 @@ _TEMPLATES = Path(__file__).with_name("templates")
 
 
 class Bar(NamedTuple):
-    """A cell on the page.
+    """The texts with which the page shows a cell.
 
     Attributes:
-        label: the cell.
-        width: the width of its bar, in percent of the largest cell.
-        rows: the number of its rows, with the margin.
+        label: the label of the cell.
+        width: the width of the bar, in percent of the widest bar.
+        rows: the number of rows, with its margin.
     """
 
     label: str
@@ -42,19 +42,18 @@ class Bar(NamedTuple):
 
 
 class ColumnView(NamedTuple):
-    """A column on the page.
+    """The texts with which the page shows a column.
 
     Attributes:
-        number: the number of the column in the order of the page, for links.
-        name: the column.
-        kind: its content, in the language of the page.
+        number: the number of the column on the page, for links.
+        name: the name of the column.
+        kind: the kind of content, in the language of the page.
         summary: quartiles, range or number of categories.
         missing: the share of missing values.
         unreadable: the share of values that fit no cell.
         note: a warning, or an empty text.
-        bars: the occupied cells.
-        hidden_note: a sentence on the number of hidden cells and the reason; empty if none is
-            hidden.
+        bars: the texts of the occupied cells.
+        hidden_note: a sentence on how many cells are hidden, and why; empty if none is hidden.
     """
 
     number: int
@@ -69,14 +68,14 @@ class ColumnView(NamedTuple):
 
 
 class SizeBar(NamedTuple):
-    """A cell of units by their number of rows on the page.
+    """The texts with which the page shows a cell of units by size.
 
     Attributes:
-        label: the number of rows.
-        width: the width of its bar, in percent of the largest cell.
-        units: the number of its units, with the margin.
+        label: the numbers of rows of the units in the cell.
+        width: the width of the bar, in percent of the widest bar.
+        units: the number of units, with its margin.
         cut_units: the share of the units with more rows.
-        cut_rows: the share of the rows that this limit cuts.
+        cut_rows: the share of the rows that a limit at the upper end of the cell cuts.
     """
 
     label: str
@@ -87,13 +86,12 @@ class SizeBar(NamedTuple):
 
 
 class UnitView(NamedTuple):
-    """The units by their number of rows on the page.
+    """The texts with which the page shows the sizes of units.
 
     Attributes:
-        sentences: sentences on the number of units, the mean, and the drafted limit.
-        bars: the occupied cells.
-        hidden_note: a sentence on the number of hidden cells and the reason; empty if none is
-            hidden.
+        sentences: sentences on the number of units, the mean size, and the drafted limit.
+        bars: the texts of the occupied cells.
+        hidden_note: a sentence on how many cells are hidden, and why; empty if none is hidden.
     """
 
     sentences: tuple[str, ...]
@@ -102,14 +100,14 @@ class UnitView(NamedTuple):
 
 
 def page_file(language: str) -> str:
-    """Return the name of the page in a language."""
+    """Return the file name of the page of a language."""
     return "profile.html" if language == "en" else f"profile.{language}.html"
 
 
 def render_page(
     plan: ProfilePlan, findings: ProfileFindings, release: Release, catalogue: Catalogue
 ) -> str:
-    """Return the page of a profile as HTML that loads nothing.
+    """Return the page of a profile as self-contained HTML.
 
     Args:
         plan: the tables of the profile.
@@ -159,6 +157,7 @@ def render_page(
 
 
 def _cost_text(plan: ProfilePlan) -> str:
+    """Return the budget of a profile as text."""
     request = plan.request
     if request.delta is None:
         return f"epsilon = {request.epsilon}"
@@ -168,7 +167,7 @@ def _cost_text(plan: ProfilePlan) -> str:
 def _view_units(
     plan: ProfilePlan, findings: ProfileFindings, catalogue: Catalogue
 ) -> UnitView | None:
-    """Return the rows of units as the page shows them; None if a row is a unit."""
+    """Return the page's texts on unit sizes; None if each row is a unit."""
     sizes = findings.unit_sizes
     if sizes is None:
         return None
@@ -185,7 +184,7 @@ def _view_units(
 
 
 def _unit_sentences(plan: ProfilePlan, sizes: UnitSizes, catalogue: Catalogue) -> Iterator[str]:
-    """Yield the sentences about units, their mean and the drafted limit."""
+    """Yield sentences on the number of units, the mean size and the row limit."""
     count_text = catalogue.say(
         "profile_units_counted", limit=plan.request.max_rows, folder=UNIT_SIZE_FOLDER
     )
@@ -216,7 +215,7 @@ def _unit_sentences(plan: ProfilePlan, sizes: UnitSizes, catalogue: Catalogue) -
 
 
 def _size_bars(sizes: UnitSizes, catalogue: Catalogue) -> Iterator[SizeBar]:
-    """Yield the bars of the occupied cells of units by their number of rows."""
+    """Yield the page's texts for each occupied cell of unit sizes."""
     effects = {effect.max_rows: effect for effect in sizes.limits}
     top = max((float(sizes.counts[position]) for position in sizes.shown_cells), default=1.0)
     for position in sizes.shown_cells:
@@ -233,21 +232,21 @@ def _size_bars(sizes: UnitSizes, catalogue: Catalogue) -> Iterator[SizeBar]:
 
 
 def _format_cut_rows(effect: LimitEffect, catalogue: Catalogue) -> str:
-    """Return the share of the rows that a limit cuts, or that it is unknown."""
+    """Return a text on the share of rows that a limit cuts, if it is known."""
     if effect.cut_rows is None:
         return catalogue.say("profile_unit_unknown")
     return _format_share(effect.cut_rows, catalogue)
 
 
 def size_label(first: int, last: int, catalogue: Catalogue) -> str:
-    """Return the numbers of rows of a cell of units, such as 6 to 7."""
+    """Return the label of a cell of unit sizes, such as "6 to 7"."""
     if first == last:
         return catalogue.format_value(last)
     return catalogue.say("profile_unit_range", first=first, last=last)
 
 
 def _view_column(number: int, column: ColumnFindings, catalogue: Catalogue) -> ColumnView:
-    """Return a column as the page shows it."""
+    """Return the texts with which the page shows a column."""
     is_shown = column.describes_values
     bars = tuple(_make_bars(column, catalogue)) if is_shown else ()
     hidden = len(column.labels) - len(bars)
@@ -268,7 +267,7 @@ def _view_column(number: int, column: ColumnFindings, catalogue: Catalogue) -> C
 
 
 def _note(column: ColumnFindings, catalogue: Catalogue) -> str:
-    """Return a warning about a column that cannot be described."""
+    """Return a warning if a column cannot be described; empty otherwise."""
     if not column.fits_type and column.measured.is_searched:
         return catalogue.say("profile_misfit_text")
     if not column.fits_type:
@@ -288,6 +287,7 @@ def _format_share(share: Interval, catalogue: Catalogue) -> str:
 
 
 def _format_quartile(quartile: Interval, catalogue: Catalogue) -> str:
+    """Return a quartile and the ends of its interval as text."""
     value, low, high = (
         _round_end(number) for number in (quartile.value, quartile.low, quartile.high)
     )
@@ -295,14 +295,14 @@ def _format_quartile(quartile: Interval, catalogue: Catalogue) -> str:
 
 
 def _round_end(value: float) -> float:
-    """Round a number to the digits that cells of the grid leave meaningful."""
+    """Return a number rounded to the digits that the grid of cells allows."""
     if abs(value) < float(NARROW_WIDTH):
         return 0.0
     return float(f"{value:.3g}" if abs(value) < 10 else f"{value:.4g}")
 
 
 def summarize_column(column: ColumnFindings, catalogue: Catalogue) -> str:
-    """Return the finding of a column in one sentence."""
+    """Return a sentence that summarises the findings about a column."""
     if not column.describes_values:
         return _note(column, catalogue)
     first, last = column.range_cells
@@ -324,7 +324,7 @@ def summarize_column(column: ColumnFindings, catalogue: Catalogue) -> str:
 
 
 def _make_bars(column: ColumnFindings, catalogue: Catalogue) -> Iterator[Bar]:
-    """Yield the bars of the occupied cells, at most the largest forty."""
+    """Yield the page's texts for occupied cells, at most the forty largest."""
     positions = column.shown_cells
     if len(positions) > _MOST_BARS:
         largest = sorted(positions, key=lambda position: -column.counts[position])
@@ -340,7 +340,7 @@ def _make_bars(column: ColumnFindings, catalogue: Catalogue) -> Iterator[Bar]:
 
 
 def _cell_label(column: ColumnFindings, position: int, catalogue: Catalogue) -> str:
-    """Return the label of a cell: two edges of numbers, otherwise the value."""
+    """Return the label of a cell: a range of numbers, or a value."""
     if not column.measured.is_number:
         return column.labels[position]
     low = column.measured.edges[position]

@@ -1,4 +1,4 @@
-"""State the measurements of a profile as the text of a spec."""
+"""Plan the tables of a profile, and write them as a spec."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -46,16 +46,17 @@ formats = ["csv"]
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileRequest:
-    """The data of a profile, its budget and its unit.
+    """The request of a profile: its data, budget and privacy unit.
 
     Attributes:
         source: a path, a `DatabaseTable` or a data frame.
-        epsilon: the budget of the profile.
-        delta: the delta of the profile, for the search of categories; None for none.
-        unit: ``"row"``, or the column that names a person; None if no column may name one.
-        max_rows: the largest number of rows of a person that count. None for ``"row"``, or to
-            derive it from the histogram of persons by their number of rows.
-        layout: the keys of ``[source]`` on the format of a file, such as ``delimiter``.
+        epsilon: the epsilon of the profile's budget.
+        delta: the delta of the profile's budget, for searches for categories; None for no delta.
+        unit: ``"row"``, or the column that names a person; None if there seems to be no such
+            column.
+        max_rows: the largest number of rows of a person that count. If None, it is chosen from the
+            histogram of the number of rows per person. It must be None for ``"row"``.
+        layout: settings of ``[source]`` on the format of a file, such as ``delimiter``.
     """
 
     source: Any
@@ -66,7 +67,7 @@ class ProfileRequest:
     layout: Mapping[str, Any] = field(default_factory=dict)
 
     def budget(self, factor: Fraction = Fraction(1)) -> Budget:
-        """Return the budget of the profile times a factor."""
+        """Return the budget of the profile, multiplied by a factor."""
         epsilon = exact_positive("epsilon", self.epsilon) * factor
         if self.delta is None:
             return PureDP(epsilon)
@@ -74,28 +75,28 @@ class ProfileRequest:
 
     @property
     def unit_column(self) -> str | None:
-        """The column that names a person; None if every row is another person."""
+        """The column that names a person; None if every row is a different person."""
         return None if self.unit in {None, "row"} else self.unit
 
     def privacy(self, factor: Fraction = Fraction(1)) -> Privacy:
-        """Return the privacy promise: its budget is multiplied by a factor, and it names the unit.
+        """Return the privacy guarantee of the profile, with budget times ``factor``.
 
-        Without ``max_rows``, one row of a unit counts until the histogram of units is measured.
+        If ``max_rows`` is None, one row of each unit counts until the histogram of units is
+        measured.
         """
         return Privacy(self.budget(factor), "add_remove", self.unit_column, self.max_rows or 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProfilePlan:
-    """The tables of a profile and the spec that measures them.
+    """The tables that a profile measures, and settings of the spec for them.
 
     Attributes:
-        request: the requested profile.
+        request: the request.
         columns: the columns of the data.
-        tables: the tables, one or two for each column.
+        tables: the tables: one or two for each column.
         folder: the directory of the profile.
-        table_share: the share of the budget that the tables of this plan spend, with the searches
-            that are not paid yet.
+        table_share: the share of the profile's budget for these tables and for unpaid searches.
     """
 
     request: ProfileRequest
@@ -105,7 +106,7 @@ class ProfilePlan:
     table_share: Fraction = Fraction(1)
 
     def source_settings(self) -> dict[str, Any]:
-        """Return the keys of ``[source]`` for a spec in the folder of the profile."""
+        """Return the settings ``[source]`` for a spec in the profile's folder."""
         source = self.request.source
         if isinstance(source, Path):
             location = {"path": path_for_spec(source, self.folder / SPEC_FILE)}
@@ -116,20 +117,20 @@ class ProfilePlan:
         return {**location, **self.request.layout}
 
     def unit_setting(self) -> Any:
-        """Return the value of ``unit`` in ``[privacy]``."""
+        """Return the value of ``unit`` in ``[privacy]`` of a spec."""
         if self.request.unit_column is None:
             return "row"
         return {"column": self.request.unit_column, "max_rows": self.request.max_rows or 1}
 
     @property
     def measures_unit_sizes(self) -> bool:
-        """Whether the units are counted by their number of rows."""
+        """Whether the profile measures a histogram of the number of rows per unit."""
         return self.request.unit_column is not None
 
     def unit_size_privacy(self) -> Privacy:
-        """Return the budget of the histogram of units, with the unit.
+        """Return the privacy guarantee of the histogram of unit sizes.
 
-        It is a share of the budget that the searches for categories leave.
+        Its budget is a share of what the searches for categories leave.
         """
         share = 1 - SEARCH_SHARE if self.searched_tables else self.table_share
         budget = self.request.budget(share)
@@ -137,11 +138,11 @@ class ProfilePlan:
 
     @property
     def searched_tables(self) -> tuple[MeasuredColumn, ...]:
-        """The tables whose categories a search finds first."""
+        """The tables that need a search for categories."""
         return tuple(table for table in self.tables if "unknown" in table.settings)
 
     def with_categories(self, categories: Mapping[str, Sequence[str]]) -> "ProfilePlan":
-        """Return the plan after the searches, with the rest of the budget.
+        """Return the plan after the searches, for the remaining budget.
 
         Args:
             categories: the categories by attribute.
@@ -151,16 +152,16 @@ class ProfilePlan:
         return replace(self, tables=tables, table_share=table_share)
 
     def with_max_rows(self, max_rows: int) -> "ProfilePlan":
-        """Return the plan with this limit on the rows of a unit, unless one is stated."""
+        """Return the plan with a row limit of units, unless the request has one."""
         if self.request.max_rows is not None:
             return self
         return replace(self, request=replace(self.request, max_rows=max_rows))
 
     def spec_text(self) -> str:
-        """Return the text of the spec that measures the tables.
+        """Return the text of a spec that measures the tables.
 
-        The share of the histogram of units is left out only after the searches, because a budget
-        with searches has no shares.
+        Only after the searches is the budget of the histogram of unit sizes deducted, because a
+        budget with searches cannot be divided.
         """
         budget = parameters(self.request.budget(self.table_share))
         privacy: dict[str, Any] = {name: number_text(number) for name, number in budget.items()}
@@ -178,7 +179,7 @@ class ProfilePlan:
 
 
 def format_section(name: str, settings: Mapping[str, Any]) -> str:
-    """Format one table of TOML, after an empty line."""
+    """Return a table of TOML as text, preceded by an empty line."""
     lines = [
         f"{format_toml_key(key)} = {format_toml_value(entry)}\n" for key, entry in settings.items()
     ]
@@ -186,15 +187,15 @@ def format_section(name: str, settings: Mapping[str, Any]) -> str:
 
 
 def plan_profile(request: ProfileRequest, folder: Path) -> ProfilePlan:
-    """Choose the tables of a profile from the names and types of the columns.
+    """Return the tables of a profile, chosen from column names and types.
 
     Args:
         request: the data, the budget and the unit.
         folder: the directory of the profile.
 
     Raises:
-        InputError: the unit is not stated although a column may name persons, no column can be
-            profiled, or the source cannot be opened.
+        InputError: no unit is stated although a column may name persons, no column can be profiled,
+            or the source cannot be opened.
     """
     source = request.source
     layout = {key: entry for key, entry in request.layout.items() if key != "null"}
@@ -208,7 +209,7 @@ def plan_profile(request: ProfileRequest, folder: Path) -> ProfilePlan:
 
 
 def _check_unit(request: ProfileRequest, columns: SourceColumns) -> None:
-    """Raise for a unit that is not stated, or that is not a column."""
+    """Raise if the unit is missing or is not a column, or for a wrong max_rows."""
     if request.unit is None:
         names = [column.name for column in columns.listed if column.names_person]
         candidates = names or list(columns.candidates)

@@ -1,7 +1,7 @@
-"""Write the spec of a profile, release it, and write page and draft.
+"""Carry out a profile: write its spec, release it, write page and draft.
 
-Every step can be repeated. A profile that was stopped is finished by the same call: the release of
-its spec is paid once, and page and draft are computed from it.
+Every step can be repeated: the same call finishes a profile that was stopped. The release of the
+spec is paid only once, and page and draft are computed from it.
 """
 
 import os
@@ -67,11 +67,11 @@ REQUEST_FILE = "request.toml"
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """A finished profile.
+    """A finished profile: its findings, its release and its files.
 
     Attributes:
-        out: its directory: page, drafted spec, spec of the profile and release.
-        plan: its tables.
+        out: the directory of page, drafted spec, spec of the profile and release.
+        plan: the tables of the profile.
         findings: the findings about rows and columns.
         run: the release that measured the tables, with its ledger.
     """
@@ -83,17 +83,17 @@ class Profile:
 
     @property
     def release(self) -> Release:
-        """The release with all noisy counts."""
+        """The release that contains all noisy counts."""
         return require_release(self.run)
 
     @property
     def draft(self) -> Path:
-        """The drafted spec."""
+        """The path of the drafted spec."""
         return self.out / DRAFT_FILE
 
     @property
     def page(self) -> Path:
-        """The page in English."""
+        """The path of the page in English."""
         return self.out / page_file("en")
 
 
@@ -114,21 +114,22 @@ def profile(
     Args:
         source: a path to .csv or .parquet files, a `DatabaseTable` or a data frame.
         epsilon: the budget of the profile.
-        out: the directory to write. If it has a stopped profile of this call, it is finished.
-        delta: the delta of the budget. With a delta, half of the budget finds the categories of
-            texts; without one, only common codes are counted.
-        total: the total epsilon of the data set, for this profile and the releases after it, if the
-            ledger is created now. The delta grows in proportion. None for the budget of the
+        out: the directory to write. If it contains a stopped profile with the same arguments, that
+            profile is finished.
+        delta: the delta of the budget. With a delta, half of the budget is spent on searches for
+            the categories of texts. Without a delta only common codes are counted.
+        total: the total epsilon of the data set, for this profile and all later releases, if the
+            ledger is created now; the delta grows in proportion. Defaults to the budget of the
             profile.
         unit: ``"row"``, or the column that names a person. Required if a column may name persons.
         max_rows: the largest number of rows of a person that count. With a unit column, None
             derives it from the histogram of units by their number of rows, which gets a tenth of
             the tables' budget.
-        ledger: the file of the ledger; by default next to the data.
-        seed: a seed of reproducible noise, which protects nobody, for tests; nothing is paid.
+        ledger: the file of the ledger; defaults to a file next to the data.
+        seed: a seed for reproducible noise, which protects nobody, for tests; nothing is paid.
 
     Returns:
-        The profile: its findings, its release, and the paths of its page and drafted spec.
+        The finished profile, with the paths of its page and drafted spec.
 
     Raises:
         InputError: an argument cannot be used; nothing was spent.
@@ -137,8 +138,9 @@ def profile(
         PaidError: an error occurred after the payment; the same call finishes the profile.
 
     Guarantees: a profile satisfies its epsilon and delta for the unit, because the release and the
-        searches before it stay within this budget. Page and draft are computed from the noisy
-        answers, and cost nothing. Only names and types of columns are read before the payment.
+        searches before the release stay within this budget. Page and draft are computed from the
+        noisy answers, and cost nothing. Only names and types of columns are read before the
+        payment.
 
     >>> folder = tempfile.TemporaryDirectory()
     >>> people = pd.DataFrame({"age": [20, 30, 30, 50] * 500, "sick": [True, False] * 1000})
@@ -167,14 +169,14 @@ def run_profile(
     seed: int | None = None,
     observer: RunObserver | None = None,
 ) -> Profile:
-    """Release the tables of a profile, and write its page and its draft.
+    """Release the tables of a plan, and write the page and the draft.
 
     Args:
         plan: the tables of the profile.
-        ledger: the file of the ledger; by default next to the data.
-        total: the epsilon of a ledger that is made now; None for the budget of the profile.
-        seed: the seed of noise that protects nobody.
-        observer: of the run.
+        ledger: the file of the ledger; defaults to a file next to the data.
+        total: the epsilon of a ledger that is created now; defaults to the budget of the profile.
+        seed: a seed for noise that protects nobody.
+        observer: receives messages and progress of the run.
     """
     source = plan.request.source
     is_frame = not isinstance(source, (Path, DatabaseTable))
@@ -213,46 +215,46 @@ def run_profile(
         page = render_page(plan, findings, finished_release, load_catalogue(language))
         _replace_file(plan.folder / page_file(language), page)
     draft = plan.folder / DRAFT_FILE
-    if not draft.exists():  # it may have been edited
+    if not draft.exists():  # the user may have edited it
         _replace_file(draft, draft_text(plan, findings, run.ledger))
     return Profile(out=plan.folder, plan=plan, findings=findings, run=run)
 
 
 class _TableObserver(RunObserver):
-    """Pass on a run's output without warnings about its generated spec.
+    """Forwards the output of a run, but no warnings about its generated spec.
 
     Args:
-        observer: the observer of the profile.
+        observer: receives the output.
     """
 
     def __init__(self, observer: RunObserver) -> None:
         self._observer = observer
 
     def warn(self, sentences: Iterable[str]) -> None:
-        """Show no warning about the weights or errors of tables."""
+        """Suppress warnings about the weights or errors of tables."""
 
     def show_settled(self, ledger: Ledger, settled: Iterable[Entry]) -> None:
-        """Pass on the states of earlier releases."""
+        """Forward the states of earlier releases."""
         self._observer.show_settled(ledger, settled)
 
     def show_not_private(self) -> None:
-        """Pass on that the noise protects nobody."""
+        """Forward the warning that the noise protects nobody."""
         self._observer.show_not_private()
 
     def planning(self, spec: Spec) -> AbstractContextManager[Callable[[str], None] | None]:
-        """Pass on the progress of planning."""
+        """Forward the progress of planning."""
         return self._observer.planning(spec)
 
     def reading(
         self, spec: Spec, data: Any, next_step: str, next_seconds: float = 0.0
     ) -> AbstractContextManager[RowProgress | None]:
-        """Pass on the progress of reading."""
+        """Forward the progress of reading."""
         return self._observer.reading(spec, data, next_step, next_seconds)
 
 
 @contextmanager
 def measured_spec(plan: ProfilePlan) -> Iterator[SpecFile]:
-    """Yield the spec of a profile, without writing to its directory."""
+    """Yield the spec of a profile, read from a temporary file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, SPEC_FILE)
         path.write_text(plan.spec_text(), encoding="utf-8")
@@ -260,18 +262,18 @@ def measured_spec(plan: ProfilePlan) -> Iterator[SpecFile]:
 
 
 def _seed_note(seed: int | None) -> str:
-    """Return the first line of a seeded profile's files, else ""."""
+    """Return the first line for the files of a seeded profile; else empty."""
     if seed is None:
         return ""
     return f"# NOT PRIVATE: the noise of this profile came from the seed {seed}. Publish nothing of it.\n"
 
 
 def _is_begun(plan: ProfilePlan, text: str) -> bool:
-    """Return whether the directory has this profile; raise for other contents.
+    """Return whether the directory contains this profile; raise if it has others.
 
     Args:
         plan: the plan of the profile.
-        text: the text of its request file.
+        text: the text of the profile's request file.
     """
     request_path = plan.folder / REQUEST_FILE
     if not plan.folder.exists():
@@ -296,7 +298,7 @@ def _is_begun(plan: ProfilePlan, text: str) -> bool:
 
 
 def _write_request(folder: Path, text: str) -> None:
-    """Create the directory of a profile, with its request file."""
+    """Create the directory of a profile and write the request file."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _replace_file(folder / REQUEST_FILE, text)
@@ -305,7 +307,7 @@ def _write_request(folder: Path, text: str) -> None:
 
 
 def _unusable_folder(folder: Path, error: OSError) -> InputError:
-    """Return the error for a directory that cannot be read or written."""
+    """Return the error if a profile's directory cannot be read or written."""
     return InputError(
         f"The directory of a profile must be in a folder that you can write to; got {folder} "
         f"({(error.strerror or 'not possible').lower()}). Choose another place."
@@ -315,7 +317,7 @@ def _unusable_folder(folder: Path, error: OSError) -> InputError:
 def _find_categories(
     plan: ProfilePlan, ledger: Path | None, seed: int | None, observer: RunObserver
 ) -> dict[str, tuple[str, ...]]:
-    """Return the categories of each searched column; pay for those not found yet."""
+    """Return the categories of each searched column, paying for new searches."""
     categories_by_column = {}
     with measured_spec(plan) as spec:
         data = spec.data(plan.request.source)
@@ -340,7 +342,7 @@ def _find_categories(
 
 
 def _read_paid_categories(directory: Path, ledger: Path | None) -> tuple[str, ...]:
-    """Return the categories of an earlier run; raise if they were not paid for."""
+    """Read the categories that an earlier run found; raise if they were not paid."""
     categories = read_categories(directory)
     if not categories.private or categories.receipt.id not in _receipts(ledger):
         raise InputError(
@@ -351,7 +353,7 @@ def _read_paid_categories(directory: Path, ledger: Path | None) -> tuple[str, ..
 
 
 def _receipts(ledger: Path | None) -> set[str]:
-    """Return the ids of all payments of a ledger."""
+    """Return the ids of all payments in a ledger; empty without a ledger."""
     if ledger is None:
         return set()
     return {entry.id for entry in Ledger.open(ledger).entries()}
@@ -360,13 +362,13 @@ def _receipts(ledger: Path | None) -> set[str]:
 def _release_unit_sizes(
     plan: ProfilePlan, ledger: Path | None, seed: int | None, observer: RunObserver
 ) -> Release:
-    """Return the histogram of units by number of rows; pay unless it is paid for.
+    """Return the release of the histogram of unit sizes; pay if it is new.
 
     Args:
         plan: the plan of the profile, after the searches.
-        ledger: the file of the ledger; None with a seed.
-        seed: of noise that protects nobody; nothing is written then.
-        observer: of the run.
+        ledger: the file of the ledger; None if there is a seed.
+        seed: a seed for noise that protects nobody; with a seed, nothing is written.
+        observer: receives messages and progress of the run.
     """
     size_plan = plan_unit_sizes(plan.unit_size_privacy())
     directory = None
@@ -390,7 +392,7 @@ def _release_unit_sizes(
 
 
 def _size_names() -> dict[str, Any]:
-    """Return the display names of the histogram of units, whose rows are units."""
+    """Return the display names for the histogram of unit sizes."""
     return {
         "rows": _in_all_languages("name_units"),
         "attributes": {ROWS_OF_UNIT: _in_all_languages("profile_rows_of_unit")},
@@ -398,12 +400,12 @@ def _size_names() -> dict[str, Any]:
 
 
 def _in_all_languages(key: str) -> dict[str, str]:
-    """Return the sentence of a key in every language."""
+    """Return the text of a key by language."""
     return {language: load_catalogue(language).say(key) for language in LANGUAGES}
 
 
 def _size_labels() -> dict[str, dict[str, Any]]:
-    """Return the numbers of rows of each cell, as a reader writes them."""
+    """Return the display labels of unit sizes, as the option ``labels``."""
     labels = size_attribute().labels
     texts: dict[str, Any] = {}
     for label, (first, last) in zip(labels, unit_size_cells(), strict=True):
@@ -414,7 +416,7 @@ def _size_labels() -> dict[str, dict[str, Any]]:
 
 
 def _read_paid_unit_sizes(directory: Path, size_plan: Plan, ledger: Path | None) -> Release:
-    """Return the histogram of an earlier run; raise if it differs or was not paid for."""
+    """Read the histogram of an earlier run; raise if it is not the planned one."""
     earlier = read_release(directory)
     is_same = (
         earlier.plan.details.counts_unit_sizes
@@ -430,14 +432,14 @@ def _read_paid_unit_sizes(directory: Path, size_plan: Plan, ledger: Path | None)
 
 
 def _write_spec(plan: ProfilePlan, seed: int | None) -> SpecFile:
-    """Write the spec that measures the tables, after the searches."""
+    """Write and return the spec that measures the tables."""
     path = plan.folder / SPEC_FILE
     _replace_file(path, _seed_note(seed) + plan.spec_text())
     return read_spec(path)
 
 
 def _default_ledger(plan: ProfilePlan) -> Path:
-    """Return the default ledger path, next to the data or the directory."""
+    """Return the default path of the ledger, next to the data or the output."""
     source = plan.request.source
     if isinstance(source, Path):
         return ledger_beside(source)
@@ -450,7 +452,7 @@ def _default_ledger(plan: ProfilePlan) -> Path:
 
 
 def _total_factor(plan: ProfilePlan, total: Exact | None) -> Fraction:
-    """Return the total budget of the data set, in budgets of the profile."""
+    """Return the total budget as a multiple of the profile's budget."""
     factor = Fraction(1)
     if total is not None:
         factor = exact_positive("total", total) / exact_positive("epsilon", plan.request.epsilon)
@@ -463,9 +465,10 @@ def _total_factor(plan: ProfilePlan, total: Exact | None) -> Fraction:
 
 
 def _open_ledger(plan: ProfilePlan, path: Path, factor: Fraction, total: Exact | None) -> Ledger:
-    """Open the ledger of the data, or create it with the profile's budget times ``factor``.
+    """Open the ledger of the data, or create it with the total budget.
 
-    An existing ledger must have that budget if ``total`` is stated.
+    The total budget is the profile's budget times ``factor``. If ``total`` is stated, an existing
+    ledger must have this budget.
     """
     privacy = plan.request.privacy(factor)
     folder = plan.folder.absolute().parent
@@ -479,7 +482,7 @@ def _open_ledger(plan: ProfilePlan, path: Path, factor: Fraction, total: Exact |
 
 
 def _replace_file(path: Path, text: str) -> None:
-    """Write a file that is complete whenever it exists."""
+    """Write a file atomically."""
     temporary = path.with_name(f".{os.getpid()}.part.{path.name}")
     temporary.write_text(text, encoding="utf-8")
     temporary.replace(path)

@@ -1,7 +1,7 @@
-"""Plan and describe a histogram of the units of a profile by their number of rows.
+"""Plan and evaluate a histogram of the number of rows per unit.
 
-Each unit counts once, however many rows it has. So the histogram does not depend on ``max_rows``,
-and a limit can be chosen from it by post-processing.
+Each unit counts once, regardless of its number of rows. The histogram therefore does not depend on
+``max_rows``, and a limit can be chosen from it by post-processing.
 """
 
 import math
@@ -35,12 +35,12 @@ COVERED_UNITS = float(COVERS)
 _CELL_ENDS = (
     1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 500, 1000, 2000, 5000, 10**4, 10**5, 10**6,
 )  # fmt: skip
-"""The greatest number of rows of each cell; units with more rows count in the last one."""
+"""The largest number of rows of each cell; units with more rows count in the last cell."""
 _PLANNING_SECONDS = 5  # limit for the plan of the histogram of sizes
 
 
 def unit_size_cells() -> tuple[tuple[int, int], ...]:
-    """Return the smallest and the largest number of rows of each cell.
+    """Return for each cell the smallest and the largest number of rows.
 
     >>> unit_size_cells()[3:7]
     ((4, 4), (5, 5), (6, 7), (8, 10))
@@ -49,17 +49,18 @@ def unit_size_cells() -> tuple[tuple[int, int], ...]:
 
 
 def size_attribute() -> Edges:
-    """Return the attribute of a unit's number of rows."""
+    """Return the attribute for the number of rows of a unit."""
     return Edges([0, *_CELL_ENDS], closed="right", outside="clip")
 
 
 def plan_unit_sizes(privacy: Privacy) -> Plan:
-    """Return the plan of the histogram of units by their number of rows.
+    """Return a plan that measures a histogram of the number of rows per unit.
 
-    It counts the units of each cell, and of all cells up to each cell. Planning reads no data.
+    The workload counts the units of each cell, and of all cells up to each cell. Planning reads no
+    data.
 
     Args:
-        privacy: the budget of the histogram, and the unit; its ``max_rows`` is not used.
+        privacy: the budget and the unit of the histogram; ``max_rows`` is not used.
     """
     domain = Domain({ROWS_OF_UNIT: size_attribute()})
     workload = queries(domain, {ROWS_OF_UNIT: "identity"})
@@ -70,13 +71,13 @@ def plan_unit_sizes(privacy: Privacy) -> Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitEffect:
-    """The units and rows that a limit on rows per unit leaves out.
+    """What a limit on the rows of a unit would cut.
 
     Attributes:
         max_rows: the limit.
-        cut_units: the share of the units that have more rows.
-        cut_rows: the share of the rows beyond the limit of their unit; None if the noise hides it,
-            because no units clearly have more rows.
+        cut_units: the share of units that have more rows than the limit.
+        cut_rows: the share of rows beyond the limit; None if noise hides it, because it is not
+            clear that any unit has more rows.
     """
 
     max_rows: int
@@ -86,20 +87,20 @@ class LimitEffect:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class UnitSizes:
-    """The findings from the noisy histogram of units by their number of rows.
+    """The findings from a noisy histogram of the number of rows per unit.
 
     Attributes:
-        cells: the smallest and the largest number of rows of each cell.
-        counts: the noisy units of each cell.
-        margins: the half width of the interval of each cell.
+        cells: for each cell, the smallest and the largest number of rows.
+        counts: the noisy number of units in each cell.
+        margins: the half widths of the intervals of the counts.
         occupied: the cells whose count noise alone cannot explain.
-        threshold: the approximate number of units below which noise hides a cell.
-        units: the number of units with a row.
-        mean_rows: the mean number of rows of the units up to ``largest``.
-        largest: the largest number of rows that some units certainly reach.
-        units_beyond: the units with more rows than ``largest``.
-        limits: the effect of each limit up to ``largest``, ascending.
-        max_rows: the drafted limit.
+        threshold: noise hides a cell with fewer than about this number of units.
+        units: the number of units with at least one row.
+        mean_rows: the mean number of rows of units with at most ``largest`` rows.
+        largest: the end of the last cell that some units certainly reach.
+        units_beyond: the number of units with more rows than ``largest``.
+        limits: the effects of all limits up to ``largest``, ascending.
+        max_rows: the limit to draft.
     """
 
     cells: tuple[tuple[int, int], ...]
@@ -121,7 +122,7 @@ class UnitSizes:
 
     @property
     def shown_cells(self) -> list[int]:
-        """The positions of the occupied cells."""
+        """The positions of the occupied cells, which are the only ones to be shown."""
         return [int(position) for position in np.flatnonzero(self.occupied)]
 
     @property
@@ -131,11 +132,12 @@ class UnitSizes:
 
 
 def describe_unit_sizes(release: Release) -> UnitSizes:
-    """Compute the findings about the rows of units by post-processing.
+    """Compute findings from a released histogram of the number of rows per unit.
 
-    The drafted limit is the smallest end of a cell that `COVERED_UNITS` of the units do not exceed,
-    as far as the noise allows to determine this. Means and shares of rows are over the cells up to
-    ``largest``, because the noise of a cell with very many rows would hide them.
+    The drafted limit is the smallest end of a cell that a share `COVERED_UNITS` of the units does
+    not exceed, as far as this can be determined despite the noise. Means and shares of rows use
+    only the cells up to ``largest``, because the noise of a cell with very many rows would hide
+    them.
 
     Args:
         release: the release of the plan from `plan_unit_sizes`.
@@ -166,7 +168,7 @@ def describe_unit_sizes(release: Release) -> UnitSizes:
 
 
 def _count_clear_cells(beyond: Sequence[Interval]) -> int:
-    """Return the number of cells up to the last one that clearly some units reach."""
+    """Return the number of cells that some units certainly reach."""
     for position in range(1, len(beyond)):
         if beyond[position].low <= 0:
             return position
@@ -174,10 +176,11 @@ def _count_clear_cells(beyond: Sequence[Interval]) -> int:
 
 
 def _choose_limit(beyond: Sequence[Interval]) -> int:
-    """Return the smallest end of a cell that enough units do not exceed.
+    """Return the row limit to draft, which is the end of a cell.
 
-    The search stops when the number of units beyond is smaller than its error, so that noise in the
-    cells of many rows does not lead to a large limit.
+    It is the smallest end that enough units do not exceed. The search also stops if the number of
+    units beyond is smaller than its error; otherwise noise in the cells of many rows could lead to
+    a large limit.
     """
     most_units = (1 - COVERED_UNITS) * beyond[0].value
     position = 0
@@ -187,19 +190,19 @@ def _choose_limit(beyond: Sequence[Interval]) -> int:
 
 
 def _units_beyond(release: Release, level: float) -> list[Interval]:
-    """Return the units from each cell on; the last entry, beyond all cells, is 0."""
+    """Return for each cell the number of units in it or in later cells; then 0."""
     cells = len(_CELL_ENDS)
     weights = [[int(cell >= first) for cell in range(cells)] for first in range(cells)]
     return [*_weighted_units(release, weights, level), ZERO]
 
 
 def _weighted_units(release: Release, weights: Any, level: float) -> list[Interval]:
-    """Return sums of the units of cells times whole weights, with intervals.
+    """Return weighted sums of the units in the cells, with intervals.
 
     Args:
         release: the histogram.
-        weights: whole numbers, shape (sums, cells).
-        level: of each interval.
+        weights: integer weights, shape (sums, cells).
+        level: the coverage probability of each interval.
     """
     question = queries(release.plan.domain, {ROWS_OF_UNIT: matrix(weights)})
     (table,) = release.answer(question, level=level)
@@ -207,19 +210,19 @@ def _weighted_units(release: Release, weights: Any, level: float) -> list[Interv
 
 
 def _careful_level(release: Release) -> float:
-    """Return the level of two intervals that hold together at the stated level."""
+    """Return a level at which two intervals hold together at the release's level."""
     return 1 - (1 - release.level) / 2
 
 
 def _rows_beyond(release: Release, limits: Sequence[int], stop: int) -> list[Interval]:
-    """Return the rows beyond each limit on the rows of a unit.
+    """Return for each limit the number of rows beyond it.
 
-    The rows of a unit are between the two ends of its cell; the estimate is their middle.
+    The number of rows of a unit is between the two ends of its cell; the estimate uses the middle.
 
     Args:
         release: the histogram.
-        limits: ends of cells, or 0 for all rows.
-        stop: the number of cells that count, from the first one.
+        limits: ends of cells; 0 counts all rows.
+        stop: only the first ``stop`` cells are used.
     """
     first, last = np.array(unit_size_cells(), dtype=np.int64).T
     is_counted = np.arange(len(first)) < stop
@@ -241,7 +244,7 @@ def _rows_beyond(release: Release, limits: Sequence[int], stop: int) -> list[Int
 
 
 def _mean_rows(release: Release, stop: int) -> Interval:
-    """Return the mean number of rows of the units in the first cells."""
+    """Return the mean number of rows of units in the first ``stop`` cells."""
     (rows,) = _rows_beyond(release, [0], stop)
     is_counted = np.arange(len(_CELL_ENDS)) < stop
     (units,) = _weighted_units(release, [is_counted.astype(np.int64)], _careful_level(release))
@@ -253,12 +256,12 @@ def _mean_rows(release: Release, stop: int) -> Interval:
 
 
 def _limit_effects(release: Release, stop: int, max_rows: int) -> tuple[LimitEffect, ...]:
-    """Return the units and rows that each limit cuts, up to the drafted limit or beyond.
+    """Return the effect of each limit up to the last clear cell, ascending.
 
     Args:
         release: the histogram.
-        stop: the number of cells whose rows count.
-        max_rows: the drafted limit.
+        stop: the number of cells that some units certainly reach.
+        max_rows: the limit to draft.
     """
     beyond = _units_beyond(release, _careful_level(release))
     largest = _CELL_ENDS[stop - 1]
