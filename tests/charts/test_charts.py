@@ -22,7 +22,7 @@ from leastnoise._charts import (
     draw_chart,
     draw_dots,
     groups_with_wide_bands,
-    has_cut_axis,
+    has_axis_above_zero,
     has_own_scales,
     make_altair_chart,
     render_svg,
@@ -316,7 +316,7 @@ def test_panels_of_unequal_groups_have_own_axes():
 def test_time_axis_is_cut_only_far_above_zero(level, is_cut):
     picture = made((months("month", 24),), level, 30.0)
     scale = draw_chart(picture)["layer"][0]["encoding"]["y"].get("scale")
-    assert (has_cut_axis(picture), scale) == (is_cut, {"zero": False} if is_cut else None)
+    assert (has_axis_above_zero(picture), scale) == (is_cut, {"zero": False} if is_cut else None)
 
 
 def test_bars_of_many_names_are_sorted():

@@ -33,14 +33,14 @@ from leastnoise._audit._measurement_tests import (
     build_columns,
     certify_loss,
     clopper_pearson_lower,
-    divergence,
     draw,
-    epsilon_from_mu,
+    epsilon_bound,
+    epsilon_of_mu,
     gaussian_mu_bound,
-    log_ratio,
+    noise_shortfall,
     noise_tail,
     pairs_of_units,
-    sharpness,
+    rho_bound,
     unit_with_equal_rows,
 )
 from leastnoise._audit._synthetic_tables import (
@@ -108,7 +108,7 @@ class LeastCostDistribution:
             1, min(math.ceil(4 / float(selection.epsilon)), _MOST_ROWS_OF_A_CHOICE // self._rows)
         )
 
-    def cost(self, units: int) -> float:
+    def least_cost(self, units: int) -> float:
         """Return the least cost of any partition of a table of ``units`` units.
 
         The best partition has one bucket. Alternatively it has the occupied cell as a separate
@@ -116,10 +116,10 @@ class LeastCostDistribution:
         """
         return self._penalty + min(units * self._rows, self._penalty * self._off_path_subtrees)
 
-    def ratio(self, outcome: Any, units: int) -> float:
+    def log_likelihood_ratio(self, outcome: Any, units: int) -> float:
         """Return an outcome's log likelihood ratio for ``units`` units against none."""
         return (
-            abs(float(outcome) - self._penalty) - abs(float(outcome) - self.cost(units))
+            abs(float(outcome) - self._penalty) - abs(float(outcome) - self.least_cost(units))
         ) / self.scale
 
 
@@ -155,7 +155,7 @@ class QuantileDistribution:
         # so many that the other cells pass rarely: how rarely tells the scale
         self.units = max(1, math.ceil(10 / float(selection.epsilon)))
 
-    def chances(self, units: int) -> FloatArray:
+    def cell_probabilities(self, units: int) -> FloatArray:
         """Return the probability that each cell is chosen, given ``units`` units.
 
         Each cell passes a test independently, and one of the passing cells is chosen at random.
@@ -181,7 +181,9 @@ class QuantileDistribution:
 
     def log_ratios(self, units: int) -> FloatArray:
         """Return each cell's log likelihood ratio for ``units`` units against none."""
-        return np.asarray(np.log(self.chances(units)) - np.log(self.chances(0)))
+        return np.asarray(
+            np.log(self.cell_probabilities(units)) - np.log(self.cell_probabilities(0))
+        )
 
 
 @dataclass
@@ -253,7 +255,7 @@ def distinct_steps(steps_by_regime: dict[str, Steps]) -> list[AuditedStep]:
     return [*kinds.values()]
 
 
-def _repeat_choice(
+def _run_choice_repeatedly(
     plan: Plan, selection: LeastCost, unit_rows: UnitRows, units: int, count: int, effort: Effort
 ) -> list[Any]:
     """Return the outcomes of ``count`` runs of a choice by least cost."""
@@ -279,13 +281,13 @@ def audit_choice(plan: Plan, selection: LeastCost, effort: Effort) -> AuditResul
     ]()  # of both tables in turn, because their noise is equal: each half contains both
     for count in effort.batches(_CHOICES):
         draws_of_both = (
-            _repeat_choice(plan, selection, rows_present, distribution.units, count, effort)
+            _run_choice_repeatedly(plan, selection, rows_present, distribution.units, count, effort)
             for rows_present in (unit_rows, ())
         )
         for with_units, without_units in zip(*draws_of_both, strict=True):
             log_ratios += [
-                -abs(float(with_units) - distribution.cost(distribution.units)),
-                -abs(float(without_units) - distribution.cost(0)),
+                -abs(float(with_units) - distribution.least_cost(distribution.units)),
+                -abs(float(without_units) - distribution.least_cost(0)),
             ]
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -294,9 +296,9 @@ def audit_choice(plan: Plan, selection: LeastCost, effort: Effort) -> AuditResul
         )  # costs lie on so fine a grid that they may be taken for continuous
         return chance, chance
 
-    factor = sharpness(np.array(log_ratios), np.array(log_ratios), effort.risk, tails)
+    factor = noise_shortfall(np.array(log_ratios), np.array(log_ratios), effort.risk, tails)
     claim = (
-        (distribution.cost(distribution.units) - distribution.cost(0))
+        (distribution.least_cost(distribution.units) - distribution.least_cost(0))
         / distribution.scale
         / distribution.units
     )
@@ -309,7 +311,7 @@ def audit_choice(plan: Plan, selection: LeastCost, effort: Effort) -> AuditResul
     )
 
 
-def _repeat_selection(
+def _run_selection_repeatedly(
     plan: Plan,
     selection: QuantileSelection,
     unit_rows: UnitRows,
@@ -327,12 +329,12 @@ def _repeat_selection(
     ]
 
 
-def _loss_of_one_unit(units: int) -> Loss:
+def _pure_loss_of_unit(units: int) -> Loss:
     """Return a function that computes a lower bound on one unit's epsilon."""
-    return lambda low, high: log_ratio(low, high) / units
+    return lambda low, high: epsilon_bound(low, high) / units
 
 
-def _certify_both_ways(
+def _certify_in_both_directions(
     with_units: Sequence[float], without_units: Sequence[float], risk: float, loss: Loss
 ) -> float:
     """Return a lower bound on a loss, from events in either direction.
@@ -364,7 +366,7 @@ def audit_selection(plan: Plan, selection: QuantileSelection, effort: Effort) ->
     second = list[float]()
     for count in effort.batches(_CHOICES):
         for ratios, rows_present in ((first, unit_rows), (second, ())):
-            for cells in _repeat_selection(
+            for cells in _run_selection_repeatedly(
                 plan, selection, rows_present, distribution.units, count, effort
             ):
                 ratios.append(float(ratios_of_cells[cells[distribution.group]]))
@@ -372,8 +374,8 @@ def audit_selection(plan: Plan, selection: QuantileSelection, effort: Effort) ->
     return AuditResult(
         name="quantile",
         claim=claim,
-        lower_bound=_certify_both_ways(
-            first, second, effort.risk, _loss_of_one_unit(distribution.units)
+        lower_bound=_certify_in_both_directions(
+            first, second, effort.risk, _pure_loss_of_unit(distribution.units)
         ),
         trials=len(first),
         units=distribution.units,
@@ -388,13 +390,13 @@ def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> 
 
     def distance(unit_pair: tuple[UnitRows, UnitRows]) -> float:
         return sum(
-            step_pairs.of(unit_pair, 1).distance(step_pairs.measured.noise.norm)
+            step_pairs.build(unit_pair, 1).distance(step_pairs.measured.noise.norm)
             for step_pairs in pairs.values()
         )
 
     best = max(pairs_of_units(plan.domain, plan.privacy, equal=True), key=distance)
     units = max(1, min(_MOST_UNITS, math.floor(4 / distance(best))))
-    measured_pairs = {number: step_pairs.of(best, units) for number, step_pairs in pairs.items()}
+    measured_pairs = {number: step_pairs.build(best, units) for number, step_pairs in pairs.items()}
     most = _CHOICES
     for number, pair in measured_pairs.items():
         most = min(most, batch_size(pairs[number].measured, pair))
@@ -405,12 +407,13 @@ def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> 
             if isinstance(step, Measurements):
                 pair = measured_pairs[number]
                 ratio += [
-                    pair.ratio(noise, step.noise.norm) for noise in draw(step, pair, count, effort)
+                    pair.log_likelihood_ratio(noise, step.noise.norm)
+                    for noise in draw(step, pair, count, effort)
                 ]
             elif isinstance(step, QuantileSelection):
-                _add_selection_ratios(ratio, plan, step, best, units, effort)
+                _add_selection_log_ratios(ratio, plan, step, best, units, effort)
             else:
-                ratio += _choice_ratios(plan, step, best, units, count, effort)
+                ratio += _draw_choice_log_ratios(plan, step, best, units, count, effort)
         ratios.append(ratio)
     first, second = np.concatenate(ratios, axis=1)
     bound = certify_loss(first, second, effort.risk, loss_of_budget(plan, units))
@@ -420,8 +423,8 @@ def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> 
     )
 
 
-def _add_selection_ratios(
-    ratio: FloatArray,
+def _add_selection_log_ratios(
+    log_ratios: FloatArray,
     plan: Plan,
     selection: QuantileSelection,
     unit_pair: tuple[UnitRows, UnitRows],
@@ -438,13 +441,15 @@ def _add_selection_ratios(
             law = QuantileDistribution(plan, selection, unit_rows)
             signed_ratios.append((law.group, sign * law.log_ratios(units)))
     for side, unit_rows in enumerate(unit_pair):
-        selections = _repeat_selection(plan, selection, unit_rows, units, ratio.shape[1], effort)
+        selections = _run_selection_repeatedly(
+            plan, selection, unit_rows, units, log_ratios.shape[1], effort
+        )
         for trial, cells in enumerate(selections):
             for group, ratios_of_cells in signed_ratios:
-                ratio[side, trial] += ratios_of_cells[cells[group]]
+                log_ratios[side, trial] += ratios_of_cells[cells[group]]
 
 
-def _choice_ratios(
+def _draw_choice_log_ratios(
     plan: Plan,
     selection: LeastCost,
     unit_pair: tuple[UnitRows, UnitRows],
@@ -464,10 +469,11 @@ def _choice_ratios(
     ]
 
     def ratio(outcome: Any) -> float:
-        return sum(sign * law.ratio(outcome, units) for sign, law in distributions)
+        return sum(sign * law.log_likelihood_ratio(outcome, units) for sign, law in distributions)
 
     outcomes = [
-        _repeat_choice(plan, selection, unit_rows, units, count, effort) for unit_rows in unit_pair
+        _run_choice_repeatedly(plan, selection, unit_rows, units, count, effort)
+        for unit_rows in unit_pair
     ]
     return [list(map(ratio, of_table)) for of_table in outcomes]
 
@@ -482,10 +488,10 @@ def loss_of_budget(plan: Plan | BoundsPlan, units: int) -> Loss:
     if isinstance(budget, ApproxDP):
         return approximate_dp_loss(float(budget.delta), units)
     if isinstance(budget, ZCDP):
-        return lambda low, high: divergence(low, high) / units**2
+        return lambda low, high: rho_bound(low, high) / units**2
     if isinstance(budget, GDP):
         return lambda low, high: (gaussian_mu_bound(low, high) / units) ** 2
-    return lambda low, high: log_ratio(low, high) / units
+    return lambda low, high: epsilon_bound(low, high) / units
 
 
 def audit_unique_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
@@ -495,17 +501,17 @@ def audit_unique_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
     0. The number of units is chosen to maximise the certified bound.
     """
     tail = noise_tail(plan.rule.noise, float(plan.rule.scale))
-    delta = float(_budget(plan).delta)
+    delta = float(_search_budget(plan).delta)
     highest = plan.threshold + math.ceil(2 * float(plan.rule.scale))
     keys = plan.privacy.max_rows
 
-    chances = {
+    cell_probabilities = {
         int(units): 1 - (1 - float(tail(np.array(plan.threshold - units)))) ** keys
         for units in np.linspace(1, highest, 60)
     }
     likely = {
         units: approximate_dp_loss(delta, units)(chance, 0.0)
-        for units, chance in chances.items()
+        for units, chance in cell_probabilities.items()
         if chance > 0.05
     }
     units = max(likely, key=likely.__getitem__)
@@ -517,7 +523,7 @@ def audit_unique_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
     )
     return AuditResult(
         name="all keys that nobody else has",
-        claim=float(_budget(plan).epsilon),
+        claim=float(_search_budget(plan).epsilon),
         lower_bound=bound,
         trials=len(named),
         units=units,
@@ -553,11 +559,11 @@ def audit_shared_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
         ratios.append(np.concatenate([signs @ ratio for ratio in each]))
     first, second = (ratio[: min(map(len, ratios))] for ratio in ratios)
     bound = certify_loss(
-        first, second, effort.risk, approximate_dp_loss(float(_budget(plan).delta), units)
+        first, second, effort.risk, approximate_dp_loss(float(_search_budget(plan).delta), units)
     )
     return AuditResult(
         name="all keys that others have too",
-        claim=float(_budget(plan).epsilon),
+        claim=float(_search_budget(plan).epsilon),
         lower_bound=bound,
         trials=len(first),
         units=units,
@@ -590,7 +596,7 @@ def audit_threshold_key(plan: CategoryPlan, effort: Effort) -> AuditResult:
         )
         return above, below
 
-    factor = sharpness(first, second, effort.risk, tails)
+    factor = noise_shortfall(first, second, effort.risk, tails)
     return AuditResult(
         name="a key at the threshold",
         claim=1 / scale,
@@ -655,13 +661,15 @@ def audit_bounds_search(plan: BoundsPlan, effort: Effort) -> AuditResult:
     return AuditResult(
         name="all choices",
         claim=float(next(iter(parameters(plan.privacy.budget).values()))),
-        lower_bound=_certify_both_ways(first, second, effort.risk, loss_of_budget(plan, units)),
+        lower_bound=_certify_in_both_directions(
+            first, second, effort.risk, loss_of_budget(plan, units)
+        ),
         trials=len(first),
         units=units,
     )
 
 
-def _budget(plan: CategoryPlan) -> ApproxDP:
+def _search_budget(plan: CategoryPlan) -> ApproxDP:
     """Return the (epsilon, delta) budget of a search for categories."""
     budget = plan.privacy.budget
     if not isinstance(budget, ApproxDP):
@@ -752,7 +760,7 @@ def audit_plan(
     epsilon = None
     if isinstance(plan, LinearPlan):
         loss_measure = _LOSS_MEASURES[plan.measurements.noise.value]
-        epsilon = epsilon_from_mu(plan.measurements, joint_result.lower_bound)
+        epsilon = epsilon_of_mu(plan.measurements, joint_result.lower_bound)
     return Audit(
         claim=joint_result.claim,
         measure=loss_measure,

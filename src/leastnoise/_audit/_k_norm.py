@@ -47,7 +47,7 @@ def noise_groups(measured: Measurements) -> tuple[NoiseGroup, ...]:
     return tuple(groups)
 
 
-class NormLaw:
+class NormDistribution:
     """The probability distribution of the norm of K-norm noise.
 
     By J3 of PROOFS-shared-total.md, sum_j h_j C(m - j + D - 1, D - 1) points have the norm m. The

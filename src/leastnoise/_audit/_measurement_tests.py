@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from leastnoise._audit._k_norm import NoiseGroup, NormLaw, noise_groups
+from leastnoise._audit._k_norm import NoiseGroup, NormDistribution, noise_groups
 from leastnoise._audit._synthetic_tables import (
     Source,
     series_on_rows,
@@ -75,7 +75,7 @@ class Effort:
     risk: float
     entropy: Source
 
-    def batches(self, most: int) -> Iterator[int]:
+    def batches(self, largest_batch: int) -> Iterator[int]:
         """Yield sizes of batches of trials until the trials suffice or time is over."""
         end = time.monotonic() + self.seconds
         trials_done = 0
@@ -86,7 +86,7 @@ class Effort:
         while trials_done < trial_limit and (
             self.trials is not None or trials_done < LEAST_TRIALS or time.monotonic() < end
         ):
-            count = int(min(most, trial_limit - trials_done))
+            count = int(min(largest_batch, trial_limit - trials_done))
             trials_done += count
             yield count
 
@@ -107,7 +107,7 @@ class AuditResult:
         return self.lower_bound <= self.claim * (1 + 1e-6)
 
 
-def _event(
+def _select_event(
     first: FloatArray,
     second: FloatArray,
     risk: float,
@@ -148,24 +148,29 @@ def _event(
 
 def certify_loss(first: FloatArray, second: FloatArray, risk: float, loss_of: Loss) -> float:
     """Return a lower bound on the loss from draws of a statistic on two tables."""
-    _, low, high = _event(
+    _, low, high = _select_event(
         first, second, risk, lambda _, low, high: list(map(loss_of, low.tolist(), high.tolist()))
     )
     return loss_of(float(low[0]), float(high[0]))
 
 
-def sharpness(first: FloatArray, second: FloatArray, risk: float, tails: Tails) -> float:
+def noise_shortfall(first: FloatArray, second: FloatArray, risk: float, tails: Tails) -> float:
     """Return a lower bound on the factor by which noise is smaller than claimed.
 
     The factor is at least 1/2. If it is at most 1, the claimed noise explains the draws.
     """
-    event = _event(
-        first, second, risk, lambda thresholds, low, high: _factors(thresholds, low, high, tails)
+    event = _select_event(
+        first,
+        second,
+        risk,
+        lambda thresholds, low, high: _smallest_factors(thresholds, low, high, tails),
     )
-    return float(_factors(*event, tails)[0])
+    return float(_smallest_factors(*event, tails)[0])
 
 
-def _factors(thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: Tails) -> FloatArray:
+def _smallest_factors(
+    thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: Tails
+) -> FloatArray:
     """Return for each threshold the smallest factor that satisfies both bounds.
 
     The factor is rounded down to a grid. A factor is accepted if the probabilities at it or at the
@@ -193,7 +198,7 @@ def clopper_pearson_lower(hits: Any, trials: int, risk: float) -> FloatArray:
     )
 
 
-def log_ratio(low: float, high: float) -> float:
+def epsilon_bound(low: float, high: float) -> float:
     """Return a lower bound on epsilon from bounds on an event's probabilities."""
     if low > 0:
         return max(0.0, math.log(low / high))
@@ -209,7 +214,7 @@ def gaussian_mu_bound(low: float, high: float) -> float:
     return 0.0
 
 
-def divergence(low: float, high: float) -> float:
+def rho_bound(low: float, high: float) -> float:
     """Return a lower bound on rho from bounds on an event's probabilities.
 
     The bound is the maximum over all orders of the Renyi divergence of the event, divided by its
@@ -233,12 +238,12 @@ def approximate_dp_loss(delta: float, units: int) -> Loss:
             math.expm1(units * epsilon) / math.expm1(epsilon) if epsilon else units
         )
 
-    return lambda low, high: largest_satisfying(
+    return lambda low, high: largest_value_satisfying(
         lambda epsilon: allowed(epsilon, high) < low, 700 / units
     )
 
 
-def largest_satisfying(holds: Callable[[float], bool], end: float) -> float:
+def largest_value_satisfying(condition: Callable[[float], bool], end: float) -> float:
     """Return the largest number up to ``end`` that satisfies a condition.
 
     The condition must hold up to some number and fail above it. The result is rounded down, and 0.0
@@ -246,17 +251,17 @@ def largest_satisfying(holds: Callable[[float], bool], end: float) -> float:
     """
     low = 0.0
     high = min(1.0, end)
-    if not holds(low):
+    if not condition(low):
         return 0.0
-    while high < end and holds(high):
+    while high < end and condition(high):
         high = min(2 * high, end)
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
+        low, high = (middle, high) if condition(middle) else (low, middle)
     return low
 
 
-def rehearse(
+def measure_repeatedly(
     measurements: Measurements,
     codes: Mapping[str, Sequence[int]],
     values: Mapping[str, Sequence[int]],
@@ -274,7 +279,7 @@ def rehearse(
         two trials. Noise that several blocks share is drawn trial by trial.
     """
     if measurements.k_norm_groups():
-        return _rehearse_one_by_one(measurements, codes, values, count, entropy)
+        return _measure_trial_by_trial(measurements, codes, values, count, entropy)
     trial = "trial" + "'" * max(
         map(len, measurements.domain.names)
     )  # longer than the name of every attribute, and so different from all
@@ -306,14 +311,14 @@ def rehearse(
     return tuple(block.reshape(-1, count) for block in answers)
 
 
-def _rehearse_one_by_one(
+def _measure_trial_by_trial(
     measurements: Measurements,
     codes: Mapping[str, Sequence[int]],
     values: Mapping[str, Sequence[int]],
     count: int,
     entropy: Source,
 ) -> tuple[SignedArray, ...]:
-    """Return the same as `rehearse`, with a separate series for each trial."""
+    """Return the same as `measure_repeatedly`, with a separate series for each trial."""
     contract = ReleaseContract(
         domain=measurements.domain, privacy=measurements.privacy, only=measurements
     )
@@ -363,7 +368,7 @@ class Pair:
         of_groups = sum(float(group.norm(self.shifts)) / group.scale for group in self.groups)
         return float((relative**norm).sum() ** (1 / norm)) + of_groups
 
-    def ratio(self, noise: IntArray, norm: int) -> FloatArray:
+    def log_likelihood_ratio(self, noise: IntArray, norm: int) -> FloatArray:
         """Return the log likelihood ratio of the two tables, shape (trials,).
 
         ``noise`` are the answers minus ``centres``, shape (queries, trials). The ratio is correct
@@ -395,7 +400,7 @@ class Pairs:
         self._columns: dict[tuple[tuple[str, int], ...], dict[int, int]] = {}
         self._groups = noise_groups(measured)
 
-    def of(self, unit_pair: tuple[UnitRows, UnitRows], units: int) -> Pair:
+    def build(self, unit_pair: tuple[UnitRows, UnitRows], units: int) -> Pair:
         """Return two tables of ``units`` units each, which have different rows.
 
         ``unit_pair`` contains the rows of a unit in the first and in the second table.
@@ -424,7 +429,7 @@ class Pairs:
 
         The number of units is chosen to make the difference detectable.
         """
-        return self._best(lambda pair: pair.distance(self.measured.noise.norm))
+        return self._farthest_pair(lambda pair: pair.distance(self.measured.noise.norm))
 
     def worst_in_other_blocks(self, pair: Pair) -> Pair | None:
         """Return the pair that differs most in blocks in which ``pair`` is equal.
@@ -448,23 +453,23 @@ class Pairs:
             return float(scaled_shifts.max(initial=0.0))
 
         if len(differing_blocks) < len(ends):
-            best = self._best(distance_in_other_blocks)
+            best = self._farthest_pair(distance_in_other_blocks)
         else:
             best = pair
         if distance_in_other_blocks(best) > 0:
             return best
         return None
 
-    def _best(self, distance: Callable[[Pair], float]) -> Pair:
+    def _farthest_pair(self, distance: Callable[[Pair], float]) -> Pair:
         """Return the pair of tables for which ``distance`` is largest."""
         pairs = pairs_of_units(self.measured.domain, self.measured.privacy)
         best = max(
-            pairs, key=lambda unit_rows: float(f"{distance(self.of(unit_rows, 1)):.9g}")
+            pairs, key=lambda unit_rows: float(f"{distance(self.build(unit_rows, 1)):.9g}")
         )  # of equal ones the first
-        single = self.of(best, 1)
+        single = self.build(best, 1)
         single_distance = float(np.max(np.abs(single.shifts) / single.scales))
         enough = math.floor(4 / single.distance(self.measured.noise.norm))
-        return self.of(best, max(1, min(_MOST_UNITS, math.ceil(1.5 / single_distance), enough)))
+        return self.build(best, max(1, min(_MOST_UNITS, math.ceil(1.5 / single_distance), enough)))
 
     def _amounts_by_query(self, unit_rows: UnitRows) -> dict[int, int]:
         """Return a unit's contribution to each measured query, by query index."""
@@ -472,7 +477,7 @@ class Pairs:
         for row, copies in unit_rows:
             key = tuple(row.items())
             if key not in self._columns:
-                self._columns[key] = _column(self.measured, row)
+                self._columns[key] = _query_contributions(self.measured, row)
             for query, value in self._columns[key].items():
                 added[query] = added.get(query, 0) + value * copies
         return added
@@ -574,7 +579,7 @@ def candidates(domain: Domain) -> Iterator[Row]:
         yield {**dict(zip(sizes, cell, strict=True)), **amount}
 
 
-def _column(plan: Measurements, row: Row) -> dict[int, int]:
+def _query_contributions(plan: Measurements, row: Row) -> dict[int, int]:
     """Return a row's contribution to each measured query, by query index.
 
     Contributions are multiples of 1 / grid; zeros are left out.
@@ -584,7 +589,7 @@ def _column(plan: Measurements, row: Row) -> dict[int, int]:
     for block, start in zip(plan.blocks, starts, strict=False):
         entries = {
             query: added
-            for query, added in enumerate(_row_amounts(plan.domain, block, row))
+            for query, added in enumerate(_cell_contributions(plan.domain, block, row))
             if added
         }
         for factor in block.factors:
@@ -602,7 +607,7 @@ def _column(plan: Measurements, row: Row) -> dict[int, int]:
     return column_of_row
 
 
-def _row_amounts(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
+def _cell_contributions(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
     """Return what a row adds to its cell in a block: one number, or two.
 
     A row adds 1, its value, or, if a block measures both, its distances from both bounds of the
@@ -628,7 +633,7 @@ def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> list
     samples = []
     for unit_rows in pair.unit_rows:
         every = np.concatenate(
-            rehearse(
+            measure_repeatedly(
                 measured,
                 *build_columns(measured.domain, unit_rows, pair.units),
                 count,
@@ -669,15 +674,15 @@ def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditRes
     pairs = Pairs(measured)
     pair = pairs.worst()
     norm = measured.noise.norm
-    draws = _draws(measured, pair, effort)
+    draws = _draw_all_trials(measured, pair, effort)
     joint_loss = {
-        Noise.DISCRETE_LAPLACE: log_ratio,
+        Noise.DISCRETE_LAPLACE: epsilon_bound,
         Noise.ROUNDED_GAUSSIAN: gaussian_mu_bound,
-        Noise.DISCRETE_GAUSSIAN: divergence,
+        Noise.DISCRETE_GAUSSIAN: rho_bound,
     }[measured.noise]
-    first, second = (pair.ratio(trials, norm) for trials in draws)
+    first, second = (pair.log_likelihood_ratio(trials, norm) for trials in draws)
     bound = certify_loss(first, second, effort.risk, joint_loss) / pair.units ** (
-        2 if joint_loss is divergence else 1
+        2 if joint_loss is rho_bound else 1
     )
     plan_cost = cost(
         measured
@@ -705,7 +710,7 @@ def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditRes
                 "the most revealing of the other queries",
                 measured,
                 second_pair,
-                _draws(measured, second_pair, effort),
+                _draw_all_trials(measured, second_pair, effort),
                 effort,
             )
         )
@@ -715,20 +720,20 @@ def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditRes
 def _test_norms(pair: Pair, samples: Sequence[IntArray], effort: Effort) -> Iterator[AuditResult]:
     """Yield an audit result of the K-norm noise of each group."""
     for number, group in enumerate(pair.groups, 1):
-        law = NormLaw([len(table) for table in group.tables])
+        law = NormDistribution([len(table) for table in group.tables])
         noises = samples[0] - pair.shifts[:, None], samples[1].astype(np.float64)
         first, second = (-group.norm(noise) for noise in noises)
 
         def tails(
             factor: float,
             thresholds: FloatArray,
-            law: NormLaw = law,
+            law: NormDistribution = law,
             scale: float = group.scale,
         ) -> tuple[FloatArray, FloatArray]:
             chance = law.at_most(-thresholds, scale / factor)
             return chance, chance
 
-        factor = sharpness(first, second, effort.risk, tails)
+        factor = noise_shortfall(first, second, effort.risk, tails)
         claim = float(group.norm(pair.shifts)) / group.scale / pair.units
         yield AuditResult(
             name=f"the size of the K-norm noise of group {number}",
@@ -739,7 +744,7 @@ def _test_norms(pair: Pair, samples: Sequence[IntArray], effort: Effort) -> Iter
         )
 
 
-def _draws(measured: Measurements, pair: Pair, effort: Effort) -> list[IntArray]:
+def _draw_all_trials(measured: Measurements, pair: Pair, effort: Effort) -> list[IntArray]:
     """Return all trials of `draw`: two arrays of shape (queries, trials)."""
     draws = [
         draw(measured, pair, count, effort) for count in effort.batches(batch_size(measured, pair))
@@ -762,14 +767,14 @@ def _test_single_query(
     first, second = (sign * trials[worst].astype(np.float64) for trials in samples)
     shift = float(abs(pair.shifts[worst]))
     scale = float(pair.scales[worst])
-    factor = sharpness(first, second, effort.risk, _tails(measured.noise, shift, scale))
+    factor = noise_shortfall(first, second, effort.risk, _query_tails(measured.noise, shift, scale))
     claim = shift / scale / pair.units
     return AuditResult(
         name=name, claim=claim, lower_bound=claim * factor, trials=len(first), units=pair.units
     )
 
 
-def epsilon_from_mu(measured: Measurements, mu: float) -> float | None:
+def epsilon_of_mu(measured: Measurements, mu: float) -> float | None:
     """Return the epsilon at the budget's delta for Gaussian noise with mu.
 
     The epsilon is rounded down. The result is None for other noise or other budgets.
@@ -778,13 +783,13 @@ def epsilon_from_mu(measured: Measurements, mu: float) -> float | None:
     if not (isinstance(budget, ApproxDP) and measured.noise is Noise.ROUNDED_GAUSSIAN):
         return None
     if mu > 0:
-        return largest_satisfying(
+        return largest_value_satisfying(
             lambda epsilon: not gaussian_is_private(epsilon, mu**2, budget.delta), 2**20
         )
     return 0.0
 
 
-def _tails(noise: Noise, shift: float, scale: float) -> Tails:
+def _query_tails(noise: Noise, shift: float, scale: float) -> Tails:
     """Return a function that computes a query's tail probabilities.
 
     The exact answers on the two tables differ by ``shift``.

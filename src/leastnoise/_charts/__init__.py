@@ -7,16 +7,17 @@ answers and intervals, but not their source.
 """
 
 from leastnoise._charts._bars import draw_dots, draw_errors
-from leastnoise._charts._curves import groups_with_wide_bands, has_cut_axis
+from leastnoise._charts._curves import groups_with_wide_bands, has_axis_above_zero
 from leastnoise._charts._panels import has_own_scales
 from leastnoise._charts._picture import (
     Axis,
     DotPlot,
+    DotRow,
     Picture,
     count_certain_largest,
     find_largest,
     format_digits,
-    has_marks,
+    has_marked_intervals,
 )
 from leastnoise._charts._registry import CHARTS, Chart, choose_chart, draw_chart
 from leastnoise._charts._render import (

@@ -16,6 +16,7 @@ from leastnoise._charts._picture import (
     WHISKER,
     WIDTH,
     DotPlot,
+    DotRow,
     Picture,
     Spec,
     answer_encoding,
@@ -79,10 +80,12 @@ def draw_largest(picture: Picture) -> Spec:
     )
 
 
-def _draw_bars_with_digits(picture: Picture, cells: Sequence[int], heading: str, name: str) -> Spec:
+def _draw_bars_with_digits(
+    picture: Picture, cells: Sequence[int], key_title: str, tooltip_title: str
+) -> Spec:
     """Draw bars for the selected cells, each with its answer in digits.
 
-    ``heading`` is the title of the keys, and ``name`` is their title in tooltips.
+    ``key_title`` is the title of the keys, and ``tooltip_title`` is their title in tooltips.
     """
     rows: list[Spec] = []
     for cell in cells:
@@ -104,11 +107,11 @@ def _draw_bars_with_digits(picture: Picture, cells: Sequence[int], heading: str,
                 "text": text,
             }
         )
-    if heading:
+    if key_title:
         limit = 170
     else:
         limit = 230
-    key = key_encoding(heading or None, limit)
+    key = key_encoding(key_title or None, limit)
     digits = {
         "mark": {"type": "text", "align": "left", "dx": 6, "color": MUTED, "fontSize": 11.5},
         "encoding": {"text": {"field": "text"}, "x": {"value": "width"}},
@@ -120,7 +123,7 @@ def _draw_bars_with_digits(picture: Picture, cells: Sequence[int], heading: str,
         - estimate_width((row["text"] for row in rows), 200),
         "height": {"step": 24},
         "encoding": {"y": key},
-        "layer": [*bar_layers(picture, tooltip_encoding(("k0", name))), digits],
+        "layer": [*bar_layers(picture, tooltip_encoding(("k0", tooltip_title))), digits],
     }
 
 
@@ -179,7 +182,7 @@ def draw_errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
     return complete_spec(spec)
 
 
-def _dot_axis_ends(rows: Sequence[tuple[str, str, float, float, float]]) -> tuple[float, float]:
+def _dot_axis_ends(rows: Sequence[DotRow]) -> tuple[float, float]:
     """Return the ends of an axis that shows all values and most intervals.
 
     An interval is not fully shown if it would make the axis over five times as long, because the
@@ -264,9 +267,7 @@ def draw_dots(plot: DotPlot) -> Spec:
     return complete_spec(spec)
 
 
-def _dot_records(
-    rows: Sequence[tuple[str, str, float, float, float]], axis_low: float, axis_high: float
-) -> list[Spec]:
+def _dot_records(rows: Sequence[DotRow], axis_low: float, axis_high: float) -> list[Spec]:
     """Return Vega-Lite records of points and intervals, clipped to an axis."""
     room_beyond = (axis_high - axis_low) / 10
     return [
@@ -284,17 +285,17 @@ def _dot_records(
     ]
 
 
-def _arrow_layers(rows: Sequence[Spec], x: Spec) -> list[Spec]:
+def _arrow_layers(records: Sequence[Spec], x_encoding: Spec) -> list[Spec]:
     """Return the Vega-Lite layers of arrows at intervals beyond the axis."""
     layers: list[Spec] = []
     for end, interval_end, side in (("from", "low", "left"), ("to", "high", "right")):
         # Vega warns of a layer without rows.
-        if any(row[end] != row[interval_end] for row in rows):
+        if any(row[end] != row[interval_end] for row in records):
             layers.append(
                 {
                     "transform": [{"filter": f"datum.{end} != datum.{interval_end}"}],
                     "mark": _POINT | {"shape": f"triangle-{side}"},
-                    "encoding": {"x": {**x, "field": end}},
+                    "encoding": {"x": {**x_encoding, "field": end}},
                 }
             )
     return layers

@@ -48,7 +48,7 @@ def find_time_axis(picture: Picture) -> int | None:
     return positions[0] if len(positions) == 1 else None
 
 
-def has_cut_axis(picture: Picture) -> bool:
+def has_axis_above_zero(picture: Picture) -> bool:
     """Return whether a chart over time has an axis that begins above 0.
 
     This is the case if the answers of all dates are far from 0. Changes could not be seen
@@ -97,7 +97,9 @@ def draw_lines(picture: Picture) -> Spec:
     hidden = groups_with_wide_bands(picture)
     drawn_groups = [index for index, name in enumerate(names) if name not in hidden]
     rows = line_records(picture, position, names, drawn_groups)
-    layer, encoding = line_layers(picture, axis, ticks=5, is_cut=has_cut_axis(picture))
+    layer, encoding = line_layers(
+        picture, axis, ticks=5, may_start_above_zero=has_axis_above_zero(picture)
+    )
     fields = [("x", axis.name)]
     if groups is not None:
         fields.append(("group", groups.name))
@@ -130,7 +132,7 @@ def group_legend(
 
 
 def line_layers(
-    picture: Picture, axis: Axis, ticks: int, *, is_cut: bool
+    picture: Picture, axis: Axis, ticks: int, *, may_start_above_zero: bool
 ) -> tuple[list[Spec], Spec]:
     """Return the Vega-Lite layers of bands and lines, and their common encoding.
 
@@ -138,7 +140,7 @@ def line_layers(
         picture: the table.
         axis: the axis of prefix sums or dates.
         ticks: the approximate number of ticks on the axis of answers.
-        is_cut: whether the axis of answers may begin above 0.
+        may_start_above_zero: whether the axis of answers may begin above 0.
     """
     x: Spec = {
         "field": "x",
@@ -150,7 +152,7 @@ def line_layers(
         x["scale"] = {"type": "utc", "nice": False}
     low = answer_encoding(picture, "low", ticks)
     answer = answer_encoding(picture, ticks=ticks)
-    if is_cut:
+    if may_start_above_zero:
         low["scale"] = {"zero": False}
         answer["scale"] = {"zero": False}
     layer: list[Spec] = [
@@ -163,17 +165,19 @@ def line_layers(
     return layer, {"x": x, "color": {"value": SERIES[0]}}
 
 
-def isolated_layers(rows: Sequence[Spec], layer: Sequence[Spec], tooltip: list[Spec]) -> list[Spec]:
+def isolated_layers(
+    records: Sequence[Spec], band_and_line: Sequence[Spec], tooltip: list[Spec]
+) -> list[Spec]:
     """Return Vega-Lite layers that show points without neighbours as dots.
 
     A line does not show such points. If there are none, no layers are returned, because Vega warns
     of layers without rows.
     """
-    if not any("alone" in row for row in rows):
+    if not any("alone" in row for row in records):
         return []
     isolated_filter: Spec = {"transform": [{"filter": "datum.alone"}]}
-    band = layer[0]["encoding"]
-    answer = {"y": layer[1]["encoding"]["y"], "tooltip": tooltip}
+    band = band_and_line[0]["encoding"]
+    answer = {"y": band_and_line[1]["encoding"]["y"], "tooltip": tooltip}
     point = {"type": "point", "filled": True, "size": 20}
     return [
         {**isolated_filter, "mark": {"type": "rule", "opacity": 0.5}, "encoding": band},
@@ -260,7 +264,7 @@ def draw_steps(picture: Picture) -> Spec:
 
 
 def step_records(
-    axis: Axis, answer: list[float], low: list[float], high: list[float], **same: str
+    axis: Axis, answer: list[float], low: list[float], high: list[float], **common_fields: str
 ) -> list[Spec]:
     """Return the Vega-Lite records of steps; missing answers make gaps.
 
@@ -284,7 +288,7 @@ def step_records(
             "answer": round_to_six_digits(a),
             "low": round_to_six_digits(b),
             "high": round_to_six_digits(c),
-            **same,
+            **common_fields,
         }
         if math.isnan(a):
             positions = [(start + end) / 2]
@@ -332,7 +336,7 @@ def suits_multiples(picture: Picture) -> bool:
     """
     if len(picture.axes) != 2:
         return False
-    groups, inner = _groups_and_inner(picture)
+    groups, inner = _group_and_inner_axes(picture)
     if _is_histogram(inner):
         return (
             groups.kind != "spans"
@@ -347,7 +351,7 @@ def draw_multiples(picture: Picture) -> Spec:
 
     The groups are the keys of the shorter axis.
     """
-    groups, inner = _groups_and_inner(picture)
+    groups, inner = _group_and_inner_axes(picture)
     is_histogram = _is_histogram(inner)
     most_columns = 2
     if is_histogram and groups.size > 4:
@@ -413,7 +417,7 @@ def _is_histogram(axis: Axis) -> bool:
     return axis.kind == "cells" and axis.is_numbered and axis.size >= _FEWEST_STEPS
 
 
-def _groups_and_inner(picture: Picture) -> tuple[Axis, Axis]:
+def _group_and_inner_axes(picture: Picture) -> tuple[Axis, Axis]:
     """Return the axis of the groups, and the axis inside each small chart.
 
     The inner axis is the axis of numbers or, if there is none, the longer axis.

@@ -5,7 +5,7 @@ import numpy as np
 from leastnoise._charts._curves import (
     find_time_axis,
     group_legend,
-    has_cut_axis,
+    has_axis_above_zero,
     isolated_layers,
     line_layers,
     line_records,
@@ -35,7 +35,7 @@ def suits_panels(picture: Picture) -> bool:
     others = [axis for axis in picture.axes if axis is not picture.axes[position]]
     if any(axis.kind != "names" for axis in others):
         return False
-    panels, lines = _panels_and_lines(picture)
+    panels, lines = _panel_and_line_axes(picture)
     return _FEWEST_PANELS <= panels.size <= _MOST_PANELS and (
         lines is None or lines.size <= _MOST_LINES
     )
@@ -49,7 +49,7 @@ def draw_panels(picture: Picture) -> Spec:
     """
     position = find_time_axis(picture) or 0
     time = picture.axes[position]
-    panels, lines = _panels_and_lines(picture)
+    panels, lines = _panel_and_line_axes(picture)
     line_names = ("",) if lines is None else lines.labels
     rows: list[Spec] = []
     for panel, name in enumerate(panels.labels):
@@ -58,7 +58,9 @@ def draw_panels(picture: Picture) -> Spec:
         records = line_records(part, time_position, line_names, range(len(line_names)))
         rows += [{**record, "panel": name} for record in records]
     columns = 2 if panels.size <= 4 else 3
-    layer, encoding = line_layers(picture, time, ticks=3, is_cut=has_cut_axis(picture))
+    layer, encoding = line_layers(
+        picture, time, ticks=3, may_start_above_zero=has_axis_above_zero(picture)
+    )
     fields = [("panel", panels.name), ("x", time.name)]
     if lines is not None:
         fields.append(("group", lines.name))
@@ -99,7 +101,7 @@ def has_own_scales(picture: Picture) -> bool:
 
     This is the case if the largest answers of the groups differ by more than a factor of five.
     """
-    panels, _ = _panels_and_lines(picture)
+    panels, _ = _panel_and_line_axes(picture)
     largest = _largest_by_panel(picture, panels)
     published = largest[~np.isnan(largest)]
     if not published.size or published.min() <= 0:
@@ -114,7 +116,7 @@ def _largest_by_panel(picture: Picture, panels: Axis) -> FloatArray:
     return np.where(np.isfinite(largest), largest, np.nan)
 
 
-def _panels_and_lines(picture: Picture) -> tuple[Axis, Axis | None]:
+def _panel_and_line_axes(picture: Picture) -> tuple[Axis, Axis | None]:
     """Return the axes of the small charts and of their lines, if any."""
     position = find_time_axis(picture)
     others = [axis for number, axis in enumerate(picture.axes) if number != position]

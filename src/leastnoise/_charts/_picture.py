@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -139,21 +139,24 @@ class Picture:
         return axis.name
 
 
+DotRow: TypeAlias = tuple[str, str, float, float, float]
+"""A dot: its group, its series, its value, and the lower and upper end of its interval."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DotPlot:
     """The data of a dot plot: means or quantiles by group.
 
-    A row is a tuple (group, series, value, low, high). ``groups`` and ``series`` are the titles of
-    groups and series.
+    ``groups`` and ``series`` are the titles of groups and series.
     """
 
     title: str
     groups: str
-    rows: tuple[tuple[str, str, float, float, float], ...]
+    rows: tuple[DotRow, ...]
     series: str = ""
 
 
-def has_marks(spec: Spec) -> bool:
+def has_marked_intervals(spec: Spec) -> bool:
     """Return whether a chart marks intervals that contain 0 or are clipped."""
     return any(row.get("zero") or row.get("open") for row in spec["data"]["values"])
 
@@ -263,22 +266,22 @@ CONFIG: Spec = {
 }
 
 
-def estimate_width(labels: Iterable[str], limit: int) -> int:
-    """Estimate the width of the longest label in pixels, at most ``limit``."""
-    return min(limit, round(6.5 * max((len(label) for label in labels), default=0)))
+def estimate_width(labels: Iterable[str], largest_width: int) -> int:
+    """Estimate the width of the longest label in pixels, at most ``largest_width``."""
+    return min(largest_width, round(6.5 * max((len(label) for label in labels), default=0)))
 
 
-def answer_encoding(picture: Picture, channel: str = "answer", ticks: int = 5) -> Spec:
+def answer_encoding(picture: Picture, field: str = "answer", ticks: int = 5) -> Spec:
     """Return the Vega-Lite encoding of answers or of ends of intervals."""
     return {
-        "field": channel,
+        "field": field,
         "type": "quantitative",
         "title": picture.unit,
         "axis": {"tickCount": ticks, "grid": True},
     }
 
 
-def key_encoding(title: str | None, limit: int | None = None) -> Spec:
+def key_encoding(title: str | None, label_limit: int | None = None) -> Spec:
     """Return the Vega-Lite encoding of keys as rows, with all labels in order."""
     axis: Spec = {
         "labelOverlap": False,
@@ -287,8 +290,8 @@ def key_encoding(title: str | None, limit: int | None = None) -> Spec:
         "titleY": -8,
         "titleX": -7,
     }
-    if limit is not None:
-        axis["labelLimit"] = limit
+    if label_limit is not None:
+        axis["labelLimit"] = label_limit
     return {"field": "k0", "type": "nominal", "sort": None, "title": title, "axis": axis}
 
 

@@ -169,12 +169,12 @@ def draw_for_parent() -> None:
     sys.stdout.buffer.write(json.dumps(pictures).encode())
 
 
-def _label_svg(svg: str, key: str, title: str, description: str) -> str:
+def _label_svg(svg: str, id_prefix: str, title: str, description: str) -> str:
     """Return an SVG picture with unique ids, a title and a description.
 
     The picture scales with the width of the page.
     """
-    head, _, body = _CLIP.sub(rf"\g<1>{key}-\g<2>", _ROLES.sub("", svg)).partition(">")
+    head, _, body = _CLIP.sub(rf"\g<1>{id_prefix}-\g<2>", _ROLES.sub("", svg)).partition(">")
     view_box = ""
     if match := re.search(r'viewBox="[^"]*"', head):
         view_box = match.group()
@@ -183,8 +183,8 @@ def _label_svg(svg: str, key: str, title: str, description: str) -> str:
         width = match.group(1)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {view_box} '
-        f'aria-labelledby="{key}-title {key}-desc" '
+        f'aria-labelledby="{id_prefix}-title {id_prefix}-desc" '
         f'style="max-width:{width}px">'
-        f'<title id="{key}-title">{escape(title)}</title><desc '
-        f'id="{key}-desc">{escape(description)}</desc>{body}'
+        f'<title id="{id_prefix}-title">{escape(title)}</title><desc '
+        f'id="{id_prefix}-desc">{escape(description)}</desc>{body}'
     )

@@ -128,8 +128,8 @@ def _shade_cells(
     }
     fields = {id(axis): f"k{number}" for number, axis in enumerate(picture.axes)}
     sides = {
-        "y": _side_encoding(down, fields[id(down)], _MOST_NAMED_ROWS),
-        "x": _side_encoding(across, fields[id(across)], 24),
+        "y": _axis_encoding(down, fields[id(down)], _MOST_NAMED_ROWS),
+        "x": _axis_encoding(across, fields[id(across)], 24),
     }
     tooltip = {
         "tooltip": tooltip_encoding(*((fields[id(axis)], axis.name) for axis in picture.axes))
@@ -137,7 +137,7 @@ def _shade_cells(
     return rows, colour, largest_answer, {"sides": sides, "tip": tooltip}
 
 
-def _side_encoding(axis: Axis, field: str, most_labels: int) -> Spec:
+def _axis_encoding(axis: Axis, field: str, most_labels: int) -> Spec:
     """Return the Vega-Lite encoding of an axis, with as many labels as fit."""
     encoding: Spec = {"field": field, "type": "nominal", "sort": None, "title": axis.name}
     is_level = most_labels > 24

@@ -153,7 +153,7 @@ def count_fit(
     opened, source_columns = open_columns(
         source, domain, attributes, list(sums), unit_column, unit_reading
     )
-    counts = _RowCounts(kinds, sums, values, tables)
+    counts = _RowCounter(kinds, sums, values, tables)
     encoders = counts.encoders(source_columns)
     units = None
     if unit_column is not None:
@@ -188,18 +188,18 @@ def count_fit(
         unreadable=int(np.count_nonzero(used & ~counts.is_readable())),
         attributes=tuple(tally.fit() for tally in counts.attributes),
         measures=tuple(tally.fit(of_measure=True) for tally in counts.measures),
-        joins=tuple(map(_join_fit, list_joins(source))),
+        joins=tuple(map(_count_join_fit, list_joins(source))),
         left_out=tuple(counts.left_out(used)),
     )
 
 
 def _most_common_faults(source: Any) -> tuple[tuple[str, int], ...]:
     """Return the most common faults of CSV lines, with the number of lines."""
-    faults = _line_faults(private_tables(source)[0])
+    faults = _count_line_faults(private_tables(source)[0])
     return tuple(faults.most_common(_MOST_FAULTS))
 
 
-class _RowCounts:
+class _RowCounter:
     """Counts the rows of a source that fit a domain, chunk by chunk.
 
     Attributes:
@@ -216,11 +216,11 @@ class _RowCounts:
         tables: Sequence[tuple[str, ...]],
     ) -> None:
         self.rows = 0
-        self.attributes = [_Tally(name, kind, values) for name, kind in kinds.items()]
+        self.attributes = [_ColumnCounter(name, kind, values) for name, kind in kinds.items()]
         self.measures = []
         for name, measure in sums.items():
             bins = Bins(measure.low, measure.high, 1, outside="clip", reading=measure.reading)
-            self.measures.append(_Tally(name, bins, values))
+            self.measures.append(_ColumnCounter(name, bins, values))
         self._kinds = kinds
         self._sums = sums
         self._tables = tables
@@ -240,15 +240,19 @@ class _RowCounts:
 
     def add(self, chunk: Iterator[IntArray], rows: int) -> list[IntArray]:
         """Count the rows of an encoded chunk; return the codes of each attribute."""
-        codes = [tally.add_from(chunk) for tally in self.attributes]
+        codes = [tally.count_chunk(chunk) for tally in self.attributes]
         for tally in self.measures:
-            tally.add_from(chunk)
-        self._inside_chunks.append(_all([column_codes != DROP for column_codes in codes], rows))
-        self._readable_chunks.append(_all([next(chunk) == 0 for _ in self._sums], rows))
+            tally.count_chunk(chunk)
+        self._inside_chunks.append(
+            _all_conditions_hold([column_codes != DROP for column_codes in codes], rows)
+        )
+        self._readable_chunks.append(
+            _all_conditions_hold([next(chunk) == 0 for _ in self._sums], rows)
+        )
         cells = dict(zip(self._kinds, codes, strict=True))
         for table_chunks, names in zip(self._filled_chunks, self._tables, strict=True):
             is_published = [cells[name] < self._kinds[name].published for name in names]
-            table_chunks.append(_all(is_published, rows))
+            table_chunks.append(_all_conditions_hold(is_published, rows))
         self.rows += rows
         return codes
 
@@ -257,7 +261,7 @@ class _RowCounts:
         is_inside = np.concatenate(self._inside_chunks)
         if not self._tables:
             return is_inside
-        is_filled: BoolArray = np.logical_or.reduce(self._is_in_table())
+        is_filled: BoolArray = np.logical_or.reduce(self._masks_by_table())
         return is_inside & is_filled
 
     def is_readable(self) -> BoolArray:
@@ -266,22 +270,22 @@ class _RowCounts:
 
     def left_out(self, used: BoolArray) -> Iterator[tuple[tuple[str, ...], int]]:
         """Yield for each table its attributes and the used rows that it leaves out."""
-        for names, in_table in zip(self._tables, self._is_in_table(), strict=True):
+        for names, in_table in zip(self._tables, self._masks_by_table(), strict=True):
             if any(self._kinds[name].hidden for name in names):
                 yield names, int(np.count_nonzero(used & ~in_table))
 
-    def _is_in_table(self) -> list[BoolArray]:
+    def _masks_by_table(self) -> list[BoolArray]:
         """Return for each table a mask of the rows that have a cell in it."""
         return [np.concatenate(chunks) for chunks in self._filled_chunks]
 
 
-def _all(conditions: Sequence[BoolArray], rows: int) -> BoolArray:
+def _all_conditions_hold(conditions: Sequence[BoolArray], rows: int) -> BoolArray:
     """Return a mask of the rows for which all conditions hold."""
     every: BoolArray = np.logical_and.reduce([np.ones(rows, dtype=np.bool_), *conditions])
     return every
 
 
-def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
+def _count_line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
     """Return the number of malformed lines of CSV files for each kind of fault."""
     from leastnoise._trusted.reading._files import (
         KINDS,
@@ -314,7 +318,7 @@ def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
     return faults
 
 
-def _join_fit(source: Joined) -> JoinFit:
+def _count_join_fit(source: Joined) -> JoinFit:
     """Return how the rows of a joined source find their partners."""
     from leastnoise._trusted.reading._read import SEVERAL, PartnerRows
 
@@ -331,7 +335,7 @@ def _join_fit(source: Joined) -> JoinFit:
     )
 
 
-class _Tally:
+class _ColumnCounter:
     """Counts how the values of one column fit its kind, chunk by chunk."""
 
     def __init__(self, name: str, kind: Kind, values: int) -> None:
@@ -352,32 +356,34 @@ class _Tally:
         self._seen: Counter[int] = Counter()
         self.encoders = [self._marked, cell_encoder(rule_of(kind))]
         if values:
-            self.encoders.append(self._shown)
+            self.encoders.append(self._number_values_outside)
 
-    def add_from(self, chunk: Iterator[IntArray]) -> IntArray:
+    def count_chunk(self, chunk: Iterator[IntArray]) -> IntArray:
         """Count a chunk, whose encoded columns are next; return the rows' cells."""
         return self.add(*(next(chunk) for _ in self.encoders))
 
-    def add(self, marked: IntArray, real: IntArray, *shown: IntArray) -> IntArray:
+    def add(
+        self, fitting_cells: IntArray, release_cells: IntArray, *outside_numbers: IntArray
+    ) -> IntArray:
         """Count the rows of a chunk; return the cells in which a release counts them."""
-        is_unmatched = (marked == self._null) | (marked == self._outside)
-        is_dropped = (real == DROP) | (real >= self._kind.published)
-        is_other = ~is_dropped & (real >= self._kind.regular)
+        is_unmatched = (fitting_cells == self._null) | (fitting_cells == self._outside)
+        is_dropped = (release_cells == DROP) | (release_cells >= self._kind.published)
+        is_other = ~is_dropped & (release_cells >= self._kind.regular)
         masks = {
-            "null": marked == self._null,
-            "outside": marked == self._outside,
+            "null": fitting_cells == self._null,
+            "outside": fitting_cells == self._outside,
             "matched": ~is_unmatched,
             "dropped": is_unmatched & is_dropped,
             "other": is_unmatched & is_other,
             "clipped": is_unmatched & ~is_dropped & ~is_other,
         }
         self._counts.update({key: int(np.count_nonzero(mask)) for key, mask in masks.items()})
-        for numbers in shown:
+        for numbers in outside_numbers:
             distinct, row_counts = np.unique(numbers[numbers >= 0], return_counts=True)
             self._seen.update(dict(zip(distinct.tolist(), row_counts.tolist(), strict=True)))
-        return real
+        return release_cells
 
-    def _shown(self, column: Column) -> IntArray:
+    def _number_values_outside(self, column: Column) -> IntArray:
         """Return for each row the number of its value if it is outside the domain.
 
         The number is -1 for all other rows.
@@ -392,11 +398,11 @@ class _Tally:
         distinct, where = np.unique(positions, return_inverse=True)
         numbers = np.full(size, -1, dtype=np.int64)
         numbers[rows] = np.array(
-            [self._number(column.data[at]) for at in distinct.tolist()], dtype=np.int64
+            [self._number_of_text(column.data[at]) for at in distinct.tolist()], dtype=np.int64
         )[where.reshape(-1)]
         return numbers
 
-    def _number(self, value: object) -> int:
+    def _number_of_text(self, value: object) -> int:
         """Return the number assigned to the text of a value."""
         value_text = text(value)
         if value_text is not None:
@@ -552,7 +558,7 @@ def _workload_as_counted(request: "Spec | Plan | Workload") -> Workload:
     return with_hidden_cells(request)
 
 
-def _page_lines(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
+def _page_lines(fit: Fit, listed_values: int, unknown: Sequence[str]) -> Iterator[str]:
     """Yield the lines of the page on how rows fit a spec."""
     yield "how the rows fit the spec, only for the data holder"
     if fit.lines is not None:
@@ -579,13 +585,13 @@ def _page_lines(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
         else:
             dropped = "dropped from every table"
         fates = (dropped, "taken to the nearest cell", "counted in a cell for these")
-        yield from _column_lines(column.name, column, fit.rows, values, fates)
+        yield from _column_lines(column.name, column, fit.rows, listed_values, fates)
     for column in fit.measures:
         yield from _column_lines(
             f"{column.name}, to be summed",
             column,
             fit.rows,
-            values,
+            listed_values,
             ("dropped", "clipped", "without a value"),
         )
     for name in unknown:
@@ -611,7 +617,7 @@ def _used_rows_lines(fit: Fit) -> Iterator[str]:
 
 
 def _column_lines(
-    title: str, column: ColumnFit, rows: int, values: int, fates: tuple[str, str, str]
+    title: str, column: ColumnFit, rows: int, listed_values: int, effects: tuple[str, str, str]
 ) -> Iterator[str]:
     """Yield lines on how the values of one column fit."""
     yield ""
@@ -622,14 +628,14 @@ def _column_lines(
     counts = (column.dropped, column.clipped, column.other)
     descriptions = [
         f"{_format_share(count, rows)} {fate}"
-        for count, fate in zip(counts, fates, strict=True)
+        for count, fate in zip(counts, effects, strict=True)
         if count
     ]
     if descriptions:
         yield f"    of those not matched: {', '.join(descriptions)}"
     for value, count in column.values:
         yield f"    {_format_share(count, rows)}  {value}"
-    if column.outside and not values:
+    if column.outside and not listed_values:
         yield "    the most frequent of them: leastnoise check SPEC --values"
 
 

@@ -94,7 +94,7 @@ def _tables_of_column(column: SourceColumn, *, has_delta: bool) -> Iterator[Meas
     if column.kind == "date":
         yield _date_table(column)
     elif column.kind == "truth":
-        yield _table(column, "truth", {"categories": [True, False]})
+        yield _make_table(column, "truth", {"categories": [True, False]})
     elif column.declares_type and column.kind in {"whole", "number"}:
         yield _number_table(column, column.attribute, column.kind)
     elif not column.declares_type:
@@ -108,7 +108,7 @@ def _tables_of_column(column: SourceColumn, *, has_delta: bool) -> Iterator[Meas
         yield _codes_table(column)
 
 
-def _table(
+def _make_table(
     column: SourceColumn,
     kind: str,
     settings: Mapping[str, Any],
@@ -131,32 +131,32 @@ def _date_table(column: SourceColumn) -> MeasuredColumn:
     dates = {"from": f"{FIRST_YEAR}-01-01", "to": f"{LAST_YEAR}-12-31", "by": "year"}
     if column.draft_zone is not None:
         dates["zone"] = column.draft_zone or "UTC"
-    return _table(column, "date", {"dates": dates})
+    return _make_table(column, "date", {"dates": dates})
 
 
 def _codes_table(column: SourceColumn) -> MeasuredColumn:
     """Return the table of a column of texts, counted by common codes."""
     settings = {"categories": list(_COMMON_CODES), "ignore_case": True}
-    return _table(column, "codes", settings)
+    return _make_table(column, "codes", settings)
 
 
 def _text_table(column: SourceColumn) -> MeasuredColumn:
     """Return the table of a column of texts with unknown categories."""
-    return _table(column, "text", {"unknown": {"most": _MOST_CATEGORIES}})
+    return _make_table(column, "text", {"unknown": {"most": _MOST_CATEGORIES}})
 
 
 def _number_table(column: SourceColumn, attribute: str, kind: str) -> MeasuredColumn:
     """Return the table of a column of numbers, with cells on a log grid."""
     edges = number_edges(kind, has_years=bool(_YEAR_NAME.search(column.name)))
     settings = {"edges": [number_text(edge) for edge in edges]}
-    return _table(column, kind, settings, attribute=attribute, edges=edges)
+    return _make_table(column, kind, settings, attribute=attribute, edges=edges)
 
 
-def _with_search_share(table: MeasuredColumn, searches: int) -> MeasuredColumn:
+def _with_search_share(table: MeasuredColumn, number_of_searches: int) -> MeasuredColumn:
     """Return a table; if it is searched, with its share of the search budget."""
     if table.kind != "text":
         return table
-    share = SEARCH_SHARE / searches
+    share = SEARCH_SHARE / number_of_searches
     unknown = {**table.settings["unknown"], "share": str(share)}
     return replace(table, settings={**table.settings, "unknown": unknown})
 
@@ -181,7 +181,7 @@ def with_categories(
         elif texts:
             settings = {"categories": texts}
             counted_columns.append(
-                replace(_table(table.column, "text", settings), is_searched=True)
+                replace(_make_table(table.column, "text", settings), is_searched=True)
             )
         elif table.column.declares_type:
             counted_columns.append(replace(_codes_table(table.column), is_searched=True))

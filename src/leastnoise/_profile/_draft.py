@@ -79,7 +79,7 @@ def draft_text(plan: ProfilePlan, findings: ProfileFindings, ledger: Ledger | No
         if column.name in by_column:
             parts += _column_lines(by_column[column.name])
         elif column.name != plan.request.unit_column:
-            parts.append(_left_out(column.name, column.left_out))
+            parts.append(_left_out_comment(column.name, column.left_out))
     parts.append(_END)
     if ledger is not None:
         settings = {"path": path_for_spec(ledger.path, draft_path), "dataset": ledger.dataset}
@@ -101,11 +101,11 @@ def _unit_lines(plan: ProfilePlan, findings: ProfileFindings) -> Iterator[str]:
     effect = sizes.draft_effect
     setting = {**setting, "max_rows": effect.max_rows}
     yield f"unit = {format_toml_value(setting)}     # max_rows from the profile: about\n"
-    yield f"# {COVERED_UNITS:.0%} of the units have at most that many rows. {_share(effect.cut_units)} of the\n"
-    yield f"# units have more, and {_share(effect.cut_rows)} of the rows are not used.\n"
+    yield f"# {COVERED_UNITS:.0%} of the units have at most that many rows. {_format_share(effect.cut_units)} of the\n"
+    yield f"# units have more, and {_format_share(effect.cut_rows)} of the rows are not used.\n"
 
 
-def _share(share: Interval | None) -> str:
+def _format_share(share: Interval | None) -> str:
     """Return a share and the ends of its interval as text."""
     if share is None:
         return "an unknown share"
@@ -143,7 +143,7 @@ def round_down(value: Fraction) -> str:
     return number_text(Fraction(math.floor(value * scale)) / scale)
 
 
-def _left_out(name: str, reason: str) -> str:
+def _left_out_comment(name: str, reason: str) -> str:
     """Return a TOML comment with the reason why a column was left out."""
     column = escape_comment(format_toml_value(name))
     return f"\n# The column {column} was left out: {escape_comment(reason)}.\n"
@@ -154,11 +154,13 @@ def _column_lines(findings: ColumnFindings) -> list[str]:
     measured = findings.measured
     name = measured.column.name
     if not findings.fits_type:
-        return [_left_out(name, _misfit_reason(findings))]
+        return [_left_out_comment(name, _misfit_reason(findings))]
     if findings.is_too_noisy:
         count = math.ceil(findings.threshold)
         return [
-            _left_out(name, f"no cell of it has clearly more than {count:,} rows, which is noise")
+            _left_out_comment(
+                name, f"no cell of it has clearly more than {count:,} rows, which is noise"
+            )
         ]
     lines = [f"\n[domain.{format_toml_key(measured.column.attribute)}]\n"]
     if measured.column.attribute != name:

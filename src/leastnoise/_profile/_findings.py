@@ -15,7 +15,7 @@ from leastnoise._profile._intervals import (
     ZERO,
     Interval,
     interval_at,
-    share_of,
+    share_interval,
 )
 from leastnoise._profile._request import ProfilePlan
 from leastnoise._profile._unit_sizes import UnitSizes
@@ -227,8 +227,8 @@ def _column_findings(
         occupied=low_ends > 0,
         missing=interval_at(tables.stated, cells),
         unreadable=interval_at(tables.stated, cells + 1),
-        missing_share=share_of(missing, careful_rows),
-        unreadable_share=share_of(unreadable, careful_rows),
+        missing_share=share_interval(missing, careful_rows),
+        unreadable_share=share_interval(unreadable, careful_rows),
         quartiles=(),
         threshold=threshold,
         range_cells=(0, cells - 1),
@@ -238,13 +238,13 @@ def _column_findings(
     if findings.is_too_noisy or not findings.fits_type:
         return findings
     if measured.is_number or measured.kind == "date":
-        findings = _with_range(findings, release, TAIL_SHARE * careful_rows.high)
+        findings = _with_drafted_bounds(findings, release, TAIL_SHARE * careful_rows.high)
     if measured.is_number:
         findings = _with_quartiles(findings, release)
     return findings
 
 
-def _with_range(
+def _with_drafted_bounds(
     findings: ColumnFindings, release: Release, most_tail_rows: float
 ) -> ColumnFindings:
     """Return findings with the drafted bounds and the rows beyond them.
@@ -260,11 +260,11 @@ def _with_range(
     stop = 1 + max(first, int(np.argmax(shares >= 1 - TAIL_SHARE)))
     cells = len(findings.labels)
     below = [(max(0, first - length), first) for length in _RUN_LENGTHS]
-    while run := _occupied_run(findings, release, [(0, first), *below], most_tail_rows):
+    while run := _shortest_occupied_run(findings, release, [(0, first), *below], most_tail_rows):
         first = run[0]
         below = [(max(0, first - length), first) for length in _RUN_LENGTHS]
     above = [(stop, min(cells, stop + length)) for length in _RUN_LENGTHS]
-    while run := _occupied_run(findings, release, [(stop, cells), *above], most_tail_rows):
+    while run := _shortest_occupied_run(findings, release, [(stop, cells), *above], most_tail_rows):
         stop = run[1]
         above = [(stop, min(cells, stop + length)) for length in _RUN_LENGTHS]
     (rows_below,) = _rows_in_runs(findings, release, [(0, first)], release.level)
@@ -274,7 +274,7 @@ def _with_range(
     )
 
 
-def _occupied_run(
+def _shortest_occupied_run(
     findings: ColumnFindings,
     release: Release,
     runs: Sequence[tuple[int, int]],
@@ -315,11 +315,11 @@ def _with_quartiles(findings: ColumnFindings, release: Release) -> ColumnFinding
     answers = quantiles(release, findings.measured.attribute, _QUARTILES, level=release.level)
     quartiles = tuple(Interval(entry.value, entry.low, entry.high) for entry in answers)
     if findings.is_whole:
-        quartiles = tuple(_whole_interval(quartile) for quartile in quartiles)
+        quartiles = tuple(_round_to_whole_numbers(quartile) for quartile in quartiles)
     return replace(findings, quartiles=quartiles)
 
 
-def _whole_interval(quartile: Interval) -> Interval:
+def _round_to_whole_numbers(quartile: Interval) -> Interval:
     """Return a quartile with its value and interval rounded to whole numbers."""
     low = float(math.ceil(quartile.low))
     high = max(low, float(math.ceil(quartile.high) - 1))

@@ -36,7 +36,7 @@ def interval_at(table: Table, position: int) -> Interval:
     return Interval(value, low, max(value, float(table.high.reshape(-1)[position])))
 
 
-def share_of(part: Interval, whole: Interval) -> Interval:
+def share_interval(part: Interval, whole: Interval) -> Interval:
     """Return the share of a part; its interval holds if both intervals hold."""
     if whole.value <= 0:
         return Interval(0.0, 0.0, 1.0)

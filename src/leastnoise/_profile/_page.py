@@ -260,13 +260,13 @@ def _view_column(number: int, column: ColumnFindings, catalogue: Catalogue) -> C
         summary=summarize_column(column, catalogue),
         missing=_format_share(column.missing_share, catalogue),
         unreadable=_format_share(column.unreadable_share, catalogue),
-        note=_note(column, catalogue),
+        note=_describe_misfit(column, catalogue),
         bars=bars,
         hidden_note=hidden_note,
     )
 
 
-def _note(column: ColumnFindings, catalogue: Catalogue) -> str:
+def _describe_misfit(column: ColumnFindings, catalogue: Catalogue) -> str:
     """Return a warning if a column cannot be described; empty otherwise."""
     if not column.fits_type and column.measured.is_searched:
         return catalogue.say("profile_misfit_text")
@@ -289,12 +289,12 @@ def _format_share(share: Interval, catalogue: Catalogue) -> str:
 def _format_quartile(quartile: Interval, catalogue: Catalogue) -> str:
     """Return a quartile and the ends of its interval as text."""
     value, low, high = (
-        _round_end(number) for number in (quartile.value, quartile.low, quartile.high)
+        _round_to_grid(number) for number in (quartile.value, quartile.low, quartile.high)
     )
     return catalogue.say("profile_interval", value=value, low=low, high=high)
 
 
-def _round_end(value: float) -> float:
+def _round_to_grid(value: float) -> float:
     """Return a number rounded to the digits that the grid of cells allows."""
     if abs(value) < float(NARROW_WIDTH):
         return 0.0
@@ -304,7 +304,7 @@ def _round_end(value: float) -> float:
 def summarize_column(column: ColumnFindings, catalogue: Catalogue) -> str:
     """Return a sentence that summarises the findings about a column."""
     if not column.describes_values:
-        return _note(column, catalogue)
+        return _describe_misfit(column, catalogue)
     first, last = column.range_cells
     if column.quartiles:
         quartiles = [_format_quartile(quartile, catalogue) for quartile in column.quartiles]

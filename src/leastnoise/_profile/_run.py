@@ -182,9 +182,9 @@ def run_profile(
     is_frame = not isinstance(source, (Path, DatabaseTable))
     observer = observer or RunObserver()
     observer.warn(budget_warnings(plan.request.privacy(), None, load_catalogue()))
-    factor = _total_factor(plan, total)
+    factor = _total_as_multiple(plan, total)
     request_text = _seed_note(seed) + plan.spec_text()
-    is_begun = _is_begun(plan, request_text)
+    is_begun = _has_this_profile(plan, request_text)
     if seed is None:
         ledger = ledger or _default_ledger(plan)
         opened = _open_ledger(plan, ledger, factor, total)
@@ -268,12 +268,12 @@ def _seed_note(seed: int | None) -> str:
     return f"# NOT PRIVATE: the noise of this profile came from the seed {seed}. Publish nothing of it.\n"
 
 
-def _is_begun(plan: ProfilePlan, text: str) -> bool:
+def _has_this_profile(plan: ProfilePlan, request_text: str) -> bool:
     """Return whether the directory contains this profile; raise if it has others.
 
     Args:
         plan: the plan of the profile.
-        text: the text of the profile's request file.
+        request_text: the text of the request file of this profile.
     """
     request_path = plan.folder / REQUEST_FILE
     if not plan.folder.exists():
@@ -286,7 +286,7 @@ def _is_begun(plan: ProfilePlan, text: str) -> bool:
                     "which has other files. Choose another name."
                 )
             return False
-        is_same = request_path.read_text(encoding="utf-8") == text
+        is_same = request_path.read_text(encoding="utf-8") == request_text
     except OSError as error:
         raise _unusable_folder(plan.folder, error) from None
     if not is_same:
@@ -344,7 +344,7 @@ def _find_categories(
 def _read_paid_categories(directory: Path, ledger: Path | None) -> tuple[str, ...]:
     """Read the categories that an earlier run found; raise if they were not paid."""
     categories = read_categories(directory)
-    if not categories.private or categories.receipt.id not in _receipts(ledger):
+    if not categories.private or categories.receipt.id not in _list_payment_ids(ledger):
         raise InputError(
             f"The categories in {directory} must have been paid from the ledger {ledger}; they were "
             "not. Choose another directory for this profile."
@@ -352,7 +352,7 @@ def _read_paid_categories(directory: Path, ledger: Path | None) -> tuple[str, ..
     return categories.texts
 
 
-def _receipts(ledger: Path | None) -> set[str]:
+def _list_payment_ids(ledger: Path | None) -> set[str]:
     """Return the ids of all payments in a ledger; empty without a ledger."""
     if ledger is None:
         return set()
@@ -423,7 +423,7 @@ def _read_paid_unit_sizes(directory: Path, size_plan: Plan, ledger: Path | None)
         and earlier.plan.workload == size_plan.workload
         and earlier.plan.privacy == size_plan.privacy
     )
-    if not is_same or earlier.observation.receipt not in _receipts(ledger):
+    if not is_same or earlier.observation.receipt not in _list_payment_ids(ledger):
         raise InputError(
             f"The counts in {directory} must be the counts of this profile, paid from the ledger "
             f"{ledger}; they are not. Choose another directory for this profile."
@@ -451,7 +451,7 @@ def _default_ledger(plan: ProfilePlan) -> Path:
     )
 
 
-def _total_factor(plan: ProfilePlan, total: Exact | None) -> Fraction:
+def _total_as_multiple(plan: ProfilePlan, total: Exact | None) -> Fraction:
     """Return the total budget as a multiple of the profile's budget."""
     factor = Fraction(1)
     if total is not None:

@@ -21,7 +21,7 @@ from leastnoise._profile._intervals import (
     ZERO,
     Interval,
     interval_at,
-    share_of,
+    share_interval,
 )
 from leastnoise._release import Release
 from leastnoise._trusted.accounting import Privacy
@@ -150,7 +150,7 @@ def describe_unit_sizes(release: Release) -> UnitSizes:
     counts = size_table.answer.reshape(-1)
     low_ends = strict.low.reshape(-1)
     beyond = _units_beyond(release, release.level)
-    stop = _count_clear_cells(beyond)
+    stop = _count_reached_cells(beyond)
     max_rows = _choose_limit(beyond)
     return UnitSizes(
         cells=cells,
@@ -167,24 +167,24 @@ def describe_unit_sizes(release: Release) -> UnitSizes:
     )
 
 
-def _count_clear_cells(beyond: Sequence[Interval]) -> int:
+def _count_reached_cells(units_beyond: Sequence[Interval]) -> int:
     """Return the number of cells that some units certainly reach."""
-    for position in range(1, len(beyond)):
-        if beyond[position].low <= 0:
+    for position in range(1, len(units_beyond)):
+        if units_beyond[position].low <= 0:
             return position
-    return len(beyond) - 1
+    return len(units_beyond) - 1
 
 
-def _choose_limit(beyond: Sequence[Interval]) -> int:
+def _choose_limit(units_beyond: Sequence[Interval]) -> int:
     """Return the row limit to draft, which is the end of a cell.
 
     It is the smallest end that enough units do not exceed. The search also stops if the number of
     units beyond is smaller than its error; otherwise noise in the cells of many rows could lead to
     a large limit.
     """
-    most_units = (1 - COVERED_UNITS) * beyond[0].value
+    most_units = (1 - COVERED_UNITS) * units_beyond[0].value
     position = 0
-    while beyond[position + 1].value > max(most_units, beyond[position + 1].margin):
+    while units_beyond[position + 1].value > max(most_units, units_beyond[position + 1].margin):
         position += 1
     return _CELL_ENDS[position]
 
@@ -193,10 +193,10 @@ def _units_beyond(release: Release, level: float) -> list[Interval]:
     """Return for each cell the number of units in it or in later cells; then 0."""
     cells = len(_CELL_ENDS)
     weights = [[int(cell >= first) for cell in range(cells)] for first in range(cells)]
-    return [*_weighted_units(release, weights, level), ZERO]
+    return [*_sum_weighted_units(release, weights, level), ZERO]
 
 
-def _weighted_units(release: Release, weights: Any, level: float) -> list[Interval]:
+def _sum_weighted_units(release: Release, weights: Any, level: float) -> list[Interval]:
     """Return weighted sums of the units in the cells, with intervals.
 
     Args:
@@ -209,7 +209,7 @@ def _weighted_units(release: Release, weights: Any, level: float) -> list[Interv
     return [interval_at(table, position) for position in range(len(weights))]
 
 
-def _careful_level(release: Release) -> float:
+def _level_of_two_intervals(release: Release) -> float:
     """Return a level at which two intervals hold together at the release's level."""
     return 1 - (1 - release.level) / 2
 
@@ -227,15 +227,15 @@ def _rows_beyond(release: Release, limits: Sequence[int], stop: int) -> list[Int
     first, last = np.array(unit_size_cells(), dtype=np.int64).T
     is_counted = np.arange(len(first)) < stop
     limit_column = np.array(limits, dtype=np.int64)[:, np.newaxis]
-    level = _careful_level(release)
+    level = _level_of_two_intervals(release)
     fewest = np.maximum(first - limit_column, 0) * is_counted
     twice_middle = np.maximum(first + last - 2 * limit_column, 0) * is_counted
     most = np.maximum(last - limit_column, 0) * is_counted
     intervals = []
     for low, middle, high in zip(
-        _weighted_units(release, fewest, level),
-        _weighted_units(release, twice_middle, level),
-        _weighted_units(release, most, level),
+        _sum_weighted_units(release, fewest, level),
+        _sum_weighted_units(release, twice_middle, level),
+        _sum_weighted_units(release, most, level),
         strict=True,
     ):
         value = middle.value / 2
@@ -247,7 +247,9 @@ def _mean_rows(release: Release, stop: int) -> Interval:
     """Return the mean number of rows of units in the first ``stop`` cells."""
     (rows,) = _rows_beyond(release, [0], stop)
     is_counted = np.arange(len(_CELL_ENDS)) < stop
-    (units,) = _weighted_units(release, [is_counted.astype(np.int64)], _careful_level(release))
+    (units,) = _sum_weighted_units(
+        release, [is_counted.astype(np.int64)], _level_of_two_intervals(release)
+    )
     if units.low <= 0:
         return Interval(1.0, 1.0, math.inf)
     # a unit in the histogram has at least one row
@@ -263,15 +265,15 @@ def _limit_effects(release: Release, stop: int, max_rows: int) -> tuple[LimitEff
         stop: the number of cells that some units certainly reach.
         max_rows: the limit to draft.
     """
-    beyond = _units_beyond(release, _careful_level(release))
+    beyond = _units_beyond(release, _level_of_two_intervals(release))
     largest = _CELL_ENDS[stop - 1]
     limits = [last for last in _CELL_ENDS if last <= max(max_rows, largest)]
     all_rows, *rows_beyond = _rows_beyond(release, [0, *limits], stop)
     effects = []
     for limit, units, rows in zip(limits, beyond[1:], rows_beyond, strict=False):
-        cut_rows = share_of(rows, all_rows) if limit < largest else None
+        cut_rows = share_interval(rows, all_rows) if limit < largest else None
         effect = LimitEffect(
-            max_rows=limit, cut_units=share_of(units, beyond[0]), cut_rows=cut_rows
+            max_rows=limit, cut_units=share_interval(units, beyond[0]), cut_rows=cut_rows
         )
         effects.append(effect)
     return tuple(effects)

@@ -22,8 +22,8 @@ from leastnoise._charts import (
     find_largest,
     format_digits,
     groups_with_wide_bands,
-    has_cut_axis,
-    has_marks,
+    has_axis_above_zero,
+    has_marked_intervals,
     has_own_scales,
     render_svg,
 )
@@ -926,7 +926,7 @@ def _add_caption(
     rows the answers count.
     """
     keys = [f"how_{chart}"]
-    if spec is not None and has_marks(spec):
+    if spec is not None and has_marked_intervals(spec):
         keys.append(f"how_{chart}_marked")
     keys += chart_scale_keys(chart, picture)
     percent = catalogue.format_percent(release.level)
@@ -951,7 +951,7 @@ def chart_scale_keys(chart: str, picture: Picture | None) -> list[str]:
     keys = []
     if chart == "panels":
         keys.append("axes_own" if has_own_scales(picture) else "axes_shared")
-    if has_cut_axis(picture):
+    if has_axis_above_zero(picture):
         keys.append("axis_cut")
     return keys
 

@@ -15,6 +15,7 @@ import numpy as np
 from leastnoise._charts import (
     Axis,
     DotPlot,
+    DotRow,
     Picture,
     choose_chart,
     draw_chart,
@@ -281,9 +282,7 @@ class StatisticTable(ResultTable):
             series=series,
         )
 
-    def _sort_dots(
-        self, rows: Sequence[tuple[str, str, float, float, float]], catalogue: Catalogue
-    ) -> tuple[tuple[str, str, float, float, float], ...]:
+    def _sort_dots(self, rows: Sequence[DotRow], catalogue: Catalogue) -> tuple[DotRow, ...]:
         """Return the rows of a dot plot in order; many unordered names go by value."""
         groups = dict.fromkeys(row[0] for row in rows)
         axes = make_key_axes(self.statistic.along, self.domain, self._group_labels, catalogue)
