@@ -229,7 +229,10 @@ def test_report_builds_each_table_once(release, monkeypatch):
     monkeypatch.setattr(_report, "MOST_INDEX_ROWS", 2)
     monkeypatch.setattr(_report, "MOST_PAGE_ROWS", 1)
     page = seen(release)
-    assert (len(_report._make_index(release, page, ENGLISH)["rows"]), len(page.views)) == (2, 2)
+    assert (len(_report._make_table_list(release, page, ENGLISH)["rows"]), len(page.views)) == (
+        2,
+        2,
+    )
     assert taken == [*range(len(release.tables))]
 
 

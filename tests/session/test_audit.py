@@ -83,8 +83,10 @@ def test_expected_event_fits_its_law(noise: Noise) -> None:
     """A query's bound is the factor itself, rounded down, where probabilities are known exactly."""
     at = np.arange(-3.0, 9.0)
     for factor in (0.8, 1.0, 1.25):
-        low, high = _measurement_tests._tails(noise, 5, 3)(factor, at)
-        found = _measurement_tests._factors(at, low, high, _measurement_tests._tails(noise, 5, 3))
+        low, high = _measurement_tests._query_tails(noise, 5, 3)(factor, at)
+        found = _measurement_tests._smallest_factors(
+            at, low, high, _measurement_tests._query_tails(noise, 5, 3)
+        )
         assert (found <= factor).all()
         assert found.max() > factor * 0.97
 

@@ -67,15 +67,15 @@ from leastnoise._trusted.kernel import (
 from leastnoise._trusted.linop import block_tree, interval_tree
 from leastnoise._trusted.measurements import Measurements, Observation, measurements_digest
 
-_MOST_ROWS = 2**22  # of a synthetic table
-_MOST_ROWS_OF_A_CHOICE = 2**17  # of a synthetic table of one private choice
-_MOST_UNITS = 1000  # that two tables differ in
-_MOST_UNITS_OF_KEYS = 100  # that two tables of keys differ in
-# drawn at a time
+_MOST_ROWS = 2**22  # rows of a synthetic table
+_MOST_ROWS_OF_A_CHOICE = 2**17  # rows of a synthetic table of one private choice
+_MOST_UNITS = 1000  # units in which two tables differ
+_MOST_UNITS_OF_KEYS = 100  # units in which two tables of keys differ
+# The numbers of choices and of keys that are drawn at a time.
 _CHOICES = 2**6
 _KEYS = 2**17
-_NODES = 400  # of a quadrature that is exact for up to 799 cells
-_NEVER = -(2.0**60)  # stands for the number of a key that did not get out
+_NODES = 400  # nodes of the quadrature, which is exact for up to 799 cells
+_NEVER = -(2.0**60)  # stands for the count of a key that was not published
 
 
 class LeastCostDistribution:
@@ -99,7 +99,7 @@ class LeastCostDistribution:
         ]
         self._off_path_subtrees = sum(
             int(tree.broods(level)[block]) - 1 for level, block in enumerate(path)
-        )  # subtrees without the cell
+        )  # subtrees that do not contain the cell
         self._penalty, self.scale = (
             float(selection.penalty),
             privacy.distance / float(selection.epsilon),
@@ -152,7 +152,7 @@ class QuantileDistribution:
         self.group = (
             int(np.ravel_multi_index([row[name] for name in selection.by], sizes)) if sizes else 0
         )
-        # so many that the other cells pass rarely: how rarely tells the scale
+        # With this number of units the other cells pass rarely, and the frequency shows the scale.
         self.units = max(1, math.ceil(10 / float(selection.epsilon)))
 
     def cell_probabilities(self, units: int) -> FloatArray:
@@ -165,15 +165,15 @@ class QuantileDistribution:
         rows = units * self._rows
         position = np.arange(self._cells)
         distances = np.where(position < self._cell, self._share * rows, 0.0)
-        part = 1 / self._parts  # a cell that begins at the target is behind it
+        part = 1 / self._parts  # a cell that begins at the target is after it
         if rows:
             rows_above = (1 - self._share) * rows + part
         else:
             rows_above = 0.0
         distances = np.where(position > self._cell, rows_above, distances)
         passing = np.exp(-distances / self._scale)
-        # the mean of 1 / (1 + K), K the other cells that pass, is the integral over t from 0 to 1
-        # of the mean of t^K
+        # Let K be the number of other cells that pass. The mean of 1 / (1 + K) is the integral over
+        # t from 0 to 1 of the mean of t^K.
         nodes, weights = _quadrature()
         moments = 1 - np.outer((1 - nodes) / 2, passing)
         others = np.exp(np.log(moments).sum(axis=1, keepdims=True) - np.log(moments))
@@ -225,7 +225,7 @@ def enumerate_mechanism_runs(plan: Plan, entropy: Source) -> dict[str, Steps]:
     size = math.prod(sizes)
     noise = plan.privacy.distance / allowed_epsilon(
         plan.privacy.budget
-    )  # about what a count of the whole budget is off by
+    )  # typical error of a count for the whole budget
     height = max(1, min(math.ceil(8 * noise), _MOST_ROWS // size))
     steps_by_regime: dict[str, Steps] = {}
     for steps in dict.fromkeys((1, max(2, size // 20), max(2, size // 3), size)):
@@ -293,7 +293,7 @@ def audit_choice(plan: Plan, selection: LeastCost, effort: Effort) -> AuditResul
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
         chance = -np.expm1(
             thresholds * factor / distribution.scale
-        )  # costs lie on so fine a grid that they may be taken for continuous
+        )  # the grid of costs is so fine that they can be treated as continuous
         return chance, chance
 
     factor = noise_shortfall(np.array(log_ratios), np.array(log_ratios), effort.risk, tails)
@@ -629,7 +629,7 @@ def _draw_key_counts(
 def audit_bounds_search(plan: BoundsPlan, effort: Effort) -> AuditResult:
     """Return the audit result of all choices in a search for bounds together."""
     terms = ReleaseContract(domain=plan.domain, privacy=plan.privacy, attributes=(plan.attribute,))
-    # in the last cell the units move an upper bound the most
+    # units in the last cell have the largest effect on an upper bound
     unit_rows = unit_with_equal_rows({plan.attribute: plan.kind.size - 1}, plan.privacy)
     selections = [
         QuantileSelection(
@@ -739,7 +739,7 @@ def audit_plan(
     tests = [*_plan_tests(plan, entropy)]
     if guard is not None:
         tests.append(partial(_audit_named_measurements, guard, "the guard: "))
-    # each test has at most three events, each event two probabilities
+    # a test uses at most three events, with two probabilities each
     effort = Effort(
         trials=trials,
         seconds=seconds / len(tests),

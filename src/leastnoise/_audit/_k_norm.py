@@ -9,7 +9,7 @@ import numpy as np
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.measurements import Measurements, dimensions, numerators
 
-_RARE = 1e-15  # probability of an offset that is left out
+_RARE = 1e-15  # offsets of lower probability are left out
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,14 +41,14 @@ from leastnoise._trusted.kernel import ReleaseContract
 from leastnoise._trusted.linop import Identity, SignedArray, apply
 from leastnoise._trusted.measurements import Block, Factor, Measurements, cost, row_scales
 
-LEAST_TRIALS = 200  # of a test, however long they take
+LEAST_TRIALS = 200  # trials of a test, regardless of the time they take
 _ORDERS = 1 + np.geomspace(1e-3, 50, 100)
-_ROUNDING = 1e-9  # error of a probability in double precision
+_ROUNDING = 1e-9  # floating-point error of a probability
 _FACTORS = 2 ** (np.arange(-80, 161) / 80)
-_CANDIDATES = 40  # rows that are tried for the worst pair
-_BATCH = 2**20  # numbers drawn at a time
-_MOST_UNITS = 1000  # that two tables differ in
-_TRIALS_OF_SHARED_NOISE = 32  # between looks at the clock
+_CANDIDATES = 40  # rows that are tried in the search for the worst pair
+_BATCH = 2**20  # random numbers drawn at a time
+_MOST_UNITS = 1000  # units in which two tables differ
+_TRIALS_OF_SHARED_NOISE = 32  # trials between two readings of the clock
 _SMOOTH = (
     2**10
 )  # discrete and rounded Gaussians of larger scales differ by less than 1e-6 of a probability
@@ -136,7 +136,7 @@ def _select_event(
             1 - clopper_pearson_lower(len(second[part]) - above[1], len(second[part]), risk),
         )
 
-    # a hundred quantiles of each table
+    # try a hundred quantiles of the draws of each table
     tried = [
         np.quantile(sample[:half], np.linspace(0.005, 0.995, 100), method="lower")
         for sample in (first, second)
@@ -318,7 +318,7 @@ def _measure_trial_by_trial(
     count: int,
     entropy: Source,
 ) -> tuple[SignedArray, ...]:
-    """Return the same as `measure_repeatedly`, with a separate series for each trial."""
+    """Do the same as `measure_repeatedly` with a separate series per trial."""
     contract = ReleaseContract(
         domain=measurements.domain, privacy=measurements.privacy, only=measurements
     )
@@ -465,7 +465,7 @@ class Pairs:
         pairs = pairs_of_units(self.measured.domain, self.measured.privacy)
         best = max(
             pairs, key=lambda unit_rows: float(f"{distance(self.build(unit_rows, 1)):.9g}")
-        )  # of equal ones the first
+        )  # among equal distances the first
         single = self.build(best, 1)
         single_distance = float(np.max(np.abs(single.shifts) / single.scales))
         enough = math.floor(4 / single.distance(self.measured.noise.norm))
@@ -686,7 +686,7 @@ def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditRes
     )
     plan_cost = cost(
         measured
-    )  # epsilon of Laplace noise, mu of Gaussian noise under epsilon and delta, rho
+    )  # epsilon for Laplace noise; mu or rho for Gaussian noise, depending on the budget
     if isinstance(plan_cost, GaussianCost):
         claim = math.sqrt(plan_cost.mu_squared)
     else:

@@ -29,10 +29,10 @@ from leastnoise._charts._picture import (
     tooltip_encoding,
 )
 
-_MOST_BARS = 40  # bars that a reader can tell apart on one page; layout
-_LARGEST_SHOWN = 20  # bars of a table with more cells than `_MOST_BARS`; layout
-_MOST_ERRORS = 40  # tables in the chart of expected errors; layout
-# A cut interval hides little where the others would fill less than a fifth of the axis.
+_MOST_BARS = 40  # bars that can be distinguished on a page; a choice of layout
+_LARGEST_SHOWN = 20  # bars of a table with more than `_MOST_BARS` cells; a choice of layout
+_MOST_ERRORS = 40  # tables in the chart of expected errors; a choice of layout
+# An interval is only cut off if the others would otherwise fill less than a fifth of the axis.
 _LARGEST_STRETCH = 5.0
 _POINT: Spec = {"type": "point", "filled": True, "size": 60, "opacity": 1}
 _SHAPES = ("circle", "diamond", "square", "triangle-up", "triangle-down", "cross")
@@ -195,7 +195,8 @@ def _dot_axis_ends(rows: Sequence[DotRow]) -> tuple[float, float]:
     numbers = [*values, *chain.from_iterable(narrowest_first[:half_count])]
     axis_low = min(numbers, default=0.0)
     axis_high = max(numbers, default=1.0)
-    for low, high in narrowest_first[half_count:] * 2:  # again, as the axis may have become longer
+    # Two passes, because the axis may become longer in the first one.
+    for low, high in narrowest_first[half_count:] * 2:
         start = min(low, axis_low)
         end = max(high, axis_high)
         if end - start <= _LARGEST_STRETCH * (axis_high - axis_low) or axis_high == axis_low:
@@ -289,7 +290,7 @@ def _arrow_layers(records: Sequence[Spec], x_encoding: Spec) -> list[Spec]:
     """Return the Vega-Lite layers of arrows at intervals beyond the axis."""
     layers: list[Spec] = []
     for end, interval_end, side in (("from", "low", "left"), ("to", "high", "right")):
-        # Vega warns of a layer without rows.
+        # Vega warns of layers without rows.
         if any(row[end] != row[interval_end] for row in records):
             layers.append(
                 {

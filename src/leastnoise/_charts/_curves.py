@@ -28,14 +28,14 @@ from leastnoise._charts._picture import (
 from leastnoise._trusted.check.arrays import FloatArray
 
 _MOST_GROUPS = 6  # lines in one chart
-# The axis of a chart over time begins at 0 if the smallest value is below this share of the largest.
+# An axis over time begins at 0 if the smallest value is below this share of the largest value.
 _FARTHEST_START = 0.5
-_MOST_POINTS = 400  # points of a line
+_MOST_POINTS = 400  # points in one line
 _MOST_STEPS = 3000  # steps of one histogram
-_MOST_MULTIPLES = 12  # small charts
-_FEWEST_STEPS = 13  # cells of a histogram with steps; fewer cells are bars
-_MOST_INNER_BARS = 12  # bars of a small chart
-_MOST_INNER_STEPS = 400  # steps of a small chart
+_MOST_MULTIPLES = 12  # small charts of one table
+_FEWEST_STEPS = 13  # cells of a histogram; fewer cells are drawn as bars
+_MOST_INNER_BARS = 12  # bars in one small chart
+_MOST_INNER_STEPS = 400  # steps in one small chart
 
 
 def find_time_axis(picture: Picture) -> int | None:
@@ -234,7 +234,7 @@ def groups_with_wide_bands(picture: Picture) -> tuple[str, ...]:
         return ()
     other_axis = 1 - picture.axes.index(groups)
     widths = np.nan_to_num(picture.high - picture.low).mean(axis=other_axis)
-    # A band that is at most four times as wide as the narrowest hides none.
+    # A band that is at most four times as wide as the narrowest band hides no line.
     are_wide = (widths > (np.nanmax(picture.answer) - np.nanmin(picture.answer)) / 2) & (
         widths > 4 * widths.min()
     )

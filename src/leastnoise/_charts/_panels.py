@@ -13,12 +13,12 @@ from leastnoise._charts._curves import (
 from leastnoise._charts._picture import MUTED, WIDTH, Axis, Picture, Spec, tooltip_encoding
 from leastnoise._trusted.check.arrays import FloatArray
 
-_MOST_PANELS = 40  # small charts of one table; layout
+_MOST_PANELS = 40  # small charts of one table; a choice of layout
 _MOST_LINES = 6  # lines in one small chart
-_FEWEST_PANELS = 2  # one panel would be a chart with a frame
-# Groups whose largest answers differ by more than this factor have axes of their own.
+_FEWEST_PANELS = 2  # a single small chart would just be a chart with a frame
+# If the largest answers of groups differ by more than this factor, each group has its own axis.
 _LARGEST_SIZE_RATIO = 5.0
-_AXIS_WIDTH = 55  # of the numbers on the left
+_AXIS_WIDTH = 55  # width of the numbers on the left, in pixels
 _PANEL_HEIGHT = 84
 _TITLE: Spec = {"anchor": "start", "fontSize": 12, "fontWeight": "normal", "color": MUTED}
 

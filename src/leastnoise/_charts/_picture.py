@@ -11,7 +11,7 @@ import numpy as np
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 
 Spec = dict[str, Any]
-_MOST_NAMES_IN_ORDER = 8  # more names are read more easily as a ranking
+_MOST_NAMES_IN_ORDER = 8  # more names are easier to read as a ranking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -190,7 +190,7 @@ def find_largest(values: FloatArray, count: int) -> IntArray:
     Equal numbers keep their order; NaN counts as the smallest.
     """
     numbers = np.where(np.isnan(values), -np.inf, values).reshape(-1)
-    if count < numbers.size:  # a table may have millions
+    if count < numbers.size:  # sorting all would be slow, as a table may have millions of cells
         positions = np.flatnonzero(
             numbers >= np.partition(numbers, numbers.size - count)[numbers.size - count]
         )
@@ -213,18 +213,18 @@ def count_certain_largest(low: FloatArray, high: FloatArray, order: IntArray) ->
     return 0
 
 
-# about the width of a whole chart with its labels; a phone shows it at about two thirds
+# about the width of a chart with its labels; a phone shows it at two thirds of its size
 WIDTH = 450
 HEIGHT = 200
-# The style sheets of pages replace these very values in dark mode; text on shaded cells keeps its
+# In dark mode, style sheets of pages replace exactly these values. Text on shaded cells keeps its
 # colour.
 INK = "#17212b"
 MUTED = "#4d5a66"
 RULE = "#d5dbe1"
 BAR = "#6aa5cc"
 WHISKER = "#12344d"
-# Okabe and Ito 2008, without the yellow that cannot be read on white, then each with a dash of its
-# own.
+# The colours are from Okabe and Ito 2008, without yellow, which is not legible on white. Each
+# colour is combined with a different dash.
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#9a4f83", "#000000", "#a06a00")
 DASHES: tuple[list[int], ...] = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [10, 3])
 _FONT = "system-ui, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif"
@@ -267,7 +267,7 @@ CONFIG: Spec = {
 
 
 def estimate_width(labels: Iterable[str], largest_width: int) -> int:
-    """Estimate the width of the longest label in pixels, at most ``largest_width``."""
+    """Estimate the width of the longest label in pixels, up to a maximum."""
     return min(largest_width, round(6.5 * max((len(label) for label in labels), default=0)))
 
 

@@ -33,7 +33,7 @@ def choose_chart(picture: Picture, most_cells: float = math.inf) -> Chart | None
 
     The result is None for a single number.
     """
-    # Charts of the largest cells and of lines draw only some of the cells.
+    # Charts of lines and of the largest cells can be drawn for any number of cells.
     candidates = [
         chart
         for chart in CHARTS

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 _LIBRARIES = ("altair", "vl_convert")
 _EXTRA = "need the extra 'charts': pip install 'leastnoise[charts]'"
-START_SECONDS = 60.0  # for the engine to start
-CHART_SECONDS = 5.0  # for one chart; then the engine counts as stuck
+START_SECONDS = 60.0  # time limit for the start of the engine
+CHART_SECONDS = 5.0  # time limit for one chart; then the engine is taken to hang
 _TAG_START = re.compile(r"<(?=[/!?a-z])", re.IGNORECASE)
-# A screen reader reads the description of the whole picture; roles of its parts would confuse.
+# Screen readers read the description of the whole picture. Roles of its parts would only confuse.
 _ROLES = re.compile(
     r' (?:role="graphics-[a-z]+"|aria-roledescription="[^"]*"|aria-hidden="true"|pointer-events="none")'
 )
@@ -82,7 +82,7 @@ def set_locale(spec: Spec, language: str) -> Spec:
     import vl_convert
     from babel.core import get_global
 
-    # The libraries of charts name a locale by language and region, here the language's usual one.
+    # The chart libraries name a locale by language and region; this is the language's usual region.
     main_language, _, region = get_global("likely_subtags")[language].split("_")
     locale: Any = f"{main_language}-{region}"
     words = {

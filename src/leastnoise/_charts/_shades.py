@@ -22,7 +22,7 @@ _MOST_NAMED_CELLS = 1200
 # where all cells have neighbours
 _MOST_SIDE_CELLS = 128
 _MOST_CELLS = 10_000
-_MOST_COLUMNS_WITH_DIGITS = 9  # cells across in which digits fit
+_MOST_COLUMNS_WITH_DIGITS = 9  # columns of cells that are wide enough for digits
 
 
 def suits_heat(picture: Picture) -> bool:
@@ -47,7 +47,7 @@ def draw_heat(picture: Picture) -> Spec:
     A cell is grey if its interval contains 0.
     """
     small, large = sorted(picture.axes, key=lambda axis: axis.size)
-    # Digits need few columns; every other chart is wider than it is high.
+    # Digits fit only in few columns. All other charts are wider than high.
     if small.size <= _MOST_COLUMNS_WITH_DIGITS and large.size <= _MOST_NAMED_ROWS:
         down = large
         across = small
@@ -61,7 +61,7 @@ def draw_heat(picture: Picture) -> Spec:
     ]
     width = max(
         3, (WIDTH - 30 - estimate_width(down.labels, 120)) // across.size
-    )  # whole pixels, or seams are seen between the cells
+    )  # whole pixels, to avoid visible seams between the cells
     if down.size <= _MOST_NAMED_ROWS:
         height = 15
     else:

@@ -16,13 +16,13 @@ FIRST_YEAR = 1900
 LAST_YEAR = 2049
 NARROW_WIDTH = Fraction(1, 1000)
 """Width of the cells that show whether small numbers are whole."""
-LARGEST_NARROW_NUMBER = 10  # whole numbers from 0 to it are edges of cells
+LARGEST_NARROW_NUMBER = 10  # the whole numbers from 0 to this one are edges of cells
 _STEPS_PER_DECADE = ("1", "1.5", "2", "3", "5", "7")
 _COARSE_STEPS_PER_DECADE = ("1", "2", "5")
-_DECADES = range(1, 9)  # of positive numbers with fine steps: 10 to 10^9
-_FAR_DECADES = range(9, 16)  # one cell for each: above, numbers are not exact
+_DECADES = range(1, 9)  # fine steps for positive numbers from 10 to 10^9
+_FAR_DECADES = range(9, 16)  # one cell for each decade; larger doubles are not exact
 _SMALL_DECADES = range(-6, 0)
-_MOST_CATEGORIES = 100  # that a search keeps
+_MOST_CATEGORIES = 100  # categories that a search keeps
 SEARCH_SHARE = Fraction(1, 2)
 """Share of the budget for all searches together, if there is one."""
 _YEAR_NAME = re.compile(r"year|yr|jahr|annee|año|birth|born|geburt", flags=re.IGNORECASE)

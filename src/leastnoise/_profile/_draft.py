@@ -22,11 +22,11 @@ from leastnoise._trusted.check import exact_positive, number_text
 
 DRAFT_FILE = "spec.toml"
 _MOST_WHOLE_CELLS = 200  # a wider range of whole numbers is drafted in bins
-_BINS = 50  # of a drafted attribute of numbers, which the author of the spec edits
-_MOST_UNIT_BINS = 100  # bins of width 1 in a draft, which its author edits
-_MOST_MONTHLY_YEARS = 20  # up to 240 months; more years are drafted by year
+_BINS = 50  # bins of a drafted attribute, which users are expected to edit
+_MOST_UNIT_BINS = 100  # bins of width 1 in a draft, which users are expected to edit
+_MOST_MONTHLY_YEARS = 20  # at most 240 months; a longer range is drafted by year
 _BUDGET_DIGITS = 4  # significant digits of a drafted budget
-_MU_SQUARED_OF_PURE = Fraction("1.57")  # times epsilon squared, for small epsilons; pi / 2
+_MU_SQUARED_OF_PURE = Fraction("1.57")  # pi / 2: mu squared over epsilon squared, small epsilon
 _PAID_HEAD = """\
 # A spec for leastnoise, drafted from a profile. Its bounds and categories come from the noisy answers in
 # this folder, which are paid, so you may publish this file. Every comment says how a line was derived.

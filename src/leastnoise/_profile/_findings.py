@@ -25,12 +25,12 @@ from leastnoise._workload import marginals, predicates, queries
 
 TAIL_SHARE = 0.005
 """Share of the counted rows that may lie below, and above, the drafted bounds."""
-_RUN_LENGTHS = (1, 2, 4, 8)  # cells next to a bound that are tested together
+_RUN_LENGTHS = (1, 2, 4, 8)  # numbers of cells next to a bound that are tested together
 _RUN_LEVEL = 0.99
 """Level of the interval of a run: a false alarm only widens the bounds."""
 _QUARTILES = (0.25, 0.5, 0.75)
-_SPECIAL_CELLS = 2  # the last cells of every table: (null) and (outside)
-_TYPE_SHARE = 0.5  # of the values that are present: below, they are no numbers
+_SPECIAL_CELLS = 2  # every table ends with the cells (null) and (outside)
+_TYPE_SHARE = 0.5  # if fewer of the present values fit a cell, the type is wrong
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -101,7 +101,7 @@ class ColumnFindings:
         high = self.measured.edges[last + 1]
         if self.is_whole:
             return Fraction(math.ceil(low)), Fraction(math.ceil(high) - 1)
-        # A narrow cell has the numbers that are whole.
+        # A narrow cell begins at a whole number and contains no other number of interest.
         if low - NARROW_WIDTH in self.measured.edges:
             low -= NARROW_WIDTH
         if high - NARROW_WIDTH in self.measured.edges and high - NARROW_WIDTH > low:

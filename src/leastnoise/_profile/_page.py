@@ -22,8 +22,8 @@ from leastnoise._release import (
     load_templates,
 )
 
-_MOST_BARS = 40  # of a column; the largest cells, in the order of the column
-_SHARE_DECIMALS = 3  # tenths of a percent
+_MOST_BARS = 40  # bars of a column: its largest cells, in the order of the column
+_SHARE_DECIMALS = 3  # shares are shown in tenths of a percent
 _TEMPLATES = Path(__file__).with_name("templates")
 
 

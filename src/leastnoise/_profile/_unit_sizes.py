@@ -36,7 +36,7 @@ _CELL_ENDS = (
     1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 500, 1000, 2000, 5000, 10**4, 10**5, 10**6,
 )  # fmt: skip
 """The largest number of rows of each cell; units with more rows count in the last cell."""
-_PLANNING_SECONDS = 5  # limit for the plan of the histogram of sizes
+_PLANNING_SECONDS = 5  # time limit for planning the histogram of sizes
 
 
 def unit_size_cells() -> tuple[tuple[int, int], ...]:

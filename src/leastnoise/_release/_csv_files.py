@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
-_MOST_NAME_CHARACTERS = 60  # of a file name; file systems allow 255 bytes
-# Texts that a spreadsheet may run as a formula, or read as the end of a field. They begin with such
-# a sign, which may be full-width, and may follow blanks or controls that a program ignores. Numbers
-# and dates are harmless. ``report.js`` has the same two patterns.
+_MOST_NAME_CHARACTERS = 60  # in a file name; file systems allow 255 bytes
+# A spreadsheet may run a text as a formula, or read it as the end of a field, if it begins with one
+# of these characters, which may be full-width. Some programs ignore blanks and control characters
+# before it. Numbers and dates are harmless. ``report.js`` has the same two patterns.
 _FORMULA = re.compile(r"'*(?:[\t\r\n]|[\s\x00-\x1f\x7f-\x9f\u200b\ufeff]*[=+\-@＝＋－＠])")  # noqa: RUF001 - full-width
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,:/ -]*")
 
@@ -27,8 +27,8 @@ def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object
         )
         for row in chain([header], rows):
             fields = [_format_field(value) for value in row]
-            # Before Python 3.13 the writer leaves a carriage return bare, where readers end the
-            # line.
+            # Before Python 3.13 the writer does not quote a carriage return, and readers take it
+            # for the end of the line.
             if any(isinstance(field, str) and "\r" in field for field in fields):
                 quoting_writer.writerow(fields)
             else:

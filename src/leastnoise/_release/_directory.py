@@ -21,7 +21,7 @@ from leastnoise._trusted.check.locks import try_lock
 _DRAFT_NAME = ".leastnoise-"
 _LOCK_ENDING = ".lock"
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
-_CLEANING_SECONDS = 1.0  # for which another process may hold a lock to remove a dead draft
+_CLEANING_SECONDS = 1.0  # maximum time that another process needs to remove a dead draft
 
 
 def check_target(directory: str | os.PathLike[str]) -> Path:
@@ -129,7 +129,7 @@ def open_draft(target: Path) -> Iterator[Draft]:
         try:
             if os.path.lexists(target):
                 raise _existing_target_error(target)
-            _remove_directory(partial)  # of a process that died
+            _remove_directory(partial)  # left behind by a process that died
             remove_dead_drafts([parent])
         except OSError as error:
             raise _unusable_target_error(target, error) from None
@@ -173,7 +173,7 @@ def _refers_to_file(path: Path, descriptor: int) -> bool:
 
 def _remove_lock(lock_file: Path, descriptor: int) -> None:
     """Remove a lock file and release the lock that this process has on it."""
-    with suppress(OSError):  # Windows cannot remove an open file; `remove_dead_drafts` does later
+    with suppress(OSError):  # Windows cannot remove open files; `remove_dead_drafts` will
         lock_file.unlink()
     os.close(descriptor)
 
@@ -214,7 +214,7 @@ def _remove_if_dead(lock_file: Path) -> None:
 def _rename_draft(partial: Path, target: Path) -> None:
     """Rename a draft directory to its target; raise if the target exists."""
     try:
-        if os.path.lexists(target):  # the system would replace an empty directory
+        if os.path.lexists(target):  # the operating system would replace an empty directory
             raise FileExistsError
         partial.rename(target)
     except OSError:

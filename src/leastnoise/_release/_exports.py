@@ -37,9 +37,9 @@ _FLAVORS = {
     ZCDP: "Zero-concentrated DP",
     GDP: "Gaussian DP",
 }
-_MBI_FORMAT = 1  # of the exported measurements; other readers depend on it
-_MOST_SEARCHED_TABLES = 200  # tables that are searched for one that a notebook draws
-_MOST_MATRIX_ENTRIES = 2**22  # entries of the matrices of one table
+_MBI_FORMAT = 1  # version of the exported measurements, on which other programs depend
+_MOST_SEARCHED_TABLES = 200  # tables among which the notebook looks for one to draw
+_MOST_MATRIX_ENTRIES = 2**22  # entries in all matrices of one table
 _MBI_REQUIREMENT = (
     "mbi fits a distribution of rows, which needs measurements with noise of a known size. "
 )
@@ -142,7 +142,7 @@ def _describe_utility(publication: Publication) -> str:
 def format_mbi_measurements(publication: Publication) -> str:
     """Return the measured counts in the format of mbi, as JSON."""
     release = publication.release
-    release.least_squares()  # refuses measurements that were chosen by their own noise
+    release.least_squares()  # raises if the measurements were chosen by their own noise
     measurements = release.measurements
     values = release.observation.values
     listed = []
@@ -371,7 +371,7 @@ def format_review(publication: Publication) -> str:
     privacy = manifest.privacy
     plan = manifest.plan
     budget = ", ".join(f"{name} = {value}" for name, value in privacy.parameters.items())
-    # names in the manifest are escaped here, so titles are found by escaped names
+    # names in this manifest are escaped, so titles must be looked up by escaped names
     titles = {
         escape_markdown(name): title for name, title in _table_titles(publication.release).items()
     }

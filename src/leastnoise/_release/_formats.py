@@ -56,16 +56,16 @@ from leastnoise._release._texts import (
 from leastnoise._trusted.check.arrays import Array
 
 WORKBOOK = "answers.xlsx"
-_MOST_SHEET_NAME_CHARACTERS = 31  # a sheet's name
+_MOST_SHEET_NAME_CHARACTERS = 31  # limit of Excel for the name of a sheet
 _FORBIDDEN_IN_SHEET_NAME = re.compile(r"[\[\]:*?/\\'\x00-\x1f]")
-_MOST_EXACT_INTEGER = 2**53  # whole numbers that the program holds exactly
-_HEADER_LINES = 4  # lines above the columns
-_LEAST_COLUMN_WIDTH = 12  # characters
-_MOST_COLUMN_WIDTH = 40  # characters of a column in Excel; layout
+_MOST_EXACT_INTEGER = 2**53  # larger whole numbers are not exact in Excel
+_HEADER_LINES = 4  # lines above the columns of a sheet
+_LEAST_COLUMN_WIDTH = 12  # in characters
+_MOST_COLUMN_WIDTH = 40  # in characters of a column in Excel; layout
 DEFAULT_AGENCY = "LEASTNOISE"
 STRUCTURE_FILE = "structure.sdmx.xml"
 _MESSAGE_COLUMNS = ("STRUCTURE", "STRUCTURE_ID", "ACTION")
-# of a table only those that it has
+# a table has only some of these
 _VALUE_NAMES = {
     "OBS_VALUE": "Answer",
     "NOISE_STD": "Standard error of the noise",
@@ -179,7 +179,7 @@ class Workbook:
         ].strip()
         sheet = self._workbook.add_worksheet(name)
         about, rule = self._describe_result(result, name)
-        # Lines are written in order, because the workbook does not keep them in memory.
+        # Lines must be written in order, because the workbook does not keep them in memory.
         self._write_line(sheet, 0, (title,), bold=True)
         self._write_line(sheet, 1, (about,))
         if not self._release.private:
@@ -341,7 +341,7 @@ def make_ids(names: Iterable[str], reserved: Iterable[str] = ()) -> list[str]:
         )
         stem = re.sub(r"[^A-Z0-9-]+", "_", upper_name).strip("_") or "X"
         if not re.fullmatch("-?[0-9_]+", stem):
-            # A spreadsheet would run a text with such a sign at the start as a formula.
+            # A spreadsheet would run a text that begins with such a character as a formula.
             stem = stem.lstrip("-_") or "X"
         ids.append(unique_names.make_unique(stem))
     return ids
@@ -655,7 +655,7 @@ class SdmxMessages:
         self.flows.append(flow)
         path = self.directory / f"{stem}.sdmx.csv"
         with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
-            rows = csv.writer(file, lineterminator="\r\n")  # as RFC 4180 has it
+            rows = csv.writer(file, lineterminator="\r\n")  # as RFC 4180 requires
             rows.writerow(_csv_header(flow))
             rows.writerows(observations)
 

@@ -22,8 +22,8 @@ from leastnoise._trusted.check import InputError, refuse
 
 Json: TypeAlias = Any
 """A JSON value that is written and read without interpretation."""
-_LARGEST_WHOLE = 2**62  # within int64
-_LARGEST_NUMBER = 1e150  # its square is still a double
+_LARGEST_WHOLE = 2**62  # fits in int64
+_LARGEST_NUMBER = 1e150  # its square is still finite as a double
 _PREFIX = "prefix"
 _IS_WRITTEN = "is written"
 ALWAYS_WRITTEN = {_IS_WRITTEN: True}

@@ -21,7 +21,7 @@ _REGIONS = {"en": "en_GB"}
 # A number in Python's notation: whole digits, perhaps with separators; decimals; power of ten.
 _NUMBER = re.compile(r"(-?\d[\d,]*)(?:\.(\d+))?(?:e([+-])0*(\d+))?")
 _PERCENT_IN_COMPOUND = re.compile(r"(?<=\d)\s+%-(?=\w)")
-_CACHED_NUMBERS = 4096  # the distinct margins and levels of a page are fewer
+_CACHED_NUMBERS = 4096  # a page has fewer distinct margins and levels
 
 
 @cache
@@ -35,7 +35,7 @@ def find_locale(language: str) -> "Locale":
 @cache
 def _number_pattern(language: str, decimals: int) -> "NumberPattern":
     """Return Babel's pattern for numbers with a fixed number of decimals."""
-    pattern = copy(find_locale(language).decimal_formats[None])  # None is the usual pattern
+    pattern = copy(find_locale(language).decimal_formats[None])  # None selects the usual pattern
     pattern.frac_prec = (decimals, decimals)
     return pattern
 
@@ -65,7 +65,8 @@ def localize_number(text: str, language: str) -> str:
             digits, find_locale(language), group_separator="," in whole
         )
     if exponent:
-        # Budgets and probabilities are typed with a small e, so they are also written with it.
+        # Users type budgets and probabilities with a lower-case e, so they are written in this way
+        # too.
         return f"{localized}e{exponent_sign}{exponent}"
     return str(localized)
 

@@ -20,7 +20,7 @@ from leastnoise._release._receipt import NO_RECEIPT, ReceiptFacts
 from leastnoise._release._release import TableEntry
 from leastnoise._trusted.check import InputError, quoted, refuse
 
-MANIFEST_FORMAT = 1  # of manifests; another one is refused
+MANIFEST_FORMAT = 1  # version of the format; manifests of other versions are refused
 _ADVICE = "Name the directory that leastnoise release wrote, the one with manifest.json."
 
 

@@ -56,8 +56,8 @@ from leastnoise._trusted.accounting import covers
 from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.measurements import Measurements
 
-MOST_LISTED_TABLES = 200  # in the manifest; tables.csv has all
-MOST_LABELS = 100_000  # of all attributes and their levels
+MOST_LISTED_TABLES = 200  # the manifest lists this many; tables.csv lists all
+MOST_LABELS = 100_000  # labels of all attributes and levels in the manifest
 PROJECTIONS = {
     "agreed": "from the total down, the nearest groups within each group (least squares) that are "
     "at least 0 and add up to it; all tables "

@@ -31,7 +31,7 @@ from leastnoise._trusted.check import InputError
 FILL_IN = "FILL IN"
 FILL_IN_ADDRESS = "https://example.org/FILL-IN"
 """An address to replace: JSON-LD is read as nothing if an address is not valid."""
-_MOST_DESCRIBED_TABLES = 200  # more tables share files
+_MOST_DESCRIBED_TABLES = 200  # if there are more tables, they share files
 _AUTHORITY = "http://publications.europa.eu/resource/authority"
 _FREQUENCIES = {
     "year": "ANNUAL",

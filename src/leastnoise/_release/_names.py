@@ -13,7 +13,7 @@ from leastnoise._release._translations import LANGUAGES
 from leastnoise._trusted.check import InputError, one_of, refuse, whole
 
 Text = str | Mapping[str, str]
-_MOST_DECIMALS = 12  # of a displayed number; doubles have 15 to 17 digits
+_MOST_DECIMALS = 12  # doubles have 15 to 17 digits
 _PARTS = ("rows", "units", "unit", "attributes", "levels", "measures", "tables")
 _FORMAT_KEYS = ("decimals", "percent", "thousands")
 _TEXT_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -146,7 +146,7 @@ NO_NAMES = Names()
 PLAIN_NUMBERS = NumberFormat()
 
 
-_MOST_LISTED_KEYS = 8  # in a message; layout
+_MOST_LISTED_KEYS = 8  # keys that a message lists; a choice of layout
 
 
 def check_key(subject: str, key: str, allowed: Iterable[str]) -> None:

@@ -30,7 +30,7 @@ def observation_text(outcome: Outcome) -> Iterator[str]:
     is_adaptive = isinstance(outcome.plan, AdaptivePlan)
     if is_adaptive or (isinstance(outcome.plan, LinearPlan) and outcome.plan.earlier):
         facts["measurements"] = measurements_value(observation.measurements)
-    if is_adaptive:  # the choices that were made on the way
+    if is_adaptive:  # the data-dependent choices
         facts["outcome"] = outcome.finding.facts()
     yield json.dumps(facts)[:-1] + ', "values": ['
     for number, values in enumerate(observation.values):

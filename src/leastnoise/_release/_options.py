@@ -69,10 +69,10 @@ OCCASIONAL_COLUMNS = (
 _PUBLICATION_TEXTS = ("title", "source", "agency", "contact")
 MOST_WRITTEN_ANSWERS = 10_000_000
 """The largest number of answers of one table that is written; public."""
-_SMALLEST_STEP = Fraction(1, 10**12)  # of rounding, in rows or the unit of a measure
-_LARGEST_STEP = Fraction(10**18)  # of rounding: more than any count has
-MOST_TABLES = 200  # tables of a workbook, or of SDMX messages
-_MOST_ANSWERS = 1_000_000  # answers of a workbook, or of SDMX messages
+_SMALLEST_STEP = Fraction(1, 10**12)  # smallest rounding step, in rows or the unit of a measure
+_LARGEST_STEP = Fraction(10**18)  # largest rounding step, above every possible count
+MOST_TABLES = 200  # tables in a workbook or in SDMX messages
+_MOST_ANSWERS = 1_000_000  # answers in a workbook or in SDMX messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,7 +270,7 @@ class Options:
         texts: dict[str, object] = {name: getattr(self, name) for name in _PUBLICATION_TEXTS}
         texts["names"] = names
         for name, texts_of_codes in self.labels.items():
-            # A code may be spelled as a language is, such as "de".
+            # A code of an attribute may look like a language, such as "de".
             texts |= {f"labels {name} {code}": text for code, text in texts_of_codes.items()}
         of_texts = [
             language

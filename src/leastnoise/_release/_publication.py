@@ -39,15 +39,15 @@ from leastnoise._release._texts import (
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 
 PUBLICATION = "publication"
-_MOST_PUBLISHED_CELLS = 50_000  # cells of one table; larger ones are for programs
-_MOST_COLUMNS = 10  # labels of a key that are columns
-_MOST_VALUE_COLUMNS = 10  # columns of values that stay readable on a printed page; layout
+_MOST_PUBLISHED_CELLS = 50_000  # cells of a table; larger tables are only useful for programs
+_MOST_COLUMNS = 10  # labels of the key whose labels are columns
+_MOST_VALUE_COLUMNS = 10  # columns of values that stay readable on a page; a choice of layout
 _LINE_HEIGHT = 13.5  # points of a line of text in the font of the sheets
-_LEAST_WIDTH = 9  # of a column, in characters
-_MOST_LABEL_WIDTH = 42  # characters of a label; layout
-_NOTE_CHARACTERS = 110  # of a note in one line, merged over a width of about that many characters
+_LEAST_WIDTH = 9  # width of a column in characters
+_MOST_LABEL_WIDTH = 42  # width of labels in characters; a choice of layout
+_NOTE_CHARACTERS = 110  # in one line of a note, whose merged cells are about this wide
 _SUPPRESSED = "\u2013"
-_A4 = 9  # the number of the paper in Excel
+_A4 = 9  # Excel's number for this paper size
 _FONT = {"font_name": "Calibri", "font_size": 10}
 _RULE = "#7f7f7f"
 _GREY = "#595959"

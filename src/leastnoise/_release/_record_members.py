@@ -15,9 +15,9 @@ from leastnoise._estimation import Outcome
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._workload import Product, cell_sets
 
-_MOST_PRESENCES = 2**26  # numbers of rows by unit and cell that are kept, 256 MB
-_LEAST_STD = 0.5  # units; a count without noise gets a finite weight
-_ROUNDS = 60  # of pairs over all rows; the counts of a household survey agree after 10 to 30
+_MOST_PRESENCES = 2**26  # counts of rows by unit and cell in memory (256 MB)
+_LEAST_STD = 0.5  # in units; gives a finite weight to a count without noise
+_ROUNDS = 60  # rounds over all rows; counts of a household survey agree after 10 to 30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,7 +137,7 @@ def exchange_members(
     ]
     if not presences:
         return codes
-    # Rows with equal shared values have the same stratum.
+    # Rows with equal shared values are in the same stratum.
     strata = np.zeros(len(codes), dtype=np.int64)
     if shared_positions:
         strata = np.unique(codes[:, list(shared_positions)], axis=0, return_inverse=True)[
@@ -198,7 +198,7 @@ class _Presence:
         self, table: MemberCounts, cells: IntArray, units: IntArray, number_of_units: int
     ) -> None:
         self._cells = cells.copy()
-        self._weights = np.append(table.std**-2.0, 0.0)  # a row in no cell counts nowhere
+        self._weights = np.append(table.std**-2.0, 0.0)  # rows outside all cells have weight 0
         self._targets = np.append(table.targets, 0.0)
         self._rows = np.zeros((number_of_units, table.targets.size + 1), dtype=np.int32)
         np.add.at(self._rows, (units, cells), 1)

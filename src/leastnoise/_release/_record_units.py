@@ -77,7 +77,7 @@ def count_units(outcome: Outcome, record_attributes: Sequence[str]) -> UnitCount
     answers = np.asarray(estimate.values, dtype=np.float64)
     counts = np.maximum(answers.reshape(table.shape), 0.0)
     total = max(float(answers.sum()), 1.0)
-    if counts.any():  # noise below 0 was cut, so the others are too large
+    if counts.any():  # negative counts were set to 0, which makes the sum too large
         counts *= total / counts.sum()
     sizes = [domain.kind(name).size for name in table.attributes]
     shared = dict.fromkeys(name for product in tables for name in product.attributes)
@@ -208,7 +208,7 @@ def group_rows_by_size(
         rows = rows[np.lexsort(codes[rows][:, list(shared_positions)].T)]
         rows_of_unit = max(int(size), 1)
         needed = max(1, round(units_by_size.get(int(size), len(rows) / rows_of_unit)))
-        # spread over all rows, so that each is repeated or left out equally often
+        # evenly spaced, to repeat or leave out all rows equally often
         positions = (np.arange(needed * rows_of_unit) + 0.5) * (len(rows) / (needed * rows_of_unit))
         rows = rows[positions.astype(np.int64)]
         row_positions.append(rows)

@@ -13,7 +13,7 @@ from leastnoise._estimation import Outcome
 from leastnoise._trusted.check import InputError, one_of
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 
-_ROUNDS = 50  # of raking; two tables of a survey agree within 1% after about ten
+_ROUNDS = 50  # rounds of raking; two tables of a survey agree within 1% after about ten
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -44,10 +44,10 @@ from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntAr
 from leastnoise._trusted.linop import along, apply
 from leastnoise._workload import Product, cell_sets, marginals
 
-_HOURS = 24  # of a day
-_MOST_GROUPS = 4096  # of units, each counted by a pass over the rows
-_LEAST_VARIANCE = 1e-300  # in place of 0 in a divisor; the least normal double is 2e-308
-_LEAST_WHOLE_WIDTH = 100  # of bins: the three digits of a value in a bin are then whole
+_HOURS = 24  # hours per day
+_MOST_GROUPS = 4096  # groups of units; counting each takes a pass over the rows
+_LEAST_VARIANCE = 1e-300  # replaces 0 as a divisor; the smallest normal double is 2e-308
+_LEAST_WHOLE_WIDTH = 100  # in bins of this width, values drawn with three digits are whole
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a clock's reading, as dates of a domain are
 
 
@@ -414,7 +414,7 @@ def _spell_values(
             further_values.get(code, value)
             for code, value in zip(codes.tolist(), values, strict=True)
         ]
-    if any(isinstance(value, str) for value in values):  # a column has one type
+    if any(isinstance(value, str) for value in values):  # a column must have one type
         values = [_text_or_null(value) for value in values]
     if None in values or isinstance(values[0], str):
         return np.array(values, dtype=object)

@@ -108,12 +108,12 @@ from leastnoise._workload import (
     with_hidden_groups,
 )
 
-MOST_TABLE_FILES = 200  # tables that have files of their own
+MOST_TABLE_FILES = 200  # up to this number, each table has separate files
 MOST_FRAME_ANSWERS = 20_000_000  # answers in one data frame
 _MOST_JOINT_CELLS = 2**16  # cells of the joint table of non-negative least squares
 _MOST_LOCAL_CELLS = 2**22  # cells of all tables of the local projection
 _MOST_COVARIANCE_ANSWERS = 2**11  # answers of a table whose covariances are written
-# Public tables within one table: whole numbers that keep the sums of two partitions always exist.
+# Public tables inside one table: whole numbers with the sums of two partitions always exist.
 _MOST_PUBLIC_TABLES = 2
 
 
@@ -779,7 +779,7 @@ class Release:
     def _product_over_plan_domain(self, questions: Workload) -> Product:
         """Return the only table of a workload over the domain of the plan."""
         position = find_answer(self.plan.workload, questions)
-        if position is not None:  # only these have counts of units
+        if position is not None:  # only tables of the workload can count units
             return self.workload.products[position]
         return self._over_plan_domain(questions).products[0]
 
@@ -903,7 +903,7 @@ def build_release(
     public_counts = public_counts_of_plan(outcome.plan)
     joint_estimates = {}
     local_estimates = {}
-    # Both projections stop after a bounded number of rounds.
+    # Both projections stop after a limited number of rounds.
     for measure in _non_negative_measures(workload):
         if options.nnls:
             covariance = None
@@ -1226,7 +1226,7 @@ def _check_simulated_non_negative(
                 measure=measure,
                 max_rounds=0,
             )
-    except InputError as error:  # cells are needed even if the workload has only sums of them
+    except InputError as error:  # even if the workload asks only for their sums
         raise InputError(
             f"{option} needs every cell of the attributes that a table is about. {error} Or leave "
             f"out {option}."

@@ -69,21 +69,22 @@ from leastnoise._release._texts import (
 from leastnoise._trusted.check.arrays import Array, FloatArray, IntArray
 from leastnoise._workload import OutputColumn, Product, Statement, level_names
 
-MOST_PAGE_ROWS = 60_000  # rows of HTML on the page; a browser opens these in a second
-MOST_TABLE_ROWS = 20_000  # rows of one table that the page shows completely
-MOST_SHORTENED_ROWS = 500  # rows of a table of which the page shows only the largest cells
-MOST_PICTURES = 100  # in a report, whose size and time grow with them; layout
-# Cells in all pictures together; after these, pictures show only the largest cells of a table.
+MOST_PAGE_ROWS = 60_000  # rows of HTML on the page, which a browser opens in a second
+MOST_TABLE_ROWS = 20_000  # rows up to which the page shows a table completely
+MOST_SHORTENED_ROWS = 500  # rows of a table that is not shown completely
+MOST_PICTURES = 100  # limits the size of a report and its time; a choice of layout
+# Cells in all pictures together. After this number, pictures show only the largest cells of a
+# table.
 MOST_MARKS = 20_000
-MOST_PICTURE_BYTES = 5_000_000  # all pictures together
-_LARGEST_BARS = 20  # bars for a table that is too large to draw
-_MOST_OPEN_ROWS = 100  # rows of a table that is unfolded when the page opens
+MOST_PICTURE_BYTES = 5_000_000  # size of all pictures together
+_LARGEST_BARS = 20  # bars of a table that is too large to draw completely
+_MOST_OPEN_ROWS = 100  # rows of a table that are visible when the page opens
 MOST_RULES = 40
 MOST_INDEX_ROWS = 5000
 MOST_MAIN_ERRORS = 5
 _MOST_LISTED_NAMES = 4
 _WHOLE_COLUMNS = ("answer_integer", "answer_top_down")
-_OBJECTIVES = ("worst", "relative", "least")  # objectives of plans besides the total error
+_OBJECTIVES = ("worst", "relative", "least")  # the objectives of plans other than the total error
 
 
 def render_report(release: Release, content: "ReportContent") -> str:
@@ -664,7 +665,7 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
     privacy = release.privacy
     finding = release.finding
     receipt = release.receipt
-    # The headline has the facts about the guard and the joined tables.
+    # The top of the page states the facts about the guard and the joined tables.
     only_payment = replace(
         receipt, guard=None, guard_reduced_from=None, joined=None, further_joined=()
     )
@@ -825,7 +826,7 @@ class _ContentCollector:
         self._entries: list[TableEntry] = []
         self._summaries: list[Summary] = []
         self._views: list[TableView] = []
-        self._charts: dict[str, Chart] = {}  # by the id of the view
+        self._charts: dict[str, Chart] = {}  # keyed by the id of the view
         self._rows_left = MOST_PAGE_ROWS
         self._marks_left = MOST_MARKS
         for statistic in release.statistics:
@@ -1244,7 +1245,7 @@ def _describe_certain_largest(release: Release, table: Table, catalogue: Catalog
     count = min(_LARGEST_BARS, table.cells)
     if not release.finding.linear:
         return catalogue.say("largest_unknown", count=count)
-    # the union bound over all cells
+    # union bound over all cells
     level_of_each = 1 - (1 - release.level) / table.cells
     multiplier = measured_multiplier(release.measurements, level_of_each, [table.product])
     step, bound = product_rounding(release.options, table.product)

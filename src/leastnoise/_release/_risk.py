@@ -25,8 +25,8 @@ from leastnoise._trusted.accounting import (
 
 PRIOR = 0.5
 """The probability that the reader gives to each of the two tables before reading."""
-_LARGE_LOSS = Fraction(10**6)  # an epsilon, rho or mu squared from which every chance rounds to 1
-_BISECTIONS = 60  # each halves an interval of length 1: more than the digits of a double
+_LARGE_LOSS = Fraction(10**6)  # at this epsilon, rho or mu squared every chance rounds to 1
+_BISECTIONS = 60  # each halves an interval of length 1; a double has fewer bits
 
 
 def guessing_chance(privacy: Privacy, cost: Cost | None = None) -> float:

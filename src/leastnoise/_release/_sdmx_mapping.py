@@ -32,7 +32,7 @@ OBSERVATION_STATUS: Mapping[str, str] = {
 """Codes of CL_OBS_STATUS (SDMX Statistical Working Group, version 2.2) that answers may have."""
 _DEFAULT_STATUS = {"published": "E", "suppressed": "Q", "unreliable": "U"}
 _KEYS = ("agency", "flows", "concepts", "codes", "units", "status")
-_ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")  # of a concept or an agency
+_ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")  # ids of concepts and agencies
 _CODE = re.compile(r"[A-Za-z0-9_@$-]+")
 _RESERVED = {"OBS_VALUE", "OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL", "STRUCTURE", "ACTION"}
 

@@ -73,11 +73,11 @@ from leastnoise._trusted.accounting import (
 from leastnoise._trusted.check import readable
 from leastnoise._workload import Product, Workload
 
-_COMMON_DELTA = Fraction(1, 10**9)  # the delta at which zCDP and mu-GDP are stated as an epsilon
-_MOST_LISTED_LABELS = 5  # labels in a sentence
-_MOST_LISTED_TABLES = 6  # tables in a sentence
-_LARGEST_CHANCE = 99  # percent; a budget under which a guess may be better is called too large
-_LEAST_CHANCE = 51  # percent: every budget allows more than the prior of 50%
+_COMMON_DELTA = Fraction(1, 10**9)  # for converting zCDP and mu-GDP to epsilon
+_MOST_LISTED_LABELS = 5  # labels listed in a sentence
+_MOST_LISTED_TABLES = 6  # tables listed in a sentence
+_LARGEST_CHANCE = 99  # percent; a budget that allows a better guess is called too large
+_LEAST_CHANCE = 51  # percent; every budget allows more than the prior of 50%
 _DEFINITIONS = {PureDP: "pure", ApproxDP: "approximate", ZCDP: "concentrated", GDP: "gaussian"}
 
 
@@ -173,7 +173,8 @@ def describe_guessing_chance(
         published: "release"; "addition" for a release that adds to others (see `published_part`);
             or "ledger" for all releases within its budget.
     """
-    # Percentages round up, since the sentence says "at most"; 1e-9 is for floating point.
+    # Percentages are rounded up, because the sentence says "at most". 1e-9 covers floating-point
+    # errors.
     percent = max(math.ceil(100 * guessing_chance(privacy, cost) - 1e-9), _LEAST_CHANCE)
     unit = "row" if privacy.unit_column is None else "unit"
     suspicion = catalogue.say(f"guess_{unit}_{privacy.neighbours}", **name_unit(privacy, catalogue))

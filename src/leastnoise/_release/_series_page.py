@@ -46,14 +46,14 @@ from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._workload import Product, QuerySet
 
-_MOST_VIEWS = 24  # tables on the page; the reports have all of them
-_MOST_ROWS = 60  # groups whose newest values are listed
+_MOST_VIEWS = 24  # tables on the page; the reports show all tables
+_MOST_ROWS = 60  # groups in the list of newest values
 _CHARTS = ("lines", "panels")
 _PERIODS_OF_A_YEAR = {"month": 12, "quarter": 4, "week": 52}
 _ONE_DECIMAL = NumberFormat(decimals=1)
 _ONE_DECIMAL_PERCENT = NumberFormat(decimals=1, percent=True)
 _MINUS = "\u2212"
-_COMPARED_QUERIES = ("identity", "level")  # query sets whose groups can be compared
+_COMPARED_QUERIES = ("identity", "level")  # only the groups of these query sets can be compared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +202,7 @@ def _make_views(release: Release, catalogue: Catalogue) -> list[SeriesView]:
     views = []
     specs = []
     tables = _list_time_tables(release, catalogue)
-    # Totals come first; all others keep the order of the spec.
+    # Totals come first; all other tables keep the order of the spec.
     for table in sorted(tables, key=lambda table: bool(table.groups)):
         picture = table.picture
         chart = None if picture is None else choose_chart(picture)

@@ -31,7 +31,7 @@ from leastnoise._workload import (
     to_array,
 )
 
-_TERMS_OF_LINES = ("intercept", "slope")  # in the order of a regression
+_TERMS_OF_LINES = ("intercept", "slope")  # in the order in which a regression returns them
 
 Answers = tuple[FloatArray, FloatArray, FloatArray]
 """Answers, and the lower and upper ends of their intervals."""
@@ -60,7 +60,7 @@ def read_statement(workload: Workload, settings: SqlSettings, text: str) -> Stat
     Raises:
         InputError: the statement cannot be answered, or there are several statements.
     """
-    once_for_each_unit = UnitCount()  # its attributes are the same in all rows of a unit
+    once_for_each_unit = UnitCount()  # counts by attributes that have one value for each unit
     of_unit = {
         name
         for product in workload

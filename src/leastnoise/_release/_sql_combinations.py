@@ -39,7 +39,7 @@ from leastnoise._workload import (
 
 AnswerOf = Callable[[Aggregate], FloatArray]
 """From an aggregate to its answers, one for each group of a grouping set, flat."""
-_ROUNDING = 2.0**-40  # part of a variance that the rounding of a difference may leave of it
+_ROUNDING = 2.0**-40  # relative size of a variance that may be only a rounding error
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class CombinationIntervals:
                     low, high = self._pair_interval(combination)
                 else:
                     low, high = self._combination_interval(combination)
-        except InputError:  # of such answers no covariance is known
+        except InputError:  # the covariance of these answers is unknown
             return unknown, unknown
         is_known = np.isfinite(low) & np.isfinite(high)
         return tuple(np.where(is_known, ends, np.nan).reshape(-1) for ends in (low, high))  # type: ignore[return-value]
@@ -183,7 +183,7 @@ class CombinationIntervals:
             residual_variance > _ROUNDING * top_variance, residual_variance, 0.0
         )
         top_step = self._half_step(numerator) * np.ones_like(slope)
-        if not any(term.part for term, _ in numerator.factors):  # of means the errors are centred
+        if not any(term.part for term, _ in numerator.factors):  # the errors of means are centred
             top_step = top_step + np.abs(slope) * self._half_step(denominator)
         low, high = ratio_interval(
             top - slope * bottom,

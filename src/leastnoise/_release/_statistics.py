@@ -92,8 +92,8 @@ NUMBER_COLUMNS = (
     *BEYOND_COLUMNS,
     *SAMPLING_COLUMNS,
 )
-MOST_DOTS = 200  # in the chart of a statistic; layout
-_MOST_DOT_COLOURS = 4  # means next to each other in one row
+MOST_DOTS = 200  # dots in the chart of a statistic; a choice of layout
+_MOST_DOT_COLOURS = 4  # means drawn in one row
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
@@ -389,7 +389,7 @@ def format_interval(
         is_whole = exact and value.is_integer()
         keeps_digits = not digit_spread > 0 or is_whole
         ends_keep_digits = not digit_spread > 0 or exact
-    else:  # the format says how many digits there are
+    else:  # the number format determines the digits
         keeps_digits = ends_keep_digits = False
     if keeps_digits:
         shown = catalogue.localize(format_digits(value))
@@ -433,7 +433,7 @@ class Statistics(LazySequence[StatisticTable]):
             for position, statistic in enumerate(self.workload.statistics)
             for key in (f"s{position + 1}", statistic.name)
         ]
-        self._positions = dict(reversed(names))  # an equal name means the first statistic
+        self._positions = dict(reversed(names))  # of equal names the first one is used
 
     def __len__(self) -> int:
         return len(self.workload.statistics)
@@ -557,8 +557,8 @@ def add_sampling_errors(
     group_weights = None
     if divisor is not None:
         group_weights = extra_columns[divisor]
-    # The standard error of quantiles and of means whose count is not clear of 0 is unknown; the
-    # half width of the interval takes its place.
+    # The standard error is unknown for quantiles, and for means if the count may be 0. The half
+    # width of the interval is used instead.
     half_widths = (table.high - table.low) / 2 / NormalDist().inv_cdf((1 + level) / 2)
     noise_std = extra_columns.get("std_error", half_widths)
     sampling_std = rule.standard_errors(

@@ -41,7 +41,7 @@ _DESIGN_KEYS = ("sample", "population", "deviation")
 _FLAG_KEYS = ("caution", "unreliable", "suppress")
 _RULE_KEYS = (*_METHODS, "deviation")
 _SURVEY_KEYS = (*_METHODS, *_DESIGN_KEYS, *_FLAG_KEYS, "tables")
-_LARGEST = 1e15  # of a weight or total: whole numbers up to it are exact in doubles
+_LARGEST = 1e15  # doubles represent whole numbers up to this size exactly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,7 @@ class SamplingRule:
             return self.design.errors_of_counts(answer, total)
         if self.method == "variance_model":
             first, second = self.values
-            # sqrt((a + b / x) x^2), which is 0 and not infinite at x = 0
+            # sqrt((a + b / x) x^2), in a form that is 0 instead of infinite at x = 0
             variance = first * answer**2 + second * np.abs(answer)
             return np.sqrt(np.maximum(variance, 0))
         totals = np.array(self.values)
@@ -140,7 +140,7 @@ class SamplingRule:
             errors = totals.reshape(answer.shape)
         elif totals.size == 1:
             errors = np.full(answer.shape, totals)
-        else:  # of a table with other answers, such as one of a series before its end
+        else:  # the table has other answers, as in a series before its end
             errors = np.full(answer.shape, np.nan)
         if self.method == "cv":
             errors = errors * np.abs(answer)
@@ -251,7 +251,7 @@ def combine_errors(
     reach = NormalDist().inv_cdf((1 + level) / 2) * sampling_std
     with np.errstate(divide="ignore", invalid="ignore"):
         cv = np.sqrt(noise_std**2 + sampling_std**2) / np.abs(answer)
-    # A number without a known error, or of size 0, is not reliable.
+    # A number is not reliable if its error is unknown or if it is 0.
     reliability = np.full(answer.shape, len(RELIABILITY), dtype=np.int64)
     reliability[cv <= flags.unreliable] = 2
     reliability[cv <= flags.caution] = 1

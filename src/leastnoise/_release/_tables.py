@@ -81,9 +81,9 @@ NUMBER_COLUMNS = (
     "answer_top_down",
     *SAMPLING_COLUMNS,
 )
-_ROUNDING_TOLERANCE = 1e-6  # of a step, by which a double may miss a whole number of steps
-MOST_SHOWN_CELLS = 12  # cells of a table in a notebook
-_MOST_BATCH_ANSWERS = 2**18  # answers that are estimated together while tables are iterated
+_ROUNDING_TOLERANCE = 1e-6  # in steps; tolerance for a floating-point multiple of the step
+MOST_SHOWN_CELLS = 12  # cells of a table that a notebook shows
+_MOST_BATCH_ANSWERS = 2**18  # answers that are estimated together during iteration
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,7 +388,8 @@ class Table(ResultTable):
         is_published = ~np.isnan(answers)
         if bound is not None:
             is_published = answers >= float(bound)
-        # The bound of an answer that is suppressed here; an earlier suppression has its own bound.
+        # This is the upper bound of an answer suppressed here. An answer suppressed before has
+        # another bound.
         suppressed_high = np.where(np.isnan(answers), high, reach_above + float(bound or 0))
         margin = np.maximum(reach_below, reach_above) + half_step
         std_error = error + half_step + float(self.rounded_to) / 2
@@ -805,7 +806,7 @@ class Tables(LazySequence[Table]):
         try:
             self.estimator.estimate(finest)
         except InputError:
-            # The measurements do not determine the hidden cells, so tables need not be additive.
+            # The measurements do not determine the hidden cells; tables need not be additive.
             return None
         return finest
 
@@ -926,7 +927,7 @@ class Tables(LazySequence[Table]):
         product = self.products[position]
         interval = self.interval
         attribute_queries = list(zip(product.attributes, product.query_sets, strict=True))
-        for name, queries in attribute_queries:  # computed once for all tables
+        for name, queries in attribute_queries:  # labels are computed once for all tables
             if (name, queries) not in self._labels:
                 self._labels[name, queries] = queries.labels(name, product.domain.kind(name))
         reach_below, reach_above = estimate.interval_distances(
@@ -1018,7 +1019,7 @@ class Tables(LazySequence[Table]):
 
     def suppression_by_rule(self, product: Product) -> BoolArray:
         """Return a mask of the answers that a table's sampling rule suppresses."""
-        if product not in self.products:  # it is too large to be written
+        if product not in self.products:  # the table is too large to be written
             return np.zeros(product.shape, dtype=np.bool_)
         position = self.products.index(product)
         table = self._build_unlinked_table(position, self.estimator.estimate(product))

@@ -66,8 +66,8 @@ from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._workload import Product, QuerySet, Statistic
 
 TEMPLATES = Path(__file__).with_name("templates")
-_SUPPRESSED = "\u2013"  # shown for an answer that is not published
-_LEAST_SHORTENED_MARGIN = 1000  # has more digits than the three of a margin in a table
+_SUPPRESSED = "\u2013"  # shown in place of a suppressed answer
+_LEAST_SHORTENED_MARGIN = 1000  # in tables, larger margins are shown with only three digits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -224,7 +224,7 @@ class Catalogue:
     def _localize_answer(self, value: float, decimals: int) -> str:
         """Return a number as text with this number of decimals."""
         separator = "," if self.number_format.thousands else ""
-        # The option z writes a number that rounds to 0 without a sign.
+        # The format option z omits the sign of a number that rounds to 0.
         return self.localize(f"{value:z{separator}.{decimals}f}")
 
     def format_error(self, value: float) -> str:
@@ -309,8 +309,8 @@ def fill_template(template: str, **values: Any) -> str:
 
     Texts are escaped, and a missing value raises an error.
     """
-    # Readers of HTML and XML treat a bare carriage return as the end of a line; only texts, not
-    # templates, have carriage returns.
+    # Parsers of HTML and XML take a bare carriage return for the end of a line. Only texts contain
+    # carriage returns, templates do not.
     return str(load_templates(TEMPLATES).get_template(template).render(**values)).replace(
         "\r", "&#13;"
     )
@@ -338,7 +338,7 @@ _PERIOD = re.compile(
 )
 MANY_ROWS_SHARE = 0.1
 """The page begins with a warning if more than this share of all rows is missing."""
-_WIDEST_SHARE = 0.5  # a longer interval of a share says nothing
+_WIDEST_SHARE = 0.5  # a wider interval of a share carries no information
 
 
 def display_labels(
@@ -656,7 +656,7 @@ def _named_table_title(product: Product, catalogue: Catalogue) -> str:
     if not groups and not product.of_values:
         return capitalize(catalogue.say("title_total", name=quantity))
     unit = own_names.unit or unit_of_sums(product, catalogue)
-    if unit == catalogue.names.rows:  # a weighted count, whose quantity says it
+    if unit == catalogue.names.rows:  # a weighted count, whose quantity already names the unit
         unit = ""
     return _compose_title(quantity, groups, unit, catalogue)
 

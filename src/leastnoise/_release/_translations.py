@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LOCALES = Path(__file__).with_name("locales")
 FAULTS = "faults"
-_FIRST = ("report", "statistics", "studio")  # they have nearly all texts of a release
+_FIRST = ("report", "statistics", "studio")  # searched first, because nearly all texts are in them
 _OTHERS = sorted({path.stem for path in LOCALES.glob("*.pot")} - {*_FIRST, FAULTS})
 DOMAINS = (*_FIRST, *_OTHERS)
 """The domains of keys, in the order in which a key is searched. Each is read when it is needed."""

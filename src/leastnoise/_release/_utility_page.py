@@ -22,10 +22,10 @@ from leastnoise._release._texts import (
 )
 from leastnoise._trusted.check.arrays import FloatArray
 
-_MOST_TABLES = 200  # that are listed; layout
-_MOST_CELLS = 40  # of a table, the largest ones
-_CLOSE = 1.0  # margins: within one margin an answer agrees with the true one
-_USABLE = 2.0  # margins; beyond, a table of the records says something else than the release
+_MOST_TABLES = 200  # tables that the page lists; a choice of layout
+_MOST_CELLS = 40  # the largest cells of each table
+_CLOSE = 1.0  # in margins: a released answer is about this close to the true answer
+_USABLE = 2.0  # in margins: beyond it, the records contradict the release
 
 
 class CellView(NamedTuple):

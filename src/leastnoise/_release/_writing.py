@@ -57,8 +57,8 @@ from leastnoise._trusted.check import Exact, refuse
 from leastnoise._trusted.check.arrays import Array
 from leastnoise._workload import Product, level_names
 
-BATCH_CELLS = 1_000_000  # cells that are written at a time, some tens of MiB
-# DuckDB would draw its own progress bar on the standard output of an interactive program.
+BATCH_CELLS = 1_000_000  # cells that are written at a time; they take some tens of MiB
+# In an interactive program DuckDB would draw a progress bar on the standard output.
 _DISABLE_PROGRESS_BAR = "SET enable_progress_bar = false"
 _ROW_GROUP_ROWS = 2**18
 COLUMNS_KEY = "leastnoise:columns"
@@ -195,7 +195,7 @@ def _make_entry(release: Release, table: Table, stem: str) -> TableEntry:
         expected_errors = release.plan.data_independent_error.tables
     else:
         expected_errors = ()
-    # A table that is too large to write has no promise: the table of its cells is in its place.
+    # There is no expected error for a table that replaces one too large to write.
     promised_rmse = None
     if position < len(expected_errors) and expected_errors[position].queries == table.cells:
         promised_rmse = expected_errors[position].rmse * float(unit or 1)
@@ -355,7 +355,8 @@ def _write_batch(
         )
     numbers = [table.numbers() for table in tables]
     for name in NUMBER_COLUMNS:
-        # Whole counts and decimal sums share a column, and some tables lack a requested column.
+        # Whole counts and decimal sums share a column, and some tables do not have every requested
+        # column.
         if name in occasional_columns or any(name in label_set for label_set in numbers):
             values = [
                 label_set.get(name, np.full(table.cells, np.nan))
@@ -388,7 +389,7 @@ def _write_column_files(
     if not formats.is_parquet:
         return
     if level_names is not None:
-        # An attribute may be called "level", but none has an empty name.
+        # An attribute may be called "level", but attributes cannot have an empty name.
         columns = {"query": columns["query"], "": columns["query"], **columns}
         texts = {**texts, "": [level_names]}
         names = {"query": names["query"], "": unique_names.make_unique("level"), **names}
@@ -412,7 +413,7 @@ def _write_csv(
     inert_names = map(make_inert, names.values())
     batches = _read_arrow_batches(columns, inert_texts, inert_names, pa.LargeStringArray.take)
     quoted_path = str(path).replace("'", "''")
-    with database.cursor() as connection:  # one for each file, as several threads write files
+    with database.cursor() as connection:  # one per file, because threads write files
         connection.execute(_DISABLE_PROGRESS_BAR)
         connection.register("answers", batches)
         connection.execute(f"COPY (SELECT * FROM answers) TO '{quoted_path}' (FORMAT csv, HEADER)")  # noqa: S608 - quoted
@@ -561,7 +562,7 @@ def fill_draft(release: Release, draft: Draft) -> None:
     _write_measurements(release, draft.path / "measurements")
     with closing(
         write_answers(release, draft.path)
-    ) as written_tables:  # even after an error no thread writes into a draft that is removed
+    ) as written_tables:  # waits for all threads: none may write into a removed draft
         contents = collect_contents(release, written_tables)
     write_covariances(release, draft.path)
     for content in contents:
