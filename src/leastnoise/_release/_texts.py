@@ -899,7 +899,7 @@ def _names_of_summed(product: Product, catalogue: Catalogue) -> QuantityNames:
     weights = _weights_of_values(product.domain, str(product.measure))
     if weights is None:
         return names_of_product(product, catalogue)
-    return catalogue.names.measure(_find_declared(product.domain, weights[0]) or "")
+    return catalogue.names.measure(_find_declared_name(product.domain, weights[0]) or "")
 
 
 def name_summed(domain: Domain, measure: str, catalogue: Catalogue) -> str:
