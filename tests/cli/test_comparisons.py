@@ -136,3 +136,34 @@ def test_release_pays_the_least_budget_of_a_comparison(years, run):
 )
 def test_comparisons_refuse_what_they_cannot_compare(years, run, words, arguments):
     run.refused(words, *arguments)
+
+
+NAMED_SURVEY = """
+[survey]
+cv = "0.02"
+[names]
+rows = "persons"
+[names.attributes]
+arm = "group"
+[names.measures.paid]
+mean = "share of payers"
+percent = true
+decimals = 1
+"""
+
+
+def test_difference_of_surveys_uses_names_and_samples(folder: Path, run):
+    for number, year in enumerate(("last", "this")):
+        lines = [f"{arm},a,{int(i % 10 < 2 + number)}" for arm in "AB" for i in range(600)]
+        (folder / f"{year}.csv").write_text("\n".join(["arm,store,paid", *lines, ""]))
+        spec = SPEC.format(year=year).partition("[targets]")[0] + NAMED_SURVEY
+        (folder / f"{year}.toml").write_text(spec, encoding="utf-8")
+        run.done("release", f"{year}.toml", "--out", year, "--seed", str(11 + number))
+    compare = ("difference", "this", "--other", "last", "--mean", "paid", "--cells", "arm")
+    shown = run(*compare).out
+    assert "Share of payers by group, of two releases" in shown
+    assert " pp" in shown
+    assert "with samples" in shown
+    assert "include only the noise" not in shown
+    row = run.told(*compare)["rows"][0]
+    assert row["difference_both_low"] < row["difference_low"] < 0.1 < row["difference_both_high"]

@@ -62,12 +62,12 @@ ROWS = pd.DataFrame(
 )
 
 
-def publish(folder, text, seed=3):
+def publish(folder, text, seed=3, out="out"):
     path = folder / "spec.toml"
     path.write_text(text, encoding="utf-8")
     spec = ln.read_spec(path)
     plan = ln.plan(spec.workload, spec.planned_privacy, strategy="identity")
-    return ln.release(plan, ROWS, seed=seed, out=folder / "out", options=spec.options)
+    return ln.release(plan, ROWS, seed=seed, out=folder / out, options=spec.options)
 
 
 def table_named(release, name):
@@ -128,6 +128,24 @@ def test_standard_errors_of_a_file_are_found_by_labels(tmp_path):
     rule = '[survey.tables.s1]\nstandard_error = { file = "errors.csv", column = "se" }\n'
     release = publish(tmp_path, f"{SPEC}\n{rule}")
     assert release.statistics["s1"].sampling.std.tolist() == [7.5, 8.0, 9.0]
+
+
+def test_comparison_of_surveys_adds_both_samples(tmp_path):
+    last, this = (
+        publish(tmp_path, f"{SPEC}[survey]\ncv = '{cv}'\n", seed=seed, out=f"out{seed}")
+        for seed, cv in ((3, "0.03"), (4, "0.04"))
+    )
+    compared = ln.compare_releases(this, last, mean="pay weighted by w", by=["region"])
+    row = {name: values[0] for name, values in compared.numbers.items()}
+    sampling_std = math.hypot(0.04 * row["value"], 0.03 * row["against"])
+    assert row["difference_sampling_std"] == pytest.approx(sampling_std, rel=1e-6)
+    noise = row["difference_high"] - row["difference"]
+    half_width = math.hypot(noise, 1.959964 * sampling_std)
+    assert row["difference_both_high"] - row["difference"] == pytest.approx(half_width, rel=1e-6)
+    counts = ln.compare_releases(this, last, by=["region"])
+    assert "difference_both_low" in counts.numbers
+    total = ln.compare_releases(this, last)  # no table of the releases has this number
+    assert "difference_both_low" not in total.numbers
 
 
 def test_intervals_are_added_in_quadrature(tmp_path):

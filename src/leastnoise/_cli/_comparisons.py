@@ -3,8 +3,10 @@
 ``difference``, ``ab-test`` and ``power``. They read no data and cost nothing.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +22,28 @@ from leastnoise._cli._output import FILE, format_number, json_option, print_json
 from leastnoise._estimation import ABTest, Differences, ab_test, compare_groups, compare_releases
 from leastnoise._frames import TabularMixin
 from leastnoise._planning import ABPower, ab_power, budget_json, budget_of_text
-from leastnoise._release import ENGLISH, Release
+from leastnoise._release import (
+    ENGLISH,
+    Catalogue,
+    Release,
+    StatisticTable,
+    Table,
+    key_headings,
+    statistic_title,
+    table_format,
+    table_title,
+)
 from leastnoise._trusted.check import InputError, exact
-from leastnoise._workload import cells_of
+from leastnoise._workload import cells_of, groups_of
 
 _SELECT = "Select both groups along one attribute, such as year=2025 year=2024."
 _UNBOUNDED = (
     "A ratio without an upper end: the interval of the number by which it divides holds 0, so "
     "every ratio is possible."
+)
+_OF_SAMPLES = (
+    "The last interval covers the noise and the sampling errors that the specs state, for two "
+    "independent samples. All other intervals cover the noise only."
 )
 _OF_ROWS = (
     "The intervals are about the rows of the release. For an effect beyond these rows, with the "
@@ -104,7 +120,14 @@ def difference(
             by=cells,
             level=level,
         )
-        _print_comparison(compared, [release, against], as_json=as_json)
+        published = None
+        if not options["where"]:
+            measure = quantity["mean"] or quantity["sum"]
+            kind = "mean" if quantity["mean"] else "sum" if measure else "count"
+            sets = groups_of(release.plan.domain, cells, "the groups of a comparison")
+            if not quantity["share"] and not options["units"]:
+                published = release.find_published(kind, measure, sets)
+        _print_comparison(compared, [release, against], published=published, as_json=as_json)
         return
     along, group, base = _read_two_groups(release, groups)
     compared = compare_groups(
@@ -150,19 +173,34 @@ def _read_two_groups(release: Release, texts: Sequence[str]) -> tuple[str, list[
 
 
 def _print_comparison(
-    compared: Differences | ABTest, releases: Sequence[Release], *, as_json: bool
+    compared: Differences | ABTest,
+    releases: Sequence[Release],
+    *,
+    published: Table | StatisticTable | None = None,
+    as_json: bool,
 ) -> None:
-    """Print the rows of a comparison, with the notes of the releases."""
+    """Print the rows of a comparison, with the notes of the releases.
+
+    ``published`` is the table of the first release that has the compared numbers, whose names and
+    number format readers know.
+    """
     rows = _rows_of(compared)
     notes = list(dict.fromkeys(note for release in releases for note in list_notes(release)))
+    has_samples = "difference_both_low" in rows[0]
+    if has_samples:
+        noise_only = releases[0].options.terminal_catalogue.say("st_noise_only")
+        notes = [note for note in notes if note != noise_only] + [_OF_SAMPLES]
     if any(row.get("ratio_bounded") == 0 for row in rows):
         notes.append(_UNBOUNDED)
-    if "ratio" in rows[0]:
+    if "ratio" in rows[0] and not has_samples:
         notes.append(_OF_ROWS)
     if as_json:
         print_json({"title": compared.title, "rows": rows, "notes": notes})
         return
-    _print_rows(compared.title, rows, [*compared.numbers])
+    if published is None or releases[0].options.terminal_catalogue.names.is_empty:
+        _print_rows(compared.title, rows, [*compared.numbers])
+    else:
+        _print_named_rows(releases[0], published, rows, compared.level)
     for note in notes:
         click.echo(click.wrap_text(note, 100))
 
@@ -199,6 +237,59 @@ def _print_rows(title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[s
     if keys:
         columns = [("cell", "fold"), *columns]
     print_table(title, columns, lines)
+
+
+def _print_named_rows(
+    release: Release,
+    published: Table | StatisticTable,
+    rows: Sequence[Mapping[str, Any]],
+    level: float,
+) -> None:
+    """Print a comparison of two releases with the names of the first release.
+
+    Each group has a line: both numbers, and the difference with its interval.
+    """
+    catalogue = release.options.terminal_catalogue
+    if isinstance(published, Table):
+        title = table_title(published.product, catalogue)
+        headings = key_headings(published.product.along, catalogue)
+        catalogue = catalogue.with_format(table_format(published.product, catalogue))
+    else:
+        title = statistic_title(published.statistic, published.domain, catalogue)
+        headings = published.key_headings(catalogue)
+        catalogue = published.with_own_format(catalogue)
+    percent = catalogue.format_percent(level)
+    columns = [(heading, "fold") for heading in headings]
+    columns += [(name, "right") for name in ("value", "against", "difference")]
+    columns.append((f"{percent} interval", "right"))
+    if "difference_both_low" in rows[0]:
+        columns.append(("with samples", "right"))
+    groups = itertools.product(*published.display_labels)
+    lines = []
+    for group, row in zip(groups, rows, strict=True):
+        spread = (row["difference_high"] - row["difference_low"]) / 8
+        line = [*group]
+        line += [catalogue.format_number(row[name], spread) for name in ("value", "against")]
+        line.append(_format_change(row["difference"], spread, catalogue))
+        for kind in ("difference", "difference_both"):
+            if f"{kind}_low" in row:
+                ends = [
+                    _format_change(row[f"{kind}_{end}"], spread, catalogue)
+                    for end in ("low", "high")
+                ]
+                line.append(" to ".join(ends))
+        lines.append(line)
+    print_table(f"{title}, of two releases", columns, lines)
+
+
+def _format_change(value: float | None, spread: float, catalogue: Catalogue) -> str:
+    """Return a difference as text; differences of percentages in percentage points."""
+    if value is None:
+        return "-"
+    if not catalogue.number_format.percent:
+        return catalogue.format_number(value, spread)
+    points = catalogue.with_format(replace(catalogue.number_format, percent=False))
+    return catalogue.say("points", number=points.format_number(100 * value, 100 * spread))
 
 
 def _format_interval(row: Mapping[str, Any], name: str) -> tuple[str, str]:

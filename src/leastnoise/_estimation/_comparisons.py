@@ -6,7 +6,8 @@ All functions only post-process the measurements of finished releases, which cos
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from statistics import NormalDist
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -64,7 +65,9 @@ class Differences(TabularMixin):
             two quantities; ``difference``, ``ratio`` and ``lift`` (the ratio less 1) each have
             columns for the standard error and the ends of the interval. Where ``ratio_bounded`` is
             0, the interval of the ratio is unbounded because the interval of ``against`` contains
-            0.
+            0. For two releases of surveys that state the sampling errors of the same table,
+            ``difference_both_low`` and ``difference_both_high`` are the ends of the interval for
+            noise and samples, and ``difference_sampling_std`` is the standard error of the samples.
         level: each interval contains its true value with this probability.
         library: the library of the data frames; None if the data was no data frame.
     """
@@ -84,6 +87,16 @@ class Differences(TabularMixin):
     def columns(self) -> Columns:
         """Return the columns: keys, then the numbers; one row for each group."""
         return grouped_columns(self.by, self.labels, self.numbers)
+
+
+@runtime_checkable
+class HasSamplingErrors(Protocol):
+    """A release of a survey, which may state the sampling errors of its tables."""
+
+    def find_sampling_errors(
+        self, kind: str, measure: str | None, groups: Mapping[str, QuerySet]
+    ) -> FloatArray | None:
+        """Return the sampling errors of a published quantity by groups, or None."""
 
 
 class Side(NamedTuple):
@@ -414,14 +427,55 @@ def compare_releases(
     else:
         correlation = np.zeros(first.estimated.value.shape)
     names, labels = keys
+    numbers = _comparison_columns(first, second, correlation, group_shape(labels))
+    if not where:
+        errors = [
+            _find_sampling_errors(source, quantity, sets)
+            for source, quantity, sets in zip((release, against), quantities, groups, strict=True)
+        ]
+        numbers = _add_sampling_errors(numbers, *errors, level)
     return Differences(
         heading=f"{quantities[0].name}, of two releases",
         by=names,
         labels=labels,
-        numbers=_comparison_columns(first, second, correlation, group_shape(labels)),
+        numbers=numbers,
         level=level,
         library=release.library,
     )
+
+
+def _find_sampling_errors(
+    source: HasLeastSquares, quantity: Quantity, groups: Mapping[str, QuerySet]
+) -> FloatArray | None:
+    """Return the sampling errors that a release of a survey states, or None."""
+    if quantity.units or not isinstance(source, HasSamplingErrors):
+        return None
+    return source.find_sampling_errors(quantity.kind, quantity.measure, groups)
+
+
+def _add_sampling_errors(
+    numbers: Mapping[str, FloatArray],
+    first: FloatArray | None,
+    second: FloatArray | None,
+    level: float,
+) -> Mapping[str, FloatArray]:
+    """Return the numbers with an interval of the difference for noise and samples.
+
+    The samples are independent, so their variances add up. Half widths of noise and samples are
+    added in quadrature, as in the tables of a survey. Without both errors nothing is added.
+    """
+    if first is None or second is None:
+        return numbers
+    difference = numbers["difference"]
+    sampling_std = np.hypot(first, second).reshape(difference.shape)
+    reach = NormalDist().inv_cdf((1 + level) / 2) * sampling_std
+    return {
+        **numbers,
+        "difference_sampling_std": sampling_std,
+        "difference_both_low": difference - np.hypot(difference - numbers["difference_low"], reach),
+        "difference_both_high": difference
+        + np.hypot(numbers["difference_high"] - difference, reach),
+    }
 
 
 def _estimate_selected_rows(

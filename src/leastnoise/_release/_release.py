@@ -309,6 +309,41 @@ class Release:
         """The stated sampling errors of a survey; None if none are stated."""
         return read_survey(self.options.survey)
 
+    def find_published(
+        self, kind: str, measure: str | None, groups: Mapping[str, QuerySet]
+    ) -> Table | StatisticTable | None:
+        """Return the published table of a quantity by groups, or None.
+
+        Args:
+            kind: "count", "sum" or "mean".
+            measure: the measure of a sum or a mean; None for counts of rows.
+            groups: the query set along each attribute.
+        """
+        if kind == "mean":
+            for position, statistic in enumerate(self.plan.workload.statistics):
+                is_mean = (statistic.kind, statistic.of) == ("means", measure)
+                if is_mean and statistic.along == groups:
+                    return self.statistics[position]
+        elif kind in ("count", "sum"):
+            for position, product in enumerate(self.workload.products):
+                if product.measure == measure and product.along == groups:
+                    return self.tables[position]
+        return None
+
+    def find_sampling_errors(
+        self, kind: str, measure: str | None, groups: Mapping[str, QuerySet]
+    ) -> FloatArray | None:
+        """Return the stated sampling errors of a published table, or None.
+
+        The arguments are those of `find_published`; the array has one entry for each group.
+        """
+        if self.survey is None:
+            return None
+        published = self.find_published(kind, measure, groups)
+        if published is None or published.sampling is None:
+            return None
+        return published.sampling.std
+
     @property
     def private(self) -> bool:
         """Whether the noise is secret, and did not come from a seed."""
