@@ -162,7 +162,7 @@ def test_difference_of_surveys_uses_names_and_samples(folder: Path, run):
     compare = ("difference", "this", "--other", "last", "--mean", "paid", "--cells", "arm")
     shown = run(*compare).out
     assert "Share of payers by group, of two releases" in shown
-    assert " pp" in shown
+    assert "\xa0pp to " in shown
     assert "with samples" in shown
     assert "include only the noise" not in shown
     row = run.told(*compare)["rows"][0]
