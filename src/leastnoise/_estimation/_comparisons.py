@@ -429,11 +429,9 @@ def compare_releases(
     names, labels = keys
     numbers = _comparison_columns(first, second, correlation, group_shape(labels))
     if not where:
-        errors = [
-            _find_sampling_errors(source, quantity, sets)
-            for source, quantity, sets in zip((release, against), quantities, groups, strict=True)
-        ]
-        numbers = _add_sampling_errors(numbers, *errors, level)
+        first_errors = _find_sampling_errors(release, quantities[0], groups[0])
+        second_errors = _find_sampling_errors(against, quantities[1], groups[1])
+        numbers = _add_sampling_errors(numbers, first_errors, second_errors, level)
     return Differences(
         heading=f"{quantities[0].name}, of two releases",
         by=names,
@@ -454,11 +452,11 @@ def _find_sampling_errors(
 
 
 def _add_sampling_errors(
-    numbers: Mapping[str, FloatArray],
+    numbers: dict[str, FloatArray],
     first: FloatArray | None,
     second: FloatArray | None,
     level: float,
-) -> Mapping[str, FloatArray]:
+) -> dict[str, FloatArray]:
     """Return the numbers with an interval of the difference for noise and samples.
 
     The samples are independent, so their variances add up. Half widths of noise and samples are
