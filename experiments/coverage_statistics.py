@@ -11,7 +11,7 @@ An interval rules out no value if it has no ends, or has the ends that the bound
 import argparse
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -30,6 +30,11 @@ SHARES = (0.25, 0.5, 0.75)
 NAMES = ("pay", "hours", "tenure")
 BOUNDS = {"pay": (0, 100), "hours": (0, 60), "tenure": (0, 40), "weight": (0, 10)}
 BUDGETS = {"epsilon": ln.PureDP(2), "rho": ln.ZCDP("1/2"), "epsilon, delta": ln.ApproxDP(2, "1e-6")}
+SMALLER_BUDGETS = {
+    "epsilon 1/2": ln.PureDP("1/2"),
+    "rho 1/32": ln.ZCDP("1/32"),
+    "epsilon 1/2, delta": ln.ApproxDP("1/2", "1e-6"),
+}
 
 
 class Intervals(NamedTuple):
@@ -262,12 +267,17 @@ def covered(study: Study, budget: Any, releases: int, seed: int = 0) -> tuple[Bo
     return np.array(inside), np.array(has_ends)
 
 
-def rows(releases: int, names: Sequence[str] = tuple(STUDIES), seed: int = 0) -> Iterator[Row]:
+def rows(
+    releases: int,
+    names: Sequence[str] = tuple(STUDIES),
+    seed: int = 0,
+    budgets: Mapping[str, Any] = BUDGETS,
+) -> Iterator[Row]:
     """One row for each statistic and budget that has a plan."""
     for name in names:
         study = STUDIES[name]
-        for budget, privacy in BUDGETS.items():
-            if name == "one-way tables, K-norm noise" and budget == "rho":
+        for budget, privacy in budgets.items():
+            if name == "one-way tables, K-norm noise" and budget.startswith("rho"):
                 continue  # K-norm noise has no cost in rho
             inside, has_ends = covered(study, privacy, releases, seed)
             shares = inside.mean(axis=(0, 1))
@@ -290,12 +300,14 @@ def main() -> None:
     parser.add_argument("--releases", type=int, default=300)
     parser.add_argument("--only", nargs="*", default=list(STUDIES), choices=STUDIES)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--smaller", action="store_true", help="a quarter of the budgets")
     options = parser.parse_args()
     print(
         "| statistic | budget | intervals | covered | lowest group | with ends | of these covered |"
     )
     print("|---|---|--:|--:|---|--:|--:|")
-    for row in rows(options.releases, options.only, options.seed):
+    budgets = SMALLER_BUDGETS if options.smaller else BUDGETS
+    for row in rows(options.releases, options.only, options.seed, budgets):
         print(
             f"| {row['statistic']} | {row['budget']} | {row['intervals']:,} | {row['covered']:.3f} "
             f"| {row['lowest group']:.3f} ({row['group']}) | {row['with ends']:.1%} "
