@@ -308,7 +308,7 @@ def test_failure_message_lists_completed_entries(folder, run, full_disk, argumen
     with full_disk("leastnoise._trusted.kernel._ledger.append_entry"):  # before it
         assert "entered" not in run.refused("", *command).err
     assert states() == []
-    with full_disk("leastnoise._cli._ledger._print_left"):
+    with full_disk("leastnoise._cli._ledger._print_remaining_budget"):
         refused = run(*command)
     assert (
         refused.code,

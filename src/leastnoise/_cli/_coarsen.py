@@ -1,4 +1,4 @@
-"""The command ``coarsen``: cells that planned tables determine.
+"""The command ``coarsen``: which hidden counts can readers compute from planned tables?
 
 It reads a data holder's planned tables, never rows, and claims no privacy.
 """
@@ -50,14 +50,18 @@ _UNPROVED = (
 @click.command()
 @click.argument("paths", metavar="TABLE...", nargs=-1, required=True, type=FILE)
 @click.option(
-    "--base", type=int, default=1, show_default=True, help="Counts are rounded to multiples of it."
+    "--base",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Round counts to multiples of this number.",
 )
 @click.option(
     "--rounding",
     type=click.Choice(ROUNDINGS),
     default="nearest",
     show_default=True,
-    help="How counts are rounded: random is up or down to a neighbouring multiple.",
+    help="The rounding method. 'random' rounds up or down to a neighbouring multiple.",
 )
 @click.option(
     "--suppressed",
@@ -68,53 +72,56 @@ _UNPROVED = (
 )
 @click.option(
     "--values",
-    "least_values",
+    "least_possible_counts",
     type=int,
     default=2,
     show_default=True,
-    help="The least number of counts that must be possible for every hidden cell.",
+    help="Require at least this number of possible counts for every hidden cell.",
 )
 @click.option(
-    "--total", default="Total", show_default=True, help="The label of sums over an attribute."
+    "--total",
+    default="Total",
+    show_default=True,
+    help="The label of a row that sums over all values of an attribute.",
 )
 @click.option("--spec", "spec_path", type=FILE, help="Also show the margins of this spec's plan.")
 @json_option
 def coarsen(
     paths: tuple[Path, ...],
     as_json: bool,  # noqa: FBT001 - click passes flags by name
-    least_values: int,
+    least_possible_counts: int,
     total: str,
     spec_path: Path | None,
     **rounding: Any,
 ) -> None:
-    """Find cells that rounded or suppressed tables determine.
+    """Find hidden cells that readers can compute from rounded tables.
 
     TABLE is a CSV file of counts that you plan to publish: a column for each attribute, and the
-    column "count", empty where a cell is suppressed. For every rounded or suppressed cell, the
-    command computes which counts all tables together leave possible. It reads no rows and costs
-    nothing. The exit code is 5 if a cell has fewer possible counts than --values, or if the solver
-    cannot tell in time.
+    column "count", empty where a cell is suppressed. For each rounded or suppressed cell, the
+    command computes the counts that agree with all the tables. It reads no rows and costs nothing.
+    The exit code is 5 if a cell has fewer possible counts than --values, or if the solver cannot
+    tell in time.
     """
-    if least_values < 2:
-        raise refuse("--values", least_values, "a whole number of at least 2")
-    rule = _read_rule(**rounding)
+    if least_possible_counts < 2:
+        raise refuse("--values", least_possible_counts, "a whole number of at least 2")
+    rule = _read_rounding_rule(**rounding)
     tables = [read_planned_table(path) for path in paths]
-    _check_names(tables)
+    _check_distinct_names(tables)
     margins = {}
     if spec_path is not None:
-        margins = _plan_margins(spec_path, tables, total)
+        margins = _expected_margins(spec_path, tables, total)
     expected_seconds = _SECONDS_PER_CELL * sum(len(table.counts) for table in tables)
     with Progress("solving", about=expected_seconds):
         cells = solve_tables(tables, rule, total)
-    disclosed = [cell for cell in cells if cell.is_disclosed(least_values)]
+    disclosed = [cell for cell in cells if cell.is_disclosed(least_possible_counts)]
     has_unproved = not all(cell.is_proved for cell in cells)
-    summaries = [_summarise(table, cells, least_values) for table in tables]
+    summaries = [_summarise_table(table, cells, least_possible_counts) for table in tables]
     if as_json:
         table_facts: list[dict[str, Any]] = [asdict(summary) for summary in summaries]
         if spec_path is not None:
             for facts in table_facts:
                 facts["plan_margin"] = margins[facts["table"]]
-        cell_facts = [_cell_json(cell, least_values) for cell in cells]
+        cell_facts = [_cell_json(cell, least_possible_counts) for cell in cells]
         print_json({"tables": table_facts, "cells": cell_facts})
     else:
         _print_summaries(summaries, None if spec_path is None else margins)
@@ -128,8 +135,8 @@ def coarsen(
         click.get_current_context().exit(MISSED_TARGET)
 
 
-def _read_rule(base: int, rounding: str, suppressed: str) -> RoundingRule:
-    """Return the rounding rule of the options."""
+def _read_rounding_rule(base: int, rounding: str, suppressed: str) -> RoundingRule:
+    """Return the rounding rule that the options of the command state."""
     if not 1 <= base <= MOST_COUNT:
         raise refuse(
             "--base", base, f"a whole number from 1 to {MOST_COUNT:,}; 1 is for exact counts"
@@ -149,27 +156,27 @@ def _read_rule(base: int, rounding: str, suppressed: str) -> RoundingRule:
 
 
 def _is_count(text: str) -> bool:
-    """Return whether a text is a whole number from 0 to the largest count."""
+    """Return whether ``text`` is a whole number from 0 to ``MOST_COUNT``."""
     return text.isdecimal() and len(text) <= len(str(MOST_COUNT)) and int(text) <= MOST_COUNT
 
 
-def _check_names(tables: Sequence[PlannedTable]) -> None:
-    """Raise for two files of one name, which the output could not tell apart."""
+def _check_distinct_names(tables: Sequence[PlannedTable]) -> None:
+    """Raise InputError if two tables come from files of the same name."""
     names = [table.name for table in tables]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"Two tables have the file name {name!r}. Rename one of them.")
 
 
-def _plan_margins(
-    path: Path, tables: Sequence[PlannedTable], total: str
+def _expected_margins(
+    spec_path: Path, tables: Sequence[PlannedTable], total_label: str
 ) -> dict[str, float | None]:
-    """Return the typical margin of a spec's plan for each planned table.
+    """Return the margin that a spec's plan expects, by name of the table.
 
-    A margin is None if the plan has no table of counts of the same attributes, or its errors depend
-    on data.
+    The margin is the typical half-width of an interval, in rows. It is None if the plan has no
+    counts by the same attributes, or if its errors depend on the data.
     """
-    spec = read_spec(path)
+    spec = read_spec(spec_path)
     plan, _ = plan_with_progress(spec)
     margin_of: dict[frozenset[str], float] = {}
     if plan.data_independent_error is not None and not isinstance(plan, AdaptivePlan):
@@ -181,29 +188,30 @@ def _plan_margins(
             if product.measure is None and product.is_marginal:
                 margin = multiplier * error.rmse + 0.5 / measured.grid
                 margin_of[frozenset(product.attributes)] = margin
-    return {table.name: margin_of.get(_attributes_of(table, total)) for table in tables}
+    return {table.name: margin_of.get(_split_attributes(table, total_label)) for table in tables}
 
 
-def _attributes_of(table: PlannedTable, total: str) -> frozenset[str]:
-    """Return the attributes of a table that have other labels than the total."""
+def _split_attributes(table: PlannedTable, total_label: str) -> frozenset[str]:
+    """Return the attributes that split a table: those with more than totals."""
     return frozenset(
         name
         for position, name in enumerate(table.attributes)
-        if any(labels[position] != total for labels in table.counts)
+        if any(labels[position] != total_label for labels in table.counts)
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _TableSummary:
-    """The hidden and the disclosed cells of a planned table.
+    """Counts of the hidden and the disclosed cells of a planned table.
 
     Attributes:
         table: the name of the table.
         cells: the number of its cells.
         hidden: the number of cells that are not published exactly.
-        determined: the number of hidden cells with one possible count.
-        disclosed: the number of hidden cells with too few possible counts.
-        fewest_values: the fewest possible counts of a hidden cell; None without a limit.
+        determined: the number of hidden cells that have exactly one possible count.
+        disclosed: the number of hidden cells that have fewer possible counts than ``--values``.
+        fewest_values: the smallest number of possible counts of a hidden cell; None if no cell has
+            an upper limit.
     """
 
     table: str
@@ -214,10 +222,10 @@ class _TableSummary:
     fewest_values: int | None
 
 
-def _summarise(
-    table: PlannedTable, cells: Sequence[HiddenCell], least_values: int
+def _summarise_table(
+    table: PlannedTable, cells: Sequence[HiddenCell], least_possible_counts: int
 ) -> _TableSummary:
-    """Return the numbers of hidden and disclosed cells of a table."""
+    """Count the hidden and the disclosed cells of a table."""
     hidden = [cell for cell in cells if cell.table == table.name]
     numbers = [cell.values for cell in hidden if cell.values is not None]
     return _TableSummary(
@@ -225,12 +233,12 @@ def _summarise(
         cells=len(table.counts),
         hidden=len(hidden),
         determined=sum(cell.values == 1 for cell in hidden),
-        disclosed=sum(cell.is_disclosed(least_values) for cell in hidden),
+        disclosed=sum(cell.is_disclosed(least_possible_counts) for cell in hidden),
         fewest_values=min(numbers, default=None),
     )
 
 
-def _cell_json(cell: HiddenCell, least_values: int) -> dict[str, Any]:
+def _cell_json(cell: HiddenCell, least_possible_counts: int) -> dict[str, Any]:
     """Return a hidden cell as a JSON object."""
     return {
         "table": cell.table,
@@ -239,14 +247,14 @@ def _cell_json(cell: HiddenCell, least_values: int) -> dict[str, Any]:
         "low": cell.low,
         "high": cell.high,
         "proved": cell.is_proved,
-        "disclosed": cell.is_disclosed(least_values),
+        "disclosed": cell.is_disclosed(least_possible_counts),
     }
 
 
 def _print_summaries(
     summaries: Sequence[_TableSummary], margins: Mapping[str, float | None] | None
 ) -> None:
-    """Print a line for each table, with the plan's margin if there is a plan."""
+    """Print one row for each table, with the plan's margin if there is a plan."""
     columns = [
         ("table", "fold"),
         ("cells", "right"),
@@ -271,7 +279,7 @@ def _print_summaries(
 
 
 def _print_disclosed(cells: Sequence[HiddenCell]) -> None:
-    """Print the cells with too few possible counts."""
+    """Print the disclosed cells and their possible counts."""
     if not cells:
         return
     rows = []

@@ -1,6 +1,6 @@
-"""Commands that compare released numbers, and the power of an A/B test.
+"""Commands that compare released numbers or compute the power of an A/B test.
 
-``difference``, ``ab-test`` and ``power``. They read no data and cost nothing.
+``difference``, ``ab-test`` and ``power``. They read no data and spend no budget.
 """
 
 import itertools
@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from leastnoise._cli._finished import (
-    list_notes,
+    list_answer_notes,
     read_conditions,
     read_groups,
     read_with_progress,
@@ -67,8 +67,8 @@ _level_option = click.option(
 @click.option(
     "--other", type=FILE, metavar="RELEASE", help="Compare with this release, such as last year's."
 )
-@click.option("--mean", metavar="MEASURE", help="Compare means of a measure.")
-@click.option("--sum", "summed", metavar="MEASURE", help="Compare sums of a measure.")
+@click.option("--mean", metavar="MEASURE", help="Compare the means of a measure.")
+@click.option("--sum", "summed", metavar="MEASURE", help="Compare the sums of a measure.")
 @click.option(
     "--share",
     multiple=True,
@@ -95,9 +95,9 @@ def difference(
 ) -> None:
     """Compare two groups, periods or releases: difference, ratio and lift.
 
-    RELEASE is the directory that `leastnoise release` wrote. Counts of rows are compared, unless an
-    option names something else. Groups are values of one attribute, or groups of a level:
-    year=2025 year=2024, or store:region=north store:region=south.
+    RELEASE is the directory that `leastnoise release` wrote. The command compares counts of rows,
+    unless an option selects other numbers. Groups are values of one attribute, or groups of a
+    level: year=2025 year=2024, or store:region=north store:region=south.
     """
     release = read_with_progress(directory)
     if level is None:
@@ -108,7 +108,7 @@ def difference(
         "share": read_conditions(release.plan.domain, options["share"]) or None,
         "count": "units" if options["units"] else "rows",
     }
-    _check_comparison(groups, other, options["where"])
+    _check_comparison_options(groups, other, options["where"])
     cells = read_groups(release.plan.domain, options["cells"])
     if other is not None:
         against = read_with_progress(other)
@@ -142,8 +142,8 @@ def difference(
     _print_comparison(compared, [release], as_json=as_json)
 
 
-def _check_comparison(groups: tuple[str, ...], other: Path | None, where: object) -> None:
-    """Raise if the options mix the comparison of groups and of releases."""
+def _check_comparison_options(groups: tuple[str, ...], other: Path | None, where: object) -> None:
+    """Raise InputError if options for groups and for releases are combined."""
     if other is not None and groups:
         raise InputError(
             "Compare two groups of one release, or two releases with --other. To compare one "
@@ -156,16 +156,20 @@ def _check_comparison(groups: tuple[str, ...], other: Path | None, where: object
         )
 
 
-def _read_two_groups(release: Release, texts: Sequence[str]) -> tuple[str, list[Any], list[Any]]:
-    """Return the attribute and the cells of two groups, from text."""
-    if len(texts) != 2:
-        raise InputError(f"difference needs two groups, or --other; got {len(texts)}. {_SELECT}")
+def _read_two_groups(
+    release: Release, group_texts: Sequence[str]
+) -> tuple[str, list[Any], list[Any]]:
+    """Read two groups; return their attribute, and the cells of each group."""
+    if len(group_texts) != 2:
+        raise InputError(
+            f"difference needs two groups, or --other; got {len(group_texts)}. {_SELECT}"
+        )
     domain = release.plan.domain
-    conditions = [read_conditions(domain, [text]) for text in texts]
+    conditions = [read_conditions(domain, [text]) for text in group_texts]
     names = [*conditions[0], *conditions[1]]
     if names[0] != names[1]:
         raise InputError(
-            f"Both groups must be along one attribute; got {' and '.join(names)}. {_SELECT}"
+            f"Both groups must be groups of the same attribute; got {' and '.join(names)}. {_SELECT}"
         )
     kind = domain.kind(names[0])
     first, second = (cells_of(kind, condition[names[0]]) for condition in conditions)
@@ -173,41 +177,26 @@ def _read_two_groups(release: Release, texts: Sequence[str]) -> tuple[str, list[
 
 
 def _print_comparison(
-    compared: Differences | ABTest,
-    releases: Sequence[Release],
-    *,
-    published: Table | StatisticTable | None = None,
-    as_json: bool,
+    comparison: Differences | ABTest, releases: Sequence[Release], *, as_json: bool
 ) -> None:
-    """Print the rows of a comparison, with the notes of the releases.
-
-    ``published`` is the table of the first release that has the compared numbers, whose names and
-    number format readers know.
-    """
-    rows = _rows_of(compared)
-    notes = list(dict.fromkeys(note for release in releases for note in list_notes(release)))
-    has_samples = "difference_both_low" in rows[0]
-    if has_samples:
-        noise_only = releases[0].options.terminal_catalogue.say("st_noise_only")
-        notes = [note for note in notes if note != noise_only] + [_OF_SAMPLES]
+    """Print a comparison as a table or as JSON, with the notes of the releases."""
+    rows = _list_rows(comparison)
+    notes = list(dict.fromkeys(note for release in releases for note in list_answer_notes(release)))
     if any(row.get("ratio_bounded") == 0 for row in rows):
         notes.append(_UNBOUNDED)
     if "ratio" in rows[0] and not has_samples:
         notes.append(_OF_ROWS)
     if as_json:
-        print_json({"title": compared.title, "rows": rows, "notes": notes})
+        print_json({"title": comparison.title, "rows": rows, "notes": notes})
         return
-    if published is None or releases[0].options.terminal_catalogue.names.is_empty:
-        _print_rows(compared.title, rows, [*compared.numbers])
-    else:
-        _print_named_rows(releases[0], published, rows, compared.level)
+    _print_intervals(comparison.title, rows, [*comparison.numbers])
     for note in notes:
         click.echo(click.wrap_text(note, 100))
 
 
-def _rows_of(compared: TabularMixin) -> list[dict[str, Any]]:
-    """Return the rows of a table as JSON objects; null for NaN and infinity."""
-    columns = {name: values.tolist() for name, values in compared.columns().items()}
+def _list_rows(table: TabularMixin) -> list[dict[str, Any]]:
+    """Return the rows of a table as dictionaries; None for NaN and infinity."""
+    columns = {name: values.tolist() for name, values in table.columns().items()}
     rows = []
     for numbers in zip(*columns.values(), strict=True):
         row = dict(zip(columns, numbers, strict=True))
@@ -218,12 +207,14 @@ def _rows_of(compared: TabularMixin) -> list[dict[str, Any]]:
     return rows
 
 
-def _print_rows(title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
-    """Print a table with one line for each number and its interval."""
-    keys = [name for name in rows[0] if name not in names]
+def _print_intervals(
+    title: str, rows: Sequence[Mapping[str, Any]], number_names: Sequence[str]
+) -> None:
+    """Print a table with one line for each compared number and its interval."""
+    keys = [name for name in rows[0] if name not in number_names]
     shown = [
         name
-        for name in names
+        for name in number_names
         if name != "ratio_bounded" and not name.endswith(("_low", "_high", "_std_error"))
     ]
     lines = []
@@ -239,69 +230,16 @@ def _print_rows(title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[s
     print_table(title, columns, lines)
 
 
-def _print_named_rows(
-    release: Release,
-    published: Table | StatisticTable,
-    rows: Sequence[Mapping[str, Any]],
-    level: float,
-) -> None:
-    """Print a comparison of two releases with the names of the first release.
-
-    Each group has a line: both numbers, and the difference with its interval.
-    """
-    catalogue = release.options.terminal_catalogue
-    if isinstance(published, Table):
-        title = table_title(published.product, catalogue)
-        headings = key_headings(published.product.along, catalogue)
-        catalogue = catalogue.with_format(table_format(published.product, catalogue))
-    else:
-        title = statistic_title(published.statistic, published.domain, catalogue)
-        headings = published.key_headings(catalogue)
-        catalogue = published.with_own_format(catalogue)
-    percent = catalogue.format_percent(level)
-    columns = [(heading, "fold") for heading in headings]
-    columns += [(name, "right") for name in ("value", "against", "difference")]
-    columns.append((f"{percent} interval", "right"))
-    if "difference_both_low" in rows[0]:
-        columns.append(("with samples", "right"))
-    groups = itertools.product(*published.display_labels)
-    lines = []
-    for group, row in zip(groups, rows, strict=True):
-        spread = (row["difference_high"] - row["difference_low"]) / 8
-        line = [*group]
-        line += [catalogue.format_number(row[name], spread) for name in ("value", "against")]
-        line.append(_format_change(row["difference"], spread, catalogue))
-        for kind in ("difference", "difference_both"):
-            if f"{kind}_low" in row:
-                ends = [
-                    _format_change(row[f"{kind}_{end}"], spread, catalogue)
-                    for end in ("low", "high")
-                ]
-                line.append(" to ".join(ends))
-        lines.append(line)
-    print_table(f"{title}, of two releases", columns, lines)
-
-
-def _format_change(value: float | None, spread: float, catalogue: Catalogue) -> str:
-    """Return a difference as text; differences of percentages in percentage points."""
-    if value is None:
-        return "-"
-    if not catalogue.number_format.percent:
-        return catalogue.format_number(value, spread)
-    points = catalogue.with_format(replace(catalogue.number_format, percent=False))
-    return catalogue.say("points", number=points.format_number(100 * value, 100 * spread))
-
-
-def _format_interval(row: Mapping[str, Any], name: str) -> tuple[str, str]:
-    """Return a value and its interval as texts; empty where there is none."""
-    if row[name] is None:
+def _format_interval(row: Mapping[str, Any], number_name: str) -> tuple[str, str]:
+    """Format the number in column ``number_name`` of a row, and its interval."""
+    if row[number_name] is None:
         value = "-"
     else:
-        value = format_number(row[name])
-    if f"{name}_low" not in row:
+        value = format_number(row[number_name])
+    if f"{number_name}_low" not in row:
         return value, ""
-    low = row[f"{name}_low"]
-    high = row[f"{name}_high"]
+    low = row[f"{number_name}_low"]
+    high = row[f"{number_name}_high"]
     if low is None and high is None:
         return value, "any number"
     if high is None:
@@ -312,7 +250,12 @@ def _format_interval(row: Mapping[str, Any], name: str) -> tuple[str, str]:
 @click.command("ab-test")
 @click.argument("directory", metavar="RELEASE", type=FILE)
 @click.argument("groups", metavar="NAME=TREATMENT NAME=CONTROL", nargs=2)
-@click.option("--mean", metavar="MEASURE", required=True, help="The outcome; 0 or 1 for rates.")
+@click.option(
+    "--mean",
+    metavar="MEASURE",
+    required=True,
+    help="The measure of the outcome. For rates, its values are 0 and 1.",
+)
 @click.option(
     "--std",
     type=float,
@@ -356,7 +299,9 @@ def ab_test_command(
 @click.option(
     "--mean", type=float, required=True, help="The expected mean, or rate, of the control."
 )
-@click.option("--effect", type=float, help="The difference of the means to be shown.")
+@click.option(
+    "--effect", type=float, help="The difference of the means that the test should detect."
+)
 @click.option("--size", type=int, help="The number of rows of each arm.")
 @click.option("--std", type=float, help="The standard deviation of the outcome; not for rates.")
 @click.option(
@@ -375,17 +320,17 @@ def ab_test_command(
     type=float,
     default=0.8,
     show_default=True,
-    help="The probability of showing the effect, where a number is searched.",
+    help="The required power, if the command searches for another number.",
 )
 @click.option(
     "--level", type=float, default=0.95, show_default=True, help="Coverage of the interval."
 )
 @json_option
 def power(as_json: bool, bounds: str, **options: Any) -> None:  # noqa: FBT001 - click passes flags by name
-    """Show which effect an A/B test can detect, before any data.
+    """Compute which effect an A/B test can detect; needs no data.
 
-    State effect, size and budget to compute the power. Omit one of the three to find its
-    smallest value that reaches --power.
+    State effect, size and budget to compute the power. If you omit one of the three, the command
+    finds the smallest value that reaches --power.
     """
     low, dots, high = bounds.partition("..")
     if not dots:
@@ -421,7 +366,7 @@ def power(as_json: bool, bounds: str, **options: Any) -> None:  # noqa: FBT001 -
 
 
 def _power_json(result: ABPower) -> dict[str, Any]:
-    """Return the power of a test as a JSON object."""
+    """Return the power of an A/B test as a JSON object."""
     return {
         "effect": result.effect,
         "size": result.size,

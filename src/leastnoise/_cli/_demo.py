@@ -1,6 +1,7 @@
 """The commands ``leastnoise demo`` and ``leastnoise experiments``.
 
-``demo`` makes a full release of a generated survey; ``experiments`` needs a source checkout.
+``demo`` publishes a generated survey from start to end; ``experiments`` needs a checkout of the
+source code.
 """
 
 import importlib
@@ -105,7 +106,8 @@ level = 0.95
 def demo(out: Path | None) -> None:
     """Plan and release a generated survey of 200,000 people.
 
-    Generates the survey, plans, releases, and compares the expected with the actual error.
+    Generates the survey, plans and publishes a release, and compares the actual errors with the
+    expected ones.
     """
     folder = _new_folder(out)
     with Progress("generating a survey", about=_SURVEY_SECONDS):
@@ -138,7 +140,7 @@ def demo(out: Path | None) -> None:
 
 
 def _print_errors(rows: list[list[str]], level: float) -> None:
-    """Print the expected and the actual error of each table."""
+    """Print a table of the expected and the actual errors."""
     headings = [
         "queries",
         "expected\nrmse",
@@ -162,7 +164,7 @@ def _print_errors(rows: list[list[str]], level: float) -> None:
 
 
 def _print_next_commands(folder: Path, spec_path: Path) -> None:
-    """Print the commands to try next on the files of the demo."""
+    """Print commands that the user can try next with the files of the demo."""
     spec = display_path(spec_path)
     second = display_path(folder / "second")
     print_facts(
@@ -197,25 +199,26 @@ def _new_folder(out: Path | None) -> Path:
     )
 
 
-def generate_survey(people: int = PEOPLE, seed: int = SEED) -> dict[str, IntArray]:
-    """Return the columns of a synthetic survey; equal seeds give equal data.
+def generate_survey(size: int = PEOPLE, seed: int = SEED) -> dict[str, IntArray]:
+    """Generate a synthetic survey of ``size`` people; return its columns.
 
     Returns:
-        For each column the codes or numbers of the people.
+        For each column an array of shape (size,) with codes or numbers. Equal seeds give equal
+        arrays.
     """
     import numpy as np
 
     random = np.random.default_rng(seed)
-    sex = random.integers(0, 2, people)
-    age = np.clip(LOW_AGE + 80 * random.beta(1.25, 1.9, people), LOW_AGE, HIGH_AGE).astype(np.int64)
+    sex = random.integers(0, 2, size)
+    age = np.clip(LOW_AGE + 80 * random.beta(1.25, 1.9, size), LOW_AGE, HIGH_AGE).astype(np.int64)
     shares = np.array([8, 6, 9, 7, 5, 6, 10, 9, 7, 18, 8, 3])
-    region = random.choice(len(REGIONS), people, p=shares / shares.sum())
+    region = random.choice(len(REGIONS), size, p=shares / shares.sum())
     relative_age = (age - LOW_AGE) / (HIGH_AGE - LOW_AGE)
     education_level = (
         3.1
         - 1.3 * relative_age
         + 0.35 * (region == REGIONS.index("Capital"))
-        + random.normal(0, 1.15, people)
+        + random.normal(0, 1.15, size)
     )
     education = np.clip(np.rint(education_level), 0, len(DEGREES) - 1).astype(np.int64)
     log_income = (
@@ -226,12 +229,12 @@ def generate_survey(people: int = PEOPLE, seed: int = SEED) -> dict[str, IntArra
         + 0.12 * sex
         + 0.15 * (region == REGIONS.index("Capital"))
     )
-    income = np.exp(log_income + random.normal(0, 0.62, people))
-    income[random.random(people) < 1 / 12] = 0
-    states_round_number = random.random(people) < 0.6
+    income = np.exp(log_income + random.normal(0, 0.62, size))
+    income[random.random(size) < 1 / 12] = 0
+    states_round_number = random.random(size) < 0.6
     rounded = np.where(states_round_number, np.rint(income / 500) * 500, np.rint(income))
     return {
-        "person_id": random.permutation(people) + 1,
+        "person_id": random.permutation(size) + 1,
         "sex": sex,
         "age": age,
         "region": region,
@@ -240,30 +243,30 @@ def generate_survey(people: int = PEOPLE, seed: int = SEED) -> dict[str, IntArra
     }
 
 
-def write_survey(people: Mapping[str, IntArray], path: Path) -> None:
-    """Write a survey as a Parquet file, with labels for codes."""
+def write_survey(survey: Mapping[str, IntArray], path: Path) -> None:
+    """Write a survey as a Parquet file, with labels in place of codes."""
     import duckdb
 
     labels = {"sex": SEXES, "region": REGIONS, "education": DEGREES}
     columns = [
-        f"{list(labels[name])}[{name} + 1] AS {name}" if name in labels else name for name in people
+        f"{list(labels[name])}[{name} + 1] AS {name}" if name in labels else name for name in survey
     ]
     with duckdb.connect() as connection:
-        connection.register("people", dict(people))
+        connection.register("people", dict(survey))
         connection.sql(f"SELECT {', '.join(columns)} FROM people").write_parquet(str(path))  # noqa: S608 - constants of this file
 
 
-def true_answers(product: Product, people: Mapping[str, IntArray]) -> IntArray:
+def true_answers(product: Product, survey: Mapping[str, IntArray]) -> IntArray:
     """Return the exact answers to a table of the workload.
 
-    The demo may do this because its people are generated.
+    Only the demo may do this, because its people are generated.
     """
     import numpy as np
 
-    income = np.clip(people["income"], 0, TOP_INCOME)
+    income = np.clip(survey["income"], 0, TOP_INCOME)
     codes = {
-        **people,
-        "age": np.clip(people["age"], LOW_AGE, HIGH_AGE) - LOW_AGE,
+        **survey,
+        "age": np.clip(survey["age"], LOW_AGE, HIGH_AGE) - LOW_AGE,
         "income": np.minimum(income * INCOME_BINS // TOP_INCOME, INCOME_BINS - 1),
     }
     shape = [operator.size for operator in product.operators]
@@ -285,8 +288,8 @@ def true_answers(product: Product, people: Mapping[str, IntArray]) -> IntArray:
     return answers
 
 
-def compare_errors(release: Release, people: Mapping[str, IntArray]) -> list[list[str]]:
-    """Return text rows of expected and actual errors: each table, then all."""
+def compare_errors(release: Release, survey: Mapping[str, IntArray]) -> list[list[str]]:
+    """Return rows that compare expected with actual errors, the total last."""
     import numpy as np
 
     rows: list[list[str]] = []
@@ -295,7 +298,7 @@ def compare_errors(release: Release, people: Mapping[str, IntArray]) -> list[lis
     covered_queries = 0
     relative_squares = 0.0
     for expected, table in zip(expected_errors, release.tables, strict=True):
-        exact = true_answers(table.product, people)
+        exact = true_answers(table.product, survey)
         realised = float(np.sqrt(np.mean((table.answer - exact) ** 2)))
         covered = int(np.sum((table.low <= exact) & (exact <= table.high)))
         queries += table.cells
@@ -316,9 +319,9 @@ def compare_errors(release: Release, people: Mapping[str, IntArray]) -> list[lis
 _ROOT = Path(__file__).resolve().parents[3]
 
 
-def list_experiments(root: Path) -> dict[str, str]:
-    """Return the module of each experiment of a checkout, by its name."""
-    files = sorted((root / "experiments").glob("*.py"))
+def list_experiments(checkout: Path) -> dict[str, str]:
+    """Return the modules of the experiments in a checkout, by experiment name."""
+    files = sorted((checkout / "experiments").glob("*.py"))
     return {
         file.stem.replace("_", "-"): file.stem
         for file in files
@@ -331,19 +334,19 @@ def list_experiments(root: Path) -> dict[str, str]:
 @click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder with the real data sets.",
+    help="The folder with the real data sets.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for tables and figures.  [default: build/NAME]",
+    help="The folder for tables and figures.  [default: build/NAME]",
 )
-@click.option("--quick", is_flag=True, help="A small version, which takes about half a minute.")
+@click.option("--quick", is_flag=True, help="Run a small version, which takes about half a minute.")
 def experiments(name: str | None, data: Path | None, out: Path | None, quick: bool) -> None:  # noqa: FBT001 - click passes flags by name
     """Repeat a paper's figures and tables; without NAME, list them.
 
-    Works in a source checkout; the installed package has no experiments. The noise comes from a
-    seed, so the results are not private.
+    This needs a checkout of the source code; the installed package has no experiments. The noise
+    comes from a seed, so the results are not private.
     """
     modules = list_experiments(_ROOT)
     if not modules:

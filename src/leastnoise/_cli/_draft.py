@@ -1,6 +1,6 @@
 """The text of a drafted spec.
 
-It follows from the names and types of columns, or from another tool's description.
+The draft is based on the names and types of columns, or on the description of another tool.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -133,53 +133,55 @@ level = 0.95                  # of the intervals
 
 
 def draft_from_columns(
-    columns: SourceColumns, source: Mapping[str, Any], data_name: str, spec_path: Path
+    columns: SourceColumns, source_part: Mapping[str, Any], data_name: str, spec_path: Path
 ) -> str:
-    """Return the text of a spec from the names and types of columns.
+    """Draft the text of a spec from the names and types of columns.
 
     Args:
         columns: the columns of the data.
-        source: the part ``[source]`` of the spec.
+        source_part: the keys and values of the part ``[source]``.
         data_name: the name of the file or table.
-        spec_path: where the spec will be.
+        spec_path: the path where the spec will be written.
     """
     drafted = [column for column in columns.listed if not column.left_out]
     untyped = not any(column.declares_type for column in columns.listed)
     heading = _HEAD % {
         "data": escape_comment(data_name),
         "spec": display_path(spec_path),
-        "source": "".join(f"{key} = {format_toml_value(entry)}\n" for key, entry in source.items()),
+        "source": "".join(
+            f"{key} = {format_toml_value(entry)}\n" for key, entry in source_part.items()
+        ),
     }
-    parts = [heading, *_header_note(columns, source, untyped=untyped)]
+    parts = [heading, *_header_advice(columns, source_part, untyped=untyped)]
     if untyped:
         parts.append(_TEXTS)
-    parts += [_PRIVACY, _unit_lines(columns), _DOMAIN]
+    parts += [_PRIVACY, _unit_text(columns), _DOMAIN]
     if untyped:
         parts.append(_GUESSED)
     for column in columns.listed:
         if column.left_out:
             parts.append(_left_out_comment(column.name, column.left_out))
         else:
-            parts.append(_attribute_lines(column, data_name))
+            parts.append(_attribute_text(column, data_name))
     if not drafted:
         parts.append(_NO_COLUMN)
     return "".join([*parts, _TABLES, _WORKLOAD, *_example_lines(drafted), _END])
 
 
-def _header_note(
-    columns: SourceColumns, source: Mapping[str, Any], *, untyped: bool
+def _header_advice(
+    columns: SourceColumns, source_part: Mapping[str, Any], *, untyped: bool
 ) -> Iterator[str]:
-    """Yield advice if the first line of a text does not look like column names."""
+    """Yield advice if the first line of a file does not look like a header."""
     names = [column.name for column in columns.listed]
-    if untyped and "header" not in source and (len(names) == 1 or "" in names):
+    if untyped and "header" not in source_part and (len(names) == 1 or "" in names):
         names_in_words = "names that are empty"
         if len(names) == 1:
             names_in_words = "a single name"
         yield _FEW_NAMES % names_in_words
 
 
-def _unit_lines(columns: SourceColumns) -> str:
-    """Return the lines of the unit: a person column, candidates, or rows."""
+def _unit_text(columns: SourceColumns) -> str:
+    """Return the TOML lines for the privacy unit, with candidates for its column."""
     if columns.person is not None:
         return _COLUMN % (format_toml_value(columns.person.name), BLANK)
     if not columns.candidates:
@@ -191,21 +193,21 @@ def _unit_lines(columns: SourceColumns) -> str:
     }
 
 
-def _attribute_lines(column: SourceColumn, data_name: str) -> str:
-    """Return the table [domain.NAME] of a column."""
+def _attribute_text(column: SourceColumn, data_name: str) -> str:
+    """Return the TOML table [domain.NAME] for a column."""
     lines = [f"\n[domain.{format_toml_key(column.attribute)}]\n"]
     if column.attribute != column.name:
         lines.append(
             f"column = {format_toml_value(column.name)}     # with its blanks; tables are named after "
             "the attribute\n"
         )
-    return "".join([*lines, *_values_lines(column, data_name)])
+    return "".join([*lines, *_value_lines(column, data_name)])
 
 
-def _values_lines(column: SourceColumn, data_name: str) -> Iterator[str]:
-    """Yield the lines with the values that a column may have."""
+def _value_lines(column: SourceColumn, data_name: str) -> Iterator[str]:
+    """Yield the TOML lines that state which values a column may have."""
     if column.kind == "date":
-        yield from _date_lines(column, data_name)
+        yield from _date_line(column, data_name)
     elif column.kind == "truth":
         yield "categories = [true, false]\n"
     elif guess := column.guess:
@@ -223,10 +225,10 @@ def _values_lines(column: SourceColumn, data_name: str) -> Iterator[str]:
         yield "complete = true               # the schema allows no missing values\n"
 
 
-def _date_lines(column: SourceColumn, data_name: str) -> Iterator[str]:
-    """Yield the line of a column of dates.
+def _date_line(column: SourceColumn, data_name: str) -> Iterator[str]:
+    """Yield the TOML line for a column of dates.
 
-    It has the days in the file's name, and the time zone of the schema.
+    The range of days comes from the name of the file, and the time zone from the schema.
     """
     named_days = days_in_name(data_name, column)
     first, last, by = named_days or (BLANK, BLANK, "month")
@@ -237,7 +239,7 @@ def _date_lines(column: SourceColumn, data_name: str) -> Iterator[str]:
 
 
 def _example_lines(drafted: Sequence[SourceColumn]) -> Iterator[str]:
-    """Yield commented examples with the last column of numbers."""
+    """Yield example queries in comments, about the last column of numbers."""
     numbers = [column for column in drafted if column.kind == "number"] or [
         column for column in drafted if column.kind == "whole"
     ]
@@ -250,7 +252,7 @@ def _example_lines(drafted: Sequence[SourceColumn]) -> Iterator[str]:
 def draft_from_description(
     description: Description, description_path: Path, spec_path: Path, data_path: Path | None
 ) -> str:
-    """Return the text of a spec from another tool's description."""
+    """Draft the text of a spec from another tool's description of the data."""
     heading = _DESCRIBED % {
         "tool": description.tool,
         "file": escape_comment(description_path.name),
@@ -281,7 +283,7 @@ def draft_from_description(
     return "".join([*parts, _WORKLOAD, _END])
 
 
-def _left_out_comment(name: str, reason: str) -> str:
-    """Return a comment with the reason why a column has no attribute."""
-    column = escape_comment(format_toml_value(name))
+def _left_out_comment(column_name: str, reason: str) -> str:
+    """Return a TOML comment that says why the draft leaves out a column."""
+    column = escape_comment(format_toml_value(column_name))
     return f"\n# The column {column} was left out: {escape_comment(reason)}.\n"

@@ -1,4 +1,4 @@
-"""Commands on a finished release, which read no data and cost nothing.
+"""Commands for finished releases. They read no data and spend no budget.
 
 ``show``, ``answer``, ``export``, ``round`` and ``synthesize``.
 """
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -74,10 +74,17 @@ from leastnoise._workload import level as level_queries
 
 Where = Mapping[str, list[str]]
 By = Mapping[str, QuerySet]
-Answers = tuple[str, list[dict[str, Any]]]
-_End = int | str
+_RangeLimit = int | str
 
-# Limits of the printed output; the files of the release and --json have everything.
+
+class Answers(NamedTuple):
+    """Answers of one kind: a heading, and for each answer its columns by name."""
+
+    heading: str
+    rows: list[dict[str, Any]]
+
+
+# Limits of the printed output. The files of the release and --json are complete.
 _MOST_TABLES = 40
 _MOST_CHARTS = 4
 _MOST_BARS = 24
@@ -110,7 +117,7 @@ _ADVICE = "Choose another file with --out."
 
 
 def read_with_progress(directory: Path) -> Release:
-    """Read a release, with a progress line because large ones take seconds."""
+    """Read a release from its directory, and show a progress line."""
     files = [file for file in (directory / "measurements").glob("*.json") if file.is_file()]
     with Progress(
         f"opening {directory.name}",
@@ -143,7 +150,7 @@ def show(directory: Path, table_name: str | None) -> None:
 
 
 def _print_overview(release: Release, directory: Path) -> None:
-    """Print the facts, the list of tables and the first charts of a release."""
+    """Print a release's facts, its list of tables, and charts of small tables."""
     print_facts(_overview_facts(release))
     click.echo()
     tables = release.tables[:_MOST_TABLES]
@@ -171,7 +178,7 @@ def _print_overview(release: Release, directory: Path) -> None:
 
 
 def _overview_facts(release: Release) -> list[tuple[str, str]]:
-    """Return the facts about a release: title, size, privacy, error and notices."""
+    """Return labels and texts of the facts about a release, and its notices."""
     facts = []
     title = release.options.text("title")
     if title:
@@ -183,9 +190,9 @@ def _overview_facts(release: Release) -> list[tuple[str, str]]:
 
 
 def _print_table_with_bars(release: Release, table: Table) -> None:
-    """Print the first rows of a table, each with a bar.
+    """Print the first rows of a table, with a bar for each answer.
 
-    The shaded end of a bar is the interval.
+    The shaded end of a bar shows the interval.
     """
     answers, lows, highs = (
         values.reshape(-1)[:_MOST_ROWS].tolist()
@@ -219,14 +226,14 @@ def _print_table_with_bars(release: Release, table: Table) -> None:
 
 
 def _table_title(table: Table, catalogue: Catalogue) -> str:
-    """Return the display title of a table, or its name where nothing has one."""
+    """Return the display title of a table; its name if no display names exist."""
     if catalogue.names.is_empty:
         return table.name
     return table_title(table.product, catalogue)
 
 
 def _print_statistic(release: Release, statistic: StatisticTable, max_rows: int) -> None:
-    """Print the values of a statistic and their intervals, one on each line."""
+    """Print the first ``max_rows`` values of a statistic with their intervals."""
     catalogue = release.options.terminal_catalogue
     title = statistic.name
     headings = statistic.attributes
@@ -245,15 +252,16 @@ def _print_statistic(release: Release, statistic: StatisticTable, max_rows: int)
         click.echo(f"The first {max_rows} of {statistic.cells:,}; {remark}\n")
 
 
-def _draw_bar(low: float, answer: float, high: float, top: float) -> str:
-    """Draw a bar in block characters.
+def _draw_bar(low: float, answer: float, high: float, axis_end: float) -> str:
+    """Return a bar of block characters for an answer and its interval.
 
-    Dark up to the lower end of the interval, medium up to the answer, light up to the upper end.
+    The bar is dark up to the lower end of the interval, medium up to the answer, and light up to
+    the upper end. A full bar ends at ``axis_end``.
     """
     if math.isnan(answer):
         return ""
     low_blocks, answer_blocks, high_blocks = (
-        max(0, math.ceil(_BAR_WIDTH * value / top - 0.5)) for value in (low, answer, high)
+        max(0, math.ceil(_BAR_WIDTH * value / axis_end - 0.5)) for value in (low, answer, high)
     )
     return (
         "█" * low_blocks + "▒" * (answer_blocks - low_blocks) + "░" * (high_blocks - answer_blocks)
@@ -266,42 +274,42 @@ def _draw_bar(low: float, answer: float, high: float, top: float) -> str:
     "--ranges",
     multiple=True,
     metavar="NAME=LOW..HIGH",
-    help="A range of an attribute, both ends included: numbers, or dates such as "
+    help="Select a range of numbers or dates, including both ends, such as age=20..39 or "
     "month=2024-01..2024-03.",
 )
 @click.option(
     "--cells",
     multiple=True,
     metavar="NAME",
-    help="Every value of an attribute, or every group of a level: store:region.",
+    help="Split by every value of an attribute, or every group of a level: store:region.",
 )
 @click.option(
     "--where",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Only rows with this value, or in this group of a level; repeated: with either value.",
+    help="Select rows with this value, or in this group of a level. If repeated, rows with any of the values.",
 )
 @click.option("--sum", "measure", metavar="MEASURE", help="Sum a measure instead of counting rows.")
 @click.option(
     "--cdf",
     metavar="NAME",
-    help="The share of rows up to each value of a number, for each of the --cells.",
+    help="The cumulative distribution of a numeric attribute, in each cell of --cells.",
 )
 @click.option(
     "--quantiles",
     metavar="NAME=SHARE,...",
-    help="Quantiles of a number, such as age=0.25,0.5,0.75, for each of the --cells.",
+    help="Quantiles of a numeric attribute, such as age=0.25,0.5,0.75, in each cell of --cells.",
 )
-@click.option("--means", metavar="MEASURE", help="Means of a measure, for each of the --cells.")
+@click.option("--means", metavar="MEASURE", help="Means of a measure, in each cell of --cells.")
 @click.option(
     "--variances",
     metavar="MEASURE",
-    help="Standard deviations and variances of a measure, for each of the --cells.",
+    help="Standard deviations and variances of a measure, in each cell of --cells.",
 )
 @click.option(
     "--correlations",
     metavar="MEASURE,...",
-    help="Correlations and covariances of measures, for each of the --cells.",
+    help="Correlations and covariances of measures, in each cell of --cells.",
 )
 @click.option(
     "--regression",
@@ -327,16 +335,16 @@ def _draw_bar(low: float, answer: float, high: float, top: float) -> str:
 def answer(directory: Path, as_json: bool, level: float | None, **options: Any) -> None:  # noqa: FBT001 - click passes flags by name
     """Give further answers from a finished release, at no cost.
 
-    RELEASE is the directory that `leastnoise release` wrote. No data are read: answers and their
-    exact errors follow from the measurements in the release. Answers that the measurements do not
-    determine are refused.
+    RELEASE is the directory that `leastnoise release` wrote. The command reads no data. It computes
+    the answers and their exact errors from the measurements in the release. It refuses queries that
+    the measurements do not determine.
     """
     release = read_with_progress(directory)
     if level is None:
         level = release.level
     typed = {name: value for name, value in options.items() if value is not None}
     heading, rows = _compute_answers(release, level, AnswerOptions(**typed))
-    notes = list_notes(release)
+    notes = list_answer_notes(release)
     if as_json:
         print_json({"level": level, "answers": rows, "notes": notes})
         return
@@ -354,8 +362,8 @@ def answer(directory: Path, as_json: bool, level: float | None, **options: Any) 
         click.echo(click.wrap_text(note, 100))
 
 
-def list_notes(release: Release) -> list[str]:
-    """Return sentences to print with every further answer from a release."""
+def list_answer_notes(release: Release) -> list[str]:
+    """Return the notes to print below any further answers from a release."""
     notes = list_further_notices(release, release.options.terminal_catalogue)
     if release.options.has_rounding:
         notes.append(_NOT_ROUNDED)
@@ -363,10 +371,10 @@ def list_notes(release: Release) -> list[str]:
 
 
 def _format_column(values: Sequence[Any]) -> list[str]:
-    """Format the values of a column.
+    """Format the values of a column, all in the same format.
 
-    Whole numbers without decimals, shares with at most three decimals as they are, other numbers
-    with four digits.
+    Whole numbers have no decimals. Shares with at most three decimals are unchanged. Other numbers
+    have four significant digits.
     """
     numbers = [value for value in values if isinstance(value, float)]
     format_value = format_number
@@ -388,7 +396,7 @@ def _format_column(values: Sequence[Any]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerOptions:
-    """The options of ``leastnoise answer`` as typed; empty where absent."""
+    """The options of ``leastnoise answer`` as typed; empty if not stated."""
 
     ranges: tuple[str, ...] = ()
     cells: tuple[str, ...] = ()
@@ -406,14 +414,14 @@ class AnswerOptions:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRequest:
-    """A request for answers: a release, and the options of the command.
+    """A release, and the options of ``leastnoise answer`` in parsed form.
 
     Attributes:
         release: the finished release.
-        level: coverage of the intervals.
-        where: for each attribute the selected values.
-        by: the groups.
-        options: the options as typed.
+        level: the coverage of the intervals.
+        where: the selected values of each attribute.
+        by: the query set of each attribute that splits the answers into groups.
+        options: all options as typed.
     """
 
     release: Release
@@ -424,28 +432,28 @@ class AnswerRequest:
 
 
 def _compute_answers(release: Release, level: float, options: AnswerOptions) -> Answers:
-    """Return a heading and the answers that the options request."""
-    kind = _answer_kind(options)
+    """Compute the answers that the options of the command request."""
+    kind = _requested_kind(options)
     domain = release.plan.domain
     where = read_conditions(domain, options.where)
     by = read_groups(domain, options.cells)
     return _ANSWERS[kind](AnswerRequest(release, level, where, by, options))
 
 
-def read_groups(domain: Domain, texts: Sequence[str]) -> dict[str, QuerySet]:
-    """Read the groups of --cells: attributes, or levels such as store:region."""
+def read_groups(domain: Domain, group_texts: Sequence[str]) -> dict[str, QuerySet]:
+    """Parse --cells, such as ``store`` or ``store:region``, to query sets."""
     groups: list[str | dict[str, QuerySet]] = []
-    for text in texts:
+    for text in group_texts:
         level_name = _split_level(domain, text)
         groups.append(text if level_name is None else {level_name[0]: level_queries(level_name[1])})
     return groups_of(domain, groups, "--cells")
 
 
-def _answer_kind(options: AnswerOptions) -> str:
-    """Return the one kind of answer that the options request."""
+def _requested_kind(options: AnswerOptions) -> str:
+    """Return the kind of answers that the options request, a key of ``_ANSWERS``."""
     kinds = [name for name in _ANSWERS if getattr(options, name, None)]
-    # Ranges and sums always request counts. Cells and conditions request counts too, unless they
-    # belong to a share, quantile or mean.
+    # --ranges and --sum always request counts or sums. --cells and --where do so too, unless they
+    # restrict shares, quantiles or means.
     cells_request_counts = options.cells and kinds in ([], ["covariances"])
     conditions_request_counts = options.where and not kinds
     sum_requests_sums = options.measure and kinds != ["shares"]
@@ -458,46 +466,48 @@ def _answer_kind(options: AnswerOptions) -> str:
     return kinds[0]
 
 
-def read_conditions(domain: Domain, texts: Sequence[str]) -> dict[str, list[str]]:
-    """Read the conditions of --where: for each attribute the selected values."""
+def read_conditions(domain: Domain, condition_texts: Sequence[str]) -> dict[str, list[str]]:
+    """Parse --where; return the selected values of each attribute."""
     where: dict[str, list[str]] = {}
-    for text in texts:
+    for text in condition_texts:
         condition, _, label = text.partition("=")
         if level_name := _split_level(domain, condition):
             name, level = level_name
             labels = [*map(str, cells_of(domain.kind(name), {level: label}))]
         else:
-            name, label = _split_name(domain, "--where", text, "NAME=VALUE")
+            name, label = _split_attribute(domain, "--where", text, "NAME=VALUE")
             labels = [label]
         where.setdefault(name, []).extend(labels)
     return where
 
 
-def _read_ranges(domain: Domain, texts: Sequence[str]) -> dict[str, list[tuple[_End, _End]]]:
-    """Read the ranges of --ranges: for each attribute the pairs of ends."""
-    pairs: dict[str, list[tuple[_End, _End]]] = {}
-    for text in texts:
-        name, ends = _split_name(domain, "--ranges", text, "NAME=LOW..HIGH")
+def _read_ranges(
+    domain: Domain, range_texts: Sequence[str]
+) -> dict[str, list[tuple[_RangeLimit, _RangeLimit]]]:
+    """Parse --ranges; return the (low, high) pairs of each attribute."""
+    pairs: dict[str, list[tuple[_RangeLimit, _RangeLimit]]] = {}
+    for text in range_texts:
+        name, ends = _split_attribute(domain, "--ranges", text, "NAME=LOW..HIGH")
         low, dots, high = ends.partition("..")
         if not dots:
             raise InputError(f"--ranges must be NAME=LOW..HIGH, such as age=20..39; got {text!r}.")
-        pair: tuple[_End, _End] = (low.strip(), high.strip())
+        pair: tuple[_RangeLimit, _RangeLimit] = (low.strip(), high.strip())
         if not isinstance(domain.kind(name), Dates):
-            pair = (_read_end(name, low.strip()), _read_end(name, high.strip()))
+            pair = (_read_limit(name, low.strip()), _read_limit(name, high.strip()))
         pairs.setdefault(name, []).append(pair)
     return pairs
 
 
-def _read_end(name: str, text: str) -> _End:
-    """Return a whole number as int, and other ends as the typed text."""
-    value = exact(f"an end of a range on {name}", text)
+def _read_limit(attribute: str, text: str) -> _RangeLimit:
+    """Parse an end of a range: an int if it is whole, otherwise the typed text."""
+    value = exact(f"an end of a range on {attribute}", text)
     if value.denominator == 1:
         return int(value)
     return text
 
 
 def _answer_counts(request: AnswerRequest) -> Answers:
-    """Return counts or sums of cells and ranges."""
+    """Compute counts, or sums of a measure, for cells and ranges."""
     domain = request.release.plan.domain
     query_sets: dict[str, Any] = {
         name: predicates([labels]) for name, labels in request.where.items()
@@ -526,11 +536,11 @@ def _answer_counts(request: AnswerRequest) -> Answers:
         subject = f"sums of {measure}"
     else:
         subject = "counts"
-    return f"{subject}, {ENGLISH.format_percent(request.level)} intervals", rows
+    return Answers(f"{subject}, {ENGLISH.format_percent(request.level)} intervals", rows)
 
 
 def _answer_cdf(request: AnswerRequest) -> Answers:
-    """Return the share of rows up to each value of a number."""
+    """Compute the cumulative distribution function of a numeric attribute."""
     name = request.options.cdf
     function = cdf(request.release, name, where=request.where, by=request.by, level=request.level)
     rows = []
@@ -542,7 +552,7 @@ def _answer_cdf(request: AnswerRequest) -> Answers:
         for value, share, low, high in zip(function.values.tolist(), *curves, strict=True):
             rows.append(
                 {
-                    **_cell_entry(function.by, labels),
+                    **_cell_column(function.by, labels),
                     name: value,
                     "share": share,
                     "low": low,
@@ -550,13 +560,13 @@ def _answer_cdf(request: AnswerRequest) -> Answers:
                 }
             )
     band = f"a {ENGLISH.format_percent(request.level)} band that holds everywhere simultaneously"
-    return f"share of rows up to each {name}, {band}", rows
+    return Answers(f"share of rows up to each {name}, {band}", rows)
 
 
 def _answer_quantiles(request: AnswerRequest) -> Answers:
-    """Return quantiles of a number."""
+    """Compute quantiles of a numeric attribute."""
     text = request.options.quantiles
-    name, shares_text = _split_name(
+    name, shares_text = _split_attribute(
         request.release.plan.domain, "--quantiles", text, "NAME=SHARE,..."
     )
     try:
@@ -571,7 +581,7 @@ def _answer_quantiles(request: AnswerRequest) -> Answers:
     )
     rows = [
         {
-            **_cell_entry(quantile_table.by, quantile.group),
+            **_cell_column(quantile_table.by, quantile.group),
             "share": quantile.share,
             name: quantile.value,
             "low": quantile.low,
@@ -579,54 +589,54 @@ def _answer_quantiles(request: AnswerRequest) -> Answers:
         }
         for quantile in quantile_table
     ]
-    return f"quantiles of {name}, {ENGLISH.format_percent(request.level)} intervals", rows
+    return Answers(f"quantiles of {name}, {ENGLISH.format_percent(request.level)} intervals", rows)
 
 
-def _cell_entry(names: Sequence[str], labels: Sequence[str | int]) -> dict[str, Any]:
-    """Return the name of a cell as an entry of a row; empty for the total."""
-    if not names:
+def _cell_column(attributes: Sequence[str], labels: Sequence[str | int]) -> dict[str, Any]:
+    """Return the column "cell" of a row; an empty dictionary for the total."""
+    if not attributes:
         return {}
-    pairs = zip(names, labels, strict=True)
+    pairs = zip(attributes, labels, strict=True)
     return {"cell": ", ".join(f"{name}={label}" for name, label in pairs)}
 
 
-def _summed_measure(statistic: str, measure: str, request: AnswerRequest) -> str:
-    """Return the measure or measures of an option, such as --means.
+def _checked_measure(option: str, measure_text: str, request: AnswerRequest) -> str:
+    """Check and return the measures in the text of an option such as --means.
 
     Args:
-        statistic: the name of the option, without dashes.
-        measure: its text.
-        request: the release and the conditions.
+        option: the name of the option, without dashes.
+        measure_text: the value of the option.
+        request: the release and the other options.
 
     Raises:
-        InputError: there is a --where as well, or the release sums no measure.
+        InputError: the options contain --where, or the release sums no measure.
     """
     if request.where:
         raise InputError(
-            f"{statistic.capitalize()} cannot be restricted with --where. Use --cells NAME for "
-            f"{statistic} by the values of an attribute."
+            f"{option.capitalize()} cannot be restricted with --where. Use --cells NAME for "
+            f"{option} by the values of an attribute."
         )
     if not request.release.plan.domain.measures:
         raise InputError(
-            f"--{statistic} must be a measure that the release sums, and it sums none; got "
-            f"{measure!r}. {_NO_MEASURES[statistic]}"
+            f"--{option} must be a measure that the release sums, and it sums none; got "
+            f"{measure_text!r}. {_NO_MEASURES[option]}"
         )
-    return measure
+    return measure_text
 
 
 def _answer_means(request: AnswerRequest) -> Answers:
-    """Return means of a measure."""
-    measure = _summed_measure("means", request.options.means, request)
+    """Compute the means of a measure."""
+    measure = _checked_measure("means", request.options.means, request)
     rows = [
         dict(zip(("cell", "mean", "low", "high"), row, strict=True))
         for row in means(request.release, measure, by=request.by, level=request.level).rows()
     ]
-    return f"means of {measure}, {ENGLISH.format_percent(request.level)} intervals", rows
+    return Answers(f"means of {measure}, {ENGLISH.format_percent(request.level)} intervals", rows)
 
 
 def _answer_variances(request: AnswerRequest) -> Answers:
-    """Return standard deviations and variances of a measure."""
-    measure = _summed_measure("variances", request.options.variances, request)
+    """Compute the standard deviations and variances of a measure."""
+    measure = _checked_measure("variances", request.options.variances, request)
     table = variances(request.release, measure, by=request.by, level=request.level)
     numbers = zip(
         table.rows(),
@@ -638,19 +648,19 @@ def _answer_variances(request: AnswerRequest) -> Answers:
         {"cell": name, **dict(zip(keys, (*ends, *ends_of_variance), strict=True))}
         for (name, *ends), *ends_of_variance in numbers
     ]
-    return table.title, rows
+    return Answers(table.title, rows)
 
 
 def _answer_correlations(request: AnswerRequest) -> Answers:
-    """Return correlations and covariances of measures."""
-    measures = _summed_measure("correlations", request.options.correlations, request).split(",")
+    """Compute the correlations and covariances of measures."""
+    measures = _checked_measure("correlations", request.options.correlations, request).split(",")
     table = correlations(request.release, measures, by=request.by, level=request.level)
-    return table.title, _rows_of_several(table)
+    return Answers(table.title, _statistic_rows(table))
 
 
 def _answer_regression(request: AnswerRequest) -> Answers:
-    """Return the coefficients of a regression."""
-    text = _summed_measure("regression", request.options.regression, request)
+    """Compute the coefficients of a least-squares regression."""
+    text = _checked_measure("regression", request.options.regression, request)
     response, separator, predictors = text.partition("=")
     if not separator:
         raise InputError(
@@ -660,24 +670,24 @@ def _answer_regression(request: AnswerRequest) -> Answers:
     table = regression(
         request.release, response, on=predictors.split(","), by=request.by, level=request.level
     )
-    return table.title, _rows_of_several(table)
+    return Answers(table.title, _statistic_rows(table))
 
 
-def _rows_of_several(table: Correlations | Regression) -> list[dict[str, Any]]:
-    """Return a row for each pair of measures, or each term, of each group."""
+def _statistic_rows(table: Correlations | Regression) -> list[dict[str, Any]]:
+    """Return a row for each group and pair of measures, or each group and term."""
     columns = {name: values.tolist() for name, values in table.columns().items()}
     rows = []
     for values in zip(*columns.values(), strict=True):
         row = dict(zip(columns, values, strict=True))
         *names, last = table.by
         numbers = {name: number_or_null(row[name]) for name in table.numbers()}
-        cell = _cell_entry(names, [row[name] for name in names])
+        cell = _cell_column(names, [row[name] for name in names])
         rows.append({**cell, last: row[last], **numbers})
     return rows
 
 
 def _answer_shares(request: AnswerRequest) -> Answers:
-    """Return the share of every cell in the total."""
+    """Compute the share of each cell in the total."""
     if request.where:
         raise InputError(
             "Shares cannot be restricted with --where. Use --cells NAME for the shares within the "
@@ -695,12 +705,12 @@ def _answer_shares(request: AnswerRequest) -> Answers:
         share_facts = {
             name: number_or_null(row[name]) for name in ("share", "low", "high", "std_error")
         }
-        rows.append({**_cell_entry(table.by, labels), **share_facts})
-    return table.title, rows
+        rows.append({**_cell_column(table.by, labels), **share_facts})
+    return Answers(table.title, rows)
 
 
 def _answer_covariances(request: AnswerRequest) -> Answers:
-    """Return the covariances of the noise in the answers of a table."""
+    """List the covariances of the noise in the answers of a table."""
     table = request.release.tables[request.options.covariances]
     matrix = request.release.covariance(request.options.covariances).tolist()
     names = table.cell_names()
@@ -709,7 +719,7 @@ def _answer_covariances(request: AnswerRequest) -> Answers:
         {"cell": names[first], "other_cell": names[second], "covariance": matrix[first][second]}
         for first, second in pairs
     ]
-    return f"covariances of the noise in {table.name}, each pair once", rows
+    return Answers(f"covariances of the noise in {table.name}, each pair once", rows)
 
 
 _ANSWERS: dict[str, Callable[[AnswerRequest], Answers]] = {
@@ -726,10 +736,7 @@ _ANSWERS: dict[str, Callable[[AnswerRequest], Answers]] = {
 
 
 def _split_level(domain: Domain, text: str) -> tuple[str, str] | None:
-    """Split a name such as store:region into an attribute and its level.
-
-    None if it is the name of an attribute, or has no level.
-    """
+    """Split ``attribute:level`` into its two parts; None for an attribute."""
     name = max(
         (name for name in domain.names if text.startswith(f"{name}:")), key=len, default=None
     )
@@ -738,10 +745,10 @@ def _split_level(domain: Domain, text: str) -> tuple[str, str] | None:
     return name, text[len(name) + 1 :]
 
 
-def _split_name(domain: Domain, option: str, text: str, syntax: str) -> tuple[str, str]:
-    """Split NAME=... into the attribute and the text after the sign.
+def _split_attribute(domain: Domain, option: str, text: str, syntax: str) -> tuple[str, str]:
+    """Split ``NAME=TEXT`` into the attribute NAME and the text after the sign.
 
-    Names may contain "=", so the longest matching attribute is taken.
+    Names of attributes may contain "=", so the longest name that matches is taken.
     """
     name = max(
         (name for name in domain.names if text.startswith(f"{name}=")), key=len, default=None
@@ -791,16 +798,18 @@ def export(directory: Path, form: str, out: Path) -> None:
     metavar="STEP",
     help="Round answers to multiples of this, such as 5; sums in their own unit.",
 )
-@click.option("--below", metavar="LEAST", help="Leave out answers below this.  [default: none]")
+@click.option(
+    "--below", metavar="LEAST", help="Leave out answers below this number.  [default: none]"
+)
 @click.option(
     "--out", type=FILE, required=True, help="The directory to write; it must not exist yet."
 )
 def rounding(directory: Path, step: str, below: str | None, out: Path) -> None:
     """Round a finished release, and leave out small answers.
 
-    RELEASE is the directory that `leastnoise release` wrote. Every table is written as CSV, with
-    margins that include the error of rounding and of leaving out. Rounding adds no protection, and
-    costs nothing.
+    RELEASE is the directory that `leastnoise release` wrote. Writes every table as CSV. Its margins
+    include the errors from rounding and from answers that are left out. Rounding adds no protection
+    and spends no budget.
     """
     target = check_target(out)
     release = read_with_progress(directory)
@@ -828,7 +837,7 @@ def rounding(directory: Path, step: str, below: str | None, out: Path) -> None:
     "--rows",
     type=int,
     metavar="N",
-    help="The number of records.  [default: the number that the release counted]",
+    help="The number of records to draw. [default: the number that the release counted]",
 )
 @click.option(
     "--seed",
@@ -878,7 +887,7 @@ def synthesize(
 
     RELEASE is the directory that `leastnoise release` wrote. The records have the columns and
     spellings of the spec, and roughly the counts of the release. They depend only on the release,
-    so they have its privacy guarantee and cost nothing. Values within bins and periods are uniform;
+    have its privacy guarantee, and spend no budget. Values within bins and periods are uniform;
     attributes that share no table are independent.
     """
     check_new_file(out, _ADVICE)
@@ -923,7 +932,7 @@ def synthesize(
 
 
 def _write_utility_pages(records: Records, release: Release, page: Path) -> None:
-    """Write the utility page of records in every language of the release."""
+    """Write the page that compares records with a release, in all its languages."""
     for language in release.options.languages:
         path = utility_file(page, language, release.options.languages[0])
         text = render_utility_page(records, release, page, language)

@@ -125,7 +125,7 @@ def init(
 
 
 class _Draft(NamedTuple):
-    """The text of a drafted spec, its file, and the steps before its use."""
+    """The text of a drafted spec, its path, and advice on the next steps."""
 
     text: str
     path: Path
@@ -150,7 +150,7 @@ def _draft_from_description(
 def _draft_from_table(
     url: str | None, table: str | None, connection: str | None, out: Path | None
 ) -> _Draft:
-    """Draft a spec from the names and types of the columns of a table."""
+    """Draft a spec from the column names and types of a database table."""
     database_table = _find_table(url, table, connection)
     spec_path = out or Path(f"{database_table.parts[-1]}.toml")
     columns = source_columns(schema(database_table))
@@ -164,9 +164,9 @@ def _draft_from_table(
 
 
 def _find_table(url: str | None, table: str | None, connection: str | None) -> DatabaseTable:
-    """Return the table of a database that the arguments of ``init`` name.
+    """Return the database table that the arguments of ``init`` name.
 
-    A URL is put into the environment of this process, where the reader takes it from.
+    A URL is stored in the environment of this process, from which the reader takes it.
     """
     if table is None:
         raise InputError(
@@ -184,7 +184,7 @@ def _find_table(url: str | None, table: str | None, connection: str | None) -> D
 
 
 def _draft_from_file(path: Path, out: Path | None, layout: Mapping[str, Any]) -> _Draft:
-    """Draft a spec from the names and types of the columns of a file."""
+    """Draft a spec from the column names and types of a file."""
     spec_path = out or path.with_name(path.name.split(".")[0] + ".toml")
     columns = source_columns(schema(CSV(path, **layout) if layout else path))
     source = {"path": path_for_spec(path, spec_path), **layout}
@@ -192,7 +192,7 @@ def _draft_from_file(path: Path, out: Path | None, layout: Mapping[str, Any]) ->
 
 
 def _print_schema_check(checks: Sequence[ColumnCheck]) -> None:
-    """Print how the columns fit the spec; raise an error if some do not."""
+    """Print how the columns fit the spec; raise InputError if some do not."""
     rows = []
     for check in checks:
         result = "fits"
@@ -225,7 +225,7 @@ def check(path: Path, source: Path | None, values: bool, only_schema: bool) -> N
     """Show the data holder, exactly, how rows fit the spec.
 
     PRIVATE: every number it prints comes from the data. You must not publish its output, so it
-    spends nothing. It writes no file. With --schema it reads no row, and only compares the names
+    spends no budget. It writes no file. With --schema it reads no row, and only compares the names
     and types of columns.
     """
     spec = read_spec(path)

@@ -69,7 +69,7 @@ _note = click.option("--note", default="", help="The reason, which the ledger re
 
 @click.group()
 def ledger() -> None:
-    """Set the budget of a data set, and show its spending."""
+    """Set the budget of a data set and show its spending."""
 
 
 @ledger.command("set")
@@ -93,8 +93,8 @@ def set_budget(
 ) -> None:
     """Create the ledger of a data set, with a budget and nothing spent.
 
-    The budget is exact: whole numbers, decimals and fractions such as 1, 0.1 or 1/3. `ledger
-    change` changes it later.
+    The budget is an exact number: a whole number, a decimal or a fraction, such as 1, 0.1 or 1/3.
+    `ledger change` changes it later.
     """
     privacy = Privacy(_parse_budget(amount), neighbours, unit_column)
     ledger = Ledger.create(path, dataset or path.name.split(".")[0] or path.name, privacy)
@@ -103,7 +103,7 @@ def set_budget(
         "records the spending of the other. If both hold the same people, their losses add up."
         for other_path in find_other_ledgers(path, ledger.dataset)
     )
-    _print_left(ledger)
+    _print_remaining_budget(ledger)
 
 
 @ledger.command("change")
@@ -127,9 +127,9 @@ def change(path: Path, per: str | None, note: str, **amount: str | None) -> None
     else:
         period = per.replace("ever", "")
     ledger = Ledger.open(path)
-    _print_left(
+    _print_remaining_budget(
         ledger.set_budget(
-            _parse_budget(amount, ledger), period=period, note=note, receipt=_note_receipt(ledger)
+            _parse_budget(amount, ledger), period=period, note=note, receipt=_create_receipt(ledger)
         )
     )
 
@@ -143,8 +143,8 @@ def change(path: Path, per: str | None, note: str, **amount: str | None) -> None
 def share(path: Path, name: str, part: str | None, note: str, **amount: str | None) -> None:
     """Give an analyst or a project a share of the budget, or change it.
 
-    NAME is the name of the share. A share is the most that its releases may spend together, within
-    the whole budget. Each of these releases then needs --share.
+    NAME is the name of the share. The releases that name it with --share may spend at most the
+    share together, within the whole budget.
     """
     if not name.strip():
         raise InputError("A share must have a name, such as an analyst's or a project's.")
@@ -157,8 +157,8 @@ def share(path: Path, name: str, part: str | None, note: str, **amount: str | No
         )
     else:
         budget = share_limit(ledger.limits()[0].budget, part)
-    ledger.set_budget(budget, share=name, note=note, receipt=_note_receipt(ledger))
-    _print_left(Ledger.open(path, share=name))
+    ledger.set_budget(budget, share=name, note=note, receipt=_create_receipt(ledger))
+    _print_remaining_budget(Ledger.open(path, share=name))
 
 
 @ledger.command("spent")
@@ -182,14 +182,14 @@ def share(path: Path, name: str, part: str | None, note: str, **amount: str | No
 def spent(
     path: Path, directory: Path | None, day: Any, share: str, note: str, **amount: str | None
 ) -> None:
-    """Enter an amount spent on the same people elsewhere, or earlier.
+    """Record an amount that was spent on the same people elsewhere, or earlier.
 
-    The ledger adds it up like a release, even beyond the budget.
+    The ledger counts the amount like a release, even if it exceeds the budget.
     """
     ledger = Ledger.open(path, share=share)
     if directory is None:
         entry = ledger.add_spent(
-            _parse_budget(amount), note=note, on=day and day.date(), receipt=_note_receipt(ledger)
+            _parse_budget(amount), note=note, on=day and day.date(), receipt=_create_receipt(ledger)
         )
     elif day is not None or any(value is not None for value in amount.values()):
         raise InputError(
@@ -198,28 +198,28 @@ def spent(
     else:
         entry = enter_release(ledger, directory, note)
     click.echo(f"Entered: {entry.charge}, on {entry.reserved_on}.")
-    _print_left(ledger)
+    _print_remaining_budget(ledger)
 
 
-def _note_receipt(ledger: Ledger) -> str:
-    """Return the receipt of a new entry, and note it for error messages.
+def _create_receipt(ledger: Ledger) -> str:
+    """Create the receipt of a new entry, and note it for error messages.
 
-    If the program fails, its last message then says whether the ledger has the entry.
+    If the program fails later, its last message says whether the ledger contains the entry.
     """
     receipt = secrets.token_hex(16)
     note_run(ledger.path.absolute(), receipt)
     return receipt
 
 
-def _parse_budget(amount: dict[str, str | None], ledger: Ledger | None = None) -> Budget:
-    """Return the budget that the options state.
+def _parse_budget(options: dict[str, str | None], ledger: Ledger | None = None) -> Budget:
+    """Return the budget that the options --epsilon, --delta and --rho state.
 
-    With a ledger, the budget must be of the definition in which the ledger adds up its entries.
+    If ``ledger`` is not None, the budget must use the same privacy definition as the ledger.
     """
-    values = {name: value for name, value in amount.items() if value is not None}
+    values = {name: value for name, value in options.items() if value is not None}
     option_names = [f"--{name}" for name in values]
     if ledger is not None:
-        _check_definition(ledger, option_names)
+        _check_privacy_definition(ledger, option_names)
     definitions = ((ZCDP, ["rho"]), (PureDP, ["epsilon"]), (ApproxDP, ["epsilon", "delta"]))
     for budget_class, parameter_names in definitions:
         if [*values] == parameter_names:
@@ -230,8 +230,8 @@ def _parse_budget(amount: dict[str, str | None], ledger: Ledger | None = None) -
     )
 
 
-def _check_definition(ledger: Ledger, option_names: list[str]) -> None:
-    """Refuse a budget of another definition than the ledger's."""
+def _check_privacy_definition(ledger: Ledger, option_names: list[str]) -> None:
+    """Raise InputError unless the options match the ledger's privacy definition."""
     options_needed = [f"--{name}" for name in parameters(ledger.privacy.budget)]
     if option_names == options_needed:
         return
@@ -247,15 +247,15 @@ def _check_definition(ledger: Ledger, option_names: list[str]) -> None:
     )
 
 
-def _print_left(ledger: Ledger) -> None:
-    """Print the budget of a ledger and the amount left."""
-    _warn_if_closed(ledger)
+def _print_remaining_budget(ledger: Ledger) -> None:
+    """Print the budget of a ledger and the remaining amount."""
+    _warn_if_unpayable(ledger)
     facts = list_facts(describe_ledger(ledger), "dataset", "protects", "budget", "left")
     print_facts([("ledger", display_path(ledger.path)), *format_facts(facts)])
 
 
-def _warn_if_closed(ledger: Ledger) -> None:
-    """Warn of charges after which no budget allows a payment."""
+def _warn_if_unpayable(ledger: Ledger) -> None:
+    """Warn if earlier charges make any further payment impossible."""
     reasons = {limit.reason_closed for limit in ledger.limits()}
     print_warnings(reason for reason in reasons if reason)
 
@@ -270,7 +270,7 @@ def _warn_if_closed(ledger: Ledger) -> None:
     help="For a budget of rho: the delta at which the implied epsilon is shown.",
 )
 def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click passes flags by name
-    """List every release with its cost and state, and the budget left."""
+    """List every release with its cost and state, and the remaining budget."""
     ledger = Ledger.open(path)
     remove_leftovers(ledger)
     entries = ledger.entries()
@@ -283,7 +283,7 @@ def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
     if as_json:
         print_json(_ledger_json(ledger, entries, implied_epsilons))
         return
-    _warn_if_closed(ledger)
+    _warn_if_unpayable(ledger)
     budgets, shares, spending, risk = describe_ledger(ledger, entries)
     facts = format_facts([*budgets.facts, *shares.facts])
     print_facts([("ledger", display_path(ledger.path)), *facts])
@@ -302,7 +302,7 @@ def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
 
 
 def _risk_json(ledger: Ledger) -> dict[str, Any]:
-    """Return the risk of all releases of one period within the budget."""
+    """Return the risk of spending the whole budget of one period, as JSON."""
     limit = ledger.limits()[0]
     risk = describe_risk(ledger.privacy.within(limit.budget), published="ledger")
     return {**risk, "period": limit.period or None}
@@ -325,14 +325,14 @@ def _print_entries(ledger: Ledger, entries: Sequence[Entry]) -> None:
         costs = ["" for _ in cost_names]
         if entry.kind != "budget":
             costs = [format_amount(getattr(entry.charge, name), up=True) for name in cost_names]
-        release_cell = tuple(filter(None, (_entry_subject(entry), entry.description)))
+        release_cell = tuple(filter(None, (_entry_target(entry), entry.description)))
         state = _describe_state(ledger, entry)
         rows.append([f"{entry.number:,}", str(entry.reserved_on), *costs, state, release_cell])
     print_table("", columns, rows)
 
 
 def _describe_state(ledger: Ledger, entry: Entry) -> str:
-    """Describe the state of an entry; for a series, its periods."""
+    """Describe the state of an entry; for an unfinished series, list its periods."""
     state = _entry_state(ledger, entry)
     if state == "resumable":
         series = period_state(ledger, entry)
@@ -343,8 +343,8 @@ def _describe_state(ledger: Ledger, entry: Entry) -> str:
     return f"paid; {describe_drawn_periods(series)}"
 
 
-def _entry_subject(entry: Entry) -> str:
-    """Return the budget that an entry sets, or the path of its release."""
+def _entry_target(entry: Entry) -> str:
+    """Return the budget that an entry sets, or the directory of its release."""
     if entry.kind == "budget":
         return limit_text(entry.declared, entry.period, entry.share)
     output = entry.output
@@ -356,9 +356,10 @@ def _entry_subject(entry: Entry) -> str:
 
 
 def _entry_state(ledger: Ledger, entry: Entry) -> str:
-    """Return the state of an entry.
+    """Return the state of an entry as one word.
 
-    For a release that is paid and not finished it says whether it is running or can be resumed.
+    For a release that is paid and not finished, the word says whether it is running or can be
+    resumed.
     """
     if entry.kind != "release":
         return entry.kind
@@ -372,13 +373,13 @@ def _entry_state(ledger: Ledger, entry: Entry) -> str:
 
 
 def _implied_epsilons(ledger: Ledger, delta: str) -> dict[str, str] | None:
-    """Return a delta and the epsilons of budget and spending there, or None.
+    """Return the epsilons of the budget and of the spending at a delta, as texts.
 
-    For a budget of rho this is the given delta, for (epsilon, delta) the delta of the budget. The
-    epsilons are rounded up to four decimals. The result is None for other budgets.
+    For a budget of rho, the delta is ``delta``; for (epsilon, delta), it is the delta of the
+    budget. Epsilons are rounded up to four decimals. Return None for other budgets.
     """
     if isinstance(ledger.privacy.budget, ApproxDP):
-        return _spent_in_epsilon(ledger)
+        return _approximate_epsilons(ledger)
     if not isinstance(ledger.privacy.budget, ZCDP):
         return None
     epsilons = {"delta": delta}
@@ -391,8 +392,8 @@ def _implied_epsilons(ledger: Ledger, delta: str) -> dict[str, str] | None:
     return epsilons
 
 
-def _spent_in_epsilon(ledger: Ledger) -> dict[str, str]:
-    """Return the epsilons of an (epsilon, delta) budget and of the amount spent."""
+def _approximate_epsilons(ledger: Ledger) -> dict[str, str]:
+    """Return the epsilon of an (epsilon, delta) budget, and the epsilon spent."""
     limit = ledger.limits()[-1]
     budget = cast(ApproxDP, limit.budget)
     spent = spent_epsilon(budget, limit.charges)
@@ -404,7 +405,7 @@ def _spent_in_epsilon(ledger: Ledger) -> dict[str, str]:
 
 
 def _charge_json(budget: Budget, charge: Charge) -> dict[str, Any]:
-    """Return a charge as a JSON object, with mu squared if it composes in mu."""
+    """Return a charge as a JSON object, with mu squared for budgets that use it."""
     numbers: dict[str, Any] = dict(charge.to_json())
     if isinstance(budget, ApproxDP | GDP):
         numbers.setdefault("mu_squared", "0")
@@ -414,7 +415,7 @@ def _charge_json(budget: Budget, charge: Charge) -> dict[str, Any]:
 def _ledger_json(
     ledger: Ledger, entries: Sequence[Entry], implied_epsilons: dict[str, str] | None
 ) -> dict[str, Any]:
-    """Return a ledger and its entries as a JSON object with stable keys."""
+    """Return a ledger and its entries as a JSON object for ``--json``."""
     return {
         "ledger": str(ledger.path),
         "id": ledger.id,

@@ -1,6 +1,6 @@
 """The program ``leastnoise``: its commands, and its messages and exit codes.
 
-The module of a command is loaded when the command is used, so that ``leastnoise --help`` is quick.
+Modules of commands are imported on first use, which keeps ``leastnoise --help`` fast.
 """
 
 import io
@@ -42,8 +42,8 @@ _interrupted: list[int] = []
 def install_interrupt_handler() -> None:
     """Make the first SIGINT raise KeyboardInterrupt, and ignore later ones.
 
-    So the last message is printed completely. A run that was started with interruptions ignored,
-    as in the background, keeps ignoring them.
+    Later interruptions could cut off the last message. If the process was started with SIGINT
+    ignored, as in the background, it stays ignored.
     """
     _interrupted.clear()
 
@@ -56,21 +56,21 @@ def install_interrupt_handler() -> None:
         signal.signal(signal.SIGINT, stop)
 
 
-def describe_payments(first_run: int) -> tuple[str, str]:
-    """Return the worst payment state of this run, and a sentence on it.
+def describe_payments(first_payment: int) -> tuple[str, str]:
+    """Return the worst state of this run's payments, and a sentence about it.
 
     Args:
-        first_run: the number of payments that were noted before.
+        first_payment: the number of payments that were noted before this run.
 
     Returns:
-        The worst state of a payment, and a sentence about all of them.
+        The worst state of any payment, and a sentence about all payments.
     """
-    if len(noted_runs()) == first_run:
+    if len(noted_runs()) == first_payment:
         return "nothing", "Nothing was spent."
     try:
         from leastnoise._session import read_payment_state
 
-        accounts = [read_payment_state(ledger, run) for ledger, run in noted_runs()[first_run:]]
+        accounts = [read_payment_state(ledger, run) for ledger, run in noted_runs()[first_payment:]]
     except Exception:  # noqa: BLE001 - the first error must not be hidden by a second one
         return (
             "unknown",
@@ -123,14 +123,18 @@ _COMMANDS = {
     "power": (
         "_comparisons",
         "power",
-        "Show which effect an A/B test can detect, before any data.",
+        "Compute which effect an A/B test can detect; needs no data.",
     ),
     "export": ("_finished", "export", "Write a finished release in the format of another tool."),
     "round": ("_finished", "rounding", "Round a finished release, and leave out small answers."),
-    "coarsen": ("_coarsen", "coarsen", "Find cells that rounded or suppressed tables determine."),
+    "coarsen": (
+        "_coarsen",
+        "coarsen",
+        "Find hidden cells that readers can compute from rounded tables.",
+    ),
     "synthesize": ("_finished", "synthesize", "Draw synthetic records from a finished release."),
     "studio": ("_plan", "studio", "Draft a spec, plan, or explore a release in the browser."),
-    "ledger": ("_ledger", "ledger", "Set the budget of a data set, and show its spending."),
+    "ledger": ("_ledger", "ledger", "Set the budget of a data set and show its spending."),
     "audit": ("_plan", "audit", "Compute a lower bound on the program's privacy loss."),
     "demo": ("_demo", "demo", "Plan and release a generated survey of 200,000 people."),
     "experiments": (
@@ -147,7 +151,7 @@ def _print_help_with_glossary(
     _option: click.Parameter,
     is_requested: bool,  # noqa: FBT001 - the signature is click's
 ) -> None:
-    """Print the help and, below it, explanations of its words in the glossary."""
+    """Print the help of a command, and explain the technical terms in it."""
     if not is_requested or context.resilient_parsing:
         return
     text = context.get_help()
@@ -169,25 +173,25 @@ _help = click.help_option("-h", "--help", callback=_print_help_with_glossary)
 
 
 class _Commands(click.Group):
-    """The commands; each is loaded when it is used.
+    """The commands of the program; each module is imported on first use.
 
-    Until then it has only its name and the first line of its help.
+    Until then, a command has only its name and the first line of its help.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
-        """Return the names in the order of definition."""
+        """Return the names of the commands in the order of definition."""
         return list(self.commands)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Load the module of the command that is used."""
+        """Return the used command's name, the command, and its arguments."""
         name, command, arguments = super().resolve_command(ctx, args)
         return name, command and load_command(str(command.name)), arguments
 
 
 def load_command(name: str) -> click.Command:
-    """Load a command from its module, and add its --help option."""
+    """Import a command from its module, and add its --help option."""
     module, function, _ = _COMMANDS[name]
     command: click.Command = getattr(import_module(f"leastnoise._cli.{module}"), function)
     for subcommand in (command, *getattr(command, "commands", {}).values()):
@@ -218,11 +222,11 @@ def main() -> None:
     """Run the program on the arguments of the process, and exit.
 
     The exit codes are on the page docs/errors.md. An error is one sentence on the standard error
-    stream, never a traceback, and never with a value of a row. After it comes a sentence about the
-    payment, as the ledger has it at that moment.
+    stream, never a traceback, and never with a value of a row. A second sentence states whether the
+    ledger recorded a payment.
     """
     install_interrupt_handler()
-    first_run = len(noted_runs())
+    first_payment = len(noted_runs())
     try:
         _open_streams()
         for name in THREAD_VARIABLES:
@@ -232,7 +236,7 @@ def main() -> None:
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - the last frame of the program: every error becomes one sentence
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        code = _report_error(error, first_run)
+        code = _report_error(error, first_payment)
     # A failure to write was reported above; Python would report it again at exit.
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -244,9 +248,9 @@ def main() -> None:
 
 
 def _open_streams() -> None:
-    """Replace closed standard streams by empty ones.
+    """Replace closed standard streams by the null device.
 
-    Otherwise the next open file, such as the ledger, would get their number.
+    Otherwise the next file that is opened, such as the ledger, would get their file descriptor.
     """
     for number in (0, 1, 2):
         try:
@@ -262,25 +266,25 @@ def _open_streams() -> None:
             stream.reconfigure(errors="replace")  # a terminal may lack a character of a name
 
 
-def _report_error(error: BaseException, first_run: int) -> int:
-    """Print an error and the state of payments, and return the exit code.
+def _report_error(error: BaseException, first_payment: int) -> int:
+    """Print an error and the state of payments; return the exit code.
 
     Args:
         error: the error.
-        first_run: the number of payments that were noted before this run.
+        first_payment: the number of payments that were noted before this run.
     """
     if isinstance(error, (SystemExit, BrokenPipeError)) and not _interrupted:
         return BROKEN_PIPE  # stdout was closed; click turns that, and only that, into SystemExit
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
-    state, payment_words = describe_payments(first_run)
+    state, payment_sentence = describe_payments(first_payment)
     # Libraries may turn an interruption into errors of their own.
     if isinstance(error, (KeyboardInterrupt, click.Abort)) or _interrupted:
-        _print_error(f"interrupted. {payment_words}")
+        _print_error(f"interrupted. {payment_sentence}")
         return INTERRUPTED
     if isinstance(error, click.ClickException):
         return _report_usage_error(error)
-    sentence, is_fault = _describe_error(error, state, payment_words)
+    sentence, is_fault = _describe_error(error, state, payment_sentence)
     is_debugging = _is_debugging()
     if is_fault and not is_debugging:
         sentence += " LEASTNOISE_DEBUG=1 shows where it happened."
@@ -297,7 +301,7 @@ def _report_error(error: BaseException, first_run: int) -> int:
 
 
 def _report_usage_error(error: click.ClickException) -> int:
-    """Print the fault in the arguments, and return the exit code."""
+    """Print an error in the arguments; return the exit code."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         # `leastnoise` lists its commands; a command without its arguments is a mistake.
         is_program = error.ctx.parent is None
@@ -315,8 +319,8 @@ def _report_usage_error(error: click.ClickException) -> int:
     return BAD_INPUT
 
 
-def _describe_error(error: BaseException, state: str, payment_words: str) -> tuple[str, bool]:
-    """Describe an error and the payment, and tell if it is a program fault."""
+def _describe_error(error: BaseException, state: str, payment_sentence: str) -> tuple[str, bool]:
+    """Return a message on an error and the payment, and whether it is a bug."""
     sentence = str(error)
     is_fault = False
     if isinstance(error, PaidError):  # its message describes the payment
@@ -325,16 +329,17 @@ def _describe_error(error: BaseException, state: str, payment_words: str) -> tup
         is_plain = isinstance(error, LeastNoiseError) and not isinstance(error, InternalError)
         if state != "nothing" or not is_plain:
             description, is_fault = describe_error(error)
-            sentence = f"{description} {payment_words}"
+            sentence = f"{description} {payment_sentence}"
     if not isinstance(error, LeastNoiseError) or is_fault:
         sentence = sentence[:1].lower() + sentence[1:]
     return sentence, is_fault
 
 
 def _print_frames(error: BaseException) -> None:
-    """Print where an error happened and its type.
+    """Print the stack frames and the type of an error.
 
-    Never its text or local variables, which may contain a value of a row.
+    The message and local variables of the error are not printed, because they may contain a value
+    of a row.
     """
     if isinstance(error, PaidError) and error.cause is not None:
         error = error.cause
@@ -346,7 +351,7 @@ def _print_frames(error: BaseException) -> None:
 def _is_debugging() -> bool:
     """Return whether LEASTNOISE_DEBUG is on; False if its value is invalid.
 
-    A value that is no switch was reported before.
+    An invalid value was reported before.
     """
     try:
         return is_on(DEBUG)
@@ -354,10 +359,10 @@ def _is_debugging() -> bool:
         return False
 
 
-def _print_error(text: str) -> None:
-    """Print a message of the program on the standard error stream."""
+def _print_error(message: str) -> None:
+    """Print a message on the standard error stream, after the program's name."""
     from leastnoise._frames import escape_controls
 
-    lines = [escape_controls(line) for line in text.split("\n")]
+    lines = [escape_controls(line) for line in message.split("\n")]
     with suppress(OSError):
         click.echo("leastnoise: " + "\n".join(lines), err=True)

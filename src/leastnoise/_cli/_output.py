@@ -1,4 +1,4 @@
-"""Options, specs, output and new files that several commands share."""
+"""Options, specs, printed output and new files, shared by the commands."""
 
 import json
 import os
@@ -30,15 +30,16 @@ json_option = click.option(
 )
 
 
-def add_options(*rows: tuple[str, Any, str]) -> Callable[[Any], Any]:
+def add_options(*options: tuple[str, Any, str]) -> Callable[[Any], Any]:
     """Return a decorator that adds options to a command.
 
     Args:
-        rows: each option as its name (and its parameter, if it differs), type and help text.
+        options: for each option its name (and its parameter, if it differs), its type and its help
+            text.
     """
 
     def decorate(command: Any) -> Any:
-        for names, value_type, help_text in reversed(rows):
+        for names, value_type, help_text in reversed(options):
             command = click.option(*names.split(), type=value_type, help=help_text)(command)
         return command
 
@@ -64,10 +65,10 @@ spec_option = click.option(
 
 
 def read_command_spec(path: Path) -> SpecFile:
-    """Return the spec of a TOML file, or of SQL statements with ``--spec``.
+    """Read the spec in a TOML file, or the spec of ``--spec`` with SQL queries.
 
-    If the argument is a file of SQL, read the spec that --spec names. The statements replace its
-    workload.
+    If ``path`` is a file of SQL statements, the option --spec names the spec, and the statements
+    replace its workload.
     """
     spec_path = click.get_current_context().meta.get("spec")
     if (path.suffix == ".sql") != (spec_path is not None):
@@ -84,16 +85,16 @@ def read_command_spec(path: Path) -> SpecFile:
 
 @contextmanager
 def plan_progress(spec: Spec) -> Iterator[Progress]:
-    """Show a progress line while a spec is planned, within the free memory."""
+    """Show a progress line during planning, and limit the memory of planning."""
     with memory_limit(), Progress("planning", about=estimate_planning_seconds(spec)) as progress:
         yield progress
 
 
 def plan_with_progress(spec: Spec) -> tuple[Plan, float]:
-    """Return the plan of a spec's workload, and the seconds that it took.
+    """Plan a spec with a progress line; return the plan and the seconds taken.
 
     Returns:
-        The plan, and how many seconds planning took.
+        The plan, and the duration of planning in seconds.
     """
     with plan_progress(spec) as progress:
         return plan_spec(spec, progress.trying), progress.seconds
@@ -106,13 +107,13 @@ def format_number(value: float) -> str:
     return f"{value:#.4g}"
 
 
-def format_noise(mechanism: str) -> str:
-    """Format the name of a noise mechanism, such as "discrete Laplace"."""
-    if mechanism == "k_norm":
+def format_noise(noise_name: str) -> str:
+    """Return the display name of a kind of noise, such as "discrete Laplace"."""
+    if noise_name == "k_norm":
         return "K-norm"
-    if mechanism == "laplace_and_k_norm":
+    if noise_name == "laplace_and_k_norm":
         return "K-norm and discrete Laplace"
-    kind, name = mechanism.split("_")
+    kind, name = noise_name.split("_")
     return f"{kind} {name.capitalize()}"
 
 
@@ -120,16 +121,16 @@ def print_table(
     title: str,
     columns: Sequence[tuple[str, str]],
     rows: Iterable[Sequence[str | tuple[str, ...]]],
-    bold: int | None = None,
+    bold_row: int | None = None,
 ) -> None:
-    """Print a table and an empty line.
+    """Print a table, followed by an empty line.
 
     Args:
-        title: a line above the table, or an empty text.
+        title: a line above the table; empty for no line.
         columns: the heading of each column and its alignment: "left", "right" or "fold" (left, and
             wrapped on a narrow screen).
         rows: the cells of each row; a cell with several lines is a tuple.
-        bold: the number of the row in bold letters.
+        bold_row: the index of a row to print in bold; None for no bold row.
     """
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
 
@@ -140,7 +141,7 @@ def print_table(
 
     for heading, alignment in columns:
         justify: Any = "right" if alignment == "right" else "left"
-        # Only our own headings have line breaks: names of tables and attributes have none.
+        # Only headings of this program have line breaks; names of tables and attributes have none.
         table.add_column(
             render_cell(tuple(heading.split("\n"))),
             justify=justify,
@@ -148,7 +149,7 @@ def print_table(
             overflow="fold",
         )
     for row_number, row in enumerate(rows):
-        table.add_row(*map(render_cell, row), style="bold" if row_number == bold else None)
+        table.add_row(*map(render_cell, row), style="bold" if row_number == bold_row else None)
     if title:
         _print(Text(escape_controls(title), style="bold"))
     _print(table)
@@ -156,7 +157,7 @@ def print_table(
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """Print names and values, one pair on each line."""
+    """Print labels and texts, one pair on each line."""
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
@@ -166,10 +167,10 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
 
 
 def _print(renderable: RenderableType) -> None:
-    """Print a table or text of rich.
+    """Print a table or text of the library rich.
 
-    With colours on a terminal unless NO_COLOR is set; elsewhere without colours and trailing
-    spaces.
+    Colours are used on a terminal, unless NO_COLOR is set. Other output has no colours and no
+    trailing spaces.
     """
     console = Console(highlight=False, soft_wrap=False)
     if not (console.is_terminal or os.environ.get("COLUMNS")):
@@ -183,21 +184,18 @@ def _print(renderable: RenderableType) -> None:
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """Print exactly one JSON object."""
+    """Print one JSON object on the standard output."""
     click.echo(json.dumps(value, indent=2, allow_nan=False))
 
 
-def print_warnings(sentences: Iterable[str]) -> None:
+def print_warnings(warnings: Iterable[str]) -> None:
     """Print warnings on the standard error stream."""
-    for sentence in sentences:
+    for sentence in warnings:
         click.echo(f"Warning: {sentence}", err=True)
 
 
 def display_path(path: Path) -> str:
-    """Format a path: relative if it is below the current directory.
-
-    Otherwise the absolute path.
-    """
+    """Return a path as text, relative if it is below the current directory."""
     whole_path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() follows links, and would show another name than the user typed
     if whole_path.is_relative_to(Path.cwd()):
         return str(whole_path.relative_to(Path.cwd()))
@@ -205,7 +203,7 @@ def display_path(path: Path) -> str:
 
 
 def check_new_file(path: Path, advice: str) -> None:
-    """Refuse a file that exists already."""
+    """Raise InputError if a file exists or its folder cannot be used."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -220,10 +218,10 @@ def check_new_file(path: Path, advice: str) -> None:
 
 @contextmanager
 def open_new_file(path: Path, advice: str) -> Iterator[Path]:
-    """Open a new file that gets its name when it is complete.
+    """Write a new file under a temporary name, and rename it when complete.
 
     Yields:
-        The temporary path to write to. Nothing is left of it after an error.
+        The temporary path to write to. It is removed after an error.
     """
     check_new_file(path, advice)
     temporary = path.with_name(f".{os.getpid()}.part.{path.name}")
@@ -247,6 +245,6 @@ def open_new_file(path: Path, advice: str) -> Iterator[Path]:
 
 
 def write_new_file(path: Path, text: str, advice: str) -> None:
-    """Write a new text file; after an error no part of it is left."""
+    """Write a new text file; remove it again after an error."""
     with open_new_file(path, advice) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -131,12 +131,12 @@ from leastnoise._trusted.check import InputError, number_text, readable, refuse
 from leastnoise._trusted.measurements import cost, views
 from leastnoise._workload import Product, Statistic, leaves_out
 
-_MOST_SIZES = 8  # values of --budgets or --max-rows
+_MOST_VALUES = 8  # values of --budgets or --max-rows
 _MOST_TABLES = 40  # rows that are printed; --json has all
 _HEADING_WIDTH = 18  # characters of a title above a column of periods
 _MOST_PERIODS = 24  # periods of a series that are printed; --json has all
 _LEAST_GAIN = 1.001  # ratio of errors from which complete attributes are proposed
-# Rounded scales may cost a millionth less than the budget; the budget is shown then.
+# If rounded noise scales cost a millionth less than the budget, the budget is shown as the cost.
 _NEARLY_ALL = Fraction(10**6 - 1, 10**6)
 _EXISTS = "Choose another file, or remove it first."
 _MEASURES = {
@@ -220,13 +220,12 @@ _CASES = {  # the data that lead to each alternative
 @click.option("--epsilon", help="Plan for this epsilon instead of the spec's.")
 @click.option(
     "--budgets",
-    help="Also show the errors under other budgets of the same kind, such as 0.1,1,10. The "
+    help="Also show the errors at other budgets of the same kind, such as 0.1,1,10. The "
     "strategy stays the same.",
 )
 @click.option(
     "--max-rows",
-    help="Also show the errors for other limits of rows per unit, such as 1,2,4,8. Each limit is "
-    "planned.",
+    help="Also show the errors for other values of max_rows, such as 1,2,4,8. Plans once for each.",
 )
 @click.option(
     "--prices",
@@ -266,10 +265,10 @@ def plan(
         plan,
         seconds,
         spec.options.level,
-        _forecast_guard(spec, plan),
+        _guard_forecast(spec, plan),
         error_over_complete(plan, spec.search()),
         _preview_searches(spec),
-        *_comparison_plans(plan, spec, **comparisons),
+        *_requested_comparisons(plan, spec, **comparisons),
         comparison_statuses(plan, spec.targets, spec.options.level),
         spec.options.terminal_catalogue,
         guard_share(spec.options.guard),
@@ -285,7 +284,7 @@ def plan(
 
 
 class _Preview(NamedTuple):
-    """A plan and the comparisons that the options of ``plan`` request."""
+    """A plan, and the further results that the options of ``plan`` request."""
 
     plan: Plan
     seconds: float
@@ -298,12 +297,12 @@ class _Preview(NamedTuple):
     prices: tuple[Price, ...]
     targets: tuple[ComparisonStatus, ...] = ()
     catalogue: Catalogue = ENGLISH
-    guard_part: Fraction | None = None
+    guard_budget_share: Fraction | None = None
 
 
 def _with_epsilon(spec: Spec, epsilon: str) -> Spec:
-    """Return a spec with another epsilon."""
-    privacy = with_epsilon_or_rho(spec.privacy, epsilon)
+    """Return a copy of a spec with another epsilon."""
+    privacy = with_budget_size(spec.privacy, epsilon)
     if isinstance(privacy.budget, ZCDP):
         raise InputError(
             "--epsilon replaces the epsilon of the spec; this spec has a budget of rho."
@@ -316,8 +315,8 @@ def _with_epsilon(spec: Spec, epsilon: str) -> Spec:
     return replace(spec, privacy=privacy)
 
 
-def _forecast_guard(spec: Spec, plan: Plan) -> GuardForecast | None:
-    """Return the expected precision of the guard; None without one."""
+def _guard_forecast(spec: Spec, plan: Plan) -> GuardForecast | None:
+    """Return the expected cost and accuracy of the spec's guard, if it has one."""
     share = guard_share(spec.options.guard)
     if share is None:
         return None
@@ -327,7 +326,7 @@ def _forecast_guard(spec: Spec, plan: Plan) -> GuardForecast | None:
 
 
 def _preview_json(preview: _Preview) -> dict[str, Any]:
-    """Return a plan and its comparisons as a JSON object with stable keys."""
+    """Return a preview as the JSON object of ``plan --json``."""
     guard = {}
     if preview.guard is not None:
         guard = asdict(preview.guard)
@@ -348,7 +347,7 @@ def _preview_json(preview: _Preview) -> dict[str, Any]:
             preview.plan,
             preview.seconds,
             preview.level,
-            preview.guard_part,
+            preview.guard_budget_share,
             has_searches=bool(preview.searches),
         ),
         **present,
@@ -356,15 +355,15 @@ def _preview_json(preview: _Preview) -> dict[str, Any]:
 
 
 def _target_json(status: TargetStatus | ComparisonStatus | None) -> dict[str, Any]:
-    """Return a target, the error compared with it, and whether it is met."""
+    """Return a target, the error that it limits, and whether it is met, as JSON."""
     if status is None:
         return {}
     error = status.error if math.isfinite(status.error) else None
     return {"target": {status.kind: status.most}, status.kind: error, "is_met": status.is_met}
 
 
-def _print_comparisons(statuses: Sequence[ComparisonStatus]) -> None:
-    """Print the expected errors of differences and ratios."""
+def _print_comparison_targets(statuses: Sequence[ComparisonStatus]) -> None:
+    """Print the expected errors of differences and ratios that have targets."""
     if not statuses:
         return
     rows = [[status.name, _describe_target(status)] for status in statuses]
@@ -372,21 +371,21 @@ def _print_comparisons(statuses: Sequence[ComparisonStatus]) -> None:
 
 
 def _print_preview(preview: _Preview) -> None:
-    """Print a plan and its comparisons."""
+    """Print a preview as tables and sentences."""
     print_plan(
         preview.plan,
         preview.seconds,
         preview.level,
         preview.guard,
         preview.catalogue,
-        preview.guard_part,
+        preview.guard_budget_share,
         has_searches=bool(preview.searches),
     )
-    _print_comparisons(preview.targets)
-    _print_complete_gain(preview.plan, preview.error_over_complete)
+    _print_comparison_targets(preview.targets)
+    _print_cost_of_hidden_cells(preview.plan, preview.error_over_complete)
     _print_periods(preview.plan, preview.catalogue)
-    _print_errors("rmse under other budgets", preview.plans_by_budget)
-    _print_errors(
+    _print_error_comparison("rmse under other budgets", preview.plans_by_budget)
+    _print_error_comparison(
         "rmse for other limits of rows per unit", preview.plans_by_max_rows, show_budgets=True
     )
     if preview.plans_by_max_rows:
@@ -401,14 +400,14 @@ def _print_preview(preview: _Preview) -> None:
         click.echo("\n" + click.wrap_text(search.describe(), 78))
 
 
-def _print_complete_gain(plan: Plan, error_ratio: float | None) -> None:
-    """Print what complete attributes would save, if over a thousandth."""
-    if error_ratio is None or error_ratio < _LEAST_GAIN:
+def _print_cost_of_hidden_cells(plan: Plan, error_over_complete: float | None) -> None:
+    """Print how much error cells for missing values add, if over a thousandth."""
+    if error_over_complete is None or error_over_complete < _LEAST_GAIN:
         return
     names = [name for name in plan.domain.names if plan.domain.kind(name).hidden]
     click.echo(
         click.wrap_text(
-            f"Missing and outside values of {', '.join(names)} cost {error_ratio - 1:.1%} of the "
+            f"Missing and outside values of {', '.join(names)} cost {error_over_complete - 1:.1%} of the "
             "error, because they are measured too. If a column has none, write complete = true in "
             "its [domain] table.",
             78,
@@ -416,34 +415,35 @@ def _print_complete_gain(plan: Plan, error_ratio: float | None) -> None:
     )
 
 
-def _comparison_plans(
+def _requested_comparisons(
     plan: Plan, spec: Spec, budgets: str | None, max_rows: str | None, *, prices: bool
 ) -> tuple[dict[str, Plan], dict[str, Plan], tuple[Price, ...]]:
-    """Return the plans and prices that the options request.
+    """Compute the further plans and prices that the options request.
 
     Returns:
-        The plan for each limit of rows per unit; the plan at each budget; the price of each table.
+        The plans by ``max_rows``, the plans by budget, and the price of each table; empty if not
+        requested.
     """
     if max_rows is None:
         plans_by_max_rows = {}
     else:
-        plans_by_max_rows = _plan_for_max_rows(spec, max_rows)
+        plans_by_max_rows = _plans_by_max_rows(spec, max_rows)
     if budgets is None:
         plans_by_budget = {}
     else:
         plans_by_budget = _rescale_to_budgets(plan, budgets)
     if prices:
-        table_prices = _price_tables(plan, spec)
+        table_prices = _budget_prices(plan, spec)
     else:
         table_prices = ()
     return plans_by_max_rows, plans_by_budget, table_prices
 
 
-def _plan_for_max_rows(spec: Spec, sizes: str) -> dict[str, Plan]:
-    """Return a plan for each limit of rows per unit."""
+def _plans_by_max_rows(spec: Spec, limits_text: str) -> dict[str, Plan]:
+    """Plan a spec for each ``max_rows`` in a comma-separated text."""
     specs = {
         size: replace(spec, privacy=with_max_rows(spec.privacy, size))
-        for size in _split_sizes("--max-rows", sizes)
+        for size in _split_values("--max-rows", limits_text)
     }
     plans = {}
     seconds = sum(map(estimate_planning_seconds, specs.values()))
@@ -452,22 +452,22 @@ def _plan_for_max_rows(spec: Spec, sizes: str) -> dict[str, Plan]:
             rows = "row" if size == "1" else "rows"
             progress.step(f"planning for {size} {rows} of a unit", len(specs))
             plans[size] = plan_spec(changed_spec)
-    _require_known_error("--max-rows", *plans.values())
+    _check_error_known("--max-rows", *plans.values())
     return plans
 
 
-def _rescale_to_budgets(plan: Plan, sizes: str) -> dict[str, Plan]:
-    """Return a plan with the same strategy at each budget."""
-    _require_known_error("--budgets", plan)
+def _rescale_to_budgets(plan: Plan, budgets_text: str) -> dict[str, Plan]:
+    """Rescale a plan to each budget in a comma-separated text."""
+    _check_error_known("--budgets", plan)
     return {
-        size: plan_for_workload(plan.workload, plan, with_epsilon_or_rho(plan.privacy, size))
-        for size in _split_sizes("budgets", sizes)
+        size: plan_for_workload(plan.workload, plan, with_budget_size(plan.privacy, size))
+        for size in _split_values("budgets", budgets_text)
     }
 
 
-def _price_tables(plan: Plan, spec: Spec) -> tuple[Price, ...]:
-    """Return the cost of each table of a plan, with a progress line."""
-    _require_known_error("--prices", plan)
+def _budget_prices(plan: Plan, spec: Spec) -> tuple[Price, ...]:
+    """Compute which share of the budget each table needs, with a progress line."""
+    _check_error_known("--prices", plan)
     count = len(plan.workload.products)
     with (
         memory_limit(),
@@ -477,16 +477,16 @@ def _price_tables(plan: Plan, spec: Spec) -> tuple[Price, ...]:
         return table_prices(plan, search)
 
 
-def _split_sizes(option: str, sizes: str) -> list[str]:
-    """Split the sizes of an option at commas."""
-    parts = [size.strip() for size in sizes.split(",")]
-    if len(parts) > _MOST_SIZES:
-        raise refuse(f"the number of {option}", len(parts), f"at most {_MOST_SIZES}")
+def _split_values(option: str, text: str) -> list[str]:
+    """Split the value of an option at commas; raise InputError if it is too long."""
+    parts = [size.strip() for size in text.split(",")]
+    if len(parts) > _MOST_VALUES:
+        raise refuse(f"the number of {option}", len(parts), f"at most {_MOST_VALUES}")
     return parts
 
 
-def _require_known_error(option: str, *plans: Plan) -> None:
-    """Refuse plans whose error depends on the data."""
+def _check_error_known(option: str, *plans: Plan) -> None:
+    """Raise InputError for plans whose error depends on the data."""
     if any(plan.data_independent_error is None for plan in plans):
         raise InputError(
             f"{option} needs a plan whose error does not depend on the data; the error of "
@@ -496,9 +496,9 @@ def _require_known_error(option: str, *plans: Plan) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedTable:
-    """The expected error of a table; None where it depends on the data.
+    """The expected error of a table; None if it depends on the data.
 
-    Errors of counts are in rows, errors of sums in the unit of the measure.
+    Errors of counts are in rows. Errors of sums are in the unit of the measure.
     """
 
     name: str
@@ -512,12 +512,12 @@ class ExpectedTable:
     target: TargetStatus | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON value, with the target only if there is one."""
+        """Return the table as a JSON object, without a target if it has none."""
         return {**write_record(replace(self, target=None)), **_target_json(self.target)}
 
 
 def expected_tables(plan: Plan, level: float = 0.95) -> list[ExpectedTable]:
-    """Return the expected error of every table."""
+    """Return the expected error of every table of a plan."""
     products = plan.workload.products
     table_errors: Sequence[TableError | None] = [None] * len(products)
     targets: Sequence[TargetStatus | None] = [None] * len(products)
@@ -547,22 +547,25 @@ def expected_tables(plan: Plan, level: float = 0.95) -> list[ExpectedTable]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ExpectedStatistic:
-    """The expected error of means, quantiles or a CDF.
+    """The expected error of a statistic, such as means, quantiles or a CDF.
 
     Attributes:
-        name: its title, or its name.
-        error: the error of its counts, and its own where the spec states a public size.
-        size_is: whether its size is a number of rows or a sum of weights.
-        margin_of_counts: the margin of the counts up to a cell; None if quantiles cannot be chosen
-            within it.
-        selected_within: how far a private choice may be from a quantile's rank, in rows.
-        target: its target and the error compared with it; None without one.
+        name: the title of the statistic, or its name if it has no title.
+        error: the error of the counts behind the statistic, and the error of the statistic itself
+            if the spec states a public size.
+        size_quantity: "rows" if the public size is a number of rows, "weights" if it is a sum of
+            weights.
+        margin_of_counts: the margin of the cumulative counts, in rows; None if a private choice of
+            quantiles would not be more accurate.
+        selected_within: the largest error in rank of privately chosen quantiles, in rows; None as
+            for ``margin_of_counts``.
+        target: the target of the statistic and the error that it limits; None without a target.
         at_scales: the standard errors of standard deviations or correlations at public scales.
     """
 
     name: str
     error: StatisticError
-    size_is: str
+    size_quantity: str
     margin_of_counts: float | None
     selected_within: float | None
     target: TargetStatus | None
@@ -570,16 +573,16 @@ class _ExpectedStatistic:
 
     @property
     def statistic(self) -> Statistic:
-        """The statistic."""
+        """The statistic itself."""
         return self.error.statistic
 
     @property
     def size(self) -> str:
-        """The public size of its groups as text."""
+        """The public size of each group as text."""
         return format_number(float(self.statistic.size or 0))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON value, with the further facts only where there are any."""
+        """Return the statistic as a JSON object, without the facts that it lacks."""
         error = self.error
         statistic = self.statistic
         optional = {
@@ -593,7 +596,7 @@ class _ExpectedStatistic:
             "rows": error.rows,
             "largest_rows": error.largest_rows,
             "size": None if statistic.size is None else float(statistic.size),
-            "size_is": self.size_is,
+            "size_is": self.size_quantity,
             "std_error": error.std_error,
             **({"parts": dict(error.parts)} if statistic.form.of_several else {}),
             "method": _METHODS.get(statistic.kind, _BY_SHARE),
@@ -606,9 +609,9 @@ class _ExpectedStatistic:
 def _expected_statistics(
     plan: Plan, level: float, catalogue: Catalogue = ENGLISH
 ) -> list[_ExpectedStatistic]:
-    """Return the expected errors of means, quantiles and CDFs.
+    """Return the expected errors of the statistics of a plan.
 
-    They have titles if the catalogue has display names.
+    Statistics are named by their titles if the catalogue has display names.
     """
     if isinstance(plan, AdaptivePlan):
         return []
@@ -631,20 +634,21 @@ def _expected_statistics(
             _ExpectedStatistic(
                 name=name,
                 error=error,
-                size_is="weights" if is_weighted else "rows",
+                size_quantity="weights" if is_weighted else "rows",
                 margin_of_counts=margin if is_selectable else None,
                 selected_within=reach if is_selectable else None,
                 target=target,
-                at_scales=_errors_at_scales(plan, statistic),
+                at_scales=_std_errors_at_scales(plan, statistic),
             )
         )
     return statistics
 
 
-def _errors_at_scales(plan: Plan, statistic: Statistic) -> dict[str, float]:
-    """Return the errors of standard deviations or correlations at public scales.
+def _std_errors_at_scales(plan: Plan, statistic: Statistic) -> dict[str, float]:
+    """Return the standard errors of parameters at their public scales.
 
-    The errors of coefficients are of these scales anyway.
+    Only standard deviations and correlations have such errors. The errors of regression
+    coefficients refer to these scales anyway.
     """
     if statistic.size is None or statistic.kind not in ("variances", "correlations"):
         return {}
@@ -655,7 +659,7 @@ def _plan_json(
     plan: Plan,
     seconds: float,
     level: float,
-    guard_part: Fraction | None,
+    guard_budget_share: Fraction | None,
     *,
     has_searches: bool,
 ) -> dict[str, Any]:
@@ -687,7 +691,7 @@ def _plan_json(
         "mechanism": explanation.mechanism,
         "privacy": plan.privacy.to_json(),
         "risk": describe_risk(
-            with_guard(plan.privacy, guard_part),
+            with_guard(plan.privacy, guard_budget_share),
             plan.cost(),
             published_part(plan, has_searches=has_searches),
         ),
@@ -698,14 +702,14 @@ def _plan_json(
         "tables": [table.to_json() for table in tables],
         **{name: value for name, value in optional.items() if value},
         "seconds": round(seconds, 3),
-        **_data_aware_facts(explanation, tables),
+        **_data_aware_json(explanation, tables),
     }
 
 
-def _data_aware_facts(explanation: Explanation, tables: Sequence[ExpectedTable]) -> dict[str, Any]:
+def _data_aware_json(explanation: Explanation, tables: Sequence[ExpectedTable]) -> dict[str, Any]:
     """Return the steps and the reference of a data-dependent plan as JSON.
 
-    Empty for other plans.
+    The result is empty for other plans.
     """
     if not explanation.steps:
         return {}
@@ -729,22 +733,22 @@ def print_plan(
     level: float,
     guard: GuardForecast | None = None,
     catalogue: Catalogue = ENGLISH,
-    guard_part: Fraction | None = None,
+    guard_budget_share: Fraction | None = None,
     *,
     has_searches: bool = False,
 ) -> None:
     """Print the expected errors of a plan.
 
-    If they depend on the data, print the steps of the mechanism instead.
+    If the errors depend on the data, print the steps of the mechanism instead.
 
     Args:
         plan: the plan.
-        seconds: the time that planning took.
-        level: of the margins.
-        guard: the counts of the guard; None without one.
-        catalogue: has the display names of the spec.
-        guard_part: the share of the budget that the guard takes.
-        has_searches: whether the spec requests searches.
+        seconds: the duration of planning in seconds.
+        level: the confidence level of the margins.
+        guard: the expected cost and accuracy of the guard; None without a guard.
+        catalogue: the texts and display names for the output.
+        guard_budget_share: the share of the budget that the guard costs; None without a guard.
+        has_searches: whether the spec requests searches for categories or bounds.
     """
     tables = _with_titles(expected_tables(plan, level), plan, catalogue)
     explanation = mechanism_of(plan).explain(plan)
@@ -757,14 +761,17 @@ def print_plan(
     if isinstance(plan, AdaptivePlan):
         remark = ", all of it"
     workload, error, privacy, rows = describe_plan(
-        plan, catalogue, with_guard(plan.privacy, guard_part), has_searches=has_searches
+        plan, catalogue, with_guard(plan.privacy, guard_budget_share), has_searches=has_searches
     )
     facts = [
         *format_facts(workload.facts),
         *totals,
         *format_facts(error.facts),
         *format_facts(privacy.facts),
-        ("cost", f"{_shown_cost(plan)}{remark}, with {format_noise(explanation.mechanism)} noise"),
+        (
+            "cost",
+            f"{_displayed_cost(plan)}{remark}, with {format_noise(explanation.mechanism)} noise",
+        ),
     ]
     if guard is not None:
         facts.append(("guard", guard.words()))
@@ -781,7 +788,7 @@ def _earlier_releases(plan: Plan) -> tuple[EarlierRelease, ...]:
 def _with_titles(
     tables: list[ExpectedTable], plan: Plan, catalogue: Catalogue
 ) -> list[ExpectedTable]:
-    """Return the expected errors of tables, named by titles if there are display names."""
+    """Replace the names of tables by their display titles, if any exist."""
     if catalogue.names.is_empty:
         return tables
     return [
@@ -790,8 +797,8 @@ def _with_titles(
     ]
 
 
-def _shown_cost(plan: Plan) -> Charge:
-    """Return the cost of a plan, or the whole budget if these nearly agree."""
+def _displayed_cost(plan: Plan) -> Charge:
+    """Return the cost of a plan; the whole budget if the cost is nearly as large."""
     budget = plan.privacy.budget
     whole = parameters(whole_budget(budget))
     cost_parameters = parameters(step_charge(budget, budget, plan.cost()))
@@ -802,7 +809,10 @@ def _shown_cost(plan: Plan) -> Charge:
 
 
 class _Column(NamedTuple):
-    """A column of expected errors; ``cell`` takes a table and its unit."""
+    """A column of the table of expected errors.
+
+    ``cell`` returns the text for a table, whose unit is its second argument.
+    """
 
     heading: str
     alignment: str
@@ -813,7 +823,7 @@ class _Column(NamedTuple):
 def _print_expected_errors(
     plan: Plan, tables: Sequence[ExpectedTable], catalogue: Catalogue
 ) -> list[tuple[str, str]]:
-    """Print a row for each table, and return the facts about the total error.
+    """Print the errors of each table; return labels and texts for the total.
 
     Columns in which all tables agree are left out.
     """
@@ -839,7 +849,7 @@ def _print_expected_errors(
 
 
 def _table_units(plan: Plan, catalogue: Catalogue) -> list[str]:
-    """Return the unit of each table: rows, units of privacy, or a measure."""
+    """Return for each table the unit of its answers: rows, persons, or a measure."""
     units = []
     for product in plan.workload:
         if product.of_values:
@@ -855,7 +865,7 @@ def _table_units(plan: Plan, catalogue: Catalogue) -> list[str]:
 def _error_columns(
     plan: Plan, tables: Sequence[ExpectedTable], catalogue: Catalogue
 ) -> list[_Column]:
-    """Return the columns of the table of expected errors."""
+    """Return the columns of the table of expected errors, hidden ones included."""
     hidden = {name for name in plan.domain.names if plan.domain.kind(name).hidden}
 
     def largest_error(table: ExpectedTable, _unit: str) -> str:
@@ -902,15 +912,15 @@ def _print_statistics(statistics: Sequence[_ExpectedStatistic]) -> None:
 
 
 def _describe_error(expected: _ExpectedStatistic) -> str:
-    """Describe the expected error of a mean, a variance, quantiles or a CDF."""
+    """Describe the expected error of a statistic in a phrase."""
     kind = expected.statistic.kind
     if kind == "means":
         return _describe_mean_error(expected)
     if kind == "variances":
         return _describe_variance_error(expected)
     if kind in ("correlations", "regression"):
-        return _describe_errors_of_parts(expected)
-    if expected.size_is == "weights":
+        return _describe_parameter_errors(expected)
+    if expected.size_quantity == "weights":
         return _describe_weighted_share_error(expected)
     error = expected.error
     words = f"standard error of the counts up to a cell {format_number(error.rows)} rows"
@@ -926,7 +936,7 @@ def _describe_error(expected: _ExpectedStatistic) -> str:
 
 
 def _describe_weighted_share_error(expected: _ExpectedStatistic) -> str:
-    """Describe the error of weighted shares at the public sum of weights."""
+    """Describe the error of weighted shares for the public sum of weights."""
     if expected.error.std_error is None:
         return "depends on the sum of the weights of a group; state it as size for the error"
     return (
@@ -936,14 +946,14 @@ def _describe_weighted_share_error(expected: _ExpectedStatistic) -> str:
 
 
 def _describe_mean_error(expected: _ExpectedStatistic) -> str:
-    """Describe the error of a mean at the public size of its groups.
+    """Describe the error of a mean for the public group size.
 
-    Without a public size, say which size is needed.
+    Without a public size, describe which size the spec should state.
     """
     size = "rows"
     remark = ""
     group = f"of {expected.size} rows"
-    if expected.size_is == "weights":
+    if expected.size_quantity == "weights":
         size = "sum of the weights"
         remark = ", about their sum of weights,"
         group = f"with weights of {expected.size} in all"
@@ -956,7 +966,7 @@ def _describe_mean_error(expected: _ExpectedStatistic) -> str:
 
 
 def _describe_variance_error(expected: _ExpectedStatistic) -> str:
-    """Describe the error of a variance at the public size of its groups."""
+    """Describe the error of a variance for the public group size."""
     if expected.error.std_error is None:
         return (
             "depends on the rows of a group; state a public size for the largest error of a "
@@ -970,8 +980,8 @@ def _describe_variance_error(expected: _ExpectedStatistic) -> str:
     )
 
 
-def _describe_errors_of_parts(expected: _ExpectedStatistic) -> str:
-    """Describe the errors of covariances or coefficients at a public size."""
+def _describe_parameter_errors(expected: _ExpectedStatistic) -> str:
+    """Describe errors of covariances or coefficients for the public group size."""
     is_regression = expected.statistic.kind == "regression"
     if expected.error.std_error is None:
         numbers = "each coefficient" if is_regression else "each covariance"
@@ -992,7 +1002,7 @@ def _describe_errors_of_parts(expected: _ExpectedStatistic) -> str:
 
 
 def _describe_target(status: TargetStatus | ComparisonStatus | None) -> str:
-    """Describe a target and the error compared with it: "margin 50: 48.2"."""
+    """Describe a target and the error that it limits, such as "margin 50: 48.2"."""
     if status is None:
         return ""
     error = "no bound"
@@ -1005,10 +1015,11 @@ def _describe_target(status: TargetStatus | ComparisonStatus | None) -> str:
 def _print_steps(
     explanation: Explanation, tables: Sequence[ExpectedTable]
 ) -> list[tuple[str, str]]:
-    """Print a data-dependent plan's steps; return errors of its reference.
+    """Print the steps of a data-dependent plan; return facts about its reference.
 
     Returns:
-        The facts about the error of the reference plan, the best that does not look at the data.
+        Labels and texts about the error of the reference plan, which is the best plan that does not
+        depend on the data. Empty without a reference plan.
     """
     print_table(
         "Steps",
@@ -1039,7 +1050,7 @@ def _print_steps(
 
 
 def _step_lines(steps: Steps, indent: str = "") -> list[tuple[str, str]]:
-    """Return a line for each step with its budget, alternatives indented."""
+    """Return the name and the budget of each step, with alternatives indented."""
     lines: list[tuple[str, str]] = []
     for step in steps:
         if isinstance(step, StepChoice):
@@ -1056,9 +1067,10 @@ def _step_lines(steps: Steps, indent: str = "") -> list[tuple[str, str]]:
 
 
 def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
-    """Return the cost shares of rows and sums, and of each count of units.
+    """Return a label and text on how the cost is divided, if units are counted.
 
-    Empty if the workload counts no units.
+    The text lists the shares of rows and sums together, and of each count of units. The result is
+    empty if the workload counts no units.
     """
     names = {
         product.measure: _name_unit_count(product)
@@ -1078,7 +1090,7 @@ def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
 
 
 def _name_unit_count(product: Product) -> str:
-    """Return the name of the count of units that a table shows."""
+    """Return the display name of a table's count of units."""
     measure = product.domain.measure(str(product.measure))
     if isinstance(measure, UnitCount) and measure.has_groups:
         return product.name
@@ -1086,7 +1098,7 @@ def _name_unit_count(product: Product) -> str:
 
 
 def _print_periods(plan: Plan, catalogue: Catalogue) -> None:
-    """Print the expected errors for some periods of a series; nothing for others."""
+    """Print the expected errors in some periods, if a plan is of a series."""
     errors = [*period_errors(plan).items()]
     if not errors:
         return
@@ -1106,7 +1118,7 @@ def _print_periods(plan: Plan, catalogue: Catalogue) -> None:
 
 
 def _format_optional(error: float | None) -> str:
-    """Format the error of a table in a period; empty where it has none."""
+    """Format an error; empty for None."""
     if error is None:
         return ""
     return format_number(error)
@@ -1114,9 +1126,9 @@ def _format_optional(error: float | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CategorySearchPreview:
-    """The cost and the chances of a search for categories.
+    """The cost of a search for categories, and which categories it can find.
 
-    ``found`` is the number of categories if the search was paid before.
+    ``found`` is the number of categories if the search was paid for before, otherwise None.
     """
 
     attribute: str
@@ -1127,7 +1139,7 @@ class _CategorySearchPreview:
     found: int | None
 
     def describe(self) -> str:
-        """Describe the cost and the result of the search."""
+        """Describe the cost of the search and what it can find, or has found."""
         price = charge_text(self.budget, self.budget)
         if self.found is not None:
             return (
@@ -1145,7 +1157,7 @@ class _CategorySearchPreview:
 class _BoundsSearchPreview:
     """The cost and the rule of a search for bounds.
 
-    ``bounds`` are the bounds that it found if the search was paid before.
+    ``bounds`` are the bounds that it found if the search was paid for before, otherwise None.
     """
 
     attribute: str
@@ -1157,7 +1169,7 @@ class _BoundsSearchPreview:
     bounds: tuple[str, str] | None
 
     def describe(self) -> str:
-        """Describe the cost of the search, its rule and its result."""
+        """Describe the cost and the rule of the search, or the bounds that it found."""
         price = charge_text(self.budget, self.budget)
         if self.bounds is not None:
             return (
@@ -1171,7 +1183,7 @@ class _BoundsSearchPreview:
 
 
 def _preview_searches(spec: Spec) -> list[_CategorySearchPreview | _BoundsSearchPreview]:
-    """Return cost and results of the searches of a spec, bounds first."""
+    """Return the cost and the results of a spec's searches, bounds first."""
     searches: list[_CategorySearchPreview | _BoundsSearchPreview] = []
     plans_for_bounds = bounds_plans(spec.bounds_searches, spec.privacy)
     for search in spec.bounds_searches:
@@ -1208,7 +1220,7 @@ def _preview_searches(spec: Spec) -> list[_CategorySearchPreview | _BoundsSearch
 
 
 def _errors_json(plan: Plan) -> dict[str, Any]:
-    """Return the total error of a plan and the rmse of its tables as JSON."""
+    """Return the total error of a plan and the RMSE of its tables as JSON."""
     return {
         "privacy": plan.privacy.to_json(),
         "expected_total_squared_error": plan.expected_error().total_squared_error,
@@ -1216,10 +1228,12 @@ def _errors_json(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _print_errors(title: str, plans: dict[str, Plan], *, show_budgets: bool = False) -> None:
-    """Print a row for each table and a column for each plan.
+def _print_error_comparison(
+    title: str, plans: dict[str, Plan], *, show_budgets: bool = False
+) -> None:
+    """Print the RMSE of each table (rows) in each plan (columns).
 
-    With ``show_budgets``, a last row has the budgets if they differ.
+    If ``show_budgets`` is True and the budgets differ, the last row shows the budgets.
     """
     if not plans:
         return
@@ -1232,7 +1246,7 @@ def _print_errors(title: str, plans: dict[str, Plan], *, show_budgets: bool = Fa
 
 
 def _list_strategies(context: click.Context, _: click.Parameter, is_requested: bool) -> None:  # noqa: FBT001 - click passes flags by name
-    """Print all strategies and stop, if the option requests it."""
+    """Print all strategies and exit, if the option --list is set."""
     if not is_requested:
         return
     from leastnoise._strategies import PLANNERS  # slow to import, and `--help` must be quick
@@ -1265,8 +1279,8 @@ def _list_strategies(context: click.Context, _: click.Parameter, is_requested: b
 def compare(path: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 - click passes flags by name
     """Compare every strategy, least expected error first.
 
-    Reads only the spec file; the data need not exist. Strategies that do not apply come last, with
-    the reason.
+    Reads only the spec file; the data need not exist. The strategies that do not apply come last,
+    with the reasons.
     """
     spec = read_command_spec(path)
     seconds = expected_seconds(spec.workload, spec.planned_privacy, spec.search())
@@ -1287,9 +1301,9 @@ def compare(path: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
             }
         )
         return
-    _print_usable(spec, candidates)
+    _print_applicable(spec, candidates)
     _print_unfinished(spec, candidates)
-    _print_unusable(candidates)
+    _print_inapplicable(candidates)
     click.echo(
         click.wrap_text(
             f"Not comparable, because their errors depend on the data: {', '.join(BY_NAME)}.", 78
@@ -1299,8 +1313,8 @@ def compare(path: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
         click.echo(click.wrap_text(_WITHOUT_EARLIER, 78))
 
 
-def _print_usable(spec: Spec, candidates: Sequence[Candidate]) -> None:
-    """Print the errors of the strategies that have a plan."""
+def _print_applicable(spec: Spec, candidates: Sequence[Candidate]) -> None:
+    """Print the errors of the strategies that found a plan."""
     usable = [(candidate, candidate.plan) for candidate in candidates if candidate.plan is not None]
     columns = [
         ("strategy", "left"),
@@ -1323,11 +1337,11 @@ def _print_usable(spec: Spec, candidates: Sequence[Candidate]) -> None:
     ]
     queries = pluralize(spec.workload.rows, "query", "queries")
     budget = charge_text(usable[0][1].privacy.budget, usable[0][1].privacy.budget)
-    print_table(f"{queries}, {budget}", columns, rows, bold=0)
+    print_table(f"{queries}, {budget}", columns, rows, bold_row=0)
 
 
 def _format_optional_ratio(plan: Plan) -> str:
-    """Return the error of a plan over the least possible; "-" without a lower bound."""
+    """Format the ratio of a plan's error to its lower bound; "-" without a bound."""
     ratio = error_over_bound(plan)
     if ratio is None:
         return "-"
@@ -1335,7 +1349,7 @@ def _format_optional_ratio(plan: Plan) -> str:
 
 
 def _print_unfinished(spec: Spec, candidates: Sequence[Candidate]) -> None:
-    """Print the strategies that need more planning time, if there are any."""
+    """Print the strategies that ran out of planning time, if there are any."""
     unfinished = [candidate for candidate in candidates if candidate.useful_seconds]
     if not unfinished:
         return
@@ -1357,8 +1371,8 @@ def _print_unfinished(spec: Spec, candidates: Sequence[Candidate]) -> None:
     click.echo(click.wrap_text(advice, 78) + "\n")
 
 
-def _print_unusable(candidates: Sequence[Candidate]) -> None:
-    """Print the strategies that do not apply, with the reasons."""
+def _print_inapplicable(candidates: Sequence[Candidate]) -> None:
+    """Print the strategies that do not apply to a spec, with the reasons."""
     unusable = [
         candidate
         for candidate in candidates
@@ -1374,7 +1388,7 @@ def _print_unusable(candidates: Sequence[Candidate]) -> None:
 
 
 def _candidate_json(candidate: Candidate) -> dict[str, Any]:
-    """Return a strategy and its errors as a JSON object with stable keys."""
+    """Return a candidate strategy and its errors as a JSON object."""
     plan = candidate.plan
     return {
         "strategy": candidate.strategy,
@@ -1394,15 +1408,16 @@ def _candidate_json(candidate: Candidate) -> dict[str, Any]:
 @click.option(
     "--trials",
     type=int,
-    help="How often to measure each of two tables.  [default: as often as --seconds allows]",
+    help="The number of trials on each of two tables. [default: as many as --seconds allows]",
 )
 @click.option("--seconds", type=float, default=20.0, show_default=True, help="How long to measure.")
 @json_option
 def audit(path: Path, trials: int | None, seconds: float, as_json: bool) -> None:  # noqa: FBT001 - click passes flags by name
     """Compute a lower bound on the program's privacy loss.
 
-    Reads only the spec file. The program generates rows from its domain; it does not read the data
-    and spends nothing. The exit code is 70 if a lower bound exceeds the claim of the plan.
+    Reads only the spec file. The program generates rows from the domain of the spec. It does not
+    read the data and spends nothing. The exit code is 70 if a lower bound exceeds the claim of the
+    plan.
     """
     spec = read_spec(path)
     seconds_each = seconds / (1 + len(spec.all_searches))
@@ -1412,7 +1427,7 @@ def audit(path: Path, trials: int | None, seconds: float, as_json: bool) -> None
         plan_audit = audit_plan(plan, guard=spec.options.guard, trials=trials, seconds=seconds_each)
         search_audits = {
             name: audit_plan(search_plan, trials=trials, seconds=seconds_each)
-            for name, search_plan in _plans_of_searches(spec).items()
+            for name, search_plan in _search_plans(spec).items()
         }
     if as_json:
         searches = {name: asdict(search_audit) for name, search_audit in search_audits.items()}
@@ -1427,15 +1442,15 @@ def audit(path: Path, trials: int | None, seconds: float, as_json: bool) -> None
             _print_audit(search_audit)
     if not all(result.is_within_claim for result in (plan_audit, *search_audits.values())):
         click.echo(
-            "leastnoise: a lower bound exceeds the claim: this program, on this machine, does not "
-            "keep its promise; please report it.",
+            "leastnoise: a lower bound exceeds the claim. This program, on this machine, does not "
+            "keep its privacy guarantee. Please report it.",
             err=True,
         )
         click.get_current_context().exit(FAULT)
 
 
-def _plans_of_searches(spec: Spec) -> dict[str, SearchPlan]:
-    """Return each search's plan, by the attribute or the name of its bounds."""
+def _search_plans(spec: Spec) -> dict[str, SearchPlan]:
+    """Return the plan of each search, by attribute or by name of the bounds."""
     return {
         **bounds_plans(spec.bounds_searches, spec.privacy),
         **category_plans(spec.searches, spec.privacy),
@@ -1443,7 +1458,7 @@ def _plans_of_searches(spec: Spec) -> dict[str, SearchPlan]:
 
 
 def _print_audit(result: Audit) -> None:
-    """Print the lower bounds of an audit and its verdict."""
+    """Print the lower bounds of an audit, and whether one exceeds its claim."""
     facts = [
         ("claim", f"{_MEASURES[result.measure]}: at most {result.claim:.4g}"),
         ("lower bound", f"at least {result.lower_bound:.4g}"),
@@ -1471,11 +1486,11 @@ def studio(path: Path | None) -> None:
 
     With a data file or without an argument, forms draft a spec from the names and types of columns.
     With a spec, the page shows how budget, targets, weights and tables change every margin. With
-    the directory that `leastnoise release` wrote, it shows tables of any attributes, their charts,
-    and the exact error of any sum of their cells.
+    the directory of a release, the page shows tables of any attributes, their charts, and the exact
+    error of any sum of their cells.
 
-    Prints the address of a page on this computer, which one browser can open once. Ends with the
-    terminal or with Ctrl-C. Never reads a value of the data.
+    Prints the address of a page on this computer, which one browser can open once. Ctrl-C ends it,
+    or closing the terminal. The studio never reads a value of the data.
     """
     try:
         from leastnoise._studio import Studio

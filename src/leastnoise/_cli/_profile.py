@@ -68,7 +68,7 @@ _MOST_PRINTED_COLUMNS = 60  # the page has all columns; layout
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Show what would be measured and its error; read no row, and pay nothing.",
+    help="Show which tables would be measured, and their errors. Reads no row and pays nothing.",
 )
 @click.option(
     "--seed",
@@ -78,9 +78,10 @@ _MOST_PRINTED_COLUMNS = 60  # the page has all columns; layout
 def profile(data: str, *, dry_run: bool, seed: int | None, **options: Any) -> None:
     """Take a first look at data without a dictionary, and draft a spec.
 
-    It costs a small budget. For each column it measures missing and unreadable values and a
-    histogram over public cells that follow from the names and types of the columns. It writes a
-    page for colleagues and a drafted spec, whose bounds and categories come from the paid answers.
+    It spends a small budget. For each column it measures the numbers of missing and unreadable
+    values, and a histogram over public cells that are derived from the names and types of columns.
+    It writes a page for colleagues and a drafted spec, whose bounds and categories come from the
+    paid answers.
 
     Repeat the same command to finish a profile that was stopped; nothing is paid twice.
     """
@@ -90,7 +91,7 @@ def profile(data: str, *, dry_run: bool, seed: int | None, **options: Any) -> No
             "A profile must have a budget; got no --epsilon. Add for example --epsilon 1, and --dry-run "
             "to see the errors first."
         )
-    plan = _plan_from_settings(settings, settings.epsilon)
+    plan = _profile_plan(settings, settings.epsilon)
     _print_cost(plan)
     if dry_run:
         _print_dry_run(plan)
@@ -104,7 +105,7 @@ def profile(data: str, *, dry_run: bool, seed: int | None, **options: Any) -> No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileSettings:
-    """The options of ``leastnoise profile`` as typed; None where absent."""
+    """The options of ``leastnoise profile`` as typed; None if not stated."""
 
     data: str
     epsilon: str | None
@@ -120,8 +121,8 @@ class ProfileSettings:
     table: str | None
 
 
-def _plan_from_settings(settings: ProfileSettings, epsilon: str) -> ProfilePlan:
-    """Return the tables of a profile from the arguments of the command."""
+def _profile_plan(settings: ProfileSettings, epsilon: str) -> ProfilePlan:
+    """Plan the tables of a profile from the options of the command."""
     source: Any = Path(settings.data)
     name = source.name.split(".")[0]
     if "://" in settings.data or settings.table:
@@ -164,14 +165,14 @@ def _print_cost(plan: ProfilePlan) -> None:
     left_out = [column.name for column in plan.columns.listed if column.left_out]
     facts = [("costs", cost), ("protects", unit), ("measures", measured)]
     if plan.measures_unit_sizes:
-        facts.append(("units", _unit_size_text(plan)))
+        facts.append(("units", _unit_count_text(plan)))
     if left_out:
         facts.append(("left out", ", ".join(left_out)))
     print_facts(facts)
 
 
-def _unit_size_text(plan: ProfilePlan) -> str:
-    """Return the cost of the counts of units, and the rule of ``max_rows``."""
+def _unit_count_text(plan: ProfilePlan) -> str:
+    """Describe the cost of counting units, and the rule that sets ``max_rows``."""
     count_text = (
         f"are counted by their number of rows, for {SIZE_SHARE} of the budget of the tables"
     )
@@ -182,9 +183,9 @@ def _unit_size_text(plan: ProfilePlan) -> str:
 
 
 def _print_dry_run(plan: ProfilePlan) -> None:
-    """Print the error of every table and search of a profile.
+    """Print the expected error of every table and search of a profile.
 
-    The tables are those for one row of a unit if no limit is stated.
+    If ``max_rows`` is not stated, the errors are for ``max_rows = 1``.
     """
     with measured_spec(plan) as spec:
         if isinstance(spec.privacy, Privacy):
@@ -193,11 +194,12 @@ def _print_dry_run(plan: ProfilePlan) -> None:
         error_plan, _ = plan_with_progress(spec)
     factor = 1.0
     if plan.measures_unit_sizes and plan.searched_tables:
-        # the spec cannot leave out the share of the counts of units, whose noise is Gaussian
+        # the plan of the spec does not include the counts of units, which cost ``SIZE_SHARE``; the
+        # noise is Gaussian
         factor = float(1 - SIZE_SHARE) ** -0.5
-    rows = _table_lines(error_plan, factor)
+    rows = _error_rows(error_plan, factor)
     if plan.measures_unit_sizes:
-        rows = [*_table_lines(plan_unit_sizes(plan.unit_size_privacy())), *rows]
+        rows = [*_error_rows(plan_unit_sizes(plan.unit_size_privacy())), *rows]
     print_table("", [("table", "fold"), ("cells", "right"), ("standard error", "right")], rows)
     if plan.measures_unit_sizes and plan.request.max_rows is None:
         click.echo(
@@ -206,11 +208,14 @@ def _print_dry_run(plan: ProfilePlan) -> None:
     click.echo("Nothing was read or paid. Without --dry-run, the profile is measured.")
 
 
-def _table_lines(plan: Plan, factor: float = 1.0) -> list[list[str]]:
-    """Return name, cells and standard error times a factor of each table of a plan."""
+def _error_rows(plan: Plan, error_factor: float = 1.0) -> list[list[str]]:
+    """Return a row for each table: name, number of cells, and standard error.
+
+    The standard error is multiplied by ``error_factor``.
+    """
     errors = plan.expected_error().table_errors()
     return [
-        [name, f"{product.rows:,}", format_number(factor * rmse)]
+        [name, f"{product.rows:,}", format_number(error_factor * rmse)]
         for product, (name, rmse, _) in zip(plan.workload, errors, strict=True)
     ]
 
@@ -220,7 +225,7 @@ def _print_profile(finished_profile: Profile) -> None:
     catalogue = load_catalogue()
     rows = finished_profile.findings.rows
     columns = list(finished_profile.findings.by_column().values())
-    lines = [_column_line(column) for column in columns[:_MOST_PRINTED_COLUMNS]]
+    lines = [_column_row(column) for column in columns[:_MOST_PRINTED_COLUMNS]]
     headings = [("column", "fold"), ("values", "fold"), ("missing", "right"), ("no cell", "right")]
     print_table("", headings, lines)
     more = len(columns) - len(lines)
@@ -244,7 +249,7 @@ def _print_profile(finished_profile: Profile) -> None:
 
 
 def _unit_facts(sizes: UnitSizes, catalogue: Catalogue) -> list[tuple[str, str]]:
-    """Return the number of units, their mean number of rows, and the limit."""
+    """Return labels and texts: number of units, rows per unit, and ``max_rows``."""
     if not sizes.has_units:
         return [("units", catalogue.say("profile_units_too_noisy"))]
     mean = sizes.mean_rows
@@ -260,8 +265,8 @@ def _unit_facts(sizes: UnitSizes, catalogue: Catalogue) -> list[tuple[str, str]]
     ]
 
 
-def _column_line(column: ColumnFindings) -> list[str]:
-    """Return the line of a column: its name, values, and other shares."""
+def _column_row(column: ColumnFindings) -> list[str]:
+    """Return texts on a column: name, values, shares missing and without a cell."""
     return [
         column.measured.column.name,
         summarize_column(column, load_catalogue()),

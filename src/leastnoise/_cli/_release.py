@@ -82,10 +82,10 @@ _payment = add_options(
 
 
 class CommandObserver(RunObserver):
-    """Print the steps of a run, with progress lines.
+    """Print the events of a run, with progress lines.
 
     Args:
-        is_quiet: whether the standard output is for one JSON object only.
+        is_quiet: if True, print nothing on the standard output, which is for one JSON object.
     """
 
     def __init__(self, *, is_quiet: bool = False) -> None:
@@ -93,13 +93,13 @@ class CommandObserver(RunObserver):
         self._is_quiet = is_quiet
 
     def warn(self, sentences: Iterable[str]) -> None:
-        """Print warnings, and keep them for JSON."""
+        """Print warnings, and keep them for the JSON output."""
         new_warnings = list(sentences)
         self.warnings += new_warnings
         print_warnings(new_warnings)
 
     def show_settled(self, ledger: Ledger, settled: Iterable[Entry]) -> None:
-        """Print the states of earlier releases, and how to finish them."""
+        """Print the states of stopped releases, and how to finish them."""
         _print_settled(settled)
         for entry in ledger.entries():
             if is_unfinished(ledger, entry):
@@ -123,19 +123,19 @@ class CommandObserver(RunObserver):
         facts = [(f"the categories of {search.attribute}", f"{len(categories.texts):,} found")]
         if directory is not None:
             facts.append(("list", display_path(directory / "categories.csv")))
-        facts.append(("spent", _describe_payment(categories.receipt)))
+        facts.append(("spent", _search_cost_text(categories.receipt)))
         print_facts(facts)
 
     def show_bounds(self, search: BoundsSearch, bounds: FoundBounds) -> None:
         """Print the bounds that a search found, and its cost."""
         if self._is_quiet:
             return
-        spent = _describe_payment(bounds.receipt)
+        spent = _search_cost_text(bounds.receipt)
         print_facts([(search.name, describe_found_bounds(bounds)), ("spent", spent)])
 
     @contextmanager
     def planning(self, spec: Spec) -> Iterator[Callable[[str], None]]:
-        """Show a progress line while a spec is planned."""
+        """Show a progress line during planning; yield a callback for strategy names."""
         with plan_progress(spec) as progress:
             yield progress.trying
 
@@ -143,15 +143,15 @@ class CommandObserver(RunObserver):
     def reading(
         self, spec: Spec, data: Any, next_step: str, next_seconds: float = 0.0
     ) -> Iterator[RowProgress]:
-        """Show a progress line while rows are read."""
+        """Show a progress line while rows are read; yield its callback."""
         text = f"reading {spec.data_name}"
         with Progress(f"{text}, {next_step}") as progress:
             blocks = count_csv_blocks(data)
             yield RowProgress(progress, text, next_step, blocks=blocks, about=next_seconds)
 
 
-def _describe_payment(receipt: ReceiptFacts) -> str:
-    """Return the charge of a search, or that it was not paid."""
+def _search_cost_text(receipt: ReceiptFacts) -> str:
+    """Return the text of a search's charge; of a seeded search, that it is free."""
     if receipt.payment is None:
         return "nothing, because this is NOT PRIVATE"
     return receipt.payment.charge
@@ -163,9 +163,9 @@ def _describe_payment(receipt: ReceiptFacts) -> str:
 def categories(path: Path, ledger_path: Path | None, **payment: Any) -> None:
     """Find unknown categories and bounds privately, for a share of the budget.
 
-    For each [domain.NAME] unknown = { most = ... }, and for each bound with most, this spends a
-    share of the budget and writes the result next to the spec, where `plan`, `check` and `release`
-    read it. `release` also does this if it was not done before.
+    For each [domain.NAME] with unknown = { most = ... }, and for each bound with the key most, this
+    spends a share of the budget. It writes the result next to the spec, where `plan`, `check` and
+    `release` read it. `release` does the same if it was not done before.
     """
     spec = read_command_spec(path)
     if not spec.all_searches:
@@ -262,7 +262,7 @@ def release(
 
 
 def run_json(run: SpecRun, out: Path) -> dict[str, Any]:
-    """Return the results of a run as a JSON object with stable keys."""
+    """Return the results of a run as the JSON object of ``release --json``."""
     directories = [out.absolute()]
     if run.periods is not None:
         directories = [directory.absolute() for directory in run.periods.releases]
@@ -293,7 +293,7 @@ def run_json(run: SpecRun, out: Path) -> dict[str, Any]:
 
 
 def print_run(run: SpecRun, out: Path) -> None:
-    """Print the results of a run."""
+    """Print the result of a run of a spec."""
     if run.periods is not None and run.ledger is not None:
         _print_periods(run.periods, run.ledger, run.release)
     elif run.release is not None and run.status == "already released":
@@ -315,20 +315,20 @@ def print_run(run: SpecRun, out: Path) -> None:
 
 
 def _print_already_released(run: SpecRun, out: Path) -> None:
-    """Print that a directory has this release, and when it was paid."""
+    """Print that a directory already has this release, and when it was paid."""
     click.echo(f"Already released: {display_path(out)} has this release. Nothing was done.")
     if run.ledger is not None and run.entry is not None:
         facts = [("paid", f"{run.entry.reserved_on} ({run.entry.charge})")]
-        print_facts([*facts, *_spent_facts(run.ledger, run.entry, "nothing now")])
+        print_facts([*facts, *_budget_facts(run.ledger, run.entry, "nothing now")])
 
 
 def name_release(entry: Entry) -> str:
-    """Return a ledger entry's number, date and charge, as messages name it."""
+    """Return the name of a ledger entry in messages: number, date and charge."""
     return f"Release {entry.number} of {entry.reserved_on} ({entry.charge})"
 
 
 def _print_settled(settled: Iterable[Entry]) -> None:
-    """Print the states of releases that were stopped."""
+    """Print whether each stopped release is whole or absent."""
     for entry in settled:
         directory = display_path(Path(entry.output))
         if entry.state == "sealed":
@@ -339,7 +339,7 @@ def _print_settled(settled: Iterable[Entry]) -> None:
 
 
 def print_release(run: SpecRun, release: Release, out: Path) -> None:
-    """Print where the files of a release are, its cost and the budget left."""
+    """Print the paths, the cost and the remaining budget after a release."""
     chart_notice = missing_charts_notice()
     catalogue = release.options.terminal_catalogue
     notes = [*list_file_notices(release, catalogue), *([chart_notice] if chart_notice else [])]
@@ -372,14 +372,14 @@ def print_release(run: SpecRun, release: Release, out: Path) -> None:
     print_facts(
         [
             *facts,
-            *_spent_facts(ledger, entry, spent, guard_note),
+            *_budget_facts(ledger, entry, spent, guard_note),
             ("ledger", f"{display_path(ledger.path)}{ledger_note}"),
         ]
     )
 
 
 def _describe_guard(release: Release) -> str:
-    """Describe the counts of the guard and its cost, or how to have one."""
+    """Describe the guard's counts and cost; without a guard, how to add one."""
     guard = release.receipt.guard
     if guard is None:
         return 'none: [plan] guard = "1/100" would stop a release that uses few rows'
@@ -387,23 +387,23 @@ def _describe_guard(release: Release) -> str:
     return f"{counts} It cost {guard.charge}."
 
 
-def _spent_facts(
-    ledger: Ledger, entry: Entry, spent: str, guard_note: str = ""
+def _budget_facts(
+    ledger: Ledger, entry: Entry, cost_text: str, guard_note: str = ""
 ) -> list[tuple[str, str]]:
-    """Return labels and texts: the cost of a release and the budget left."""
+    """Return labels and texts: the cost of a release and the remaining budget."""
     budget = ledger.privacy.budget
     left = left_text(budget, ledger.left())
     return [
         (
             "spent",
-            f"{spent}, release {entry.number} of the data set {ledger.dataset!r}{guard_note}",
+            f"{cost_text}, release {entry.number} of the data set {ledger.dataset!r}{guard_note}",
         ),
         ("left", f"{left}, of {limit_text(budget)}"),
     ]
 
 
 def _print_periods(publication: PublishedPeriods, ledger: Ledger, newest: Release | None) -> None:
-    """Print the periods of a series that a run published, and its cost."""
+    """Print the periods that a run of a series published, and their cost."""
     entry = publication.entry
     facts = [("release", display_path(directory)) for directory in publication.releases]
     if not facts:
@@ -430,11 +430,11 @@ def _print_periods(publication: PublishedPeriods, ledger: Ledger, newest: Releas
     spent = f"nothing: {cost} was paid on {entry.reserved_on} for all periods"
     if publication.paid:
         spent = f"{cost} for all periods"
-    print_facts([*facts, *_spent_facts(ledger, entry, spent)])
+    print_facts([*facts, *_budget_facts(ledger, entry, spent)])
 
 
 def describe_drawn_periods(state: PeriodState) -> str:
-    """Describe which periods of a series are drawn, due and not yet published."""
+    """Describe which periods of a series are drawn, due and unpublished."""
     words = f"{state.drawn} of {len(state.labels)} periods drawn"
     if state.drawn:
         words += f", up to {state.labels[state.drawn - 1]}"
@@ -471,11 +471,11 @@ def resume(
 ) -> None:
     """Finish releases that were paid but not published, at no cost.
 
-    LEDGER is the file of the ledger, by default the only one of the current directory. A release
-    that cannot be finished does not stop the others.
+    LEDGER is the file of the ledger. It defaults to the only ledger in the current directory. If
+    one release cannot be finished, the command continues with the others.
     """
     if ledger_path is None:
-        ledger_path = _only_ledger()
+        ledger_path = _find_only_ledger()
     ledger = Ledger.open(ledger_path)
     _print_settled(reconcile_ledger(ledger))
     if number is None and out is not None:
@@ -483,7 +483,7 @@ def resume(
             "--out is for one release; choose it with --release and a number that "
             "`leastnoise ledger show` lists."
         )
-    unfinished = _unfinished_numbers(ledger, ledger_path, number)
+    unfinished = _numbers_to_finish(ledger, ledger_path, number)
     if number is None:
         numbers = unfinished
     else:
@@ -504,8 +504,11 @@ def resume(
         context.exit(max(failures, key=_CODES_BEST_FIRST.index))
 
 
-def _only_ledger() -> Path:
-    """Return the path of the only ledger in the directory; else raise."""
+def _find_only_ledger() -> Path:
+    """Return the path of the only ledger in the current directory.
+
+    Raise InputError if there is none, or more than one.
+    """
     paths = sorted(Path().glob("*.ledger"))
     if len(paths) != 1:
         raise InputError(
@@ -515,10 +518,10 @@ def _only_ledger() -> Path:
     return paths[0]
 
 
-def _unfinished_numbers(ledger: Ledger, ledger_path: Path, number: int | None) -> list[int]:
-    """Return the releases of a ledger that ``resume`` can finish.
+def _numbers_to_finish(ledger: Ledger, ledger_path: Path, number: int | None) -> list[int]:
+    """Return the numbers of the releases of a ledger that ``resume`` can finish.
 
-    Prints a line for each release that another process or Python has to finish.
+    Print a line for each release that another process, or a call in Python, has to finish.
 
     Args:
         ledger: the ledger.
@@ -527,7 +530,7 @@ def _unfinished_numbers(ledger: Ledger, ledger_path: Path, number: int | None) -
     """
     numbers = []
     for entry in [entry for entry in ledger.entries() if is_resumable(entry)]:
-        if ledger.is_running(entry):  # also if it cannot be told
+        if ledger.is_running(entry):  # also if it is unknown
             click.echo(
                 f"{name_release(entry)} is running in another process, and is left to it.", err=True
             )
@@ -549,9 +552,9 @@ def _unfinished_numbers(ledger: Ledger, ledger_path: Path, number: int | None) -
 def _finish_release(
     ledger: Ledger, number: int, source: Path | None, out: Path | None, *, is_only_release: bool
 ) -> int:
-    """Finish a release, and return the exit code.
+    """Finish a release; return the exit code.
 
-    If it cannot be finished, print the reason; raise the error if it is the only release.
+    If the release cannot be finished, print the reason. If it is the only release, raise the error.
     """
     seconds = estimate_resuming_seconds(ledger, number)
     text = f"finishing release {number}"
