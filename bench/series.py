@@ -20,7 +20,7 @@ from leastnoise._mechanisms import Search, release_contract
 from leastnoise._plan import Plan
 from leastnoise._planning import SeriesOptions, period_errors, series_plan, truncate_plan
 from leastnoise._release import build_release
-from leastnoise._session._periods import build_outcome_through
+from leastnoise._session._periods import combine_periods
 from leastnoise._session._release_job import read_table
 from leastnoise._trusted.kernel import SeededEntropy, Series, UnpaidSeries
 from leastnoise._trusted.kernel import _series as kernel
@@ -53,7 +53,7 @@ def published(plan: Plan, values: Sequence[tuple[np.ndarray, ...]]) -> pd.DataFr
     part = truncate_plan(plan, len(values))
     if part is None:
         return pd.DataFrame()
-    return build_release(build_outcome_through(plan, part, values, "")).answers
+    return build_release(combine_periods(plan, part, values, "")).answers
 
 
 def errors(periods: Sequence[int]) -> None:

@@ -18,14 +18,14 @@ from leastnoise._session import (
     MISSED,
     WRONG,
     WRONG_COLUMN,
-    difference_tail,
     enter_release,
     forecast_guard,
     guard_measurements,
-    lacking_bound,
+    laplace_difference_tail,
+    missing_column_threshold,
     noise_difference_bound,
-    partial_columns,
-    rows_to_see_columns,
+    optional_attributes,
+    rows_to_detect_missing_column,
     single_draw_bound,
 )
 from leastnoise._trusted.accounting import (
@@ -327,7 +327,7 @@ def test_false_stops_are_as_rare_as_the_proof_says(scale: float) -> None:
     one /= one.sum()
     both = np.convolve(one, one)
     for least in (1, 2, math.ceil(4 * scale), math.ceil(9 * scale)):
-        assert difference_tail(least, scale) == pytest.approx(
+        assert laplace_difference_tail(least, scale) == pytest.approx(
             both[2 * reach + least :].sum(), rel=1e-9
         )
     most = noise_difference_bound(Noise.DISCRETE_LAPLACE, scale)
@@ -349,7 +349,9 @@ def test_guard_stops_half_used_rows_below_one_in_1000() -> None:
     )
     scale = float(measured.blocks[0].scale)
     assert scale == 1000
-    assert difference_tail(noise_difference_bound(measured.noise, scale) + 1, scale) < 1 / 1000
+    assert (
+        laplace_difference_tail(noise_difference_bound(measured.noise, scale) + 1, scale) < 1 / 1000
+    )
 
 
 @pytest.mark.parametrize("attribute", ["month", "rows"])
@@ -576,12 +578,12 @@ def test_missing_columns_stop_as_rarely_as_proved(budget: ln.PureDP, columns: in
     """Simulated, at a quarter of the rows without a value, and at all of them."""
     measured = guard_measurements(ln.Privacy(budget), Fraction(1, 100), columns)
     scale = float(measured.blocks[0].scale)
-    enough = rows_to_see_columns(measured)
+    enough = rows_to_detect_missing_column(measured)
     draws = 4000
     random = np.random.default_rng(3)
     for rows in (enough // 4, enough, 5 * enough):
         used = rows + drawn_noise(measured.noise, scale, draws)
-        bounds = np.array([lacking_bound(measured, int(number)) for number in used])
+        bounds = np.array([missing_column_threshold(measured, int(number)) for number in used])
         noise = random.permutation(drawn_noise(measured.noise, scale, draws))
         of_column = random.binomial(rows, 1 / columns, draws)
         lacking = random.binomial(of_column, 1 / 4)
@@ -596,13 +598,15 @@ def test_missing_columns_stop_as_rarely_as_proved(budget: ln.PureDP, columns: in
 
 def test_guard_forecast_names_the_columns_it_looks_at() -> None:
     plan = ln.plan(BY_SEX, ln.PureDP("0.99"))
-    forecast = forecast_guard(plan.privacy, Fraction(1, 100), columns=partial_columns(plan))
+    forecast = forecast_guard(plan.privacy, Fraction(1, 100), columns=optional_attributes(plan))
     assert forecast.columns == ("sex", "age")
     assert 3000 < (forecast.rows_of_columns or 0) < 5000
-    assert "value in sex, age, which not all tables use, if at least about 4," in forecast.words()
+    assert (
+        "value in sex, age, which not all tables use, if at least about 4," in forecast.describe()
+    )
     complete = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9, null="cell", outside="clip"))
     plan = ln.plan(ln.marginals(complete, ways=1), ln.PureDP("0.99"))
-    assert partial_columns(plan) == ("sex",)
+    assert optional_attributes(plan) == ("sex",)
 
 
 def test_row_changes_the_count_of_one_column_by_one() -> None:

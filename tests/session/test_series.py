@@ -18,7 +18,7 @@ from leastnoise._release import build_release
 from leastnoise._session import (
     _periods,
     _release_job,
-    build_outcome_through,
+    combine_periods,
     plan_spec,
     publish_due_periods,
 )
@@ -732,9 +732,7 @@ def released_up_to(plan: ln.Plan, rows: Any, seeds: int, folder, ends):
                 values.append(series.period(folder / f"{seed}.private"))
             yield (
                 periods,
-                build_release(
-                    build_outcome_through(plan, truncate_plan(plan, periods), values, "")
-                ),
+                build_release(combine_periods(plan, truncate_plan(plan, periods), values, "")),
             )
 
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import leastnoise as ln
-from leastnoise._session import enter_release, partial_columns
+from leastnoise._session import enter_release, optional_attributes
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.measurements import cost
 from leastnoise._trusted.table import Counted, columns_of
@@ -357,7 +357,7 @@ def test_guard_estimates_the_share_that_was_cut(tmp_path: Path, more: str) -> No
         ("max_rows = 16", "max_rows = 1"),
     )
     plan = ln.plan(asked.workload, asked.planned_privacy)
-    assert partial_columns(plan) == (("region",) if more else ())
+    assert optional_attributes(plan) == (("region",) if more else ())
     out = tmp_path / "out"
     options = {"options": asked.options, "dataset": "orders", "out": out}
     ln.release(plan, rows, ledger=tmp_path / "orders.ledger", **options)
@@ -401,7 +401,7 @@ def test_amounts_cut_match_every_unit(kind: str) -> None:
     found = set()
     for _ in range(20):
         data = duckdb.from_df(rows) if kind == "relation" else rows
-        table = read_table(ln.plan(asked.workload, asked.privacy), data, usage=True)
+        table = read_table(ln.plan(asked.workload, asked.privacy), data, with_usage=True)
         numbers = columns_of(table.usage, Counted).tables
         found.add((int(numbers["kept of revenue", ()][0]), int(numbers["cut of revenue", ()][0])))
     most = 2 * 3 * 7050

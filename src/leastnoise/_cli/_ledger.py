@@ -30,9 +30,9 @@ from leastnoise._session import (
     find_other_ledgers,
     find_unrecorded_releases,
     is_resumable,
-    period_state,
-    remove_leftovers,
+    remove_drafts_of_dead_processes,
     round_epsilon_up,
+    series_progress,
 )
 from leastnoise._trusted.accounting import (
     GDP,
@@ -272,7 +272,7 @@ def _warn_if_unpayable(ledger: Ledger) -> None:
 def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click passes flags by name
     """List every release with its cost and state, and the remaining budget."""
     ledger = Ledger.open(path)
-    remove_leftovers(ledger)
+    remove_drafts_of_dead_processes(ledger)
     entries = ledger.entries()
     print_warnings(
         f"the release in {display_path(directory)} was paid from this ledger, which lacks its entry "
@@ -335,7 +335,7 @@ def _describe_state(ledger: Ledger, entry: Entry) -> str:
     """Describe the state of an entry; for an unfinished series, list its periods."""
     state = _entry_state(ledger, entry)
     if state == "resumable":
-        series = period_state(ledger, entry)
+        series = series_progress(ledger, entry)
     else:
         series = None
     if series is None:

@@ -80,7 +80,7 @@ def describe_payments(first_payment: int) -> tuple[str, str]:
     if not payments:
         return "nothing", "Nothing was spent."
     worst_state = min((payment.state for payment in payments), key=_WORST_FIRST.index)
-    return worst_state, " ".join(payment.words for payment in payments)
+    return worst_state, " ".join(payment.sentences for payment in payments)
 
 
 _COMMANDS = {

@@ -108,12 +108,12 @@ from leastnoise._session import (
     check_writable,
     estimate_planning_seconds,
     forecast_guard,
-    partial_columns,
+    optional_attributes,
     plan_spec,
     read_spec,
-    totals_read,
-    warnings_of_plan,
-    warnings_of_spec,
+    unit_total_measures,
+    warnings_after_planning,
+    warnings_before_planning,
 )
 from leastnoise._session import audit as audit_plan
 from leastnoise._spec import Spec, bounds_plans, category_plans
@@ -253,13 +253,13 @@ def plan(
         spec = _with_epsilon(spec, epsilon)
     if out is not None:
         check_new_file(out, _EXISTS)
-    early_warnings = warnings_of_spec(spec)
+    early_warnings = warnings_before_planning(spec)
     print_warnings(early_warnings)
     plan, seconds = plan_with_progress(spec)
     check_options(plan, spec.options)
     if out is not None:
         write_new_file(out, plan.to_json() + "\n", _EXISTS)
-    late_warnings = warnings_of_plan(spec, plan)
+    late_warnings = warnings_after_planning(spec, plan)
     print_warnings(late_warnings)
     preview = _Preview(
         plan,
@@ -321,7 +321,7 @@ def _guard_forecast(spec: Spec, plan: Plan) -> GuardForecast | None:
     if share is None:
         return None
     return forecast_guard(
-        plan.privacy, share, spec.options.rows, partial_columns(plan), totals_read(plan)
+        plan.privacy, share, spec.options.rows, optional_attributes(plan), unit_total_measures(plan)
     )
 
 
@@ -774,7 +774,7 @@ def print_plan(
         ),
     ]
     if guard is not None:
-        facts.append(("guard", guard.words()))
+        facts.append(("guard", guard.describe()))
     facts += _cost_shares(plan)
     facts += format_facts(rows.facts)
     facts.append(("seconds", f"{seconds:.2f}"))

@@ -38,9 +38,9 @@ from leastnoise._session import (
     IN_MEMORY,
     Entry,
     Ledger,
-    PeriodState,
     PublishedPeriods,
     RunObserver,
+    SeriesProgress,
     SpecRun,
     check_before_planning,
     choose_ledger,
@@ -433,7 +433,7 @@ def _print_periods(publication: PublishedPeriods, ledger: Ledger, newest: Releas
     print_facts([*facts, *_budget_facts(ledger, entry, spent)])
 
 
-def describe_drawn_periods(state: PeriodState) -> str:
+def describe_drawn_periods(state: SeriesProgress) -> str:
     """Describe which periods of a series are drawn, due and unpublished."""
     words = f"{state.drawn} of {len(state.labels)} periods drawn"
     if state.drawn:

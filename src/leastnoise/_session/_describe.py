@@ -1,4 +1,4 @@
-"""Describe ledgers: facts in sections, for the commands and for notebooks."""
+"""Describe a ledger as sections of facts, for the commands and for notebooks."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -19,11 +19,11 @@ from leastnoise._trusted.kernel import Entry, Ledger, Limit
 
 @describe.register
 def describe_ledger(ledger: Ledger, entries: Sequence[Entry] | None = None) -> tuple[Section, ...]:
-    """Return the sections of a ledger: budgets, shares, spending and risk.
+    """Return sections of facts about a ledger: budgets, shares, spending, risk.
 
     Args:
         ledger: the ledger.
-        entries: its entries; None to read them.
+        entries: the entries of the ledger; None to read them from the file.
 
     Raises:
         LedgerError: the file cannot be read.
@@ -32,7 +32,7 @@ def describe_ledger(ledger: Ledger, entries: Sequence[Entry] | None = None) -> t
         entries = ledger.entries()
     limits = ledger.limits()
     spending = (
-        Fact("spent", "Spent", describe_spent(limits[-1])),
+        Fact("spent", "Spent", describe_spending(limits[-1])),
         Fact("left", "Left", left_text(limits[-1].budget, limits[-1].left)),
     )
     return (
@@ -44,14 +44,14 @@ def describe_ledger(ledger: Ledger, entries: Sequence[Entry] | None = None) -> t
 
 
 def round_epsilon_up(epsilon: Fraction) -> str:
-    """Return an epsilon as text, rounded up to four decimals."""
+    """Format an epsilon, rounded up to four decimals."""
     return f"{ceil(epsilon * 10**4) / 10**4:.4f}"
 
 
-def describe_spent(limit: Limit) -> str:
-    """Return the amount spent of a budget; of (epsilon, delta), as an epsilon.
+def describe_spending(limit: Limit) -> str:
+    """Format the amount spent of a budget; an epsilon if it is (epsilon, delta).
 
-    The epsilon is computed after the fact; charges that are not within the budget have none.
+    The epsilon is computed from all charges so far. If they exceed the budget, there is no epsilon.
     """
     budget = limit.budget
     if not isinstance(budget, ApproxDP) or not limit.charges:
@@ -67,7 +67,7 @@ def describe_spent(limit: Limit) -> str:
 
 
 def _describe_budgets(ledger: Ledger, limits: Sequence[Limit]) -> tuple[Fact, ...]:
-    """Return the data set, the unit, and the budgets that a release must be within."""
+    """Return facts: the data set, the unit, and all budgets that limit a release."""
     facts = [
         Fact("dataset", "Data set", ledger.dataset),
         Fact("protects", "Protects", ledger.privacy.protected),
@@ -82,7 +82,7 @@ def _describe_budgets(ledger: Ledger, limits: Sequence[Limit]) -> tuple[Fact, ..
 
 
 def _describe_shares(ledger: Ledger, entries: Sequence[Entry]) -> tuple[Fact, ...]:
-    """Return the budget of each share, and the amount left of it."""
+    """Return a fact for each share: its budget and the remaining amount."""
     facts = []
     for name in _list_shares(entries):
         limit = Ledger.open(ledger.path, share=name).limits()[-1]
@@ -93,7 +93,7 @@ def _describe_shares(ledger: Ledger, entries: Sequence[Entry]) -> tuple[Fact, ..
 
 
 def _list_shares(entries: Sequence[Entry]) -> list[str]:
-    """Return the names of all shares, in the order of their first entries."""
+    """List the names of all shares, in the order of their first entries."""
     names = []
     for entry in entries:
         if entry.kind == "budget" and entry.share and entry.share not in names:
@@ -102,7 +102,7 @@ def _list_shares(entries: Sequence[Entry]) -> list[str]:
 
 
 def _describe_risk(ledger: Ledger, limit: Limit) -> Fact:
-    """Return a fact about all releases within the budget, or of one period."""
+    """Return a fact on the risk of spending the whole budget (of one period)."""
     label = "Risk"
     if limit.period:
         label = f"Risk of one {limit.period}"

@@ -11,20 +11,22 @@ from leastnoise._trusted.kernel import Ledger
 _ADVICE = "Name releases of the same data and ledger, or leave after out. Nothing was spent."
 
 
-def read_earlier(folders: Iterable[Path]) -> tuple[EarlierRelease, ...]:
-    """Return the measurements of the releases in some folders.
+def read_earlier_releases(folders: Iterable[Path]) -> tuple[EarlierRelease, ...]:
+    """Read the measurements of the releases in ``folders``.
 
     Raises:
-        InputError: a folder has no finished release, or its error depends on the data.
+        InputError: a folder contains no finished release, or the error of its release depends on
+            the data.
     """
     return tuple(read_release(folder).as_earlier(folder.name) for folder in folders)
 
 
 def check_earlier_payments(plan: Plan | SearchPlan, ledger: Ledger | None, dataset: str) -> None:
-    """Raise for earlier releases that the ledger of the data has not paid for.
+    """Raise InputError unless the ledger of the data paid for earlier releases.
 
     The ledger identifies the data: changed data must have another name and another ledger. A
-    release that was entered as spent elsewhere does not count, because it may be of other data.
+    release that was only entered into the ledger does not count, because it may be about other
+    data.
 
     Args:
         plan: the plan of the new release.

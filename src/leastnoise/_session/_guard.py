@@ -1,10 +1,11 @@
-"""Guard a release: count rows used, not used and cut before the rest is paid.
+"""Count used, unused and dropped rows for a small budget before a release.
 
-The guard stops a release that would publish nothing, or little of the data. Its decision is
-post-processing of its noisy counts, and of public numbers.
+A guard stops a release that would use few of the rows, or none. It decides by its noisy counts and
+public numbers only, so the decision is post-processing.
 
-This is when the guard stops a release, and how often it is wrong. If u rows are used and v rows are
-not, the guard sees U = u + N and V = v + M, where N and M are independent draws of the same noise.
+The rest of this page states when a guard stops a release, and how often it does so wrongly. If u
+rows are used and v rows are not, the guard sees U = u + N and V = v + M, where N and M are
+independent draws of the same noise.
 
 1. Fewer than half of the rows are used: it stops if V - U > q. If at least half are used, v <= u,
    and it stops only if M - N > q; so q is chosen with P(M - N > q) <= ``WRONG``.
@@ -93,21 +94,22 @@ NEARLY_NONE = 1 / 10
 _LEDGER_BYTES = 2**16  # for the few numbers of a guard
 
 
-def totals_read(plan: Plan | SearchPlan) -> dict[str, UnitTotal]:
-    """Return the totals of units that a plan reads, by name; a search reads none."""
+def unit_total_measures(plan: Plan | SearchPlan) -> dict[str, UnitTotal]:
+    """Return the `UnitTotal` measures of a plan, by name; none for a search."""
     if not isinstance(plan, Plan):
         return {}
     measures = {name: plan.domain.measure(name) for name in plan.used()[1]}
     return {name: total for name, total in measures.items() if isinstance(total, UnitTotal)}
 
 
-def partial_columns(plan: Plan) -> tuple[str, ...]:
-    """Return the attributes that not all tables use, and that rows may lack.
+def optional_attributes(plan: Plan) -> tuple[str, ...]:
+    """Return the attributes in which a used row may lack a value.
 
-    They may be attributes that no table uses, because a total of units is clipped in their cells.
+    These are attributes that not all tables use. Some may be in no table, because they only define
+    the cells in which a `UnitTotal` is clipped.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9))
-    >>> partial_columns(ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1)))
+    >>> optional_attributes(ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1)))
     ('sex', 'age')
     """
     return tuple(name for name in plan.used()[0] if plan.domain.kind(name).hidden)
@@ -115,113 +117,129 @@ def partial_columns(plan: Plan) -> tuple[str, ...]:
 
 def guard_measurements(
     privacy: Privacy,
-    share: Fraction,
-    columns: int = 0,
+    guard_share: Fraction,
+    attribute_count: int = 0,
     totals: Mapping[str, UnitTotal] | None = None,
 ) -> Measurements:
-    """Return a guard's measurements: rows used, rows not used, and rows cut.
+    """Return the measurements of a guard: counts of used and unused rows.
 
-    Cut rows are measured only if there is a unit column, and rows that lack a column only if there
-    are columns that only some tables use. For totals of units, their kept and cut amounts are
-    measured too. Each of these costs as much as the used and unused rows.
+    If there is a unit column, the rows dropped by ``max_rows`` are counted too. If there are
+    `optional_attributes`, the rows without a value in them are counted too. For each `UnitTotal`,
+    its kept and its cut amount are measured. Each of these costs as much as the counts of used and
+    unused rows.
 
     Args:
         privacy: the privacy of the plan.
-        share: the guard's share of the budget of guard and plan together.
-        columns: the number of `partial_columns` of the plan.
-        totals: the totals of units that the plan reads.
+        guard_share: the guard's share of the budget of guard and plan together.
+        attribute_count: the number of `optional_attributes` of the plan.
+        totals: the `unit_total_measures` of the plan.
 
-    Guarantees: all rows of a unit may be in one of the two cells, and may be drawn for one column;
-        a bound on its rows in cells of the plan's domain does not apply to these cells. A kept row
-        represents at most ``MOST_CUT`` cut rows, and a cell with a total of a unit represents at
-        most `cut_limit`, so that the cost is the cost of sums.
+    Guarantees: the cost allows for a unit whose rows are all used or all unused, and all drawn for
+        the same attribute. A bound on its rows in cells of the plan's domain does not apply to
+        these cells. A kept row represents at most ``MOST_CUT`` dropped rows, and a cell with a
+        total of a unit represents at most `cut_limit`, so the cost is computed as for sums.
     """
-    budget = guard_budget(privacy.budget, share)
+    budget = guard_budget(privacy.budget, guard_share)
     noise = Noise.DISCRETE_LAPLACE
     if isinstance(budget, ZCDP):
         noise = Noise.DISCRETE_GAUSSIAN
     blocks = [(Block((Factor((ROWS,), Identity(2)),), Fraction(1)), 1.0)]
     blocks += [] if privacy.unit_column is None else [(Block((), Fraction(1), CUT), 1 / MOST_CUT)]
-    if columns:
-        by_column = Factor((ATTRIBUTE,), Identity(columns))
+    if attribute_count:
+        by_column = Factor((ATTRIBUTE,), Identity(attribute_count))
         blocks.append((Block((by_column,), Fraction(1), LACKING), 1.0))
     for name, total in (totals or {}).items():
         amounts = ((kept_amount(name), total.largest), (cut_amount(name), cut_limit(total.largest)))
         blocks += [(Block((), Fraction(1), measure), 1 / largest) for measure, largest in amounts]
     return fit_noise_scales(
-        usage_domain(columns, totals), without_cell_bound(privacy).within(budget), noise, blocks
+        usage_domain(attribute_count, totals),
+        without_cell_bound(privacy).within(budget),
+        noise,
+        blocks,
     )
 
 
 def noise_difference_bound(noise: Noise, scale: float) -> int:
-    """Return the smallest q with P(M - N > q) <= ``WRONG`` (see the module)."""
+    """Return a bound that the difference of two noise draws rarely exceeds.
+
+    The bound is an integer q with P(M - N > q) <= ``WRONG`` for independent draws M and N. For
+    discrete Laplace noise it is the smallest such integer.
+    """
     if noise is Noise.DISCRETE_GAUSSIAN:
         return math.floor(2 * scale * math.sqrt(-math.log(WRONG))) + 1
     low = 0
     high = math.ceil(20 * scale) + 20
     while low < high:
         middle = (low + high) // 2
-        if difference_tail(middle + 1, scale) <= WRONG:
+        if laplace_difference_tail(middle + 1, scale) <= WRONG:
             high = middle
         else:
             low = middle + 1
     return low
 
 
-def single_draw_bound(noise: Noise, scale: float, chance: float) -> int:
-    """Return t with P(N > t) = P(N < -t) <= ``chance`` for one draw N of noise.
+def single_draw_bound(noise: Noise, scale: float, probability: float) -> int:
+    """Return t with P(N > t) = P(N < -t) <= ``probability`` for a noise draw N.
 
     >>> single_draw_bound(Noise.DISCRETE_LAPLACE, 100.0, MISSED)
     461
     """
     if noise is Noise.DISCRETE_GAUSSIAN:
-        return math.ceil(scale * NormalDist().inv_cdf(1 - chance))
+        return math.ceil(scale * NormalDist().inv_cdf(1 - probability))
     p = math.exp(-1 / scale)
-    return max(0, math.ceil(-scale * math.log(chance * (1 + p))) - 1)
+    return max(0, math.ceil(-scale * math.log(probability * (1 + p))) - 1)
 
 
-def difference_tail(least: int, scale: float) -> float:
-    """Return P(M - N >= least) for discrete Laplace noise and least >= 1."""
+def laplace_difference_tail(threshold: int, scale: float) -> float:
+    """Return P(M - N >= threshold) for two discrete Laplace draws M and N.
+
+    ``threshold`` must be at least 1.
+    """
     p = math.exp(-1 / scale)
     complement = -math.expm1(-1 / scale)
     return (
-        math.exp(-least / scale) / (1 + p) ** 2 * (least * complement + (1 + p * p) / (1 + p) + p)
+        math.exp(-threshold / scale)
+        / (1 + p) ** 2
+        * (threshold * complement + (1 + p * p) / (1 + p) + p)
     )
 
 
-def guard_terms(measured: Measurements, text: str = "") -> ReleaseContract:
-    """Return the contract of a guard's series; ``text`` identifies the plan."""
+def guard_contract(measured: Measurements, plan_text: str = "") -> ReleaseContract:
+    """Return the contract that limits the paid steps of a guard.
+
+    ``plan_text`` identifies the plan in the ledger.
+    """
     return ReleaseContract(
         domain=measured.domain,
         privacy=measured.privacy,
         attributes=measured.domain.names,
         measures=tuple(measured.domain.measures),
         only=measured,
-        text=text,
+        text=plan_text,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class PaidGuard:
-    """A guard that was paid for and let the release pass.
+    """A guard that was paid for and did not stop the release.
 
     Attributes:
-        counts: the result of `judge_counts`.
-        receipt: the receipt of its payment.
+        counts: the result of `check_guard_counts`.
+        receipt: the receipt of the payment.
     """
 
     counts: GuardCounts
     receipt: Receipt
 
     @property
-    def payment_words(self) -> str:
+    def payment_sentence(self) -> str:
         """A sentence about the guard's payment, for error messages."""
         return (
             f"Its guard was paid ({self.receipt.charge}); the same release again uses its counts."
         )
 
     def seal(self, ledger: Ledger) -> None:
-        """Seal the guard's entry once its release is paid.
+        """Seal the ledger entry of the guard, after its release is paid.
 
         After that no later release can use its counts.
         """
@@ -229,22 +247,24 @@ class PaidGuard:
             ledger.seal(self.receipt)
 
 
-def find_waiting_guard(ledger: Ledger, plan: Plan, share: Fraction | None) -> Entry | None:
-    """Return the entry of a paid guard that waits for this plan, or None.
+def find_waiting_guard(ledger: Ledger, plan: Plan, guard_share: Fraction | None) -> Entry | None:
+    """Return the ledger entry of a paid but unused guard of this plan, or None.
 
-    The run of such a guard was stopped before it paid for the plan. A guard of an earlier period of
-    the budget does not wait, because it counted the rows of that period.
+    Such a guard was paid by a run that was stopped before it paid for the plan. A guard from an
+    earlier period of the budget does not count, because it counted the rows of that period.
 
     Args:
         ledger: the ledger.
         plan: the plan to be released.
-        share: the share of the budget that its guard costs; None without a guard.
+        guard_share: the share of the budget that the guard costs; None without a guard.
     """
-    if share is None:
+    if guard_share is None:
         return None
-    columns = partial_columns(plan)
-    measured = guard_measurements(plan.privacy, share, len(columns), totals_read(plan))
-    digest = guard_terms(measured, _guard_text(plan, share)).digest()
+    columns = optional_attributes(plan)
+    measured = guard_measurements(
+        plan.privacy, guard_share, len(columns), unit_total_measures(plan)
+    )
+    digest = guard_contract(measured, _guard_text(plan, guard_share)).digest()
     for entry in ledger.entries():
         same = entry.output == GUARD and entry.plan_digest == digest
         if (
@@ -258,49 +278,49 @@ def find_waiting_guard(ledger: Ledger, plan: Plan, share: Fraction | None) -> En
     return None
 
 
-def _guard_text(plan: Plan, share: Fraction) -> str:
-    """Return the JSON text that identifies a guard of a plan."""
-    return json.dumps({"guard": str(share), "of": plan.digest()})
+def _guard_text(plan: Plan, guard_share: Fraction) -> str:
+    """Return the JSON text that identifies the guard of a plan."""
+    return json.dumps({"guard": str(guard_share), "of": plan.digest()})
 
 
 def pay_for_guard(
-    ledger: Ledger, table: Any, plan: Plan, share: Fraction, public_rows: int | None = None
+    ledger: Ledger, table: Any, plan: Plan, guard_share: Fraction, public_rows: int | None = None
 ) -> PaidGuard:
-    """Pay for a guard and count, or use the counts of a stopped run.
+    """Pay for a guard and check its counts, or use the guard of a stopped run.
 
     Args:
         ledger: the ledger that pays.
-        table: the encoded rows, with their usage.
+        table: the encoded rows, with a table of their usage.
         plan: the plan to be released.
-        share: the guard's share of the budget of guard and plan together.
+        guard_share: the guard's share of the budget of guard and plan together.
         public_rows: the number of rows of the source, if it is public.
 
     Raises:
-        GuardError: the guard stops the release, for a reason of `judge_counts`.
+        GuardError: the guard stops the release, for a reason that `check_guard_counts` lists.
     """
-    columns = partial_columns(plan)
-    totals = totals_read(plan)
-    measured = guard_measurements(plan.privacy, share, len(columns), totals)
-    terms = guard_terms(measured, _guard_text(plan, share))
-    waiting_entry = find_waiting_guard(ledger, plan, share)
+    columns = optional_attributes(plan)
+    totals = unit_total_measures(plan)
+    measured = guard_measurements(plan.privacy, guard_share, len(columns), totals)
+    contract = guard_contract(measured, _guard_text(plan, guard_share))
+    waiting_entry = find_waiting_guard(ledger, plan, guard_share)
     with payment_run(ledger, _LEDGER_BYTES) as run:
         if waiting_entry is None:
             description = "guard: rows read and used"
             series = Series.paid(
-                terms, table.usage, ledger, output=GUARD, description=description, run=run
+                contract, table.usage, ledger, output=GUARD, description=description, run=run
             )
         else:
-            series = Series.resumed(terms, None, ledger, ledger.take_over(waiting_entry, run))
+            series = Series.resumed(contract, None, ledger, ledger.take_over(waiting_entry, run))
         observation = series.measure(measured)
         receipt = require_receipt(series)
     payment = GuardPayment(
-        share,
+        guard_share,
         str(receipt.charge),
         receipt.number,
         left_text(ledger.privacy.budget, ledger.left()),
     )
     try:
-        guard = judge_counts(measured, observation, payment, plan, public_rows)
+        guard = check_guard_counts(measured, observation, payment, plan, public_rows)
     except GuardError:
         ledger.seal(receipt)
         LOGGER.warning("guard stopped the release; paid %s", receipt.charge)
@@ -317,13 +337,13 @@ def pay_for_guard(
 
 @dataclass(frozen=True, slots=True)
 class GuardPayment:
-    """The payment of a guard.
+    """The payment of a guard, for messages and for the manifest.
 
     Attributes:
         share: the guard's share of the whole budget.
-        charge: the amount that was paid.
+        charge: the amount that was paid, as text.
         number: the number of its payment in the ledger; 0 if nothing was paid.
-        left: the amount that the ledger has left.
+        left: the remaining amount in the ledger, as text.
     """
 
     share: Fraction
@@ -332,14 +352,14 @@ class GuardPayment:
     left: str = ""
 
 
-def judge_counts(
+def check_guard_counts(
     measured: Measurements,
     observation: Observation,
     payment: GuardPayment,
     plan: Plan,
     public_rows: int | None = None,
 ) -> GuardCounts:
-    """Return a guard's counts for the manifest, or stop the release.
+    """Return the counts of a guard for the manifest; raise if they stop a release.
 
     The counts are noisy and paid for, so they are public.
 
@@ -351,9 +371,9 @@ def judge_counts(
         public_rows: the number of rows of the source, if it is public.
 
     Raises:
-        GuardError: with confidence, fewer than half of the rows are used, no row is used, the
+        GuardError: with high probability, fewer than half of the rows are used, no row is used, the
             source has fewer than half of its public number of rows, or nearly no used row has a
-            value in one of the columns.
+            value in one of the `optional_attributes`.
     """
     stds: dict[str | None, float] = {}
     counts: dict[str | None, list[int]] = {}
@@ -378,18 +398,18 @@ def judge_counts(
         noise_std=std,
         cut=counts[CUT][0] if CUT in counts else None,
         cut_std=stds.get(CUT),
-        amounts=_amounts_of_totals(counts, stds, totals_read(plan)),
+        amounts=_unit_total_amounts(counts, stds, unit_total_measures(plan)),
     )
 
 
-def _amounts_of_totals(
+def _unit_total_amounts(
     counts: Mapping[str | None, Sequence[int]],
     stds: Mapping[str | None, float],
-    totals: Mapping[str, UnitTotal],
+    unit_totals: Mapping[str, UnitTotal],
 ) -> tuple[AmountsOfTotal, ...]:
-    """Return the kept and the cut amount of each total of units, with errors."""
+    """Return the kept and the cut amount of each `UnitTotal`, with std errors."""
     amounts = []
-    for name, total in totals.items():
+    for name, total in unit_totals.items():
         kept_column = kept_amount(name)
         cut_column = cut_amount(name)
         unit = float(total.unit)
@@ -406,9 +426,13 @@ def _amounts_of_totals(
 
 
 def _reason_to_stop(
-    measured: Measurements, used_rows: int, unused_rows: int, std: float, public_rows: int | None
+    measured: Measurements,
+    used_rows: int,
+    unused_rows: int,
+    count_std: float,
+    public_rows: int | None,
 ) -> str:
-    """Return why noisy counts stop a release; an empty text if they do not."""
+    """Return why the counts of rows stop a release; empty if they do not."""
     noise = measured.noise
     scale = float(measured.blocks[0].scale)
     bound = noise_difference_bound(noise, scale)
@@ -418,7 +442,7 @@ def _reason_to_stop(
     if has_units:
         rows += " that count for their unit"
     counts_text = f"of about {rows} about {max(used_rows, 0):,} are used"
-    error_text = f"(each with a standard error of about {std:,.0f})"
+    error_text = f"(each with a standard error of about {count_std:,.0f})"
     if unused_rows - used_rows > bound:
         return f"{counts_text} {error_text}, with confidence fewer than half."
     if public_rows is not None and not has_units:
@@ -437,13 +461,13 @@ def _reason_to_stop(
 
 
 def _missing_columns_reason(
-    measured: Measurements, used_rows: int, lacking: Sequence[int], plan: Plan
+    measured: Measurements, used_rows: int, lacking_counts: Sequence[int], plan: Plan
 ) -> str:
-    """Return a reason that names nearly empty columns; "" without any."""
+    """Return a reason that names nearly empty attributes; empty without any."""
     missing = [
         name
-        for name, number in zip(partial_columns(plan), lacking, strict=True)
-        if number > lacking_bound(measured, used_rows)
+        for name, number in zip(optional_attributes(plan), lacking_counts, strict=True)
+        if number > missing_column_threshold(measured, used_rows)
     ]
     if not missing:
         return ""
@@ -466,11 +490,11 @@ def _missing_columns_reason(
     )
 
 
-def lacking_bound(measured: Measurements, used_rows: int) -> int:
-    """Return the number above which a column counts as missing (4 of the module).
+def missing_column_threshold(measured: Measurements, used_rows: int) -> int:
+    """Return the count above which an attribute counts as missing.
 
     Args:
-        measured: the result of `guard_measurements` with columns.
+        measured: the result of `guard_measurements` for a plan with `optional_attributes`.
         used_rows: the noisy number of used rows.
     """
     scales = {block.measure: float(block.scale) for block in measured.blocks}
@@ -492,12 +516,13 @@ def lacking_bound(measured: Measurements, used_rows: int) -> int:
     return math.ceil(max(certain, nearly_all))
 
 
-def rows_to_see_columns(measured: Measurements) -> int:
-    """Return the number of used rows that a guard needs to detect an empty column.
+def rows_to_detect_missing_column(measured: Measurements) -> int:
+    """Return how many used rows a guard needs to detect a missing attribute.
 
-    It then detects the column with a probability of about 1 - ``MISSED``.
+    With this number of rows, it detects an attribute without any value with a probability of about
+    1 - ``MISSED``.
 
-    >>> rows_to_see_columns(guard_measurements(Privacy(PureDP("0.99")), Fraction(1, 100), 2))
+    >>> rows_to_detect_missing_column(guard_measurements(Privacy(PureDP("0.99")), Fraction(1, 100), 2))
     4055
     """
     columns = measured.domain.cells(ATTRIBUTE)
@@ -505,12 +530,12 @@ def rows_to_see_columns(measured: Measurements) -> int:
     error = single_draw_bound(measured.noise, scale, MISSED)
     low = 0
     high = 1
-    while high / columns - error <= lacking_bound(measured, high):
+    while high / columns - error <= missing_column_threshold(measured, high):
         low = high
         high *= 2
     while high - low > 1:
         middle = (low + high) // 2
-        if middle / columns - error <= lacking_bound(measured, middle):
+        if middle / columns - error <= missing_column_threshold(measured, middle):
             low = middle
         else:
             high = middle
@@ -518,7 +543,7 @@ def rows_to_see_columns(measured: Measurements) -> int:
 
 
 def _guard_advice(payment: GuardPayment) -> str:
-    """Return advice for a release that its guard stopped."""
+    """Return advice for the user whose release was stopped by its guard."""
     advice = "`leastnoise check` shows the data holder why; correct the spec and release again"
     if not payment.number:
         return f"Nothing was spent. {advice}."
@@ -531,19 +556,19 @@ def _guard_advice(payment: GuardPayment) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GuardForecast:
-    """The cost and the accuracy of a guard, before it is paid.
+    """The expected cost and accuracy of a guard.
 
     Attributes:
         share: the guard's share of the whole budget.
         charge: the amount that the guard costs.
         left: the budget that remains for a corrected release if the guard stops one.
-        noise_std: the standard error of its counts.
+        noise_std: the standard error of the counts, in rows.
         most_by_chance: the guard stops a release if it counts at most this number of used rows.
-            None if it compares with the public number of rows instead.
-        rows: the public number of rows with which it compares; None without one.
-        columns: the columns that only some tables use, and in which rows may lack a value.
-        rows_of_columns: the number of used rows from which it detects that nearly all rows lack a
-            value in one of the columns; None without columns.
+            None if it uses the public number of rows instead.
+        rows: the public number of rows, if the guard uses it; otherwise None.
+        columns: the `optional_attributes` of the plan.
+        rows_of_columns: the number of used rows that the guard needs to detect that nearly all rows
+            lack a value in one of ``columns``; None if ``columns`` is empty.
     """
 
     share: str
@@ -555,8 +580,8 @@ class GuardForecast:
     columns: tuple[str, ...] = ()
     rows_of_columns: int | None = None
 
-    def words(self) -> str:
-        """Return the facts as sentences."""
+    def describe(self) -> str:
+        """Return sentences on the cost and the accuracy of the guard."""
         if self.rows is not None:
             nothing = (
                 f"counts with confidence fewer than half of the {self.rows:,} rows that there are"
@@ -581,25 +606,25 @@ class GuardForecast:
 
 def forecast_guard(
     privacy: Privacy,
-    share: Fraction,
+    guard_share: Fraction,
     public_rows: int | None = None,
     columns: tuple[str, ...] = (),
     totals: Mapping[str, UnitTotal] | None = None,
 ) -> GuardForecast:
-    """Return the cost and the accuracy of a guard.
+    """Compute the cost and the accuracy of a guard before it is paid for.
 
     Args:
         privacy: the privacy of the plan.
-        share: the guard's share of the budget of guard and plan together.
+        guard_share: the guard's share of the budget of guard and plan together.
         public_rows: the number of rows of the source, if it is public.
-        columns: the `partial_columns` of the plan.
-        totals: the totals of units that the plan reads.
+        columns: the `optional_attributes` of the plan.
+        totals: the `unit_total_measures` of the plan.
 
     >>> forecast = forecast_guard(Privacy(PureDP("0.99")), Fraction(1, 100))
     >>> forecast.charge, forecast.left, forecast.most_by_chance
     ('epsilon = 0.01', 'epsilon = 0.99', 461)
     """
-    measured = guard_measurements(privacy, share, len(columns), totals)
+    measured = guard_measurements(privacy, guard_share, len(columns), totals)
     scale = float(measured.blocks[0].scale)
     laplace = measured.noise is Noise.DISCRETE_LAPLACE
     if privacy.unit_column is not None:
@@ -614,11 +639,11 @@ def forecast_guard(
         largest_noise = single_draw_bound(measured.noise, scale, MISSED)
     rows_for_columns = None
     if columns:
-        rows_for_columns = rows_to_see_columns(measured)
+        rows_for_columns = rows_to_detect_missing_column(measured)
     return GuardForecast(
-        str(share),
-        _size_text(measured.privacy.budget),
-        _size_text(privacy.budget),
+        str(guard_share),
+        _budget_text(measured.privacy.budget),
+        _budget_text(privacy.budget),
         std,
         largest_noise,
         rows,
@@ -627,8 +652,8 @@ def forecast_guard(
     )
 
 
-def _size_text(budget: Budget) -> str:
-    """Return the epsilon, rho or mu squared of a budget as text for people."""
+def _budget_text(budget: Budget) -> str:
+    """Format the first parameter of a budget, such as "epsilon = 1"."""
     name, size = next(iter(parameters(budget).items()))
     return f"{name.replace('_', ' ')} = {readable(size)}"
 
@@ -639,7 +664,7 @@ def guard_warning(plan: Plan, options: Options) -> str | None:
     rows = options.rows
     if share is None or rows is None or plan.privacy.unit_column is not None:
         return None
-    needed = smallest_sufficient_share(plan.privacy, share, rows, len(partial_columns(plan)))
+    needed = sufficient_guard_share(plan.privacy, share, rows, len(optional_attributes(plan)))
     if needed is None:
         return None
     if needed <= Fraction(1, 2):
@@ -652,25 +677,28 @@ def guard_warning(plan: Plan, options: Options) -> str | None:
     )
 
 
-def smallest_sufficient_share(
-    privacy: Privacy, share: Fraction, public_rows: int, columns: int = 0
+def sufficient_guard_share(
+    privacy: Privacy, guard_share: Fraction, public_rows: int, attribute_count: int = 0
 ) -> Fraction | None:
-    """Return a share with which a guard distinguishes ``public_rows`` from no rows.
+    """Return the budget share that a guard needs to detect an empty source.
 
-    The result is None if the present share is large enough.
+    With this share, the guard distinguishes ``public_rows`` rows from no rows.
+
+    The result is None if ``guard_share`` is large enough.
 
     >>> privacy = Privacy(PureDP("0.99"))
-    >>> smallest_sufficient_share(privacy, Fraction(1, 100), 5000), smallest_sufficient_share(privacy, Fraction(1, 100), 500)
+    >>> sufficient_guard_share(privacy, Fraction(1, 100), 5000), sufficient_guard_share(privacy, Fraction(1, 100), 500)
     (None, Fraction(1, 29))
     """
-    measured = guard_measurements(privacy, share, columns)
+    measured = guard_measurements(privacy, guard_share, attribute_count)
     bound = noise_difference_bound(measured.noise, float(measured.blocks[0].scale))
     if 2 * bound < public_rows:
         return None
-    # the scale is proportional to 1 / share; to its root where rho or mu squared is shared
+    # The noise scale is proportional to 1 / share; for budgets of rho or mu squared, to its square
+    # root.
     if isinstance(privacy.budget, ZCDP | GDP):
         power = 2
     else:
         power = 1
-    needed = share * Fraction(2 * bound + 1, public_rows) ** power
+    needed = guard_share * Fraction(2 * bound + 1, public_rows) ** power
     return Fraction(1, max(1, math.floor(1 / needed)))

@@ -1,8 +1,8 @@
-"""Check data, budget, memory and time before a payment; read its state.
+"""Check data, budget, memory and time before a payment; read payment states.
 
 The state of a payment is read from the ledger and never assumed. Every payment of this process
-belongs to a separate run. The run is recorded before anything is paid, so that the ledger can state
-the outcome later.
+belongs to a run of its own. The run is recorded before anything is paid, which allows the ledger to
+state the outcome later.
 """
 
 import glob
@@ -75,29 +75,29 @@ from leastnoise._trusted.ledgers import find_ledger, open_or_create_ledger, read
 IN_MEMORY = "(in memory)"
 _MOST_NOTE = 500  # characters
 GUARD = "(guard)"
-"""The output of a guard in the ledger: it has no directory, because all of it is in the ledger."""
+"""The recorded output of a guard, which writes no directory."""
 
 
-def is_series_plan(text: str) -> bool:
-    """Return whether the text of a plan describes a series."""
-    return text.startswith('{"format":1,"strategy":"series",')
+def is_series_plan(plan_text: str) -> bool:
+    """Return whether the JSON text of a plan describes a series of periods."""
+    return plan_text.startswith('{"format":1,"strategy":"series",')
 
 
 @dataclass(frozen=True, slots=True)
 class PaymentState:
-    """The state of a payment, and one or two sentences about it for people.
+    """The state of a payment, and sentences that describe it.
 
     Attributes:
-        state: nothing, guard, whole, resumable, absent, entered or unknown.
-        words: the sentences.
+        state: "nothing", "guard", "whole", "resumable", "absent", "entered" or "unknown".
+        sentences: one or two sentences for messages; empty if nothing was paid.
     """
 
     state: str
-    words: str
+    sentences: str
 
 
 def read_payment_state(ledger_path: Path, run: str) -> PaymentState:
-    """Read a payment's state from its ledger; seal a published entry."""
+    """Read the state of a payment from its ledger; seal a published entry."""
     try:
         ledger = Ledger.open(ledger_path)
         entry = next((entry for entry in ledger.entries() if run in {entry.run, entry.id}), None)
@@ -105,7 +105,7 @@ def read_payment_state(ledger_path: Path, run: str) -> PaymentState:
             return PaymentState("nothing", "")
         if entry.kind != "release":
             return PaymentState("entered", f"It was entered before that, as number {entry.number}.")
-        with suppress(LeastNoiseError, OSError):  # what cannot be entered now, the next run enters
+        with suppress(LeastNoiseError, OSError):  # the next run records what cannot be recorded now
             entry_id = entry.id
             number = entry.number
             ledger.reconcile(lambda entry: is_published(entry) if entry.id == entry_id else None)
@@ -119,16 +119,16 @@ def read_payment_state(ledger_path: Path, run: str) -> PaymentState:
         )
     if entry.output == GUARD:
         return PaymentState("guard", f"Its guard was paid ({entry.charge}).")
-    return _state_of_paid(ledger, ledger_path, entry, is_whole)
+    return _paid_state(ledger, ledger_path, entry, is_whole)
 
 
-def _state_of_paid(
+def _paid_state(
     ledger: Ledger,
     ledger_path: Path,
     entry: Entry,
     is_whole: bool | None,  # noqa: FBT001 - None: unknown
 ) -> PaymentState:
-    """Return the state of a paid release: whole, resumable, absent or unknown."""
+    """Return the state of a paid release; ``is_whole`` is None if unknown."""
     paid_text = f"The release was paid ({entry.charge})"
     if is_whole:
         location = ""
@@ -157,16 +157,17 @@ def _state_of_paid(
 
 
 @contextmanager
-def payment_run(ledger: Ledger, room: int, paid_before: str = "") -> Iterator[str]:
-    """Yield the run of a payment; raise errors after the payment as PaidError.
+def payment_run(ledger: Ledger, bytes_needed: int, paid_before: str = "") -> Iterator[str]:
+    """Yield the identifier of a payment's run; later errors become PaidError.
 
-    ``paid_before`` names what was paid for the release before this run, such as its guard. In that
-    case an error before the payment of this run is a PaidError too.
+    ``bytes_needed`` is the disk space that the payment needs in the ledger. ``paid_before`` is a
+    sentence on an earlier payment for the same release, such as its guard. If it is not empty, an
+    error before the payment of this run becomes a PaidError too.
     """
-    check_environment()  # afterwards a wrong switch would stop a release that was paid
+    check_environment()  # after the payment, an invalid environment variable would stop a paid release
     run = ""
     try:
-        with ledger.running(room) as run:
+        with ledger.running(bytes_needed) as run:
             note_run(ledger.path.absolute(), run)
             yield run
     except Exception as error:
@@ -179,31 +180,31 @@ def payment_run(ledger: Ledger, room: int, paid_before: str = "") -> Iterator[st
                 raise
             payment = PaymentState("guard", paid_before)
         raise PaidError(
-            f"{describe_error(error)[0]} {payment.words}", payment.state, error
+            f"{describe_error(error)[0]} {payment.sentences}", payment.state, error
         ) from error
     except BaseException as error:  # an interruption
         if run:
             payment = read_payment_state(ledger.path, run)
         else:
             payment = PaymentState("nothing", "")
-        if payment.words or paid_before:
-            error.add_note(payment.words or paid_before)
+        if payment.sentences or paid_before:
+            error.add_note(payment.sentences or paid_before)
         raise
 
 
 def reconcile_ledger(ledger: Ledger) -> tuple[Entry, ...]:
-    """Settle the entries of stopped processes, and return the changed entries.
+    """Record the states of stopped releases; return their ledger entries.
 
-    Published releases are sealed; others are marked absent or resumable. Files that dead processes
-    left in the folders of the ledger and of its releases are removed.
+    Seals published releases, and marks others as absent or resumable. Also removes the temporary
+    files of dead processes near the ledger and its releases.
     """
     settled = ledger.reconcile(is_published)
-    remove_leftovers(ledger)
+    remove_drafts_of_dead_processes(ledger)
     return settled
 
 
-def remove_leftovers(ledger: Ledger) -> None:
-    """Remove the drafts of dead processes near a ledger and its releases."""
+def remove_drafts_of_dead_processes(ledger: Ledger) -> None:
+    """Remove temporary files of dead processes near a ledger and its releases."""
     folders = {Path(os.path.realpath(ledger.path)).parent, ledger.path.absolute().parent}
     for entry in ledger.entries():
         output = Path(entry.output)
@@ -213,14 +214,14 @@ def remove_leftovers(ledger: Ledger) -> None:
 
 
 def require_receipt(series: Series) -> Receipt:
-    """Return the receipt of a paid series; fail if it has none."""
+    """Return the receipt of a paid series; raise InternalError if it has none."""
     if series.receipt is None:
         raise InternalError("A paid series has no receipt; please report this.")
     return series.receipt
 
 
 def check_note(note: str) -> None:
-    """Raise for a note that is not one line of text."""
+    """Raise InputError unless a note is one line of text."""
     if not isinstance(note, str) or len(note.splitlines()) > 1 or len(note) > _MOST_NOTE:
         if isinstance(note, str):
             received = note
@@ -230,7 +231,7 @@ def check_note(note: str) -> None:
 
 
 def with_note(description: str, note: str) -> str:
-    """Return the description in the ledger, followed by the note."""
+    """Append the user's note to the description of a ledger entry."""
     if note:
         return f"{description}; {note}"
     return description
@@ -239,30 +240,32 @@ def with_note(description: str, note: str) -> str:
 def is_resumable(entry: Entry) -> bool:
     """Return whether an entry is a paid release that can be finished.
 
-    A guard is not such an entry: it waits for its release.
+    A guard is not such an entry, because it waits for its release.
     """
     return entry.resumable and entry.output != GUARD
 
 
-def is_too_late(ledger: Ledger, entry: Entry) -> bool:
-    """Return whether a budget's period ended before its release measured."""
+def is_expired(ledger: Ledger, entry: Entry) -> bool:
+    """Return whether the budget period of a release ended before it measured."""
     return ledger.period_is_over(entry) and not ledger.pending(entry).steps
 
 
 def warn_of_unfinished(ledger: Ledger) -> None:
-    """Warn of every stopped release that was paid and can be finished."""
+    """Warn about each stopped release that was paid and can be finished."""
     for entry in ledger.entries():
-        if is_resumable(entry) and not ledger.is_running(entry) and not is_too_late(ledger, entry):
+        if is_resumable(entry) and not ledger.is_running(entry) and not is_expired(ledger, entry):
             warnings.warn(
                 f"Release {entry.number} of {entry.reserved_on} ({entry.charge}; {entry.output}) "
                 "was stopped before it was published: "
                 f"leastnoise.resume({str(ledger.path)!r}) finishes it without paying again.",
-                stacklevel=6,  # of who called the public function, through its decorators
+                stacklevel=6,  # of the caller of the public function, through its decorators
             )
 
 
 def is_published(entry: Entry) -> bool | None:
-    """Return whether a release is in its directory; None if unknown.
+    """Return whether the directory of a ledger entry holds its whole release.
+
+    None if the directory cannot be read.
 
     A directory is published in one step, so a manifest with the entry's receipt means that the
     release is complete.
@@ -273,7 +276,7 @@ def is_published(entry: Entry) -> bool | None:
         receipt = read_receipt(Path(entry.output))
         if receipt.get("id") != entry.id:
             return False
-        # what cannot be made durable is not known to be published
+        # a directory that cannot be synced to the disk is not known to be published
         sync_to_disk(Path(entry.output).parent)
     except (FileNotFoundError, NotADirectoryError):
         return False
@@ -283,9 +286,9 @@ def is_published(entry: Entry) -> bool | None:
 
 
 def check_before_planning(ledger_path: Path | None, spec: Spec, folder: Path) -> None:
-    """Raise for unreadable data, unwritable files and an unaffordable budget.
+    """Raise an error if data, output files or budget would fail later.
 
-    The check needs no plan, so a faulty spec fails before the time for planning is spent.
+    The check needs no plan. A faulty spec therefore fails before planning, which may take long.
     """
     check_writable(spec)
     if spec.source is None:
@@ -302,33 +305,34 @@ def check_before_planning(ledger_path: Path | None, spec: Spec, folder: Path) ->
     if ledger is not None and not any(is_resumable(entry) for entry in ledger.entries()):
         request = smallest_privacy(spec.unpaid_privacy)
         try:
-            _check_least_charge(ledger, request)
+            _check_smallest_charge(ledger, request)
         except BudgetError:
-            if budget_left_by_guards(ledger, request) is None:
+            if privacy_after_guards(ledger, request) is None:
                 raise
 
 
-def _check_least_charge(ledger: Ledger, request: Privacy) -> None:
-    """Raise if a ledger would refuse even the smallest charge within a budget.
+def _check_smallest_charge(ledger: Ledger, privacy: Privacy) -> None:
+    """Raise BudgetError if a ledger would refuse every plan of a budget.
 
-    The kind of noise, and the spent part of a rho, are known only with a plan.
+    The kind of noise, and how much of a rho is spent, are known only after planning. So this checks
+    the smallest possible charge.
     """
-    budget = request.budget
+    budget = privacy.budget
     if not isinstance(budget, ApproxDP):
-        ledger.check((SeriesCost(budget), request))
+        ledger.check((SeriesCost(budget), privacy))
         return
     if not isinstance(ledger.privacy.budget, ApproxDP):
-        ledger.check((PureCost(min(budget.epsilon, SMALL)), request))
+        ledger.check((PureCost(min(budget.epsilon, SMALL)), privacy))
         return
     try:
-        ledger.check((PureCost(budget.epsilon), request))
+        ledger.check((PureCost(budget.epsilon), privacy))
     except BudgetError:
         gaussian_cost = GaussianCost(gaussian_mu_squared(budget.epsilon, budget.delta))
-        ledger.check((gaussian_cost, request))
+        ledger.check((gaussian_cost, privacy))
 
 
 def check_readable(plan: Plan | SearchPlan, source: Any) -> None:
-    """Raise for data without the columns that a plan needs."""
+    """Raise InputError if the data lack a column that a plan needs."""
     attributes: tuple[str, ...]
     measures: tuple[str, ...] = ()
     if isinstance(plan, Plan) and plan.details.counts_unit_sizes:
@@ -346,9 +350,9 @@ def check_readable(plan: Plan | SearchPlan, source: Any) -> None:
 
 
 def check_writable(spec: Spec) -> None:
-    """Raise for a wrong environment variable, or a format that cannot be written.
+    """Raise InputError if an output format or environment variable is unusable.
 
-    The sizes of tables are known only when all categories are found.
+    The sizes of tables are checked only if all categories are known.
     """
     check_environment()
     has_all_categories = all(search.result is not None for search in spec.all_searches)
@@ -358,42 +362,44 @@ def check_writable(spec: Spec) -> None:
 
 
 def check_affordable(
-    ledger: Ledger, plan: Plan | SearchPlan, share: Fraction | None = None
+    ledger: Ledger, plan: Plan | SearchPlan, guard_share: Fraction | None = None
 ) -> None:
-    """Raise for a plan and a guard that the ledger would refuse to pay.
+    """Raise BudgetError if a ledger would refuse to pay for a plan and its guard.
 
-    ``share`` is the guard's share of the whole budget; None without a guard. No data are read.
+    ``guard_share`` is the guard's share of the whole budget; None without a guard. No data are read.
     """
-    ledger.check(*_payments(plan, share))
+    ledger.check(*_list_payments(plan, guard_share))
 
 
 def check_affordable_at_first(
-    whole: Privacy, dataset: str, plan: Plan | SearchPlan, share: Fraction | None
+    whole: Privacy, dataset: str, plan: Plan | SearchPlan, guard_share: Fraction | None
 ) -> None:
-    """Raise if a new ledger would refuse to pay a plan and its guard."""
-    Ledger.check_new(dataset, whole, *_payments(plan, share))
+    """Raise BudgetError if a new ledger could not pay for a plan and its guard."""
+    Ledger.check_new(dataset, whole, *_list_payments(plan, guard_share))
 
 
-def _payments(plan: Plan | SearchPlan, share: Fraction | None) -> list[tuple[Cost, Privacy]]:
-    """Return cost and privacy of a release's payments: guard, then plan."""
+def _list_payments(
+    plan: Plan | SearchPlan, guard_share: Fraction | None
+) -> list[tuple[Cost, Privacy]]:
+    """Return the cost and privacy of each payment of a release: guard, then plan."""
     if isinstance(plan, Plan):
         cost = plan.cost()
     else:
         cost = SeriesCost(plan.privacy.budget)
     payments = [(cost, plan.privacy)]
-    if share is not None:
-        guard = guard_budget(plan.privacy.budget, share)
+    if guard_share is not None:
+        guard = guard_budget(plan.privacy.budget, guard_share)
         payments.insert(0, (SeriesCost(guard), plan.privacy.within(guard)))
     return payments
 
 
-def whole_for_new_ledger(spec: Spec, plan: Plan, share: Fraction | None) -> Privacy:
-    """Return the budget of the ledger that the first release of a spec creates.
+def new_ledger_privacy(spec: Spec, plan: Plan, guard_share: Fraction | None) -> Privacy:
+    """Return budget, unit and neighbours for a new ledger of a spec's data.
 
-    It is the budget of the spec, which covers guard and plan. If the spec has no budget, it is the
-    smallest budget that covers both.
+    The budget is the budget of the spec, which covers guard and plan. If the spec states no budget,
+    it is the smallest budget that covers both.
     """
-    return spec.whole or stated_privacy(spec.privacy) or with_guard(plan.privacy, share)
+    return spec.whole or stated_privacy(spec.privacy) or with_guard(plan.privacy, guard_share)
 
 
 def open_or_create_ledger_of(
@@ -403,7 +409,7 @@ def open_or_create_ledger_of(
     dataset: str | None = None,
     folders: Sequence[Path] = (),
 ) -> Ledger:
-    """Open the ledger of a data set, or create it with a budget.
+    """Open the ledger of a data set, or create it with the budget ``whole``.
 
     Args:
         source: the data; only their name and their location are used.
@@ -424,55 +430,61 @@ def open_or_create_ledger_of(
     return open_or_create_ledger(path, name, whole)
 
 
-def fit_plan_to_ledger(ledger: Ledger, plan: Plan, share: Fraction | None) -> Plan:
-    """Return the plan, rescaled if stopped guards leave it too little budget.
+def fit_plan_to_ledger(ledger: Ledger, plan: Plan, guard_share: Fraction | None) -> Plan:
+    """Rescale a plan if the ledger can no longer pay it because of guards.
+
+    If the ledger can pay, return the plan unchanged.
 
     Args:
         ledger: the ledger that pays.
         plan: the plan of a release.
-        share: the guard's share of the whole budget; None without a guard.
+        guard_share: the guard's share of the whole budget; None without a guard.
 
     Raises:
         BudgetError: the ledger would refuse to pay for the plan and its guard for a reason other
             than stopped guards, or the plan's measurements cannot be rescaled.
     """
     try:
-        check_affordable(ledger, plan, share)
+        check_affordable(ledger, plan, guard_share)
     except BudgetError:
-        whole = budget_left_by_guards(ledger, with_guard(plan.privacy, share))
+        whole = privacy_after_guards(ledger, with_guard(plan.privacy, guard_share))
         if whole is None or plan.data_independent_error is None:
             raise
-        fitted = plan_for_workload(plan.workload, plan, without_guard(whole, share))
-        check_affordable(ledger, fitted, share)
+        fitted = plan_for_workload(plan.workload, plan, without_guard(whole, guard_share))
+        check_affordable(ledger, fitted, guard_share)
         return fitted
     return plan
 
 
-def plan_budget_left(ledger: Ledger, plan: Plan, options: Options) -> Fraction:
-    """Return the fraction of a plan's budget that the ledger can still pay."""
+def affordable_share(ledger: Ledger, plan: Plan, options: Options) -> Fraction:
+    """Return the share of a plan's budget that the ledger can still pay.
+
+    The share is below 1 only if guards of stopped releases spent the rest.
+    """
     share = guard_share(options.guard)
     try:
         check_affordable(ledger, plan, share)
     except BudgetError:
         whole = with_guard(plan.privacy, share)
-        remaining = budget_left_by_guards(ledger, whole)
+        remaining = privacy_after_guards(ledger, whole)
         if remaining is not None:
-            size = _size_name(whole.budget)
+            size = _first_parameter(whole.budget)
             return Fraction(getattr(remaining.budget, size)) / getattr(whole.budget, size)
     return Fraction(1)
 
 
-def budget_left_by_guards(ledger: Ledger, privacy: Privacy) -> Privacy | None:
-    """Return the budget that a ledger has left, if stopped guards spent the rest.
+def privacy_after_guards(ledger: Ledger, privacy: Privacy) -> Privacy | None:
+    """Return the privacy that a ledger can still pay after stopped guards.
 
-    The result is None if nothing is left, or if stopped guards cost less than the missing amount.
+    The result has the remaining budget, at most the budget of ``privacy``. It is None if nothing is
+    left, or if guards of stopped releases cost less than the missing amount.
     """
     budget = privacy.budget
     remaining = ledger.left()
     guards = total(entry.charge for entry in _stopped_guards(ledger))
     if isinstance(budget, ApproxDP) and isinstance(ledger.privacy.budget, ApproxDP):
-        return _left_by_guards_in_mu(privacy, budget, remaining, guards)
-    size = _size_name(budget)
+        return _approximate_privacy_after_guards(privacy, budget, remaining, guards)
+    size = _first_parameter(budget)
     requested = getattr(budget, size)
     affordable = min(requested, getattr(remaining, size))
     if affordable <= 0 or requested - affordable > getattr(guards, size):
@@ -480,12 +492,12 @@ def budget_left_by_guards(ledger: Ledger, privacy: Privacy) -> Privacy | None:
     return privacy.within(replace(budget, **{size: affordable}))
 
 
-def _left_by_guards_in_mu(
+def _approximate_privacy_after_guards(
     privacy: Privacy, budget: ApproxDP, remaining: Charge, guards: Charge
 ) -> Privacy | None:
-    """Return the privacy that stopped guards left of an (epsilon, delta) budget.
+    """Like `privacy_after_guards`, for (epsilon, delta) budgets.
 
-    A plan with pure or Gaussian noise can be paid with it. The result is None if nothing is left.
+    A plan with pure or with Gaussian noise can be paid with the resulting budget.
     """
     requested = gaussian_mu_squared(budget.epsilon, budget.delta)
     mu_squared = min(requested, remaining.mu_squared)
@@ -501,13 +513,13 @@ def _left_by_guards_in_mu(
     return privacy.within(ApproxDP(min(budget.epsilon, remaining.epsilon, gaussian), budget.delta))
 
 
-def _size_name(budget: Budget) -> str:
-    """Return the name of a budget's first parameter."""
+def _first_parameter(budget: Budget) -> str:
+    """Return the name of a budget's first parameter, such as "epsilon"."""
     return next(iter(parameters(budget)))
 
 
 def _stopped_guards(ledger: Ledger) -> list[Entry]:
-    """Return guard entries that no release of the same share follows."""
+    """Return the entries of guards that no release of the same share followed."""
     releases = [
         entry
         for entry in ledger.entries()
@@ -521,22 +533,22 @@ def _stopped_guards(ledger: Ledger) -> list[Entry]:
     ]
 
 
-def find_stopped_entry(ledger: Ledger, digest: str, output: str) -> Entry | None:
-    """Return the stopped, resumable entry of a plan and an output, or None."""
+def find_stopped_entry(ledger: Ledger, plan_digest: str, output: str) -> Entry | None:
+    """Return the entry of a stopped release of a plan to a directory, or None."""
     for entry in ledger.entries():
         if (
             entry.resumable
             and entry.output == output
-            and entry.plan_digest == digest
+            and entry.plan_digest == plan_digest
             and not ledger.is_running(entry)
-            and not is_too_late(ledger, entry)
+            and not is_expired(ledger, entry)
         ):
             return entry
     return None
 
 
 def check_search_datasets(searches: Sequence[SearchFacts], dataset: str) -> None:
-    """Raise for categories that were found in another data set."""
+    """Raise InputError if searches found categories in another data set."""
     for search in searches:
         payment = search.receipt.payment
         if payment is not None and payment.dataset != dataset:
@@ -545,34 +557,34 @@ def check_search_datasets(searches: Sequence[SearchFacts], dataset: str) -> None
                 f"{payment.dataset!r}; "
                 f"got a release of {dataset!r}. Give "
                 "them as a public list, with categories = { file = ... } and without the search, "
-                "or say which data set this is."
+                "or state the name of this data set."
             )
 
 
 def locate_data(source: Any, location: Any, receipt: ReceiptFacts) -> Any:
-    """Return the source that was passed; without one, the recorded source.
+    """Return the data at ``source``, or at the recorded location if it is None.
 
-    A source with other joined tables than the release was paid for is refused.
+    Raise InputError if the data have other joined tables than the release was paid for.
     """
     data = reading.source_from_location(location, source)
     if data is not None:
-        check_join(data, receipt)
+        check_joined_tables(data, receipt)
     return data
 
 
 def with_joined_tables(receipt: ReceiptFacts, source: Any) -> ReceiptFacts:
-    """Return a receipt with the published facts of the joined tables of a source."""
+    """Return a copy of a receipt with the facts about a source's joined tables."""
     tables = [read_record(SecondTable, facts) for facts in reading.join_facts(source)]
     if not tables:
         return replace(receipt, joined=None, further_joined=())
     return replace(receipt, joined=tables[0], further_joined=tuple(tables[1:]))
 
 
-def check_join(source: Any, receipt: ReceiptFacts) -> None:
-    """Refuse data with other joined tables than those that were paid for."""
+def check_joined_tables(source: Any, receipt: ReceiptFacts) -> None:
+    """Raise InputError unless data have the joined tables of a receipt."""
     current = with_joined_tables(NO_RECEIPT, source).joined_tables
     recorded = receipt.joined_tables
-    if len(current) != len(recorded) or not all(map(_is_same_table, current, recorded)):
+    if len(current) != len(recorded) or not all(map(_may_be_same_table, current, recorded)):
         raise InputError(
             "A release must be finished with the source that it was paid for: the same "
             "second table, joined on the same columns, and public or not as before. Give "
@@ -581,8 +593,11 @@ def check_join(source: Any, receipt: ReceiptFacts) -> None:
         )
 
 
-def _is_same_table(current: SecondTable, recorded: SecondTable) -> bool:
-    """Return whether a joined table can be the recorded one; a frame has no name."""
+def _may_be_same_table(current: SecondTable, recorded: SecondTable) -> bool:
+    """Return whether a joined table may be the recorded one.
+
+    The names are compared only if both have one; data frames have no name.
+    """
     if "" in {current.table, recorded.table}:
         recorded = replace(recorded, table=current.table)
     return current == recorded
@@ -590,25 +605,23 @@ def _is_same_table(current: SecondTable, recorded: SecondTable) -> bool:
 
 # Bytes, measured on the largest tables of each kind (identities, prefixes and all ranges of 10^6
 # answers) and rounded up.
-_BYTES_PER_CELL = (
-    64  # of counts, noise and noisy answers, for a cell of the largest table that is measured
-)
-_BYTES_PER_NOISY_ANSWER = 16  # for every noisy answer, until the release is done
-_BYTES_PER_ANSWER = 100  # for an answer of the largest table
-_BYTES_PER_LABEL = 900  # for a label of a table that is written: its texts, in both formats
+_BYTES_PER_CELL = 64  # counts, noise and noisy answers, for each cell of the largest measured table
+_BYTES_PER_NOISY_ANSWER = 16  # for each noisy answer, as long as the release runs
+_BYTES_PER_ANSWER = 100  # for each answer of the largest table
+_BYTES_PER_LABEL = 900  # for each label of a written table, as texts in both formats
 _BLOCK = 2**20  # bytes of a CSV file between two reports of progress
 _BYTES_PER_SECOND = 2e7
 
 
 def count_csv_blocks(source: Any) -> int:
-    """Return the number of blocks of CSV files that will be read; 0 if unknown."""
+    """Return the number of CSV blocks to read, for progress lines; 0 if unknown."""
     return sum(math.ceil(size / _BLOCK) for size in list_csv_sizes(source))
 
 
 def list_csv_sizes(source: Any) -> list[int]:
     """Return the sizes in bytes of the CSV files of a source.
 
-    Of joined tables the files of the first one count. Other sources have none.
+    For joined tables, these are the files of the first table. Other sources give an empty list.
     """
     source_location = reading.source_location(source)
     while isinstance(source_location, dict) and "joined" in source_location:
@@ -686,9 +699,9 @@ def estimate_release_memory(plan: Plan, *, in_files: bool) -> int:
 
 
 def check_memory(plan: Plan, *, in_files: bool) -> None:
-    """Raise for a release that would need more memory than is available."""
+    """Raise an error if a release would need more memory than is available."""
     require_memory(
         estimate_release_memory(plan, in_files=in_files),
         "This release",
-        "Ask for fewer or smaller tables, or run it on a larger machine; nothing was spent.",
+        "Request fewer or smaller tables, or use a larger machine. Nothing was spent.",
     )

@@ -22,17 +22,17 @@ from leastnoise._session._guard import find_waiting_guard, pay_for_guard
 from leastnoise._session._payments import (
     check_affordable,
     check_affordable_at_first,
-    check_join,
+    check_joined_tables,
     check_note,
     check_readable,
     check_writable,
+    is_expired,
     is_resumable,
     is_series_plan,
-    is_too_late,
+    new_ledger_privacy,
     payment_run,
     reconcile_ledger,
     require_receipt,
-    whole_for_new_ledger,
     with_joined_tables,
     with_note,
 )
@@ -57,13 +57,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class PeriodState:
+class SeriesProgress:
     """The progress of a series.
 
     Attributes:
         labels: the labels of all periods.
-        drawn: the number of periods that the ledger has recorded.
-        due: the number of periods that are over.
+        drawn: the number of periods whose noise is drawn and recorded.
+        due: the number of periods
+        that are over.
         unpublished: the labels of the periods that were drawn and are not in the directory.
     """
 
@@ -75,7 +76,7 @@ class PeriodState:
 
 @dataclass(frozen=True, slots=True)
 class PublishedPeriods:
-    """The result of a run of a series.
+    """The result of one run of a series.
 
     Attributes:
         entry: the payment of the series.
@@ -87,11 +88,11 @@ class PublishedPeriods:
     entry: Entry
     paid: bool
     releases: tuple[Path, ...]
-    state: PeriodState | None
+    state: SeriesProgress | None
 
 
 def private_file_path(ledger: Ledger, entry: Entry | Receipt) -> Path:
-    """Return the path of the file with the exact counts of closed periods.
+    """Return the path of the private file with exact counts of past periods.
 
     Only the kernel reads it. It is in the folder of the ledger's file, even if the ledger was
     opened through a link.
@@ -100,8 +101,8 @@ def private_file_path(ledger: Ledger, entry: Entry | Receipt) -> Path:
     return ledger_path.with_name(f"{ledger_path.name}.series-{entry.number}.private")
 
 
-def period_state(ledger: Ledger, entry: Entry) -> PeriodState | None:
-    """Return the state of an incomplete series; None for other entries."""
+def series_progress(ledger: Ledger, entry: Entry) -> SeriesProgress | None:
+    """Return the progress of an incomplete series; None for other entries."""
     if not entry.resumable:
         return None
     pending = ledger.pending(entry)
@@ -112,26 +113,26 @@ def period_state(ledger: Ledger, entry: Entry) -> PeriodState | None:
     labels = tuple(map(str, dates.labels))
     steps = len(pending.steps)
     queries = [product.operators[product.attributes.index(along)] for product in plan.workload]
-    # no query ends before this period, so there is no release of an earlier one
+    # no query ends before this period, so earlier periods have no release
     first = min(int(last_cells(operator).min()) for operator in queries)
     directory = Path(entry.output)
     missing = tuple(label for label in labels[first:steps] if not (directory / label).exists())
-    return PeriodState(labels, steps, dates.ended_periods(_today()), missing)
+    return SeriesProgress(labels, steps, dates.ended_periods(_today()), missing)
 
 
 def is_unfinished(ledger: Ledger, entry: Entry) -> bool:
-    """Return whether an entry has a release that can be finished.
+    """Return whether a ledger entry can be finished.
 
-    It is a stopped release, or a series with a period that was drawn and not published.
+    This is a stopped release, or a series with a period that was drawn and not published.
     """
-    if not is_resumable(entry) or ledger.is_running(entry) or is_too_late(ledger, entry):
+    if not is_resumable(entry) or ledger.is_running(entry) or is_expired(ledger, entry):
         return False
-    state = period_state(ledger, entry)
+    state = series_progress(ledger, entry)
     return state is None or bool(state.unpublished)
 
 
 def _series_dates(plan: Plan) -> tuple[Dates, str]:
-    """Return the attribute of dates of a series, and its name."""
+    """Return the date attribute of a series, and the name of this attribute."""
     series = series_of(plan)
     if series is None:
         raise LedgerError(
@@ -141,20 +142,20 @@ def _series_dates(plan: Plan) -> tuple[Dates, str]:
 
 
 def _today() -> dt.date:
-    """Return today's date (UTC); it only decides which periods are over."""
+    """Return today's date in UTC, which decides which periods are over."""
     return dt.datetime.now(dt.UTC).date()
 
 
 @dataclass(frozen=True, slots=True)
 class _SeriesJob:
-    """A series that a run pays for or continues.
+    """A series that one run pays for, or continues.
 
     Attributes:
         plan: the plan for all periods.
         drawn: the number of periods that the ledger has recorded.
-        request: the options of its releases, with the facts that the ledger records.
-        entry: the entry of its payment; None before the payment.
-        guard_share: the share of the budget for a guard, which counts before the payment; None
+        request: the options of the releases, and the facts that the ledger records.
+        entry: the ledger entry of the payment; None before the payment.
+        guard_share: the share of the budget for a guard, which counts rows before the payment; None
             without a guard.
     """
 
@@ -177,14 +178,14 @@ def publish_due_periods(
     progress: RowProgress | None = None,
     note: str = "",
 ) -> PublishedPeriods:
-    """Pay for a series unless it is paid, and publish the periods due.
+    """Pay for a series if it is not paid yet, and publish the periods that are due.
 
     Args:
         spec: a spec with ``[series]``.
         source: the private data.
         out: the directory of the series.
         ledger_path: the file of the ledger, which may not exist yet.
-        plan: a function that makes the plan if the series was not paid before.
+        plan: a function that returns the plan; it is called if the series is not paid yet.
         through: the last period to draw; None for the last period that is over.
         progress: the object that shows the progress of reading.
         note: a text for people, which the ledger records with the payment.
@@ -203,29 +204,29 @@ def publish_due_periods(
         reconcile_ledger(ledger)
         entry = _find_series_entry(ledger, target)
     if ledger is None or entry is None:
-        job = _new_job(spec, source, target, ledger, plan)
+        job = _unpaid_job(spec, source, target, ledger, plan)
     elif entry.state == "sealed":
         # a run may have been stopped between sealing and removing it
         private_file_path(ledger, entry).unlink(missing_ok=True)
         return PublishedPeriods(entry, False, (), None)
     else:
-        job = _begun_job(spec, ledger, entry)
-    _check_not_older(target, [str(label) for label in dates.labels[job.drawn :]])
-    check_join(source, job.request.receipt)
+        job = _paid_job(spec, ledger, entry)
+    _check_newest_ledger(target, [str(label) for label in dates.labels[job.drawn :]])
+    check_joined_tables(source, job.request.receipt)
     table = None
     if periods_due > job.drawn:
         table = read_table(
             job.plan,
             source,
             progress,
-            usage=job.guard_share is not None,
+            with_usage=job.guard_share is not None,
             allowance=_row_allowance(job, ledger),
             period_files=_period_files(job, spec.series, periods_due),
         )
     if ledger is None:
         name = dataset or reading.dataset_name(source) or "data"
         ledger = open_or_create_ledger(
-            ledger_path, name, whole_for_new_ledger(spec, job.plan, job.guard_share)
+            ledger_path, name, new_ledger_privacy(spec, job.plan, job.guard_share)
         )
         check_affordable(ledger, job.plan, job.guard_share)
     return _draw_and_publish(job, table, ledger, target, periods_due, note)
@@ -234,11 +235,11 @@ def publish_due_periods(
 def _period_files(
     job: _SeriesJob, series: SeriesOptions, periods_due: int
 ) -> reading.PeriodFiles | None:
-    """Return which files can have rows of the periods to draw; None for all files.
+    """Return which files to read for the periods to draw; None for all files.
 
-    All files are needed for a guard, which counts all rows, and for rows that count on arrival,
-    which must stay once they are read (P2). Windows of periods in which units are counted need the
-    rows of closed periods.
+    All files are needed for a guard, which counts all rows, and for rows that are counted on
+    arrival, because a row must stay once it is read (P2). Counts of units in windows of periods
+    need the rows of past periods.
     """
     if job.guard_share is not None or series.late == "arrival":
         return None
@@ -252,7 +253,7 @@ def _period_files(
 
 
 def _row_allowance(job: _SeriesJob, ledger: Ledger | None) -> "RowAllowance | None":
-    """Return the rows that each unit may still use, by the private file."""
+    """Return how many rows each unit may still contribute, from the private file."""
     if ledger is None or job.entry is None:
         state = None
     else:
@@ -260,10 +261,10 @@ def _row_allowance(job: _SeriesJob, ledger: Ledger | None) -> "RowAllowance | No
     return row_allowance(release_contract(job.plan), ledger, job.entry, state)
 
 
-def _new_job(
+def _unpaid_job(
     spec: Spec, source: Any, target: Path, ledger: Ledger | None, plan: Callable[[], Plan]
 ) -> _SeriesJob:
-    """Return the job of an unpaid series; raise if the ledger cannot pay for it."""
+    """Plan a series that is not paid yet; raise if the ledger cannot pay for it."""
     check_target(target)
     if ledger is not None:
         ledger.check_for_all_times()
@@ -273,7 +274,7 @@ def _new_job(
     share = guard_share(spec.options.guard)
     if ledger is None:
         name = spec.dataset or reading.dataset_name(source) or "data"
-        whole = whole_for_new_ledger(spec, new_plan, share)
+        whole = new_ledger_privacy(spec, new_plan, share)
         check_affordable_at_first(whole, name, new_plan, share)
     else:
         guard_is_paid = find_waiting_guard(ledger, new_plan, share) is not None
@@ -287,8 +288,8 @@ def _new_job(
     return _SeriesJob(new_plan, 0, request, guard_share=share)
 
 
-def _begun_job(spec: Spec, ledger: Ledger, entry: Entry) -> _SeriesJob:
-    """Return the job of a paid series; raise for a spec that differs from its spec."""
+def _paid_job(spec: Spec, ledger: Ledger, entry: Entry) -> _SeriesJob:
+    """Load a paid series from the ledger; raise InputError if the spec changed."""
     pending = ledger.pending(entry)
     plan = Plan.from_json(pending.plan)
     if differences := differing_parts(plan, spec):
@@ -310,7 +311,7 @@ def _draw_and_publish(
     periods_due: int,
     note: str = "",
 ) -> PublishedPeriods:
-    """Pay for a series unless it is paid, draw the periods due, and publish."""
+    """Pay for a series if necessary, draw the due periods, and publish them."""
     plan = job.plan
     request = job.request
     guard = None
@@ -321,10 +322,10 @@ def _draw_and_publish(
     if guard is None:
         paid_before = ""
     else:
-        paid_before = guard.payment_words
+        paid_before = guard.payment_sentence
     with payment_run(ledger, ledger_bytes_needed(plan), paid_before) as run:
         if job.entry is None:
-            receipt = _pay(plan, request, ledger, target, run, note)
+            receipt = _pay_for_series(plan, request, ledger, target, run, note)
             if guard is not None:
                 guard.seal(ledger)
         else:
@@ -332,12 +333,12 @@ def _draw_and_publish(
         series = Series.resumed(release_contract(plan), table, ledger, receipt)
         state = private_file_path(ledger, receipt)
         values = [series.period(state) for _ in range(max(job.drawn, periods_due))]
-        directories = _publish(plan, values, ledger, request, receipt, target)
+        directories = _publish_missing_periods(plan, values, ledger, request, receipt, target)
     entry = ledger.entries()[receipt.number - 1]
-    return PublishedPeriods(entry, job.entry is None, directories, period_state(ledger, entry))
+    return PublishedPeriods(entry, job.entry is None, directories, series_progress(ledger, entry))
 
 
-def _pay(
+def _pay_for_series(
     plan: Plan, request: ReleaseRequest, ledger: Ledger, target: Path, run: str, note: str
 ) -> Receipt:
     """Pay for all periods of a series, and return the receipt."""
@@ -357,12 +358,13 @@ def _pay(
     return receipt
 
 
-def _check_not_older(target: Path, undrawn: Sequence[str]) -> None:
-    """Raise for an older copy of a ledger, which would draw a period twice.
+def _check_newest_ledger(target: Path, undrawn_labels: Sequence[str]) -> None:
+    """Raise LedgerError for an older copy of a ledger.
 
-    An older copy shows itself by the release of a period that it has not drawn.
+    It would draw a period twice. An older copy is detected by a published period that it has not
+    drawn.
     """
-    if released_labels := [label for label in undrawn if (target / label).exists()]:
+    if released_labels := [label for label in undrawn_labels if (target / label).exists()]:
         raise LedgerError(
             f"The directory {target} has a release of {released_labels[0]}, which the ledger has not "
             "drawn: ledger and private file are an older "
@@ -373,7 +375,7 @@ def _check_not_older(target: Path, undrawn: Sequence[str]) -> None:
 
 
 def _count_due_periods(dates: Dates, through: str | None) -> int:
-    """Return the number of periods to draw; raise for a period that is not over."""
+    """Return how many periods to draw; raise if ``through`` is not over yet."""
     periods_over = dates.ended_periods(_today())
     labels = [*map(str, dates.labels)]
     if through is None:
@@ -393,7 +395,7 @@ def _count_due_periods(dates: Dates, through: str | None) -> int:
 
 
 def _find_series_entry(ledger: Ledger, target: Path) -> Entry | None:
-    """Return the entry of the series paid for a directory, or None."""
+    """Return the ledger entry of the series in directory ``target``, or None."""
     for entry in ledger.entries():
         if entry.kind == "release" and entry.output == str(target) and entry.state != "absent":
             if ledger.is_running(entry):
@@ -401,12 +403,12 @@ def _find_series_entry(ledger: Ledger, target: Path) -> Entry | None:
                     f"Release {entry.number} in the ledger {ledger.path} is being made by another "
                     "process. Wait for it."
                 )
-            if entry.state == "sealed" or period_state(ledger, entry) is not None:
+            if entry.state == "sealed" or series_progress(ledger, entry) is not None:
                 return entry
     return None
 
 
-def _publish(
+def _publish_missing_periods(
     plan: Plan,
     values: Sequence[tuple[SignedArray, ...]],
     ledger: Ledger,
@@ -414,13 +416,13 @@ def _publish(
     receipt: Receipt,
     target: Path,
 ) -> tuple[Path, ...]:
-    """Write missing releases and the index page; return the new directories.
+    """Write the missing releases and the index page; return new directories.
 
     Args:
         plan: the plan of all periods.
-        values: for every drawn period the noisy answers of each block.
+        values: for each drawn period, the noisy answers of each block.
         ledger: the ledger that paid.
-        request: the options of the releases, and what the ledger records with the plan.
+        request: the options of the releases, and the facts that the ledger records.
         receipt: the receipt of the payment.
         target: the directory of the series.
     """
@@ -434,11 +436,11 @@ def _publish(
             period_plan = truncate_plan(plan, periods)
         if period_plan is not None:
             with open_draft(check_target(target / label)) as folder:
-                outcome = build_outcome_through(plan, period_plan, values[:periods], receipt.id)
+                outcome = combine_periods(plan, period_plan, values[:periods], receipt.id)
                 publish(period_plan, request, outcome, folder)
             directories.append(target / label)
     if target.is_dir():
-        newest = _newest_release(plan, values, request)
+        newest = _build_newest_release(plan, values, request)
         write_series_page(
             target, request.options, plan.workload.products, period_errors(plan), newest
         )
@@ -448,28 +450,29 @@ def _publish(
     return tuple(directories)
 
 
-def _newest_release(
+def _build_newest_release(
     plan: Plan, values: Sequence[tuple[SignedArray, ...]], request: ReleaseRequest
 ) -> Release | None:
-    """Return the release of the last drawn period with a new answer, or None."""
+    """Build the release of the last drawn period that has new answers, or None."""
     for periods in range(len(values), 0, -1):
         period_plan = truncate_plan(plan, periods)
         if period_plan is not None:
-            outcome = build_outcome_through(plan, period_plan, values[:periods], request.receipt.id)
+            outcome = combine_periods(plan, period_plan, values[:periods], request.receipt.id)
             return cast(Release, publish(period_plan, request, outcome, None))
     return None
 
 
-def build_outcome_through(
+def combine_periods(
     plan: Plan, period_plan: Plan, values: Sequence[tuple[SignedArray, ...]], receipt: str
 ) -> Outcome:
-    """Combine the noisy answers of all periods so far into one outcome.
+    """Combine the noisy answers of all periods so far into one `Outcome`.
 
     Args:
         plan: the plan of all periods.
         period_plan: the plan up to the last of the periods.
-        values: for every period the noisy answers of each block that were drawn when it closed.
-        receipt: the identifier of the payment; "" for an unpaid series.
+        values: for each period, the noisy answers of each block that were drawn when the period
+            closed.
+        receipt: the identifier of the payment; empty for an unpaid series.
     """
     _, along = _series_dates(plan)
     noisy_answers = []
@@ -489,9 +492,9 @@ def build_outcome_through(
 
 
 def finish_series(ledger: Ledger, entry: Entry) -> tuple[Path, ...]:
-    """Publish the periods that were drawn and are not in the directory.
+    """Publish the periods that are drawn but missing in the directory.
 
-    This draws nothing, so it needs neither the rows nor the private file.
+    This draws no noise, so it needs neither the rows nor the private file.
     """
     pending = ledger.pending(entry)
     plan = Plan.from_json(pending.plan)
@@ -500,4 +503,4 @@ def finish_series(ledger: Ledger, entry: Entry) -> tuple[Path, ...]:
         receipt = ledger.take_over(entry, run)
         series = Series.resumed(release_contract(plan), None, ledger, receipt)
         values = [series.period(private_file_path(ledger, receipt)) for _ in pending.steps]
-        return _publish(plan, values, ledger, request, receipt, Path(entry.output))
+        return _publish_missing_periods(plan, values, ledger, request, receipt, Path(entry.output))

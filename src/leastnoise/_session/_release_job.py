@@ -69,8 +69,8 @@ from leastnoise._release import (
     write_categories,
     write_record,
 )
-from leastnoise._session._guard import guard_measurements, partial_columns, totals_read
-from leastnoise._session._payments import IN_MEMORY, is_too_late, locate_data, payment_run
+from leastnoise._session._guard import guard_measurements, optional_attributes, unit_total_measures
+from leastnoise._session._payments import IN_MEMORY, is_expired, locate_data, payment_run
 from leastnoise._trusted import reading
 from leastnoise._trusted.accounting import Cost, Privacy, SeriesCost
 from leastnoise._trusted.check import InputError, LeastNoiseError, LedgerError, one_of
@@ -95,14 +95,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRequest:
-    """The record of a plan in the ledger, to finish it in another process.
+    """Options, data location and receipt of a release, as a ledger records them.
+
+    Another process can finish the release with this record.
 
     Attributes:
-        options: of the release.
+        options: the options of the release.
         source: the location of the data, from `reading.source_location`.
-        receipt: the receipt of the release; its payment is added when all steps are drawn.
-        library: the data frame library of the data, which answers use too; the ledger does not
-            record it.
+        receipt: the receipt of the release. The payment is added to it when all steps are drawn.
+        library: the data frame library of the data, in which answers are returned; not recorded in
+            the ledger.
     """
 
     options: Options = field(default_factory=Options)
@@ -111,13 +113,13 @@ class ReleaseRequest:
     library: str | None = None
 
     def to_text(self) -> str:
-        """Return the JSON text that the ledger records."""
+        """Return the record as JSON text for the ledger."""
         version = versions()["leastnoise"]
         return json.dumps({"version": version, **write_record(replace(self, library=None))})
 
     @classmethod
     def from_text(cls, text: str) -> "ReleaseRequest":
-        """Return the request whose text `to_text` wrote."""
+        """Parse a record from the JSON text that `to_text` returned."""
         try:
             return read_record(cls, json.loads(text))
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -125,7 +127,7 @@ class ReleaseRequest:
             raise LedgerError(message) from None
 
     def with_payment(self, ledger: Ledger, receipt: Receipt) -> "ReleaseRequest":
-        """Return the request with its payment, after all steps are drawn."""
+        """Return a copy with the facts of the payment, after all steps are drawn."""
         payment = Payment(
             dataset=receipt.dataset,
             ledger=ledger.path.name,
@@ -139,34 +141,35 @@ class ReleaseRequest:
 
 
 ReleaseResult: TypeAlias = Release | FoundCategories | FoundBounds
-"""The result of a plan."""
+"""The result of carrying out a plan or a search."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseJob:
-    """A release, or a search for categories or bounds, to pay for and carry out.
+    """A release or a search that can be paid for and carried out.
 
     Attributes:
         plan: the plan of the release or the search.
-        terms: the steps that the series may take, and their cost.
+        contract: the steps that the series may take with private rows, and their cost.
         draw: a function that carries out the steps of the plan with a series, and returns an
             `Outcome`, or the keys or cells that a search found.
-        room: the bytes that the ledger and its journal need for the outcome, from public sizes.
+        bytes_needed: the disk space that the ledger and its journal need for the outcome, computed
+            from public sizes.
         description: one line for readers of the ledger.
     """
 
     plan: Plan | SearchPlan
-    terms: ReleaseContract
+    contract: ReleaseContract
     draw: Callable[[Series], Any]
-    room: int
+    bytes_needed: int
     description: str
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedRelease:
-    """A release, or the result of a search, finished after a stop.
+    """A release, or the result of a search, that was finished after a stop.
 
-    ``out`` is None if it was not to be written.
+    ``out`` is its directory; None if it is only in memory.
     """
 
     entry: Entry
@@ -175,11 +178,11 @@ class FinishedRelease:
 
 
 def build_release_job(plan: Plan | SearchPlan) -> ReleaseJob:
-    """Return the job that carries out a plan; raise for a plan of another version."""
+    """Return the job that carries out a plan or a search."""
     if isinstance(plan, BoundsPlan):
-        return _bounds_job(plan)
+        return _bounds_search_job(plan)
     if isinstance(plan, CategoryPlan):
-        terms = ReleaseContract(
+        contract = ReleaseContract(
             domain=plan.domain,
             privacy=plan.privacy,
             attributes=(plan.attribute,),
@@ -189,7 +192,7 @@ def build_release_job(plan: Plan | SearchPlan) -> ReleaseJob:
         room = 2**20 + 500 * plan.kind.most  # for categories of 30 characters
         return ReleaseJob(
             plan,
-            terms,
+            contract,
             lambda series: series.find(search),
             room,
             f"categories of {plan.attribute!r}",
@@ -204,9 +207,9 @@ def build_release_job(plan: Plan | SearchPlan) -> ReleaseJob:
     )
 
 
-def _bounds_job(plan: BoundsPlan) -> ReleaseJob:
-    """Return the job of a search for bounds: one choice for each bound."""
-    terms = ReleaseContract(
+def _bounds_search_job(plan: BoundsPlan) -> ReleaseJob:
+    """Return the job of a search for bounds, with one private choice per bound."""
+    contract = ReleaseContract(
         domain=plan.domain,
         privacy=plan.privacy,
         attributes=(plan.attribute,),
@@ -219,16 +222,16 @@ def _bounds_job(plan: BoundsPlan) -> ReleaseJob:
         for share in plan.quantiles
     ]
     for selection in selections:
-        selection.scale(plan.privacy.distance)  # refuses what is not exact before it is paid
+        selection.scale(plan.privacy.distance)  # refuses inexact numbers before the payment
 
     def choose_bounds(series: Series) -> list[int]:
         return [int(series.choose_cells(selection)[0]) for selection in selections]
 
-    return ReleaseJob(plan, terms, choose_bounds, 2**20, f"bounds of {plan.attribute!r}")
+    return ReleaseJob(plan, contract, choose_bounds, 2**20, f"bounds of {plan.attribute!r}")
 
 
 def ledger_bytes_needed(plan: Plan) -> int:
-    """Return the bytes a ledger and its journal need for a plan's measurements."""
+    """Return the disk space that ledger and journal need for a plan, in bytes."""
     numbers = 2**16
     if isinstance(plan, LinearPlan):
         numbers = sum(block.rows for block in plan.measurements.blocks)
@@ -240,15 +243,14 @@ def read_table(
     source: Any,
     progress: RowProgress | None = None,
     *,
-    usage: bool = False,
+    with_usage: bool = False,
     allowance: "RowAllowance | None" = None,
     period_files: reading.PeriodFiles | None = None,
 ) -> "Table":
     """Return the private table that a plan or a search needs.
 
-    With ``usage`` the used and unused rows are counted too. An ``allowance`` has the number of rows
-    of each unit that a series may still use, and ``period_files`` determines which files have its
-    periods.
+    If ``with_usage`` is True, used and unused rows are counted too. For a series, ``allowance`` states
+    how many rows of each unit may still be used, and ``period_files`` states which files to read.
     """
     _log_columns(plan, source)
     if isinstance(plan, CategoryPlan):
@@ -256,7 +258,7 @@ def read_table(
     if isinstance(plan, BoundsPlan):
         return _read_bounds_table(plan, source, progress)
     if plan.details.counts_unit_sizes:
-        if usage:
+        if with_usage:
             raise InputError(
                 "A release that counts units by their number of rows must have no guard, because no "
                 "row is left out of it. Leave out the guard; nothing was spent."
@@ -271,8 +273,8 @@ def read_table(
         read_request=reading.ReadRequest(
             attributes=attributes,
             measures=measures,
-            tables=_tables(plan),
-            usage=usage,
+            tables=_measured_marginals(plan),
+            usage=with_usage,
             published=tuple({product.attributes: None for product in plan.workload}),
         ),
         unit_column=unit.unit_column,
@@ -288,7 +290,7 @@ def read_table(
 def _read_categories_table(
     plan: CategoryPlan, source: Any, progress: RowProgress | None
 ) -> "Table":
-    """Return the table of the keys among which a search finds categories."""
+    """Read the private keys among which a search finds categories."""
     unit = plan.privacy
     return reading.read_keys(
         source,
@@ -302,7 +304,7 @@ def _read_categories_table(
 
 
 def _read_bounds_table(plan: BoundsPlan, source: Any, progress: RowProgress | None) -> "Table":
-    """Return the table of the values, or rows of units, that a search bounds."""
+    """Read the private values, or numbers of rows per unit, for a bounds search."""
     if plan.bounds_row_counts:
         return _read_unit_sizes(plan, plan.attribute, source, progress)
     unit = plan.privacy
@@ -319,7 +321,7 @@ def _read_bounds_table(plan: BoundsPlan, source: Any, progress: RowProgress | No
 def _read_unit_sizes(
     plan: Plan | BoundsPlan, attribute: str, source: Any, progress: RowProgress | None
 ) -> "Table":
-    """Return the table with one row for each unit: its number of rows."""
+    """Read a private table with one row per unit: the unit's number of rows."""
     unit = plan.privacy
     return reading.read_unit_sizes(
         source,
@@ -332,7 +334,7 @@ def _read_unit_sizes(
 
 
 def _log_columns(plan: Plan | SearchPlan, source: Any) -> None:
-    """Log which columns are read, and which rows tables omit."""
+    """Log which columns are read, and which rows the tables leave out."""
     name = reading.dataset_name(source) or "the data"
     if isinstance(plan, (CategoryPlan, BoundsPlan)):
         LOGGER.info("reading %s: %s", name, plan.attribute)
@@ -343,14 +345,14 @@ def _log_columns(plan: Plan | SearchPlan, source: Any) -> None:
         LOGGER.info("left out: %s", sentence)
 
 
-def _tables(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] | None:
-    """Return the measured marginals by measure; None if some are not known yet."""
+def _measured_marginals(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] | None:
+    """Return the measured marginals of each measure; None if chosen later."""
     if not isinstance(plan, LinearPlan) or any(
         block.limits is not None for block in plan.measurements.blocks
     ):
         return None
     if isinstance(plan, SeriesPlan) and plan.series.late == "arrival":
-        # one table, so that a row arrives in one period in all
+        # a single table, so a row arrives in the same period everywhere
         return {None: [plan.measurements.columns()[0]]}
     tables: dict[str | None, list[tuple[str, ...]]] = {}
     for measure, attributes in measured_tables(plan.measurements):
@@ -364,10 +366,11 @@ def publish(
     outcome: Any,
     folder: Draft | None,
 ) -> ReleaseResult:
-    """Build and write a release from an outcome, or the result of a search.
+    """Build and write a release, or the result of a search, from an outcome.
 
     Args:
-        plan: the plan of a search; a release uses the plan of its outcome.
+        plan: the plan of the release or the search. A release is built with the plan of its
+            outcome.
         request: the options and the receipt.
         outcome: the result of `ReleaseJob.draw`.
         folder: the directory to write; None to write nothing.
@@ -420,9 +423,9 @@ def finish_paid(
     pending = ledger.pending(entry)
     with _explain_unreadable_plan(ledger, entry, pending.options):
         request = ReleaseRequest.from_text(pending.options)
-        job = build_release_job(_plan_from_text(pending.plan))
+        job = build_release_job(_read_plan_text(pending.plan))
     data = locate_data(source, request.source, request.receipt)
-    if is_too_late(ledger, entry):
+    if is_expired(ledger, entry):
         ledger.check_period_of(entry)  # raises; the kernel would refuse it too
     if out is None and entry.output == IN_MEMORY:
         target = None
@@ -430,12 +433,12 @@ def finish_paid(
         target = check_target(out or entry.output)
     with (
         open_optional_draft(target) as folder,
-        payment_run(ledger, job.room) as process,
+        payment_run(ledger, job.bytes_needed) as process,
     ):
         receipt = ledger.take_over(entry, process)
         outcome = None
         with suppress(NeedsData):
-            outcome = job.draw(Series.resumed(job.terms, None, ledger, receipt))
+            outcome = job.draw(Series.resumed(job.contract, None, ledger, receipt))
         if outcome is None:
             if data is None:
                 raise InputError(
@@ -443,7 +446,7 @@ def finish_paid(
                     "them as source."
                 )
             table = read_table(job.plan, data, progress)
-            outcome = job.draw(Series.resumed(job.terms, table, ledger, receipt))
+            outcome = job.draw(Series.resumed(job.contract, table, ledger, receipt))
         if options is not None:
             request = replace(request, options=options)
         result = publish(job.plan, request.with_payment(ledger, receipt), outcome, folder)
@@ -451,7 +454,7 @@ def finish_paid(
         return FinishedRelease(entry, result, target)
 
 
-def _plan_from_text(text: str) -> Plan | SearchPlan:
+def _read_plan_text(text: str) -> Plan | SearchPlan:
     """Return the plan of a release or a search from its text in a ledger."""
     if is_search_plan(text):
         return read_search_plan(text)
@@ -460,9 +463,9 @@ def _plan_from_text(text: str) -> Plan | SearchPlan:
 
 @contextmanager
 def _explain_unreadable_plan(ledger: Ledger, entry: Entry, recorded_options: str) -> Iterator[None]:
-    """Turn an error of a recorded plan into one that names its version.
+    """Replace errors about a recorded plan by one that names its version.
 
-    The named version can finish the release. An error under the present version is raised
+    The named version can finish the release. If it is the running version, errors are raised
     unchanged.
     """
     try:
@@ -475,7 +478,7 @@ def _explain_unreadable_plan(ledger: Ledger, entry: Entry, recorded_options: str
         if running_version == paying_version:
             if not isinstance(error, InputError):
                 raise
-            # what a plan is refused for before payment says that nothing was spent, and to plan
+            # messages for the time before payment say that nothing was spent, and advise to plan
             # again
             raise LedgerError(
                 f"Release {entry.number} in the ledger {ledger.path} was paid, and this program "
@@ -522,49 +525,49 @@ class PublishedRelease(NamedTuple):
     manifest: Manifest
 
 
-def read_published(path: Path) -> PublishedRelease:
+def read_published(directory: Path) -> PublishedRelease:
     """Read a release and its manifest, and check the listed measurements."""
-    manifest = read_manifest(path)
-    plan = _listed_text(path, manifest, "measurements/plan.json")
-    observation = _listed_text(path, manifest, "measurements/observation.json")
+    manifest = read_manifest(directory)
+    plan = _read_listed_file(directory, manifest, "measurements/plan.json")
+    observation = _read_listed_file(directory, manifest, "measurements/observation.json")
     outcome = outcome_from_json(plan, observation)
     release = build_release(outcome, manifest.options, manifest.receipt or NO_RECEIPT)
     check_manifest(manifest, release)
     return PublishedRelease(release, manifest)
 
 
-def _listed_text(path: Path, manifest: Manifest, name: str) -> str:
-    """Return the text of a file whose digest the manifest lists."""
+def _read_listed_file(directory: Path, manifest: Manifest, name: str) -> str:
+    """Read a file of a release, and check its digest in the manifest."""
     try:
-        is_listed = sha256(path / name) == manifest.digests.get(name)
+        is_listed = sha256(directory / name) == manifest.digests.get(name)
         if is_listed:
-            text = (path / name).read_text(encoding="utf-8")
+            text = (directory / name).read_text(encoding="utf-8")
         else:
             text = ""
     except (OSError, UnicodeDecodeError):
         raise InputError(
-            f"The release in {str(path)!r} lacks {name}, or it cannot be read. Use an intact copy."
+            f"The release in {str(directory)!r} lacks {name}, or it cannot be read. Use an intact copy."
         ) from None
     if not is_listed:
         raise InputError(
-            f"The release in {str(path)!r} was changed: {name} is not the file that its "
+            f"The release in {str(directory)!r} was changed: {name} is not the file that its "
             "manifest describes. Use an intact copy."
         )
     return text
 
 
-def outcome_from_json(plan: str, observation: str) -> Outcome:
-    """Read an outcome from the texts of its plan and its observation."""
-    plan_read = Plan.from_json(plan)
+def outcome_from_json(plan_text: str, observation_text: str) -> Outcome:
+    """Parse an outcome from the JSON texts of its plan and its observation."""
+    plan_read = Plan.from_json(plan_text)
     return read(
-        lambda: _outcome(plan_read, read_json(observation)),
+        lambda: _outcome_from_value(plan_read, read_json(observation_text)),
         "observation",
         "Use an intact copy of the release.",
     )
 
 
-def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
-    """Return the outcome of a plan from its JSON object."""
+def _outcome_from_value(plan: Plan, value: Mapping[str, Any]) -> Outcome:
+    """Build the outcome of a plan from its parsed JSON object."""
     if value["plan_digest"] != plan.digest():
         raise InputError(
             "This observation belongs to another plan. Read it with the plan in the same folder."
@@ -586,12 +589,12 @@ def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
     outcome = Outcome(
         plan, Observation(measurements, values, value["receipt"], bool(value["private"])), finding
     )
-    outcome.estimator()  # refuses steps of other findings now
+    outcome.estimator()  # checks the finding, which would otherwise fail later
     return outcome
 
 
 def _check_earlier_values(plan: LinearPlan, values: Sequence[SignedArray]) -> None:
-    """Raise for values of earlier releases that differ from the values in the plan."""
+    """Raise InputError if values of earlier releases differ from the plan's."""
     new_blocks = len(plan.measurements.blocks)
     observation = Observation(plan.measurements, tuple(values[:new_blocks]), "", private=False)
     expected = plan.observed(observation).values if plan.earlier else tuple(values)
@@ -634,8 +637,8 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Spent:
-    """The amount that a release or search in a directory has spent, for a ledger."""
+class _Spending:
+    """The amount that a published release or search spent, to enter in a ledger."""
 
     private: bool
     privacy: Privacy
@@ -659,17 +662,18 @@ def _cost_of_series(series: SeriesDetails, directory: Path) -> Cost:
 
 
 def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
-    """Enter the cost of a release or a search into another ledger.
+    """Record the cost of a published release or search in another ledger.
 
-    A series cannot be entered into a budget with periods, because it also draws in later periods.
+    A series cannot be entered into a budget with periods, because the series continues in later
+    periods.
     """
     directory = Path(release).absolute()
     if holds_categories(directory):
-        spent = _spent_on_categories(directory)
+        spent = _spending_of_category_search(directory)
     elif holds_bounds(directory):
-        spent = _spent_on_bounds(directory)
+        spent = _spending_of_bounds_search(directory)
     else:
-        spent = _spent_on_release(Path(release))
+        spent = _spending_of_release(Path(release))
     if spent.is_series:
         ledger.check_for_all_times()
     receipt = spent.receipt
@@ -707,11 +711,11 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     )
 
 
-def _spent_on_categories(directory: Path) -> _Spent:
-    """Return the spending of a search for categories (its whole budget), with facts."""
+def _spending_of_category_search(directory: Path) -> _Spending:
+    """Return the spending of a published search for categories: its whole budget."""
     categories = read_categories(directory)
     plan = categories.plan
-    return _Spent(
+    return _Spending(
         private=categories.private,
         privacy=plan.privacy,
         cost=SeriesCost(plan.privacy.budget),
@@ -721,10 +725,10 @@ def _spent_on_categories(directory: Path) -> _Spent:
     )
 
 
-def _spent_on_bounds(directory: Path) -> _Spent:
-    """Return the spending of a search for bounds (its whole budget), with facts."""
+def _spending_of_bounds_search(directory: Path) -> _Spending:
+    """Return the spending of a published search for bounds: its whole budget."""
     bounds = read_bounds(directory)
-    return _Spent(
+    return _Spending(
         private=bounds.private,
         privacy=bounds.plan.privacy,
         cost=SeriesCost(bounds.plan.privacy.budget),
@@ -734,22 +738,22 @@ def _spent_on_bounds(directory: Path) -> _Spent:
     )
 
 
-def _spent_on_release(directory: Path) -> _Spent:
-    """Return the spending of a release or a whole series, and its ledger facts."""
+def _spending_of_release(directory: Path) -> _Spending:
+    """Return the spending of a published release, or of its whole series."""
     release, manifest = read_published(directory)
     plan = release.plan
     if isinstance(plan, SeriesPlan):
         series = plan.series
     else:
         series = None
-    return _Spent(
+    return _Spending(
         private=release.observation.private,
         privacy=plan.privacy,
         cost=plan.cost() if series is None else _cost_of_series(series, directory),
         plan_digest=release.plan_digest,
         written=manifest.written,
         receipt=manifest.receipt or NO_RECEIPT,
-        columns=len(partial_columns(plan)),
-        totals=totals_read(plan),
+        columns=len(optional_attributes(plan)),
+        totals=unit_total_measures(plan),
         is_series=series is not None,
     )

@@ -12,7 +12,7 @@ from leastnoise._trusted.check import InputError
 
 
 class ColumnCheck(NamedTuple):
-    """Whether a column of the source fits its use in a spec.
+    """Whether a column of the source fits its use in a spec, and why not.
 
     Attributes:
         column: the name of the column.
@@ -37,7 +37,7 @@ class _NeededColumns(NamedTuple):
 
 
 def check_schema(spec: Spec, data: Any) -> tuple[ColumnCheck, ...]:
-    """Return, for every column that a release reads, whether it fits the source.
+    """Check the columns that a release reads against the schema of the source.
 
     Args:
         spec: the spec.
@@ -72,7 +72,7 @@ def check_schema(spec: Spec, data: Any) -> tuple[ColumnCheck, ...]:
 
 
 def _needed_columns(spec: Spec) -> Iterable[_NeededColumns]:
-    """Yield the columns of each attribute and measure that a release reads."""
+    """Yield the columns of the unit, attributes and measures that a release reads."""
     attributes, measures = columns_to_read(spec)
     for name in attributes:
         column = spec.domain.kind(name).reading.column or name
@@ -86,7 +86,7 @@ def _needed_columns(spec: Spec) -> Iterable[_NeededColumns]:
 def _find_fault(
     spec: Spec, data: Any, unit_column: str | None, needed: Iterable[_NeededColumns] = ()
 ) -> str:
-    """Return why some columns do not fit the source; empty if they fit."""
+    """Return the error message of reading some columns; empty if they fit."""
     columns = list(needed)
     attributes = [name for part in columns for name in part.attributes]
     measures = [name for part in columns for name in part.measures]

@@ -1,4 +1,4 @@
-"""The public functions that carry out and resume releases and searches."""
+"""Public functions that carry out and resume releases and searches."""
 
 import warnings
 from collections.abc import Callable
@@ -33,17 +33,17 @@ from leastnoise._release import (
     finishing_seconds,
     open_optional_draft,
 )
-from leastnoise._session._earlier import check_earlier_payments, read_earlier
+from leastnoise._session._earlier import check_earlier_payments, read_earlier_releases
 from leastnoise._session._guard import (
     GuardPayment,
     PaidGuard,
+    check_guard_counts,
     find_waiting_guard,
+    guard_contract,
     guard_measurements,
-    guard_terms,
-    judge_counts,
-    partial_columns,
+    optional_attributes,
     pay_for_guard,
-    totals_read,
+    unit_total_measures,
 )
 from leastnoise._session._payments import (
     IN_MEMORY,
@@ -56,9 +56,9 @@ from leastnoise._session._payments import (
     count_csv_blocks,
     find_stopped_entry,
     fit_plan_to_ledger,
+    is_expired,
     is_resumable,
     is_series_plan,
-    is_too_late,
     payment_run,
     reconcile_ledger,
     require_receipt,
@@ -112,20 +112,20 @@ def find_categories(
     seed: int | None = None,
     progress: bool | RowProgress | None = None,
 ) -> FoundCategories:
-    """Pay for a search, and return the categories that enough people have.
+    """Pay for a search, and return the categories that enough units have.
 
     Args:
         plan: from `plan_categories`.
         source: the data, as for `leastnoise.release`.
-        ledger: the ledger of the data set, or its file. It is needed unless there is a ``seed``.
-        out: a directory to write, which must not exist yet; None to write nothing.
-        whole: the total budget of the data set, for this search and the releases after it. It is
-            needed only for a ledger that is created now; without it the ledger must exist.
-        dataset: the data set's name in the ledger; None for the source's file name.
-        seed: a seed of reproducible noise, which protects nobody, for tests and experiments;
-            nothing is paid.
-        progress: True shows a line with the share of the rows that has been read; None shows it in
-            notebooks only.
+        ledger: the ledger of the data set, or its file. Required unless ``seed`` is given.
+        out: the directory to write, which must not exist yet. If None, nothing is written.
+        whole: the total budget of the data set, for this search and the releases after it. Needed
+            only if the ledger does not exist yet.
+        dataset: the name of the data set in the ledger. Defaults to the file name of the source.
+        seed: the seed of reproducible noise, for tests and experiments. Such noise protects nobody,
+            and nothing is paid.
+        progress: if True, show a line with the share of the rows that has been read. If None, show
+            it in notebooks only.
 
     Returns:
         The categories; ``kind()`` is the attribute for a `Domain`.
@@ -139,11 +139,11 @@ def find_categories(
 
     Guarantees: the categories and their noisy numbers of units satisfy the plan's budget for its
         unit and neighbours, however many of its ``max_rows`` categories only that unit has. The
-        charge is on the ledger's disk before any noise is drawn. If the process is killed after the
-        payment, the search is absent, resumable or whole.
+        charge is recorded on the disk of the ledger before any noise is drawn. If the process is
+        killed after the payment, the search is absent, resumable or whole.
 
-    Edge cases: a search that finds nothing is paid for too. If a search of this plan for this
-        directory was paid and stopped, it is finished and nothing is paid again.
+    Edge cases: a search that finds nothing also spends its budget. If a search with this plan for
+        this directory was paid for and stopped, the call finishes it and pays nothing again.
 
     >>> plan = ln.plan_categories("agent", ln.Unknown(9), ln.ApproxDP(1, "1e-9"))
     >>> ln.find_categories(plan, pd.DataFrame({"agent": ["curl"] * 99 + ["of one person"]}), seed=1).texts
@@ -151,7 +151,7 @@ def find_categories(
     """
     if not isinstance(plan, CategoryPlan):
         raise refuse("plan", type(plan).__name__, "a plan from leastnoise.plan_categories")
-    result = _search(plan, source, ledger, out, whole, dataset, seed, row_progress(progress))
+    result = _run_search(plan, source, ledger, out, whole, dataset, seed, row_progress(progress))
     return cast(FoundCategories, result)
 
 
@@ -168,20 +168,20 @@ def find_bounds(
     seed: int | None = None,
     progress: bool | RowProgress | None = None,
 ) -> FoundBounds:
-    """Pay for a search, and return the bounds that most units do not exceed.
+    """Pay for a search, and return bounds that most units do not exceed.
 
     Args:
         plan: from `plan_bounds` or `plan_max_rows`.
         source: the data, as for `leastnoise.release`.
-        ledger: the ledger of the data set, or its file. It is needed unless there is a ``seed``.
-        out: a directory to write, which must not exist yet; None to write nothing.
-        whole: the total budget of the data set, for this search and the releases after it. It is
-            needed only for a ledger that is created now; without it the ledger must exist.
-        dataset: the data set's name in the ledger; None for the source's file name.
-        seed: a seed of reproducible noise, which protects nobody, for tests and experiments;
-            nothing is paid.
-        progress: True shows a line with the share of the rows that has been read; None shows it in
-            notebooks only.
+        ledger: the ledger of the data set, or its file. Required unless ``seed`` is given.
+        out: the directory to write, which must not exist yet. If None, nothing is written.
+        whole: the total budget of the data set, for this search and the releases after it. Needed
+            only if the ledger does not exist yet.
+        dataset: the name of the data set in the ledger. Defaults to the file name of the source.
+        seed: the seed of reproducible noise, for tests and experiments. Such noise protects nobody,
+            and nothing is paid.
+        progress: if True, show a line with the share of the rows that has been read. If None, show
+            it in notebooks only.
 
     Returns:
         The bounds ``low`` and ``high``; ``max_rows`` after a search for it.
@@ -194,8 +194,8 @@ def find_bounds(
             finish the search.
 
     Guarantees: the bounds satisfy the plan's budget for its unit and neighbours, however many rows
-        a unit has. The charge is on the ledger's disk before any noise is drawn. If the process is
-        killed after the payment, the search is absent, resumable or whole.
+        a unit has. The charge is recorded on the disk of the ledger before any noise is drawn. If
+        the process is killed after the payment, the search is absent, resumable or whole.
 
     Edge cases: if no unit has a value, every candidate is equally likely. If a search with this
         plan for this directory was paid for and stopped, the call finishes it and pays nothing
@@ -212,11 +212,11 @@ def find_bounds(
             type(plan).__name__,
             "a plan from leastnoise.plan_bounds or leastnoise.plan_max_rows",
         )
-    result = _search(plan, source, ledger, out, whole, dataset, seed, row_progress(progress))
+    result = _run_search(plan, source, ledger, out, whole, dataset, seed, row_progress(progress))
     return cast(FoundBounds, result)
 
 
-def _search(
+def _run_search(
     plan: SearchPlan,
     source: Any,
     ledger: str | Path | Ledger | None,
@@ -226,7 +226,7 @@ def _search(
     seed: int | None,
     progress: RowProgress | None,
 ) -> ReleaseResult:
-    """Pay for a search and carry it out, or simulate it with a seed."""
+    """Pay for a search and carry it out; with a seed, simulate it."""
     target = None if out is None else check_target(out)
     job = build_release_job(plan)
     options = Options()
@@ -246,13 +246,13 @@ def _search(
 
 
 def plan_spec(spec: Spec, progress: Callable[[str], None] | None = None) -> Plan:
-    """Return the plan of a spec, after the earlier releases that it names."""
-    search = replace(spec.search(progress), earlier=read_earlier(spec.after))
+    """Plan a spec, using the earlier releases that it names."""
+    search = replace(spec.search(progress), earlier=read_earlier_releases(spec.after))
     return spec.plan_with(search)
 
 
 def estimate_planning_seconds(spec: Spec) -> float:
-    """Estimate the CPU seconds to plan a spec."""
+    """Estimate the CPU seconds that planning a spec takes."""
     return expected_seconds(spec.workload, spec.planned_privacy, spec.search(), spec.objective)
 
 
@@ -281,19 +281,19 @@ def release(
         source: .csv, .csv.gz or .parquet files (a path, folder or pattern); a pandas, Polars,
             PyArrow, DuckDB or Spark table; or a DatabaseTable; or several of these, Joined.
         ledger: the ledger of the data set, or its file; if the file does not exist, it is created
-            with the plan's budget. A ledger is needed unless there is a ``seed``.
-        out: a directory to write, which must not exist yet; None to write nothing.
+            with the plan's budget. Required unless ``seed`` is given.
+        out: the directory to write, which must not exist yet. If None, nothing is written.
         options: the level of the intervals, additional columns, the written files and their
             formats, and the guard; see `Options`.
-        dataset: the data set's name in the ledger; None for the source's file name.
+        dataset: the name of the data set in the ledger. Defaults to the file name of the source.
         whole: the total budget of the data set, for a ledger that is created now; None for the
             plan's budget.
-        seed: a seed of reproducible noise, which protects nobody, for tests and experiments.
-            Nothing is paid, and the release is marked as not private. The choice of a unit's rows,
-            if it has more than ``max_rows``, does not follow from the seed.
-        progress: True shows a line with the share of the rows that has been read; None shows it in
-            notebooks only.
-        note: one line of text, which the ledger records with the payment.
+        seed: the seed of reproducible noise, for tests and experiments. Such noise protects nobody,
+            nothing is paid, and the release is marked as not private. If a unit has more than
+            ``max_rows`` rows, the choice of its rows does not depend on the seed.
+        progress: if True, show a line with the share of the rows that has been read. If None, show
+            it in notebooks only.
+        note: one line of text that the ledger records with the payment.
 
     Returns:
         The release; its ``answers`` are a data frame.
@@ -306,9 +306,9 @@ def release(
         PaidError: an error occurred after the payment; the message states whether ``resume`` can
             finish the release.
 
-    Guarantees: the plan's declared budget is on the ledger's disk before any noise is drawn, and
-        the noisy answers are on the disk before anything is computed from them. If the process is
-        killed after the payment, the release is absent, resumable or whole.
+    Guarantees: the budget of the plan is recorded on the disk of the ledger before any noise is
+        drawn. The noisy answers are on the disk before anything is computed from them. If the
+        process is killed after the payment, the release is absent, resumable or whole.
 
     Edge cases: if the ledger has too little left only because guards stopped earlier releases, the
         plan is rescaled to the remaining budget, and the release reports it. If a release with this
@@ -361,11 +361,11 @@ def release(
     return cast(Release, result)
 
 
-def _seeded_entropy(seed: int, ledger: object, kind: str) -> SeededEntropy:
-    """Return the noise source of a seed; raise if a ledger would pay."""
+def _seeded_entropy(seed: int, ledger: object, subject: str) -> SeededEntropy:
+    """Return the seeded noise source; raise InputError if a ledger is given."""
     if ledger is not None:
         raise InputError(
-            f"A seeded {kind} pays nothing, because its noise protects nobody; leave out the "
+            f"A seeded {subject} pays nothing, because its noise protects nobody; leave out the "
             "ledger or the seed."
         )
     return SeededEntropy(seed)
@@ -379,38 +379,38 @@ def _simulate_release(
     target: Path | None,
     progress: RowProgress | None,
 ) -> ReleaseResult:
-    """Carry out a release or search with seeded noise that protects nobody."""
+    """Carry out a release or search with seeded noise; nothing is paid."""
     plan = job.plan
     share = guard_share(options.guard)
     guard = None
     check_readable(plan, source)
     with open_optional_draft(target) as folder:
-        table = read_table(plan, source, progress, usage=share is not None)
+        table = read_table(plan, source, progress, with_usage=share is not None)
         if share is not None and table.usage is not None:
             guarded_plan = cast(Plan, plan)  # a search has no guard
-            columns = len(partial_columns(guarded_plan))
+            columns = len(optional_attributes(guarded_plan))
             measured = guard_measurements(
-                guarded_plan.privacy, share, columns, totals_read(guarded_plan)
+                guarded_plan.privacy, share, columns, unit_total_measures(guarded_plan)
             )
-            series: Series = UnpaidSeries(guard_terms(measured), table.usage, entropy)
+            series: Series = UnpaidSeries(guard_contract(measured), table.usage, entropy)
             payment = GuardPayment(share, "nothing")
             observation = series.measure(measured)
-            guard = judge_counts(measured, observation, payment, guarded_plan, options.rows)
+            guard = check_guard_counts(measured, observation, payment, guarded_plan, options.rows)
         receipt = with_joined_tables(replace(NO_RECEIPT, guard=guard), source)
         request = ReleaseRequest(options, None, receipt, find_library(type(source)))
-        return publish(plan, request, job.draw(UnpaidSeries(job.terms, table, entropy)), folder)
+        return publish(plan, request, job.draw(UnpaidSeries(job.contract, table, entropy)), folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PaymentRequest:
-    """The data, ledger, target and options of a payment.
+    """The arguments of a paid release or search.
 
     Attributes:
         source: the private data.
         ledger: the ledger that pays, or its file.
         target: the directory to write; None to write nothing.
         options: the options of the release.
-        whole: the whole budget, for a ledger that is created now; None if no ledger may be created.
+        whole: the whole budget, if the ledger must be created; None if the ledger must exist.
         dataset: the name of the data in the ledger; None for the source's file name.
         progress: the object that shows the progress of reading.
         note: a text that the ledger records.
@@ -432,18 +432,18 @@ class _PaymentRequest:
 
     @property
     def output(self) -> str:
-        """The target as the ledger records it."""
+        """The target directory as text, as the ledger records it."""
         if self.target is None:
             return IN_MEMORY
         return str(self.target)
 
     def find_ledger(self) -> Ledger | None:
-        """Return the ledger that pays; None if it does not exist yet."""
+        """Return the ledger that pays, or None if it does not exist yet."""
         folders = [] if self.target is None else [self.target.parent]
         return find_ledger(self.ledger, self.source, self.dataset, folders)
 
     def new_dataset_name(self) -> str:
-        """Return the name of the data in a ledger that is created now."""
+        """Return the name of the data set for a new ledger."""
         return self.dataset or reading.dataset_name(self.source) or "data"
 
 
@@ -453,7 +453,7 @@ def _pay_and_release(job: ReleaseJob, request: _PaymentRequest) -> ReleaseResult
     ledger = request.find_ledger()
     if ledger is None:
         dataset = request.new_dataset_name()
-        _check_may_create(request.ledger, request.whole)
+        _check_new_ledger_budget(request.ledger, request.whole)
         check_affordable_at_first(cast(Privacy, request.whole), dataset, job.plan, request.share)
         affordable_job = job
     else:
@@ -462,21 +462,23 @@ def _pay_and_release(job: ReleaseJob, request: _PaymentRequest) -> ReleaseResult
         finished_release = _finish_stopped(ledger, job.plan, request)
         if finished_release is not None:
             return finished_release
-        affordable_job = _job_within_ledger(ledger, job, request.share)
+        affordable_job = _affordable_job(ledger, job, request.share)
     plan = affordable_job.plan
     check_search_datasets(request.options.searches, dataset)
     check_earlier_payments(plan, ledger, dataset)
     check_readable(plan, request.source)
     with open_optional_draft(request.target) as folder:
-        table = read_table(plan, request.source, request.progress, usage=request.share is not None)
-        if ledger is None:  # another process may have made it meanwhile
+        table = read_table(
+            plan, request.source, request.progress, with_usage=request.share is not None
+        )
+        if ledger is None:  # another process may have created it meanwhile
             whole = cast(Privacy, request.whole)
             ledger = open_or_create_ledger(request.ledger, dataset, whole)
             check_affordable(ledger, plan, request.share)
         guard = _pay_for_guard(ledger, table, plan, request)
         reduced_from = None
         if affordable_job is not job:
-            reduced_from = _size_of(job.plan.privacy, request.share)
+            reduced_from = _whole_budget_text(job.plan.privacy, request.share)
         receipt = replace(
             NO_RECEIPT,
             guard=None if guard is None else guard.counts,
@@ -489,9 +491,9 @@ def _pay_and_release(job: ReleaseJob, request: _PaymentRequest) -> ReleaseResult
 def _finish_stopped(
     ledger: Ledger, plan: Plan | SearchPlan, request: _PaymentRequest
 ) -> ReleaseResult | None:
-    """Finish a release of this plan that was paid for the same target, if any.
+    """Finish a stopped release of the same plan and target; None without one.
 
-    Without a target, the function warns of releases that can be finished.
+    If the request has no target, the function warns about stopped releases and returns None.
     """
     if request.target is None:
         warn_of_unfinished(ledger)
@@ -508,7 +510,7 @@ def _finish_stopped(
 def _pay_for_guard(
     ledger: Ledger, table: Any, plan: Plan | SearchPlan, request: _PaymentRequest
 ) -> PaidGuard | None:
-    """Pay for the guard of a release; None for a search or without a guard."""
+    """Pay for the guard of a release; return None if it has none."""
     if request.share is None or not isinstance(plan, Plan):
         return None
     return pay_for_guard(ledger, table, plan, request.share, request.options.rows)
@@ -533,10 +535,10 @@ def _pay_and_publish(
         facts_before_payment,
         find_library(type(request.source)),
     )
-    paid_before = "" if guard is None else guard.payment_words
-    with payment_run(ledger, job.room, paid_before) as run:
+    paid_before = "" if guard is None else guard.payment_sentence
+    with payment_run(ledger, job.bytes_needed, paid_before) as run:
         series = Series.paid(
-            job.terms,
+            job.contract,
             table,
             ledger,
             options=release_request.to_text(),
@@ -555,8 +557,8 @@ def _pay_and_publish(
         return result
 
 
-def _check_may_create(ledger_source: object, whole: Privacy | None) -> None:
-    """Raise if there is no ledger and no budget to make one with."""
+def _check_new_ledger_budget(ledger_source: object, whole: Privacy | None) -> None:
+    """Raise LedgerError if there is no ledger, and no budget to create one."""
     if whole is None:
         raise LedgerError(
             f"There is no ledger at {ledger_source}. Make it with the budget of the search and "
@@ -565,24 +567,24 @@ def _check_may_create(ledger_source: object, whole: Privacy | None) -> None:
         )
 
 
-def _job_within_ledger(ledger: Ledger, job: ReleaseJob, share: Fraction | None) -> ReleaseJob:
-    """Return a job that the ledger can pay for; it is rescaled if guards spent the rest.
+def _affordable_job(ledger: Ledger, job: ReleaseJob, guard_share: Fraction | None) -> ReleaseJob:
+    """Return the job, rescaled if guards of stopped releases spent its budget.
 
     A search is not rescaled, and neither is a plan whose guard is paid for and waits.
     """
     plan = job.plan
-    if not isinstance(plan, Plan) or find_waiting_guard(ledger, plan, share) is not None:
+    if not isinstance(plan, Plan) or find_waiting_guard(ledger, plan, guard_share) is not None:
         check_affordable(ledger, plan, None)
         return job
-    fitted_plan = fit_plan_to_ledger(ledger, plan, share)
+    fitted_plan = fit_plan_to_ledger(ledger, plan, guard_share)
     if fitted_plan is plan:
         return job
     return build_release_job(fitted_plan)
 
 
-def _size_of(privacy: Privacy, share: Fraction | None) -> str:
-    """Return the epsilon, rho or mu squared of a plan with its guard, as text."""
-    name, size = next(iter(parameters(with_guard(privacy, share).budget).items()))
+def _whole_budget_text(privacy: Privacy, guard_share: Fraction | None) -> str:
+    """Format the first parameter of the budget of a plan and its guard together."""
+    name, size = next(iter(parameters(with_guard(privacy, guard_share).budget).items()))
     return f"{name.replace('_', ' ')} = {readable(size)}"
 
 
@@ -638,9 +640,10 @@ def release_series(
 def _expected_progress(
     plan: Any, source: Any, *, options: Any = None, out: Any = None, **_: Any
 ) -> tuple[int, float]:
-    """Return the blocks to read and the seconds after reading, for a notebook's progress.
+    """Return the CSV blocks to read, and the expected seconds after reading.
 
-    Other functions refuse unusable arguments later.
+    The progress line of a notebook uses them. Unusable arguments are refused later by other
+    functions.
     """
     usable = isinstance(plan, Plan) and isinstance(options, (Options, type(None)))
     return count_csv_blocks(source), finishing_seconds(
@@ -664,8 +667,8 @@ def resume(
         source: the data, if a release was stopped between two steps and its data have another
             location now.
         out: a directory that replaces the one in the ledger; only together with ``number``.
-        progress: True shows a line with the share of the rows that has been read; None shows it in
-            notebooks only.
+        progress: if True, show a line with the share of the rows that has been read. If None, show
+            it in notebooks only.
 
     Returns:
         The releases and the results of searches (`FoundCategories`, `FoundBounds`), in the order
@@ -707,7 +710,7 @@ def finish_releases(
     out: Any = None,
     progress: bool | RowProgress | None = None,
 ) -> list[FinishedRelease]:
-    """Finish releases like `resume`; return them with their entries."""
+    """Finish releases like `resume`; return them with their ledger entries."""
     if isinstance(ledger_source, Ledger):
         ledger = ledger_source
     else:
@@ -716,17 +719,16 @@ def finish_releases(
     check_no_missing_releases(ledger.path, ledger, [] if out is None else [Path(out).parent])
     if out is not None and number is None:
         raise InputError(
-            "Another directory is for one release; say which with its number, as `leastnoise "
-            "ledger show` has it."
+            "Another directory is for one release. State the number of the release, which "
+            "`leastnoise ledger show` lists."
         )
     matching_entries = [entry for entry in ledger.entries() if number in {None, entry.number}]
     entries = [entry for entry in matching_entries if is_unfinished(ledger, entry)]
     running = any(ledger.is_running(entry) for entry in matching_entries)
-    if number is not None and not entries and not running:  # finishing it says why it is too late
+    # finishing an expired release raises the error that says why it is too late
+    if number is not None and not entries and not running:
         entries = [
-            entry
-            for entry in matching_entries
-            if is_resumable(entry) and is_too_late(ledger, entry)
+            entry for entry in matching_entries if is_resumable(entry) and is_expired(ledger, entry)
         ]
     if number is not None and not entries:
         if running:
@@ -743,7 +745,7 @@ def finish_releases(
             finished_releases.append(
                 _finish_entry(ledger, entry, source, out, row_progress(progress))
             )
-        # the others do not depend on it, and one that is only in memory would be lost with it
+        # the other releases do not depend on this one, and a release in memory would be lost
         except LeastNoiseError as error:
             failures.append((entry, error))
     if failures and not finished_releases:
@@ -756,7 +758,7 @@ def finish_releases(
 def _finish_entry(
     ledger: Ledger, entry: Entry, source: Any, out: Any, progress: RowProgress | None
 ) -> FinishedRelease:
-    """Finish the release, search or series of one entry."""
+    """Finish the release, the search or the series of a ledger entry."""
     text = ledger.pending(entry).plan
     if is_series_plan(text):
         if out is not None:
@@ -794,8 +796,8 @@ def audit(
         entropy: the source of noise, for tests; by default the system's randomness.
 
     Returns:
-        The bounds and the claims. A bound above its claim indicates, at the stated confidence, a
-        fault of the program or of the machine.
+        The bounds and the claims. A bound above its claim shows, at the stated confidence, a fault
+        of the program or of the machine.
 
     Raises:
         InputError: there are fewer than 200 trials, the confidence is not allowed, or a guard is
@@ -814,8 +816,8 @@ def audit(
     if share is None:
         measured = None
     else:
-        columns = partial_columns(cast(Plan, plan))
-        measured = guard_measurements(plan.privacy, share, len(columns), totals_read(plan))
+        columns = optional_attributes(cast(Plan, plan))
+        measured = guard_measurements(plan.privacy, share, len(columns), unit_total_measures(plan))
     return audit_plan(
         plan, measured, trials=trials, seconds=seconds, confidence=confidence, entropy=entropy
     )

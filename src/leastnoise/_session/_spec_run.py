@@ -1,4 +1,4 @@
-"""Plan and release a spec file; the commands and Python share this code.
+"""Plan and release a spec file, for the commands and for Python.
 
 `SpecFile` is the spec that `read_spec` returns. Its methods are equivalent to ``leastnoise plan``
 and ``leastnoise release``: they use the guard, the rounding, the share and every other setting of
@@ -30,11 +30,11 @@ from leastnoise._release import (
 )
 from leastnoise._session._guard import guard_warning
 from leastnoise._session._payments import (
+    affordable_share,
     check_before_planning,
     check_writable,
-    plan_budget_left,
+    new_ledger_privacy,
     reconcile_ledger,
-    whole_for_new_ledger,
 )
 from leastnoise._session._periods import PublishedPeriods, is_unfinished, publish_due_periods
 from leastnoise._session._release_job import PublishedRelease, read_published
@@ -75,13 +75,13 @@ _TOP_DOWN = (
 
 
 class RunObserver:
-    """Receives the events of a run. By default it warns, and shows no progress.
+    """Receives the events of a run; the default only warns.
 
-    The commands have an observer that prints.
+    The commands use an observer that prints and shows progress.
     """
 
     def warn(self, sentences: Iterable[str]) -> None:
-        """Show warnings about the spec or the plan of the search."""
+        """Show warnings about the spec or the plan."""
         for sentence in sentences:
             LOGGER.warning("%s", sentence)
             warnings.warn(sentence, stacklevel=5)
@@ -91,7 +91,7 @@ class RunObserver:
 
         Args:
             ledger: the ledger that paid for them.
-            settled: the releases whose state was just recorded.
+            settled: the ledger entries whose state was just recorded.
         """
 
     def show_not_private(self) -> None:
@@ -112,9 +112,9 @@ class RunObserver:
         """Show the bounds that a search found."""
 
     def planning(self, spec: Spec) -> AbstractContextManager[Callable[[str], None] | None]:
-        """Return a context for planning.
+        """Return a context manager for planning.
 
-        It yields a callback that receives the name of each tried strategy.
+        It yields a callback that receives the name of each tried strategy, or None.
         """
         del spec
         return nullcontext()
@@ -122,13 +122,13 @@ class RunObserver:
     def reading(
         self, spec: Spec, data: Any, next_step: str, next_seconds: float = 0.0
     ) -> AbstractContextManager[RowProgress | None]:
-        """Return a context for reading rows, which yields a progress callback.
+        """Return a context manager for reading rows, which yields a progress callback.
 
         Args:
             spec: the spec.
-            data: its data.
-            next_step: the step after all rows are read.
-            next_seconds: the expected seconds of that step.
+            data: the data of the spec.
+            next_step: the name of the step after reading, for the progress line.
+            next_seconds: the expected duration of that step in seconds.
         """
         del spec, data, next_step, next_seconds
         return nullcontext()
@@ -136,7 +136,7 @@ class RunObserver:
 
 @dataclass(frozen=True, slots=True)
 class SpecRun:
-    """The result of a run of a spec.
+    """The result of releasing a spec: a status, the release and its payment.
 
     Attributes:
         status: "released"; "finished" if the release was paid for and stopped before; "already
@@ -194,10 +194,10 @@ class SpecFile(Spec):
         """
         observer = RunObserver()
         check_writable(self)
-        observer.warn(warnings_of_spec(self))
+        observer.warn(warnings_before_planning(self))
         plan = plan_spec(self, progress)
         check_options(plan, self.options)
-        observer.warn(warnings_of_plan(self, plan))
+        observer.warn(warnings_after_planning(self, plan))
         return plan
 
     def check_schema(self, source: Any = None) -> tuple[ColumnCheck, ...]:
@@ -260,9 +260,9 @@ class SpecFile(Spec):
         """
         run = run_spec(
             self,
-            _path_or_none(out),
+            _optional_path(out),
             source=source,
-            ledger=_path_or_none(ledger),
+            ledger=_optional_path(ledger),
             dataset=dataset,
             share=share,
             plan=plan,
@@ -303,19 +303,19 @@ def read_spec(
     return SpecFile(
         **settings,
         path=Path(path),
-        statements=_path_or_none(statements),
+        statements=_optional_path(statements),
     )
 
 
-def _path_or_none(path: str | Path | None) -> Path | None:
-    """Return a path; None stays None."""
+def _optional_path(path: str | Path | None) -> Path | None:
+    """Convert a path to `Path`; return None for None."""
     if path is None:
         return None
     return Path(path)
 
 
-def warnings_of_spec(spec: Spec) -> tuple[str, ...]:
-    """Return the warnings that need no plan, including those about biased answers."""
+def warnings_before_planning(spec: Spec) -> tuple[str, ...]:
+    """Return warnings about a spec, including warnings about biased answers."""
     biased_columns = []
     if spec.options.nnls:
         biased_columns.append(_NNLS)
@@ -326,8 +326,8 @@ def warnings_of_spec(spec: Spec) -> tuple[str, ...]:
     return (*biased_columns, *spec_warnings(spec))
 
 
-def warnings_of_plan(spec: Spec, plan: Plan) -> tuple[str, ...]:
-    """Return the warnings about a plan, and about a guard that is too weak."""
+def warnings_after_planning(spec: Spec, plan: Plan) -> tuple[str, ...]:
+    """Return warnings about the plan of a spec and about its guard."""
     weak_guard = guard_warning(plan, spec.options)
     return (*plan_warnings(spec, plan), *([] if weak_guard is None else [weak_guard]))
 
@@ -348,10 +348,10 @@ def run_spec(
 ) -> SpecRun:
     """Release a spec, or publish the periods that are due.
 
-    The arguments are those of `SpecFile.release`, and the observer of the run.
+    The arguments are the same as for `SpecFile.release`, and an observer of the run.
     """
     observer = observer or RunObserver()
-    check_run(spec, plan, through=through, seed=seed)
+    check_run_arguments(spec, plan, through=through, seed=seed)
     spec = with_data("release", spec, source, dataset, share)
     remove_dead_drafts([spec.path.absolute().parent])
     if seed is not None:
@@ -368,14 +368,14 @@ def run_spec(
         folder = check_target(out).parent
         _refuse_directory_of_search(spec, out)
     check_before_planning(ledger_path, spec, folder)
-    observer.warn(warnings_of_spec(spec))
+    observer.warn(warnings_before_planning(spec))
     is_new_ledger = not ledger_path.exists()
     spec = pay_for_searches(spec, ledger_path, observer)
     if plan is None:
         plan = _plan_within_ledger(spec, ledger_path, observer)
     _check_plan(spec, plan, observer)
     finished_release = _release_plan(
-        spec, plan, out, observer, note=note, payer=_payer(spec, ledger_path)
+        spec, plan, out, observer, note=note, payer=_open_payer(spec, ledger_path)
     )
     opened_ledger = Ledger.open(ledger_path)
     status: RunStatus = "released"
@@ -385,14 +385,14 @@ def run_spec(
         status,
         finished_release,
         opened_ledger,
-        _entry_of(opened_ledger, finished_release),
+        _find_entry(opened_ledger, finished_release),
         is_new_ledger,
         missed_targets=missed_targets(finished_release.plan, spec.options.level),
     )
 
 
 def _refuse_directory_of_search(spec: Spec, out: Path) -> None:
-    """Raise if a release would be written to the directory of a search."""
+    """Raise InputError if a release would overwrite the result of a search."""
     for search in spec.all_searches:
         if out.absolute() == search.directory.absolute():
             raise refuse(
@@ -403,7 +403,7 @@ def _refuse_directory_of_search(spec: Spec, out: Path) -> None:
 
 
 def require_release(run: SpecRun) -> Release:
-    """Return the release of a run; raise for a series without a published period."""
+    """Return the release of a run; raise InputError if no period is published."""
     if run.release is None:
         raise InputError(
             "No period of this series is published yet, and none is due. Nothing was spent."
@@ -412,7 +412,7 @@ def require_release(run: SpecRun) -> Release:
 
 
 def require_finished_searches(spec: Spec) -> None:
-    """Raise if the searches of a spec for categories or bounds are not finished."""
+    """Raise InputError unless all searches of a spec are finished."""
     if any(search.result is None for search in spec.all_searches):
         raise InputError(
             "--plan needs known categories and bounds, and some are not found yet. Run `leastnoise "
@@ -420,10 +420,10 @@ def require_finished_searches(spec: Spec) -> None:
         )
 
 
-def check_run(
+def check_run_arguments(
     spec: Spec, plan: Plan | None, *, through: str | None = None, seed: int | None = None
 ) -> None:
-    """Raise for a plan or options that do not fit the spec."""
+    """Raise InputError for a plan or options that do not fit the spec."""
     if plan is not None:
         require_finished_searches(spec)
     if plan is not None and (differences := differing_parts(plan, spec)):
@@ -442,7 +442,7 @@ def check_run(
 
 
 def _refuse_seeded_searches(spec: Spec) -> None:
-    """Raise for a paid run that uses results of an unpaid search."""
+    """Raise InputError if a search was seeded, because a paid run cannot use it."""
     for search in spec.all_searches:
         if search.result is not None and not search.result.private:
             raise InputError(
@@ -455,14 +455,14 @@ def _refuse_seeded_searches(spec: Spec) -> None:
 def with_data(
     purpose: str, spec: SpecFile, source: Any, dataset: str | None, share: str | None
 ) -> SpecFile:
-    """Return the spec with its data and the settings of its payment.
+    """Return a copy of a spec with data, data set name and ledger share set.
 
     Args:
         purpose: the purpose of the payment, as messages call it.
         spec: the spec.
         source: the data; None for the source of the spec.
         dataset: the name of the data in the ledger; None for the name in the spec.
-        share: the share that pays; None for the share of the spec.
+        share: the share of the ledger that pays; None for the share in the spec.
     """
     if source is None:
         data = spec.source
@@ -479,7 +479,7 @@ def with_data(
 
 
 def choose_ledger(spec: Spec) -> Path:
-    """Return the file of the ledger: from the spec, or next to the data."""
+    """Return the path of the ledger: from the spec, or next to the data."""
     if spec.ledger is not None:
         return spec.ledger
     if not isinstance(spec.source, (Path, DatabaseTable)):
@@ -491,7 +491,7 @@ def choose_ledger(spec: Spec) -> Path:
 
 
 def settle_earlier_releases(ledger_path: Path, observer: RunObserver) -> frozenset[str]:
-    """Settle earlier releases that were stopped, and show their states.
+    """Record and show the states of earlier releases that were stopped.
 
     Returns:
         The identifiers of all entries of the ledger.
@@ -510,7 +510,7 @@ def settle_earlier_releases(ledger_path: Path, observer: RunObserver) -> frozens
 
 
 def find_same_release(spec: SpecFile, out: Path, ledger_path: Path) -> SpecRun | None:
-    """Return the release of a spec that a directory has already.
+    """Return the run for a directory that already has the release of a spec.
 
     Args:
         spec: the spec.
@@ -518,7 +518,7 @@ def find_same_release(spec: SpecFile, out: Path, ledger_path: Path) -> SpecRun |
         ledger_path: the ledger that would pay.
 
     Returns:
-        The finished release; None if the directory does not exist.
+        A run with the published release; None if the directory has no release.
 
     Raises:
         InputError: the directory has other contents. The message names the parts in which its
@@ -531,10 +531,10 @@ def find_same_release(spec: SpecFile, out: Path, ledger_path: Path) -> SpecRun |
         return None
     ledger = Ledger.open(ledger_path)
     published = read_published(target)
-    entry = _entry_of(ledger, published.release)
+    entry = _find_entry(ledger, published.release)
     if entry is None:
         raise _other_release_error(target, [f"the ledger {ledger_path}"])
-    differences = _differences(spec, published)
+    differences = _differing_release_parts(spec, published)
     if differences:
         raise _other_release_error(target, differences)
     LOGGER.info("already released: %s has this release; nothing was done", target)
@@ -547,12 +547,12 @@ def find_same_release(spec: SpecFile, out: Path, ledger_path: Path) -> SpecRun |
     )
 
 
-def _differences(spec: SpecFile, published: PublishedRelease) -> list[str]:
-    """Return the names of the parts in which a release and a spec differ."""
+def _differing_release_parts(spec: SpecFile, published: PublishedRelease) -> list[str]:
+    """List the parts of the spec in which a published release differs."""
     plan = published.release.plan
     differences = differing_parts(plan, spec)
     if published.release.receipt.guard_reduced_from is not None:
-        # the plan has the budget that stopped guards had left
+        # the budget of the plan was reduced by guards of stopped releases
         differences = [part for part in differences if part != "[privacy]"]
     if "[[workload]]" in differences:  # options name tables of the workload
         return differences
@@ -563,37 +563,37 @@ def _differences(spec: SpecFile, published: PublishedRelease) -> list[str]:
 
 
 def _other_release_error(target: Path, differences: Iterable[str]) -> InputError:
-    """Return the error for an output directory of another job."""
+    """Return the error for an output directory with another release."""
     return InputError(
         f"The output directory {str(target)!r} has a release of another job: "
         f"{', '.join(differences)} differ. Choose another name, or move the old release away."
     )
 
 
-def _entry_of(ledger: Ledger, finished_release: Release) -> Entry | None:
+def _find_entry(ledger: Ledger, finished_release: Release) -> Entry | None:
     """Return the entry of a ledger that paid for a release, or None."""
     receipt = finished_release.observation.receipt
     return next((entry for entry in ledger.entries() if receipt and entry.id == receipt), None)
 
 
 def _check_plan(spec: Spec, plan: Plan, observer: RunObserver) -> None:
-    """Raise for options that the plan cannot fulfil; warn of large errors."""
+    """Raise InputError for options that do not fit the plan; warn about errors."""
     check_options(plan, spec.options)
-    observer.warn(warnings_of_plan(spec, plan))
+    observer.warn(warnings_after_planning(spec, plan))
 
 
-def _make_plan(spec: Spec, observer: RunObserver) -> Plan:
-    """Plan a spec; the observer shows the progress."""
+def _plan_with_observer(spec: Spec, observer: RunObserver) -> Plan:
+    """Plan a spec, while the observer shows the progress."""
     with observer.planning(spec) as progress:
         return plan_spec(spec, progress)
 
 
 def _plan_within_ledger(spec: Spec, ledger_path: Path, observer: RunObserver) -> Plan:
-    """Plan a spec with the budget that is left after stopped guards.
+    """Plan a spec with the budget that guards of stopped releases left.
 
-    A plan whose error is known is rescaled later, at its payment.
+    A plan whose error is known is rescaled later, when it is paid for.
     """
-    plan = _make_plan(spec, observer)
+    plan = _plan_with_observer(spec, observer)
     whole_budget_privacy = stated_privacy(spec.privacy)
     if (
         plan.data_independent_error is not None
@@ -602,14 +602,16 @@ def _plan_within_ledger(spec: Spec, ledger_path: Path, observer: RunObserver) ->
     ):
         return plan
     ledger = Ledger.open(ledger_path, share=spec.share)
-    share_left = plan_budget_left(ledger, plan, spec.options)
+    share_left = affordable_share(ledger, plan, spec.options)
     if share_left == 1:
         return plan
-    return _make_plan(replace(spec, privacy=whole_budget_privacy.scaled(share_left)), observer)
+    return _plan_with_observer(
+        replace(spec, privacy=whole_budget_privacy.scaled(share_left)), observer
+    )
 
 
-def _payer(spec: Spec, ledger_path: Path) -> Ledger | Path:
-    """Return the share of a ledger that pays, or the file of the ledger."""
+def _open_payer(spec: Spec, ledger_path: Path) -> Ledger | Path:
+    """Return the ledger share that pays; the path of the ledger without shares."""
     if spec.share:
         return Ledger.open(ledger_path, share=spec.share)
     return ledger_path
@@ -636,7 +638,7 @@ def _release_plan(
             ledger=payer,
             out=out,
             options=spec.options,
-            whole=whole_for_new_ledger(spec, plan, guard_share(spec.options.guard)),
+            whole=new_ledger_privacy(spec, plan, guard_share(spec.options.guard)),
             dataset=spec.dataset,
             seed=seed,
             progress=progress,
@@ -647,16 +649,16 @@ def _release_plan(
 def _run_seeded(
     spec: SpecFile, out: Path | None, plan: Plan | None, seed: int, observer: RunObserver
 ) -> SpecRun:
-    """Release a spec with noise that protects nobody; nothing is paid."""
+    """Release a spec with seeded noise; nothing is paid."""
     if out is None:
         folder = Path.cwd()
     else:
         folder = check_target(out).parent
     check_before_planning(None, spec, folder)
-    observer.warn(warnings_of_spec(spec))
+    observer.warn(warnings_before_planning(spec))
     observer.show_not_private()
     spec = pay_for_searches(spec, None, observer, seed)
-    plan = plan or _make_plan(spec, observer)
+    plan = plan or _plan_with_observer(spec, observer)
     _check_plan(spec, plan, observer)
     finished_release = _release_plan(spec, plan, out, observer, seed=seed)
     missed = missed_targets(finished_release.plan, spec.options.level)
@@ -666,16 +668,16 @@ def _run_seeded(
 def pay_for_searches(
     spec: SpecFile, ledger_path: Path | None, observer: RunObserver, seed: int | None = None
 ) -> SpecFile:
-    """Pay for the searches of a spec that have no result, and return the spec.
+    """Pay for the unfinished searches of a spec; return it with their results.
 
     Searches for bounds come first, because the cost of a search for categories depends on
     ``max_rows``.
 
     Args:
         spec: the spec.
-        ledger_path: the ledger that pays; None with a seed.
+        ledger_path: the path of the ledger that pays; None with a seed.
         observer: the observer of the run.
-        seed: the seed of noise that protects nobody; with a seed nothing is written.
+        seed: the seed for unprotected test noise. With a seed, search results are not written.
     """
     bounds: dict[str, FoundBounds] = {}
     plans_for_bounds = bounds_plans(spec.bounds_searches, spec.privacy)
@@ -688,7 +690,7 @@ def pay_for_searches(
             observer.show_bounds(search, result)
             bounds[search.name] = result
     if bounds:
-        spec = _read_again(spec, {}, bounds)
+        spec = _read_spec_with_results(spec, {}, bounds)
     categories: dict[str, FoundCategories] = {}
     plans = category_plans(spec.searches, spec.privacy)
     for category_search in spec.searches:
@@ -700,16 +702,16 @@ def pay_for_searches(
             observer.show_categories(category_search, found_categories, directory)
             categories[category_search.attribute] = found_categories
     if categories:
-        spec = _read_again(spec, categories, bounds)
+        spec = _read_spec_with_results(spec, categories, bounds)
     return spec
 
 
-def _read_again(
+def _read_spec_with_results(
     spec: SpecFile,
     categories: Mapping[str, FoundCategories],
     bounds: Mapping[str, FoundBounds],
 ) -> SpecFile:
-    """Return the same spec after searches, with the same data and payment."""
+    """Read a spec again with search results, and keep its data and payment."""
     return replace(
         read_spec(spec.path, categories, spec.statements, bounds),
         source=spec.source,
@@ -719,7 +721,7 @@ def _read_again(
 
 
 def _pay_for_search(
-    find: Callable[..., _SearchResult],
+    search_function: Callable[..., _SearchResult],
     spec: SpecFile,
     search: BoundsSearch | CategorySearch,
     plan: SearchPlan,
@@ -727,26 +729,26 @@ def _pay_for_search(
     observer: RunObserver,
     seed: int | None,
 ) -> tuple[_SearchResult, Path | None]:
-    """Carry out a search of a spec, and return its result and directory.
+    """Carry out a search of a spec; return the result and its directory.
 
     Args:
-        find: `find_bounds` or `find_categories`.
+        search_function: `find_bounds` or `find_categories`.
         spec: the spec.
         search: the search.
         plan: the plan of the search.
-        ledger_path: the ledger that pays; None with a seed.
+        ledger_path: the path of the ledger that pays; None with a seed.
         observer: the observer of the run.
-        seed: the seed of noise that protects nobody; with a seed nothing is written.
+        seed: the seed for unprotected test noise. With a seed, search results are not written.
     """
     directory = None
     if seed is None:
         directory = search.directory
     payer = None
     if ledger_path is not None:
-        payer = _payer(spec, ledger_path)
+        payer = _open_payer(spec, ledger_path)
     data = spec.data(spec.source)
     with observer.reading(spec, data, f"finding {search.name}") as progress:
-        result = find(
+        result = search_function(
             plan,
             data,
             ledger=payer,
@@ -772,7 +774,7 @@ def _run_series(
     if out is None:
         raise InputError("A series must have a directory, in which each period has its own.")
     settle_earlier_releases(ledger_path, observer)
-    observer.warn(warnings_of_spec(spec))
+    observer.warn(warnings_before_planning(spec))
     is_new_ledger = not ledger_path.exists()
     data = spec.data(spec.source)
     with observer.reading(spec, data, "drawing, estimating and writing") as progress:
@@ -781,12 +783,12 @@ def _run_series(
             data,
             out,
             ledger_path,
-            lambda: plan or _make_plan(spec, observer),
+            lambda: plan or _plan_with_observer(spec, observer),
             through=through,
             progress=progress,
             note=note,
         )
-    newest = _newest_period(spec, out)
+    newest = _read_newest_period(spec, out)
     status: RunStatus = "nothing due"
     if periods.releases:
         status = "released"
@@ -804,8 +806,8 @@ def _run_series(
     )
 
 
-def _newest_period(spec: SpecFile, out: Path) -> Release | None:
-    """Return the release of the newest period in the directory of a series."""
+def _read_newest_period(spec: SpecFile, out: Path) -> Release | None:
+    """Read the newest published period of a series; None without one."""
     if spec.series is None:
         return None
     labels = map(str, spec.series.dates(spec.domain).labels)
