@@ -331,7 +331,7 @@ def test_spec_with_an_invalid_star_is_refused(
         (
             'on = "patient_id"',
             "",
-            r'\[source\.join\] must name a table and what both have, such as path = "patients\.csv" and on =',
+            r'\[source\.join\] must name a table and the columns that both tables have, such as path = "patients\.csv" and on =',
         ),
         ('path = "patients.csv"', "", r"\[source\.join\] must name a table and what both have"),
         (

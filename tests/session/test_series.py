@@ -552,7 +552,7 @@ def test_a_plan_of_a_series_is_no_plan_of_one_release(office: Office) -> None:
             ('rho = "1000"\n', 'epsilon = "1"\n', '"2024-06-30"', '"2044-06-30"'),
             "at most 128 periods",
         ),
-        (('rho = "1000"', 'rho = "least"'), "Give the budget of all periods together"),
+        (('rho = "1000"', 'rho = "least"'), "State the budget of all periods together"),
         (('along = "month"', 'along = "sex"'), "an attribute with dates"),
         (('late = "drop"', 'files = "%Y/*"'), "files must be a pattern that differs"),
         (('late = "drop"', 'files = " "'), "files must be a pattern that differs"),

@@ -94,7 +94,7 @@ def test_inline_groups_equal_their_maps(kind, levels, labels, sizes):
         (
             "integers = [0, 111]",
             "{ edges = [18, 30] }",
-            "edges of levels.group must be a list of rising numbers, the first of them at most 0",
+            "edges of levels.group must be a list of increasing numbers, the first of them at most 0",
         ),
         ("integers = [0, 111]", "{ edges = [0, 30, 18] }", "rising numbers"),
         ("integers = [0, 111]", "{ edges = [] }", "rising numbers"),
@@ -102,7 +102,7 @@ def test_inline_groups_equal_their_maps(kind, levels, labels, sizes):
         (
             "integers = [0, 111]",
             "{ edges = [0, '17.5'] }",
-            "edges between cells: no cell may lie in two groups",
+            "edges between cells, because no cell may lie in two groups",
         ),
         (
             "bins = { low = 0, high = 100, count = 10 }",
@@ -117,7 +117,7 @@ def test_inline_groups_equal_their_maps(kind, levels, labels, sizes):
         (
             "categories = ['a', 'b']",
             "{ edges = [0, 25] }",
-            r"given where cells are numbers \(integers, decimals, bins or edges\)",
+            r"used only for numbers \(integers, decimals, bins or edges\)",
         ),
         (
             "categories = ['a', 'bc']",

@@ -29,7 +29,7 @@ from leastnoise._mechanisms import (
 )
 from leastnoise._plan import Plan
 from leastnoise._planning import cached_choice
-from leastnoise._spec import crowded_warnings, early_warnings
+from leastnoise._spec import shared_budget_warnings, time_limit_warnings
 from leastnoise._strategies import (
     PLANNERS,
     Deadline,
@@ -302,12 +302,12 @@ def test_ended_search_is_reported_with_its_best(
     found = cached_choice(other, privacy, Search(now=Ticking(3.0)))
     assert not any(tmp_path.iterdir())  # in more time more may be found
     assert "p_identity" in found.details.ended_early
-    (said,) = early_warnings(found)
+    (said,) = time_limit_warnings(found)
     assert said.startswith(
         f"Planning time ran out before the search of {', '.join(found.details.ended_early)} ended"
     )
     assert Plan.from_json(found.to_json()).details.ended_early == found.details.ended_early
-    assert not [*early_warnings(cached_choice(other, privacy, Search(now=Ticking(0.0))))]
+    assert not [*time_limit_warnings(cached_choice(other, privacy, Search(now=Ticking(0.0))))]
     assert any(tmp_path.iterdir())
 
 
@@ -380,7 +380,7 @@ def test_a_table_that_others_crowd_out_is_named(
         assert dict(made.details.high_errors) == (
             pytest.approx({"a": ratio}, rel=0.05) if is_crowded else {}
         )
-        assert ["share of the budget: a (" in said for said in crowded_warnings(made)] == [
+        assert ["share of the budget: a (" in said for said in shared_budget_warnings(made)] == [
             True
         ] * is_crowded
         assert (

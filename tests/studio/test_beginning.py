@@ -307,7 +307,7 @@ def test_begin_page_inputs_all_reach_the_spec(data, tmp_path):
         ({"below": "x"}, "the lowest number to publish must be"),
         ({"rounding": "odd"}, "the rounding of answers must be one of"),
         ({"level": "1"}, "the probability of intervals must be one of"),
-        ({"c2.edges": "5, 18"}, "a list of rising numbers, the first of them at most 0"),
+        ({"c2.edges": "5, 18"}, "a list of increasing numbers, the first of them at most 0"),
         ({"c3.edges": "0, 13"}, "edges between cells"),
         ({"c4.file_column": "nam"}, "which has name, region; got 'nam'. Did you mean 'name'?"),
         (

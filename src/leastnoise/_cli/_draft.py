@@ -13,7 +13,7 @@ from leastnoise._spec import (
     BLANK,
     SourceColumn,
     SourceColumns,
-    days_in_name,
+    date_range_in_name,
     escape_comment,
     format_toml_key,
     format_toml_value,
@@ -230,7 +230,7 @@ def _date_line(column: SourceColumn, data_name: str) -> Iterator[str]:
 
     The range of days comes from the name of the file, and the time zone from the schema.
     """
-    named_days = days_in_name(data_name, column)
+    named_days = date_range_in_name(data_name, column)
     first, last, by = named_days or (BLANK, BLANK, "month")
     dates = {"from": first, "to": last, "by": by}
     if column.draft_zone is not None:

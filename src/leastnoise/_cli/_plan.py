@@ -116,7 +116,7 @@ from leastnoise._session import (
     warnings_before_planning,
 )
 from leastnoise._session import audit as audit_plan
-from leastnoise._spec import Spec, bounds_plans, category_plans
+from leastnoise._spec import Spec, plan_bounds_searches, plan_category_searches
 from leastnoise._trusted.accounting import (
     GDP,
     ZCDP,
@@ -1185,7 +1185,7 @@ class _BoundsSearchPreview:
 def _preview_searches(spec: Spec) -> list[_CategorySearchPreview | _BoundsSearchPreview]:
     """Return the cost and the results of a spec's searches, bounds first."""
     searches: list[_CategorySearchPreview | _BoundsSearchPreview] = []
-    plans_for_bounds = bounds_plans(spec.bounds_searches, spec.privacy)
+    plans_for_bounds = plan_bounds_searches(spec.bounds_searches, spec.privacy)
     for search in spec.bounds_searches:
         plan = plans_for_bounds[search.name]
         bounds = None
@@ -1202,7 +1202,7 @@ def _preview_searches(spec: Spec) -> list[_CategorySearchPreview | _BoundsSearch
                 bounds=bounds,
             )
         )
-    plans_for_categories = category_plans(spec.searches, spec.privacy)
+    plans_for_categories = plan_category_searches(spec.searches, spec.privacy)
     for category_search in spec.searches:
         category_plan = plans_for_categories[category_search.attribute]
         result = category_search.result
@@ -1452,8 +1452,8 @@ def audit(path: Path, trials: int | None, seconds: float, as_json: bool) -> None
 def _search_plans(spec: Spec) -> dict[str, SearchPlan]:
     """Return the plan of each search, by attribute or by name of the bounds."""
     return {
-        **bounds_plans(spec.bounds_searches, spec.privacy),
-        **category_plans(spec.searches, spec.privacy),
+        **plan_bounds_searches(spec.bounds_searches, spec.privacy),
+        **plan_category_searches(spec.searches, spec.privacy),
     }
 
 

@@ -34,7 +34,7 @@ from leastnoise._profile import (
 )
 from leastnoise._release import Catalogue, describe_category_search, load_catalogue
 from leastnoise._session import DatabaseTable
-from leastnoise._spec import category_plans
+from leastnoise._spec import plan_category_searches
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError
 
@@ -189,8 +189,8 @@ def _print_dry_run(plan: ProfilePlan) -> None:
     """
     with measured_spec(plan) as spec:
         if isinstance(spec.privacy, Privacy):
-            for attribute, search in category_plans(spec.searches, spec.privacy).items():
-                click.echo(f"{attribute}: {describe_category_search(search)}")
+            for attribute, search in plan_category_searches(spec.searches, spec.privacy).items():
+                click.echo(f"{attribute}: {describe_search(search)}")
         error_plan, _ = plan_with_progress(spec)
     factor = 1.0
     if plan.measures_unit_sizes and plan.searched_tables:

@@ -57,7 +57,7 @@ from leastnoise._session import (
     require_release,
     run_spec,
 )
-from leastnoise._spec import Spec, budget_warnings, category_plans
+from leastnoise._spec import Spec, budget_warnings, plan_category_searches
 from leastnoise._trusted.accounting import SeriesCost
 from leastnoise._trusted.check import Exact, InputError, exact_positive
 
@@ -321,7 +321,7 @@ def _find_categories(
     categories_by_column = {}
     with measured_spec(plan) as spec:
         data = spec.data(plan.request.source)
-        searches = category_plans(spec.searches, plan.request.privacy())
+        searches = plan_category_searches(spec.searches, plan.request.privacy())
         for number, table in enumerate(plan.searched_tables, start=1):
             directory = plan.folder / CATEGORY_FOLDER / str(number)
             if seed is None and holds_categories(directory):

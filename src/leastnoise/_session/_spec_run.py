@@ -44,9 +44,9 @@ from leastnoise._spec import (
     BoundsSearch,
     CategorySearch,
     Spec,
-    bounds_plans,
-    category_plans,
     differing_parts,
+    plan_bounds_searches,
+    plan_category_searches,
     plan_warnings,
     spec_warnings,
 )
@@ -429,7 +429,7 @@ def check_run_arguments(
     if plan is not None and (differences := differing_parts(plan, spec)):
         raise InputError(
             f"This plan is of another spec: its {', '.join(differences)} differ. Plan again, or use "
-            "the spec that it was made from."
+            "the spec from which it was planned."
         )
     if spec.series is None and through is not None:
         raise InputError(
@@ -680,7 +680,7 @@ def pay_for_searches(
         seed: the seed for unprotected test noise. With a seed, search results are not written.
     """
     bounds: dict[str, FoundBounds] = {}
-    plans_for_bounds = bounds_plans(spec.bounds_searches, spec.privacy)
+    plans_for_bounds = plan_bounds_searches(spec.bounds_searches, spec.privacy)
     for search in spec.bounds_searches:
         if search.result is None:
             plan = plans_for_bounds[search.name]
@@ -692,7 +692,7 @@ def pay_for_searches(
     if bounds:
         spec = _read_spec_with_results(spec, {}, bounds)
     categories: dict[str, FoundCategories] = {}
-    plans = category_plans(spec.searches, spec.privacy)
+    plans = plan_category_searches(spec.searches, spec.privacy)
     for category_search in spec.searches:
         if category_search.result is None:
             category_plan = plans[category_search.attribute]

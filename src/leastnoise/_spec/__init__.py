@@ -1,17 +1,18 @@
 """Read a spec file as a typed value: source, workload, privacy and output.
 
-Begin with `_spec.py`, which also has the searches for categories; `_bounds.py` has the searches for
-bounds. `_domain.py` reads the location of the rows and the domains of columns. `_draft_columns.py`
-and `_column_names.py` derive suggestions for a draft from the types and names of columns, and
-`_toml_text.py` formats the draft. `_warnings.py` warns of valid but probably mistaken settings.
+Read `_spec.py` first, which also reads the searches for categories. `_bounds.py` reads the searches
+for bounds. `_domain.py` reads the location of the rows and the domains of columns.
+`_draft_columns.py` and `_column_names.py` suggest settings for a draft from the types and names of
+columns. `_toml_text.py` formats the draft. `_warnings.py` warns about settings that are valid but
+probably mistaken.
 """
 
-from leastnoise._spec._bounds import BoundsSearch, bounds_plans
+from leastnoise._spec._bounds import BoundsSearch, plan_bounds_searches
 from leastnoise._spec._domain import domain_from_spec
 from leastnoise._spec._draft_columns import (
     SourceColumn,
     SourceColumns,
-    days_in_name,
+    date_range_in_name,
     source_columns,
 )
 from leastnoise._spec._spec import (
@@ -19,10 +20,10 @@ from leastnoise._spec._spec import (
     LEAST,
     CategorySearch,
     Spec,
-    category_plans,
     columns_to_read,
     differing_parts,
     parse_spec,
+    plan_category_searches,
     read_plan,
     read_spec,
     read_spec_text,
@@ -37,8 +38,8 @@ from leastnoise._spec._toml_text import (
 )
 from leastnoise._spec._warnings import (
     budget_warnings,
-    crowded_warnings,
-    early_warnings,
     plan_warnings,
+    shared_budget_warnings,
     spec_warnings,
+    time_limit_warnings,
 )

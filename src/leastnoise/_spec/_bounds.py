@@ -1,8 +1,9 @@
-"""Read the searches for bounds that a spec requests instead of public bounds.
+"""Read the searches for bounds that a spec requests in place of public bounds.
 
-To find a bound privately, the spec has a table instead of the number: ``max_rows`` of the unit,
-``clip`` of a measure, ``bins`` or ``integers`` of an attribute. Before the search the spec is read
-with the widest bounds that the search may find; after it, with the bounds that were found.
+If a bound must be found privately, the spec has a table in place of the number. This is possible
+for ``max_rows`` of the unit, ``clip`` of a measure, and ``bins`` or ``integers`` of an attribute.
+Before the search, the spec is read with the widest bounds that the search may find. After it, the
+spec is read with the found bounds.
 """
 
 import os
@@ -23,7 +24,7 @@ from leastnoise._trusted.check import InputError, exact, exact_positive, number_
 from leastnoise._trusted.measurements import MOST_ROWS
 
 BOUNDS_SHARE = "1/20"
-"""Share of the budget for each search for bounds that names no other."""
+"""Share of the budget for each search for bounds that states no other share."""
 _SEARCH_KEYS = ("most", "share", "covers", "found")
 _RANGE_KEYS = ("low", "least", *_SEARCH_KEYS)
 _BIN_KEYS = (*_RANGE_KEYS, "count", "closed")
@@ -31,19 +32,19 @@ _BIN_KEYS = (*_RANGE_KEYS, "count", "closed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundsRequest:
-    """A table in a spec that requests a search for bounds.
+    """A TOML table in a spec that requests a search for bounds.
 
     Attributes:
         path: the keys from the top of the spec to the table, such as privacy, unit, max_rows.
-        settings: the keys of the table.
+        settings: the keys and values of the table.
     """
 
     path: tuple[str, ...]
     settings: Mapping[str, Any]
 
     @property
-    def where(self) -> str:
-        """The place of the table, for messages."""
+    def location(self) -> str:
+        """The location of the table in the spec, for messages."""
         *table, key = self.path
         if table == ["privacy", "unit"]:
             return "[privacy] unit max_rows"
@@ -51,40 +52,40 @@ class BoundsRequest:
 
     @property
     def name(self) -> str:
-        """The name the name of the bounds, such as ``max_rows`` or ``clip of pay``."""
+        """The name of the bounds, such as ``max_rows`` or ``clip of pay``."""
         if self.path[0] == "privacy":
             return "max_rows"
         return f"{self.path[2]} of {self.path[1]}"
 
     @property
     def directory(self) -> str:
-        """The directory for the result, relative to the spec."""
+        """The directory for the search result, relative to the folder of the spec."""
         usual = "max-rows" if self.path[0] == "privacy" else f"{self.path[1]}-{self.path[2]}"
         directory = self.settings.get("found", usual)
         if not isinstance(directory, str) or not directory:
-            raise refuse(f"{self.where} found", directory, "the name of a directory")
+            raise refuse(f"{self.location} found", directory, "the name of a directory")
         return directory
 
     @property
-    def most(self) -> Fraction:
-        """The largest upper bound that may be found."""
+    def largest_bound(self) -> Fraction:
+        """The largest upper bound that the search may find."""
         if "most" not in self.settings:
             raise InputError(
-                f"{self.where} must have 'most', the largest bound that may be found; write for "
+                f"{self.location} must have 'most', the largest bound that may be found; write for "
                 f"example {self._example}."
             )
-        return exact(f"{self.where} most", self.settings["most"])
+        return exact(f"{self.location} most", self.settings["most"])
 
     @property
-    def lowest(self) -> Fraction:
-        """The public lower bound, or the smallest bound that may be found."""
+    def lowest_bound(self) -> Fraction:
+        """The public lower bound, or the smallest bound that the search may find."""
         stated_keys = [key for key in ("low", "least") if key in self.settings]
         if len(stated_keys) != 1:
             raise InputError(
-                f"{self.where} must have either 'low', the public lower bound, or 'least', the "
+                f"{self.location} must have either 'low', the public lower bound, or 'least', the "
                 f"smallest lower bound that may be found; write for example {self._example}."
             )
-        return exact(f"{self.where} {stated_keys[0]}", self.settings[stated_keys[0]])
+        return exact(f"{self.location} {stated_keys[0]}", self.settings[stated_keys[0]])
 
     @property
     def _example(self) -> str:
@@ -94,22 +95,25 @@ class BoundsRequest:
             return "bins = { low = 0, most = 1000000, count = 20 }"
         return f"{self.path[2]} = {{ low = 0, most = 1000000 }}"
 
-    def value(self, found_bounds: FoundBounds | None) -> Any:
-        """Return the value for the table: the found bounds, or the widest possible bounds."""
-        if found_bounds is not None:
-            return self.value_between(found_bounds.low, found_bounds.high)
-        if self.path[0] == "privacy":
-            whole(f"{self.where} most", self.settings.get("most"), 1, MOST_ROWS)
-            return self.value_between(Fraction(0), self.most)
-        return self.value_between(self.lowest, self.most)
+    def setting(self, found_bounds: FoundBounds | None) -> Any:
+        """Return the setting that replaces the table in the spec.
 
-    def value_between(self, low: Fraction, high: Fraction) -> Any:
-        """Return the setting that replaces the request in a spec, from two bounds."""
+        It has the found bounds, or the widest possible bounds before the search.
+        """
+        if found_bounds is not None:
+            return self.setting_for_bounds(found_bounds.low, found_bounds.high)
+        if self.path[0] == "privacy":
+            whole(f"{self.location} most", self.settings.get("most"), 1, MOST_ROWS)
+            return self.setting_for_bounds(Fraction(0), self.largest_bound)
+        return self.setting_for_bounds(self.lowest_bound, self.largest_bound)
+
+    def setting_for_bounds(self, low: Fraction, high: Fraction) -> Any:
+        """Return the setting that replaces the table, for two bounds."""
         if self.path[0] == "privacy":
             return int(high)
         if self.path[2] == "integers":
-            with prefix_errors(f"{self.where}: "):
-                return [_whole_number(low), _whole_number(high)]
+            with prefix_errors(f"{self.location}: "):
+                return [_require_whole_number(low), _require_whole_number(high)]
         if self.path[2] == "clip":
             return [number_text(low), number_text(high)]
         bins = {key: self.settings[key] for key in ("count", "closed") if key in self.settings}
@@ -118,20 +122,19 @@ class BoundsRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundsSearch:
-    """A private search for bounds, of the rows of a unit or of a number.
+    """A private search for bounds: of the rows per unit, or of a numeric column.
 
-    It costs a share of the budget, and its result is written to ``directory``. Before the search
-    ``result`` is None.
+    It costs a share of the budget, and its result is written to ``directory``.
 
     Attributes:
         name: the name of the bounds, such as ``max_rows`` or ``clip of pay``.
-        request: the table of the spec.
-        share: the share of the budget.
+        request: the table of the spec that requests the search.
+        share: the share of the budget that the search costs.
         directory: the directory of the result.
-        column: the column of the values; empty for the rows of a unit.
-        unit: the unit of which the bounds are whole multiples; None without a unit.
-        reading: the reading of the values.
-        result: the result of the search; None before it.
+        column: the numeric column; empty for the number of rows per unit.
+        unit: the bounds are whole multiples of this number; None without a unit.
+        reading: how texts of the column become numbers.
+        result: the result of the search; None before the search.
     """
 
     name: str
@@ -144,18 +147,18 @@ class BoundsSearch:
     result: FoundBounds | None = None
 
     @property
-    def narrowest_values(self) -> tuple[Any, Any]:
-        """The values that replace the table for the lowest and the highest pair of candidates.
+    def narrowest_settings(self) -> tuple[Any, Any]:
+        """The settings for the lowest and for the highest pair of candidate bounds.
 
-        If both bounds are searched for, the two pairs have no value in common. So a spec that is
+        If both bounds are searched for, the two pairs have no value in common. Hence a spec that is
         valid with both pairs is valid with all bounds.
         """
         lowest = Fraction(0)
         if self.column:
-            lowest = self.request.lowest
+            lowest = self.request.lowest_bound
         edges = candidate_edges(
             lowest,
-            self.request.most,
+            self.request.largest_bound,
             unit=self.unit or (None if self.column else Fraction(1)),
             is_low_found="least" in self.request.settings,
         )
@@ -163,21 +166,21 @@ class BoundsSearch:
         highest_pair = lowest_pair
         if "least" in self.request.settings:
             highest_pair = edges[-2:]
-        low, high = (self.request.value_between(*pair) for pair in (lowest_pair, highest_pair))
+        low, high = (self.request.setting_for_bounds(*pair) for pair in (lowest_pair, highest_pair))
         return low, high
 
-    def plan(self, whole_privacy: Privacy) -> BoundsPlan:
-        """Return the plan of the search within its share of a budget."""
-        privacy = whole_privacy.scaled(self.share)
+    def plan(self, spec_privacy: Privacy) -> BoundsPlan:
+        """Return the plan of the search, with its share of the spec's budget."""
+        privacy = spec_privacy.scaled(self.share)
         settings = self.request.settings
         covers = settings.get("covers", COVERS)
-        with prefix_errors(f"{self.request.where}: "):
+        with prefix_errors(f"{self.request.location}: "):
             if not self.column:
                 return plan_max_rows(privacy, settings["most"], covers=covers)
             return plan_bounds(
                 self.column,
                 privacy,
-                self.request.most,
+                self.request.largest_bound,
                 low=settings.get("low"),
                 least=settings.get("least"),
                 unit=self.unit,
@@ -186,10 +189,10 @@ class BoundsSearch:
             )
 
 
-def read_bounds_requests(parts: Mapping[str, Any]) -> tuple[BoundsRequest, ...]:
-    """Return the searches for bounds that the parts of a spec request."""
+def read_bounds_requests(spec_tables: Mapping[str, Any]) -> tuple[BoundsRequest, ...]:
+    """Return the requests for searches for bounds in the tables of a spec."""
     requests = []
-    for path, table in _searchable_settings(parts):
+    for path, table in _searchable_settings(spec_tables):
         value = table[path[-1]]
         if not isinstance(value, Mapping) or (path[-1] == "bins" and "most" not in value):
             continue
@@ -199,30 +202,30 @@ def read_bounds_requests(parts: Mapping[str, Any]) -> tuple[BoundsRequest, ...]:
             keys = _SEARCH_KEYS
         if path[-1] == "bins":
             keys = _BIN_KEYS
-        known_keys(request.where, value, list(keys))
+        known_keys(request.location, value, list(keys))
         if path[0] != "privacy":
-            request.lowest  # noqa: B018 - raises if it is missing
-        request.most  # noqa: B018
+            request.lowest_bound  # noqa: B018 - raises if it is missing
+        request.largest_bound  # noqa: B018
         requests.append(request)
     return tuple(requests)
 
 
 def _searchable_settings(
-    parts: Mapping[str, Any],
+    spec_tables: Mapping[str, Any],
 ) -> list[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Return the path and the table of each setting that may request a search."""
+    """Return path and enclosing table of each setting that may request a search."""
     places: list[tuple[tuple[str, ...], Mapping[str, Any]]] = []
-    unit = _table(_table(parts, "privacy"), "unit")
+    unit = _table_or_empty(_table_or_empty(spec_tables, "privacy"), "unit")
     places.append((("privacy", "unit", "max_rows"), unit))
     for part, keys in (("domain", ("bins", "integers")), ("measures", ("clip",))):
-        for name in _table(parts, part):
-            table = _table(_table(parts, part), name)
+        for name in _table_or_empty(spec_tables, part):
+            table = _table_or_empty(_table_or_empty(spec_tables, part), name)
             places += [((part, name, key), table) for key in keys]
     return [(path, table) for path, table in places if path[-1] in table]
 
 
-def _table(parts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a table of a part; empty without one."""
+def _table_or_empty(parts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return the table under the key ``name``; empty if there is none."""
     value = parts.get(name, {})
     return value if isinstance(value, Mapping) else {}
 
@@ -230,12 +233,13 @@ def _table(parts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def read_found_bounds(
     requests: Sequence[BoundsRequest], folder: Path, found_bounds: Mapping[str, FoundBounds]
 ) -> dict[str, FoundBounds]:
-    """Return the bounds that earlier searches found, by the names of the bounds.
+    """Return the bounds that earlier searches found, by name of the bounds.
 
     Args:
-        requests: of the spec.
-        folder: of the spec.
-        found_bounds: bounds that were found and not written.
+        requests: the requests of the spec.
+        folder: the folder of the spec.
+        found_bounds: bounds
+        that searches found and did not write, by name.
     """
     results = dict(found_bounds)
     for request in requests:
@@ -249,38 +253,43 @@ def read_found_bounds(
                 "them away, and find them again."
             )
         if bounds.plan.bounds_row_counts != (request.path[0] == "privacy"):
-            raise _other_search_error(request, directory)
+            raise _mismatched_search_error(request, directory)
         results[request.name] = bounds
     return results
 
 
 def with_bounds(
-    parts: Mapping[str, Any],
+    spec_tables: Mapping[str, Any],
     requests: Sequence[BoundsRequest],
     found_bounds: Mapping[str, FoundBounds],
 ) -> dict[str, Any]:
-    """Return the parts of a spec with numbers in the places of the requests."""
-    values = {request.path: request.value(found_bounds.get(request.name)) for request in requests}
-    return _with_values(parts, values)
+    """Return the tables of a spec with bounds in place of the requests."""
+    values = {request.path: request.setting(found_bounds.get(request.name)) for request in requests}
+    return _replace_settings(spec_tables, values)
 
 
 def with_narrowest_bounds(
-    parts: Mapping[str, Any], searches: Sequence[BoundsSearch]
+    spec_tables: Mapping[str, Any], searches: Sequence[BoundsSearch]
 ) -> Iterator[dict[str, Any]]:
-    """Yield a spec's parts as if each open search found narrow bounds."""
+    """Yield a spec's tables for the lowest, then for the highest possible bounds.
+
+    Only the bounds of unfinished searches are replaced.
+    """
     for end in range(2):
         values = {
-            search.request.path: search.narrowest_values[end]
+            search.request.path: search.narrowest_settings[end]
             for search in searches
             if search.result is None
         }
-        yield _with_values(parts, values)
+        yield _replace_settings(spec_tables, values)
 
 
-def _with_values(parts: Mapping[str, Any], values: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:
-    """Return the parts of a spec with values at the places of some keys."""
-    numbered = deepcopy(dict(parts)) if values else dict(parts)
-    for path, value in values.items():
+def _replace_settings(
+    spec_tables: Mapping[str, Any], settings: Mapping[tuple[str, ...], Any]
+) -> dict[str, Any]:
+    """Return a copy of the tables of a spec with other values of some settings."""
+    numbered = deepcopy(dict(spec_tables)) if settings else dict(spec_tables)
+    for path, value in settings.items():
         table = numbered
         for key in path[:-1]:
             table = table[key]
@@ -291,13 +300,13 @@ def _with_values(parts: Mapping[str, Any], values: Mapping[tuple[str, ...], Any]
     return numbered
 
 
-def list_bounds_searches(
+def build_bounds_searches(
     requests: Sequence[BoundsRequest],
     domain: Domain,
     folder: Path,
     found_bounds: Mapping[str, FoundBounds],
 ) -> tuple[BoundsSearch, ...]:
-    """Return the searches of the requests, with the readings of their columns."""
+    """Return the searches that requests describe, with facts about their columns."""
     searches: list[BoundsSearch] = []
     for request in requests:
         column = ""
@@ -318,7 +327,7 @@ def list_bounds_searches(
                 name=request.name,
                 request=request,
                 share=exact_positive(
-                    f"{request.where} share", request.settings.get("share", BOUNDS_SHARE)
+                    f"{request.location} share", request.settings.get("share", BOUNDS_SHARE)
                 ),
                 directory=folder / request.directory,
                 column=column,
@@ -330,10 +339,13 @@ def list_bounds_searches(
     return tuple(searches)
 
 
-def bounds_plans(
+def plan_bounds_searches(
     searches: Sequence[BoundsSearch], privacy: Privacy | Least
 ) -> dict[str, BoundsPlan]:
-    """Return the plan of each search by the name of its bounds; empty for a least budget."""
+    """Return the plan of each search, by name of its bounds.
+
+    The result is empty for a budget that is to be the least for the targets.
+    """
     whole_privacy = stated_privacy(privacy)
     if whole_privacy is None:
         return {}
@@ -341,7 +353,7 @@ def bounds_plans(
 
 
 def check_bounds_searches(searches: Sequence[BoundsSearch], privacy: Privacy | Least) -> None:
-    """Raise for a budget that is not a number, or for bounds of another search."""
+    """Raise InputError if the budget is unsuitable, or bounds have another plan."""
     whole_privacy = stated_privacy(privacy)
     for search in searches:
         if whole_privacy is None:
@@ -349,24 +361,24 @@ def check_bounds_searches(searches: Sequence[BoundsSearch], privacy: Privacy | L
                 f"[privacy] with {search.name} to be found",
                 "least",
                 "a budget of numbers",
-                f"A search for {search.name} takes a share of the budget before the plan is made.",
+                f"A search for {search.name} takes a share of the budget before planning.",
             )
         plan = search.plan(whole_privacy)
         if search.result is not None and search.result.plan != plan:
-            raise _other_search_error(search.request, search.directory)
+            raise _mismatched_search_error(search.request, search.directory)
 
 
-def _other_search_error(request: BoundsRequest, directory: Path) -> InputError:
-    """Return the error for bounds from a search that the spec does not request."""
+def _mismatched_search_error(request: BoundsRequest, directory: Path) -> InputError:
+    """Return the error for bounds of a search that differs from the request."""
     return InputError(
-        f"The bounds in {directory} were found by another search than {request.where} requests: "
+        f"The bounds in {directory} were found by another search than {request.location} requests: "
         "its budget, unit, candidates or reading differ. Use the settings of that search, or name "
         "another directory: found = ..."
     )
 
 
-def _whole_number(number: Fraction) -> int:
-    """Return a bound as a whole number; raise for any other."""
+def _require_whole_number(number: Fraction) -> int:
+    """Convert a bound to int; raise InputError if it is not whole."""
     if number.denominator != 1:
         raise refuse("the bounds", number_text(number), "whole numbers")
     return int(number)

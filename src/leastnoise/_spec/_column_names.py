@@ -1,8 +1,8 @@
-"""Guess a column's content from its name, in several languages.
+"""Guess from the name of a column what it contains, in several languages.
 
-The module reads only names. A name is divided into words without accents and capitals: ``BENE_ID``,
-``beneId`` and ``bene id`` are ``bene`` and ``id``. A compound word is divided if both parts are
-known (``kundennr``).
+The functions see only names, no values. A name is split into words without accents and capitals:
+``BENE_ID``, ``beneId`` and ``bene id`` are ``bene`` and ``id``. A compound word such as
+``kundennr`` is split if the module knows both parts.
 """
 
 import re
@@ -10,13 +10,13 @@ import unicodedata
 from functools import cache
 
 
-def _words(text: str) -> frozenset[str]:
-    """Return the set of words in a text."""
+def _word_set(text: str) -> frozenset[str]:
+    """Return the set of the words in ``text``."""
     return frozenset(text.split())
 
 
-# Words for "identifier" next to the identified thing.
-_IDENTIFIES = _words(
+# Words for "identifier" that follow or precede the identified thing.
+_IDENTIFIES = _word_set(
     """
     id ids uid uuid guid nr nbr no num number nummer numero numer key code cod codigo codice
     kod ident identifier identifiant identificador identificatore identification kennung
@@ -24,14 +24,14 @@ _IDENTIFIES = _words(
     broj cislo 号 番号
     """
 )
-# Those that a name has for little else: a number of rooms and a postal code are no identifiers.
-_SURELY_IDENTIFIES = _words(
+# The ones that rarely mean anything else. A number of rooms and a postal code are no identifiers.
+_SURELY_IDENTIFIES = _word_set(
     """
     id ids uid uuid guid nr nbr nummer key ident identifier identifiant identificador
     identificatore kennung schluessel schlussel sk pk fk hash pseudonym pseudonyme tunnus
     """
 )
-_BESIDE_PERSONS = _words(
+_BESIDE_PERSONS = _word_set(
     """
     unique anon anonymous anonymised anonymized pseudo pseudonymous pseudonymised
     pseudonymized encrypted encr hashed masked internal external study research global
@@ -39,7 +39,7 @@ _BESIDE_PERSONS = _words(
     el l der die das do da di van
     """
 )
-_PERSONS = _words(
+_PERSONS = _word_set(
     """
     person individual patient pat customer cust client user member mbr employee emp
     respondent participant student stud pupil learner beneficiary bene insured insuree
@@ -62,16 +62,16 @@ _PERSONS = _words(
     zakaznik hasta musteri kisi kullanici пациент клиент пользователь 患者 顧客 客户 用户 会員 会员 学生
     """
 )
-# Persons who serve others: where a row has both, it is the other one's.
-_STAFF = _words(
+# Persons who serve others. A row that names two persons belongs to the other one.
+_STAFF = _word_set(
     """
     employee emp worker mitarbeiter arbeitnehmer beschaeftigte beschaftigte beschaftigten
     salarie employe empleado trabajador dipendente funcionario empregado medewerker
     werknemer anstalld ansatt medarbejder pracownik visitor
     """
 )
-# Numbers that every person has one of.
-_NUMBERS_OF_PERSONS = _words(
+# Numbers that identify a person by law or within an institution.
+_NUMBERS_OF_PERSONS = _word_set(
     """
     ssn mrn empi nhs nino upn uln hicn ptid usubjid subjid pidp nir psa personnummer
     personnr cpr fnr fodselsnummer fodselsnr hesid enrolid personalnummer bsn pesel cpf curp dni kvnr svnr ahv ahvnr aadhaar
@@ -80,7 +80,7 @@ _NUMBERS_OF_PERSONS = _words(
 )
 _PHRASES = tuple(
     map(
-        _words,
+        _word_set,
         (
             "social security",
             "securite sociale",
@@ -94,16 +94,16 @@ _PHRASES = tuple(
         ),
     )
 )
-# A column with just this name is of persons; `client` and `user` can also be programs.
-_PERSONS_ALONE = _words(
+# A column with exactly this name identifies persons; `client` and `user` can also be programs.
+_PERSONS_ALONE = _word_set(
     """
     person patient customer respondent participant kunde kundin paciente paziente
     """
 )
-# One word alone that is a number or a flag rather than a person.
-_NO_PERSONS_ALONE = _words("child infant baby human visitor resident smoker")
-# What a row is about where it is no person: such identifiers have a value a row.
-_RECORDS = _words(
+# Single words that denote a number or a flag rather than a person.
+_NO_PERSONS_ALONE = _word_set("child infant baby human visitor resident smoker")
+# What a row may describe other than a person. Identifiers of such things differ in every row.
+_RECORDS = _word_set(
     """
     encounter claim clm response spell visit order transaction trans txn trip ride record
     rec row event session admission adm hadm episode stay invoice receipt booking
@@ -116,42 +116,42 @@ _RECORDS = _words(
     episodio ricovero ordine fattura risposta bestelling factuur antwoord opname besok ordre
     """
 )
-_CLASSES = _words(
+_CLASSES = _word_set(
     """
     type typ tipo class klasse classe category kategorie categorie categoria status state
     group gruppe groupe grupo kind level grade disposition reason method mode rate ratecode
     source race gender sex sexe sexo band version
     """
 )
-# What tells persons or devices apart without saying so.
-_ALSO_IDENTIFY = _words(
+# Words that denote identifiers of persons or devices without a word for "identifier".
+_ALSO_IDENTIFY = _word_set(
     """
     email msisdn imei imsi ip cookie seqn eid pid cid hhid desynpuf lopnr username userhash msno
     pernum idauniq
     """
 )
-# Words that end as an identifier does and are none, and numbers of places and times.
-_ENDS_LIKE_AN_ID = _words(
+# Words that end like an identifier and are none, and numbers of places and times.
+_ENDS_LIKE_AN_ID = _word_set(
     """
     paid unpaid prepaid valid invalid grid covid solid fluid liquid humid acid void hybrid rapid
     medicaid steroid thyroid madrid hausnummer telefonnummer zimmernummer
     """
 )
-_NUMBERED_PLACES = _words(
+_NUMBERED_PLACES = _word_set(
     "house room flight line page version floor period week day month quarter street building"
 )
-# Things whose `num` is an identifier; for others, such as education, it is a number.
-_NUMBERED_THINGS = _words(
+# Things whose `num` is an identifier. For other things, such as education, it is a number.
+_NUMBERED_THINGS = _word_set(
     "prvdr provider vendor supplier account acct policy contract product item store"
 )
-# What can be of a person or of several; with a number it may be the unit.
-_NEAR_PERSONS = _words(
+# Things that belong to one person or to several. With a number, they may be the unit.
+_NEAR_PERSONS = _word_set(
     """
     account acct household konto haushalt subject subj menage hogar family device panelist panellist
     loyalty card iban dossier matricule matricola tessera rut handle login nickname
     """
 )
-_FREE_TEXTS = _words(
+_FREE_TEXTS = _word_set(
     """
     name names fullname firstname lastname surname nachname vorname nom prenom nombre
     apellido apellidos cognome sobrenome naam address adresse direccion indirizzo endereco
@@ -161,20 +161,20 @@ _FREE_TEXTS = _words(
     remarks text message body referrer referer photo image geometry geom wkb wkt
     """
 )
-# Names of things are short lists as a rule, names of nothing in particular are of persons.
-_NAMES = _words("name names nom nombre naam text note notes message")
+# Names of things usually form short lists. A name without a thing usually belongs to a person.
+_NAMES = _word_set("name names nom nombre naam text note notes message")
 
-_DAYS = _words(
+_DAYS = _word_set(
     """
     date day datum data dato dat dt datetime timestamp ts fecha jour dia giorno dob born
     bought ordered created updated zeitpunkt zeitstempel aufnahmedatum entlassdatum
     geburtsdatum
     """
 )
-_TIMES = _words("time zeit day heure hora ora tijd")
+_TIMES = _word_set("time zeit day heure hora ora tijd")
 # The last word of names of days on which something happened, such as `hired` and `last_seen`.
 # Words that name a flag as often, such as `closed` and `delivered`, are not among them.
-_EVENTS = _words(
+_EVENTS = _word_set(
     """
     hired rehired joined admitted discharged issued posted published launched founded modified
     changed edited scheduled arrived departed started ended seen login logout signup arrival
@@ -184,34 +184,34 @@ _EVENTS = _words(
     nascita assunzione begindatum einddatum
     """
 )
-_BIRTHS = _words(
+_BIRTHS = _word_set(
     """
     birth born dob birthday birthdate geburt geburtsdatum naissance nacimiento nascita
     nascimento geboorte fodt
     """
 )
-_AGES = _words("age alter edad eta idade leeftijd alder ika wiek")
-_NOT_IN_YEARS = _words("group band class days months gruppe klasse tage monate")
+_AGES = _word_set("age alter edad eta idade leeftijd alder ika wiek")
+_NOT_IN_YEARS = _word_set("group band class days months gruppe klasse tage monate")
 # The last word of names of groups of numbers, such as `age_group`: texts such as 15-24. In other
 # languages it is the first word, such as `tranche_age`.
-_GROUPED_AT_THE_END = _words(
+_GROUPED_AT_THE_END = _word_set(
     "group grp band bracket class category cat range bucket bin tier segment cohort gruppe klasse"
 )
-_GROUPED_AT_THE_START = _words("tranche classe groupe categorie grupo categoria fascia rango")
-_WHOLES = _words(
+_GROUPED_AT_THE_START = _word_set("tranche classe groupe categorie grupo categoria fascia rango")
+_WHOLES = _word_set(
     """
     year jahr annee ano anno anzahl hours days weeks children rooms persons number num count
     nb nombre numero age alter edad
     """
 )
-_SMALL_COUNTS = _words(
+_SMALL_COUNTS = _word_set(
     """
     children kids kinder enfants hijos figli siblings sibsp parch rooms bedrooms bathrooms
     zimmer pieces persons personen passengers cars autos
     """
 )
-_LENGTHS_OF_TIME = _words("duration dauer duree duracion durata duur los length tenure")
-_COUNTS = _words("num number count nb nombre numero anzahl hours days weeks n")
+_LENGTHS_OF_TIME = _word_set("duration dauer duree duracion durata duur los length tenure")
+_COUNTS = _word_set("num number count nb nombre numero anzahl hours days weeks n")
 _NOT_BELOW_ZERO = re.compile(
     r"income|salary|wage|price|cost|rent|height|weight|umsatz|preis|gehalt|einkommen|fare|distance"
     r"|prix|precio|tax|fee|toll|tip_|charge|revenue|freight|amount|(^|_)amt($|_)|bytes|size"
@@ -221,20 +221,20 @@ _AMOUNTS = re.compile(
     r"|rate$|umsatz|betrag|preis|gehalt|einkommen|fare|distance|montant|prix|importe|precio|bedrag"
 )
 # Physical quantities and their units; `m` and `g` alone are as often codes.
-_MEASURED = _words(
+_MEASURED = _word_set(
     """
     mm cm km kg mg lb lbs oz ml mph kmh kwh mass depth width thickness masse gewicht tiefe breite
     largeur profondeur poids peso
     """
 )
-_FLAGS = _words(
+_FLAGS = _word_set(
     """
     flag flg indicator yn bool is has was ist hat est tiene survived died deceased dead
     alive churn churned fraud smoker subscribed defaulted deleted verified active enabled
     """
 )
-_CODES = _CLASSES | _words("vendor code cd rating stars flag survived pclass")
-_NOT_FEW_CODES = _words(
+_CODES = _CLASSES | _word_set("vendor code cd rating stars flag survived pclass")
+_NOT_FEW_CODES = _word_set(
     """
     zip postal postcode plz icd hcpcs cpt drg ghm country county region municipality nuts
     naics sic isco product item sku diagnosis diag dgns procedure zone location
@@ -244,10 +244,10 @@ _PARTS_OF_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\x00-\x7f]+
 
 
 @cache
-def words_in(name: str) -> tuple[str, ...]:
-    """Return the words of a name, without accents, in lower case.
+def split_column_name(name: str) -> tuple[str, ...]:
+    """Split a column name into words, without accents, in lower case.
 
-    >>> words_in("BeneficiaryID"), words_in("kunden_nr"), words_in("n° assuré")
+    >>> split_column_name("BeneficiaryID"), split_column_name("kunden_nr"), split_column_name("n° assuré")
     (('beneficiary', 'id'), ('kunden', 'nr'), ('no', 'assure'))
     """
     spelled = re.sub("n[°º]", "no ", name.replace("ß", "ss"), flags=re.IGNORECASE)
@@ -258,7 +258,7 @@ def words_in(name: str) -> tuple[str, ...]:
 
 
 def _split_identifier(word: str) -> tuple[str, ...]:
-    """Return the parts of a word such as ``patientid``: ``patient``, ``id``."""
+    """Split a word such as ``patientid`` into ``patient`` and ``id``."""
     entity_words = _PERSONS | _NUMBERS_OF_PERSONS | _RECORDS
     if word in entity_words | _IDENTIFIES | _BESIDE_PERSONS or len(word) < 4:
         return (word,)
@@ -273,12 +273,12 @@ def _split_identifier(word: str) -> tuple[str, ...]:
 
 
 def names_person(name: str) -> bool:
-    """Return whether a name denotes the person to whom a row belongs.
+    """Return whether a column name denotes the person to whom a row belongs.
 
     >>> [names_person(name) for name in ("id_patient", "BENE_ID", "kundennr", "encounter_id", "VendorID")]
     [True, True, True, False, False]
     """
-    words = words_in(name)
+    words = split_column_name(name)
     if any(phrase <= {*words} for phrase in _PHRASES):
         return True
     has_id = not _SURELY_IDENTIFIES.isdisjoint(words)
@@ -297,21 +297,21 @@ def names_person(name: str) -> bool:
 
 
 def names_staff(name: str) -> bool:
-    """Return whether a name denotes staff, such as an employee.
+    """Return whether a column name denotes staff, such as an employee.
 
     >>> names_staff("employee_id"), names_staff("customer_id")
     (True, False)
     """
-    return not _STAFF.isdisjoint(words_in(name))
+    return not _STAFF.isdisjoint(split_column_name(name))
 
 
 def looks_like_identifier(name: str) -> bool:
-    """Return whether a name may denote an identifier.
+    """Return whether a column name may denote an identifier.
 
     >>> [looks_like_identifier(name) for name in ("VendorID", "PRVDR_NUM", "member", "type_id", "age")]
     [True, True, True, False, False]
     """
-    words = words_in(name)
+    words = split_column_name(name)
     if names_person(name):
         return True
     if not _CLASSES.isdisjoint(words):
@@ -338,12 +338,12 @@ def looks_like_identifier(name: str) -> bool:
 
 
 def names_row_identifier(name: str) -> bool:
-    """Return whether a name denotes one value per row, such as an order id.
+    """Return whether a column name denotes identifiers of rows, such as order ids.
 
     >>> [names_row_identifier(name) for name in ("CLM_ID", "id", "order_no", "order_date", "store_id")]
     [True, True, True, False, False]
     """
-    words = [word for word in words_in(name) if not word.isdecimal()]
+    words = [word for word in split_column_name(name) if not word.isdecimal()]
     entity_words = [word for word in words if word not in _IDENTIFIES | _BESIDE_PERSONS]
     if not entity_words:
         return not _SURELY_IDENTIFIES.isdisjoint(words)
@@ -366,12 +366,12 @@ def names_row_identifier(name: str) -> bool:
 
 
 def names_free_text(name: str) -> bool:
-    """Return whether a name denotes names, addresses or free text.
+    """Return whether a column name denotes names, addresses or free text.
 
     >>> [names_free_text(name) for name in ("Name", "ship_address", "store_name", "body_mass_g")]
     [True, True, False, False]
     """
-    words = words_in(name)
+    words = split_column_name(name)
     if not _MEASURED.isdisjoint(words):
         return False
     free_text_words = _FREE_TEXTS.intersection(words)
@@ -379,22 +379,22 @@ def names_free_text(name: str) -> bool:
 
 
 def names_age(name: str) -> bool:
-    """Return whether a name denotes ages in years.
+    """Return whether a column name denotes ages in years.
 
     >>> [names_age(name) for name in ("age", "Alter", "age_group", "image")]
     [True, True, False, False]
     """
-    words = words_in(name)
+    words = split_column_name(name)
     return not _AGES.isdisjoint(words) and _NOT_IN_YEARS.isdisjoint(words)
 
 
 def names_day(name: str) -> bool:
-    """Return whether a name denotes days or times.
+    """Return whether a column name denotes dates or times.
 
     >>> [names_day(name) for name in ("date_entree", "pickup_time", "time_in_hospital", "hired")]
     [True, True, False, True]
     """
-    words = words_in(name)
+    words = split_column_name(name)
     if not words:
         return False
     days = _DAYS - {"data", "day"}
@@ -408,33 +408,33 @@ def names_day(name: str) -> bool:
 
 
 def names_birth(name: str) -> bool:
-    """Return whether a name denotes days of birth.
+    """Return whether a column name denotes dates of birth.
 
     >>> names_birth("date_of_birth"), names_birth("visit_date")
     (True, False)
     """
-    return not _BIRTHS.isdisjoint(words_in(name))
+    return not _BIRTHS.isdisjoint(split_column_name(name))
 
 
 def names_groups(name: str) -> bool:
-    """Return whether a name denotes groups of numbers, such as classes of ages.
+    """Return whether a column name denotes ranges of numbers, such as age groups.
 
     >>> [names_groups(name) for name in ("age_group", "incomeBracket", "group_size", "age")]
     [True, True, False, False]
     """
-    words = words_in(name)
+    words = split_column_name(name)
     return len(words) > 1 and (
         words[-1] in _GROUPED_AT_THE_END or words[0] in _GROUPED_AT_THE_START
     )
 
 
 def names_whole_number(name: str) -> bool:
-    """Return whether a name denotes integers.
+    """Return whether a column name denotes whole numbers.
 
     >>> [names_whole_number(name) for name in ("num_procedures", "hours-per-week", "house_number_text", "sex")]
     [True, True, True, False]
     """
-    words = words_in(name)
+    words = split_column_name(name)
     if not _MEASURED.isdisjoint(words):
         return False
     whole_numbers = _WHOLES | _SMALL_COUNTS | _LENGTHS_OF_TIME
@@ -446,12 +446,12 @@ def names_whole_number(name: str) -> bool:
 
 
 def names_nonnegative_number(name: str) -> bool:
-    """Return whether a name denotes amounts, counts or durations of at least 0.
+    """Return whether a column name denotes numbers that are never negative.
 
     >>> [names_nonnegative_number(name) for name in ("num_procedures", "fare_amount", "year", "balance")]
     [True, True, False, False]
     """
-    words = words_in(name)
+    words = split_column_name(name)
     return (
         not (_COUNTS | _LENGTHS_OF_TIME).isdisjoint(words)
         or "time" in words[:-1]
@@ -461,21 +461,21 @@ def names_nonnegative_number(name: str) -> bool:
 
 
 def names_amount(name: str) -> bool:
-    """Return whether a name denotes numbers that may be fractions.
+    """Return whether a column name denotes numbers that may have decimals.
 
     >>> [names_amount(name) for name in ("fare_amount", "CLM_PMT_AMT", "bill_length_mm", "sex")]
     [True, True, True, False]
     """
-    return not _MEASURED.isdisjoint(words_in(name)) or bool(_AMOUNTS.search(name.lower()))
+    return not _MEASURED.isdisjoint(split_column_name(name)) or bool(_AMOUNTS.search(name.lower()))
 
 
 def names_flag(name: str) -> bool:
-    """Return whether a name denotes a yes-or-no value.
+    """Return whether a column name denotes a yes-or-no value.
 
     >>> [names_flag(name) for name in ("is_inpatient", "store_and_fwd_flag", "flagship")]
     [True, True, False]
     """
-    words = words_in(name)
+    words = split_column_name(name)
     at_the_start = {"is", "has", "was", "ist", "hat", "est", "tiene"}
     return bool(words) and (
         (words[0] in at_the_start and len(words) > 1)
@@ -484,29 +484,29 @@ def names_flag(name: str) -> bool:
 
 
 def names_few_codes(name: str) -> bool:
-    """Return whether a name denotes integers that code a few classes.
+    """Return whether a column name denotes integer codes of a few classes.
 
     >>> [names_few_codes(name) for name in ("payment_type", "VendorID", "zip_code")]
     [True, True, False]
     """
-    words = words_in(name)
+    words = split_column_name(name)
     return not _CODES.isdisjoint(words) and _NOT_FEW_CODES.isdisjoint(words)
 
 
 def names_small_count(name: str) -> bool:
-    """Return whether a name denotes counts of children, rooms or persons.
+    """Return whether a column name denotes counts of children, rooms or persons.
 
     >>> [names_small_count(name) for name in ("passenger_count", "children", "num_medications")]
     [True, True, False]
     """
-    words = words_in(name)
+    words = split_column_name(name)
     counted_one = {"passenger", "person", "child", "room", "bedroom"}
     return not _SMALL_COUNTS.isdisjoint([*words, "".join(words)]) or (
         not counted_one.isdisjoint(words) and "count" in words
     )
 
 
-# Ranges that everyone knows, by the words of a name.
+# Commonly known ranges, by the words of a column name.
 _RANGES = (
     ({"month", "monat", "mois", "mes", "mese", "maand"}, (1, 12)),
     ({"weekday", "dow", "wochentag"}, (0, 7)),
@@ -520,17 +520,17 @@ _RANGES = (
 
 
 def implied_range(name: str) -> tuple[int, int] | None:
-    """Return the range of integers that a name implies, or None.
+    """Return the (lowest, highest) integer that a column name implies, or None.
 
     >>> implied_range("month"), implied_range("hours-per-week"), implied_range("pay")
     ((1, 12), (0, 168), None)
     """
-    words = words_in(name)
+    words = split_column_name(name)
     if names_age(name):
         return 0, 120
     if {"hours", "week"} <= {*words}:
         return 0, 168
-    # a month of something else is a date, or a length of time
+    # a month of something else is a date or a duration
     listed = [
         ends for entity_words, ends in _RANGES if words and entity_words & {words[-1], words[0]}
     ]

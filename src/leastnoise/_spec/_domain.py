@@ -1,6 +1,6 @@
-"""Read the parts of a spec about the data.
+"""Read the parts of a spec that describe the data.
 
-These parts are the location, the layout, a joined table, attributes, measures, and public files.
+They state the location, the layout of files, joined tables, attributes, measures and public files.
 """
 
 import csv
@@ -55,81 +55,83 @@ _JOIN_KEYS = ("on", "columns", "public")
 
 
 def check_text(name: str, value: object) -> str:
-    """Return a checked non-empty text."""
+    """Return ``value`` if it is a non-empty text; raise InputError otherwise."""
     if not isinstance(value, str) or not value:
         raise refuse(name, value, "a text that is not empty")
     return value
 
 
 def read_location(
-    folder: Path, table: Mapping[str, Any], where: str
+    folder: Path, table: Mapping[str, Any], location_name: str
 ) -> tuple[Path | None, DatabaseTable | None]:
-    """Return the path or the database table of a part of the spec.
+    """Return the path or the database table that a table of the spec names.
+
+    Both are None if it names neither.
 
     Both are None if the part names neither.
     """
     if "path" in table:
-        path = folder / check_text(f"{where} path", table["path"])
+        path = folder / check_text(f"{location_name} path", table["path"])
     else:
         path = None
     database_keys = [key for key in ("table", "connection") if key in table]
     if database_keys and (database_keys != ["table", "connection"] or path is not None):
         raise InputError(
-            f'{where} must have path, or table and connection. A connection is "env:" and the '
+            f'{location_name} must have path, or table and connection. A connection is "env:" and the '
             "name of an environment variable."
         )
     return path, DatabaseTable(table["table"], table["connection"]) if database_keys else None
 
 
-def read_layout(table: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Read and check the layout of CSV files in a part of a spec."""
+def read_layout(table: Mapping[str, Any], location_name: str) -> dict[str, Any]:
+    """Read and check the CSV layout (delimiter, encoding, header) in a spec table."""
     layout = {key: table[key] for key in LAYOUT_KEYS if key in table}
-    with prefix_errors(f"{where}: "):
+    with prefix_errors(f"{location_name}: "):
         CSV("data.csv", **layout)
     return layout
 
 
 def read_joins(
-    folder: Path, settings: Mapping[str, Any], first: Path | None
+    folder: Path, source_table: Mapping[str, Any], first_path: Path | None
 ) -> tuple[dict[str, Any], ...]:
-    """Return the arguments of `Joined` for each [source.join], in their order.
+    """Return the arguments of `Joined` for each [source.join] table, in order.
 
-    ``first`` is the path of the first table.
+    ``first_path`` is the path of the first table.
     """
-    if "join" not in settings:
+    if "join" not in source_table:
         return ()
-    parts = settings["join"]
+    parts = source_table["join"]
     if not isinstance(parts, list):
         parts = [parts]
     joins: list[dict[str, Any]] = []
-    source: Any = first
+    source: Any = first_path
     for number, part in enumerate(parts, 1):
-        where = join_part(number, len(parts))
-        join = _read_join(folder, settings, part, where)
+        where = name_join(number, len(parts))
+        join = _read_join(folder, source_table, part, where)
         with prefix_errors(f"{where}: "):
             source = Joined(source, **join)
         joins.append(join)
     return tuple(joins)
 
 
-def join_part(number: int, parts: int) -> str:
-    """Return the name of a join in messages."""
-    if parts == 1:
+def name_join(number: int, join_count: int) -> str:
+    """Return the name of a [source.join] table in messages."""
+    if join_count == 1:
         return "[source.join]"
     return f"[[source.join]] number {number}"
 
 
 def _read_join(
-    folder: Path, settings: Mapping[str, Any], part: object, where: str
+    folder: Path, source_table: Mapping[str, Any], join_table: object, where: str
 ) -> dict[str, Any]:
-    """Return the arguments of `Joined` for one [source.join]."""
-    table = known_keys(where, part, [*LOCATION_KEYS, *LAYOUT_KEYS, *_JOIN_KEYS])
-    if "table" in table and "connection" in settings:
-        table.setdefault("connection", settings["connection"])
+    """Return the arguments of `Joined` for one [source.join] table."""
+    table = known_keys(where, join_table, [*LOCATION_KEYS, *LAYOUT_KEYS, *_JOIN_KEYS])
+    if "table" in table and "connection" in source_table:
+        table.setdefault("connection", source_table["connection"])
     path, database_table = read_location(folder, table, where)
     if (path is None and database_table is None) or "on" not in table:
         raise InputError(
-            f'{where} must name a table and what both have, such as path = "patients.csv" '
+            f'{where} must name a table and the columns that both tables have, such as path = "patients.csv" '
             'and on = "patient_id".'
         )
     layout = read_layout(table, where)
@@ -139,7 +141,7 @@ def _read_join(
 
 @contextmanager
 def prefix_errors(prefix: str) -> Iterator[None]:
-    """Add a prefix to the message of an InputError raised in the ``with`` block."""
+    """Add a prefix to the message of an InputError in the ``with`` block."""
     try:
         yield
     except InputError as error:
@@ -152,32 +154,37 @@ _PRIVATE_FILE_MESSAGE = (
     "a release that nobody paid for: use a "
     "code list, or write the list from public knowledge."
 )
-_UNREADABLE_CSV_MESSAGE = "{what} names the file {path}, which cannot be read as CSV: {error}. Say its delimiter and encoding beside it."
+_UNREADABLE_CSV_MESSAGE = (
+    "{what} names the file {path}, which cannot be read as CSV: {error}. State its delimiter and "
+    "encoding next to its name."
+)
 _MAX_NAMED_CODES = 5  # in a message; layout
 
 
 @dataclass(frozen=True, slots=True)
 class PublicFiles:
-    """Reads the public CSV files of a spec, and refuses files of the private data."""
+    """Reads the public CSV files of a spec, and refuses the files of private data."""
 
     folder: Path
     private: Sequence[object] = ()
 
     def categories(self, value: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the distinct values of a column, in the order of the file."""
+        """Return the distinct values of a column, in order of appearance."""
         table = known_keys("categories", value, ["file", "column", *_PUBLIC_FILE_KEYS])
         return tuple(
             dict.fromkeys(chain.from_iterable(self.columns("categories", table, "column")))
         )
 
     def pairs(self, subject: str, value: Mapping[str, Any]) -> dict[str, str]:
-        """Return a map from values of a key column to another column."""
+        """Return the value column of a file as a dictionary, by the key column."""
         table = known_keys(subject, value, ["file", "key", "value", *_PUBLIC_FILE_KEYS])
         rows = self.columns(subject, table, "key", "value")
         return one_value_each(subject, ((key, entry) for key, entry in rows))
 
     def counts(self, subject: str, value: Mapping[str, Any], product: Product) -> list[int]:
-        """Return the counts of a table in the order of its cells.
+        """Return the counts in a file, in the order of the cells of ``product``.
+
+        The file has a column of labels for each attribute, and a column of counts.
 
         The file has a column of labels for each attribute, and one of counts.
         """
@@ -190,9 +197,10 @@ class PublicFiles:
         product: Product,
         is_allowed: Callable[[str], bool],
     ) -> list[str]:
-        """Return the texts of a column in the order of a table's cells.
+        """Return a column of a file, in the order of the cells of ``product``.
 
-        The file has a column of labels for each attribute, and the column of texts.
+        The file has a column of labels for each attribute, and a column of texts. Raise InputError
+        if a cell is missing or repeated, or if ``is_allowed`` rejects a text.
         """
         table = known_keys(subject, value, ["file", "column", *_PUBLIC_FILE_KEYS])
         attribute_sets = [*zip(product.attributes, product.query_sets, strict=True)]
@@ -201,7 +209,9 @@ class PublicFiles:
             for name, sets in attribute_sets
         ]
         rows = self.columns(subject, {**{name: name for name in names}, **table}, *names, "column")
-        positions = [_positions(sets, product.domain.kind(name)) for name, sets in attribute_sets]
+        positions = [
+            _position_finder(sets, product.domain.kind(name)) for name, sets in attribute_sets
+        ]
         texts: dict[tuple[int | None, ...], str] = {}
         for *labels, text in rows:
             cell = tuple(find(label) for find, label in zip(positions, labels, strict=True))
@@ -223,7 +233,7 @@ class PublicFiles:
         return [texts[cell].strip() for cell in cells]
 
     def columns(self, subject: str, table: Mapping[str, Any], *keys: str) -> list[tuple[str, ...]]:
-        """Return the rows of a file, reduced to the columns under ``keys``."""
+        """Return the rows of a CSV file, reduced to the columns named under ``keys``."""
         for key in ("file", *keys):
             if not isinstance(table.get(key), str) or not table[key]:
                 raise refuse(
@@ -275,15 +285,15 @@ class PublicFiles:
         ]
 
 
-def _positions(sets: QuerySet, kind: Kind) -> Callable[[str], int | None]:
-    """Return a function from a label to its query's position, or None."""
-    if sets == identity():
+def _position_finder(query_set: QuerySet, kind: Kind) -> Callable[[str], int | None]:
+    """Return a function that maps a label to the position of its query, or None."""
+    if query_set == identity():
         return kind.names.find
-    labels = sets.labels("", kind)
+    labels = query_set.labels("", kind)
     return {str(label): position for position, label in enumerate(labels)}.get
 
 
-# How values are read, set in [source] for all columns, or for one attribute or measure.
+# How texts become values: set in [source] for all columns, or for one attribute or measure.
 READING_KEYS = ("nulls", "decimal", "thousands", "currency", "trim", "ignore_case")
 _NO_FILES = PublicFiles(Path())
 
@@ -294,7 +304,7 @@ def domain_from_spec(
     files: PublicFiles = _NO_FILES,
     reading: Mapping[str, Any] | None = None,
 ) -> Domain:
-    """Return the domain of the tables ``[domain.*]`` and ``[measures.*]``."""
+    """Build the domain from the tables ``[domain.*]`` and ``[measures.*]``."""
     for subject, tables in (("[domain]", attributes), ("[measures]", measures or {})):
         if not isinstance(tables, Mapping):
             raise refuse(subject, tables, "a table of tables")
@@ -312,8 +322,8 @@ def domain_from_spec(
 
 _BINS = "bins = { low = 0, high = 200000, count = 500 }; or, for widths of your own, edges = [0, 10, 100] in its place"
 _DATES = 'dates = { from = "2024-01-01", to = "2025-12-31", by = "month" }'
-# Kinds that are written as a table: needed keys in the order of the arguments, optional keys, keys
-# that are read elsewhere, and an example.
+# Kinds that a spec states as a table: the class, its required keys in the order of the arguments,
+# optional keys, keys that are read elsewhere, and an example.
 _TABLES: Mapping[str, tuple[Callable[..., Kind], str, str, str, str]] = {
     "decimals": (
         Decimals,
@@ -343,8 +353,8 @@ _ATTRIBUTE_KEYS = (
 )
 
 
-def _shape_of(where: str, settings: Mapping[str, Any]) -> str:
-    """Return the one key that states the values of an attribute."""
+def _kind_key(where: str, settings: Mapping[str, Any]) -> str:
+    """Return the key that states the values of an attribute, such as "bins"."""
     shapes = [key for key in _SHAPES if key in settings]
     if len(shapes) != 1:
         listed_shapes = " and ".join(repr(key) for key in shapes) or "none of them"
@@ -367,11 +377,11 @@ def kind_from_spec(
     files: PublicFiles = _NO_FILES,
     reading: Mapping[str, Any] | None = None,
 ) -> Kind:
-    """Return the kind of an attribute from its table ``[domain.NAME]``."""
+    """Build the `Kind` of an attribute from its table ``[domain.NAME]``."""
     attribute_name("the name of an attribute", name)
     where = f"[domain.{name}]"
     settings: dict[str, Any] = known_keys(where, table, _ATTRIBUTE_KEYS)
-    shape = _shape_of(where, settings)
+    shape = _kind_key(where, settings)
     arguments = {
         key: settings[key]
         for key in ("outside", "null", "complete", *_ALSO_ALLOWED)
@@ -391,19 +401,19 @@ def kind_from_spec(
             column=None if column == name else column, **reading_settings
         )
         if shape == "unknown" and "levels" in settings:
-            # `Unknown` refuses them: there are no categories yet
+            # `Unknown` refuses levels, because there are no categories yet
             arguments["levels"] = settings["levels"]
-        kind = _kind_of_shape(shape, value, arguments, files)
+        kind = _kind_from_key(shape, value, arguments, files)
         if "levels" in settings:
-            return kind.with_levels(_levels(settings["levels"], kind, files))
+            return kind.with_levels(_read_levels(settings["levels"], kind, files))
         return kind
 
 
-def _kind_of_shape(
-    shape: str, value: Any, arguments: Mapping[str, Any], files: PublicFiles
+def _kind_from_key(
+    kind_key: str, value: Any, arguments: Mapping[str, Any], files: PublicFiles
 ) -> Kind:
-    """Return the kind of a shape, such as "bins", from the value of that key."""
-    if shape == "categories":
+    """Build the `Kind` that a key such as "bins" states, from the key's value."""
+    if kind_key == "categories":
         if isinstance(value, Mapping):
             value = files.categories(value)
         if not isinstance(value, (list, tuple)):
@@ -411,18 +421,18 @@ def _kind_of_shape(
                 "categories", value, "a list of text or whole numbers, or { file, column }"
             )
         return Categories(tuple(value), **arguments)
-    if shape not in _TABLES:
-        if shape == "integers":
-            return Integers(*_bounds(shape, value), **arguments)
-        return (Edges if shape == "edges" else Coded)(value, **arguments)
-    kind, needed, optional, ignored_keys, example = _TABLES[shape]
+    if kind_key not in _TABLES:
+        if kind_key == "integers":
+            return Integers(*_read_pair(kind_key, value), **arguments)
+        return (Edges if kind_key == "edges" else Coded)(value, **arguments)
+    kind, needed, optional, ignored_keys, example = _TABLES[kind_key]
     try:
-        settings = known_keys(shape, value, f"{needed} {optional} {ignored_keys}".split())
+        settings = known_keys(kind_key, value, f"{needed} {optional} {ignored_keys}".split())
     except InputError as error:
         raise InputError(f"{error} Write for example {example}.") from None
     for key in needed.split():
         if key not in settings:
-            raise InputError(f"{shape} must have {key!r}; write for example {example}.")
+            raise InputError(f"{kind_key} must have {key!r}; write for example {example}.")
     return kind(
         *(settings[key] for key in needed.split()),
         **{key: settings[key] for key in optional.split() if key in settings},
@@ -436,10 +446,10 @@ _LEVEL_FORMS = (
 )
 
 
-def _levels(
+def _read_levels(
     value: object, kind: Kind, files: PublicFiles
 ) -> dict[str, Mapping[Any, Any] | list[str]]:
-    """Return each level: a map from cells to groups, a list, or a width."""
+    """Return by name of each level: a map from cells to groups, a list, or a width."""
     if not isinstance(value, Mapping):
         raise refuse(
             "levels",
@@ -470,12 +480,10 @@ def _levels(
     return levels
 
 
-def _by_edges(subject: str, kind: Kind, value: object) -> list[str]:
-    """Return the group of each cell, from edges: 0-17, 18-64, 65+."""
+def _groups_from_edges(subject: str, kind: Kind, value: object) -> list[str]:
+    """Return the group of each cell between edges, such as "0-17" or "65+"."""
     if not isinstance(kind, (Integers, Decimals, Bins, Edges)):
-        raise refuse(
-            subject, value, "given where cells are numbers (integers, decimals, bins or edges)"
-        )
+        raise refuse(subject, value, "used only for numbers (integers, decimals, bins or edges)")
     whole_numbers = isinstance(kind, Integers)
     if isinstance(kind, (Bins, Edges)):
         ends = list(kind.edges)
@@ -490,14 +498,16 @@ def _by_edges(subject: str, kind: Kind, value: object) -> list[str]:
         raise refuse(
             subject,
             value,
-            message("a list of rising numbers, the first of them at most {most}", most=starts[0]),
+            message(
+                "a list of increasing numbers, the first of them at most {most}", most=starts[0]
+            ),
         )
     if any(
         (whole_numbers and edge.denominator != 1)
         or (ends and ends[0] < edge < ends[-1] and edge not in ends)
         for edge in edges
     ):
-        raise refuse(subject, value, "edges between cells: no cell may lie in two groups")
+        raise refuse(subject, value, "edges between cells, because no cell may lie in two groups")
     left = not isinstance(kind, (Bins, Edges)) or kind.closed == "left"
     texts = []
     for low, high in zip(edges, [*edges[1:], None], strict=True):
@@ -514,8 +524,8 @@ def _by_edges(subject: str, kind: Kind, value: object) -> list[str]:
     return [texts[sum(edge <= start for edge in edges) - 1] for start in starts]
 
 
-def _by_digits(subject: str, kind: Kind, value: object) -> list[str]:
-    """Return the group of each code: its first digits or letters."""
+def _groups_from_digits(subject: str, kind: Kind, value: object) -> list[str]:
+    """Return the group of each code, which is its first digits or letters."""
     digits = whole(subject, value, 1)
     codes = [str(label) for label in kind.regular_labels]
     lengths = {*map(len, codes)}
@@ -535,16 +545,16 @@ def _by_digits(subject: str, kind: Kind, value: object) -> list[str]:
 
 
 _SHORT: Mapping[str, Callable[[str, Kind, object], list[str]]] = {
-    "edges": _by_edges,
-    "digits": _by_digits,
+    "edges": _groups_from_edges,
+    "digits": _groups_from_digits,
 }
 
 
 def impossible_from_spec(domain: Domain, value: object) -> tuple[dict[str, tuple[int, ...]], ...]:
-    """Return the impossible combinations of ``[[impossible]]``, as cells.
+    """Return the combinations of ``[[impossible]]``, as cell numbers by attribute.
 
-    Each entry has the codes of values that do not occur together.
-    For numbers and dates an entry has a first and a last value, for other attributes a list.
+    Each entry of the spec lists values that do not occur together. For numbers and dates it states
+    a first and a last value, for other attributes a list of values.
     """
     if not isinstance(value, list) or not all(
         isinstance(entry, Mapping) and entry for entry in value
@@ -577,7 +587,10 @@ def impossible_from_spec(domain: Domain, value: object) -> tuple[dict[str, tuple
 def public_from_spec(
     domain: Domain, value: object, files: PublicFiles
 ) -> tuple[dict[str, Any], ...]:
-    """Return the public counts of ``[[public]]``, as plan details."""
+    """Return the public counts of ``[[public]]`` as records for a plan.
+
+    Each record has a table (its workload as JSON) and its counts, in the order of the cells.
+    """
     if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
         raise refuse(
             "[[public]]",
@@ -593,7 +606,7 @@ def public_from_spec(
         with prefix_errors(f"{subject}: "):
             if isinstance(counts, Mapping):
                 counts = files.counts(f"counts of {subject}", counts, product)
-            numbers = public_counts(product, _flat(counts)).sums.counts
+            numbers = public_counts(product, _flatten(counts)).sums.counts
         public_tables.append(
             {
                 "table": workload.to_json()[0],
@@ -604,19 +617,19 @@ def public_from_spec(
     return tuple(public_tables)
 
 
-def _flat(counts: object) -> list[object]:
-    """Return the numbers of nested lists as one list."""
+def _flatten(counts: object) -> list[object]:
+    """Flatten nested lists into one list."""
     if isinstance(counts, list):
-        return [count for inner in counts for count in _flat(inner)]
+        return [count for inner in counts for count in _flatten(inner)]
     return [counts]
 
 
 Texts = dict[str, str | dict[str, str]]
-"""By code its text, or its text by language."""
+"""The text of each code, or its texts by language."""
 
 
-def _labels_from_file(subject: str, setting: Mapping[str, Any], files: PublicFiles) -> Texts:
-    """Return the texts of codes from a public file, for one or several languages."""
+def _read_labels_file(subject: str, setting: Mapping[str, Any], files: PublicFiles) -> Texts:
+    """Read the texts of codes from a public file, in one or several languages."""
     column = setting.get("value")
     if not isinstance(column, Mapping):
         return dict(files.pairs(subject, setting))
@@ -631,7 +644,7 @@ def _labels_from_file(subject: str, setting: Mapping[str, Any], files: PublicFil
 def labels_from_spec(
     attributes: Mapping[str, Any], domain: Domain, files: PublicFiles
 ) -> dict[str, Texts]:
-    """Return, by attribute, the texts that pages show for codes.
+    """Return for each attribute the texts that are displayed for its codes.
 
     Codes are values of the attribute and groups of its levels.
     """
@@ -643,7 +656,7 @@ def labels_from_spec(
         setting = table["labels"]
         kind = domain.kind(name)
         if isinstance(setting, Mapping) and "file" in setting:
-            texts = _labels_from_file(subject, setting, files)
+            texts = _read_labels_file(subject, setting, files)
         else:
             texts = setting
         if not isinstance(texts, Mapping) or not all(
@@ -670,7 +683,7 @@ def labels_from_spec(
 def measure_from_spec(
     name: str, table: object, reading: Mapping[str, Any] | None = None
 ) -> Measure:
-    """Return the measure of a table ``[measures.NAME]``."""
+    """Build the measure from its table ``[measures.NAME]``."""
     attribute_name("the name of a measure", name)
     where = f"[measures.{name}]"
     settings: dict[str, Any] = known_keys(
@@ -691,7 +704,7 @@ def measure_from_spec(
         unit = settings.get("unit", "1")
         reading_of_measure = Reading(**reading_settings)
         if "clip" in settings:
-            low, high = _bounds("clip", settings["clip"])
+            low, high = _read_pair("clip", settings["clip"])
             return Measure(column, low, high, unit, reading=reading_of_measure)
         total: dict[str, Any] = known_keys("unit_total", settings["unit_total"], ["clip", "by"])
         if "clip" not in total:
@@ -699,14 +712,14 @@ def measure_from_spec(
                 "unit_total must have 'clip', the public bounds of the total of one unit in a cell; "
                 'write for example unit_total = { clip = [0, 2000], by = ["month"] }.'
             )
-        low, high = _bounds("clip", total["clip"])
+        low, high = _read_pair("clip", total["clip"])
         return UnitTotal(
             column, low, high, unit, by=total.get("by", []), reading=reading_of_measure
         )
 
 
-def _bounds(subject: str, value: object) -> tuple[Any, Any]:
-    """Return the two entries of a [low, high] list."""
+def _read_pair(subject: str, value: object) -> tuple[Any, Any]:
+    """Return the two entries of a [low, high] list; raise InputError otherwise."""
     if not isinstance(value, (list, tuple)) or len(value) != 2:
         raise refuse(subject, value, "a list of two numbers, [low, high]")
     return value[0], value[1]

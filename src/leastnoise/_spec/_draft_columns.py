@@ -1,6 +1,7 @@
-"""Suggest parts of a draft spec from the schema of a source.
+"""Suggest settings of a draft spec from the schema of a source.
 
-It uses only names and types, and reads no value. `init` and the studio draft from the same columns.
+Only the names and types of columns are used, and no value is read. `init` and the studio draft from
+the same columns.
 """
 
 import datetime as dt
@@ -44,17 +45,17 @@ _NO = ("no", "No", "NO", "n", "N", "0", "False", "FALSE", "f", "F")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceColumn:
-    """A column of the data, with the suggestions of its name and type.
+    """A column of the data, with the facts that its name and type suggest.
 
     Attributes:
-        name: the column.
-        attribute: the name of its tables: the name of the column without blanks around it.
-        field: its entry in the schema.
-        kind: text, whole, number, date or truth; empty if ``unusable`` states why it cannot be
-            published.
-        unusable: the reason why it cannot be published; empty if it can.
-        left_out: the reason why a draft has no attribute for it; empty if the draft has one.
-        names_person: whether it is the only column whose name denotes the person to whom a row
+        name: the name of the column.
+        attribute: the name of the attribute in the draft, which is the name of the column without
+            surrounding blanks.
+        field: the column in the schema of the source.
+        kind: "text", "whole", "number", "date" or "truth"; empty if the column cannot be published.
+        unusable: the reason why the column cannot be published; empty if it can.
+        left_out: the reason why the draft has no attribute for the column; empty if it has one.
+        names_person: whether this is the only column whose name denotes the person to whom a row
             belongs.
     """
 
@@ -68,17 +69,20 @@ class SourceColumn:
 
     @property
     def declares_type(self) -> bool:
-        """Whether the data declare a type for the column."""
+        """Whether the source declares a type for the column."""
         return self.field.type is not None
 
     @property
     def draft_zone(self) -> str | None:
-        """The schema's time zone; ``""`` if it has none in which days are defined."""
+        """The time zone in the schema, which defines days.
+
+        None without a zone; empty if the zone is unknown.
+        """
         zone = self.field.zone
         if zone is None:
             return None
         if offset := re.fullmatch(r"([+-])(\d\d):00", zone):
-            # of these names the sign is the sign of the clock's distance to UTC
+            # names of this form have the opposite sign of the offset from UTC
             sign = "-" if offset[1] == "+" else "+"
             zone = f"Etc/GMT{sign}{int(offset[2])}"
         if zone in zoneinfo.available_timezones():
@@ -87,13 +91,13 @@ class SourceColumn:
 
     @property
     def guess(self) -> "dict[str, Any]":
-        """Suggested keys of [domain.NAME] by name or type; empty without any."""
-        return _guess(self)
+        """The suggested keys of [domain.NAME]; empty without a suggestion."""
+        return _suggest_domain_keys(self)
 
 
 @dataclass(frozen=True)
 class SourceColumns:
-    """The columns of the data, with those that may identify the person.
+    """The columns of the data, and the ones that may identify a person.
 
     Attributes:
         listed: all columns, in order.
@@ -103,17 +107,17 @@ class SourceColumns:
 
     @cached_property
     def person(self) -> SourceColumn | None:
-        """The only column whose name identifies a person; None if not unique."""
+        """The column whose name denotes a person; None unless exactly one does."""
         return next((column for column in self.listed if column.names_person), None)
 
     @cached_property
     def names_several_persons(self) -> bool:
-        """Whether several columns denote the person of a row."""
-        return len(_columns_of_persons(self.listed)) > 1
+        """Whether the names of several columns denote a person."""
+        return len(_person_columns(self.listed)) > 1
 
     @cached_property
     def candidates(self) -> tuple[str, ...]:
-        """The columns that may identify persons, the likely ones first."""
+        """The names of columns that may identify persons, likely ones first."""
         if self.person is not None:
             return ()
         named = [column.name for column in self.listed if _may_name_person(column)]
@@ -123,11 +127,11 @@ class SourceColumns:
 
 
 def source_columns(fields: Iterable[SchemaField]) -> SourceColumns:
-    """Return the columns of a schema with the facts that names and types suggest."""
+    """Return the columns of a schema, with facts that names and types suggest."""
     schema_fields = list(fields)
     names = [field.name for field in schema_fields]
-    columns = [_column_of(field, names) for field in schema_fields]
-    of_persons = _columns_of_persons(columns)
+    columns = [_describe_column(field, names) for field in schema_fields]
+    of_persons = _person_columns(columns)
     if len(of_persons) == 1:
         (person,) = of_persons
         position = columns.index(person)
@@ -135,17 +139,17 @@ def source_columns(fields: Iterable[SchemaField]) -> SourceColumns:
     return SourceColumns(tuple(columns))
 
 
-def _columns_of_persons(columns: Sequence[SourceColumn]) -> list[SourceColumn]:
-    """Return the columns that identify persons; staff only if no others do."""
+def _person_columns(columns: Sequence[SourceColumn]) -> list[SourceColumn]:
+    """Return the columns that identify persons; staff only if there are no others."""
     named = [column for column in columns if _may_name_person(column) and names_person(column.name)]
     return [column for column in named if not names_staff(column.name)] or named
 
 
-def _column_of(field: SchemaField, names: Sequence[str]) -> SourceColumn:
-    """Return a column with the kind and faults that its name and type suggest."""
+def _describe_column(field: SchemaField, names: Sequence[str]) -> SourceColumn:
+    """Return a column with the facts that its name and type suggest."""
     name = field.name
     bare = field.name.strip()
-    kind = _kind_of(field)
+    kind = _value_kind(field)
     unusable = ""
     if names.count(name) > 1:
         unusable = _SAME_NAME
@@ -155,17 +159,17 @@ def _column_of(field: SchemaField, names: Sequence[str]) -> SourceColumn:
         unusable = f"of type {field.type_name}, which cannot be published"
     return SourceColumn(
         name=name,
-        # tables are called by the name without blanks around it, if no other column has that
+        # the attribute has the name without surrounding blanks, unless another column has it
         attribute=name if bare in {"", *names} else bare,
         field=field,
         kind="" if unusable else kind,
         unusable=unusable,
-        left_out=unusable or _left_out(name, kind),
+        left_out=unusable or _reason_left_out(name, kind),
     )
 
 
-def _left_out(name: str, kind: str) -> str:
-    """Return the reason why a draft leaves out a column; empty if it does not."""
+def _reason_left_out(name: str, kind: str) -> str:
+    """Return why a draft leaves out a column; empty if it does not."""
     if kind in {"text", "whole"}:
         if names_person(name):
             return _A_PERSON
@@ -181,16 +185,19 @@ def _may_name_person(column: SourceColumn) -> bool:
     return column.kind in {"text", "whole", "number"} and looks_like_identifier(column.name)
 
 
-def _kind_of(field: SchemaField) -> str:
-    """Return the kind of a column by its type; without a type, by its name."""
+def _value_kind(field: SchemaField) -> str:
+    """Return the kind of a column's values from its type, or else from its name.
+
+    The kind is "text", "whole", "number", "date", "truth", or empty if the column cannot be read.
+    """
     if not field.readable:
         return ""
     if field.type is None:
-        return _kind_of_name(field.name)
-    return _kind_of_type(field.type)
+        return _kind_from_name(field.name)
+    return _kind_from_type(field.type)
 
 
-def _kind_of_name(name: str) -> str:
+def _kind_from_name(name: str) -> str:
     """Return the kind of values that a column name suggests."""
     if names_day(name):
         return "date"
@@ -203,8 +210,8 @@ def _kind_of_name(name: str) -> str:
     return "text"
 
 
-def _kind_of_type(arrow_type: Any) -> str:
-    """Return the kind of values of an Arrow type, or "" for only nulls."""
+def _kind_from_type(arrow_type: Any) -> str:
+    """Return the kind of values of an Arrow type; empty for the null type."""
     import pyarrow.types as is_type
 
     if is_type.is_boolean(arrow_type):
@@ -224,8 +231,8 @@ def _kind_of_type(arrow_type: Any) -> str:
     return "text"
 
 
-def _guess(column: SourceColumn) -> dict[str, Any]:
-    """Return suggested domain keys, with bounds so wide that no row is dropped."""
+def _suggest_domain_keys(column: SourceColumn) -> dict[str, Any]:
+    """Suggest keys of [domain.NAME], with bounds that should drop no row."""
     name = column.name
     kind = column.kind
     if kind == "text" and names_flag(name):
@@ -238,7 +245,7 @@ def _guess(column: SourceColumn) -> dict[str, Any]:
         return {}
     if ends := implied_range(name):
         low, high = ends
-        guess = {**_numbers(kind, low, high, high - low), "outside": "clip"}
+        guess = {**_number_keys(kind, low, high, high - low), "outside": "clip"}
         if kind == "whole" and not column.declares_type and names_age(name):
             guess["rounding"] = "down"  # a file of texts may have 0.5, and ages are whole years
         return guess
@@ -249,24 +256,24 @@ def _guess(column: SourceColumn) -> dict[str, Any]:
     if kind == "whole" and column.declares_type and names_few_codes(name):
         return {"integers": [0, 9], "outside": "other"}
     if kind == "whole" and looks_like_identifier(name):
-        # of things, as a public list of codes has them
+        # codes of things, which are in a public list
         return {"categories": [BLANK]}
-    if of_type := _range_of_type(column):
+    if of_type := _type_range_keys(column):
         return of_type
     if names_nonnegative_number(name):
-        return {**_numbers(kind, 0, BLANK), "outside": "clip"}
+        return {**_number_keys(kind, 0, BLANK), "outside": "clip"}
     return {}
 
 
-def _numbers(kind: str, low: int, high: int | str, bins: int = 100) -> dict[str, Any]:
-    """Return the spec entries for numbers: integers, or bins."""
+def _number_keys(kind: str, low: int, high: int | str, bins: int = 100) -> dict[str, Any]:
+    """Return the spec key "integers" or "bins" with a range of numbers."""
     if kind == "whole":
         return {"integers": [low, high]}
     return {"bins": {"low": low, "high": high, "count": bins}}
 
 
-def _range_of_type(column: SourceColumn) -> dict[str, Any]:
-    """Return the range of an integer type of 8 bits."""
+def _type_range_keys(column: SourceColumn) -> dict[str, Any]:
+    """Return the spec key "integers" for an 8-bit type; empty for other types."""
     ranges = {"int8": [-128, 127], "uint8": [0, 255]}
     bounds = ranges.get(str(column.field.type))
     if bounds and column.kind == "whole":
@@ -278,23 +285,23 @@ _MONTH = re.compile(r"(?<!\d)((?:19|20)\d\d)[-_.]?(0[1-9]|1[0-2])(?!\d)")
 _YEARS = re.compile(r"(?<!\d)((?:19|20)\d\d)(?:[-_]((?:19|20)\d\d))?(?!\d)")
 
 
-def days_in_name(source_name: str, column: SourceColumn) -> tuple[str, str, str] | None:
-    """Return first day, last day and period from a file's name, or None.
+def date_range_in_name(data_name: str, column: SourceColumn) -> tuple[str, str, str] | None:
+    """Return (first day, last day, period) from the name of the data, or None.
 
-    The result is None if the name has no days. It is also None for days of birth, which the name of
-    a file does not state.
+    The result is None if the name contains no dates. It is also None for dates of birth, to which
+    the dates in a name do not apply.
 
     >>> day = source_columns([SchemaField(name="date")]).listed[0]
-    >>> days_in_name("yellow_tripdata_2024-02.parquet", day), days_in_name("sales_2019-2023.csv", day)
+    >>> date_range_in_name("yellow_tripdata_2024-02.parquet", day), date_range_in_name("sales_2019-2023.csv", day)
     (('2024-02-01', '2024-02-29', 'day'), ('2019-01-01', '2023-12-31', 'month'))
     """
     if names_birth(column.name):
         return None
-    if month := _MONTH.search(source_name):
+    if month := _MONTH.search(data_name):
         first = dt.date(int(month[1]), int(month[2]), 1)
         last = (first + dt.timedelta(days=31)).replace(day=1) - dt.timedelta(days=1)
         return first.isoformat(), last.isoformat(), "day"
-    years = _YEARS.search(source_name)
+    years = _YEARS.search(data_name)
     if years is None or int(years[2] or years[1]) < int(years[1]):
         return None
     return f"{years[1]}-01-01", f"{years[2] or years[1]}-12-31", "month"

@@ -64,8 +64,8 @@ from leastnoise._release import (
 from leastnoise._spec._bounds import (
     BoundsRequest,
     BoundsSearch,
+    build_bounds_searches,
     check_bounds_searches,
-    list_bounds_searches,
     read_bounds_requests,
     read_found_bounds,
     with_bounds,
@@ -79,8 +79,8 @@ from leastnoise._spec._domain import (
     check_text,
     domain_from_spec,
     impossible_from_spec,
-    join_part,
     labels_from_spec,
+    name_join,
     prefix_errors,
     public_from_spec,
     read_joins,
@@ -126,15 +126,15 @@ from leastnoise._workload import (
 )
 
 CATEGORIES_SHARE = "1/10"
-"""Share of the budget for each search for categories that names no other."""
+"""Share of the budget for each search for categories that states no other share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategorySearch:
     """A private search for the categories of an attribute.
 
-    It costs a share of the budget, and its result is written to ``directory``. Before the search
-    ``found`` is None.
+    The search costs a share of the budget, and its result is written to ``directory``. Before the
+    search, ``result`` is None.
     """
 
     attribute: str
@@ -145,20 +145,23 @@ class CategorySearch:
 
     @property
     def name(self) -> str:
-        """The name of the result, such as categories of job."""
+        """The name of the search result, such as "categories of job"."""
         return f"categories of {self.attribute}"
 
 
 def read_category_searches(
-    domain: Domain, tables: Any, folder: Path, found_categories: Mapping[str, FoundCategories]
+    domain: Domain,
+    domain_tables: Any,
+    folder: Path,
+    found_categories: Mapping[str, FoundCategories],
 ) -> tuple[Domain, tuple[CategorySearch, ...]]:
-    """Return the domain with categories from earlier searches, and the searches."""
+    """Return the domain with the categories of finished searches, and all searches."""
     searches = []
     kinds = {name: domain.kind(name) for name in domain.names}
     for name, kind in kinds.items():
         if not isinstance(kind, Unknown):
             continue
-        settings = tables[name]["unknown"]
+        settings = domain_tables[name]["unknown"]
         share = exact_positive(f"[domain.{name}] share", settings.get("share", CATEGORIES_SHARE))
         directory = settings.get("found", f"{name}-categories")
         if not isinstance(directory, str) or not directory:
@@ -183,10 +186,13 @@ def read_category_searches(
     return Domain(kinds, measures=domain.measures) if searches else domain, tuple(searches)
 
 
-def category_plans(
+def plan_category_searches(
     searches: Sequence[CategorySearch], privacy: Privacy | Least
 ) -> dict[str, CategoryPlan]:
-    """Return the plan of each search by attribute; empty for a least budget."""
+    """Return the plan of each search, by attribute.
+
+    The result is empty for a budget that is to be the least for the targets.
+    """
     whole = stated_privacy(privacy)
     return {
         search.attribute: plan_categories(search.attribute, search.kind, whole.scaled(search.share))
@@ -196,9 +202,9 @@ def category_plans(
 
 
 def check_category_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least) -> None:
-    """Raise unless the budget allows the searches of a spec for categories.
+    """Raise InputError unless the budget allows the searches for categories.
 
-    Also raise if the categories in use did not come from the search of the spec.
+    Also raise it if found categories came from another search than the spec requests.
     """
     whole = stated_privacy(privacy)
     for search in searches:
@@ -218,7 +224,7 @@ def check_category_searches(searches: Sequence[CategorySearch], privacy: Privacy
         if search.result is None:
             continue
         found_plan = search.result.plan
-        current_plan = category_plans([search], whole)[search.attribute]
+        current_plan = plan_category_searches([search], whole)[search.attribute]
         if (found_plan.attribute, found_plan.kind, found_plan.privacy) != (
             current_plan.attribute,
             current_plan.kind,
@@ -293,14 +299,14 @@ _OUTPUT_KEYS = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """A spec file, read and checked."""
+    """The checked contents of a spec file."""
 
     source: Path | DatabaseTable | None
     layout: Mapping[str, Any] = field(default_factory=dict)
     joins: tuple[Mapping[str, Any], ...] = ()
     privacy: Privacy | Least
     whole: Privacy | None = None
-    """The budget of which ``privacy`` is a share; None without a share."""
+    """The whole budget, if ``privacy`` is only a share of it; otherwise None."""
     workload: Workload
     rows: int | None = None
     strategy: str = "auto"
@@ -318,18 +324,18 @@ class Spec:
     public: tuple[Mapping[str, Any], ...] = ()
     targets: tuple[ComparisonTarget, ...] = ()
     after: tuple[Path, ...] = ()
-    """The folders of earlier releases whose measurements count."""
+    """The folders of earlier releases whose measurements the plan uses."""
 
     @property
     def all_searches(self) -> tuple[CategorySearch | BoundsSearch, ...]:
-        """The searches that are paid for before the release; bounds come before categories."""
+        """The searches that are paid for before the release, for bounds first."""
         return (*self.bounds_searches, *self.searches)
 
     @property
     def planned_privacy(self) -> Privacy | Least:
-        """The budget of the plan, without the shares of searches and guard.
+        """The privacy of the plan, without the budget of searches and guard.
 
-        The guard's share is added later to a least budget.
+        If the budget is to be the least for the targets, the budget of the guard is added later.
         """
         whole = stated_privacy(self.privacy)
         if whole is None:
@@ -340,7 +346,7 @@ class Spec:
 
     @property
     def unpaid_privacy(self) -> Privacy | Least:
-        """The budget without the shares of finished searches."""
+        """The privacy that is still to be paid, without finished searches."""
         whole = stated_privacy(self.privacy)
         if whole is None:
             return self.privacy
@@ -349,9 +355,9 @@ class Spec:
         )
 
     def search(self, progress: Callable[[str], None] | None = None) -> Search:
-        """Return the strategies to try, and the time limit.
+        """Return the settings of planning: strategies, time limit, public facts.
 
-        ``progress`` receives the name of each tried strategy.
+        ``progress`` is called with the name of each tried strategy.
         """
         return Search(
             self.strategy,
@@ -363,16 +369,16 @@ class Spec:
         )
 
     def plan_with(self, search: Search) -> Plan:
-        """Return the plan of the spec: of a series, or of one release."""
+        """Plan the series or the release of the spec with the given settings."""
         privacy = self.planned_privacy
         if self.series is not None and isinstance(privacy, Privacy):
             return series_plan(self.workload, privacy, self.series, search)
         return plan_workload(self.workload, privacy, search, self.objective, self.options.level)
 
     def data(self, source: Any) -> Any:
-        """Return the data of a source with the layout and joins of the spec.
+        """Return ``source`` with the file layout and the joins of the spec.
 
-        A source of None gives None.
+        Return None if ``source`` is None.
         """
         if source is None:
             return None
@@ -399,7 +405,7 @@ class Spec:
 def _privacy_without_searches(
     privacy: Privacy, searches: Sequence[CategorySearch | BoundsSearch]
 ) -> Privacy:
-    """Return the privacy that remains after the searches."""
+    """Return the privacy with the budget that remains after searches."""
     if searches:
         return privacy.scaled(1 - sum((search.share for search in searches), Fraction(0)))
     return privacy
@@ -411,7 +417,7 @@ def read_spec(
     statements: str | Path | None = None,
     bounds: Mapping[str, FoundBounds] = _NO_BOUNDS,
 ) -> Spec:
-    """Return the spec of a file.
+    """Read a spec file.
 
     Relative paths in the file are relative to its folder.
 
@@ -419,7 +425,7 @@ def read_spec(
         path: the TOML file.
         categories: by attribute, categories that a search found and did not write to a file.
         statements: a file of SQL statements that replace ``[[workload]]``.
-        bounds: by their names, bounds that a search found and did not write to a file.
+        bounds: by name, bounds that a search found and did not write to a file.
 
     Returns:
         The spec: source, workload, privacy and output as typed values.
@@ -440,7 +446,7 @@ def read_spec(
 
 
 def read_spec_text(file: Path) -> str:
-    """Return the text of a spec file, with unchanged line ends."""
+    """Read the text of a spec file, with unchanged line ends."""
     try:
         with file.open(encoding="utf-8", newline="") as opened:
             return opened.read()
@@ -456,25 +462,26 @@ def read_spec_text(file: Path) -> str:
 
 
 def parse_spec(text: str, folder: Path) -> Spec:
-    """Return the spec of a TOML text."""
+    """Parse a spec from TOML text."""
     return spec_from_table(read_toml(text), folder)
 
 
-def _read_after(where: str, value: object) -> tuple[str, ...]:
-    """Return the folders of earlier releases, checked."""
+def _check_folders(where: str, value: object) -> tuple[str, ...]:
+    """Check that a value is a list of folder names, and return it as a tuple."""
     if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
         raise refuse(where, value, 'a list of folders of releases, such as ["release-2025"]')
     return tuple(value)
 
 
-# For each key of these parts: how its value is read, given its name in messages, and its default.
+# For each key of these parts: a function that checks its value (its arguments are the key's name in
+# messages and the value), and the default.
 _GRAMMAR: Mapping[str, Mapping[str, tuple[_Reader, Any]]] = {
     "[plan]": {
         "strategy": (partial(one_of, allowed=("auto", *PLANNERS, *BY_NAME)), "auto"),
         "objective": (partial(one_of, allowed=("total", *OBJECTIVES)), "total"),
         "seconds": (lambda _, value: Search(seconds=value).seconds, SECONDS),
         "guard": (lambda _, value: guard_share(value), None),
-        "after": (_read_after, ()),
+        "after": (_check_folders, ()),
     },
     "[ledger]": {
         "path": (check_text, None),
@@ -485,7 +492,7 @@ _GRAMMAR: Mapping[str, Mapping[str, tuple[_Reader, Any]]] = {
 
 
 def _read_settings(where: str, value: object) -> dict[str, Any]:
-    """Return the settings of a part by its grammar, with defaults."""
+    """Read the settings of [plan] or [ledger], with defaults for missing keys."""
     settings = known_keys(where, value, _GRAMMAR[where])
     keys = _GRAMMAR[where].items()
     return {
@@ -502,10 +509,10 @@ def spec_from_table(
     statements_file: str | Path | None = None,
     bounds: Mapping[str, FoundBounds] = _NO_BOUNDS,
 ) -> Spec:
-    """Return the spec of a parsed TOML table.
+    """Build a spec from its parsed TOML table.
 
     Args:
-        table: the parts by their names.
+        table: the parts of the spec by name.
         folder: the folder to which relative paths are relative.
         name: the name of the spec in messages.
         categories: by attribute, categories that a search found and did not write.
@@ -532,7 +539,7 @@ def spec_from_table(
     )
     options = _read_options({**output, "guard": plan["guard"]}, parts, described, requested, source)
     budget = _read_budget(parts, options.level, described, requested, source)
-    _check_together(source, described, budget, options, requested.workload)
+    _check_combination(source, described, budget, options, requested.workload)
     if "impossible" in parts:
         _check_impossible_is_used(plan["strategy"], options)
     if any(search.result is None for search in described.bounds_searches):
@@ -551,7 +558,7 @@ def spec_from_table(
         strategy=plan["strategy"],
         seconds=plan["seconds"],
         objective=plan["objective"],
-        ledger=_ledger_file(folder, ledger["path"], source.table),
+        ledger=_ledger_path(folder, ledger["path"], source.table),
         dataset=ledger["dataset"],
         share=ledger["share"],
         options=options,
@@ -568,15 +575,15 @@ def spec_from_table(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SourcePart:
-    """The part [source]: the location of the data, and how they are read.
+    """The settings of [source].
 
     Attributes:
-        path: a file or folder; None without one.
-        table: a database table; None without one.
-        layout: the layout of CSV files.
-        reading: how texts become values, as arguments of attributes.
-        joins: the arguments of `Joined` for each further table, in their order.
-        today: the day of CURRENT_DATE, as text.
+        path: a file or folder with the data, or None.
+        table: a database table with the data, or None.
+        layout: the delimiter, encoding and header of CSV files.
+        reading: how texts become values, as arguments of `Reading`.
+        joins: the arguments of `Joined` for each further table, in order.
+        today: the day of CURRENT_DATE in SQL, as text; None if not stated.
     """
 
     path: Path | None
@@ -588,7 +595,7 @@ class _SourcePart:
 
 
 def _read_source(folder: Path, part: object) -> _SourcePart:
-    """Return the part [source]; relative paths begin at a folder."""
+    """Read [source]; paths are relative to ``folder``."""
     settings: dict[str, Any] = known_keys(
         "[source]",
         part,
@@ -616,14 +623,14 @@ def _read_source(folder: Path, part: object) -> _SourcePart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DomainPart:
-    """The parts [domain] and [measures], and the public files that they name.
+    """The settings of [domain] and [measures].
 
     Attributes:
         domain: the domain, with the categories and bounds of earlier searches.
         searches: the searches for categories.
         bounds_searches: the searches for bounds.
-        labels: texts for codes.
-        files: the public files.
+        labels: the display texts of codes.
+        files: the reader of public files.
     """
 
     domain: Domain
@@ -634,7 +641,7 @@ class _DomainPart:
 
     @property
     def all_searches(self) -> tuple[CategorySearch | BoundsSearch, ...]:
-        """The searches that are paid for before the release; bounds come before categories."""
+        """The searches that are paid for before the release, for bounds first."""
         return (*self.bounds_searches, *self.searches)
 
 
@@ -646,11 +653,11 @@ def _read_domain(
     requests: Sequence[BoundsRequest],
     bounds: Mapping[str, FoundBounds],
 ) -> _DomainPart:
-    """Return the domain of a spec, with the categories and bounds of earlier searches."""
+    """Read [domain] and [measures], with results of earlier searches."""
     private_joins = [join for join in source.joins if not join.get("public")]
     files = PublicFiles(folder, [source.path, *(join["second"] for join in private_joins)])
     domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, source.reading)
-    bounds_searches = list_bounds_searches(requests, domain, folder, bounds)
+    bounds_searches = build_bounds_searches(requests, domain, folder, bounds)
     domain, searches = read_category_searches(domain, parts["domain"], folder, categories)
     labels = labels_from_spec(parts["domain"], domain, files)
     described = _DomainPart(
@@ -667,12 +674,12 @@ def _read_domain(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _QueriesPart:
-    """The part [[workload]].
+    """The settings of [[workload]].
 
     Attributes:
         entries: the workload of each entry.
         workload: all entries together.
-        statements: the texts of SQL statements in them.
+        statements: the texts of all SQL statements.
     """
 
     entries: Sequence[Workload]
@@ -681,9 +688,9 @@ class _QueriesPart:
 
 
 def _load_statements(entries: object, folder: Path) -> tuple[object, dict[int, str]]:
-    """Return the entries of the workload with the SQL that they take from files.
+    """Replace names of SQL files in workload entries by the contents of the files.
 
-    The second result has the names of these files by the number of the entry, counted from 1.
+    Also return the names of these files, by number of the entry, counted from 1.
     """
     if not isinstance(entries, list):
         return entries, {}
@@ -703,7 +710,7 @@ def _load_statements(entries: object, folder: Path) -> tuple[object, dict[int, s
 
 
 def _read_statements_file(where: str, file: Path) -> str:
-    """Return the text of a file of SQL statements that the workload names."""
+    """Read a file of SQL statements that a workload entry names."""
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -720,7 +727,7 @@ def _read_queries(
     source: _SourcePart,
     statement_files: Mapping[int, str],
 ) -> _QueriesPart:
-    """Return the queries of a spec; the setting of its unit is needed for SQL."""
+    """Read [[workload]]; SQL statements also need the unit in [privacy]."""
     unit = _read_unit_attributes(domain, unit_setting)
     settings = SqlSettings(
         unit=unit[0] if unit else None,
@@ -739,7 +746,7 @@ def _read_options(
     requested: _QueriesPart,
     source: _SourcePart,
 ) -> Options:
-    """Return the options of a release, from [output] and from other parts."""
+    """Read the options of a release, from [output] and from other parts."""
     with prefix_errors("[names]: "):
         names = resolve_names(parts.get("names", {}), requested.workload)
     survey = _read_survey(parts, requested.workload, described.files)
@@ -761,7 +768,7 @@ def _read_options(
 
 
 def _joined_columns(source: _SourcePart) -> tuple[str, ...]:
-    """Return the columns of all joins in one list, two for each join."""
+    """List the columns of all joins, two for each join."""
     columns: list[str] = []
     for pair in join_columns([join["on"] for join in source.joins]):
         columns += pair
@@ -770,12 +777,12 @@ def _joined_columns(source: _SourcePart) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BudgetPart:
-    """The parts [privacy] and [series].
+    """The settings of [privacy] and [series].
 
     Attributes:
         privacy: budget, neighbours and unit of the release, or of all periods of a series.
-        whole: the budget of which ``privacy`` is a share; None without a share.
-        series: the series; None for one release.
+        whole: the whole budget, if ``privacy`` is only a share of it; otherwise None.
+        series: the series; None for a single release.
     """
 
     privacy: Privacy | Least
@@ -790,46 +797,46 @@ def _read_budget(
     requested: _QueriesPart,
     source: _SourcePart,
 ) -> _BudgetPart:
-    """Return the budget of a spec and its series."""
+    """Read the budget of a spec, and its series."""
     protected = parts["privacy"]
     privacy = _read_privacy(
         protected,
         level,
         requested.workload,
         key_reading(source.reading),
-        _read_series_rows(parts),
+        _read_series_max_rows(parts),
     )
     whole_privacy = None
     if "share" in protected:
-        whole_privacy = _check_shareable(privacy, described.searches)
+        whole_privacy = _require_shareable_privacy(privacy, described.searches)
         privacy = whole_privacy.share(protected["share"])
     series, privacy = _read_series(parts, described.domain, privacy, described.all_searches)
     return _BudgetPart(privacy=privacy, whole=whole_privacy, series=series)
 
 
-def _check_together(
+def _check_combination(
     source: _SourcePart,
     described: _DomainPart,
     budget: _BudgetPart,
     options: Options,
     workload: Workload,
 ) -> None:
-    """Raise for parts of a spec that do not fit each other."""
+    """Raise InputError for parts of a spec that do not fit together."""
     for number, join in enumerate(source.joins, 1):
-        # A joined table must have rows of the unit, or be public; that is checked although no
-        # data are there.
-        with prefix_errors(f"{join_part(number, len(source.joins))}: "):
+        # A joined table must have rows of the unit, or be public. This is checked even without
+        # data.
+        with prefix_errors(f"{name_join(number, len(source.joins))}: "):
             joined = Joined(None, **join)
             check_unit(joined, budget.privacy.unit_column, budget.privacy.unit_reading)
     check_category_searches(described.searches, budget.privacy)
     check_bounds_searches(described.bounds_searches, budget.privacy)
     tables = tables_to_write(workload.products)
     for key in options.covariances:
-        find_table_position(tables, key)  # refuses a name that no table has, or several have
+        find_table_position(tables, key)  # raises for a name that no table has, or several
 
 
 def _check_impossible_is_used(strategy: object, options: Options) -> None:
-    """Raise unless the strategy or an option uses impossible cells."""
+    """Raise InputError unless the strategy or an option uses impossible cells."""
     if strategy != "model" and not options.top_down:
         raise refuse(
             "strategy",
@@ -840,7 +847,7 @@ def _check_impossible_is_used(strategy: object, options: Options) -> None:
 
 
 def _check_parts(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts of a spec; raise for unknown and for missing parts."""
+    """Return the parts of a spec; raise InputError for unknown or missing parts."""
     parts: dict[str, Any] = known_keys(name, table, _PART_NAMES)
     for key in ("privacy", "domain", "workload"):
         if key not in parts:
@@ -852,7 +859,7 @@ def _check_parts(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_shares(searches: Sequence[CategorySearch | BoundsSearch]) -> None:
-    """Raise unless the searches leave some of the budget for the release."""
+    """Raise InputError unless searches leave some of the budget to the release."""
     if not sum(search.share for search in searches) < 1:
         raise InputError(
             "The shares of all searches together must be less than 1, so that the release has some "
@@ -861,7 +868,7 @@ def _check_shares(searches: Sequence[CategorySearch | BoundsSearch]) -> None:
 
 
 def _check_directories(searches: Sequence[CategorySearch | BoundsSearch]) -> None:
-    """Raise if two searches write to one directory."""
+    """Raise InputError if two searches write to the same directory."""
     names: dict[Path, str] = {}
     for search in searches:
         other = names.setdefault(search.directory.absolute(), search.name)
@@ -876,7 +883,7 @@ def _check_directories(searches: Sequence[CategorySearch | BoundsSearch]) -> Non
 def _paid_search_facts(
     searches: Sequence[CategorySearch | BoundsSearch],
 ) -> tuple[SearchFacts, ...]:
-    """Return the published facts of each search that was paid for."""
+    """Return the facts about each paid search that a release publishes."""
     return tuple(
         search.result.search_facts()
         for search in searches
@@ -884,10 +891,10 @@ def _paid_search_facts(
     )
 
 
-def _ledger_file(
+def _ledger_path(
     folder: Path, stated_path: str | None, database_table: DatabaseTable | None
 ) -> Path | None:
-    """Return the ledger's file: as stated, or for a database table."""
+    """Return the path of the ledger, as stated or for a database table."""
     if stated_path is not None:
         return folder / stated_path
     if database_table is not None:
@@ -895,8 +902,8 @@ def _ledger_file(
     return None
 
 
-def _read_series_rows(parts: Mapping[str, Any]) -> int | None:
-    """Return the series' bound on a unit's rows; None without one."""
+def _read_series_max_rows(parts: Mapping[str, Any]) -> int | None:
+    """Read the bound on a unit's rows in [series]; None without one."""
     series = parts.get("series", {})
     if not isinstance(series, Mapping) or "max_rows" not in series:
         return None
@@ -906,7 +913,7 @@ def _read_series_rows(parts: Mapping[str, Any]) -> int | None:
 def _read_targets(
     parts: Mapping[str, Any], workload: Workload, series: SeriesOptions | None
 ) -> tuple[ComparisonTarget, ...]:
-    """Return the targets of differences and ratios in [targets]."""
+    """Read the targets of differences and ratios in [targets]."""
     if "targets" not in parts:
         return ()
     if series is not None:
@@ -916,18 +923,20 @@ def _read_targets(
         )
     with prefix_errors("[targets] "):
         targets = read_comparison_targets(workload.domain, parts["targets"])
-        comparison_goals(workload, targets, LEVEL)  # refuses goals that no table has
+        comparison_goals(workload, targets, LEVEL)  # raises for targets of missing tables
     return targets
 
 
-def _check_shareable(privacy: Privacy | Least, searches: Sequence[CategorySearch]) -> Privacy:
-    """Return the budget of a spec; raise if it cannot be divided into shares."""
+def _require_shareable_privacy(
+    privacy: Privacy | Least, searches: Sequence[CategorySearch]
+) -> Privacy:
+    """Return the privacy of a spec; raise InputError if it allows no share."""
     if isinstance(privacy, Least):
         raise refuse(
             "[privacy] with share",
             LEAST,
             "a budget of numbers",
-            "Give the whole budget, of which this release takes the share.",
+            "State the whole budget, of which this release takes the share.",
         )
     if searches:
         raise InputError(
@@ -941,7 +950,7 @@ def _check_shareable(privacy: Privacy | Least, searches: Sequence[CategorySearch
 def _read_survey(
     parts: Mapping[str, Any], workload: Workload, files: PublicFiles
 ) -> dict[str, Any]:
-    """Return the rules of [survey], with numbers from public files."""
+    """Read the rules of [survey], with numbers from public files."""
     survey = parts.get("survey", {})
     with prefix_errors("[survey]: "):
         if isinstance(survey, Mapping):
@@ -958,7 +967,7 @@ def _read_survey(
 
 
 def _read_survey_rule(name: str, rule: Any, workload: Workload, files: PublicFiles) -> Any:
-    """Return a rule of one table with the numbers of public files in place."""
+    """Replace names of public files in a rule of [survey] by their numbers."""
     if not isinstance(rule, Mapping):
         return rule
     numbers: dict[str, Any] = {}
@@ -970,12 +979,12 @@ def _read_survey_rule(name: str, rule: Any, workload: Workload, files: PublicFil
         product = find_table_or_groups(workload, name)
         if product is None:
             raise refuse(subject, "a file", "one number, or a file for a table or for means")
-        numbers[key] = files.cell_texts(subject, value, product, _is_number)
+        numbers[key] = files.cell_texts(subject, value, product, _is_nonnegative_number)
     return numbers
 
 
-def _has_lists(survey: Any) -> bool:
-    """Return whether a rule of [survey] has a number for each answer."""
+def _has_number_per_answer(survey: Any) -> bool:
+    """Return whether a rule of [survey] states a number for each answer."""
     if isinstance(survey, Mapping):
         tables = survey.get("tables", {})
     else:
@@ -989,8 +998,8 @@ def _has_lists(survey: Any) -> bool:
     )
 
 
-def _is_number(text: str) -> bool:
-    """Return whether a text is a number that is not negative."""
+def _is_nonnegative_number(text: str) -> bool:
+    """Return whether a text is a nonnegative number."""
     try:
         return exact("a number", text) >= 0
     except InputError:
@@ -1003,9 +1012,9 @@ def _read_series(
     privacy: Privacy | Least,
     searches: Sequence[CategorySearch | BoundsSearch],
 ) -> tuple[SeriesOptions | None, Privacy | Least]:
-    """Return the series of [series], and the budget of all its periods.
+    """Read [series]; return the series and the budget of all its periods.
 
-    Raises for parts of the spec that a series cannot have.
+    Raise InputError for parts of the spec that a series cannot have.
     """
     if "series" not in parts:
         return None, privacy
@@ -1014,8 +1023,8 @@ def _read_series(
     )
     if "along" not in table:
         raise InputError(
-            "[series] must have along = the attribute of dates whose periods are published one "
-            "after the other."
+            "[series] must have the key along, which names the attribute of dates whose periods "
+            "are published one after the other."
         )
     with prefix_errors("[series] "):
         series = SeriesOptions(**table)
@@ -1026,7 +1035,7 @@ def _read_series(
             "the budget of a spec with [series]",
             LEAST,
             "rho, or epsilon and delta",
-            "Give the budget of all periods together.",
+            "State the budget of all periods together.",
         )
     _refuse_parts_unfit_for_series(parts, searches)
     if series.late == "arrival" and privacy.unit_column is not None:
@@ -1055,10 +1064,10 @@ _PUBLIC_ADVICE = "It would have to be known for every period to come; leave it o
 def _refuse_parts_unfit_for_series(
     parts: Mapping[str, Any], searches: Sequence[CategorySearch | BoundsSearch]
 ) -> None:
-    """Raise for parts of a spec that a series cannot have."""
+    """Raise InputError for parts of a spec that a series cannot have."""
     plan = parts.get("plan", {})
     has_objective = plan.get("objective", "total") != "total"
-    has_lists = _has_lists(parts.get("survey", {}))
+    has_lists = _has_number_per_answer(parts.get("survey", {}))
     for feature, is_present, advice in (
         ("[plan] objective", has_objective, _OBJECTIVE_ADVICE),
         ("[plan] after", bool(plan.get("after")), _AFTER_ADVICE),
@@ -1072,7 +1081,7 @@ def _refuse_parts_unfit_for_series(
 
 
 def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
-    """Return the table of a TOML text; raise if it is invalid or too deep."""
+    """Parse TOML text to a table; raise InputError if invalid or nested deeply."""
     advice = f"A spec has numbers of at most {MOST_DIGITS} digits, and tables and lists at most {_MAX_NESTING} deep."
     try:
         table = tomllib.loads(text)
@@ -1094,7 +1103,7 @@ def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
 
 
 def _refuse_blanks(name: str, table: Mapping[str, Any]) -> None:
-    """Raise for a draft with keys left blank, and name these keys."""
+    """Raise InputError if a draft still has blanks to fill in."""
     blanks: dict[str, None] = {}
     pending_values: list[tuple[tuple[str, ...], object]] = [((), table)]
     while pending_values:
@@ -1127,7 +1136,7 @@ _BUDGETS: Mapping[tuple[str, ...], Callable[..., Budget]] = {
 
 
 def key_reading(reading: Mapping[str, Any]) -> Reading:
-    """Return the reading of unit keys and join keys, from settings of [source]."""
+    """Return how texts of unit keys and join keys are read, from [source]."""
     about_texts = ("nulls", "trim", "ignore_case")
     return Reading(**{name: reading[name] for name in about_texts if name in reading})
 
@@ -1137,11 +1146,11 @@ def _read_privacy(
     level: float,
     workload: Workload,
     reading: Reading,
-    series_rows: int | None,
+    series_max_rows: int | None,
 ) -> Privacy | Least:
-    """Return the budget, neighbours and unit of [privacy]."""
+    """Read the budget, the neighbours and the unit in [privacy]."""
     unit_column, max_rows, max_per_cell = _read_unit(
-        table.get("unit", "row"), workload, series_rows
+        table.get("unit", "row"), workload, series_max_rows
     )
     protected = (
         table.get("neighbours", "add_remove"),
@@ -1163,11 +1172,11 @@ def _read_privacy(
 
 
 def _read_unit(
-    value: object, workload: Workload, series_rows: int | None
+    value: object, workload: Workload, series_max_rows: int | None
 ) -> tuple[str | None, Any, PerCellBound | None]:
-    """Return the column of the unit, its max_rows, and its max_per_cell.
+    """Read the unit; return its column, its max_rows, and its max_per_cell.
 
-    If the unit states no ``max_rows``, it has the ``max_rows`` of [series].
+    If the unit states no ``max_rows``, the ``max_rows`` of [series] applies.
     """
     if value == "row":
         return None, 1, None
@@ -1180,13 +1189,13 @@ def _read_unit(
     table: dict[str, Any] = known_keys(
         "[privacy] unit", value, ["column", "max_rows", "max_per_cell", "cell", "of_unit"]
     )
-    if series_rows is not None:
-        table = {"max_rows": series_rows, **table}
+    if series_max_rows is not None:
+        table = {"max_rows": series_max_rows, **table}
     if "column" not in table or "max_rows" not in table:
         received = ", ".join(table) or "neither"
         raise InputError(
-            f"[privacy] unit must have column and max_rows; got {received}. Say how many rows of a "
-            "unit count."
+            f"[privacy] unit must have column and max_rows; got {received}. State how many rows of "
+            "a unit are counted."
         )
     cell = table.get("cell")
     if "max_per_cell" not in table and "cell" in table:
@@ -1200,12 +1209,12 @@ def _read_unit(
     return table["column"], table["max_rows"], limit
 
 
-_Unit = tuple[str, Sequence[str]] | None
+_UnitAttributes = tuple[str, Sequence[str]] | None
 """The column of the unit, and the attributes in which its rows agree; None where every row is a unit."""
 
 
-def _read_unit_attributes(domain: Domain, unit: object) -> _Unit:
-    """Return the unit's column and the attributes that are equal within a unit."""
+def _read_unit_attributes(domain: Domain, unit: object) -> _UnitAttributes:
+    """Read the unit's column, and the attributes that are equal within a unit."""
     if not isinstance(unit, Mapping):
         return None
     names = unit.get("of_unit", [])
@@ -1221,7 +1230,7 @@ def _read_unit_attributes(domain: Domain, unit: object) -> _Unit:
 
 
 def _read_today(source: Mapping[str, Any]) -> str | None:
-    """Return the day of CURRENT_DATE, if [source] states it."""
+    """Return the day of CURRENT_DATE as text, if [source] states it."""
     if "today" not in source:
         return None
     with prefix_errors("[source] "):
@@ -1234,13 +1243,13 @@ def _read_today(source: Mapping[str, Any]) -> str | None:
 def _read_workloads(
     domain: Domain,
     entries: object,
-    unit: _Unit,
+    unit: _UnitAttributes,
     settings: SqlSettings,
     statement_files: Mapping[int, str],
 ) -> tuple[list[Workload], tuple[str, ...]]:
-    """Return the workload of each entry, and the SQL statements.
+    """Return the workload of each entry, and the texts of all SQL statements.
 
-    All workloads are over one domain, which has the levels that the statements define.
+    All workloads have the same domain, which includes levels that SQL statements define.
     """
     if not isinstance(entries, list) or not entries:
         raise InputError(
@@ -1258,7 +1267,7 @@ def _read_workloads(
         statement_count = len(statements_by_entry[number - 1])
         entry_statements = list(islice(remaining_statements, statement_count))
         where = message("[[workload]] number {place}", place=number)
-        workloads.append(_read_part(domain, entry, unit, where, entry_statements))
+        workloads.append(_read_workload_entry(domain, entry, unit, where, entry_statements))
     return workloads, tuple(statement.text for statement in statements)
 
 
@@ -1268,7 +1277,7 @@ def _read_statements(
     settings: SqlSettings,
     statement_files: Mapping[int, str],
 ) -> list[list[Statement]]:
-    """Return each workload entry's SQL statements; raise all faults together."""
+    """Parse the SQL of each workload entry; raise all faults together."""
     statements: list[list[Statement]] = []
     faults: list[str] = []
     for number, entry in enumerate(entries, 1):
@@ -1276,7 +1285,7 @@ def _read_statements(
         if isinstance(entry, Mapping) and "sql" in entry:
             location = statement_files.get(number, f"[[workload]] number {number}")
             try:
-                _refuse_file_name(entry["sql"])
+                _check_is_not_file_name(entry["sql"])
                 entry_statements += read_statements(domain, [entry["sql"]], settings)
             except InputError as error:
                 faults += [f"{location}: {fault}" for fault in error.args[0].splitlines()]
@@ -1286,8 +1295,8 @@ def _read_statements(
     return statements
 
 
-def _refuse_file_name(text: object) -> None:
-    """Raise if the text of SQL statements is the name of a file."""
+def _check_is_not_file_name(text: object) -> None:
+    """Raise InputError if the SQL of an entry is the name of a file."""
     if isinstance(text, str) and text.endswith(".sql") and len(text.split()) == 1:
         raise InputError(
             f"sql must be statements; got the name of a file, {text!r}. Write "
@@ -1295,13 +1304,17 @@ def _refuse_file_name(text: object) -> None:
         )
 
 
-def _read_part(
-    domain: Domain, value: object, unit: _Unit, where: str, statements: Sequence[Statement]
+def _read_workload_entry(
+    domain: Domain,
+    entry: object,
+    unit: _UnitAttributes,
+    where: str,
+    statements: Sequence[Statement],
 ) -> Workload:
-    """Return the workload of one ``[[workload]]`` table."""
+    """Build the workload of one ``[[workload]]`` table."""
     table: dict[str, Any] = known_keys(
         where,
-        value,
+        entry,
         [*_QUERY_KEYS, "weight", "sum", "count", "weighted_by", "size", *_STATISTIC_TARGETS],
     )
     query_keys = [name for name in _QUERY_KEYS if name in table]
@@ -1335,10 +1348,10 @@ def _read_part(
         advice = "Name the column of the unit in [privacy] unit."
         raise refuse(f"{where}: count", "units", '"rows" where every row is a unit', advice)
     with prefix_errors(message("{where}: ", where=where)):
-        workload = _queries_of_part(domain, table, common, statements)
+        workload = _read_entry_queries(domain, table, common, statements)
         if statements and targets and workload.statistics:
             raise InputError(
-                "Targets of sql are of counts and sums. Ask for means in a part of their own: "
+                "Targets of sql are of counts and sums. Request means in a separate [[workload]] entry: "
                 "means = { of, by }, with a size."
             )
         if "weighted_by" in table:
@@ -1356,13 +1369,13 @@ def _read_part(
         return workload
 
 
-def _queries_of_part(
+def _read_entry_queries(
     domain: Domain,
     table: Mapping[str, Any],
     common: Mapping[str, Any],
     statements: Sequence[Statement],
 ) -> Workload:
-    """Return the workload of a part: from SQL, query sets or marginals."""
+    """Build the workload of an entry from SQL, query sets or marginals."""
     if statements:
         return together([statement.workload(common["weight"]) for statement in statements])
     if "queries" in table:
@@ -1377,9 +1390,9 @@ def _queries_of_part(
 
 
 def _expand_rolling_windows(domain: Domain, name: str, value: Any) -> Any:
-    """Return the ranges of all windows of { rolling = 3 }.
+    """Replace { rolling = 3 } by the ranges of all windows of 3 periods.
 
-    Another value is returned unchanged.
+    Other values are returned unchanged.
     """
     if not (isinstance(value, Mapping) and [*value] == ["rolling"]):
         return value
@@ -1401,7 +1414,7 @@ def _expand_rolling_windows(domain: Domain, name: str, value: Any) -> Any:
 
 
 def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: str) -> Workload:
-    """Return the workload of a part with a statistic, such as means or a CDF."""
+    """Build the workload of an entry with a statistic, such as means or a CDF."""
     allowed = ["weight", "size"]
     if kind in ("means", "quantiles", "cdf"):
         allowed.append("weighted_by")
@@ -1418,7 +1431,7 @@ def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: 
         if foreign[0] == "weighted_by":
             advice = (
                 "No measure is a weight times two values. For a weighted variance add a column "
-                "of squares to the source, and ask for weighted means of both columns."
+                "of squares to the source, and request weighted means of both columns."
             )
         raise refuse(
             f"a key of {where}, which asks for {kind},",
@@ -1446,9 +1459,9 @@ def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: 
 
 
 def columns_to_read(request: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the attributes and measures that a release reads.
+    """Return the names of the attributes and of the measures that a release reads.
 
-    ``request`` is a spec, a plan or a workload; the order is the order of the domain.
+    ``request`` is a spec, a plan or a workload. The names are in the order of the domain.
     """
     if isinstance(request, Plan):
         return request.used()
@@ -1477,25 +1490,25 @@ def columns_to_read(request: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def read_plan(path: Path, spec: Spec) -> Plan:
-    """Return the plan in a file, which must be of this spec."""
+    """Read a plan from a file; raise InputError if it is of another spec."""
     plan = plan_from_file(path)
     if differences := differing_parts(plan, spec):
         raise InputError(
             f"The plan {path} is of another spec: its {', '.join(differences)} differ. Plan again, or "
-            "give the spec that it was made from."
+            "use the spec from which it was planned."
         )
     return plan
 
 
-def _earlier_digests(plan: Plan) -> list[str]:
-    """Return the digests of the earlier releases that a plan counts."""
+def _digests_in_plan(plan: Plan) -> list[str]:
+    """Return the digests of the earlier releases that a plan uses."""
     if isinstance(plan, LinearPlan):
         return [release.digest for release in plan.earlier]
     return []
 
 
-def _after_digests(spec: Spec) -> list[str]:
-    """Return the digest of each earlier release of a spec; "" if it is missing."""
+def _digests_of_earlier_releases(spec: Spec) -> list[str]:
+    """Return the digest of each earlier release of a spec; empty if missing."""
     digests = []
     for folder in spec.after:
         file = folder / OBSERVATION_FILE
@@ -1504,7 +1517,7 @@ def _after_digests(spec: Spec) -> list[str]:
 
 
 def differing_parts(plan: Plan, spec: Spec) -> list[str]:
-    """Return the names of the parts in which a plan and a spec differ."""
+    """List the parts of a spec, such as "[privacy]", in which a plan differs."""
     spec_privacy = spec.planned_privacy
     least_privacy = smallest_privacy(spec_privacy)
     is_same_budget = plan.privacy.within(least_privacy.budget) == least_privacy and type(
@@ -1517,9 +1530,9 @@ def differing_parts(plan: Plan, spec: Spec) -> list[str]:
         "[privacy]": is_same_budget and stated_privacy(spec_privacy) in (None, plan.privacy),
         "[domain]": declared(plan.domain) == declared(spec.domain),
         "[[workload]]": plan_workload_facts == spec_workload_facts,
-        "[plan] after": _earlier_digests(plan) == _after_digests(spec),
-        # Its bound on the rows of a unit is a part of the plan's privacy, and names of files are
-        # a part of the source.
+        "[plan] after": _digests_in_plan(plan) == _digests_of_earlier_releases(spec),
+        # The bound of a series on the rows of a unit belongs to the plan's privacy, and its names
+        # of files belong to the source.
         "[series]": series_of(plan)
         == (spec.series and replace(spec.series, max_rows=None, files=None)),
     }

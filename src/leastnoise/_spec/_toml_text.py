@@ -10,16 +10,16 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", flags=re.ASCII)
 
 
 def format_toml_key(name: str) -> str:
-    """Format a key of TOML, in quotes unless it is bare."""
+    """Format a TOML key, with quotes if it needs them."""
     if _BARE_KEY.fullmatch(name):
         return name
     return format_toml_value(name)
 
 
 def format_toml_value(value: Any) -> str:
-    """Format a value of TOML on one line.
+    """Format a TOML value on one line.
 
-    A text is formatted as in JSON; DEL, which JSON allows, is escaped too.
+    Texts are formatted as in JSON, and the character DEL is escaped too.
     """
     if isinstance(value, Mapping):
         entries = [
@@ -34,12 +34,12 @@ def format_toml_value(value: Any) -> str:
 
 
 def escape_comment(text: str) -> str:
-    """Replace the characters that would end a comment or cannot be printed."""
+    """Replace characters that would end a TOML comment or cannot be printed."""
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def path_for_spec(data_path: Path, spec_path: Path) -> str:
-    """Return the path of the data, relative if it is below the spec's folder."""
+    """Return the path of the data for a spec, relative if below its folder."""
     absolute_path = data_path.absolute()
     spec_folder = spec_path.absolute().parent
     if absolute_path.is_relative_to(spec_folder):

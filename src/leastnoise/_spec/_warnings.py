@@ -1,6 +1,6 @@
-"""Warn of valid but probably mistaken settings.
+"""Warn about settings that are valid but probably mistaken.
 
-Examples are budgets that protect hardly anybody, and errors above the answers.
+Examples are budgets that protect little, and errors that exceed the answers.
 """
 
 import math
@@ -30,8 +30,8 @@ from leastnoise._plan import LinearPlan, Plan
 from leastnoise._planning import stated_privacy, table_goals
 from leastnoise._release import ENGLISH, Catalogue, product_rounding, table_title
 from leastnoise._sources import has_text_rows
-from leastnoise._spec._column_names import names_person, words_in
-from leastnoise._spec._domain import join_part
+from leastnoise._spec._column_names import names_person, split_column_name
+from leastnoise._spec._domain import name_join
 from leastnoise._spec._spec import Spec, columns_to_read
 from leastnoise._trusted.accounting import Privacy, PureDP
 from leastnoise._trusted.check import readable
@@ -47,17 +47,17 @@ _MAX_LISTED_TABLES = 3  # in a warning; layout
 
 
 def budget_warnings(
-    privacy: Privacy, rows: int | None, catalogue: Catalogue, *, of_targets: bool = False
+    privacy: Privacy, rows: int | None, catalogue: Catalogue, *, is_from_targets: bool = False
 ) -> Iterator[str]:
     """Yield a warning for each parameter of a budget that protects little.
 
-    A budget that follows from targets has a warning at a lower epsilon already.
+    If the budget follows from targets, the warning starts at a lower epsilon.
     """
-    if of_targets:
+    if is_from_targets:
         most = LARGEST_TARGET_EPSILON
     else:
         most = LARGEST_EPSILON
-    advice = catalogue.say("st_w_much" if of_targets else "st_w_hardly")
+    advice = catalogue.say("st_w_much" if is_from_targets else "st_w_hardly")
     budget = privacy.budget
     epsilon = getattr(budget, "epsilon", None)
     rho = getattr(budget, "rho", None)
@@ -81,14 +81,14 @@ def budget_warnings(
         )
 
 
-def early_warnings(plan: Plan, catalogue: Catalogue = ENGLISH) -> Iterator[str]:
-    """Yield a warning if planning ran out of time."""
+def time_limit_warnings(plan: Plan, catalogue: Catalogue = ENGLISH) -> Iterator[str]:
+    """Yield a warning if the time limit ended planning early."""
     if plan.details.ended_early:
         yield catalogue.say("st_early", names=", ".join(plan.details.ended_early))
 
 
-def crowded_warnings(plan: Plan, catalogue: Catalogue = ENGLISH) -> Iterator[str]:
-    """Yield a warning if tables have twice the errors of separate plans."""
+def shared_budget_warnings(plan: Plan, catalogue: Catalogue = ENGLISH) -> Iterator[str]:
+    """Yield a warning if tables have twice the errors of an equal budget split."""
     high_errors = sorted(plan.details.high_errors.items(), key=lambda pair: -pair[1])
     if high_errors:
         display_names = {
@@ -106,18 +106,18 @@ def crowded_warnings(plan: Plan, catalogue: Catalogue = ENGLISH) -> Iterator[str
 
 
 def _localised_table_name(product: Product, catalogue: Catalogue) -> str:
-    """Return the name of a table in the language of the page."""
+    """Return the name of a table in the language of the catalogue."""
     if catalogue is ENGLISH:
         return product.name
     return table_title(product, catalogue)
 
 
-def error_warnings(
+def relative_error_warnings(
     plan: Plan, level: float, rows: int | None = None, catalogue: Catalogue = ENGLISH
 ) -> Iterator[str]:
-    """Yield a warning if answers of some tables are below their margins.
+    """Yield a warning if typical answers of tables are below their margins.
 
-    Public sizes and numbers of rows bound the answers.
+    Typical answers are bounded by public sizes and by the public number of rows.
     """
     if plan.data_independent_error is None:
         return
@@ -147,7 +147,7 @@ def error_warnings(
         )
         size = (
             most if public_size is None else float(public_size) / product.unit
-        )  # the mean of cells, or the most that sums of cells can be
+        )  # the mean of the cells, or the largest possible sum of cells
         margin = times * table.largest_std + step
         if margin > size:
             values = {
@@ -179,7 +179,7 @@ _SHARE_NAME = re.compile(r"share|rate|ratio|fraction|probability|quote|anteil", 
 
 
 def spec_warnings(spec: Spec, catalogue: Catalogue = ENGLISH) -> tuple[str, ...]:
-    """Return a warning for each part of a spec that is likely wrong."""
+    """Return a warning for each setting of a spec that is probably mistaken."""
     attributes, measures = columns_to_read(spec)
     warnings = [
         sentence
@@ -212,8 +212,8 @@ def spec_warnings(spec: Spec, catalogue: Catalogue = ENGLISH) -> tuple[str, ...]
             continue
         key = "st_w_join"
         if spec.privacy.unit_column == Joined(None, **join).first_key:
-            key = "st_w_join_unit"  # joined on the unit, it protects nothing more
-        warnings.append(catalogue.say(key, part=join_part(number, len(spec.joins))))
+            key = "st_w_join_unit"  # a table joined on the unit needs no further protection
+        warnings.append(catalogue.say(key, part=name_join(number, len(spec.joins))))
     privacy = stated_privacy(spec.privacy)
     return *(() if privacy is None else budget_warnings(privacy, spec.rows, catalogue)), *warnings
 
@@ -238,28 +238,28 @@ def _measure_warnings(name: str, measure: Measure, catalogue: Catalogue) -> Iter
 
 
 def plan_warnings(spec: Spec, plan: Plan, catalogue: Catalogue = ENGLISH) -> tuple[str, ...]:
-    """Return the warnings that need a plan: large errors or a large budget."""
+    """Return warnings about the plan of a spec: large errors, a large budget."""
     least = stated_privacy(spec.privacy) is None
     pure = isinstance(plan.privacy.budget, PureDP)
     noise = (
         plan.measurements.noise if isinstance(plan, LinearPlan) else noise_kinds(plan.privacy)[0]
-    )  # without measurements, the usual noise
+    )  # if there are no measurements yet, assume the usual noise
     warnings = list[str]()
     if least:
-        warnings += budget_warnings(plan.privacy, spec.rows, catalogue, of_targets=True)
+        warnings += budget_warnings(plan.privacy, spec.rows, catalogue, is_from_targets=True)
         warnings += _untargeted_table_warnings(spec, catalogue)
-    if noise.norm == 1 and spec.series is None and _limits_rows_by_cell(plan):
+    if noise.norm == 1 and spec.series is None and _is_cell_limit_useless(plan):
         warnings.append(catalogue.say("st_w_cells_pure" if pure else "st_w_cells"))
-    warnings += early_warnings(plan, catalogue)
-    warnings += crowded_warnings(plan, catalogue)
-    warnings += error_warnings(plan, spec.options.level, spec.rows, catalogue)
+    warnings += time_limit_warnings(plan, catalogue)
+    warnings += shared_budget_warnings(plan, catalogue)
+    warnings += relative_error_warnings(plan, spec.options.level, spec.rows, catalogue)
     return tuple(warnings)
 
 
-def _limits_rows_by_cell(plan: Plan) -> bool:
-    """Return whether max_per_cell drops rows without reducing an error."""
+def _is_cell_limit_useless(plan: Plan) -> bool:
+    """Return whether ``max_per_cell`` drops rows without reducing an error."""
     bound = plan.privacy.max_per_cell
-    if bound is None or not any(_is_cut(product, bound) for product in plan.workload):
+    if bound is None or not any(_may_lose_rows(product, bound) for product in plan.workload):
         return False
     if not isinstance(plan, LinearPlan):
         return True
@@ -268,8 +268,8 @@ def _limits_rows_by_cell(plan: Plan) -> bool:
     return cost(without) == cost(measured)
 
 
-def _is_cut(product: Product, bound: PerCellBound) -> bool:
-    """Return whether a bound on rows per cell can cut rows from a table."""
+def _may_lose_rows(product: Product, bound: PerCellBound) -> bool:
+    """Return whether a bound on rows per cell may drop rows of a table."""
     if not product.is_per_unit or product.measure is None:
         return True
     measure = product.domain.measure(product.measure)
@@ -284,9 +284,9 @@ def _is_cut(product: Product, bound: PerCellBound) -> bool:
 
 
 def _untargeted_table_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str]:
-    """Yield warnings of tables without a target under a least budget.
+    """Yield a warning if tables have no target under a least budget.
 
-    The targets of other tables then determine the errors of such tables.
+    The targets of the other tables then determine their errors.
     """
     goals = table_goals(spec.workload, spec.options.level, spec.targets)
     without = [
@@ -307,7 +307,7 @@ def _untargeted_table_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str
 
 
 def _decimal_mark_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str]:
-    """Yield a warning of decimal points in semicolon-separated files."""
+    """Yield warnings if files separated by semicolons are read with decimal points."""
     delimiter = spec.layout.get("delimiter")
     if delimiter is None and isinstance(spec.source, Path):
         delimiter = csv_delimiter(spec.data(spec.source))
@@ -326,7 +326,7 @@ def _decimal_mark_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str]:
 
 
 def _has_series_limit(spec: Spec) -> bool:
-    """Return whether [series] also bounds a unit's rows in all periods."""
+    """Return whether [series] bounds a unit's rows in all periods together."""
     if spec.series is None or spec.series.max_rows is None:
         return False
     bound = spec.privacy.max_per_cell
@@ -335,12 +335,12 @@ def _has_series_limit(spec: Spec) -> bool:
 
 
 def _kind_warnings(name: str, kind: Kind, spec: Spec, catalogue: Catalogue) -> Iterator[str]:
-    """Yield warnings about an attribute's settings."""
+    """Yield warnings about the settings of an attribute."""
     text = not isinstance(spec.source, DatabaseTable) and (
         spec.source is None or has_text_rows(spec.source)
     )
     if isinstance(kind, Categories):
-        yield from _category_warnings(name, kind, catalogue, text=text)
+        yield from _category_warnings(name, kind, catalogue, is_free_text=text)
     if (
         isinstance(kind, (Bins, Edges, Decimals))
         and kind.high - kind.low <= 1
@@ -369,7 +369,7 @@ def _kind_warnings(name: str, kind: Kind, spec: Spec, catalogue: Catalogue) -> I
             by=catalogue.say(f"by_{kind.by}"),
         )
     column = kind.reading.column or name
-    is_bare_id = set(words_in(column)) <= {"id", "uuid", "guid", "key"}
+    is_bare_id = set(split_column_name(column)) <= {"id", "uuid", "guid", "key"}
     if spec.privacy.unit_column is None and (names_person(column) or is_bare_id):
         yield catalogue.say("st_w_person", name=name, column=column)
     if isinstance(kind, Unknown) and kind.reading.ignore_case:
@@ -377,11 +377,11 @@ def _kind_warnings(name: str, kind: Kind, spec: Spec, catalogue: Catalogue) -> I
 
 
 def _category_warnings(
-    name: str, kind: Categories, catalogue: Catalogue, *, text: bool
+    name: str, kind: Categories, catalogue: Catalogue, *, is_free_text: bool
 ) -> Iterator[str]:
     """Yield warnings about the categories of an attribute."""
     if (
-        text
+        is_free_text
         and {*map(str, kind.values)} == {"true", "false"}
         and not kind.spellings
         and not kind.reading.ignore_case
