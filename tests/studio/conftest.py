@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from leastnoise._studio import Background, Studio, handle_request
+from leastnoise._studio import BackgroundProcess, Studio, handle_request
 from waiting import HANGS, wait_until
 
 SPEC = """\
@@ -178,7 +178,7 @@ def planned_here(monkeypatch):
         handle_request(json.loads(json.dumps(request())), tell)
         self._receive(number, None)
 
-    monkeypatch.setattr(Background, "_run", run)
+    monkeypatch.setattr(BackgroundProcess, "_run", run)
     yield
     for thread in running:
         thread.join()

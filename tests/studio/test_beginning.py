@@ -432,14 +432,14 @@ def test_text_files_take_reading_settings(tmp_path):
 def test_sql_needs_no_question_on_the_page(data):
     """All columns are described then, numbers as measures too, by the names that SQL uses; groups come from the file of the codes."""
     form = {key: text for key, text in FORM.items() if not key.startswith("a")}
-    text = spec_from_form(data, form, "en", in_sql=True)
+    text = spec_from_form(data, form, "en", allow_no_question=True)
     assert "[[workload]]" not in text
     assert all(
         part in text for part in ("[domain.sex]", "[domain.age]", "[domain.pay]", "[measures.pay]")
     )
     for more, in_sql in (({}, False), ({"how": "within", "margin": "9"}, True)):
         with pytest.raises(InputError, match="No table is chosen yet"):
-            spec_from_form(data, {**form, **more}, "en", in_sql=in_sql)
+            spec_from_form(data, {**form, **more}, "en", allow_no_question=in_sql)
     form |= {
         "c1.kind": "file",
         "c1.file": "codes.csv",
@@ -449,7 +449,7 @@ def test_sql_needs_no_question_on_the_page(data):
     (data.folder / "codes.csv").write_text("code,region\nF,n\nM,s\n")
     assert (
         'levels = {region = {file = "codes.csv", key = "code", value = "region"}}'
-        in spec_from_form(data, form, "en", in_sql=True)
+        in spec_from_form(data, form, "en", allow_no_question=True)
     )
 
 
@@ -459,7 +459,8 @@ def test_commands_use_the_studio_working_folder(data, tmp_path):
         == "leastnoise release 'my spec.toml' --out 'my spec'-release"
     )
     elsewhere = [
-        list_commands(Path("/elsewhere/a.toml"), in_sql=in_sql)[0] for in_sql in (False, True)
+        list_commands(Path("/elsewhere/a.toml"), with_sql_file=in_sql)[0]
+        for in_sql in (False, True)
     ]
     assert elsewhere == [
         "leastnoise plan /elsewhere/a.toml",

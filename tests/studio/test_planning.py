@@ -17,7 +17,7 @@ from leastnoise._planning import joint_price
 from leastnoise._release import load_catalogue
 from leastnoise._session import plan_spec
 from leastnoise._spec import read_spec
-from leastnoise._studio import Background, Planning, _planning, state_json, table_margins
+from leastnoise._studio import BackgroundProcess, Planning, _planning, state_json, table_margins
 from studio.conftest import SERIES, SPEC, Client, nobody_reads, serving
 from waiting import HANGS, wait_until
 
@@ -41,14 +41,14 @@ def typical(view):
     return [row["typical"] for row in view["rows"] if row["set"][0]]
 
 
-def promised(plan, level=0.95):
+def promised_plan(plan, level=0.95):
     return [SAID.format_error(one.typical) for one in table_margins(plan, level).values()]
 
 
 def test_shown_plan_matches_the_saved_spec(client, spec):
     assert "region x kids (up to each value)" in client.enter()
     first = client.planned()
-    assert typical(first) == promised(plan_spec(read_spec(spec)))
+    assert typical(first) == promised_plan(plan_spec(read_spec(spec)))
     assert (
         first["rows"][7]["verdict"] in {"met", f"missed: {SAID.format_error(0)}"}
         or first["rows"][7]["missed"]
@@ -68,7 +68,7 @@ def test_shown_plan_matches_the_saved_spec(client, spec):
     other = spec.with_name("other.toml")
     saved = read_spec(other)
     assert saved.workload.products[1].name == "region"
-    assert typical(found) == promised(plan_spec(saved), 0.9)
+    assert typical(found) == promised_plan(plan_spec(saved), 0.9)
     assert client.ask("/spec")[2].decode() == other.read_text()
     assert spec.read_text() == SPEC
     reset = {"level": 0.95, "on": True, "weight": "1", "target": "", "most": "", "size_of": ""}
@@ -83,13 +83,13 @@ def test_series_horizon_is_a_spec_setting(spec, planned_here):
     spec.write_text(SERIES)
     with serving(spec) as client:
         assert 'id="horizon" type="range" min="2" max="16"' in client.enter()
-        assert typical(client.planned())[:2] == promised(plan_spec(read_spec(spec)))[:2]
+        assert typical(client.planned())[:2] == promised_plan(plan_spec(read_spec(spec)))[:2]
         client.act("/change", changes={"periods": 6})
         longer = client.planned()
         assert longer["horizon"] == "6, 2024-06-30"
         client.act("/save", name="people.toml")
         assert 'to = "2024-06-30", by = "month" }  # a third of a year' in spec.read_text()
-        assert typical(longer)[:2] == promised(plan_spec(read_spec(spec)))[:2]
+        assert typical(longer)[:2] == promised_plan(plan_spec(read_spec(spec)))[:2]
         for wrong in (1, 3651, "6", True):
             assert "periods must be" in client.act("/change", changes={"periods": wrong})["refused"]
         client.act("/change", changes={"on": False}, rows=[0])
@@ -309,7 +309,7 @@ def test_missing_packages_and_missing_specs_are_stated(tmp_path, monkeypatch):
 def test_process_ending_early_leaves_no_error(monkeypatch, program, length):
     monkeypatch.setattr(_planning, "_COMMAND", ("-c", program))
     seen = queue.Queue()
-    worker = Background(lambda number, found: seen.put((number, found)))
+    worker = BackgroundProcess(lambda number, found: seen.put((number, found)))
 
     def request():
         worker._process.wait()
@@ -327,7 +327,7 @@ def test_process_ending_early_leaves_no_error(monkeypatch, program, length):
 def test_process_messages_are_passed_on(monkeypatch, said, told):
     monkeypatch.setattr(_planning, "_COMMAND", ("-c", f"import sys; print({said})"))
     seen = queue.Queue()
-    Background(lambda number, found: seen.put((number, found))).start(
+    BackgroundProcess(lambda number, found: seen.put((number, found))).start(
         7, lambda: {"text": "x" * 4_000_000}
     )
     found = []

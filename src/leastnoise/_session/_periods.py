@@ -63,8 +63,7 @@ class SeriesProgress:
     Attributes:
         labels: the labels of all periods.
         drawn: the number of periods whose noise is drawn and recorded.
-        due: the number of periods
-        that are over.
+        due: the number of periods that are over.
         unpublished: the labels of the periods that were drawn and are not in the directory.
     """
 

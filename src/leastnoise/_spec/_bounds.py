@@ -238,8 +238,7 @@ def read_found_bounds(
     Args:
         requests: the requests of the spec.
         folder: the folder of the spec.
-        found_bounds: bounds
-        that searches found and did not write, by name.
+        found_bounds: bounds that searches found and did not write, by name.
     """
     results = dict(found_bounds)
     for request in requests:

@@ -14,7 +14,7 @@ from leastnoise._studio._draft import (
 from leastnoise._studio._explore_page import ReleaseExplorer, exploring_page
 from leastnoise._studio._pages import ASSETS, preferred_language
 from leastnoise._studio._planning import (
-    Background,
+    BackgroundProcess,
     Planning,
     PlanningState,
     rescale_plan,

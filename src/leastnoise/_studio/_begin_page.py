@@ -1,6 +1,6 @@
-"""The first pages: forms for the data and contents of a new spec.
+"""The first pages of the studio: forms for the data and for a new spec.
 
-They show the names and types of columns, and no value.
+They show the names and types of columns, and no value of the data.
 """
 
 import os
@@ -21,7 +21,7 @@ from leastnoise._plan import Plan
 from leastnoise._release import LANGUAGES, Catalogue, load_catalogue, make_picture
 from leastnoise._session import CSV, DatabaseTable, file_endings, schema
 from leastnoise._spec import SourceColumn, SourceColumns, parse_spec, source_columns
-from leastnoise._studio._draft import save_spec, to_toml
+from leastnoise._studio._draft import save_spec, to_toml_table
 from leastnoise._studio._explore_page import MOST_CELLS
 from leastnoise._studio._form_parts import (
     FORMATS,
@@ -33,14 +33,14 @@ from leastnoise._studio._form_parts import (
     OUTPUT_ROUNDING,
     READINGS,
     Form,
-    attribute_labels,
-    attribute_levels,
+    labels_from_form,
+    levels_from_form,
     names_table,
     output_table,
     parse_number,
     series_table,
     survey_table,
-    total_table,
+    unit_total_table,
 )
 from leastnoise._studio._pages import (
     Page,
@@ -59,7 +59,7 @@ from leastnoise._workload import Product
 
 FORMS = {"text": "list", "whole": "whole", "number": "number", "date": "dates", "truth": "truth"}
 """The suggested form of each kind of column."""
-# The keys of [domain.NAME] for each form of a column, with $ before the names of fields.
+# The keys of [domain.NAME] for each form of a column. "$" precedes the names of form fields.
 _COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "list": {"categories": "$codes"},
     "file": {"categories": {"file": "$file", "column": "$file_column"}},
@@ -69,10 +69,10 @@ _COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "unknown": {"unknown": {"most": "$most"}},
     "truth": {"categories": [True, False]},
 }
-# The treatment of numbers beyond the bounds; the first is the default.
+# How numbers beyond the bounds are treated; the first value is the default.
 _BEYOND = ("clip", "drop", "other")
-# The [[workload]] table of each kind of question: $groups are the ticked columns, $by the same as a
-# list.
+# The [[workload]] table of each kind of question. $groups are the ticked columns by name, $by is a
+# list of them.
 _QUESTIONS: Mapping[str, Mapping[str, Any]] = {
     "counts": {"queries": "$groups"},
     "top": {"queries": "$groups"},
@@ -99,7 +99,7 @@ DAYS = {
     "12/31/2025": "%m/%d/%Y",
 }
 """``format`` of dates for each format of days."""
-# The fields of numbers.
+# The form fields that contain numbers.
 _NUMBERS = {"low", "high", "step", "epsilon", "margin", "delta", "size", "max_rows", "most"}
 _NUMBERS |= {"round", "below", "width"}
 _HEAD = """\
@@ -112,26 +112,27 @@ _NO_STEPS = (
 _TOO_MANY = "{name} would have {count} values here, and at most {most} are allowed. Take wider steps, or numbers in steps of a width."
 _LEVEL_SPLITS = tuple(f"l{number}" for number in range(MOST_LEVELS))
 _MOST_DRAWN = 4  # charts of invented counts
-_MOST_VALUES = 10**6  # of a column; the page could not show the groups of more without a wait
+_MOST_VALUES = 10**6  # of a column; more groups would slow down the page
 _MOST_MARKS = 2000  # marks of a chart
 _HILL_CELLS = 12  # invented counts over more cells have the shape of a hill
-_INVENTED_ROWS = 10_000  # of the charts that show margins before there is data
+_INVENTED_ROWS = 10_000  # rows in charts that show margins before data are read
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
-    """Where the data are, and the names and types of their columns.
+class DataColumns:
+    """The location of the data, and the names and types of their columns.
 
     Args:
         name: the name of the data on pages.
-        folder: the folder of the new spec: the folder of the data file, or the current folder.
-        table: the table ``[source]`` of the spec.
-        suggested: the columns, with suggestions from their names and types.
+        folder: the folder for the new spec, which is the folder of the data file or the current
+            folder.
+        source_settings: the keys and values of ``[source]`` in the spec.
+        suggested: the columns, with settings that their names and types suggest.
     """
 
     name: str
     folder: Path
-    table: Mapping[str, Any]
+    source_settings: Mapping[str, Any]
     suggested: SourceColumns
 
     @property
@@ -140,26 +141,26 @@ class Data:
         return self.suggested.listed
 
 
-def read_columns(source: Path | DatabaseTable, layout: Mapping[str, str]) -> Data:
+def read_columns(source: Path | DatabaseTable, layout: Mapping[str, str]) -> DataColumns:
     """Read the names and types of columns, and no value."""
     if isinstance(source, DatabaseTable):
         table = {"table": source.table, "connection": source.connection}
-        return Data(source.table, Path.cwd(), table, source_columns(schema(source)))
+        return DataColumns(source.table, Path.cwd(), table, source_columns(schema(source)))
     table = {"path": source.name, **layout}
     file: Path | CSV = source
     if layout:
         file = CSV(source, layout.get("delimiter"), layout.get("encoding", "utf-8"))
-    return Data(source.name, source.absolute().parent, table, source_columns(schema(file)))
+    return DataColumns(source.name, source.absolute().parent, table, source_columns(schema(file)))
 
 
-def _has_margin(form: Form) -> bool:
-    """Return whether a form states a margin of the answers instead of a budget."""
+def _states_margin(form: Form) -> bool:
+    """Return whether a form states a margin of error in place of a budget."""
     return form.get("how") == "within"
 
 
 def _read_margin(form: Form) -> str:
-    """Return the margin that a form states; empty if it states a budget."""
-    if not _has_margin(form):
+    """Return the margin of error that a form states; empty if it states a budget."""
+    if not _states_margin(form):
         return ""
     margin = form.get("margin", "")
     if not margin:
@@ -169,37 +170,37 @@ def _read_margin(form: Form) -> str:
     return margin
 
 
-def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = False) -> str:
-    """Return the text of the spec that a form describes.
-
-    The spec is checked.
+def spec_from_form(
+    data: DataColumns, form: Form, language: str, *, allow_no_question: bool = False
+) -> str:
+    """Return the checked text of the spec that a form describes.
 
     Args:
         data: the columns of the data.
-        form: the fields of the form.
+        form: the texts of the form fields by name.
         language: the language of the page, which may have a decimal comma.
-        in_sql: whether the form may have no question, because SQL replaces the workload. The spec
-            then describes all columns.
+        allow_no_question: whether the form may have no question, because SQL statements replace the
+            workload. Without questions, the spec describes all columns.
     """
     if load_catalogue(language).decimal_mark == ",":
         form = _replace_decimal_commas(form)
-    question_numbers = _question_numbers(form)
-    columns = _column_numbers(data, form)
+    question_numbers = _list_question_numbers(form)
+    columns = _numbers_by_attribute(data, form)
     names = {number: name for name, number in columns.items()}
     questions = [_read_question(number, names, form) for number in question_numbers]
-    _check_questions(questions, form, in_sql=in_sql)
+    _check_questions(questions, form, allow_no_question=allow_no_question)
     margin = _read_margin(form)
     if questions:
         attributes = _used_attributes(questions)
         measures = _used_measures(questions)
     else:
         attributes = set(columns)
-        measures = _number_columns(columns, form)
+        measures = _summable_columns(columns, form)
     has_search = any(form[f"c{columns[name]}.kind"] == "unknown" for name in attributes)
-    # A domain needs an attribute, even if no question is about one.
+    # A domain needs at least one attribute, even if no question uses it.
     described = attributes or measures or {question.of for question in questions if question.of}
     table: dict[str, Any] = {
-        "source": {**data.table, **_source_settings(form)},
+        "source": {**data.source_settings, **_source_settings(form)},
         "privacy": _privacy_table(data, form, margin, has_search=has_search),
     }
     table["domain"] = {
@@ -218,7 +219,7 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
             column = columns[question.of]
             measure_columns[question.measure] = column
             groups = [*question.groups]
-            measure_tables[question.measure] = total_table(
+            measure_tables[question.measure] = unit_total_table(
                 data.columns[column], form, number, groups
             )
     if measure_tables:
@@ -233,12 +234,14 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
         "output": output_table(form, language),
     }
     table |= {name: part for name, part in further_parts.items() if part}
-    return _checked_text(table, data, has_questions=bool(questions))
+    return _format_checked_spec(table, data, has_questions=bool(questions))
 
 
-def _check_questions(questions: Sequence["Question"], form: Form, *, in_sql: bool) -> None:
-    """Refuse a form without a question, or without the column of a person."""
-    if not questions and (not in_sql or _has_margin(form)):
+def _check_questions(
+    questions: Sequence["Question"], form: Form, *, allow_no_question: bool
+) -> None:
+    """Raise InputError for a form without questions or without a person column."""
+    if not questions and (not allow_no_question or _states_margin(form)):
         raise InputError("No table is chosen yet; choose what to publish.")
     if not form.get("unit") and any(question.kind in _OF_PERSONS for question in questions):
         raise InputError(
@@ -247,8 +250,10 @@ def _check_questions(questions: Sequence["Question"], form: Form, *, in_sql: boo
         )
 
 
-def _checked_text(table: Mapping[str, Any], data: Data, *, has_questions: bool) -> str:
-    """Return the text of a spec, which can be read as a spec."""
+def _format_checked_spec(
+    table: Mapping[str, Any], data: DataColumns, *, has_questions: bool
+) -> str:
+    """Format a spec as TOML, and check that it can be read."""
     text = _HEAD + _format_toml(table)
     complete_text = text
     if not has_questions:
@@ -257,8 +262,8 @@ def _checked_text(table: Mapping[str, Any], data: Data, *, has_questions: bool) 
     return text
 
 
-def _question_numbers(form: Form) -> list[int]:
-    """Return the numbers of the questions that have a kind, in order."""
+def _list_question_numbers(form: Form) -> list[int]:
+    """List the numbers of the questions that the user filled in, in order."""
     numbers = set()
     for key, text in form.items():
         match = re.fullmatch(r"a(\d{1,3})\.what", key)
@@ -267,8 +272,8 @@ def _question_numbers(form: Form) -> list[int]:
     return sorted(numbers)
 
 
-def _column_numbers(data: Data, form: Form) -> dict[str, int]:
-    """Return the numbers of the columns that the form describes, by attribute."""
+def _numbers_by_attribute(data: DataColumns, form: Form) -> dict[str, int]:
+    """Return the column number of each attribute that the form describes."""
     return {
         column.attribute: number
         for number, column in enumerate(data.columns)
@@ -277,27 +282,29 @@ def _column_numbers(data: Data, form: Form) -> dict[str, int]:
 
 
 def _used_attributes(questions: Sequence["Question"]) -> set[str]:
-    """Return the attributes of the tables of questions."""
+    """Return the attributes of the tables that questions request."""
     return {name for question in questions for name in question.attributes}
 
 
 def _used_measures(questions: Sequence["Question"]) -> set[str]:
-    """Return the columns that questions sum or use as weights."""
+    """Return the names of columns that questions sum or use as weights."""
     weights = {question.weight for question in questions if question.weight}
     return weights | {question.of for question in questions if question.kind in _SUMMED}
 
 
-def _number_columns(columns: Mapping[str, int], form: Form) -> set[str]:
-    """Return the columns of numbers, which SQL may sum."""
+def _summable_columns(columns: Mapping[str, int], form: Form) -> set[str]:
+    """Return the names of numeric columns, which SQL statements may sum."""
     return {
         name for name, number in columns.items() if form[f"c{number}.kind"] in {"whole", "number"}
     }
 
 
-def _privacy_table(data: Data, form: Form, margin: str, *, has_search: bool) -> dict[str, Any]:
+def _privacy_table(
+    data: DataColumns, form: Form, margin: str, *, has_search: bool
+) -> dict[str, Any]:
     """Return the table [privacy] of a spec."""
     privacy: dict[str, Any] = {"epsilon": "least" if margin else form.get("epsilon", "")}
-    if has_search:  # finding categories privately needs a delta
+    if has_search:  # a private search for categories needs a delta
         privacy["delta"] = form.get("delta", "")
     unit = form.get("unit", "")
     if not unit:
@@ -311,7 +318,7 @@ def _privacy_table(data: Data, form: Form, margin: str, *, has_search: bool) -> 
 
 
 def _source_settings(form: Form) -> dict[str, str]:
-    """Return the keys of [source] for the encoding and for numbers in texts."""
+    """Return the keys of [source] that the form sets: encoding, number format."""
     number_format = form.get("numbers") or "1234.56"
     decimal, thousands = NUMBERS[one_of("the format of numbers", number_format, NUMBERS)]
     encoding = form.get("encoding", "").replace("utf-8", "")
@@ -320,18 +327,20 @@ def _source_settings(form: Form) -> dict[str, str]:
 
 
 def _measure_table(
-    column: SourceColumn, number: int, form: Form, *, is_weight: bool
+    column: SourceColumn, column_number: int, form: Form, *, is_weight: bool
 ) -> dict[str, Any]:
-    """Return the table [measures.NAME] of a column."""
-    low, high = (parse_number(form.get(f"c{number}.{field}", "")) for field in ("low", "high"))
+    """Return the table [measures.NAME] for a column."""
+    low, high = (
+        parse_number(form.get(f"c{column_number}.{field}", "")) for field in ("low", "high")
+    )
     measure: dict[str, Any] = {"column": column.name, "clip": [low, high]}
-    if is_weight and form[f"c{number}.kind"] == "number":
-        measure["unit"] = form.get(f"c{number}.step", "")
+    if is_weight and form[f"c{column_number}.kind"] == "number":
+        measure["unit"] = form.get(f"c{column_number}.step", "")
     return measure
 
 
 def _replace_decimal_commas(form: Form) -> dict[str, str]:
-    """Replace the decimal commas in the fields of numbers by points."""
+    """Replace decimal commas by points in all fields that contain numbers."""
     changed = dict(form)
     for key, text in form.items():
         if key.rpartition(".")[2] in _NUMBERS:
@@ -340,7 +349,7 @@ def _replace_decimal_commas(form: Form) -> dict[str, str]:
 
 
 def _replace_decimal_comma(text: str) -> str:
-    """Replace the decimal comma of a number by the point of specs."""
+    """Replace the decimal comma of a number by a point, as in specs."""
     if re.search(r"\.\d{3}(\D|$)", text):
         raise InputError(
             message(
@@ -351,7 +360,7 @@ def _replace_decimal_comma(text: str) -> str:
 
 
 def _fill_template(template: Any, fields: Mapping[str, Any]) -> Any:
-    """Replace the names of fields in a template by their values."""
+    """Replace "$FIELD" in a template of TOML values by the value of the field."""
     if isinstance(template, Mapping):
         return {key: _fill_template(entry, fields) for key, entry in template.items()}
     if isinstance(template, list):
@@ -365,12 +374,12 @@ class Question(NamedTuple):
     """A question of the form: one or more tables, or a statistic.
 
     Args:
-        kind: the kind of question.
-        groups: the columns that split its table, each with its query set.
+        kind: the kind of question, a key of ``_QUESTIONS``.
+        groups: the attributes that split the table, each with its query set.
         of: the column whose sum or distribution is requested; empty for counts.
         weight: the column of weights; empty without weights.
         size: the public number of rows of a group; empty without one.
-        measure: the name of the measure of its totals of units; empty without them.
+        measure: the name of the measure for totals of persons; empty for other kinds.
     """
 
     kind: str
@@ -382,14 +391,14 @@ class Question(NamedTuple):
 
     @property
     def attributes(self) -> set[str]:
-        """The columns that are attributes of its tables."""
+        """The attributes of the tables that the question needs."""
         names = set(self.groups)
         if self.kind in _ORDERED:
             names.add(self.of)
         return names
 
     def workload_entry(self) -> dict[str, Any]:
-        """Return its [[workload]] table."""
+        """Return the [[workload]] table that answers the question."""
         group_list: list[Any] = []
         for name, sets in self.groups.items():
             if sets == "identity":
@@ -405,38 +414,40 @@ class Question(NamedTuple):
         return entry
 
 
-def _read_question(number: int, names: Mapping[int, str], form: Form) -> Question:
+def _read_question(question_number: int, column_names: Mapping[int, str], form: Form) -> Question:
     """Read one of the questions in the form.
 
     Args:
-        number: the number of the question.
-        names: the name of each column that the form describes, by its number.
+        question_number: the number of the question in the form.
+        column_names: the names of the columns that the form describes, by column number.
         form: the form.
     """
-    kind = one_of("the kind of table", form.get(f"a{number}.what", ""), _QUESTIONS)
-    groups = _read_groups(number, names, form)
+    kind = one_of("the kind of table", form.get(f"a{question_number}.what", ""), _QUESTIONS)
+    groups = _read_groups(question_number, column_names, form)
     of = weight = ""
-    if kind in WEIGHTED and form.get(f"a{number}.weight"):
-        weight = _read_column(form[f"a{number}.weight"], names, "Weights")
+    if kind in WEIGHTED and form.get(f"a{question_number}.weight"):
+        weight = _column_of_number(form[f"a{question_number}.weight"], column_names, "Weights")
     if kind in (*_SUMMED, *_ORDERED, "totals"):
         subject = "Means, medians, distributions and sums"
-        of = _read_column(form.get(f"a{number}.of", ""), names, subject)
+        of = _column_of_number(form.get(f"a{question_number}.of", ""), column_names, subject)
     if kind == "top" and len(groups) != 1:
         raise InputError("The largest groups must be of one column; tick one.")
     measure = ""
     if kind == "totals":
-        measure = f"{of} total {number + 1}"
-    return Question(kind, groups, of, weight, form.get(f"a{number}.size", ""), measure)
+        measure = f"{of} total {question_number + 1}"
+    return Question(kind, groups, of, weight, form.get(f"a{question_number}.size", ""), measure)
 
 
-def _read_groups(number: int, names: Mapping[int, str], form: Form) -> dict[str, Any]:
-    """Return the query sets of the ticked columns: values or groups."""
+def _read_groups(
+    question_number: int, column_names: Mapping[int, str], form: Form
+) -> dict[str, Any]:
+    """Return the query set of each ticked column: its values or its groups."""
     groups: dict[str, Any] = {}
-    for column, name in names.items():
+    for column, name in column_names.items():
         splits = [
             split
             for split in ("cells", "group", *_LEVEL_SPLITS)
-            if form.get(f"a{number}.by.{column}.{split}")
+            if form.get(f"a{question_number}.by.{column}.{split}")
         ]
         if len(splits) > 1:
             raise InputError(
@@ -455,25 +466,25 @@ def _read_groups(number: int, names: Mapping[int, str], form: Form) -> dict[str,
     return groups
 
 
-def _read_column(text: str, names: Mapping[int, str], subject: str) -> str:
-    """Return the name of a column that the form selects by its number."""
-    if not text.isdecimal() or int(text) not in names:
+def _column_of_number(number_text: str, column_names: Mapping[int, str], subject: str) -> str:
+    """Return the name of the column whose number the form contains as text."""
+    if not number_text.isdecimal() or int(number_text) not in column_names:
         raise InputError(
             message(
                 "{what} must be of a column of numbers that is published; choose one.",
                 what=subject,
             )
         )
-    return names[int(text)]
+    return column_names[int(number_text)]
 
 
 def _workload_entries(
     questions: Sequence[Question], margin: str, measures: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return the [[workload]] tables with a margin as target, if any.
+    """Return the [[workload]] tables of questions, with a margin as target.
 
-    A statistic cannot have this target. So the tables of counts and sums that it needs are added,
-    and have the target: for a sum, the margin times the largest value.
+    A statistic cannot have such a target. The counts and sums that it needs are therefore added as
+    tables with a target. For a sum, this is the margin times the largest value.
     """
     entries = [question.workload_entry() for question in questions]
     if not margin:
@@ -495,30 +506,32 @@ def _workload_entries(
             total = {"queries": question.groups, "sum": question.of, **weights}
             if {**total, "margin": margin} not in entries:
                 bounds = measures[question.of]["clip"]
-                total["margin"] = _margin_of_sum(margin, question.of, bounds)
+                total["margin"] = _sum_margin(margin, question.of, bounds)
                 entries.append(total)
     return entries
 
 
-def _margin_of_sum(margin: str, name: str, bounds: Sequence[Any]) -> str:
-    """Return a margin of counts times the largest value of a measure."""
-    subject = message("a bound of {name}", name=name)
+def _sum_margin(count_margin: str, measure: str, bounds: Sequence[Any]) -> str:
+    """Return the margin of a sum: a margin of counts times the largest value."""
+    subject = message("a bound of {name}", name=measure)
     largest_value = max(abs(exact(subject, bound)) for bound in bounds)
-    return str(exact("the distance", margin) * largest_value)
+    return str(exact("the distance", count_margin) * largest_value)
 
 
-def _attribute_table(column: SourceColumn, number: int, name: str, form: Form) -> dict[str, Any]:
-    """Return the table ``[domain.NAME]`` of a column."""
-    prefix = f"c{number}."
+def _attribute_table(
+    column: SourceColumn, column_number: int, attribute: str, form: Form
+) -> dict[str, Any]:
+    """Return the table ``[domain.NAME]`` for a column."""
+    prefix = f"c{column_number}."
     texts = {
         key.removeprefix(prefix): text.strip()
         for key, text in form.items()
         if key.startswith(prefix)
     }
     kinds = ("list", "file", *FORMS.values(), "unknown")
-    kind = one_of(message("the kind of {name}", name=name), texts["kind"], kinds)
-    table: dict[str, Any] = {} if name == column.name else {"column": column.name}
-    fields = _attribute_fields(column, kind, name, texts)
+    kind = one_of(message("the kind of {name}", name=attribute), texts["kind"], kinds)
+    table: dict[str, Any] = {} if attribute == column.name else {"column": column.name}
+    fields = _attribute_fields(column, kind, attribute, texts)
     table |= _fill_template(_COLUMNS[kind], fields)
     if kind == "dates":
         if texts.get("zone"):
@@ -526,34 +539,36 @@ def _attribute_table(column: SourceColumn, number: int, name: str, form: Form) -
         day_format = DAYS[one_of("the format of days", form.get("days") or "2025-12-31", DAYS)]
         if day_format:
             table["dates"]["format"] = day_format
-    # Otherwise a row whose text is not found would be in no table.
+    # Otherwise a row whose text is in no category would be in no table.
     if texts.get("other") or kind == "unknown":
         table |= {"outside": "other", "null": "other"}
     if kind in {"whole", "number"}:
-        subject = message("values of {name} beyond the bounds", name=name)
+        subject = message("values of {name} beyond the bounds", name=attribute)
         table["outside"] = one_of(subject, texts.get("beyond") or "clip", _BEYOND)
     if kind == "whole" and texts.get("rounding"):
-        subject = message("the reading of fractions in {name}", name=name)
+        subject = message("the reading of fractions in {name}", name=attribute)
         table["rounding"] = one_of(subject, texts["rounding"], READINGS)
     further_keys = {
-        "levels": attribute_levels(kind, texts),
-        "labels": attribute_labels(kind, name, texts),
+        "levels": levels_from_form(kind, texts),
+        "labels": labels_from_form(kind, attribute, texts),
     }
     return table | {key: entry for key, entry in further_keys.items() if entry}
 
 
 def _attribute_fields(
-    column: SourceColumn, kind: str, name: str, texts: Mapping[str, str]
+    column: SourceColumn, kind: str, attribute: str, field_texts: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the fields of the form that the table of an attribute needs.
+    """Return the values of the form fields that ``[domain.NAME]`` needs.
 
-    Refuses an attribute with too many values.
+    Raise InputError if the attribute would have too many values.
     """
     fields: dict[str, Any] = {}
     for field in ("file", "file_column", "low", "high", "step", "from", "to", "by", "most"):
-        text = texts.get(field, "")
+        text = field_texts.get(field, "")
         fields[field] = parse_number(text) if field in _NUMBERS else text
-    codes: list[Any] = [code.strip() for code in texts.get("list", "").splitlines() if code.strip()]
+    codes: list[Any] = [
+        code.strip() for code in field_texts.get("list", "").splitlines() if code.strip()
+    ]
     if column.kind == "whole":
         codes = [parse_number(code) for code in codes]
     fields["codes"] = [*dict.fromkeys(codes)]
@@ -561,47 +576,48 @@ def _attribute_fields(
     if kind == "whole" and isinstance(fields["low"], int) and isinstance(fields["high"], int):
         count = fields["high"] - fields["low"]
     if kind == "number":
-        count = fields["count"] = _step_count(name, texts)
+        count = fields["count"] = _step_count(attribute, field_texts)
     if count > _MOST_VALUES:
-        raise InputError(message(_TOO_MANY, name=name, count=count, most=_MOST_VALUES))
+        raise InputError(message(_TOO_MANY, name=attribute, count=count, most=_MOST_VALUES))
     return fields
 
 
-def _step_count(name: str, texts: Mapping[str, str]) -> int:
-    """Return the number of steps between the bounds of a column of numbers."""
-    subject = message("a bound or the step of {name}", name=name)
-    bounds = {field: texts.get(field, "") for field in ("low", "high", "step")}
+def _step_count(attribute: str, field_texts: Mapping[str, str]) -> int:
+    """Return the number of steps between the bounds of a numeric column."""
+    subject = message("a bound or the step of {name}", name=attribute)
+    bounds = {field: field_texts.get(field, "") for field in ("low", "high", "step")}
     low, high, step = (exact(subject, text) for text in bounds.values())
     if step > 0:
         count = (high - low) / step
     else:
         count = Fraction(0)
     if count.denominator != 1 or count < 1:
-        raise InputError(message(_NO_STEPS, name=name, **bounds))
+        raise InputError(message(_NO_STEPS, name=attribute, **bounds))
     return int(count)
 
 
 def _format_toml(table: Mapping[str, Any]) -> str:
-    """Format a spec as TOML, with a line for each key."""
+    """Format a spec as TOML, with one line for each key."""
     document = tomlkit.document()
     for part, entry in table.items():
         if isinstance(entry, list):
             document[part] = tomlkit.aot()
             for row in entry:
-                document[part].append(to_toml(row))
+                document[part].append(to_toml_table(row))
         elif part in ("domain", "measures"):
             document[part] = tomlkit.table(is_super_table=True)
             for name, row in entry.items():
-                document[part][name] = to_toml(row)
+                document[part][name] = to_toml_table(row)
         else:
-            document[part] = to_toml(entry)
+            document[part] = to_toml_table(entry)
     return re.sub(r"(?<!\n)\n\[\[", "\n\n[[", tomlkit.dumps(document))
 
 
-def list_commands(path: Path, *, in_sql: bool = False) -> Sequence[str]:
+def list_commands(path: Path, *, with_sql_file: bool = False) -> Sequence[str]:
     """Return the commands that plan and release a saved spec.
 
-    They are for the folder where the studio was started. With ``in_sql`` they name a file of SQL.
+    The paths are relative to the current folder. If ``with_sql_file`` is True, the commands name a
+    file of SQL statements.
     """
     import shlex
 
@@ -610,7 +626,7 @@ def list_commands(path: Path, *, in_sql: bool = False) -> Sequence[str]:
     else:
         shown_path = str(path)
     arguments = shlex.quote(shown_path)
-    if in_sql:
+    if with_sql_file:
         arguments = f"questions.sql --spec {arguments}"
     return [
         f"leastnoise plan {arguments}",
@@ -619,7 +635,7 @@ def list_commands(path: Path, *, in_sql: bool = False) -> Sequence[str]:
 
 
 def source_page(show_page: ShowPage, language: str = "en") -> Page:
-    """Return the page that asks for the data: a file, or a table of a database."""
+    """Return the page on which the user selects a file or a database table."""
     catalogue = load_catalogue(language)
 
     def page() -> str:
@@ -656,14 +672,14 @@ def source_page(show_page: ShowPage, language: str = "en") -> Page:
     )
 
 
-def form_page(data: Data, show_page: ShowPage, language: str = "en") -> Page:
-    """Return the page that makes a spec from the names and types of columns."""
+def form_page(data: DataColumns, show_page: ShowPage, language: str = "en") -> Page:
+    """Return the page with the form for a new spec."""
     catalogue = load_catalogue(language)
     drafting = _FormPlanning(data, language, catalogue)
 
     def render() -> str:
         return render_page(
-            "beginning.html", t=catalogue, data=data, **_template_choices(data, catalogue)
+            "beginning.html", t=catalogue, data=data, **_template_values(data, catalogue)
         )
 
     def open_planning(arguments: dict[str, Any]) -> Any:
@@ -691,9 +707,9 @@ def form_page(data: Data, show_page: ShowPage, language: str = "en") -> Page:
 
 
 class _FormPlanning:
-    """Plans and saves the spec of a form; at most one plan is being made."""
+    """Plans and saves the spec of a form. At most one plan is computed at a time."""
 
-    def __init__(self, data: Data, language: str, catalogue: Catalogue) -> None:
+    def __init__(self, data: DataColumns, language: str, catalogue: Catalogue) -> None:
         self._data = data
         self._language = language
         self._catalogue = catalogue
@@ -707,7 +723,7 @@ class _FormPlanning:
             planning.background.stop()
 
     def plan(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Begin to plan the form of the page, and return the view of it."""
+        """Start to plan the form that the page sent; return `view`."""
         text = spec_from_form(self._data, _read_form(arguments), self._language)
         self.stop()
         self._planning = Planning(self._data.folder / "draft.toml", text)
@@ -715,7 +731,7 @@ class _FormPlanning:
         return self.view()
 
     def view(self) -> dict[str, Any]:
-        """Return how far planning is, with charts once there is a plan."""
+        """Return the progress of planning as JSON, with charts once there is a plan."""
         planning = self._planning
         if planning is None:
             return {"refused": "Nothing is planned yet."}
@@ -734,21 +750,23 @@ class _FormPlanning:
         }
 
     def save(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Save the spec of the form, and return the commands to continue with."""
+        """Save the spec of the form; return the next commands as JSON."""
         name = str(arguments.get("name", ""))
-        text = spec_from_form(self._data, _read_form(arguments), self._language, in_sql=True)
+        text = spec_from_form(
+            self._data, _read_form(arguments), self._language, allow_no_question=True
+        )
         path = save_spec(self._data.folder / ".toml", "", name, text)
         has_workload = "\n[[workload]]" in text
         return {
             "done": self._catalogue.say("st_saved", file=str(path)),
-            "commands": list_commands(path, in_sql=not has_workload),
+            "commands": list_commands(path, with_sql_file=not has_workload),
             "name": name,
             "asked": has_workload,
         }
 
 
 def _read_form(arguments: Mapping[str, Any]) -> Form:
-    """Return the form that a page sends."""
+    """Return the form fields in a request; raise InputError for other types."""
     form = arguments.get("form")
     if not isinstance(form, dict) or not all(isinstance(text, str) for text in form.values()):
         raise InputError("A form must be an object of texts.")
@@ -756,14 +774,14 @@ def _read_form(arguments: Mapping[str, Any]) -> Form:
 
 
 def _read_language(arguments: Mapping[str, Any]) -> str:
-    """Return the language that a page requests."""
+    """Return the language code in a request; raise InputError for unknown ones."""
     return one_of("the language", arguments.get("language"), LANGUAGES)
 
 
-def _template_choices(data: Data, catalogue: Catalogue) -> dict[str, Any]:
-    """Return the values of the template.
+def _template_values(data: DataColumns, catalogue: Catalogue) -> dict[str, Any]:
+    """Return the variables of the HTML template of the form.
 
-    The choices of the forms, and suggestions from the names and types of columns.
+    They are the choices of the form, and suggestions from names and types of columns.
     """
     suggested = {
         number: FORMS[column.kind] for number, column in enumerate(data.columns) if column.kind
@@ -805,7 +823,7 @@ def _template_choices(data: Data, catalogue: Catalogue) -> dict[str, Any]:
 
 
 def _invented_charts(plan: Plan, level: float, catalogue: Catalogue) -> list[dict[str, Any]]:
-    """Return charts of the first tables with invented counts."""
+    """Return charts of the first tables, with invented counts and real margins."""
     margins = table_margins(plan, level)
     tables = [
         product
@@ -833,7 +851,10 @@ def _invented_charts(plan: Plan, level: float, catalogue: Catalogue) -> list[dic
 
 
 def _invented_counts(product: Product) -> FloatArray:
-    """Return invented counts of a table: a hill over many cells, steps over few."""
+    """Return invented counts: a hill over many cells, different heights over few.
+
+    The array has one axis for each attribute of the table.
+    """
     counts = np.array(float(_INVENTED_ROWS))
     for name, query_set in zip(product.attributes, product.query_sets, strict=True):
         kind = product.domain.kind(name)

@@ -1,8 +1,8 @@
-"""A draft of a spec in the studio, and its planning process.
+"""The draft of a spec in the studio, and the process that plans it.
 
 The process reads its request as one JSON line on standard input, and writes its results as JSON
-lines on standard output. It plans from the text that would be saved, and ends when its input ends,
-so that it does not outlive the studio.
+lines on standard output. It plans from the text that would be saved. It ends when its input ends,
+and thus does not outlive the studio.
 """
 
 import json
@@ -41,18 +41,22 @@ from leastnoise._workload import Product, Statistic, Workload, groups_of
 
 OBJECTIVES = ("total", "worst", "relative")
 TARGETS = ("margin", "relative", "rmse")
-MOST_PERIODS = 3650  # of a drafted series: ten years of days
+MOST_PERIODS = 3650  # periods of a drafted series; ten years of days
 SETTINGS = ("on", "weight", "target", "most", "size_of")
-"""The fields of a setting."""
+"""The names of the fields of a `RowSetting`."""
 FIELD_PREFIX = "field:"
-"""The beginning of the name of a field in a change."""
+"""The prefix of publication fields in the names of changed values."""
 _SETTING_KEYS = ("weight", "size", *TARGETS)  # keys of a [[workload]] that a setting writes
 TableKey = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """The values of one row of the page that a user can change, as typed."""
+class RowSetting:
+    """The settings of one row of the planning page, as typed by the user.
+
+    ``on`` states whether the row is published, ``most`` is the limit of the target, and ``size_of``
+    is the public group size.
+    """
 
     on: bool = True
     weight: str = "1"
@@ -62,23 +66,23 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A row of the page: one table, or tables that belong together.
+class PageRow:
+    """A row of the planning page: one table, or tables that belong together.
 
     Args:
-        part: the number of the [[workload]] table in the spec.
-        entry: that table without the keys that a setting writes.
+        entry_number: the index of the [[workload]] table in the spec.
+        workload_entry: this [[workload]] table without the keys that `RowSetting` determines.
         products: the tables of the row.
         statistic: the mean, quantiles or distribution function that needs the tables.
     """
 
-    part: int
-    entry: Mapping[str, Any]
+    entry_number: int
+    workload_entry: Mapping[str, Any]
     products: tuple[Product, ...]
     statistic: Statistic | None = None
 
     def name(self, catalogue: Catalogue) -> str:
-        """Return the name of the row: its statistic and tables."""
+        """Return the display name of the row: the names of its statistic and tables."""
         tables = ", ".join(table_title(product, catalogue) for product in self.products)
         if self.statistic is None:
             return tables
@@ -87,13 +91,13 @@ class Row:
 
     @property
     def table_keys(self) -> tuple[TableKey, ...]:
-        """The keys of its tables, equal in every workload."""
+        """The keys of the row's tables, which are the same in every workload."""
         return tuple(product.table_key for product in self.products)
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A spec that a user is changing.
+    """A spec with the changes that a user has made on the planning page.
 
     Args:
         text: the text of the spec as it was opened.
@@ -101,20 +105,20 @@ class Draft:
         rows: the rows of the page.
         settings: the current setting of each row.
         parameter: the parameter of the budget, "epsilon" or "rho".
-        size: the amount of that parameter.
+        size: the value of that parameter.
         delta: the delta of the budget; empty without one.
         objective: the objective of planning.
         level: the coverage of intervals.
-        dates: the periods of a series in the opened spec; None without one.
-        periods: the current number of periods of a series; 0 without one.
+        dates: the periods of the series in the opened spec; None without a series.
+        periods: the current number of periods of the series; 0 without a series.
         language: the language of the page; empty for the language of the spec.
-        field_changes: the new texts of names, outputs and the survey, by field.
+        field_changes: the new texts of publication fields, by field identifier.
     """
 
     text: str
     folder: Path
-    rows: tuple[Row, ...]
-    settings: tuple[Setting, ...]
+    rows: tuple[PageRow, ...]
+    settings: tuple[RowSetting, ...]
     parameter: str
     size: str
     delta: str
@@ -127,40 +131,40 @@ class Draft:
 
     @cached_property
     def fields(self) -> tuple[PublicationField, ...]:
-        """The fields for names, outputs and the survey."""
+        """The publication fields: names, outputs and the survey."""
         return publication_fields(read_toml(self.text))
 
     @cached_property
     def field_texts(self) -> Mapping[str, str]:
-        """The texts of these fields."""
+        """The current texts of the publication fields, by field identifier."""
         return {**read_fields(read_toml(self.text), self.fields), **self.field_changes}
 
     @property
     def catalogue(self) -> Catalogue:
-        """The sentences of the page with the display names of the spec."""
+        """The texts of the page's language, with the display names of the spec."""
         return self.spec.options.catalogue(self.language)
 
     @cached_property
     def spec(self) -> Spec:
-        """The spec with all settings."""
+        """The spec with all changes."""
         return parse_spec(format_spec(self), self.folder)
 
     @property
     def horizon(self) -> str:
-        """The number of periods of a series and its last day; empty without a series."""
+        """The number of periods and the last day of the series; empty without one."""
         if self.dates is None:
             return ""
         return f"{self.periods}, {self.dates.reaching(self.periods).end}"
 
 
 def draft_from_text(text: str, folder: Path, name: str = "the spec") -> Draft:
-    """Return a draft without changes from the text of a spec."""
+    """Return a draft without changes for the text of a spec."""
     table = read_toml(text, name)
     spec = spec_from_table(table, folder, name)
-    rows: list[Row] = []
-    settings: list[Setting] = []
+    rows: list[PageRow] = []
+    settings: list[RowSetting] = []
     for part, (entry, products) in enumerate(zip(table["workload"], spec.parts, strict=True)):
-        part_rows = _part_rows(part, entry, products, spec.workload)
+        part_rows = _entry_rows(part, entry, products, spec.workload)
         rows += part_rows
         settings += [_read_setting(entry) for _ in part_rows]
     privacy = table["privacy"]
@@ -187,25 +191,25 @@ def draft_from_text(text: str, folder: Path, name: str = "the spec") -> Draft:
     )
 
 
-def _part_rows(
-    part: int, entry: Mapping[str, Any], products: tuple[Product, ...], workload: Workload
-) -> list[Row]:
-    """Return the rows of a part of the workload: one, or one for each marginal."""
-    statistic = _statistic(entry, workload)
+def _entry_rows(
+    entry_number: int, entry: Mapping[str, Any], products: tuple[Product, ...], workload: Workload
+) -> list[PageRow]:
+    """Return the page rows of a [[workload]] entry: one, or one per marginal."""
+    statistic = _find_statistic(entry, workload)
     row_entry = {key: value for key, value in entry.items() if key not in _SETTING_KEYS}
     if "marginals" not in row_entry:
-        return [Row(part, row_entry, products, statistic)]
+        return [PageRow(entry_number, row_entry, products, statistic)]
     del row_entry["marginals"]
     return [
-        Row(part, {"queries": product.spec, **row_entry}, (product,), statistic)
+        PageRow(entry_number, {"queries": product.spec, **row_entry}, (product,), statistic)
         for product in products
     ]
 
 
-def _read_setting(entry: Mapping[str, Any]) -> Setting:
-    """Return the setting that a part of the workload has."""
+def _read_setting(entry: Mapping[str, Any]) -> RowSetting:
+    """Return the row setting that a [[workload]] entry states."""
     target = next((name for name in TARGETS if name in entry), "")
-    return Setting(
+    return RowSetting(
         on=True,
         weight=str(entry.get("weight", "1")),
         target=target,
@@ -214,8 +218,8 @@ def _read_setting(entry: Mapping[str, Any]) -> Setting:
     )
 
 
-def _statistic(entry: Mapping[str, Any], workload: Workload) -> Statistic | None:
-    """Return the statistic that a part of the workload requests; None for tables."""
+def _find_statistic(entry: Mapping[str, Any], workload: Workload) -> Statistic | None:
+    """Return the statistic that a [[workload]] entry requests; None for tables."""
     for statistic in workload.statistics:
         request = entry.get(statistic.kind)
         if isinstance(request, Mapping):
@@ -223,26 +227,26 @@ def _statistic(entry: Mapping[str, Any], workload: Workload) -> Statistic | None
             shares = tuple(exact_positive("at", share) for share in request.get("at", ()))
             weight = entry.get("weighted_by")
             is_same_weight = statistic.form.of_measure or statistic.weighted_by == weight
-            requested = (_variables(request), groups, shares)
+            requested = (_requested_variables(request), groups, shares)
             if is_same_weight and (statistic.variables, statistic.along, statistic.at) == requested:
                 return statistic
     return None
 
 
-def _variables(request: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the measures or the attribute that a request for a statistic names."""
+def _requested_variables(request: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the measures, or the attribute, that a statistic is about."""
     of = request["of"]
     first = (of,) if isinstance(of, str) else tuple(of)
     return (*first, *request.get("on", ()))
 
 
 def change_draft(draft: Draft, changes: Mapping[str, object], rows: Sequence[int] = ()) -> Draft:
-    """Return a draft with other values.
+    """Return a copy of a draft with changed values.
 
     Args:
         draft: the draft.
-        changes: new values of fields, of the whole draft or of settings.
-        rows: the numbers of the rows whose settings change.
+        changes: the new values of the draft, of row settings and of publication fields, by name.
+        rows: the indices of the rows whose settings change.
     """
     field_changes = dict(draft.field_changes)
     values = {}
@@ -251,7 +255,7 @@ def change_draft(draft: Draft, changes: Mapping[str, object], rows: Sequence[int
             field_id = name.removeprefix(FIELD_PREFIX)
             field_changes[field_id] = check_field(draft.fields, field_id, value)
         else:
-            values[name] = _READ[one_of("a changed field", name, _READ)](value)
+            values[name] = _FIELD_READERS[one_of("a changed field", name, _FIELD_READERS)](value)
     row_values = {name: value for name, value in values.items() if name in SETTINGS}
     settings = list(draft.settings)
     for row in rows if row_values else ():
@@ -263,43 +267,43 @@ def change_draft(draft: Draft, changes: Mapping[str, object], rows: Sequence[int
     changed_draft = replace(
         draft, **draft_values, settings=tuple(settings), field_changes=field_changes
     )
-    changed_draft.spec  # noqa: B018 - parsing refuses values that cannot be used
+    changed_draft.spec  # noqa: B018 - parsing raises for invalid values
     return changed_draft
 
 
-def _text(value: object) -> str:
-    """Return a text without surrounding blanks."""
+def _read_text(value: object) -> str:
+    """Return a text without surrounding blanks; raise InputError for other types."""
     if not isinstance(value, str):
         raise refuse("a value", type(value).__name__, "a text")
     return value.strip()
 
 
-def _flag(value: object) -> bool:
-    """Return a value, which must be true or false."""
+def _read_flag(value: object) -> bool:
+    """Return ``value`` if it is a bool; raise InputError otherwise."""
     if not isinstance(value, bool):
         raise refuse("on", value, "true or false")
     return value
 
 
-# The readers of the fields that can change: first of the whole draft, then of a row.
-_READ: Mapping[str, Callable[[object], Any]] = {
-    "size": _text,
-    "delta": _text,
+# Functions that check changed values: first of the draft, then of a row.
+_FIELD_READERS: Mapping[str, Callable[[object], Any]] = {
+    "size": _read_text,
+    "delta": _read_text,
     "objective": lambda value: one_of("objective", value, OBJECTIVES),
     "level": checked_level,
     "periods": lambda value: whole("periods", value, 2, MOST_PERIODS),
-    "on": _flag,
-    "weight": lambda value: _text(value) or "1",
+    "on": _read_flag,
+    "weight": lambda value: _read_text(value) or "1",
     "target": lambda value: one_of("target", value, ("", *TARGETS)),
-    "most": _text,
-    "size_of": _text,
+    "most": _read_text,
+    "size_of": _read_text,
 }
 
 
 def format_spec(draft: Draft) -> str:
-    """Return the text of the spec with all settings.
+    """Return the text of the spec with all changes.
 
-    Only lines with other values change; all others keep their comments and form.
+    Only lines with changed values differ. All other lines keep their comments and format.
     """
     document: Any = tomlkit.parse(draft.text)
     _set_text(document["privacy"], draft.parameter, draft.size)
@@ -320,24 +324,24 @@ def format_spec(draft: Draft) -> str:
 
 
 def _set_workload(document: Any, draft: Draft) -> None:
-    """Apply the settings of all rows to the workload of a spec."""
+    """Apply the settings of all rows to the workload of a TOML document."""
     entries = []
     all_parts_stay = True
     for part, entry in enumerate(document["workload"]):
         rows = [
-            (row.entry, setting)
+            (row.workload_entry, setting)
             for row, setting in zip(draft.rows, draft.settings, strict=True)
-            if row.part == part
+            if row.entry_number == part
         ]
         settings = {setting for _, setting in rows}
         if len(settings) == 1 and rows[0][1].on:
             entries.append(_apply_setting(entry, rows[0][1]))
             continue
         all_parts_stay = False
-        # Each row that is on becomes a separate [[workload]] table.
+        # Each published row becomes a separate [[workload]] table.
         for row_entry, setting in rows:
             if setting.on:
-                entries.append(_apply_setting(to_toml(row_entry), setting))
+                entries.append(_apply_setting(to_toml_table(row_entry), setting))
     if not entries:
         raise InputError("No table is left; keep at least one.")
     if not all_parts_stay:
@@ -346,8 +350,8 @@ def _set_workload(document: Any, draft: Draft) -> None:
             document["workload"].append(entry)
 
 
-def _apply_setting(entry: Any, setting: Setting) -> Any:
-    """Write a setting into a [[workload]] table, and return the table."""
+def _apply_setting(entry: Any, setting: RowSetting) -> Any:
+    """Write a row setting into a [[workload]] table, and return the table."""
     texts_by_key = {"size": setting.size_of, "weight": setting.weight, setting.target: setting.most}
     for key in (*TARGETS, "size", "weight"):
         text = texts_by_key.get(key, "")
@@ -359,28 +363,28 @@ def _apply_setting(entry: Any, setting: Setting) -> Any:
 
 
 def _set_text(table: Any, key: str, text: str) -> None:
-    """Write a number as a text, unless the table has it in another form."""
+    """Set a key to a number as text, unless it has the same value already."""
     if key not in table or text != str(table.unwrap()[key]):
         table[key] = text
 
 
-def to_toml(value: Any, *, inline: bool = False) -> Any:
-    """Return a table in TOML, one line for each key.
+def to_toml_table(value: Any, *, inline: bool = False) -> Any:
+    """Convert a mapping to a tomlkit table with one line for each key.
 
     Inner tables and lists are on one line.
     """
     if isinstance(value, list):
-        return [to_toml(entry, inline=True) for entry in value]
+        return [to_toml_table(entry, inline=True) for entry in value]
     if not isinstance(value, Mapping):
         return value
     table: Any = tomlkit.inline_table() if inline else tomlkit.table()
     for key, entry in value.items():
-        table[key] = to_toml(entry, inline=True)
+        table[key] = to_toml_table(entry, inline=True)
     return table
 
 
 def _check_file_name(name: str, folder: Path) -> None:
-    """Raise unless a name is the name of a visible TOML file in the folder."""
+    """Raise InputError unless a name denotes a visible TOML file in a folder."""
     is_plain = name == Path(name).name and name.isprintable() and "\\" not in name
     if not is_plain or name.startswith(".") or not name.endswith(".toml"):
         raise InputError(
@@ -393,34 +397,35 @@ def _check_file_name(name: str, folder: Path) -> None:
         )
 
 
-def save_spec(opened: Path, text_before: str, name: str, text: str) -> Path:
-    """Write a spec, and return its file; never replace a changed file.
+def save_spec(opened_path: Path, text_before: str, new_name: str, text: str) -> Path:
+    """Write a spec, and return its path.
 
-    After an error, no part of the file is left.
+    A file is only replaced if it has not changed since it was opened. After an error, no part of
+    the new file is left.
 
     Args:
-        opened: the file that was opened.
-        text_before: the text that it had then.
-        name: the name of the file to write, in the same folder.
+        opened_path: the path of the file that was opened.
+        text_before: the text of the file when it was opened.
+        new_name: the name of the file to write, in the same folder.
         text: the text of the spec.
     """
-    _check_file_name(name, opened.parent)
-    path = opened.parent / name
-    draft = path.with_name(f".{name}.{token_hex(4)}")
+    _check_file_name(new_name, opened_path.parent)
+    path = opened_path.parent / new_name
+    draft = path.with_name(f".{new_name}.{token_hex(4)}")
     try:
         with draft.open("x", encoding="utf-8", newline="") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        if path.name != opened.name:
+        if path.name != opened_path.name:
             os.link(draft, path)  # fails if the file exists
             return path
-        with opened.open(encoding="utf-8", newline="") as file:
+        with opened_path.open(encoding="utf-8", newline="") as file:
             if file.read() != text_before:
                 raise InputError(
                     message(
                         "{path} was changed since it was opened here. Save under another name.",
-                        path=opened,
+                        path=opened_path,
                     )
                 )
         shutil.copymode(path, draft)
@@ -430,10 +435,10 @@ def save_spec(opened: Path, text_before: str, name: str, text: str) -> Path:
             message("The file {path} exists already. Choose another name.", path=path)
         ) from None
     except (OSError, UnicodeError) as error:
-        name = type(error).__name__
+        new_name = type(error).__name__
         raise InputError(
             message(
-                "{path} cannot be written: {error}. Nothing was changed.", path=path, error=name
+                "{path} cannot be written: {error}. Nothing was changed.", path=path, error=new_name
             )
         ) from None
     finally:
@@ -447,9 +452,10 @@ SendMessage = Callable[[Mapping[str, Any]], None]
 
 @one_thread()
 def handle_request(request: Mapping[str, Any], send: SendMessage) -> None:
-    """Plan a spec, or compute the price of some of its rows.
+    """Plan a spec, or compute the share of the budget that its rows need.
 
-    Sends the results, or the reason why there are none in the language of the page.
+    The results are sent with ``send``. If there are none, the reason is sent in the language of the
+    page.
     """
     fault = ""
     try:
@@ -475,7 +481,7 @@ def handle_request(request: Mapping[str, Any], send: SendMessage) -> None:
 def plan_for_parent() -> None:
     """Run the planning process of the studio.
 
-    Handles the request in the first line, and ends early if the input ends.
+    It handles the request in the first line, and ends early if the input ends.
     """
 
     def send(message: Mapping[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """The page that explores a release.
 
-It shows tables of any attributes and sums of their cells, computed from the measurements.
+It shows tables of any attributes, and sums of their cells. They are computed from the measurements.
 """
 
 from collections.abc import Sequence
@@ -52,11 +52,11 @@ _MOST_MARKS = 2000  # marks of a chart
 _MOST_LISTED = 200  # values of a statistic
 KINDS = ("identity", "prefix")
 TableRequest = tuple[tuple[str, str], ...]
-"""The attributes of a table, each with a kind of queries or a level."""
+"""The attributes of a table, each with a query set ("identity", "prefix") or a level."""
 
 
 class ReleaseExplorer:
-    """Answers from one release, with a cache of the last tables and covariances."""
+    """Computes answers from one release, and caches recent tables."""
 
     def __init__(self, release: Release) -> None:
         self.release = release
@@ -64,10 +64,10 @@ class ReleaseExplorer:
         self._covariances = lru_cache(maxsize=2)(release.covariances)
 
     def first(self) -> tuple[TableRequest, str | None]:
-        """Return the first table to show, and its measure.
+        """Return the first table to show, and its measure (None for counts).
 
-        A table of the workload if the page can show one; otherwise a table of one attribute, or the
-        total.
+        This is a table of the workload if the page can show one, otherwise a table of one
+        attribute, or the total.
         """
         for request, measure in [*self._workload_requests(), *self._simple_requests()]:
             with suppress(InputError):
@@ -76,7 +76,7 @@ class ReleaseExplorer:
         return (), None
 
     def _workload_requests(self) -> list[tuple[TableRequest, str | None]]:
-        """Return the workload's tables that the page can show."""
+        """List the tables of the workload that the page can show, with measures."""
         requests: list[tuple[TableRequest, str | None]] = []
         for product in self.release.workload.products:
             axes = tuple(zip(product.attributes, product.query_sets, strict=True))
@@ -85,7 +85,7 @@ class ReleaseExplorer:
         return requests
 
     def _simple_requests(self) -> list[tuple[TableRequest, str | None]]:
-        """Return the tables of one attribute and the total, of each measure."""
+        """List the one-attribute tables and the total, for each measure."""
         domain = self.release.plan.domain
         requests: list[TableRequest] = []
         for name in domain.names:
@@ -96,7 +96,7 @@ class ReleaseExplorer:
         return [(request, measure) for measure in measures for request in requests]
 
     def _table(self, request: TableRequest, measure: str | None) -> Table:
-        """Return the answers to a table, in rows or in units of a measure."""
+        """Compute the answers to a table: counts, or sums of a measure."""
         domain = self.release.plan.domain
         for name, kind in request:
             one_of("an attribute", name, domain.names)
@@ -110,7 +110,10 @@ class ReleaseExplorer:
         return table
 
     def sum(self, request: TableRequest, measure: str | None, cells: Sequence[int]) -> Table:
-        """Return the sum of cells as a table of one answer with its exact error."""
+        """Compute the sum of some cells, as a table with one answer and its error.
+
+        ``cells`` are indices into the flattened table.
+        """
         table = self.table(request, measure)
         positions = [whole("a cell", cell, 0, table.cells - 1) for cell in cells]
         if not positions:
@@ -137,13 +140,13 @@ class ReleaseExplorer:
 
 
 def exploring_page(path: Path, show_page: ShowPage | None = None) -> Page:
-    """Return the page for one release.
+    """Return the page that explores a release.
 
     It is in the language of the release until the browser states another one.
 
     Args:
         path: the directory of the release.
-        show_page: shows the page in another language; None to have only one.
+        show_page: a function that shows the page in another language; None if there is only one.
     """
     explorer = ReleaseExplorer(read_release(path))
     return _release_page(explorer, path.resolve().name, show_page, "")
@@ -152,7 +155,7 @@ def exploring_page(path: Path, show_page: ShowPage | None = None) -> Page:
 def _release_page(
     explorer: ReleaseExplorer, name: str, show_page: ShowPage | None, language: str
 ) -> Page:
-    """Return the page for an opened release in a language."""
+    """Return the page for an opened release, in the given language."""
     release = explorer.release
     catalogue = release.options.catalogue(language)
 
@@ -188,12 +191,12 @@ def _release_page(
             return {}
         return show_page(in_language(other))
 
-    # Rendered now, so that a release that cannot be shown is refused when it is opened.
+    # Render the page now, because a release that cannot be shown must be refused when it is opened.
     page = render_page(
         "exploring.html",
         t=catalogue,
         name=name,
-        **_template_choices(explorer, catalogue),
+        **_template_values(explorer, catalogue),
     )
     return Page(
         [
@@ -209,7 +212,7 @@ def _release_page(
 
 
 def _read_request(body: dict[str, Any], release: Release) -> tuple[TableRequest, str | None]:
-    """Read the attributes and the measure of a table that the page requests."""
+    """Return the table that the page requests, and its measure."""
     query_kinds = body.get("asked")
     measure = body.get("measure") or None
     if not isinstance(query_kinds, dict) or not (measure is None or isinstance(measure, str)):
@@ -247,7 +250,7 @@ def _table_json(table: Table, catalogue: Catalogue) -> dict[str, Any]:
 
 
 def _sum_json(table: Table, cell_count: int, catalogue: Catalogue) -> dict[str, Any]:
-    """Return a sum of cells as a sentence and as numbers, null where unknown."""
+    """Return a sum of cells as JSON: a sentence, and numbers or null."""
     numbers = {name: float(values.item()) for name, values in table.numbers().items()}
     margin = float(table.margins.item())
     sentence = catalogue.say(
@@ -266,7 +269,7 @@ def _sum_json(table: Table, cell_count: int, catalogue: Catalogue) -> dict[str, 
 def _list_level_choices(
     domain: Domain, attribute: str, catalogue: Catalogue
 ) -> list[tuple[str, str]]:
-    """Return the levels of an attribute with their display names."""
+    """Return the name and the display name of each level of an attribute."""
     choices = []
     for level_name in level_names(domain.kind(attribute)):
         names = catalogue.names.level(f"{attribute}:{level_name}")
@@ -274,10 +277,10 @@ def _list_level_choices(
     return choices
 
 
-def _template_choices(explorer: ReleaseExplorer, catalogue: Catalogue) -> dict[str, Any]:
-    """Return the values of the template.
+def _template_values(explorer: ReleaseExplorer, catalogue: Catalogue) -> dict[str, Any]:
+    """Return the variables of the HTML template.
 
-    The choices of the form, notices, and the statistics of the release.
+    They are the choices of the form, notices, and the statistics of the release.
     """
     release = explorer.release
     domain = release.plan.domain
@@ -314,7 +317,7 @@ def _template_choices(explorer: ReleaseExplorer, catalogue: Catalogue) -> dict[s
 
 
 def _statistic_texts(table: StatisticTable, catalogue: Catalogue) -> dict[str, Any]:
-    """Return the texts of a mean, of quantiles or of a distribution function."""
+    """Return the texts of a statistic for the HTML template."""
     remark = ""
     if table.cells > _MOST_LISTED:
         remark = catalogue.say("rows_first", count=_MOST_LISTED, all=table.cells, file=table.id)

@@ -1,6 +1,6 @@
 """The optional parts of a spec that the first form can state.
 
-Levels, labels, display names, totals of units, a series and the outputs of a release.
+They are levels, labels, display names, totals of units, a series and the outputs of a release.
 """
 
 import re
@@ -21,7 +21,7 @@ LEVEL_WAYS: Mapping[str, tuple[str, ...]] = {
     "edges": ("whole", "number"),
 }
 """The ways to state a level, each with the forms of columns that have it."""
-MOST_LEVELS = 10  # of a column, besides the groups from edge to edge
+MOST_LEVELS = 10  # of a column, in addition to the groups between edges
 _MOST_WIDE = 10**6  # values or digits of a group
 READINGS = ("", "nearest", "down", "up")
 """How whole numbers read a number with a fraction; empty for outside."""
@@ -54,69 +54,77 @@ _NO_LABELS = (
 
 
 def parse_number(text: str) -> int | str:
-    """Return a whole number as int, and any other text unchanged, which is exact."""
+    """Convert a whole number to int; return any other text unchanged.
+
+    Texts stay exact, such as "0.1".
+    """
     text = text.strip()
     if re.fullmatch(r"-?\d{1,18}", text):
         return int(text)
     return text
 
 
-def level_numbers(texts: Mapping[str, str]) -> list[int]:
-    """Return the numbers of the levels that have a name, in order."""
-    return [number for number in range(MOST_LEVELS) if texts.get(f"l{number}.name")]
+def level_numbers(field_texts: Mapping[str, str]) -> list[int]:
+    """List the numbers of the levels that have a name, in order."""
+    return [number for number in range(MOST_LEVELS) if field_texts.get(f"l{number}.name")]
 
 
-def attribute_levels(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the levels of an attribute.
+def levels_from_form(column_kind: str, field_texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the levels of an attribute that the form describes, as in a spec.
 
     Args:
-        kind: the form of its column.
-        texts: the fields of the column without its prefix.
+        column_kind: the form of the column, such as "whole".
+        field_texts: the texts of the form fields of the column, without their prefix.
     """
     levels: dict[str, Any] = {}
-    if texts.get("edges") and kind in {"whole", "number"}:
-        levels["group"] = {"edges": _parse_edges(texts["edges"])}
-    for number in level_numbers(texts):
-        level = texts[f"l{number}.name"]
+    if field_texts.get("edges") and column_kind in {"whole", "number"}:
+        levels["group"] = {"edges": _parse_edges(field_texts["edges"])}
+    for number in level_numbers(field_texts):
+        level = field_texts[f"l{number}.name"]
         prefix = f"l{number}."
         fields = {
-            key.removeprefix(prefix): text for key, text in texts.items() if key.startswith(prefix)
+            key.removeprefix(prefix): text
+            for key, text in field_texts.items()
+            if key.startswith(prefix)
         }
         subject = message("the groups of {name}", name=level)
         way = one_of(subject, fields.get("way") or "file", LEVEL_WAYS)
-        if kind not in LEVEL_WAYS[way]:
+        if column_kind not in LEVEL_WAYS[way]:
             continue
         if level in levels:
             raise InputError(message("Two groups have the name {name}; rename one.", name=level))
-        levels[level] = _level_table(way, level, fields, texts)
+        levels[level] = _level_table(way, level, fields, field_texts)
     return levels
 
 
 def _level_table(
-    way: str, level: str, fields: Mapping[str, str], texts: Mapping[str, str]
+    way: str, level: str, level_texts: Mapping[str, str], column_texts: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the table of one level; its file is the file of the codes by default."""
+    """Return the spec table of one level.
+
+    If it comes from a file, this defaults to the file of the codes.
+    """
     if way == "groups":
-        return {"groups": _parse_groups(fields.get("groups", ""))}
+        return {"groups": _parse_groups(level_texts.get("groups", ""))}
     if way == "edges":
-        return {"edges": _parse_edges(fields.get("edges", ""))}
+        return {"edges": _parse_edges(level_texts.get("edges", ""))}
     if way in {"width", "digits"}:
         subject = message("the size of the groups {name}", name=level)
-        return {way: whole(subject, parse_number(fields.get(way, "")), 1, _MOST_WIDE)}
+        return {way: whole(subject, parse_number(level_texts.get(way, "")), 1, _MOST_WIDE)}
     return {
-        "file": fields.get("file") or texts.get("file", ""),
-        "key": fields.get("key") or texts.get("file_column", ""),
-        "value": fields.get("value") or level,
+        "file": level_texts.get("file") or column_texts.get("file", ""),
+        "key": level_texts.get("key") or column_texts.get("file_column", ""),
+        "value": level_texts.get("value") or level,
     }
 
 
 def _parse_edges(text: str) -> list[int | str]:
-    """Return the edges of groups from a text with blanks or commas between them."""
+    """Parse the edges of groups from a text, separated by blanks or commas."""
     return [parse_number(edge) for edge in re.split(r"[\s,;]+", text.strip(" ,;"))]
 
 
 def _parse_groups(text: str) -> dict[str, list[str]]:
-    """Return groups and their cells from lines such as ``north = Kiel, Mainz``."""
+    """Parse groups and their cells from lines such as ``north = Kiel, Mainz``."""
     groups: dict[str, list[str]] = {}
     for line in filter(None, map(str.strip, text.splitlines())):
         name, separator, cells = line.partition("=")
@@ -127,54 +135,59 @@ def _parse_groups(text: str) -> dict[str, list[str]]:
     return groups
 
 
-def attribute_labels(kind: str, name: str, texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the texts of an attribute's codes, or the public file that has them."""
-    if kind not in {"list", "file", "whole", "truth"}:
+def labels_from_form(
+    column_kind: str, attribute: str, field_texts: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the display texts of an attribute's codes, or a public file of them."""
+    if column_kind not in {"list", "file", "whole", "truth"}:
         return {}
-    if kind == "file" and texts.get("labels_value"):
+    if column_kind == "file" and field_texts.get("labels_value"):
         return {
-            "file": texts.get("file", ""),
-            "key": texts.get("file_column", ""),
-            "value": texts["labels_value"],
+            "file": field_texts.get("file", ""),
+            "key": field_texts.get("file_column", ""),
+            "value": field_texts["labels_value"],
         }
     labels: dict[str, str] = {}
-    for line in filter(None, map(str.strip, texts.get("labels", "").splitlines())):
+    for line in filter(None, map(str.strip, field_texts.get("labels", "").splitlines())):
         code, separator, label = line.partition("=")
         if not separator or not code.strip() or not label.strip():
-            raise InputError(message(_NO_LABELS, name=name, line=line))
+            raise InputError(message(_NO_LABELS, name=attribute, line=line))
         labels[code.strip()] = label.strip()
     return labels
 
 
 def names_table(
-    form: Form, numbers: Mapping[str, int], attributes: Sequence[str], measures: Mapping[str, int]
+    form: Form,
+    column_numbers: Mapping[str, int],
+    attributes: Sequence[str],
+    measure_columns: Mapping[str, int],
 ) -> dict[str, Any]:
-    """Return the table [names] of a spec.
+    """Return the table [names] for a spec.
 
     Args:
         form: the form.
-        numbers: the number of each column by its attribute.
+        column_numbers: the column number of each attribute.
         attributes: the attributes of the spec.
-        measures: the number of the column of each measure.
+        measure_columns: the column number of each measure.
     """
     names: dict[str, Any] = {}
     for key in ("rows", "units", "unit"):
         if form.get(f"{key}_name"):
             names[key] = form[f"{key}_name"]
     described = {
-        "attributes": {name: numbers[name] for name in attributes},
-        "measures": measures,
+        "attributes": {name: column_numbers[name] for name in attributes},
+        "measures": measure_columns,
     }
     for part, columns in described.items():
         for name, number in columns.items():
-            entry = _column_names(form, number, is_measure=part == "measures")
+            entry = _column_entry(form, number, is_measure=part == "measures")
             if entry:
                 names.setdefault(part, {})[name] = entry
     return names
 
 
-def _column_names(form: Form, number: int, *, is_measure: bool) -> dict[str, Any]:
-    """Return the display name, unit and decimals of a column."""
+def _column_entry(form: Form, number: int, *, is_measure: bool) -> dict[str, Any]:
+    """Return the entry of [names] for a column: display name, unit and decimals."""
     entry: dict[str, Any] = {}
     prefix = f"c{number}."
     keys = ["name"]
@@ -195,20 +208,20 @@ def _column_names(form: Form, number: int, *, is_measure: bool) -> dict[str, Any
     return entry
 
 
-def series_table(form: Form, names: Mapping[int, str]) -> dict[str, Any]:
-    """Return the table [series] of a spec; empty without a series.
+def series_table(form: Form, column_names: Mapping[int, str]) -> dict[str, Any]:
+    """Return the table [series] for a spec; empty without a series.
 
     Args:
         form: the form.
-        names: the name of each column that the form describes, by its number.
+        column_names: the names of the columns that the form describes, by column number.
     """
     column = form.get("series", "")
     if not column:
         return {}
     is_dates = column.isdecimal() and form.get(f"c{column}.kind") == "dates"
-    if not is_dates or int(column) not in names:
+    if not is_dates or int(column) not in column_names:
         raise InputError("A series must be along a column of dates; choose one.")
-    series: dict[str, Any] = {"along": names[int(column)]}
+    series: dict[str, Any] = {"along": column_names[int(column)]}
     late = one_of("late rows of a series", form.get("late") or LATE[0], LATE)
     if late != LATE[0]:
         series["late"] = late
@@ -248,10 +261,10 @@ def output_table(form: Form, language: str) -> dict[str, Any]:
 
 
 def survey_table(form: Form) -> dict[str, Any]:
-    """Return the table [survey] of a spec; empty for a full count.
+    """Return the table [survey] for a spec; empty for a full count.
 
     Raises:
-        InputError: some of the three numbers are missing.
+        InputError: the form states one or two of the three numbers.
     """
     numbers = {key: form.get(key, "").strip() for key in SURVEY_NUMBERS}
     if not any(numbers.values()):
@@ -261,18 +274,20 @@ def survey_table(form: Form) -> dict[str, Any]:
     return {key: parse_number(text) for key, text in numbers.items()}
 
 
-def total_table(
-    column: SourceColumn, form: Form, question: int, attributes: Sequence[str]
+def unit_total_table(
+    column: SourceColumn, form: Form, question_number: int, attributes: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the table [measures.NAME] of the totals of units in a question.
+    """Return the table [measures.NAME] for totals of persons in a question.
 
     Args:
-        column: the column that is added up.
+        column: the column whose values are added up.
         form: the form.
-        question: the number of the question, which states the bounds of a total.
-        attributes: the attributes whose values together are a cell.
+        question_number: the number of the question, which states the bounds of a total.
+        attributes: the attributes that define the cells of the totals.
     """
-    low, high = (parse_number(form.get(f"a{question}.{field}", "")) for field in ("low", "high"))
+    low, high = (
+        parse_number(form.get(f"a{question_number}.{field}", "")) for field in ("low", "high")
+    )
     return {
         "column": column.name,
         "unit_total": {"clip": [low, high], "by": [*attributes]},

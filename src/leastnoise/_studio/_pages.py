@@ -1,12 +1,13 @@
-"""The parts that all pages of the studio share.
+"""Code that all pages of the studio share.
 
-The guard of the server, templates, shipped files, actions and their errors.
+It contains the request guard, templates, shipped files, and actions with their errors.
 
-The server answers only the browser that brought the one-time token, and only requests from its own
+The server answers only the browser that sent the one-time token, and only requests from its own
 page:
 
-- Host must be this address, so that another name that resolves to it (DNS rebinding) gets nothing.
-- Origin must be this page if a browser sends it, and every request that changes something must send
+- Host must be this address. Requests to another name that resolves to it (DNS rebinding) are
+refused.
+- Origin must be this page if the browser sends it. Every request that changes something must send
   it.
 - The token in the address is valid for one visit. That visit gets a session in a cookie, which only
   this browser has and which it sends only from this page (HttpOnly, SameSite=Strict).
@@ -49,8 +50,8 @@ _TYPES = {".css": "text/css", ".js": "text/javascript"}
 _MOST_BYTES = 1_000_000  # of a request
 
 
-class Guard:
-    """Passes the requests of its own page to an application, and refuses others."""
+class RequestGuard:
+    """Middleware that passes on requests from the studio's page, and no others."""
 
     def __init__(self, app: ASGIApp, port: int, token: str) -> None:
         self.app = app
@@ -72,7 +73,7 @@ class Guard:
             return
         request = Request(scope)
         is_own_page = self._is_own_page(request)
-        is_first_visit = is_own_page and self._visit(request)
+        is_first_visit = is_own_page and self._accept_token(request)
         has_session = is_own_page and compare_digest(
             request.cookies.get(self.cookie, "").encode(), self.session.encode()
         )
@@ -94,7 +95,7 @@ class Guard:
         await self.app(scope, receive, send_with_headers)
 
     def _is_own_page(self, request: Request) -> bool:
-        """Return whether a request names this server and comes from its page."""
+        """Return whether a request is for this server and comes from its page."""
         if request.headers.getlist("host") != [self.address]:
             return False
         origins = request.headers.getlist("origin")
@@ -102,8 +103,8 @@ class Guard:
             return request.method in {"GET", "HEAD"}
         return origins == [f"http://{self.address}"]
 
-    def _visit(self, request: Request) -> bool:
-        """Return whether a request has the one-time token, and use it up."""
+    def _accept_token(self, request: Request) -> bool:
+        """Return whether a request has the one-time token; the token is then invalid."""
         if request.url.path != "/" or request.method != "GET":
             return False
         token = request.query_params.get("token", "").encode()
@@ -115,13 +116,14 @@ class Guard:
 
 
 class Page(NamedTuple):
-    """A page of the studio.
+    """A page of the studio: its routes, and functions to open and close it.
 
     Args:
-        routes: its routes.
-        begin: opens it.
-        close: closes it.
-        in_language: returns the page in the language of the browser; None if it has its own.
+        routes: the HTTP routes of the page.
+        begin: called when the page is shown.
+        close: called when another page is shown.
+        in_language: returns the page in the language of the browser; None if the page has a fixed
+            language.
     """
 
     routes: Sequence[Route]
@@ -135,7 +137,7 @@ ShowPage = Callable[[Page], Mapping[str, str]]
 
 
 def preferred_language(accepted: str) -> str:
-    """Return the language of pages that a browser prefers; empty without one.
+    """Return the available language that a browser prefers; empty without one.
 
     Args:
         accepted: the header Accept-Language, such as ``de-AT, en;q=0.5``.
@@ -156,7 +158,7 @@ def preferred_language(accepted: str) -> str:
 
 
 def render_page(template: str, **values: Any) -> str:
-    """Render a page as HTML with escaped texts."""
+    """Render an HTML template; texts are escaped."""
     values["languages"] = list_language_names()
     return str(load_templates(ASSETS).get_template(template).render(**values))
 
@@ -164,7 +166,7 @@ def render_page(template: str, **values: Any) -> str:
 def page_route(
     path: str, render: Callable[[], Any], response: Callable[[Any], Response] = HTMLResponse
 ) -> Route:
-    """Return the route of a page, or of a response in another form."""
+    """Return a GET route that responds with the result of ``render``."""
 
     async def respond(_: Request) -> Response:
         return response(await run_in_threadpool(render))
@@ -173,7 +175,7 @@ def page_route(
 
 
 def asset_routes(script: str, *, charts: bool = False) -> Iterator[Route]:
-    """Yield the routes of the style sheet and the scripts that a page needs."""
+    """Yield the routes of a page's style sheets and scripts."""
     for name in ("tokens.css", "studio.css", "asking.js", script):
         content = (ASSETS / name).read_text(encoding="utf-8")
         yield page_route(
@@ -187,9 +189,9 @@ def asset_routes(script: str, *, charts: bool = False) -> Iterator[Route]:
 
 @cache
 def _vega_script() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script.
+    """Return the JavaScript of Vega, Vega-Lite and Vega-Embed.
 
-    It comes with the package that draws the pictures of reports.
+    It is shipped with the package that draws the pictures of reports.
     """
     import vl_convert
 
@@ -200,17 +202,17 @@ def _vega_script() -> str:
 
 
 def chart_json(spec: dict[str, Any] | None, catalogue: Catalogue, alt: str) -> dict[str, Any]:
-    """Return a chart in the language of a page, and its alternative text."""
+    """Return a Vega-Lite chart with its language and alternative text as JSON."""
     return {"chart": spec and set_locale(spec, catalogue.language), "alt": alt}
 
 
 def action_route(
     path: str, handle: Callable[[dict[str, Any]], Any], translate: Callable[[Any], str]
 ) -> Route:
-    """Return the route of an action, which takes and returns JSON.
+    """Return the POST route of an action, which takes and returns JSON.
 
-    If the action cannot be done, the response is ``refused`` with a sentence. Its status is 200,
-    because browsers report other codes on their consoles.
+    If the action fails, the response has the key ``refused`` with a sentence. Its status is 200,
+    because browsers log other codes on their consoles.
     """
 
     async def respond(request: Request) -> Response:

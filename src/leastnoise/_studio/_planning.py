@@ -1,6 +1,6 @@
 """The page that plans a draft of a spec, and compares two plans.
 
-A process in the background makes the plan.
+A background process computes the plans.
 """
 
 import json
@@ -41,8 +41,8 @@ from leastnoise._studio._draft import (
     OBJECTIVES,
     TARGETS,
     Draft,
-    Row,
-    Setting,
+    PageRow,
+    RowSetting,
     TableKey,
     change_draft,
     draft_from_text,
@@ -57,16 +57,16 @@ from leastnoise._workload import Workload, with_hidden_cells
 _ENDED = "Planning ended without a plan."
 _COMMAND = ("-P", "-c", "from leastnoise._studio._draft import plan_for_parent; plan_for_parent()")
 _PATIENCE = 0.5  # seconds without a change before planning begins
-_MOST_UNDONE = 200  # changes, each with a draft of some kilobytes
+_MOST_UNDONE = 200  # changes; each draft takes some kilobytes
 _LEVELS = (0.8, 0.9, 0.95, 0.99, 0.999)
 
 
-class Background:
-    """Runs one request at a time in another process; a new request ends the last.
+class BackgroundProcess:
+    """Runs one request at a time in another process; a new one ends the last.
 
     Args:
-        receive: called with the number of a request and each message of its process, and with None
-            when the process has ended.
+        receive: called with the number of the request and each message of its process; with None in
+            place of the message when the process has ended.
     """
 
     def __init__(self, receive: Callable[[int, Mapping[str, Any] | None], None]) -> None:
@@ -78,7 +78,7 @@ class Background:
     def start(
         self, number: int, request: Callable[[], Mapping[str, Any]], delay: float = 0.0
     ) -> None:
-        """End the running request, and start another after ``delay`` seconds."""
+        """End the running request, and start a new one after ``delay`` seconds."""
         self.stop()
         with self._lock:
             self._waiting = threading.Timer(delay, self._run, (number, request))
@@ -95,7 +95,7 @@ class Background:
             self._waiting = self._process = None
 
     def _run(self, number: int, request: Callable[[], Mapping[str, Any]]) -> None:
-        """Run a request in another process, and receive its lines."""
+        """Run a request in another process, and pass on the messages that it sends."""
         with self._lock:
             if self._waiting is not threading.current_thread():
                 return  # stopped before it could start
@@ -106,7 +106,8 @@ class Background:
                 encoding="utf-8",
             )
             self._process = process
-        # If the process ends before it reads its request, writing and closing the pipe both fail.
+        # If the process ends before it reads its request, writing to the pipe and closing it both
+        # fail.
         with suppress(OSError, ValueError), process:
             process.stdin.write(json.dumps(request()) + "\n")  # type: ignore[union-attr]
             process.stdin.flush()  # type: ignore[union-attr]
@@ -115,11 +116,11 @@ class Background:
         self._receive(number, None)
 
 
-class Margin(NamedTuple):
-    """The expected margins of one table.
+class TableMargin(NamedTuple):
+    """The expected margins of one table, in rows or in the unit of its measure.
 
-    They are in rows, or in the unit of its measure. ``share`` is the typical margin over the public
-    size of the table; ``is_bound`` says that ``largest`` is only a bound.
+    ``share`` is the typical margin divided by the public size of the table. ``is_bound`` states
+    that ``largest`` is only an upper bound.
     """
 
     typical: float
@@ -130,11 +131,11 @@ class Margin(NamedTuple):
 
 
 def rescale_plan(plan: Plan, spec: Spec) -> Plan | None:
-    """Return a plan of the same measurements for a changed spec, or None.
+    """Return a plan with the same strategy for a changed spec, or None.
 
-    It is for the tables of the spec that the measurements answer, at the budget of the spec. Its
-    errors are exact, because they are computed again with the noise for that budget. None if there
-    is no such plan.
+    The plan has the budget of the spec, and the tables of the spec that the measured queries
+    answer. Its errors are exact, because they are computed again for this budget. The result is
+    None if there is no such plan.
     """
     if isinstance(plan, AdaptivePlan):
         return None
@@ -156,14 +157,14 @@ def rescale_plan(plan: Plan, spec: Spec) -> Plan | None:
         try:
             return plan_for_workload(workload, plan, privacy)
         except InputError:
-            continue  # the measurements do not determine a table, or the budget is too small
+            continue  # the measured queries do not determine a table, or the budget is too small
     return None
 
 
-def table_margins(plan: Plan | None, level: float) -> dict[TableKey, Margin]:
-    """Return the margins of each table of a plan by its key.
+def table_margins(plan: Plan | None, level: float) -> dict[TableKey, TableMargin]:
+    """Return the margins of each table of a plan, by table key.
 
-    Empty if the errors depend on the data.
+    The result is empty if the errors depend on the data.
     """
     if plan is None or plan.data_independent_error is None:
         return {}
@@ -182,12 +183,14 @@ def table_margins(plan: Plan | None, level: float) -> dict[TableKey, Margin]:
             share = None
         else:
             share = typical / float(product.size)
-        margins[product.table_key] = Margin(typical, largest, table.largest_is_bound, share, target)
+        margins[product.table_key] = TableMargin(
+            typical, largest, table.largest_is_bound, share, target
+        )
     return margins
 
 
 class ReferencePlan(NamedTuple):
-    """A plan to compare others with, and its draft."""
+    """A plan with which other plans are compared, and its draft."""
 
     draft: Draft
     plan: Plan
@@ -195,23 +198,24 @@ class ReferencePlan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlanningState:
-    """The state that a page shows.
+    """The state that the planning page shows.
 
     Args:
-        number: the number of requests to the background.
-        draft: the draft.
-        plan: its plan, or a rescaled plan until it is planned; None before that.
-        ready: whether the plan is for exactly this draft.
-        doing: the task in the background, "planning" or "pricing"; empty without one.
+        number: the number of requests to the background process.
+        draft: the current draft of the spec.
+        plan: the plan of the draft, or a rescaled plan until the draft is planned; None if there is
+            neither.
+        ready: whether ``plan`` was computed for exactly this draft.
+        doing: the task of the background process, "planning" or "pricing"; empty without one.
         trying: the strategy that is being planned.
-        error: why the last request failed.
-        prices: for a row, the share of the budget that it needs on its own, and the share that
+        error: the reason why the last request failed; empty if it did not.
+        prices: for each row, the share of the budget that it needs alone, and the share that
             leaving it out saves.
-        reference: the plan to compare with.
+        reference: the plan with which the page compares; None without one.
         version: the number of changes of the draft.
         past: earlier drafts; undo restores the last one.
         future: drafts that were undone; redo restores the last one.
-        drag: the number of the movement of a slider that made the last change; 0 without one.
+        drag: the number of the slider movement that made the last change; 0 without one.
     """
 
     number: int
@@ -229,17 +233,17 @@ class PlanningState:
     drag: int = 0
 
     @property
-    def promised(self) -> Plan | None:
-        """The plan if it belongs to this draft and its error is known."""
+    def promised_plan(self) -> Plan | None:
+        """The plan, if it was computed for this draft and its error is known."""
         if self.ready and self.plan is not None and self.plan.data_independent_error is not None:
             return self.plan
         return None
 
 
 class Planning:
-    """The work of one user on one spec; `state` is the state to show.
+    """The session of one user who plans one spec.
 
-    Pages and the background process call it from several threads.
+    ``state`` is the state that the page shows. Methods are called from several threads.
     """
 
     def __init__(self, path: Path, text: str, language: str = "") -> None:
@@ -248,27 +252,27 @@ class Planning:
         self.state = PlanningState(0, replace(draft, language=language))
         self._saved = text
         self._lock = threading.RLock()
-        # The plan whose measurements a changed draft is shown with until it is planned.
+        # The plan that is rescaled for a changed draft until the draft is planned.
         self._base: Plan | None = None
-        self.background = Background(self._update)
+        self.background = BackgroundProcess(self._update)
 
     def begin(self) -> None:
         """Start to plan the current draft."""
         with self._lock:
-            self._plan_for(self.state.draft)
+            self._start_planning(self.state.draft)
 
     @property
     def catalogue(self) -> Catalogue:
-        """The sentences of the page."""
+        """The texts of the page's language."""
         return self.state.draft.catalogue
 
     def set_language(self, language: str) -> None:
-        """Show the page in another language; the spec does not change."""
+        """Switch the language of the page; the spec does not change."""
         with self._lock:
             self.state = replace(self.state, draft=replace(self.state.draft, language=language))
 
     def act(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Carry out an action of the page, and return the new state.
+        """Carry out an action of the page, such as "change" or "undo".
 
         Returns:
             The new state and a message as JSON.
@@ -283,7 +287,7 @@ class Planning:
             return {**state_json(self.state), "done": message}
 
     def change(self, arguments: Mapping[str, Any]) -> None:
-        """Change the draft as `change_draft` does, and start to plan it.
+        """Change the draft with `change_draft`, and start to plan it.
 
         All changes of one movement of a slider are undone together.
         """
@@ -296,34 +300,34 @@ class Planning:
         past = state.past
         if not drag or drag != state.drag:
             past = (*past, state.draft)[-_MOST_UNDONE:]
-        self._plan_for(change_draft(state.draft, changes, rows), past, drag=drag)
+        self._start_planning(change_draft(state.draft, changes, rows), past, drag=drag)
 
     def undo(self, _: Mapping[str, Any]) -> None:
-        """Bring back the draft before the last change."""
+        """Restore the draft before the last change."""
         state = self.state
         if not state.past:
             raise InputError("There is no change to undo.")
-        self._plan_for(state.past[-1], state.past[:-1], (*state.future, state.draft))
+        self._start_planning(state.past[-1], state.past[:-1], (*state.future, state.draft))
 
     def redo(self, _: Mapping[str, Any]) -> None:
-        """Bring back the draft before the last undo."""
+        """Restore the draft before the last undo."""
         state = self.state
         if not state.future:
             raise InputError("There is no change to redo.")
-        self._plan_for(state.future[-1], (*state.past, state.draft), state.future[:-1])
+        self._start_planning(state.future[-1], (*state.past, state.draft), state.future[:-1])
 
     def price(self, arguments: Mapping[str, Any]) -> None:
-        """Start to compute the prices of rows, one after the other."""
+        """Start to compute which share of the budget each of some rows needs."""
         rows = arguments.get("rows")
         state = self.state
         if not isinstance(rows, list) or not all(isinstance(row, int) for row in rows):
             raise InputError("A price must have a list of rows.")
-        if state.promised is None:
+        if state.promised_plan is None:
             raise InputError(
                 "Prices need a plan for these tables whose error is known; wait for it."
             )
         product_numbers = {
-            product.table_key: number for number, product in enumerate(state.promised.workload)
+            product.table_key: number for number, product in enumerate(state.promised_plan.workload)
         }
         unpriced = [
             row
@@ -336,19 +340,21 @@ class Planning:
             (row, [product_numbers[key] for key in state.draft.rows[row].table_keys])
             for row in unpriced
         ]
-        request = {"plan": state.promised.to_json(), "price": priced_products}
+        request = {"plan": state.promised_plan.to_json(), "price": priced_products}
         self.state = replace(state, number=state.number + 1, doing="pricing", trying="", error="")
-        self.background.start(self.state.number, lambda: {**_request(state.draft), **request})
+        self.background.start(
+            self.state.number, lambda: {**_planning_request(state.draft), **request}
+        )
 
     def keep(self, _: Mapping[str, Any] | None = None) -> None:
-        """Set the current plan as reference, or clear the reference."""
-        plan = self.state.promised
+        """Make the current plan the reference; clear the reference without a plan."""
+        plan = self.state.promised_plan
         self.state = replace(
             self.state, reference=None if plan is None else ReferencePlan(self.state.draft, plan)
         )
 
     def swap(self, _: Mapping[str, Any]) -> None:
-        """Swap the current plan and draft with the reference."""
+        """Exchange the current draft and plan with the reference."""
         reference = self.state.reference
         state = self.state
         if reference is None:
@@ -368,21 +374,21 @@ class Planning:
         )
 
     def save(self, arguments: Mapping[str, Any]) -> str:
-        """Save the spec, and return a message."""
+        """Save the spec; return a message for the user."""
         text = format_spec(self.state.draft)
         path = save_spec(self.path, self._saved, str(arguments.get("name", "")), text)
         if path.name == self.path.name:
             self._saved = text
         return self.state.draft.catalogue.say("st_saved", file=path.name)
 
-    def _plan_for(
+    def _start_planning(
         self,
         draft: Draft,
         past: tuple[Draft, ...] = (),
         future: tuple[Draft, ...] = (),
         drag: int = 0,
     ) -> None:
-        """Begin to plan a draft in the background, in the language of the page."""
+        """Make a draft the current one, and plan it in the background process."""
         draft = replace(draft, language=self.state.draft.language)
         if self._base is None:
             plan = None
@@ -401,11 +407,13 @@ class Planning:
             drag=drag,
         )
         self.background.start(
-            self.state.number, lambda: _request(draft), 0.0 if self._base is None else _PATIENCE
+            self.state.number,
+            lambda: _planning_request(draft),
+            0.0 if self._base is None else _PATIENCE,
         )
 
     def _update(self, number: int, message: Mapping[str, Any] | None) -> None:
-        """Update the state with a message of the background."""
+        """Update the state with a message of the background process."""
         with self._lock:
             state = self.state
             if number != state.number:
@@ -426,7 +434,7 @@ class Planning:
             else:
                 self.state = replace(
                     state, **message
-                )  # the strategy that is being planned, or an error
+                )  # the name of the strategy that is tried, or an error
 
 
 _ACTIONS: Mapping[str, Callable[[Planning, Mapping[str, Any]], str | None]] = {
@@ -440,8 +448,8 @@ _ACTIONS: Mapping[str, Callable[[Planning, Mapping[str, Any]], str | None]] = {
 }
 
 
-def _request(draft: Draft) -> dict[str, Any]:
-    """Return the planning process's request for a draft."""
+def _planning_request(draft: Draft) -> dict[str, Any]:
+    """Return the request to the background process that plans a draft."""
     return {
         "text": format_spec(draft),
         "folder": str(draft.folder),
@@ -450,7 +458,7 @@ def _request(draft: Draft) -> dict[str, Any]:
 
 
 def state_json(state: PlanningState) -> dict[str, Any]:
-    """Return a state as the JSON object that a page shows."""
+    """Return a state as the JSON object that the page displays."""
     draft = state.draft
     catalogue = draft.catalogue
     warnings = [*spec_warnings(draft.spec, catalogue)]
@@ -486,12 +494,12 @@ def state_json(state: PlanningState) -> dict[str, Any]:
 
 
 def _rows_json(state: PlanningState, catalogue: Catalogue) -> list[dict[str, Any]]:
-    """Return the texts of all rows of the page."""
+    """Return the displayed texts of all rows of the page."""
     draft = state.draft
     plan = state.plan
     reference = state.reference
     margins = table_margins(plan, draft.level)
-    reference_margins: dict[TableKey, Margin] = {}
+    reference_margins: dict[TableKey, TableMargin] = {}
     if reference is not None:
         reference_margins = table_margins(reference.plan, reference.draft.level)
     statistics: list[Any] = []
@@ -503,15 +511,15 @@ def _rows_json(state: PlanningState, catalogue: Catalogue) -> list[dict[str, Any
     rows = []
     for number, (row, setting) in enumerate(zip(draft.rows, draft.settings, strict=True)):
         price = state.prices.get(number)
-        row_json = _row_texts(row, setting, margins, reference_margins, price, catalogue)
+        row_json = _row_json(row, setting, margins, reference_margins, price, catalogue)
         if setting.on:
-            row_json |= _statistic_verdict(row, statistics, multiplier, catalogue)
+            row_json |= _statistic_row_json(row, statistics, multiplier, catalogue)
         rows.append(row_json)
     return rows
 
 
 def _describe_status(state: PlanningState, catalogue: Catalogue) -> str:
-    """Describe the state of planning in one line."""
+    """Describe the progress of planning in one line."""
     if state.doing == "pricing":
         return catalogue.say("st_pricing")
     if state.plan is not None and state.ready:
@@ -530,7 +538,7 @@ def _describe_status(state: PlanningState, catalogue: Catalogue) -> str:
 
 
 def _draft_facts(draft: Draft, plan: Plan | None, catalogue: Catalogue) -> list[tuple[str, str]]:
-    """Return the facts about a draft and its plan: names and values."""
+    """Return labels and texts of the facts about a draft and its plan."""
     spec = draft.spec
     privacy = stated_privacy(spec.privacy) or (None if plan is None else plan.privacy)
     # The budget of a spec with searches is larger than the budget of its plan.
@@ -550,7 +558,7 @@ def _draft_facts(draft: Draft, plan: Plan | None, catalogue: Catalogue) -> list[
 def _period_facts(
     draft: Draft, plan: Plan | None, catalogue: Catalogue
 ) -> Iterator[tuple[str, str]]:
-    """Yield the facts about a series.
+    """Yield labels and texts of the facts about a series.
 
     They are its length, the margins of answers that end in some of its periods, and the error of
     all answers.
@@ -593,30 +601,30 @@ def _period_facts(
     )
 
 
-def _row_texts(
-    row: Row,
-    setting: Setting,
-    margins: Mapping[TableKey, Margin],
-    reference_margins: Mapping[TableKey, Margin],
+def _row_json(
+    row: PageRow,
+    setting: RowSetting,
+    margins: Mapping[TableKey, TableMargin],
+    reference_margins: Mapping[TableKey, TableMargin],
     price: tuple[float, float] | None,
     catalogue: Catalogue,
 ) -> dict[str, Any]:
-    """Return the setting of a row of the page, and a text for each column."""
+    """Return the settings of a row of the page, and a text for each column."""
     row_margins = []
     if setting.on:
         row_margins = [margins[key] for key in row.table_keys if key in margins]
     old_margins = [reference_margins[key] for key in row.table_keys if key in reference_margins]
     targets = [margin.target for margin in row_margins if margin.target is not None]
     columns = {
-        "typical": _join_cells(catalogue.format_error(margin.typical) for margin in row_margins),
-        "largest": _join_cells(_format_largest_error(margin, catalogue) for margin in row_margins),
-        "share": _join_cells(
+        "typical": _join_texts(catalogue.format_error(margin.typical) for margin in row_margins),
+        "largest": _join_texts(_format_largest_error(margin, catalogue) for margin in row_margins),
+        "share": _join_texts(
             catalogue.format_percent(margin.share, 2)
             for margin in row_margins
             if margin.share is not None
         ),
-        "verdict": _join_cells(_target_verdict(target, catalogue) for target in targets),
-        "before": _join_cells(catalogue.format_error(margin.typical) for margin in old_margins),
+        "verdict": _join_texts(_target_verdict(target, catalogue) for target in targets),
+        "before": _join_texts(catalogue.format_error(margin.typical) for margin in old_margins),
     }
     if not columns["typical"]:
         columns["typical"] = catalogue.say("st_unknown" if setting.on else "st_off")
@@ -636,21 +644,21 @@ def _row_texts(
     }
 
 
-def _format_largest_error(margin: Margin, catalogue: Catalogue) -> str:
-    """Format the largest margin of a table, or the bound of it that is known."""
+def _format_largest_error(margin: TableMargin, catalogue: Catalogue) -> str:
+    """Format the largest margin of a table, or the known bound on it."""
     error = catalogue.format_error(margin.largest)
     if margin.is_bound:
         return f"≤ {error}"
     return error
 
 
-def _join_cells(cells: Iterable[str]) -> str:
-    """Join the texts of the tables of a row, without repetitions."""
+def _join_texts(cells: Iterable[str]) -> str:
+    """Join the texts of a row's tables with slashes, without repetitions."""
     return " / ".join(dict.fromkeys(cells))
 
 
 def _target_verdict(target: TargetStatus, catalogue: Catalogue) -> str:
-    """Return a text on whether a target is met."""
+    """Return a text that states whether a target is met."""
     if target.is_met:
         return catalogue.say("st_kept")
     if math.isinf(target.error):
@@ -665,12 +673,12 @@ def _format_change(ratio: float, catalogue: Catalogue) -> str:
     return f"{sign}{catalogue.format_percent(change, 3)}"
 
 
-def _statistic_verdict(
-    row: Row, statistics: list[Any], multiplier: float, catalogue: Catalogue
+def _statistic_row_json(
+    row: PageRow, statistics: list[Any], multiplier: float, catalogue: Catalogue
 ) -> dict[str, Any]:
-    """Return the verdict on a statistic with its expected margin.
+    """Return the "verdict" column of a statistic: its margin and target.
 
-    Empty for tables.
+    The result is empty for tables.
     """
     if row.statistic is None:
         return {}
@@ -701,9 +709,9 @@ def _statistic_verdict(
 def _scales_verdict(
     error: StatisticError, target: TargetStatus | None, multiplier: float, catalogue: Catalogue
 ) -> str:
-    """Return whether a target at public scales is met, and the largest margins."""
+    """Describe the largest margins of a statistic, and whether its target is met."""
     if error.statistic.form.of_several:
-        margins = _margins_of_parts(error, multiplier, catalogue)
+        margins = _parameter_margins(error, multiplier, catalogue)
     else:
         amount = catalogue.format_error(multiplier * (error.std_error or 0.0))
         margins = catalogue.say("st_margin_of_variance", margin=amount, of=error.statistic.of)
@@ -712,8 +720,8 @@ def _scales_verdict(
     return f"{_target_verdict(target, catalogue)}; {margins}"
 
 
-def _margins_of_parts(error: StatisticError, multiplier: float, catalogue: Catalogue) -> str:
-    """Return the expected margins of covariances or coefficients."""
+def _parameter_margins(error: StatisticError, multiplier: float, catalogue: Catalogue) -> str:
+    """Describe the expected margins of covariances or coefficients."""
     if error.statistic.kind == "correlations":
         key = "st_margin_of_covariance"
     else:
@@ -725,8 +733,8 @@ def _margins_of_parts(error: StatisticError, multiplier: float, catalogue: Catal
     return "; ".join(margins)
 
 
-def _render_planning(state: PlanningState, name: str, catalogue: Catalogue) -> str:
-    """Return the page of a spec as HTML."""
+def _render_planning_page(state: PlanningState, name: str, catalogue: Catalogue) -> str:
+    """Render the planning page of a spec as HTML."""
     draft = state.draft
     rows = []
     for row in draft.rows:
@@ -745,12 +753,12 @@ def _render_planning(state: PlanningState, name: str, catalogue: Catalogue) -> s
         levels=[(level, catalogue.format_percent(level)) for level in levels],
         objectives=[(objective, catalogue.say(f"st_{objective}")) for objective in OBJECTIVES],
         targets=_list_target_choices(catalogue),
-        field_groups=_group_fields(draft),
+        field_groups=_fields_by_group(draft),
     )
 
 
-def _group_fields(draft: Draft) -> list[tuple[str, list[tuple[str, list[PublicationField]]]]]:
-    """Return the fields of names, outputs and the survey by group and subject."""
+def _fields_by_group(draft: Draft) -> list[tuple[str, list[tuple[str, list[PublicationField]]]]]:
+    """Return the publication fields by group, and within a group by subject."""
     groups: dict[str, dict[str, list[PublicationField]]] = {}
     for one in draft.fields:
         groups.setdefault(one.group, {}).setdefault(one.subject, []).append(one)
@@ -758,7 +766,7 @@ def _group_fields(draft: Draft) -> list[tuple[str, list[tuple[str, list[Publicat
 
 
 def _list_target_choices(catalogue: Catalogue) -> list[tuple[str, str]]:
-    """Return the kinds of targets with their names; first none."""
+    """Return the kinds of targets with their display names, "none" first."""
     choices = [("", catalogue.say("st_none"))]
     for target in TARGETS:
         key = f"st_{target}"
@@ -769,10 +777,10 @@ def _list_target_choices(catalogue: Catalogue) -> list[tuple[str, str]]:
 
 
 def planning_page(path: Path, language: str = "") -> Page:
-    """Return the page for one spec.
+    """Return the page that plans a spec.
 
     Args:
-        path: the spec.
+        path: the path of the spec.
         language: the language of the page; empty for the language that the spec states, or else of
             the browser.
     """
@@ -795,7 +803,7 @@ def planning_page(path: Path, language: str = "") -> Page:
     page = Page(
         routes=[
             page_route(
-                "/", lambda: _render_planning(planning.state, path.name, planning.catalogue)
+                "/", lambda: _render_planning_page(planning.state, path.name, planning.catalogue)
             ),
             *asset_routes("planning.js"),
             page_route("/view", lambda: state_json(planning.state), JSONResponse),

@@ -1,6 +1,6 @@
-"""The fields of the planning page for names, outputs and the sampling error of a survey.
+"""Fields of the planning page: names, outputs, and the survey's sampling error.
 
-A field is a path in the spec. A text that differs between languages has a field for each.
+Each field has a path in the spec. A text that differs between languages has one field per language.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,14 +24,15 @@ _MOST_ENTRY_FIELDS = 400  # of columns, levels and measures; a longer form is sl
 
 @dataclass(frozen=True, slots=True)
 class PublicationField:
-    """A field of the planning page.
+    """A form field of the planning page.
 
     Attributes:
-        path: the keys of its value in the spec; a translated text also has the language.
-        group: the part of the form: ``output``, ``names`` or ``survey``.
-        key: the key of its label among the texts of the studio.
-        subject: the column or level that it names; empty for a field of the whole release.
-        is_text: whether its value is a text in languages, and not a number.
+        path: the keys from the top of the spec to the value. For a translated text, the last key is
+            the language.
+        group: the section of the form: ``output``, ``names`` or ``survey``.
+        key: the catalogue key of the field's label.
+        subject: the column or level that the field describes; empty for the whole release.
+        is_text: whether the value is a text that can be translated, and not a number.
     """
 
     path: tuple[str, ...]
@@ -42,70 +43,74 @@ class PublicationField:
 
     @property
     def id(self) -> str:
-        """The name of the field in requests and on the page."""
+        """The identifier of the field in requests and on the page."""
         return "/".join(part.replace("~", "~0").replace("/", "~1") for part in self.path)
 
     @property
     def language(self) -> str:
-        """The language of a text; empty for a number."""
+        """The language of the field's text; empty for a number."""
         return self.path[-1] if self.is_text else ""
 
 
-def publication_fields(table: Mapping[str, Any]) -> tuple[PublicationField, ...]:
-    """Return the fields that a spec can have, in the order of the page.
+def publication_fields(spec_table: Mapping[str, Any]) -> tuple[PublicationField, ...]:
+    """Return all publication fields of a spec, in the order of the page.
 
     Args:
-        table: the spec, as its TOML file states it.
+        spec_table: the parsed TOML table of the spec.
     """
-    return tuple(_list_fields(table))
+    return tuple(_list_fields(spec_table))
 
 
-def _list_fields(table: Mapping[str, Any]) -> Iterator[PublicationField]:
-    """Yield the fields of outputs, of names and of the survey."""
+def _list_fields(spec_table: Mapping[str, Any]) -> Iterator[PublicationField]:
+    """Yield the fields of outputs, names and the survey."""
     for key in _OUTPUT_TEXTS:
-        yield from _in_languages(("output", key), "output", f"pf_{key}")
+        yield from _fields_in_languages(("output", key), "output", f"pf_{key}")
     for key in _OUTPUT_NUMBERS:
         yield PublicationField(("output", key), "output", f"sd_{key}", is_text=False)
     for key in _NOUNS:
-        yield from _in_languages(("names", key), "names", f"sd_{key}_name")
-    yield from islice(_list_entry_fields(table), _MOST_ENTRY_FIELDS)
+        yield from _fields_in_languages(("names", key), "names", f"sd_{key}_name")
+    yield from islice(_list_entry_fields(spec_table), _MOST_ENTRY_FIELDS)
     for key in SURVEY_NUMBERS:
         yield PublicationField(("survey", key), "survey", f"pf_{key}", is_text=False)
 
 
-def _list_entry_fields(table: Mapping[str, Any]) -> Iterator[PublicationField]:
-    """Yield the fields of the names of columns, levels and measures."""
-    for name, attribute in table["domain"].items():
+def _list_entry_fields(spec_table: Mapping[str, Any]) -> Iterator[PublicationField]:
+    """Yield the fields for names of columns, levels and measures."""
+    for name, attribute in spec_table["domain"].items():
         for key in ("name", "unit"):
-            yield from _in_languages(("names", "attributes", name, key), "names", f"pf_{key}", name)
+            yield from _fields_in_languages(
+                ("names", "attributes", name, key), "names", f"pf_{key}", name
+            )
         for level in attribute.get("levels", {}):
             level_key = f"{name}:{level}"
-            # The spec may name a level without its attribute.
-            named = level if level in table.get("names", {}).get("levels", {}) else level_key
+            # The spec may state the name of a level without its attribute.
+            named = level if level in spec_table.get("names", {}).get("levels", {}) else level_key
             path = ("names", "levels", named, "name")
-            yield from _in_languages(path, "names", "pf_name", level_key)
-    for measure in table.get("measures", {}):
+            yield from _fields_in_languages(path, "names", "pf_name", level_key)
+    for measure in spec_table.get("measures", {}):
         for key in _OF_MEASURES:
             path = ("names", "measures", measure, key)
-            yield from _in_languages(path, "names", f"pf_{key}", measure)
+            yield from _fields_in_languages(path, "names", f"pf_{key}", measure)
 
 
-def _in_languages(
+def _fields_in_languages(
     path: tuple[str, ...], group: str, key: str, subject: str = ""
 ) -> Iterator[PublicationField]:
-    """Yield one field for each language of a text."""
+    """Yield one field of a text for each language."""
     for language in LANGUAGES:
         yield PublicationField((*path, language), group, key, subject)
 
 
-def read_fields(table: Mapping[str, Any], fields: tuple[PublicationField, ...]) -> dict[str, str]:
-    """Return the texts of the fields as a spec has them, empty where it has none.
+def read_fields(
+    spec_table: Mapping[str, Any], fields: tuple[PublicationField, ...]
+) -> dict[str, str]:
+    """Return the text of each field in a spec, by field identifier.
 
-    A text for all languages is in the field of the first language.
+    Missing values are empty texts. A text for all languages is in the field of the first language.
     """
     texts = {}
     for field in fields:
-        value = _find(table, field.path[:-1] if field.is_text else field.path)
+        value = _value_at_path(spec_table, field.path[:-1] if field.is_text else field.path)
         if field.is_text and isinstance(value, Mapping):
             value = value.get(field.language, "")
         elif field.is_text and field.language != LANGUAGES[0]:
@@ -114,12 +119,12 @@ def read_fields(table: Mapping[str, Any], fields: tuple[PublicationField, ...]) 
     return texts
 
 
-def _find(table: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    """Return the value at a path of a spec; empty without one.
+def _value_at_path(spec_table: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    """Return the value at a path of a spec; an empty text if it is missing.
 
     The short form of an entry of [names] is its name.
     """
-    value: Any = table
+    value: Any = spec_table
     for position, key in enumerate(path):
         is_entry = position == len(path) - 1 and path[0] == "names" and len(path) > 2
         if is_entry and _is_short_entry(value):
@@ -131,19 +136,19 @@ def _find(table: Mapping[str, Any], path: tuple[str, ...]) -> Any:
 
 
 def _is_short_entry(entry: object) -> bool:
-    """Return whether an entry of [names] is only a name, in one or more languages."""
+    """Return whether an entry of [names] is only a name, possibly translated."""
     return isinstance(entry, str) or (
         isinstance(entry, Mapping) and bool(entry) and set(entry) <= set(LANGUAGES)
     )
 
 
-def check_field(fields: tuple[PublicationField, ...], name: str, value: object) -> str:
-    """Return the text of a field without blanks around it.
+def check_field(fields: tuple[PublicationField, ...], field_id: str, value: object) -> str:
+    """Check the new text of a field; return it without surrounding blanks.
 
     Raises:
-        InputError: the page has no such field, or the value is no text of one line.
+        InputError: the page has no such field, or the value is not one line of text.
     """
-    one_of("a field", name, [field.id for field in fields])
+    one_of("a field", field_id, [field.id for field in fields])
     if not isinstance(value, str) or not value.isprintable():
         raise InputError("A name must be a text of one line without control characters.")
     return value.strip()
@@ -152,12 +157,12 @@ def check_field(fields: tuple[PublicationField, ...], name: str, value: object) 
 def write_fields(
     document: Any, fields: tuple[PublicationField, ...], changes: Mapping[str, str]
 ) -> None:
-    """Write changed fields into the document of a spec.
+    """Write changed texts of fields into the TOML document of a spec.
 
     Args:
-        document: the document of tomlkit.
+        document: the tomlkit document.
         fields: the fields of the page.
-        changes: the new texts by field; an empty one removes the key.
+        changes: the new texts by field identifier. An empty text removes the key.
     """
     texts = {**read_fields(document.unwrap(), fields), **changes}
     written = set()
@@ -171,11 +176,11 @@ def write_fields(
             value = combine_languages(
                 {one.language: texts[one.id] for one in fields if one.path[:-1] == path}
             )
-        _put(document, path, value)
+        _set_at_path(document, path, value)
 
 
 def combine_languages(texts: Mapping[str, str]) -> Any:
-    """Return one text for all languages, or a table with one for each."""
+    """Return one text if all languages agree, otherwise a table by language."""
     given = {language: text for language, text in texts.items() if text}
     if len(set(given.values())) <= 1:
         return next(iter(given.values()), "")
@@ -184,8 +189,11 @@ def combine_languages(texts: Mapping[str, str]) -> Any:
     return table
 
 
-def _put(document: Any, path: tuple[str, ...], value: Any) -> None:
-    """Put a value at a path of a document; remove an empty value and empty tables."""
+def _set_at_path(document: Any, path: tuple[str, ...], value: Any) -> None:
+    """Set a value at a path of a document.
+
+    An empty value is removed, and tables that become empty.
+    """
     *parents, key = path
     tables = [document]
     for depth, parent in enumerate(parents):

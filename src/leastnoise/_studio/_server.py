@@ -11,19 +11,19 @@ from starlette.types import Receive, Scope, Send
 
 from leastnoise._studio._begin_page import form_page, read_columns, source_page
 from leastnoise._studio._explore_page import exploring_page
-from leastnoise._studio._pages import HOST, Guard, Page, preferred_language
+from leastnoise._studio._pages import HOST, Page, RequestGuard, preferred_language
 from leastnoise._studio._planning import planning_page
 
 
 class Studio:
-    """A server on a free port of 127.0.0.1 that shows one page at a time.
+    """A server on a free local port that shows one page at a time.
 
     Args:
-        path: a spec, the directory of a release, or data for a new spec. None shows a form that
+        path: a spec, the directory of a release, or data for a new spec. If None, the first page
             asks for the data.
 
-    Guarantees: reads the spec and the public files that it names, the release, or names and types
-        of columns; never a value of the data.
+    Guarantees: the server reads the spec and the public files that it names, the release, or the
+        names and types of columns. It never reads a value of the data.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -51,17 +51,17 @@ class Studio:
         )
         config.timeout_graceful_shutdown = 1
         self._listening = config.bind_socket()
-        self._listening.listen()  # so that a browser that is quicker than the server waits
+        self._listening.listen()  # browsers that connect before the server is ready must wait
         port = self._listening.getsockname()[1]
-        config.app = Guard(self, port, token)
+        config.app = RequestGuard(self, port, token)
         self._server = uvicorn.Server(config)
         self.address = f"http://{HOST}:{port}/?token={token}"
 
     def show(self, page: Page) -> dict[str, str]:
-        """Replace the shown page, and close the previous one.
+        """Show a page, and close the previous one.
 
         Returns:
-            The empty reply to the browser, which then requests the new page.
+            An empty reply to the browser, which then requests the new page.
         """
         previous = self._page
         self._page = page
@@ -82,7 +82,7 @@ class Studio:
         await self.app(scope, receive, send)
 
     def _set_language(self, language: str) -> None:
-        """Show the page in the language of the browser, unless the page has its own."""
+        """Show the page in the browser's language, unless its language is fixed."""
         if language and self._page.in_language is not None:
             page = self._page.in_language(language)
             if page is not self._page:
