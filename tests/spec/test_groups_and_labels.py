@@ -96,9 +96,9 @@ def test_inline_groups_equal_their_maps(kind, levels, labels, sizes):
             "{ edges = [18, 30] }",
             "edges of levels.group must be a list of increasing numbers, the first of them at most 0",
         ),
-        ("integers = [0, 111]", "{ edges = [0, 30, 18] }", "rising numbers"),
-        ("integers = [0, 111]", "{ edges = [] }", "rising numbers"),
-        ("integers = [0, 111]", "{ edges = 18 }", "rising numbers"),
+        ("integers = [0, 111]", "{ edges = [0, 30, 18] }", "increasing numbers"),
+        ("integers = [0, 111]", "{ edges = [] }", "increasing numbers"),
+        ("integers = [0, 111]", "{ edges = 18 }", "increasing numbers"),
         (
             "integers = [0, 111]",
             "{ edges = [0, '17.5'] }",
