@@ -41,14 +41,14 @@ def typical(view):
     return [row["typical"] for row in view["rows"] if row["set"][0]]
 
 
-def promised_plan(plan, level=0.95):
+def plan_with_known_error(plan, level=0.95):
     return [SAID.format_error(one.typical) for one in table_margins(plan, level).values()]
 
 
 def test_shown_plan_matches_the_saved_spec(client, spec):
     assert "region x kids (up to each value)" in client.enter()
     first = client.planned()
-    assert typical(first) == promised_plan(plan_spec(read_spec(spec)))
+    assert typical(first) == plan_with_known_error(plan_spec(read_spec(spec)))
     assert (
         first["rows"][7]["verdict"] in {"met", f"missed: {SAID.format_error(0)}"}
         or first["rows"][7]["missed"]
@@ -68,7 +68,7 @@ def test_shown_plan_matches_the_saved_spec(client, spec):
     other = spec.with_name("other.toml")
     saved = read_spec(other)
     assert saved.workload.products[1].name == "region"
-    assert typical(found) == promised_plan(plan_spec(saved), 0.9)
+    assert typical(found) == plan_with_known_error(plan_spec(saved), 0.9)
     assert client.ask("/spec")[2].decode() == other.read_text()
     assert spec.read_text() == SPEC
     reset = {"level": 0.95, "on": True, "weight": "1", "target": "", "most": "", "size_of": ""}
@@ -83,13 +83,15 @@ def test_series_horizon_is_a_spec_setting(spec, planned_here):
     spec.write_text(SERIES)
     with serving(spec) as client:
         assert 'id="horizon" type="range" min="2" max="16"' in client.enter()
-        assert typical(client.planned())[:2] == promised_plan(plan_spec(read_spec(spec)))[:2]
+        assert (
+            typical(client.planned())[:2] == plan_with_known_error(plan_spec(read_spec(spec)))[:2]
+        )
         client.act("/change", changes={"periods": 6})
         longer = client.planned()
         assert longer["horizon"] == "6, 2024-06-30"
         client.act("/save", name="people.toml")
         assert 'to = "2024-06-30", by = "month" }  # a third of a year' in spec.read_text()
-        assert typical(longer)[:2] == promised_plan(plan_spec(read_spec(spec)))[:2]
+        assert typical(longer)[:2] == plan_with_known_error(plan_spec(read_spec(spec)))[:2]
         for wrong in (1, 3651, "6", True):
             assert "periods must be" in client.act("/change", changes={"periods": wrong})["refused"]
         client.act("/change", changes={"on": False}, rows=[0])

@@ -233,7 +233,7 @@ class PlanningState:
     drag: int = 0
 
     @property
-    def promised_plan(self) -> Plan | None:
+    def plan_with_known_error(self) -> Plan | None:
         """The plan, if it was computed for this draft and its error is known."""
         if self.ready and self.plan is not None and self.plan.data_independent_error is not None:
             return self.plan
@@ -322,12 +322,13 @@ class Planning:
         state = self.state
         if not isinstance(rows, list) or not all(isinstance(row, int) for row in rows):
             raise InputError("A price must have a list of rows.")
-        if state.promised_plan is None:
+        if state.plan_with_known_error is None:
             raise InputError(
                 "Prices need a plan for these tables whose error is known; wait for it."
             )
         product_numbers = {
-            product.table_key: number for number, product in enumerate(state.promised_plan.workload)
+            product.table_key: number
+            for number, product in enumerate(state.plan_with_known_error.workload)
         }
         unpriced = [
             row
@@ -340,7 +341,7 @@ class Planning:
             (row, [product_numbers[key] for key in state.draft.rows[row].table_keys])
             for row in unpriced
         ]
-        request = {"plan": state.promised_plan.to_json(), "price": priced_products}
+        request = {"plan": state.plan_with_known_error.to_json(), "price": priced_products}
         self.state = replace(state, number=state.number + 1, doing="pricing", trying="", error="")
         self.background.start(
             self.state.number, lambda: {**_planning_request(state.draft), **request}
@@ -348,7 +349,7 @@ class Planning:
 
     def keep(self, _: Mapping[str, Any] | None = None) -> None:
         """Make the current plan the reference; clear the reference without a plan."""
-        plan = self.state.promised_plan
+        plan = self.state.plan_with_known_error
         self.state = replace(
             self.state, reference=None if plan is None else ReferencePlan(self.state.draft, plan)
         )
