@@ -302,7 +302,7 @@ class _Preview(NamedTuple):
 
 def _with_epsilon(spec: Spec, epsilon: str) -> Spec:
     """Return a copy of a spec with another epsilon."""
-    privacy = with_budget_size(spec.privacy, epsilon)
+    privacy = with_epsilon_or_rho(spec.privacy, epsilon)
     if isinstance(privacy.budget, ZCDP):
         raise InputError(
             "--epsilon replaces the epsilon of the spec; this spec has a budget of rho."
@@ -460,7 +460,7 @@ def _rescale_to_budgets(plan: Plan, budgets_text: str) -> dict[str, Plan]:
     """Rescale a plan to each budget in a comma-separated text."""
     _check_error_known("--budgets", plan)
     return {
-        size: plan_for_workload(plan.workload, plan, with_budget_size(plan.privacy, size))
+        size: plan_for_workload(plan.workload, plan, with_epsilon_or_rho(plan.privacy, size))
         for size in _split_values("budgets", budgets_text)
     }
 
