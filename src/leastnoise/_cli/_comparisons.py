@@ -177,11 +177,23 @@ def _read_two_groups(
 
 
 def _print_comparison(
-    comparison: Differences | ABTest, releases: Sequence[Release], *, as_json: bool
+    comparison: Differences | ABTest,
+    releases: Sequence[Release],
+    *,
+    published: Table | StatisticTable | None = None,
+    as_json: bool,
 ) -> None:
-    """Print a comparison as a table or as JSON, with the notes of the releases."""
+    """Print a comparison as a table or as JSON, with the notes of the releases.
+
+    ``published`` is the table of the first release that has the compared numbers, whose names and
+    number format readers know.
+    """
     rows = _list_rows(comparison)
     notes = list(dict.fromkeys(note for release in releases for note in list_answer_notes(release)))
+    has_samples = "difference_both_low" in rows[0]
+    if has_samples:
+        noise_only = releases[0].options.terminal_catalogue.say("st_noise_only")
+        notes = [note for note in notes if note != noise_only] + [_OF_SAMPLES]
     if any(row.get("ratio_bounded") == 0 for row in rows):
         notes.append(_UNBOUNDED)
     if "ratio" in rows[0] and not has_samples:
@@ -189,7 +201,10 @@ def _print_comparison(
     if as_json:
         print_json({"title": comparison.title, "rows": rows, "notes": notes})
         return
-    _print_intervals(comparison.title, rows, [*comparison.numbers])
+    if published is None or releases[0].options.terminal_catalogue.names.is_empty:
+        _print_intervals(comparison.title, rows, [*comparison.numbers])
+    else:
+        _print_named_comparison(releases[0], published, rows, comparison.level)
     for note in notes:
         click.echo(click.wrap_text(note, 100))
 
@@ -228,6 +243,59 @@ def _print_intervals(
     if keys:
         columns = [("cell", "fold"), *columns]
     print_table(title, columns, lines)
+
+
+def _print_named_comparison(
+    release: Release,
+    published: Table | StatisticTable,
+    rows: Sequence[Mapping[str, Any]],
+    level: float,
+) -> None:
+    """Print a comparison of two releases with the names of the first release.
+
+    Each group has a line: both numbers, and the difference with its interval.
+    """
+    catalogue = release.options.terminal_catalogue
+    if isinstance(published, Table):
+        title = table_title(published.product, catalogue)
+        headings = key_headings(published.product.along, catalogue)
+        catalogue = catalogue.with_format(table_format(published.product, catalogue))
+    else:
+        title = statistic_title(published.statistic, published.domain, catalogue)
+        headings = published.key_headings(catalogue)
+        catalogue = published.with_own_format(catalogue)
+    percent = catalogue.format_percent(level)
+    columns = [(heading, "fold") for heading in headings]
+    columns += [(name, "right") for name in ("value", "against", "difference")]
+    columns.append((f"{percent} interval", "right"))
+    if "difference_both_low" in rows[0]:
+        columns.append(("with samples", "right"))
+    groups = itertools.product(*published.display_labels)
+    lines = []
+    for group, row in zip(groups, rows, strict=True):
+        spread = (row["difference_high"] - row["difference_low"]) / 8
+        line = [*group]
+        line += [catalogue.format_number(row[name], spread) for name in ("value", "against")]
+        line.append(_format_change(row["difference"], spread, catalogue))
+        for kind in ("difference", "difference_both"):
+            if f"{kind}_low" in row:
+                ends = [
+                    _format_change(row[f"{kind}_{end}"], spread, catalogue)
+                    for end in ("low", "high")
+                ]
+                line.append(" to ".join(ends))
+        lines.append(line)
+    print_table(f"{title}, of two releases", columns, lines)
+
+
+def _format_change(value: float | None, noise_std: float, catalogue: Catalogue) -> str:
+    """Return a difference as text; differences of percentages in percentage points."""
+    if value is None:
+        return "-"
+    if not catalogue.number_format.percent:
+        return catalogue.format_number(value, noise_std)
+    points = catalogue.with_format(replace(catalogue.number_format, percent=False))
+    return catalogue.say("points", number=points.format_number(100 * value, 100 * noise_std))
 
 
 def _format_interval(row: Mapping[str, Any], number_name: str) -> tuple[str, str]:

@@ -190,7 +190,7 @@ def _print_dry_run(plan: ProfilePlan) -> None:
     with measured_spec(plan) as spec:
         if isinstance(spec.privacy, Privacy):
             for attribute, search in plan_category_searches(spec.searches, spec.privacy).items():
-                click.echo(f"{attribute}: {describe_search(search)}")
+                click.echo(f"{attribute}: {describe_category_search(search)}")
         error_plan, _ = plan_with_progress(spec)
     factor = 1.0
     if plan.measures_unit_sizes and plan.searched_tables:
