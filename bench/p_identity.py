@@ -26,7 +26,7 @@ from leastnoise._families import (
     fit_p_identity,
     gram_of,
     p_identity_rmse,
-    weighted_sum,
+    sum_grams,
 )
 from leastnoise._families._p_identity import Support, p_identity_objective
 from leastnoise._trusted.linop import AllRanges, Identity, Prefix, Ranges, Total
@@ -53,7 +53,7 @@ KINDS: dict[str, Callable[[int], Gram]] = {
     "ranges": lambda size: gram_of(AllRanges(size)),
     "width32": lambda size: gram_of(Ranges(size, np.arange(size - 31), np.arange(31, size))),
     "permuted": permuted,
-    "idtotal": lambda size: weighted_sum(
+    "idtotal": lambda size: sum_grams(
         [(1.0, gram_of(Identity(size))), (1.0, gram_of(Total(size)))]
     ),
 }
@@ -180,7 +180,7 @@ def main() -> None:
         for kind, reference in GAUSSIAN.get(size, {}).items():
             begun = time.perf_counter()
             best = fit_gaussian_optimum(KINDS[kind](size))
-            rmse = strategy_rmse(KINDS[kind](size), best.factor, 2)
+            rmse = strategy_rmse(KINDS[kind](size), best.matrix, 2)
             line(
                 "gaussian",
                 size,
@@ -188,7 +188,7 @@ def main() -> None:
                 rmse,
                 reference,
                 time.perf_counter() - begun,
-                f"gap={(rmse / best.lower) ** 2 - 1:.1e}",
+                f"gap={(rmse / best.rmse_lower_bound) ** 2 - 1:.1e}",
             )
         for kind, reference in TREES.get(size, {}).items():
             begun = time.perf_counter()

@@ -96,7 +96,7 @@ def test_cell_weights_raise_bound_to_at_most_the_optimum(total: bool) -> None:
         for weighted in (False, True)
     )
     matrix = dense_rows(workload, total=total)
-    factor = fit_gaussian_optimum(dense_gram(matrix.T @ matrix, len(matrix)), gap=1e-4).factor
+    factor = fit_gaussian_optimum(dense_gram(matrix.T @ matrix, len(matrix)), gap=1e-4).matrix
     apart = factor[:, :, None] - factor[:, None]  # one row is replaced by another
     sensitivity = (factor**2).sum(axis=0).max() if total else (apart**2).sum(axis=0).max() / 2
     least = sensitivity * ((matrix @ np.linalg.pinv(factor, rcond=1e-6)) ** 2).sum()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from leastnoise._families import Gram, dense_gram, gram_of, weighted_sum
+from leastnoise._families import Gram, dense_gram, gram_of, sum_grams
 from leastnoise._trusted.linop import AllRanges, Identity, Prefix, Ranges, Total
 
 
@@ -21,7 +21,7 @@ def width_gram(size: int, width: int) -> Gram:
 
 
 def cells_and_total(size: int) -> Gram:
-    return weighted_sum([(1.0, gram_of(Identity(size))), (1.0, gram_of(Total(size)))])
+    return sum_grams([(1.0, gram_of(Identity(size))), (1.0, gram_of(Total(size)))])
 
 
 def permuted(gram: Gram, seed: int = 0) -> Gram:

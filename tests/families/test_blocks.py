@@ -19,7 +19,7 @@ from leastnoise._families import (
     invert_gram,
     p_identity,
     p_identity_blocks,
-    weighted_sum,
+    sum_grams,
 )
 from leastnoise._strategies import NotApplicable
 from leastnoise._trusted.linop import (
@@ -35,10 +35,10 @@ from leastnoise._trusted.measurements import Factor
 GRAMS: dict[str, Gram] = {
     "prefix": prefix_gram(48),
     "ranges": all_ranges_gram(48),
-    "mixed": weighted_sum(
+    "mixed": sum_grams(
         ((1.0, prefix_gram(48)), (3.0, width_gram(48, 1)), (2.0, width_gram(48, 48)))
     ),
-    "ranges of whole blocks": weighted_sum(
+    "ranges of whole blocks": sum_grams(
         ((2.0, gram_of(Ranges(48, [0, 12, 24], [35, 23, 47]))), (1.0, width_gram(48, 1)))
     ),
 }

@@ -15,7 +15,7 @@ from leastnoise._families import (
     fit_family,
     gaussian_optimum,
     invert_gram,
-    weighted_sum,
+    sum_grams,
 )
 from leastnoise._families import _dense as optimal
 from leastnoise._trusted.check import InputError
@@ -35,9 +35,9 @@ OPTIMA = [
 def optimum_of(gram: Gram, gap: float) -> tuple[optimal.GaussianOptimum, float]:
     """The optimum and its error, which must be within the gap."""
     optimum = optimal.fit_gaussian_optimum(gram, gap=gap)
-    rmse = strategy_rmse(gram, optimum.factor, 2)
-    assert optimum.lower <= rmse * (1 + 1e-9)
-    assert rmse**2 <= (1 + gap) * optimum.lower**2
+    rmse = strategy_rmse(gram, optimum.matrix, 2)
+    assert optimum.rmse_lower_bound <= rmse * (1 + 1e-9)
+    assert rmse**2 <= (1 + gap) * optimum.rmse_lower_bound**2
     return optimum, rmse
 
 
@@ -45,22 +45,22 @@ def optimum_of(gram: Gram, gap: float) -> tuple[optimal.GaussianOptimum, float]:
 def test_optimum_reaches_published_errors(gram: Gram, published: float) -> None:
     optimum, rmse = optimum_of(gram, 1e-3)
     assert rmse <= published * 1.001
-    assert optimal.singular_value_bound(gram) * (1 - 1e-9) <= optimum.lower
-    assert optimum.factor.shape == (gram.size, gram.size)
-    assert np.square(optimum.factor).sum(axis=0).max() <= 1 + 1e-9
+    assert optimal.singular_value_bound(gram) * (1 - 1e-9) <= optimum.rmse_lower_bound
+    assert optimum.matrix.shape == (gram.size, gram.size)
+    assert np.square(optimum.matrix).sum(axis=0).max() <= 1 + 1e-9
 
 
-MIXED = weighted_sum(((2.0, prefix_gram(16)), (1.0, width_gram(16, 1))))
+MIXED = sum_grams(((2.0, prefix_gram(16)), (1.0, width_gram(16, 1))))
 
 
 @pytest.mark.parametrize("gram", [prefix_gram(33), all_ranges_gram(32), width_gram(31, 7), MIXED])
 def test_weights_certify_the_bound(gram: Gram) -> None:
     optimum, _ = optimum_of(gram, 1e-6)
-    weights = optimum.weights
+    weights = optimum.dual_weights
     assert weights.sum() == pytest.approx(1)
     root = np.sqrt(weights)
     nuclear = np.sqrt(np.maximum(np.linalg.eigvalsh(root[:, None] * gram.dense() * root), 0)).sum()
-    assert optimum.lower == pytest.approx(nuclear / math.sqrt(gram.queries), rel=1e-7)
+    assert optimum.rmse_lower_bound == pytest.approx(nuclear / math.sqrt(gram.queries), rel=1e-7)
 
 
 @pytest.mark.parametrize("gram", [prefix_gram(9), all_ranges_gram(8), all_ranges_gram(9)])
@@ -85,23 +85,25 @@ def test_optimum_handles_low_rank_and_unasked_cells() -> None:
     workload[:, 2:5] = np.tril(np.ones((3, 3)))
     optimum, rmse = optimum_of(dense_gram(workload.T @ workload, 3), 1e-6)
     assert rmse == pytest.approx(optimum_of(prefix_gram(3), 1e-6)[1], rel=1e-5)
-    assert not optimum.factor[:, :2].any()
+    assert not optimum.matrix[:, :2].any()
     optimum_of(dense_gram(np.diag([1.0, 1.0, 1e-8]) + 1, 4), 1e-4)
 
 
 def test_permuted_matrix_fits_as_well_as_a_named_set() -> None:
     optimum, rmse = optimum_of(permuted(prefix_gram(128)), 1e-3)
     assert rmse == pytest.approx(optimum_of(prefix_gram(128), 1e-3)[1], rel=1e-3)
-    np.testing.assert_allclose(np.square(optimum.factor).sum(axis=0), 1)
+    np.testing.assert_allclose(np.square(optimum.matrix).sum(axis=0), 1)
 
 
 @pytest.mark.parametrize("gram", [prefix_gram(256), all_ranges_gram(256)], ids=["prefix", "ranges"])
 def test_coarse_weights_are_a_good_start(gram: Gram) -> None:
     start = optimal._interpolate_duals(
-        optimal.fit_gaussian_optimum(gram.coarsen(4)).weights, gram.size
+        optimal.fit_gaussian_optimum(gram.coarsen(4)).dual_weights, gram.size
     )
     bound = float(optimal._spectrum(gram)(start)[0].sum()) ** 2 / gram.queries
-    assert bound == pytest.approx(optimal.fit_gaussian_optimum(gram).lower ** 2, rel=2e-3)
+    assert bound == pytest.approx(
+        optimal.fit_gaussian_optimum(gram).rmse_lower_bound ** 2, rel=2e-3
+    )
     even = (
         float(optimal._spectrum(gram)(np.full(gram.size, 1 / gram.size))[0].sum()) ** 2
         / gram.queries
@@ -114,7 +116,7 @@ def test_attribute_bound_matches_weighted_queries(weight: float) -> None:
     fitted = fit_family(gaussian_optimum, [(weight, Prefix(8))], 2, 20)
     norm = column_sums(fitted.operator, np.ones(8, dtype=np.int64), 2).max()
     error = weight * norm * invert_gram(fitted.factor("a")).total_variance(Prefix(8))
-    assert fitted.bound <= error * (1 + 1e-6) <= fitted.bound * 1.002
+    assert fitted.error_lower_bound <= error * (1 + 1e-6) <= fitted.error_lower_bound * 1.002
 
 
 @pytest.mark.parametrize("norm", [1, 2])
@@ -197,4 +199,4 @@ def test_optimum_without_total_measures_cells_a_little() -> None:
     fitted = gaussian_optimum(dense_gram(workload.T @ workload, 2), 2)
     norm = column_sums(fitted.operator, np.ones(fitted.operator.rows, dtype=np.int64), 2).max()
     error = norm * invert_gram(fitted.factor("a")).total_variance(Dense(workload.astype(np.int64)))
-    assert fitted.bound <= error * (1 + 1e-6) <= fitted.bound * 1.01
+    assert fitted.error_lower_bound <= error * (1 + 1e-6) <= fitted.error_lower_bound * 1.01

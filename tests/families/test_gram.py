@@ -18,8 +18,8 @@ from leastnoise._families import (
     order_cells,
     seriate_cells,
     singular_value_bound,
+    sum_grams,
     to_dyadic,
-    weighted_sum,
 )
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import (
@@ -73,7 +73,7 @@ def cases() -> list[tuple[str, list[tuple[float, Operator]]]]:
     ("name", "asked"), cases(), ids=lambda case: case if isinstance(case, str) else ""
 )
 def test_gram_agrees_with_its_workload(name: str, asked: list[tuple[float, Operator]]) -> None:
-    gram = weighted_sum([(weight, gram_of(operator)) for weight, operator in asked])
+    gram = sum_grams([(weight, gram_of(operator)) for weight, operator in asked])
     workload = np.vstack([math.sqrt(weight) * dense(operator) for weight, operator in asked])
     full, size = workload.T @ workload, gram.size
     block = np.random.default_rng(0).standard_normal((3, size))

@@ -20,8 +20,8 @@ from leastnoise._families import (
     p_identity_objective,
     p_identity_rmse,
     positive_inverse,
+    sum_grams,
     time_limit,
-    weighted_sum,
 )
 from leastnoise._trusted.check import InputError, InternalError
 
@@ -58,7 +58,7 @@ def test_p_identity_gradient_matches_finite_differences(
     [
         prefix_gram(60),
         all_ranges_gram(60),
-        weighted_sum(((2.0, prefix_gram(60)), (1.0, all_ranges_gram(60)))),
+        sum_grams(((2.0, prefix_gram(60)), (1.0, all_ranges_gram(60)))),
     ],
 )
 def test_many_narrow_windows_take_the_structured_step(gram: Gram) -> None:

@@ -83,7 +83,7 @@ def test_largest_range_variance_needs_no_listing() -> None:
             ),
             None,
         )
-        assert (invert_gram(factor).largest_unlisted(asked.operators[0]) is not None) is unlisted
+        assert (invert_gram(factor).largest_closed_form(asked.operators[0]) is not None) is unlisted
         assert known.errors(asked).largest == pytest.approx(
             float(known.variances(asked).max()), rel=1e-11
         )

@@ -126,7 +126,9 @@ def test_chains_are_weighed_best_first(norm: int) -> None:
     assert sorted(places.tolist()) == [0, 1, 2, 3]
     assert not weights[widths[places] == 0].any()
     reached = [
-        trees._slopes(np.log(own[own > 0]), parts[at][own > 0], widths[at][own > 0], norm)[0]
+        trees._log_errors_and_gradients(
+            np.log(own[own > 0]), parts[at][own > 0], widths[at][own > 0], norm
+        )[0]
         for at, own in zip(places, weights, strict=True)
     ]
     assert reached == sorted(reached)
@@ -139,8 +141,12 @@ def test_slopes_of_levels_agree_with_differences(norm: int) -> None:
         np.array([1.0, 4.0, 12.0, 0.0]),
         np.array([0.0, -0.4, -0.9, -6.0]),
     )
-    slopes = approx_fprime(logs, lambda x: trees._slopes(x, parts, widths, norm)[0], 1e-7)
-    np.testing.assert_allclose(trees._slopes(logs, parts, widths, norm)[1], slopes, atol=1e-6)
+    slopes = approx_fprime(
+        logs, lambda x: trees._log_errors_and_gradients(x, parts, widths, norm)[0], 1e-7
+    )
+    np.testing.assert_allclose(
+        trees._log_errors_and_gradients(logs, parts, widths, norm)[1], slopes, atol=1e-6
+    )
 
 
 def test_prefix_release_plans_without_scipy() -> None:

@@ -14,7 +14,7 @@ from leastnoise._families import (
     full_set_bound,
     gram_of,
     invert_gram,
-    weighted_sum,
+    sum_grams,
     window_root,
 )
 from leastnoise._planning import plan
@@ -32,7 +32,7 @@ def all_ranges_of(size: int, width: int) -> Ranges:
 
 
 def gram_of_widths(size: int, widths: list[int]) -> Gram:
-    return weighted_sum([(1.0, gram_of(all_ranges_of(size, width))) for width in widths])
+    return sum_grams([(1.0, gram_of(all_ranges_of(size, width))) for width in widths])
 
 
 def errors(size: int, widths: list[int]) -> tuple[float, float]:
@@ -41,7 +41,7 @@ def errors(size: int, widths: list[int]) -> tuple[float, float]:
     norm = column_sums(fitted.operator, np.ones(size, dtype=np.int64), 2).max()
     inverse = invert_gram(Factor(("a",), fitted.operator))
     variances = [inverse.total_variance(all_ranges_of(size, width)) for width in widths]
-    return math.sqrt(norm * sum(variances)), math.sqrt(fitted.bound)
+    return math.sqrt(norm * sum(variances)), math.sqrt(fitted.error_lower_bound)
 
 
 def windows(size: int, widths: list[int]) -> Workload:
@@ -73,10 +73,10 @@ def test_error_is_near_its_lower_bound(size: int, widths: list[int], most: float
 def test_bound_is_below_the_optimum(widths: list[int]) -> None:
     gram = gram_of_widths(200, widths)
     optimum = fit_gaussian_optimum(gram)
-    inverse = np.linalg.pinv(optimum.factor.T @ optimum.factor)
-    error = float((gram.dense() * inverse).sum()) * np.square(optimum.factor).sum(axis=0).max()
+    inverse = np.linalg.pinv(optimum.matrix.T @ optimum.matrix)
+    error = float((gram.dense() * inverse).sum()) * np.square(optimum.matrix).sum(axis=0).max()
     bound = full_set_bound(gram)
-    assert bound <= optimum.lower**2 * gram.queries * (1 + 1e-9) <= error * (1 + 1e-6)
+    assert bound <= optimum.rmse_lower_bound**2 * gram.queries * (1 + 1e-9) <= error * (1 + 1e-6)
     if max(widths) <= 20:
         assert bound > 0.96 * error
 
@@ -84,9 +84,9 @@ def test_bound_is_below_the_optimum(widths: list[int]) -> None:
 def test_bound_is_only_for_full_sets() -> None:
     part = Ranges(20, np.arange(10), np.arange(10) + 3)
     assert full_set_bound(gram_of(part)) == 0
-    with_prefix = weighted_sum([(1.0, gram_of(all_ranges_of(20, 3))), (1.0, gram_of(Prefix(20)))])
+    with_prefix = sum_grams([(1.0, gram_of(all_ranges_of(20, 3))), (1.0, gram_of(Prefix(20)))])
     assert full_set_bound(with_prefix) == 0
-    cells = weighted_sum([(1.0, gram_of(all_ranges_of(20, 3))), (0.5, gram_of(Identity(20)))])
+    cells = sum_grams([(1.0, gram_of(all_ranges_of(20, 3))), (0.5, gram_of(Identity(20)))])
     assert 0 < full_set_bound(cells) > full_set_bound(gram_of(all_ranges_of(20, 3)))
 
 
@@ -101,7 +101,7 @@ def test_causal_root_squares_to_the_ranges(width: int) -> None:
 
 def test_diagonal_sums_match_the_matrix() -> None:
     low, high = np.array([0, 3, 3, 8]), np.array([11, 3, 9, 10])
-    gram = weighted_sum(
+    gram = sum_grams(
         [
             (2.0, gram_of(Ranges(12, low, high))),
             (0.5, gram_of(Identity(12))),

@@ -6,7 +6,7 @@ from baselines._greedy_h import fit_greedy_h
 from baselines._linear import strategy_rmse
 
 from leastnoise._estimation import HalvingTree
-from leastnoise._families import gram_of, weighted_sum
+from leastnoise._families import gram_of, sum_grams
 from leastnoise._strategies import (
     bucket_gram,
     bucket_strategy,
@@ -50,7 +50,7 @@ def test_bucket_gram_matches_transformed_queries(size):
     whole = sum(weight * own.T @ own for (weight, _), own in zip(asked, rows, strict=True))
     assert np.allclose(
         bucket_gram(
-            weighted_sum([(weight, gram_of(operator)) for weight, operator in asked]), starts
+            sum_grams([(weight, gram_of(operator)) for weight, operator in asked]), starts
         ).array,
         whole,
     )
@@ -61,9 +61,7 @@ def test_difference_costs_match_the_queries(size):
     halving = HalvingTree(size)
     for operator in operators(size):
         rows = dense(operator).astype(float)
-        costs = difference_costs(
-            weighted_sum([(2.0, gram_of(operator))]), halving.left, halving.right
-        )
+        costs = difference_costs(sum_grams([(2.0, gram_of(operator))]), halving.left, halving.right)
         for level, cost in enumerate(costs):
             for block in range(len(cost)):
                 vector = np.zeros(halving.padded)
@@ -131,9 +129,7 @@ def test_total_error_has_a_cost():
     )
     for operator in operators:
         spread = dense(operator).astype(float).mean(axis=1)
-        assert np.isclose(
-            total_cost(weighted_sum([(2.0, gram_of(operator))])), 2 * (spread**2).sum()
-        )
+        assert np.isclose(total_cost(sum_grams([(2.0, gram_of(operator))])), 2 * (spread**2).sum())
 
 
 @pytest.mark.parametrize("power", [1, 2])

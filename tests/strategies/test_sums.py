@@ -50,7 +50,7 @@ def optimum(sums: PrefixSums, limits: np.ndarray, norm: int) -> float:
     """Unit RMSE of the best strategy for sums under limits."""
     if norm == 2:
         asked = weighted_gram(sums.gram(), limits)
-        return strategy_rmse(asked, fit_gaussian_optimum(asked).factor, 2)
+        return strategy_rmse(asked, fit_gaussian_optimum(asked).matrix, 2)
     return sum_strategy("optimum", sums.matrix(), sums.gram(), limits, effort=0.3).rmse(1.0)
 
 

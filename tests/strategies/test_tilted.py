@@ -32,19 +32,19 @@ def tilted_rmse(workload: Workload) -> float:
 def test_rows_for_a_tilt_are_optimal(gram: Gram) -> None:
     n, own = gram.size, gram.dense()
     mean = np.random.default_rng(0).dirichlet(np.full(n, 5.0))
-    found = fit_contrast_rows(own, mean, gap=1e-8, steps=5000)
+    found = fit_contrast_rows(own, mean, gap=1e-8, max_steps=5000)
     assert np.abs(found.rows @ mean).max() < 1e-9
     assert (found.rows**2).sum(axis=0).max() == pytest.approx(1)
     assert (
-        found.lower * (1 - 1e-6)
+        found.lower_bound * (1 - 1e-6)
         <= contrast_variances(found.rows, [own])[0]
-        <= found.lower * (1 + 1e-6)
+        <= found.lower_bound * (1 + 1e-6)
     )
     # Any other rows with this tilt are worse.
     rng = np.random.default_rng(1)
     for step in (0.01, 0.1, 1.0):
         rows = found.rows + step * rng.normal(size=found.rows.shape) @ (np.eye(n) - mean[:, None])
-        assert contrast_variances(rows, [own])[0] * (rows**2).sum(axis=0).max() > found.lower
+        assert contrast_variances(rows, [own])[0] * (rows**2).sum(axis=0).max() > found.lower_bound
 
 
 @pytest.mark.parametrize("top", [31, 255, 4095])

@@ -356,9 +356,9 @@ def _weighted_spectrum(
             gram += (
                 product.importance * product.rows / operator.rows * np.equal.outer(groups, groups)
             )
-    orbits = levels.orbits.of_groups[0]
+    orbits = levels.orbits.orbit_of_group[0]
     optimum = fit_gaussian_optimum(dense_gram(gram, levels.size), gap=_GAP_OF_CELL_WEIGHTS)
-    weights = optimum.weights * levels.size
+    weights = optimum.dual_weights * levels.size
     return levels.weighted_spectrum(np.bincount(orbits, weights) / np.bincount(orbits))
 
 
@@ -555,8 +555,8 @@ def _bound_of_joint_root(
         least = min(least, weights.get(key, 0.0) / split)
     roots = []
     for part, axis in zip(subspaces, sums, strict=True):
-        weighted_sum = sum(weight * part.grams[level] for level, weight in axis.items())
-        roots.append(trace_of_root(np.asarray(weighted_sum)))
+        weighted_gram = sum(weight * part.grams[level] for level, weight in axis.items())
+        roots.append(trace_of_root(np.asarray(weighted_gram)))
     return max(largest_single, math.sqrt(least) * math.prod(roots))
 
 

@@ -590,7 +590,7 @@ class ProductStructure(Structure):
                 self.precision_of(()) * basis.kappa, precision, rel_tol=1e-12
             )
             if is_single_block:
-                largest = basis.largest_unlisted(operators[0])
+                largest = basis.largest_closed_form(operators[0])
             else:
                 largest = None
             return Errors(

@@ -46,9 +46,9 @@ from leastnoise._families import (
     IdentityInverse,
     Levels,
     UndeterminedQuery,
-    contrast_basis,
     contrast_strength,
     excludes_total,
+    invert_contrast_gram,
     invert_gram,
     nested_levels,
     partition_groups,
@@ -379,7 +379,9 @@ def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, GramInver
     for factor in factors.values():
         if factor.key() not in measured:
             measured[factor.key()] = (
-                contrast_basis(factor) if excludes_total(factor.operator) else invert_gram(factor)
+                invert_contrast_gram(factor)
+                if excludes_total(factor.operator)
+                else invert_gram(factor)
             )
     # Along an attribute that no block measures, only multiples of the total are determined.
     summed = {size: IdentityInverse.of_identity(size) for size in domain.shape}

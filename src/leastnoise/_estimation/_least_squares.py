@@ -299,7 +299,7 @@ class Estimate:
             values.update(
                 zip(
                     indices,
-                    apply_along_axes(products[indices[0]].operators, stack, first=1),
+                    apply_along_axes(products[indices[0]].operators, stack, first_axis=1),
                     strict=True,
                 )
             )

@@ -5,7 +5,8 @@ Each file defines one family.
 A planner sees a family as a `Fit`: a function from the `Gram` matrix of the workload and the norm
 of the noise to a strategy in whole numbers (``_gram``). Code that needs errors uses the
 `GramInverse` of a measured strategy, the inverse of its Gram matrix (``_inverse``), which is
-registered for the operator. Read these two files first, then a short family: `haar` in ``_tree``.
+registered for the operator. Start reading with these two files, then continue with a short family
+such as `haar` in ``_tree``.
 
 cells, runs of cells, any matrix    ``_inverse``        trees                     ``_tree``
 cells and rows                      ``_p_identity``     the same within blocks    ``_blocks``
@@ -13,8 +14,8 @@ along time, row by row              ``_toeplitz``       ranges of equal widths  
 matrices on up to 4096 cells        ``_dense``          all but the total         ``_contrasts``
 levels of groups of any sizes       ``_levels``
 
-``_queries`` has facts about operators and row spaces. ``_search`` has the parts that all searches
-use: a deadline, a descent, and an iteration of dual weights.
+``_queries`` has facts about operators and row spaces. ``_search`` has the tools of all searches: a
+deadline, L-BFGS, and a dual ascent.
 """
 
 from leastnoise._families._blocks import (
@@ -29,12 +30,12 @@ from leastnoise._families._contrasts import (
     GroupContrasts,
     balanced_rounding,
     best_tilt,
-    contrast_basis,
     contrast_strength,
     contrast_variances,
     excludes_total,
     fit_contrast_rows,
     group_contrasts,
+    invert_contrast_gram,
 )
 from leastnoise._families._dense import (
     column_norm,
@@ -58,7 +59,7 @@ from leastnoise._families._gram import (
     merge_equal_cells,
     order_cells,
     seriate_cells,
-    weighted_sum,
+    sum_grams,
 )
 from leastnoise._families._inverse import (
     MOST_LISTED,

@@ -13,11 +13,11 @@ s^T. The error is
 
     f = sum_b s_b^2 tr(M_bb R) + sum_bc W_bc v^T M_bc v / k^2.
 
-Let M_ij be a sum of a_i b_j (i <= j) with a and b linear in the cell. Then each block has the same
-form: its entry for cells x <= y of the block is E(x)^T C E(y) with E(x) = (1, x) and a 2 x 2 matrix
-C, the *coefficients* of the block. So a step takes O(p^2 width + blocks^3), for every n. Both
-levels are fitted together: the gradient by the inner strategy is the gradient of p-Identity for the
-Gram matrix df/dP.
+Let M_ij be a sum of a_i b_j (i <= j) with a and b linear in the cell. Then all blocks have a common
+form: the entry for cells x <= y of a block is E(x)^T C E(y) with E(x) = (1, x) and a 2 x 2 matrix
+C, the *coefficients* of the block. Therefore, a step takes O(p^2 width + blocks^3) for any n. The
+inner and the outer strategy are fitted jointly. The gradient with respect to the inner strategy
+equals the gradient of p-Identity for the Gram matrix df/dP.
 
 The inverse Gram matrix is G^-1 = blockdiag(R / w_b^2) + H o m m^T, H = (diag(w_b^2 / kappa) +
 G_s)^-1. Here block b measures w_b times the inner strategy, which has kappa, mean m and R as in
@@ -61,8 +61,8 @@ _FINEST = 18.0  # distance of bumps in the finest layer, in cells
 _COARSER = 15.0
 _COARSER_ABOVE = 8.0
 _MOST_BLOCKS = 1024  # the most blocks, each of 4096 cells
-# up to this many blocks their sums are not measured separately: the measurements within them
-# suffice
+# up to this number of blocks, block sums are not measured separately, because the measurements
+# within blocks suffice
 _FEW = 256
 _STEPS = 100  # the most steps of a descent
 _MADE_FOR = "it supports only cells, prefix sums, ranges and totals"
@@ -73,19 +73,19 @@ _ONES = np.array([[1.0, 0.0], [0.0, 0.0]])  # the coefficients of a matrix of on
 
 
 class BlockPIdentity(NamedTuple):
-    """A strategy on two levels of L1 sensitivity 1."""
+    """A strategy within blocks and on block sums, of L1 sensitivity 1."""
 
     inner: PIdentity  # within a block, of sensitivity 1; a shorter last block has its first cells
     divisors: FloatArray  # s, shape (blocks,)
     # e, shape (blocks,), before it is divided by s; zeros if the sums of single blocks are not
     # measured
-    diagonal: FloatArray
-    rows: FloatArray  # U, shape (p, blocks), before it is divided by s
+    sum_coefficients: FloatArray
+    sum_rows: FloatArray  # U, shape (p, blocks), before it is divided by s
     rmse: float  # unit RMSE under L1 if all blocks are whole
 
 
 class BlockGram(NamedTuple):
-    """The Gram matrix M of a workload in blocks of equal width.
+    """The Gram matrix M of a workload, divided into blocks of equal width.
 
     Block M_bb is the sum of three parts: the coefficients ``local[b]``, the coefficients of the
     pairs, and ``identity`` times the identity. Block M_bc (b < c) is the sum of the coefficients of
@@ -96,43 +96,45 @@ class BlockGram(NamedTuple):
     pairs: tuple[
         tuple[FloatArray, FloatArray], ...
     ]  # for each pair, a and b in every block as (value at cell 0, slope): shape (blocks, 2)
-    local: FloatArray  # coefficients that listed ranges add to every M_bb, shape (blocks, 2, 2)
-    across: FloatArray  # shape (blocks, blocks)
+    range_coefficients: (
+        FloatArray  # coefficients that listed ranges add to every M_bb, shape (blocks, 2, 2)
+    )
+    constants: FloatArray  # shape (blocks, blocks)
 
     def within_block_sum(self, weights: FloatArray) -> FloatArray:
-        """Return the coefficients of sum_b weight_b M_bb, shape (2, 2)."""
+        """Return the coefficients of sum_b weights[b] M_bb, shape (2, 2)."""
         return np.asarray(
-            np.tensordot(weights, self.local, 1)
+            np.tensordot(weights, self.range_coefficients, 1)
             + sum((a * weights[:, None]).T @ b for a, b in self.pairs)
         )
 
     def between_blocks_sum(self, weights: FloatArray) -> FloatArray:
-        """Return the coefficients of the weighted off-diagonal blocks, shape (2, 2).
+        """Return the coefficients of the weighted off-diagonal blocks, (2, 2).
 
         The sum runs over pairs of blocks b < c of weight times (M_bc + M_bc^T).
         """
         upper = np.triu(weights, 1)
-        half = (upper * self.across).sum() * _ONES + sum(a.T @ upper @ b for a, b in self.pairs)
+        half = (upper * self.constants).sum() * _ONES + sum(a.T @ upper @ b for a, b in self.pairs)
         return np.asarray(half + np.transpose(half))
 
     def diagonal_forms(self, forms: FloatArray) -> FloatArray:
-        """Return y^T M_bb y for every block, shape (blocks,).
+        """Return y^T M_bb y for every block b, shape (blocks,).
 
         ``forms`` are the `quadratic_forms` of y, or their sum over several y.
         """
         return np.asarray(
-            (self.local * forms).sum(axis=(1, 2))
+            (self.range_coefficients * forms).sum(axis=(1, 2))
             + sum(np.einsum("bi,ij,bj->b", a, forms, b) for a, b in self.pairs)
         )
 
     def all_forms(self, moments: FloatArray, forms: FloatArray) -> FloatArray:
-        """Return y^T M_bc y for all pairs of blocks, shape (blocks, blocks).
+        """Return y^T M_bc y for all pairs of blocks b and c, (blocks, blocks).
 
         ``moments`` are the sums of y and of y times the cell number; ``forms`` are the quadratic
         forms of y.
         """
         upper = np.triu(
-            self.across * moments[0] ** 2
+            self.constants * moments[0] ** 2
             + sum(np.outer(a @ moments, b @ moments) for a, b in self.pairs),
             1,
         )
@@ -140,9 +142,9 @@ class BlockGram(NamedTuple):
 
 
 def block_gram(gram: Gram, width: int, blocks: int) -> BlockGram:
-    """Return a workload's Gram matrix, divided into blocks of equal width.
+    """Return the Gram matrix of a workload, divided into blocks of equal width.
 
-    Ranges are averaged: each end counts as uniformly distributed within its block.
+    Ranges are averaged as if each end were uniformly distributed within its block.
     """
     if gram.array is not None:
         raise NotApplicable(_MADE_FOR)
@@ -165,7 +167,7 @@ def block_gram(gram: Gram, width: int, blocks: int) -> BlockGram:
     local = np.zeros((blocks, 2, 2))
     across = np.zeros((blocks, blocks))
     if gram.weighted_ranges is not None:
-        # A range within one block, which is not the whole block, counts as its single cells.
+        # A range that is a proper part of one block is treated as single cells.
         amounts = gram.weighted_ranges[0]
         low = gram.weighted_ranges[1]
         stop = gram.weighted_ranges[2] + 1
@@ -194,7 +196,7 @@ def block_gram(gram: Gram, width: int, blocks: int) -> BlockGram:
 
 
 def quadratic_forms(rows: FloatArray) -> FloatArray:
-    """Return the four quadratic forms y^T T y summed over rows y, shape (2, 2).
+    """Return the four quadratic forms y^T T y, summed over rows y, (2, 2).
 
     For each i and j, T is symmetric with T_xy = E_i(x) E_j(y) for x <= y.
     """
@@ -208,7 +210,7 @@ def quadratic_forms(rows: FloatArray) -> FloatArray:
 
 
 def _multiply_block(coefficients: FloatArray, v: FloatArray) -> FloatArray:
-    """Return the product of a block with 2 x 2 coefficients and a vector."""
+    """Return a block with 2 x 2 coefficients times a vector."""
     rising = np.stack([np.ones(len(v)), np.arange(len(v), dtype=float)])
     falling_sums = coefficients @ rising
     after = falling_sums * v
@@ -220,7 +222,7 @@ def _multiply_block(coefficients: FloatArray, v: FloatArray) -> FloatArray:
 
 
 class _InnerSummary(NamedTuple):
-    """The terms of the inner strategy in the error of a two-level strategy.
+    """Properties of the inner strategy that determine the error.
 
     P is the inverse of the inner strategy's Gram matrix.
     """
@@ -228,13 +230,13 @@ class _InnerSummary(NamedTuple):
     total: float  # k, the sum of all entries of P
     mean: FloatArray  # v / k, where v are the row sums of P
     norm: float  # squared norm of the mean
-    forms: FloatArray  # quadratic forms of the mean, shape (2, 2)
+    mean_forms: FloatArray  # quadratic forms of the mean, shape (2, 2)
     trace: float  # the trace of P
-    traces: FloatArray  # quadratic forms with P in place of y y^T, shape (2, 2)
+    inverse_forms: FloatArray  # quadratic forms with P in place of y y^T, shape (2, 2)
 
 
 def _summarize_inner(support: Support, values: FloatArray) -> _InnerSummary:
-    """Return the summary of the inner strategy that has values on a support."""
+    """Return the properties of the inner strategy with ``values`` on a support."""
     theta = support.to_matrix(values)
     sigma = 1 + theta.sum(axis=0)
     lifted = np.linalg.cholesky(positive_inverse(np.eye(len(theta)) + theta @ theta.T)).T @ (
@@ -251,14 +253,14 @@ def _summarize_inner(support: Support, values: FloatArray) -> _InnerSummary:
         total=total,
         mean=mean,
         norm=float(mean @ mean),
-        forms=quadratic_forms(mean[None, :]),
+        mean_forms=quadratic_forms(mean[None, :]),
         trace=float((sigma**2).sum() - (lifted**2).sum()),
-        traces=of_diagonal - quadratic_forms(lifted),
+        inverse_forms=of_diagonal - quadratic_forms(lifted),
     )
 
 
 class _BlockSums(NamedTuple):
-    """The terms of the outer strategy in the error of a two-level strategy."""
+    """Properties of the outer strategy that determine the error."""
 
     divisors: FloatArray  # s, shape (blocks,)
     inverse: FloatArray  # (diag(1 / k + e^2) + U^T U)^-1, shape (blocks, blocks)
@@ -266,89 +268,98 @@ class _BlockSums(NamedTuple):
     weights: FloatArray  # W, the entrywise product of ``inverse`` and ``outer``
 
 
-def _summarize_sums(above: FloatArray, total: float) -> _BlockSums:
-    """Return the summary of the measured sums e and U, given k."""
-    divisors = 1 + above.sum(axis=0)
-    inverse = positive_inverse(np.diag(1 / total + above[0] ** 2) + above[1:].T @ above[1:])
+def _summarize_sums(outer_coefficients: FloatArray, inner_total: float) -> _BlockSums:
+    """Return the properties of the outer strategy with coefficients e and U."""
+    divisors = 1 + outer_coefficients.sum(axis=0)
+    inverse = positive_inverse(
+        np.diag(1 / inner_total + outer_coefficients[0] ** 2)
+        + outer_coefficients[1:].T @ outer_coefficients[1:]
+    )
     outer = np.outer(divisors, divisors)
     return _BlockSums(divisors, inverse, outer, inverse * outer)
 
 
 class _ErrorTerms(NamedTuple):
-    """Coefficients of the workload in the error of a two-level strategy.
+    """The coefficients with which the workload enters the error.
 
-    The error is the sum of four products: ``within`` and the traces of P, ``identity`` and the
-    trace of P, ``coefficients`` and the forms of the mean, ``cell`` and the norm of the mean.
+    The error is the sum of four products: ``within_coefficients`` and the traces of P, ``identity``
+    and the trace of P, ``coefficients`` and the forms of the mean, ``identity_coefficient`` and the
+    norm of the mean.
     """
 
-    within: FloatArray  # sum_b s_b^2 M_bb, shape (2, 2)
+    within_coefficients: FloatArray  # sum_b s_b^2 M_bb, shape (2, 2)
     identity: float  # the same sum for the multiples of the identity in M_bb
     coefficients: FloatArray  # sum_bc W_bc M_bc - k within, shape (2, 2)
-    cell: float  # the same sum for the multiples of the identity
+    identity_coefficient: float  # the same sum for the multiples of the identity
 
-    def error(self, inner: _InnerSummary) -> float:
-        """Return the error."""
+    def error(self, summary: _InnerSummary) -> float:
+        """Return the squared error for an inner strategy."""
         return float(
-            (self.within * inner.traces).sum()
-            + self.identity * inner.trace
-            + (self.coefficients * inner.forms).sum()
-            + self.cell * inner.norm
+            (self.within_coefficients * summary.inverse_forms).sum()
+            + self.identity * summary.trace
+            + (self.coefficients * summary.mean_forms).sum()
+            + self.identity_coefficient * summary.norm
         )
 
 
-def _error_terms(blocks: BlockGram, sums: _BlockSums, total: float) -> _ErrorTerms:
-    """Return the coefficients of a workload in the error."""
+def _error_terms(blocks: BlockGram, sums: _BlockSums, inner_total: float) -> _ErrorTerms:
+    """Return the coefficients with which a workload enters the error."""
     squares = sums.divisors**2
     within = blocks.within_block_sum(squares)
     all_blocks = blocks.within_block_sum(np.diag(sums.weights).copy())
     all_blocks = all_blocks + blocks.between_blocks_sum(sums.weights)
     return _ErrorTerms(
-        within=within,
+        within_coefficients=within,
         identity=blocks.identity * squares.sum(),
-        coefficients=all_blocks - total * within,
-        cell=blocks.identity * float(np.trace(sums.weights) - total * squares.sum()),
+        coefficients=all_blocks - inner_total * within,
+        identity_coefficient=blocks.identity
+        * float(np.trace(sums.weights) - inner_total * squares.sum()),
     )
 
 
 def blocks_objective(
-    gram_blocks: BlockGram, support: Support, values: FloatArray, above: FloatArray
+    gram_blocks: BlockGram, support: Support, values: FloatArray, outer_coefficients: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Return the error of a two-level strategy, and its gradients.
+    """Return the error of a two-level strategy, and its two gradients.
 
-    The inner Theta has ``values`` on ``support``; ``above`` stacks e and U.
+    The inner Theta has ``values`` on ``support``; ``outer_coefficients`` stacks e and U.
     """
     inner = _summarize_inner(support, values)
-    sums = _summarize_sums(above, inner.total)
+    sums = _summarize_sums(outer_coefficients, inner.total)
     terms = _error_terms(gram_blocks, sums, inner.total)
     moments = np.array([1.0, float(inner.mean @ np.arange(support.size))])
     # m^T M_bc m for all pairs of blocks, with m the mean
     of_pairs = gram_blocks.all_forms(
-        moments, inner.forms
+        moments, inner.mean_forms
     ) + gram_blocks.identity * inner.norm * np.eye(len(sums.divisors))
     _, by_values = p_identity_objective(
         _gram_by_inverse(terms, inner, sums, of_pairs), support, values
     )
-    by_above = _gradient_by_sums(gram_blocks, inner, sums, of_pairs, above)
+    by_above = _gradient_by_sums(gram_blocks, inner, sums, of_pairs, outer_coefficients)
     return terms.error(inner), by_values, by_above
 
 
 def _gram_by_inverse(
-    terms: _ErrorTerms, inner: _InnerSummary, sums: _BlockSums, of_pairs: FloatArray
+    terms: _ErrorTerms, inner: _InnerSummary, sums: _BlockSums, pair_forms: FloatArray
 ) -> Gram:
-    """Return the gradient of the error by P, as the Gram matrix of a workload."""
+    """Return the gradient of the error with respect to P, as a Gram matrix."""
     total = inner.total
-    turn = (_multiply_block(terms.coefficients, inner.mean) + terms.cell * inner.mean) / total
-    by_inverse = float((((sums.inverse @ sums.inverse) * sums.outer) * of_pairs).sum())
+    turn = (
+        _multiply_block(terms.coefficients, inner.mean) + terms.identity_coefficient * inner.mean
+    ) / total
+    by_inverse = float((((sums.inverse @ sums.inverse) * sums.outer) * pair_forms).sum())
     by_mean = float(
-        ((terms.coefficients + total * terms.within) * inner.forms).sum()
-        + (terms.cell + total * terms.identity) * inner.norm
+        ((terms.coefficients + total * terms.within_coefficients) * inner.mean_forms).sum()
+        + (terms.identity_coefficient + total * terms.identity) * inner.norm
     )
-    by_total = float((terms.within * inner.forms).sum() + terms.identity * inner.norm)
+    by_total = float(
+        (terms.within_coefficients * inner.mean_forms).sum() + terms.identity * inner.norm
+    )
     level = (by_inverse - 2 * total * by_mean + total**2 * by_total) / total**2
     width = len(inner.mean)
     ones = np.ones(width)
     cells = np.arange(width, dtype=float)
-    falling_sums = terms.within @ np.stack([ones, cells])
+    falling_sums = terms.within_coefficients @ np.stack([ones, cells])
     pairs = (ones, falling_sums[0] + turn + level), (cells, falling_sums[1]), (turn, ones)
     return Gram(width, 1, pairs, float(terms.identity))
 
@@ -357,22 +368,24 @@ def _gradient_by_sums(
     blocks: BlockGram,
     inner: _InnerSummary,
     sums: _BlockSums,
-    of_pairs: FloatArray,
-    above: FloatArray,
+    pair_forms: FloatArray,
+    outer_coefficients: FloatArray,
 ) -> FloatArray:
-    """Return the gradient of the error by e and U."""
-    within_forms = blocks.diagonal_forms(inner.traces - inner.total * inner.forms)
+    """Return the gradient of the error with respect to e and U."""
+    within_forms = blocks.diagonal_forms(inner.inverse_forms - inner.total * inner.mean_forms)
     within_forms = within_forms + blocks.identity * (inner.trace - inner.total * inner.norm)
     divisors = sums.divisors
-    by_divisors = 2 * divisors * within_forms + 2 * (sums.inverse * of_pairs) @ divisors
-    turned = sums.inverse @ (of_pairs * sums.outer) @ sums.inverse
+    by_divisors = 2 * divisors * within_forms + 2 * (sums.inverse * pair_forms) @ divisors
+    turned = sums.inverse @ (pair_forms * sums.outer) @ sums.inverse
     return np.asarray(
-        by_divisors - 2 * np.vstack([above[:1] * turned.diagonal(), above[1:] @ turned])
+        by_divisors
+        - 2
+        * np.vstack([outer_coefficients[:1] * turned.diagonal(), outer_coefficients[1:] @ turned])
     )
 
 
 def block_width(size: int) -> int:
-    """Return a block width that cuts an attribute into similar blocks."""
+    """Return the width of blocks that divide an attribute almost evenly."""
     width = next(
         (width for most, width in ((2**15, 128), (2**18, 1024), (2**20, 2048)) if size <= most),
         4096,
@@ -381,19 +394,19 @@ def block_width(size: int) -> int:
 
 
 def fit_blocks(gram: Gram) -> BlockPIdentity:
-    """Return the fitted two-level p-Identity strategy."""
+    """Fit a two-level p-Identity strategy to a workload."""
     if not 2 <= gram.size <= 4096 * _MOST_BLOCKS:
         raise NotApplicable(f"it supports only 2 to {4096 * _MOST_BLOCKS} cells")
     width = block_width(gram.size)
     blocks = -(-gram.size // width)
     blocked_gram = block_gram(gram, width, blocks)
-    windows = list(_layers(width, _FINEST, _COARSER, 0.7))
+    windows = list(_bump_layers(width, _FINEST, _COARSER, 0.7))
     many = blocks > _FEW
-    # The first layer over the blocks continues the last layer within them. If the sums of single
-    # blocks are measured, it is like the finest layer.
+    # The spacing of the first outer layer continues the sequence of inner layers. If the sums of
+    # single blocks are measured, the spacing of the finest layer is used.
     last = _FINEST * (_COARSER if width < 1.5 * _FINEST * _COARSER else _COARSER**2)
     rows = [np.full(blocks, 0.2 if many else 0.0)]
-    for start, stop, height in _layers(
+    for start, stop, height in _bump_layers(
         blocks, 16.0 if many else max(3.0, 1.15 * last / width), _COARSER_ABOVE, 0.2
     ):
         rows.append(np.zeros(blocks))
@@ -407,6 +420,7 @@ def fit_blocks(gram: Gram) -> BlockPIdentity:
         most[count : count + blocks] = 0.0
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
+        """Return the error at a flat array of all coefficients, and its gradient."""
         error, by_values, by_rows = blocks_objective(
             blocked_gram, support, point[:count], point[count:].reshape(above.shape)
         )
@@ -424,19 +438,21 @@ def fit_blocks(gram: Gram) -> BlockPIdentity:
     )
 
 
-def _layers(size: int, finest: float, coarser: float, height: float) -> Iterator[Window]:
-    """Yield layers of bumps, each ``coarser`` times wider spaced than the last.
+def _bump_layers(
+    size: int, finest_spacing: float, spacing_factor: float, height: float
+) -> Iterator[Window]:
+    """Yield rows of bumps, in layers whose spacing grows by a factor.
 
-    If the finest spacing is too wide, yield one flat row.
+    If the finest spacing is wider than the attribute, yield one flat row.
     """
-    spacing = finest
-    while size / spacing >= 1.5 or spacing == finest:
+    spacing = finest_spacing
+    while size / spacing >= 1.5 or spacing == finest_spacing:
         yield from bump_rows(size, max(0, round(size / spacing - 1)), height, 1.25)
-        spacing *= coarser
+        spacing *= spacing_factor
 
 
 class NestedInverse(GramInverse):
-    """The inverse of G for a two-level strategy, without its matrix."""
+    """The inverse Gram matrix of a two-level strategy, in implicit form."""
 
     def __init__(
         self, inner: GramInverse, last: GramInverse, weights: FloatArray, sums_inverse: FloatArray
@@ -453,7 +469,7 @@ class NestedInverse(GramInverse):
         self.size = self.before + last.size
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """Return the product of the inverse Gram matrix and a vector."""
+        """Return the inverse Gram matrix times a vector."""
         flat = v.reshape(self.size, -1)
         width = self.inner.size
         blocks = flat[: self.before].reshape(-1, width, flat.shape[1]).swapaxes(0, 1)
@@ -472,10 +488,11 @@ class NestedInverse(GramInverse):
 
     @cached_property
     def _prefixes(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """The block, the share of its mean, and the variance of each cell prefix.
+        """Block, share of the block mean, and variance of each prefix of cells.
 
-        The prefixes are the first 0, 1, ..., n cells. For each: the block of its last cell, the
-        part of the mean of this block that it contains, and its variance under R.
+        The prefixes are the first 0, 1, ..., n cells. The three arrays are, for each prefix: the
+        block of its last cell, the share of this block's mean in the prefix, and the variance of
+        its cells in this block under R.
         """
         shares = []
         residuals = []
@@ -495,37 +512,37 @@ class NestedInverse(GramInverse):
 
     @cached_property
     def _corners(self) -> tuple[FloatArray, FloatArray]:
-        """The sums of H over the blocks before each, along one axis and both."""
+        """The sums of H over preceding blocks, along one axis and along both axes."""
         along = np.zeros((len(self.sums_inverse) + 1, len(self.sums_inverse)))
         np.cumsum(self.sums_inverse, axis=0, out=along[1:])
         both = np.zeros((len(self.sums_inverse) + 1,) * 2)
         np.cumsum(along, axis=1, out=both[:, 1:])
         return along, both
 
-    def _covariances(self, count: IntArray, other: IntArray) -> FloatArray:
-        """Return the covariance of the block means between pairs of prefixes.
+    def _covariances(self, first_lengths: IntArray, second_lengths: IntArray) -> FloatArray:
+        """Return the block-mean part of the covariance of pairs of prefixes.
 
-        The prefixes hold the first ``count`` and the first ``other`` cells.
+        The prefixes hold the first ``first_lengths`` and the first ``second_lengths`` cells.
         """
         (blocks, shares, _), (along, both) = self._prefixes, self._corners
-        a = blocks[count]
-        b = blocks[other]
-        x = shares[count]
-        y = shares[other]
+        a = blocks[first_lengths]
+        b = blocks[second_lengths]
+        x = shares[first_lengths]
+        y = shares[second_lengths]
         return np.asarray(
             both[a, b] + y * along[a, b] + x * along[b, a] + x * y * self.sums_inverse[a, b]
         )
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
-        """Variance of the sum of the first 1, 2, ..., n cells."""
+        """The variances of the sums of the first 1, 2, ..., n cells."""
         cells = np.arange(1, self.size + 1)
         answer = self._covariances(cells, cells) + self._prefixes[2][1:]
         answer.setflags(write=False)
         return answer
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Return the variance of each range of cells, low to high inclusive."""
+        """Return the variance of the sum of cells low..high, for each range."""
         blocks, _, residuals = self._prefixes
         ends = high + 1
         block = low // self.inner.size
@@ -557,10 +574,10 @@ class NestedInverse(GramInverse):
         return answer
 
     def bound_of_ranges(self) -> float:
-        """Return an upper bound on the variance of every range of cells.
+        """Return an upper bound on the variances of all ranges of cells.
 
-        The inverse of a block bounds the ranges within it. For all other ranges, the largest values
-        of both parts of the variance are added up.
+        The inverse of a block bounds the ranges within it. For all other ranges, the bound is the
+        sum of the largest values of the two parts of the variance.
         """
         # The part of H is convex in the shares of the first and the last block, so it is largest
         # for ranges of whole blocks. R adds at most its largest prefix variance at each end.
@@ -576,7 +593,7 @@ class NestedInverse(GramInverse):
 
 @structured_inverse.register
 def _(operator: Nested, factor: Factor) -> GramInverse | None:
-    """Return the inverse Gram matrix of a two-level strategy; None without one."""
+    """Return the inverse Gram matrix of a two-level strategy, or None."""
     within, last, above = operator.split(factor.weights)
     if (
         operator.above.size > MOST_DENSE
@@ -602,7 +619,7 @@ def _(operator: Nested, factor: Factor) -> GramInverse | None:
 def p_identity_blocks(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     """Return the two-level p-Identity strategy, rounded to integers.
 
-    The row weights give the relative weights of the blocks.
+    The row weights are the relative weights of the blocks.
     """
     fitted, size = fit_blocks(gram), gram.size
     diagonal, below = fitted.inner.dyadic(min(bits, _BLOCK_BITS))
@@ -617,17 +634,20 @@ def p_identity_blocks(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     ]
     sums, block_rows = (
         np.rint(largest * part / fitted.divisors).astype(np.int64)
-        for part in (fitted.rows, fitted.diagonal)
+        for part in (fitted.sum_rows, fitted.sum_coefficients)
     )
     if sums.any():
         sums = sums[sums.any(axis=1)]
     else:
         sums = np.ones((1, len(block_rows)), dtype=np.int64)
     above = (
-        DiagonalAndRows(np.maximum(block_rows, 1), sums) if fitted.diagonal.any() else Dense(sums)
+        DiagonalAndRows(np.maximum(block_rows, 1), sums)
+        if fitted.sum_coefficients.any()
+        else Dense(sums)
     )
     least = fitted.divisors.min()
-    unit = min(2**_BLOCK_BITS, 2**_MOST_BITS / least)  # for the total only, divisors are large
+    # divisors are large if only the total is requested
+    unit = min(2**_BLOCK_BITS, 2**_MOST_BITS / least)
     heights = np.rint(unit * least / fitted.divisors).astype(np.int64)
     rows = [within[0].rows] * (len(heights) - 1) + [within[1].rows]
     return FittedFamily(

@@ -1,14 +1,14 @@
 """Gaussian strategies along one attribute that leave out its total.
 
-This file finds the best rows for a tilt, and good tilts. Another block measures the total.
+This file finds the best rows for a tilt, and good tilts. A separate block measures the total.
 
 Let F be n - 1 rows over n cells that determine every query except the total, with F m = 0 and 1^T m
 = 1. The vector m is the *tilt*. The variance of a query q has two parts: (q m)^2 from the noise of
 the total, and q R q from the noise of the rows, where R is the inverse of F^T F on the sum-zero
 vectors. For a fixed tilt, the best rows solve a convex problem, by the dual iteration of the
-Gaussian optimum. The best tilt depends on the cost of the total. This cost is one number, the
-*pull*, which is searched (docs/mathematics.md, section 5). Pull 0 is the split of ResidualPlanner+.
-The mean-zero tilt, m = 1/n, has no pull; it is the tilt of contrasts with equal noise.
+Gaussian optimum. The best tilt depends on the cost of the total. The *pull* is this cost, a single
+number, which is optimised by search (docs/mathematics.md, section 5). Pull 0 is the split of
+ResidualPlanner+. The tilt m = 1/n has pull 0; contrasts with equal noise have this tilt.
 
 Source: ResidualPlanner+ (arXiv 2305.08175v4) for the split; the tilt and the convex problem are
     from this project.
@@ -32,64 +32,70 @@ _RIDGE = 1e-8  # a small weight on directions that no query uses keeps the rows 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ContrastRows:
-    """Rows that determine every query along an attribute except the total."""
+    """Queries along an attribute that determine everything except the total."""
 
     rows: FloatArray  # F, shape (n - 1, n), largest column norm 1
-    lower: float  # no rows of that norm with this tilt have a smaller tr(M R)
-    weights: FloatArray  # dual weights, shape (n,), sum 1
+    lower_bound: float  # no rows of that norm with this tilt have a smaller tr(M R)
+    dual_weights: FloatArray  # dual weights, shape (n,), sum 1
 
 
 def best_tilt(
-    gram: FloatArray, pull: float, weights: FloatArray | None = None, *, gap: float = 1e-3
+    gram: FloatArray, pull: float, dual_weights: FloatArray | None = None, *, gap: float = 1e-3
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the best direction that contrasts leave out, and the dual weights.
+    """Return the optimal tilt for the cost of the total, and dual weights.
+
+    The tilt is the direction that the contrast rows do not measure.
 
     Args:
         gram: the Gram matrix M of the queries, shape (n, n).
         pull: the relative cost of the total, added to every entry of M.
-        weights: dual weights to start from, shape (n,).
-        gap: the relative distance from the optimum at which the search ends.
+        dual_weights: dual weights to start from, shape (n,).
+        gap: the search ends at this relative distance from the optimum.
 
     Returns:
         The tilt, shape (n,), sum 1, and the dual weights, shape (n,), sum 1.
     """
     n = len(gram)
-    optimum = _optimal_rows(np.eye(n), gram + pull, weights, gap, 200)
+    optimum = _optimal_rows(np.eye(n), gram + pull, dual_weights, gap, 200)
     # This is X^-1 1 with X = F^T F.
     mean = np.linalg.solve(optimum.rows, np.linalg.solve(optimum.rows.T, np.ones(n)))
-    return mean / mean.sum(), optimum.weights
+    return mean / mean.sum(), optimum.dual_weights
 
 
 def fit_contrast_rows(
     gram: FloatArray,
-    mean: FloatArray,
-    weights: FloatArray | None = None,
+    tilt: FloatArray,
+    dual_weights: FloatArray | None = None,
     *,
     gap: float = 1e-3,
-    steps: int = 500,
+    max_steps: int = 500,
 ) -> ContrastRows:
-    """Return the contrast rows of least error for a tilted total row."""
-    columns = np.eye(len(gram))[:-1] - mean[:-1, None]
-    return _optimal_rows(columns, _sum_zero(gram), weights, gap, steps)
+    """Return the contrast rows of least error for a tilt."""
+    columns = np.eye(len(gram))[:-1] - tilt[:-1, None]
+    return _optimal_rows(columns, _gram_on_sum_zero_vectors(gram), dual_weights, gap, max_steps)
 
 
-def _sum_zero(gram: FloatArray) -> FloatArray:
-    """Return B^T M B; the columns of B are the sum-zero vectors e_j - e_n."""
+def _gram_on_sum_zero_vectors(gram: FloatArray) -> FloatArray:
+    """Return B^T M B for the basis e_j - e_n of the sum-zero vectors."""
     return np.asarray(gram[:-1, :-1] - gram[:-1, -1:] - gram[-1:, :-1] + gram[-1, -1])
 
 
 def contrast_variances(rows: FloatArray, grams: Iterable[FloatArray]) -> list[float]:
-    """Return the summed query variances tr(M R) for every Gram matrix M.
+    """Return the summed query variance tr(M R) for each Gram matrix M.
 
-    The rows have unit noise, and the total is known.
+    The rows have unit noise, and the total is assumed to be known.
     """
     inverse = np.linalg.inv(rows[:, :-1] - rows[:, -1:])
     covariance = inverse @ inverse.T
-    return [float(np.vdot(_sum_zero(gram), covariance)) for gram in grams]
+    return [float(np.vdot(_gram_on_sum_zero_vectors(gram), covariance)) for gram in grams]
 
 
 def _optimal_rows(
-    columns: FloatArray, gram: FloatArray, weights: FloatArray | None, gap: float, steps: int
+    columns: FloatArray,
+    gram: FloatArray,
+    dual_weights: FloatArray | None,
+    gap: float,
+    max_steps: int,
 ) -> ContrastRows:
     """Return rows that minimise tr(N Y^-1) subject to c_j^T Y c_j <= 1.
 
@@ -99,28 +105,31 @@ def _optimal_rows(
 
     count = columns.shape[1]
     lower = np.linalg.cholesky(gram + _RIDGE * np.trace(gram) * np.eye(len(gram)))
-    if weights is None:
-        weights = np.full(count, 1 / count)
+    if dual_weights is None:
+        dual_weights = np.full(count, 1 / count)
     turned = lower.T @ columns
 
     def step(weights: FloatArray) -> tuple[FloatArray, float, FloatArray]:
+        """Return column costs, dual value and eigenvectors for dual weights."""
         squares, vectors = eigh((turned * weights) @ turned.T, driver="evd")
         roots = np.sqrt(np.maximum(squares, squares[-1] * 1e-30))
         total = float(roots.sum())
         rows = (vectors.T @ turned) / np.sqrt(roots * total)[:, None]
         return (rows * rows).sum(axis=0), total, rows
 
-    worst, weights, total, rows = dual_ascent(step, weights, gap, steps)
-    return ContrastRows(rows=rows / math.sqrt(worst), lower=total**2, weights=weights)
+    worst, dual_weights, total, rows = dual_ascent(step, dual_weights, gap, max_steps)
+    return ContrastRows(
+        rows=rows / math.sqrt(worst), lower_bound=total**2, dual_weights=dual_weights
+    )
 
 
-def balanced_rounding(rows: FloatArray, top: int) -> IntArray:
-    """Return rows rounded to integers up to ``top`` that keep column norms."""
-    # After rounding to nearest, the longest column would determine the noise of all columns. So in
-    # each column some entries are rounded the other way, beginning with the entries nearest to the
-    # middle between two whole numbers. With entries up to 255 this costs less than a thousandth of
-    # the error.
-    fine = rows * (top / float(np.abs(rows).max()))
+def balanced_rounding(rows: FloatArray, largest_entry: int) -> IntArray:
+    """Return rows rounded to integers with nearly equal column norms."""
+    # If all entries were rounded to nearest, the longest column would determine the noise of all
+    # columns. Therefore, some entries of each column are rounded in the other direction, starting
+    # with the entries closest to the middle between two integers. With entries up to 255 this costs
+    # less than a thousandth of the error.
+    fine = rows * (largest_entry / float(np.abs(rows).max()))
     rounded = np.rint(fine)
     other = np.where(fine >= rounded, rounded + 1, rounded - 1)
     change = other**2 - rounded**2
@@ -130,18 +139,18 @@ def balanced_rounding(rows: FloatArray, top: int) -> IntArray:
         remaining = float(excess[column])
         for row in order[:, column].tolist():
             moved = remaining + float(change[row, column])
-            if abs(moved) < abs(remaining) and abs(other[row, column]) <= top:
+            if abs(moved) < abs(remaining) and abs(other[row, column]) <= largest_entry:
                 rounded[row, column], remaining = other[row, column], moved
     return rounded.astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupContrasts(Dense):
-    """Each group's count times the number of groups, less the total.
+    """Queries that contrast the count of each group with the total.
 
-    Its rows G are linearly dependent, and G^T G = g^2 P^T (I - J / g) P for the partition P. So
-    these rows with independent noise of variance g^2 s carry the same information as contrasts of
-    norm 1 between the groups with noise of variance s. No plan measures these rows.
+    Its rows G are linearly dependent, and G^T G = g^2 P^T (I - J / g) P for the partition P.
+    Therefore, these rows with independent noise of variance g^2 s are equivalent to contrasts of
+    norm 1 between the groups with noise of variance s. These rows are not measured by any plan.
 
     >>> group_contrasts(Dense([[1, 1, 0], [0, 0, 1]])).matrix.tolist()
     [[1, 1, -1], [-1, -1, 1]]
@@ -151,7 +160,7 @@ class GroupContrasts(Dense):
 
     @property
     def of_groups(self) -> Dense:
-        """The same rows, applied to the counts of the groups."""
+        """Return the queries as a matrix on the counts of the groups."""
         return Dense(self.rows * np.eye(self.rows, dtype=np.int64) - 1)
 
 
@@ -161,9 +170,10 @@ def group_contrasts(partition: Operator) -> GroupContrasts:
 
 
 def excludes_total(operator: Operator) -> bool:
-    """Return whether a strategy measures contrasts, which exclude the total.
+    """Return whether a strategy consists of contrasts that exclude the total.
 
-    Such a strategy is contrasts of cells or groups, or a matrix with one row fewer than cells.
+    The strategy consists of contrasts of cells or groups, or is a matrix with one row fewer than
+    cells.
     """
     if type(operator) is GroupContrasts:
         return True
@@ -175,9 +185,9 @@ def contrast_strength(factor: Factor) -> float | None:
 
     For `GroupContrasts`, the matrix is over the groups instead of the cells.
     """
-    # Such a factor carries the same information on the differences between cells as c measurements
-    # of every cell, so it can be combined with blocks that measure all cells. For contrasts with
-    # noise in proportion to their norms, c is 1. For the difference of two cells c is 2. For the
+    # For differences between cells, such a factor is equivalent to c measurements of every cell.
+    # Therefore, it can be combined with blocks that measure all cells. For contrasts with noise in
+    # proportion to their norms, c is 1. For the difference of two cells c is 2. For the
     # non-constant sign patterns of m bits on their 2^m cells, c is 2^m.
     operator = factor.operator
     if type(operator) is Contrasts:
@@ -196,10 +206,10 @@ def contrast_strength(factor: Factor) -> float | None:
 
 
 @lru_cache(maxsize=8)
-def contrast_basis(factor: Factor) -> GramInverse:
-    """Return the inverse Gram matrix of a strategy without the total.
+def invert_contrast_gram(factor: Factor) -> GramInverse:
+    """Return the inverse Gram matrix of a strategy that excludes the total.
 
-    The weight of the total is arbitrary; only kappa depends on it.
+    The total is added with an arbitrary weight, which affects only kappa.
     """
     rows = dense(factor.operator).astype(float) * factor.scaling[:, None]
     unseen = np.linalg.svd(rows)[2][-1]

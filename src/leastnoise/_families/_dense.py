@@ -16,10 +16,10 @@ cell j. Let ``s_i = sum_j d_j |v_ij|^q`` and ``t = sum g_i^(q/(q+2)) s_i^(2/(q+2
 weights are ``c_i^q = (g_i / s_i)^(q/(q+2)) / t``, and t^((q+2)/q) is below every error of this
 design, by Hoelder's inequality.
 
-Equal profiles: ``B = Q A`` with ``Q^T Q = I`` has the same Gram matrix as A, and therefore the same
-error. The largest column norm of B is minimised over Q (which may have more rows than A), by
-descent on a smooth bound that is sharpened step by step. Every intermediate B is exactly equivalent
-to A.
+Equal profiles: ``B = Q A`` with ``Q^T Q = I`` has the Gram matrix of A, and therefore the same
+error. The largest column norm of B is minimised over Q (which may have more rows than A) by descent
+on a smooth upper bound, which is tightened after each descent. Every intermediate B has exactly the
+error of A.
 
 The Gaussian optimum: minimise tr(M X^-1) over X = A^T A with unit diagonal. The dual has one weight
 d_j >= 0 for each cell j, and these weights sum to 1. Let D have the weights d_j on its diagonal,
@@ -27,11 +27,11 @@ d_j >= 0 for each cell j, and these weights sum to 1. Let D have the weights d_j
 sensitivity 1, which is a certificate, and ``X = D^-1/2 K D^-1/2 / t`` has error t^2 and largest
 diagonal entry 1 + gap. Each step multiplies d_j by a power of X_jj. If X is scaled to a unit
 diagonal, ``X_ij / sqrt(X_ii X_jj)``, the excess of its error over t^2 is of second order in X_jj -
-1, because sum d_j X_jj = 1. So one or two steps suffice if M is regular. Three structures make a
-step cheap. If M has entries ``a_i b_j`` (i <= j; prefix sums, all ranges), its inverse is
-tridiagonal, and so is the inverse of ``D^1/2 M D^1/2``; its eigenvectors cost O(n^2). If reversing
-the cells leaves M unchanged, the problem falls into two halves. If M has the rank r < n, a step
-needs only the eigenvectors of a matrix of r rows.
+1, because sum d_j X_jj = 1. Therefore, one or two iterations suffice if M is regular. Three
+structures make an iteration fast. If M has entries ``a_i b_j`` (i <= j; prefix sums, all ranges),
+its inverse is tridiagonal, and so is the inverse of ``D^1/2 M D^1/2``; its eigenvectors cost
+O(n^2). If M is invariant under reversal of the cells, the problem separates into two halves. If M
+has the rank r < n, a step needs only the eigenvectors of a matrix of r rows.
 
 Source: convex duality for the matrix mechanism's semidefinite programme (Li et al., PODS 2010),
     docs/mathematics.md; Li and Miklau, arXiv 1202.3807 (eigen-design; here with the dual iteration
@@ -82,7 +82,7 @@ Spectrum = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
 def singular_value_bound(gram: Gram) -> float:
-    """Return the singular value bound on the unit RMSE of any strategy.
+    """Return the singular value bound on the unit RMSE of all strategies.
 
     It is ``sqrt((sum of singular values)^2 / (n m))``, both for L1 and for L2 sensitivity.
     """
@@ -92,7 +92,7 @@ def singular_value_bound(gram: Gram) -> float:
 
 
 def column_norm(matrix: FloatArray, norm: int) -> float:
-    """Return the sensitivity of a strategy: its largest column norm.
+    """Return the largest column norm of a strategy: its sensitivity.
 
     It is the L1 norm for ``norm=1`` and the L2 norm for ``norm=2``.
     """
@@ -102,9 +102,9 @@ def column_norm(matrix: FloatArray, norm: int) -> float:
 
 
 def fill_columns(matrix: FloatArray, norm: int) -> FloatArray:
-    """Add queries of single cells until all columns have the same norm.
+    """Add rows with single cells until all columns have the same norm.
 
-    This improves accuracy at no privacy cost.
+    The added rows reduce the error without additional privacy cost.
     """
     columns = (np.abs(matrix) ** norm).sum(axis=0)
     slack = (columns.max() - columns) ** (1 / norm)
@@ -115,12 +115,12 @@ def fill_columns(matrix: FloatArray, norm: int) -> FloatArray:
 
 
 def to_dyadic(matrix: FloatArray, bits: int = 20) -> IntArray:
-    """Return a strategy rounded to the grid 2^-bits, as integers.
+    """Return a strategy in multiples of 2^-bits, as an integer matrix.
 
     Rows that become zero are removed.
     """
-    # Source: docs/mathematics.md. Rounding to nearest loses least, because the norm is computed
-    # again.
+    # Source: docs/mathematics.md. Entries can be rounded to nearest, because the norm is recomputed
+    # from the rounded matrix.
     if not np.isfinite(matrix).all():
         raise InputError("A strategy to be rounded must be a matrix of finite numbers.")
     grid = np.rint(np.ldexp(matrix, bits)).astype(np.int64)
@@ -132,7 +132,7 @@ def to_dyadic(matrix: FloatArray, bits: int = 20) -> IntArray:
 
 
 def fit_eigen_design(gram: Gram, norm: int) -> FloatArray:
-    """Return the eigenvectors of a workload, scaled by the best weights.
+    """Return the weighted eigenvectors of a workload's Gram matrix as rows.
 
     It takes O(n^3) once and O(n^2) for each step.
     """
@@ -148,6 +148,7 @@ def fit_eigen_design(gram: Gram, norm: int) -> FloatArray:
     power = norm / (norm + 2)
 
     def step(duals: FloatArray) -> tuple[FloatArray, float, FloatArray]:
+        """Return column costs, dual value and query weights for dual weights."""
         amounts = (g / (powers @ duals)) ** power
         amounts /= float(amounts @ (powers @ duals))
         return amounts @ powers, 0.0, amounts
@@ -160,13 +161,13 @@ def fit_eigen_design(gram: Gram, norm: int) -> FloatArray:
 
 
 def smooth_norm(
-    free: FloatArray, matrix: FloatArray, sharpness: float, width: float
+    unconstrained: FloatArray, matrix: FloatArray, sharpness: float, width: float
 ) -> tuple[float, FloatArray]:
-    """Return a smooth upper bound on the L1 norm of ``Q A`` and its gradient.
+    """Return a smooth bound on the L1 norm of ``Q A``, and its gradient.
 
-    Q is the polar factor of ``free``, and the gradient is taken by ``free``.
+    Q is the polar factor of ``unconstrained``. The gradient is with respect to ``unconstrained``.
     """
-    left, sizes, right = np.linalg.svd(free, full_matrices=False)
+    left, sizes, right = np.linalg.svd(unconstrained, full_matrices=False)
     turned = left @ right @ matrix
     kinks = np.sqrt(turned**2 + width**2)
     columns = kinks.sum(axis=0)
@@ -202,6 +203,7 @@ def reduce_l1_norm(matrix: FloatArray) -> FloatArray:
             def objective(
                 point: FloatArray, sharpness: float = sharpness, width: float = width
             ) -> tuple[float, FloatArray]:
+                """Return the smooth norm at a flat array, and its gradient."""
                 value, gradient = smooth_norm(
                     point.reshape(rows, rank), factor, sharpness, width / rows
                 )
@@ -210,7 +212,7 @@ def reduce_l1_norm(matrix: FloatArray) -> FloatArray:
             free = minimize(
                 objective, free.reshape(-1), jac=True, method="L-BFGS-B", options={"maxiter": 200}
             ).x.reshape(rows, rank)
-            # Only the polar factor matters, and it is a well-conditioned start for the next step.
+            # Only the polar factor is needed. It is a well-conditioned start for the next descent.
             before, _, across = np.linalg.svd(free, full_matrices=False)
             free = before @ across
         best = min(best, free @ factor * scale, key=lambda turned: column_norm(turned, 1))
@@ -219,12 +221,12 @@ def reduce_l1_norm(matrix: FloatArray) -> FloatArray:
 
 @memoize_fit
 def short_eigen_design(gram: Gram) -> FloatArray:
-    """Return the eigen-design for few cells, rotated to a smaller L1 norm."""
+    """Return the eigen-design with reduced L1 norm, for few cells."""
     return reduce_l1_norm(fit_eigen_design(gram, 1))
 
 
 def eigen_design(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Return the eigen-design of the workload, rounded to integers."""
+    """Return the eigen-design of a workload, rounded to integers."""
     if gram.size > _MOST_EIGEN:
         raise NotApplicable(
             f"eigenvectors of a matrix of {gram.size} x {gram.size} take long; at most "
@@ -238,25 +240,31 @@ def eigen_design(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
 
 
 class GaussianOptimum(NamedTuple):
-    """A strategy of L2 sensitivity 1, with a lower bound as a certificate."""
+    """The optimal strategy of L2 sensitivity 1, with a lower bound."""
 
     # the strategy A, shape (rank, n); fewer rows than cells if the workload has a smaller rank
-    factor: FloatArray
-    lower: float  # no strategy has a smaller unit RMSE
-    weights: FloatArray  # the dual weights d, shape (n,), sum 1
+    matrix: FloatArray
+    rmse_lower_bound: float  # no strategy has a smaller unit RMSE
+    dual_weights: FloatArray  # the dual weights d, shape (n,), sum 1
 
 
-def _roots(values: FloatArray) -> FloatArray:
-    """Return the square roots of eigenvalues, without rounding errors.
+def _root_eigenvalues(eigenvalues: FloatArray) -> FloatArray:
+    """Return square roots of eigenvalues, with rounding errors set to 0.
 
-    An eigenvalue that differs from 0 only by rounding counts as 0. Otherwise the sum of these
-    errors would make the lower bound wrong.
+    Eigenvalues that differ from 0 only by rounding errors are set to 0. Otherwise, the sum of the
+    errors would invalidate the lower bound.
     """
-    return np.sqrt(np.where(values > values.max() * len(values) * np.finfo(float).eps, values, 0.0))
+    return np.sqrt(
+        np.where(
+            eigenvalues > eigenvalues.max() * len(eigenvalues) * np.finfo(float).eps,
+            eigenvalues,
+            0.0,
+        )
+    )
 
 
 def _spectrum(gram: Gram) -> Spectrum:
-    """Return a function from dual weights to a spectrum.
+    """Return a function that maps dual weights to root eigenvalues and vectors.
 
     The spectrum is the roots of the eigenvalues and the eigenvectors of ``D^1/2 M D^1/2``, where
     the dual weights d are the diagonal of D.
@@ -284,46 +292,49 @@ def _spectrum(gram: Gram) -> Spectrum:
 
 
 def _tridiagonal_spectrum(
-    gram: Gram, main: FloatArray, jump: FloatArray, weights: FloatArray
+    gram: Gram, inverse_diagonal: FloatArray, neighbour_scale: FloatArray, dual_weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute the spectrum from the tridiagonal inverse of M.
+    """Return the spectrum, computed from the tridiagonal inverse of M.
 
-    ``main`` is the diagonal of this inverse, and ``-1 / jump`` are the entries next to the
-    diagonal.
+    ``inverse_diagonal`` is the diagonal of this inverse, and ``-1 / neighbour_scale`` are the
+    entries next to the diagonal.
     """
     from scipy.linalg import eigh_tridiagonal
 
     values, vectors = eigh_tridiagonal(
-        main / weights, -1 / (jump * np.sqrt(weights[1:] * weights[:-1]))
+        inverse_diagonal / dual_weights,
+        -1 / (neighbour_scale * np.sqrt(dual_weights[1:] * dual_weights[:-1])),
     )
     if (
         not values[0] > _LOST * values[-1]
-    ):  # for very unequal weights, rounding errors would exceed the large singular values
-        return _full_spectrum(gram.dense(), weights)
+    ):  # for very unequal weights, rounding errors would exceed even the large singular values
+        return _full_spectrum(gram.dense(), dual_weights)
     return 1 / np.sqrt(values), vectors
 
 
-def _symmetric_spectrum(full: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Compute the spectrum of a matrix that is symmetric under reversal.
+def _symmetric_spectrum(
+    gram: FloatArray, dual_weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the spectrum of a matrix that is symmetric under reversal.
 
     Symmetric and antisymmetric eigenvectors are computed separately.
     """
     from scipy.linalg import eigh
 
-    size = len(full)
+    size = len(gram)
     half = size // 2
     odd = size % 2
-    same_half = full[:half, :half]
-    opposite_half = full[:half, size - half :][:, ::-1]
-    root = np.sqrt((weights + weights[::-1]) / 2)
+    same_half = gram[:half, :half]
+    opposite_half = gram[:half, size - half :][:, ::-1]
+    root = np.sqrt((dual_weights + dual_weights[::-1]) / 2)
     scale = np.outer(root[:half], root[:half])
     even_part = np.empty((half + odd, half + odd))
     even_part[:half, :half] = scale * (same_half + opposite_half)
     if odd:
         even_part[half, :half] = even_part[:half, half] = (
-            math.sqrt(2) * root[:half] * full[:half, half] * root[half]
+            math.sqrt(2) * root[:half] * gram[:half, half] * root[half]
         )
-        even_part[half, half] = full[half, half] * root[half] ** 2
+        even_part[half, half] = gram[half, half] * root[half] ** 2
     plus, even_vectors = eigh(even_part, driver="evd")
     minus, odd_vectors = eigh(scale * (same_half - opposite_half), driver="evd")
     vectors = np.zeros((size, size))
@@ -332,68 +343,70 @@ def _symmetric_spectrum(full: FloatArray, weights: FloatArray) -> tuple[FloatArr
     vectors[:half, half + odd :] = odd_vectors / math.sqrt(2)
     vectors[size - half :, : half + odd] = vectors[:half, : half + odd][::-1]
     vectors[size - half :, half + odd :] = -vectors[:half, half + odd :][::-1]
-    return _roots(np.concatenate([plus, minus])), vectors
+    return _root_eigenvalues(np.concatenate([plus, minus])), vectors
 
 
-def _full_spectrum(full: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the root eigenvalues and the eigenvectors of a weighted matrix."""
+def _full_spectrum(gram: FloatArray, dual_weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return root eigenvalues and eigenvectors of the weighted Gram matrix."""
     from scipy.linalg import eigh
 
-    root = np.sqrt(weights)
-    values, vectors = eigh(root[:, None] * full * root, driver="evd")
-    return _roots(values), vectors
+    root = np.sqrt(dual_weights)
+    values, vectors = eigh(root[:, None] * gram * root, driver="evd")
+    return _root_eigenvalues(values), vectors
 
 
-def _low_rank_spectrum(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the spectrum of ``rows^T rows`` with weights, without zeros."""
+def _low_rank_spectrum(
+    root_rows: FloatArray, dual_weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the nonzero spectrum of weighted ``root_rows^T root_rows``."""
     from scipy.linalg import eigh
 
-    weighted = rows * np.sqrt(weights)
+    weighted = root_rows * np.sqrt(dual_weights)
     values, turns = eigh(weighted @ weighted.T, driver="evd")
-    roots = _roots(values)
+    roots = _root_eigenvalues(values)
     nonzero = roots > 0
     return roots[nonzero], weighted.T @ turns[:, nonzero] / roots[nonzero]
 
 
-def _excess_at_unit_diagonal(roots: FloatArray, vectors: FloatArray, costs: FloatArray) -> float:
-    """Return the relative excess of the error over t^2, at a unit diagonal.
+def _excess_at_unit_diagonal(roots: FloatArray, vectors: FloatArray, diagonal: FloatArray) -> float:
+    """Return the relative excess of the error over t^2 at unit diagonal.
 
-    The error is that of X after scaling to a unit diagonal. It is infinite if M is singular,
-    because scaled columns do not answer the queries of the workload.
+    X is first scaled to a unit diagonal. The excess is infinite if M is singular, because the
+    scaled matrix may not determine the queries of the workload.
 
     Args:
         roots: eigenvalues of K.
         vectors: eigenvectors of K, one in each column.
-        costs: diagonal entries of X.
+        diagonal: diagonal entries of X.
     """
     is_square = len(vectors) == len(roots)
     if not is_square or not roots.min() > _SINGULAR * roots.max():
         return math.inf
-    turned = vectors.T @ (np.sqrt(costs)[:, None] * vectors)
+    turned = vectors.T @ (np.sqrt(diagonal)[:, None] * vectors)
     return float((1 / roots) @ (turned**2 @ roots**2) / roots.sum()) - 1
 
 
-def _interpolate_duals(small: FloatArray, size: int) -> FloatArray:
-    """Interpolate the dual weights of a coarser workload to ``size`` cells.
+def _interpolate_duals(coarse_weights: FloatArray, size: int) -> FloatArray:
+    """Return dual weights for ``size`` cells, from those of a coarser workload.
 
-    The result starts the iteration.
+    The result is the start of the iteration.
     """
-    # Dual weights are powers of the distance to the ends, so their logarithms are interpolated over
-    # the log-odds of the position. The weights next to the ends are similar at every size, so they
-    # are copied cell by cell.
+    # Dual weights behave like powers of the distance to the ends. Therefore, their logarithms are
+    # interpolated over the log-odds of the position. The weights next to the ends are nearly
+    # independent of the size and are copied cell by cell.
     odds, cells = (
         np.log((2 * np.arange(count) + 1) / (2 * (count - np.arange(count)) - 1))
-        for count in (len(small), size)
+        for count in (len(coarse_weights), size)
     )
-    weights = np.exp(np.interp(cells, odds, np.log(small)))
-    edge = min(_EDGE, len(small) // 4)
-    weights[:edge] = small[:edge] * (weights[edge] / small[edge])
-    weights[-edge:] = small[-edge:] * (weights[-edge - 1] / small[-edge - 1])
+    weights = np.exp(np.interp(cells, odds, np.log(coarse_weights)))
+    edge = min(_EDGE, len(coarse_weights) // 4)
+    weights[:edge] = coarse_weights[:edge] * (weights[edge] / coarse_weights[edge])
+    weights[-edge:] = coarse_weights[-edge:] * (weights[-edge - 1] / coarse_weights[-edge - 1])
     return np.asarray(weights / weights.sum())
 
 
 def _iterate_duals(gram: Gram, gap: float) -> tuple[FloatArray, float, FloatArray]:
-    """Return dual weights within a gap, the dual value t, and the strategy's X.
+    """Return dual weights, dual value t, and the Gram matrix X of the strategy.
 
     The squared error of X, of shape (n, n), is at most (1 + gap) t^2, and its diagonal entries are
     at most 1.
@@ -405,17 +418,19 @@ def _iterate_duals(gram: Gram, gap: float) -> tuple[FloatArray, float, FloatArra
     spectrum = _spectrum(gram)
 
     def step(weights: FloatArray) -> tuple[FloatArray, float, tuple[FloatArray, FloatArray]]:
+        """Return the diagonal of X, the dual value t, and the spectrum."""
         roots, vectors = spectrum(weights)
         total = float(roots.sum())
         return (vectors * vectors) @ roots / (weights * total), total, (roots, vectors)
 
     def excess(
-        costs: FloatArray, weights: FloatArray, spectrum: tuple[FloatArray, FloatArray]
+        diagonal: FloatArray, weights: FloatArray, spectrum: tuple[FloatArray, FloatArray]
     ) -> float:
-        largest = float(costs.max()) - 1
-        if not gap < largest or weights @ (costs - 1) ** 2 > gap:
+        """Return the relative excess of the squared error over the dual value."""
+        largest = float(diagonal.max()) - 1
+        if not gap < largest or weights @ (diagonal - 1) ** 2 > gap:
             return largest
-        return min(largest, _excess_at_unit_diagonal(*spectrum, costs))
+        return min(largest, _excess_at_unit_diagonal(*spectrum, diagonal))
 
     over, weights, total, (roots, vectors) = dual_ascent(step, weights, gap, _MOST_STEPS, excess)
     halved = vectors * np.sqrt(roots)
@@ -431,7 +446,7 @@ def _iterate_duals(gram: Gram, gap: float) -> tuple[FloatArray, float, FloatArra
 
 
 def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3) -> GaussianOptimum:
-    """Return the Gaussian strategy of least mean squared error, up to a gap.
+    """Return the Gaussian strategy of least squared error, up to ``gap``.
 
     The gap is relative to the squared error.
     """
@@ -455,8 +470,8 @@ def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3) -> GaussianOptimum:
             inverse_order = np.argsort(order)
             return GaussianOptimum(factor[:, inverse_order], lower, weights[inverse_order])
     weights, total, matrix = _iterate_duals(gram, gap)
-    # The strategy is the Cholesky factor of X; if X is nearly singular, it is made of the
-    # eigenvectors of X.
+    # The strategy is the Cholesky factor of X, or is computed from the eigenvectors of X if X is
+    # nearly singular.
     try:
         upper = np.linalg.cholesky(matrix).T
     except np.linalg.LinAlgError:
@@ -483,7 +498,7 @@ def gaussian_optimum(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
         len(matrix) < gram.size
         and np.abs(np.linalg.pinv(matrix) @ matrix.sum(axis=1) - 1).max() > 1e-7
     ):
-        # These rows do not determine the total. Adding every cell with a millionth of the squared
-        # norm gives least squares its product form.
+        # These rows do not determine the total. Every cell is added with a millionth of the squared
+        # norm, so that least squares has a product form.
         matrix = np.vstack([matrix * math.sqrt(1 - 1e-6), 1e-3 * np.eye(gram.size)])
-    return FittedFamily(Dense(to_dyadic(matrix, bits)), bound=lower**2 * gram.queries)
+    return FittedFamily(Dense(to_dyadic(matrix, bits)), error_lower_bound=lower**2 * gram.queries)

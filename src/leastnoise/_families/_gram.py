@@ -7,7 +7,7 @@ the cells along a line, and a short form of M in that order.
 
 Planners see a family of strategies along one attribute as a function that fits a strategy in whole
 numbers to such a matrix (`Fit`). The rounded strategy is measured, and the plan's error and privacy
-cost follow from its integers. The inverse of the strategy's Gram matrix is registered for its
+cost are computed from its integers. The inverse of the strategy's Gram matrix is registered for its
 operator: see ``_inverse``.
 """
 
@@ -42,30 +42,30 @@ from leastnoise._trusted.linop import (
 from leastnoise._trusted.measurements import Factor
 
 Generators = tuple[tuple[FloatArray, FloatArray], ...]
-# the most cells for which fits are remembered; all fits take some megabytes
+# largest number of cells for which fits are cached; the cache takes some megabytes
 _MOST_KEPT = 256
-_FITS = 64  # the most fits that are remembered for each family
+_FITS = 64  # largest number of cached fits for each family
 _AT_ONCE = 2**22  # the most numbers in memory
 Fitting = TypeVar("Fitting", bound=Callable[..., Any])
 
 
-def _cover_sums(size: int, amounts: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
-    """Return for each cell the summed amounts of the ranges that contain it.
+def _cover_sums(size: int, range_amounts: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
+    """Return, for each cell, the sum of amounts of ranges that contain it.
 
-    A range with low > high is empty.
+    Ranges with low > high are empty.
     """
     filled = low <= high
-    change = np.bincount(low[filled], amounts[filled], size + 1) - np.bincount(
-        high[filled] + 1, amounts[filled], size + 1
+    change = np.bincount(low[filled], range_amounts[filled], size + 1) - np.bincount(
+        high[filled] + 1, range_amounts[filled], size + 1
     )
     return np.asarray(np.cumsum(change)[:size], dtype=np.float64)
 
 
 def _pair_products(a: FloatArray, b: FloatArray, matrix: FloatArray) -> FloatArray:
-    """Return ``matrix @ M`` for ``M_ij = a_i b_j`` (i <= j)."""
+    """Return ``matrix @ M`` for M with entries ``a_i b_j`` (i <= j)."""
     if (a == a[0]).all() and np.array_equal(
         b, np.arange(len(b), 0.0, -1)
-    ):  # prefix sums take half the time
+    ):  # prefix sums need only half of the computation
         sums = np.cumsum(np.cumsum(matrix, axis=1)[:, ::-1], axis=1)[:, ::-1]
         if a[0] == 1:
             return sums
@@ -81,9 +81,9 @@ def _pair_products(a: FloatArray, b: FloatArray, matrix: FloatArray) -> FloatArr
 
 @dataclass(frozen=True, eq=False)
 class Gram:
-    """A Gram matrix M, stored as a sum of up to four structured forms.
+    """The Gram matrix M of a workload, as a sum of structured matrices.
 
-    A method takes O(n^2) only if there is an array, or if its docstring states it.
+    Methods take O(n^2) only if ``array`` is not None, or if the docstring states it.
     """
 
     size: int  # number of cells n
@@ -98,7 +98,7 @@ class Gram:
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
-        """Values that two equal Gram matrices share; the key of a cache."""
+        """A hashable value by which equal Gram matrices are recognised."""
         arrays = [
             *(vector for pair in self.pairs for vector in pair),
             *(self.weighted_ranges or ()),
@@ -121,7 +121,7 @@ class Gram:
 
     @property
     def is_matrix_only(self) -> bool:
-        """Whether M is only an array, so that its cells may be in any order."""
+        """Whether M is stored only as an array, without structure."""
         return (
             self.array is not None
             and not self.pairs
@@ -131,14 +131,14 @@ class Gram:
 
     @property
     def generators(self) -> Generators:
-        """The pairs (a, b) if M consists of them, else an empty tuple."""
+        """The pairs (a, b) if they describe M completely, else ()."""
         if self.identity_weight == 0 and self.weighted_ranges is None and self.array is None:
             return self.pairs
         return ()
 
     @cached_property
     def is_symmetric_under_reversal(self) -> bool:
-        """Whether M is known to be unchanged by reversing the order of the cells."""
+        """Whether M is known to be symmetric under reversal of the cells."""
         symmetric = all(
             np.allclose(a[::-1] * b[0], b * a[-1], rtol=1e-12, atol=0) for a, b in self.pairs
         )
@@ -155,9 +155,9 @@ class Gram:
 
     @cached_property
     def _edges(self) -> Any:
-        """Return the sparse matrix L of the ranges, shape (n + 1, n + 1).
+        """Return the sparse matrix L of the listed ranges, (n + 1, n + 1).
 
-        ``S^T L S`` is the part of the ranges in M, where S sums the first 0 to n cells.
+        ``S^T L S`` is the part of M from listed ranges, where row i of S sums the first i cells.
         """
         from scipy.sparse import csr_array
 
@@ -175,7 +175,7 @@ class Gram:
     def multiply_rows(self, matrix: FloatArray) -> FloatArray:
         """Return ``matrix @ M`` for a matrix of shape (p, n).
 
-        Solvers use this form, in which a row is contiguous in memory.
+        Solvers multiply from this side, because rows are contiguous in memory.
         """
         parts = [_pair_products(a, b, matrix) for a, b in self.pairs]
         if self.identity_weight:
@@ -194,7 +194,7 @@ class Gram:
         return total
 
     def diagonal(self) -> FloatArray:
-        """Return the diagonal of M, shape (n,): how often each cell is requested."""
+        """Return the diagonal of M, shape (n,): the weight of each cell."""
         total = np.full(self.size, self.identity_weight)
         for a, b in self.pairs:
             total += a * b
@@ -205,21 +205,22 @@ class Gram:
         return total + self.array.diagonal()
 
     def dense(self) -> FloatArray:
-        """Return M as a matrix of shape (n, n)."""
+        """Return M as an array of shape (n, n)."""
         if self.array is not None and self.is_matrix_only:
             return self.array
         return self.multiply_rows(np.eye(self.size))
 
     def block_products(self, vector: FloatArray, width: int) -> FloatArray:
-        """Return the diagonal blocks of ``width`` cells times a vector.
+        """Return the diagonal blocks of M with ``width`` cells, times a vector.
 
-        The last block may be shorter. The product takes O(n) if there is no array.
+        The last block may be shorter. The computation takes O(n) if ``array`` is None.
         """
         width = min(width, self.size)
         blocks = -(-self.size // width)
         beyond = np.zeros(blocks * width - self.size)  # np.pad takes much longer for short arrays
 
         def split(values: FloatArray) -> FloatArray:
+            """Return values in rows of ``width`` cells, padded with zeros."""
             return np.concatenate([values, beyond]).reshape(blocks, width)
 
         total = np.zeros((blocks, width))
@@ -242,8 +243,7 @@ class Gram:
                 * _cover_sums(self.size, amounts, first + 1, last - 1)[:blocks]
             )
             product += np.repeat(spanning, width)[: self.size]
-            # A range has a part in its first block, and another part in its last block if the two
-            # differ.
+            # A range overlaps its first block and, if different, its last block.
             more = last > first
             for each, start, stop in (
                 (amounts, low, np.minimum(high, (first + 1) * width - 1)),
@@ -258,7 +258,7 @@ class Gram:
         return product
 
     def block_traces(self, widths: Sequence[int]) -> FloatArray:
-        """Return ``tr(M P)`` for each block width.
+        """Return ``tr(M P)`` for each block width, with P the mean over blocks.
 
         P is the projection on vectors that are constant on blocks of that width.
         """
@@ -267,9 +267,9 @@ class Gram:
             traces += self._pair_traces(widths)
         if self.weighted_ranges is not None:
             amounts, low, high = self.weighted_ranges
-            for at, width in enumerate(
-                widths
-            ):  # a range consists of whole blocks and of parts of its first and its last block
+            # A range consists of whole blocks, a part of its first block, and a part of its last
+            # block.
+            for at, width in enumerate(widths):
                 first = low // width
                 last = high // width
                 begin = np.minimum(high + 1, (first + 1) * width) - low
@@ -287,7 +287,7 @@ class Gram:
         return traces
 
     def _pair_traces(self, widths: Sequence[int]) -> FloatArray:
-        """Return the block traces of the rank-one (generator) part.
+        """Return the part of `block_traces` from the generator pairs.
 
         The sums over a block are computed from the sums over the smaller blocks inside it.
         """
@@ -314,7 +314,7 @@ class Gram:
     def coarsen(self, factor: int) -> "Gram":
         """Return an approximate Gram matrix on groups of ``factor`` cells.
 
-        The content of a group is assumed to be spread evenly over its cells.
+        The count of a group is assumed to be divided evenly among its cells.
         """
         starts = np.arange(0, self.size, factor)
         array = None
@@ -338,22 +338,22 @@ class Gram:
                 array += (inside.T * amounts[part : part + step]) @ inside
         pairs = tuple(
             (a[ends], b[starts]) for a, b in self.pairs
-        )  # for queries that contain two whole groups
+        )  # entries for queries that contain both groups completely
         return Gram(count, self.queries, pairs, self.identity_weight / factor, None, array)
 
 
 def dense_gram(array: FloatArray, queries: int) -> Gram:
-    """Return a Gram matrix that is stored as an array of shape (n, n)."""
+    """Return the Gram matrix stored as ``array``, shape (n, n)."""
     return Gram(len(array), queries, array=np.ascontiguousarray(array, dtype=float))
 
 
 def gram_of(operator: Operator) -> Gram:
-    """Return the Gram matrix of an operator in its shortest form."""
+    """Return the Gram matrix of an operator in its most compact form."""
     n = operator.size
     pair = gram_generators(operator)
     if operator == Identity(n):
         return Gram(n, n, identity_weight=1.0)
-    if pair is not None:  # a list of all ranges of a long attribute would not fit into memory
+    if pair is not None:  # a list of all ranges of a long attribute would exceed the memory
         return Gram(n, operator.rows, (pair,))
     ends = interval_ends(operator)
     if ends is not None:
@@ -373,22 +373,22 @@ def gram_of(operator: Operator) -> Gram:
     return dense_gram((array + array.T) / 2, operator.rows)
 
 
-def weighted_sum(parts: Sequence[tuple[float, Gram]]) -> Gram:
-    """Return the sum ``M = sum weight * part`` for several query sets.
+def sum_grams(weighted_grams: Sequence[tuple[float, Gram]]) -> Gram:
+    """Return the weighted sum of Gram matrices.
 
-    Each weight is the square of the factor by which the queries are multiplied.
+    Each weight is the squared factor by which the queries are multiplied.
     """
     ranges = [
         (weight * part.weighted_ranges[0], *part.weighted_ranges[1:])
-        for weight, part in parts
+        for weight, part in weighted_grams
         if part.weighted_ranges is not None
     ]
-    arrays = [weight * part.array for weight, part in parts if part.array is not None]
+    arrays = [weight * part.array for weight, part in weighted_grams if part.array is not None]
     return Gram(
-        parts[0][1].size,
-        sum(part.queries for _, part in parts),
-        tuple((weight * a, b) for weight, part in parts for a, b in part.pairs),
-        math.fsum(weight * part.identity_weight for weight, part in parts),
+        weighted_grams[0][1].size,
+        sum(part.queries for _, part in weighted_grams),
+        tuple((weight * a, b) for weight, part in weighted_grams for a, b in part.pairs),
+        math.fsum(weight * part.identity_weight for weight, part in weighted_grams),
         (
             np.concatenate([amounts for amounts, _, _ in ranges]),
             *np.concatenate([ends for _, *ends in ranges], axis=1),
@@ -400,9 +400,9 @@ def weighted_sum(parts: Sequence[tuple[float, Gram]]) -> Gram:
 
 
 def order_cells(gram: Gram) -> tuple[Gram, IntArray]:
-    """Return the Gram matrix with its cells in seriated order, and that order.
+    """Return the Gram matrix with cells in seriated order, and the order.
 
-    If M has a short form in that order, the result has this form.
+    If M has a compact form in that order, the result is stored in this form.
     """
     order = seriate_cells(gram)
     ordered = gram.dense()[np.ix_(order, order)]
@@ -418,7 +418,10 @@ def order_cells(gram: Gram) -> tuple[Gram, IntArray]:
 
 
 def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
-    """Return the Gram matrix of merged cells, and the position of each cell."""
+    """Return the Gram matrix of merged equal cells, and each cell's index.
+
+    Equal cells are in exactly the same queries.
+    """
     if is_exchangeable(gram):
         return dense_gram(gram.diagonal()[:1, None], gram.queries), np.zeros(
             gram.size, dtype=np.int64
@@ -433,9 +436,9 @@ def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
 
 
 def is_exchangeable(gram: Gram) -> bool:
-    """Return whether all cells are exchangeable under the workload.
+    """Return whether no query distinguishes any two cells.
 
-    That is, all entries of M are equal, so no query distinguishes two cells.
+    This holds if all entries of M are equal.
     """
     diagonal = gram.diagonal()
     first = np.eye(1, gram.size)
@@ -445,13 +448,13 @@ def is_exchangeable(gram: Gram) -> bool:
 
 
 def seriate_cells(gram: Gram) -> IntArray:
-    """Return an order of cells in which few queries separate neighbours."""
+    """Return an order of the cells in which neighbours are in similar queries."""
     # The distance of two cells is ``M_ii + M_jj - 2 M_ij``. Two Fiedler vectors give two orders:
     # the vector of M itself suits ranges of one width, and the vector of the closeness suits prefix
     # sums, whose cells are not requested equally often. The order with the shorter path from cell
     # to cell undoes any permutation of a workload of ranges. Such a workload is then planned as
-    # well as ranges that are requested by name. Source: Atkins, Boman, Hendrickson 1998 (seriation
-    # of Robinson matrices).
+    # well as a workload of listed ranges. Source: Atkins, Boman, Hendrickson 1998 (seriation of
+    # Robinson matrices).
     from scipy.linalg import eigh
 
     if gram.size < 3:
@@ -478,17 +481,17 @@ def seriate_cells(gram: Gram) -> IntArray:
 
 
 class FittedFamily(NamedTuple):
-    """A strategy along one attribute in whole numbers."""
+    """An integer strategy along one attribute, fitted to a workload."""
 
     operator: Operator
     row_weights: IntArray | None = None
     # lower bound on the total squared error of every strategy of norm 1, at unit noise; 0 if
     # unknown
-    bound: float = 0.0
+    error_lower_bound: float = 0.0
 
-    def factor(self, name: str) -> Factor:
-        """Return the strategy along a named attribute."""
-        return Factor((name,), self.operator, self.row_weights)
+    def factor(self, attribute: str) -> Factor:
+        """Return the strategy as a factor of a block, on a named attribute."""
+        return Factor((attribute,), self.operator, self.row_weights)
 
 
 Fit = Callable[[Gram, int, int], FittedFamily]
@@ -497,17 +500,19 @@ and the number of bits of rounded coefficients to a fitted strategy."""
 
 
 def memoize_fit(fit: Fitting) -> Fitting:
-    """Return a fit that remembers its results for attributes of few cells.
+    """Return a fit function that caches results for attributes of few cells.
 
-    Other budgets, strategies and data-dependent mechanisms need the same fits again.
+    The same fits are needed for other budgets, strategies and data-dependent mechanisms.
     """
     cached = lru_cache(maxsize=_FITS)(fit)
 
     @wraps(fit)
     def fitted(gram: Gram, *args: Any, **options: Any) -> Any:
+        """Return the cached fit, or compute it."""
         result = (cached if gram.size <= _MOST_KEPT else fit)(gram, *args, **options)
         if search_was_cut_short():
-            cached.cache_clear()  # a search with more time would find a better strategy
+            # do not cache: with more time, the search would find a better strategy
+            cached.cache_clear()
         return result
 
     return cast(Fitting, fitted)
@@ -516,10 +521,10 @@ def memoize_fit(fit: Fitting) -> Fitting:
 def fit_family(
     fit: Fit, weighted_queries: Sequence[tuple[float, Operator]], norm: int, bits: int
 ) -> FittedFamily:
-    """Return a family's strategy, fitted to weighted queries.
+    """Fit the strategy of a family to weighted queries along one attribute.
 
-    Runs of cells that no query distinguishes are merged first, if they follow from the ends of
-    ranges.
+    First, runs of cells that no query separates are merged, as far as they can be derived from the
+    ends of ranges.
     """
     size = weighted_queries[0][1].size
     starts = np.unique(np.concatenate([first_cells(operator) for _, operator in weighted_queries]))
@@ -528,8 +533,8 @@ def fit_family(
         for weight, operator in weighted_queries
     ]
     factor, gram = (
-        grams[0] if len(grams) == 1 else (1.0, weighted_sum(grams))
-    )  # a common weight of all queries changes no strategy
+        grams[0] if len(grams) == 1 else (1.0, sum_grams(grams))
+    )  # a common weight of all queries does not change the strategy
     operator, row_weights, bound = (
         fit(gram, norm, bits) if gram.array is None else fit_on_merged_cells(fit, gram, norm, bits)
     )
@@ -541,16 +546,18 @@ def fit_family(
 
 
 def fit_on_merged_cells(fit: Fit, gram: Gram, norm: int, bits: int) -> FittedFamily:
-    """Return a family's strategy, fitted after merging equal cells."""
+    """Fit the strategy of a family after merging equal cells."""
     # With Laplace noise, merging lowers the error of a family that measures every cell if there are
     # few queries. Other families take less time.
     small, group = merge_equal_cells(gram) if gram.size <= MOST_DENSE else (gram, None)
     if group is None or small.size == gram.size:
         return fit(gram, norm, bits)
     narrow = fit(small, norm, bits)
-    return FittedFamily(Dense(dense(narrow.operator)[:, group]), narrow.row_weights, narrow.bound)
+    return FittedFamily(
+        Dense(dense(narrow.operator)[:, group]), narrow.row_weights, narrow.error_lower_bound
+    )
 
 
 def identity_family(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Return the strategy that measures each cell."""
+    """Return the strategy that measures every cell."""
     return FittedFamily(Identity(gram.size))

@@ -64,11 +64,11 @@ _UNDETERMINED = (
 
 
 class UndeterminedQuery(InputError):
-    """The measured queries along an attribute do not determine a query."""
+    """Raised if measured queries along an attribute do not determine a query."""
 
 
 class GramInverse(ABC):
-    """The inverse of a strategy's Gram matrix G along one attribute.
+    """The inverse of the Gram matrix G of a strategy along one attribute.
 
     All variances are at unit noise.
     """
@@ -81,24 +81,24 @@ class GramInverse(ABC):
         """Return G^-1 v along the first axis."""
 
     def covariance(self) -> FloatArray:
-        """Return G^-1, shape (size, size)."""
+        """Return G^-1 as an array, shape (size, size)."""
         return self.solve(np.eye(self.size))
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Return the variances of the estimated sums over the cells low..high."""
+        """Return the variance of the sum of cells low..high, for each range."""
         sums = np.zeros((self.size + 1,) * 2)
         sums[1:, 1:] = self.covariance().cumsum(axis=0).cumsum(axis=1)
         return np.asarray(sums[high + 1, high + 1] - 2 * sums[low, high + 1] + sums[low, low])
 
     def bound_of_ranges(self) -> float:
-        """Return the largest variance of all ranges, or an upper bound on it.
+        """Return the largest variance of all ranges, or an upper bound.
 
-        The ranges are not listed.
+        The computation does not list the ranges.
         """
         return largest_range_variance(self.covariance())
 
     def determined(self, operator: Operator) -> "tuple[GramInverse, Operator]":
-        """Return an inverse that answers an operator, and the operator for it.
+        """Return an inverse and a converted operator for its queries.
 
         Raises:
             UndeterminedQuery: the measured queries do not determine the operator's queries.
@@ -107,34 +107,35 @@ class GramInverse(ABC):
 
     @cached_property
     def _of_total(self) -> FloatArray:
-        """The product of the inverse Gram matrix and a vector of ones."""
+        """G^-1 times the vector of ones."""
         return self.solve(np.ones(self.size))
 
     @cached_property
     def kappa(self) -> float:
-        """Variance of the total at unit noise."""
+        """The variance of the total at unit noise."""
         return float(self._of_total.sum())
 
     @cached_property
     def mean(self) -> FloatArray:
-        """The least-squares cells if only a total of 1 is measured, shape (size,)."""
+        """The estimated cells if only a total of 1 is measured, shape (size,)."""
         return np.asarray(self._of_total / self._of_total.sum())
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
-        """Return the variances of all prefix sums, shape (size,), read-only."""
+        """The variances of the sums of the first 1, 2, ..., n cells."""
         answer = self.interval_variances(np.zeros(self.size, dtype=np.int64), np.arange(self.size))
         answer.setflags(write=False)
         return answer
 
     def residual(self, v: FloatArray) -> FloatArray:
-        """Return G^-1 v less the part that the estimated total explains."""
+        """Return R v: G^-1 v without the part explained by the total."""
         solved = self.solve(v)
         along = np.multiply.outer(self.mean, solved.sum(axis=0))
-        return np.asarray(np.subtract(solved, along, out=along))  # saves an array for large tables
+        # in place, to save memory for large tables
+        return np.asarray(np.subtract(solved, along, out=along))
 
     def variances(self, operator: Operator) -> FloatArray:
-        """Return q G^-1 q for every row q of an operator, shape (rows,)."""
+        """Return q G^-1 q for each row q of an operator, shape (rows,)."""
         inverse, queries = self.determined(operator)
         if inverse is not self:
             return inverse.variances(queries)
@@ -147,15 +148,15 @@ class GramInverse(ABC):
         return np.asarray(np.einsum("ij,ji->i", rows, self.solve(rows.T)))
 
     def split_sums(self, operator: Operator) -> tuple[float, float]:
-        """Return the sums of (q mean)^2 and of q R q over the rows q.
+        """Return the sums of (q mean)^2 and of q R q over all rows q.
 
-        The rows of the operator are not listed.
+        The computation does not list the rows of the operator.
         """
         along = float(self.mean @ apply_gram(operator, self.mean))
         return along, max(0.0, self.total_variance(operator) - self.kappa * along)
 
     def total_variance(self, operator: Operator) -> float:
-        """Return the sum of the ``variances``."""
+        """Return the sum of the variances of all queries of an operator."""
         inverse, queries = self.determined(operator)
         if inverse is not self:
             return inverse.total_variance(queries)
@@ -170,13 +171,13 @@ class GramInverse(ABC):
         if operator.rows > operator.size and interval_ends(operator) is None:
             return float(
                 np.trace(self.solve(apply_gram(operator, np.eye(operator.size))))
-            )  # the Gram matrix of the rows is smaller
+            )  # use the Gram matrix of the rows, which is smaller
         return float(self.variances(operator).sum())
 
     def largest_variance(self, operator: Operator) -> float:
-        """Return the largest of the ``variances``.
+        """Return the largest variance of the queries of an operator.
 
-        If there are too many ranges to list, this is an upper bound.
+        For too many ranges, the result is an upper bound.
         """
         inverse, queries = self.determined(operator)
         if inverse is not self:
@@ -188,17 +189,17 @@ class GramInverse(ABC):
             return float(self.variances(operator).max())
         return self.bound_of_ranges()
 
-    def largest_unlisted(self, operator: Operator) -> float | None:
-        """Return the largest variance if it is known without a list, else None."""
+    def largest_closed_form(self, operator: Operator) -> float | None:
+        """Return the largest variance in closed form, or None if there is none."""
         if self.ranges_exact and operator == AllRanges(self.size):
             return self.bound_of_ranges()
         return None
 
 
 class IdentityInverse(GramInverse):
-    """The inverse for scaled cells and a few dense rows T (Woodbury).
+    """The inverse for weighted cells and a few dense rows T (Woodbury).
 
-    Without any rows, only the cells are measured.
+    If T has no rows, only the cells are measured.
     """
 
     # G^-1 = D^-2 - Y^T C^-1 Y with Y = T D^-2 and C = I + T D^-2 T^T; the rows of ``lifted`` are
@@ -217,7 +218,7 @@ class IdentityInverse(GramInverse):
         return cls(np.broadcast_to(1.0, size))
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """Return the product of the inverse Gram matrix and a vector."""
+        """Return the inverse Gram matrix times a vector."""
         if self._plain:
             return v
         flat = v.reshape(self.size, -1)
@@ -239,14 +240,14 @@ class IdentityInverse(GramInverse):
         return np.asarray(cell_part - (apply(operator, self.lifted.T) ** 2).sum(axis=1))
 
     def total_variance(self, operator: Operator) -> float:
-        """Return the sum of ``variances``, without listing the rows."""
+        """Return the sum of the variances, without a list of queries."""
         return float(
             gram_diagonal(operator) @ self.inverse_squares
             - (self.lifted.T * apply_gram(operator, self.lifted.T)).sum()
         )
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Return the variance of each range of cells, low to high inclusive."""
+        """Return the variance of the sum of cells low..high, for each range."""
         cells = np.append(0.0, np.cumsum(self.inverse_squares))
         lifted = np.concatenate([np.zeros((1, len(self.lifted))), np.cumsum(self.lifted.T, axis=0)])
         answer = cells[high + 1] - cells[low]
@@ -257,9 +258,9 @@ class IdentityInverse(GramInverse):
         return answer
 
     def bound_of_ranges(self) -> float:
-        """Return the largest variance of all ranges.
+        """Return the exact largest variance of all ranges.
 
-        It uses a few rows of the covariance of prefix sums at a time.
+        Only a few rows of the covariance of prefix sums are computed at a time.
         """
         if not len(self.lifted):
             return float(self.inverse_squares.sum())
@@ -278,9 +279,9 @@ class IdentityInverse(GramInverse):
 
 
 class DenseInverse(GramInverse):
-    """The inverse for any strategy that determines the total.
+    """The inverse as a matrix, for any strategy that determines the total.
 
-    The Gram matrix is inverted within its row space.
+    The Gram matrix is inverted on its row space.
     """
 
     ranges_exact = True
@@ -295,7 +296,7 @@ class DenseInverse(GramInverse):
         return self, operator
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """Return the product of the inverse Gram matrix and a vector."""
+        """Return the inverse Gram matrix times a vector."""
         return np.asarray((self.inverse @ v.reshape(self.size, -1)).reshape(v.shape))
 
     def covariance(self) -> FloatArray:
@@ -304,9 +305,9 @@ class DenseInverse(GramInverse):
 
 
 class CoarseInverse(GramInverse):
-    """The inverse for a strategy on the sums of runs of cells.
+    """The pseudo-inverse for a strategy on sums of runs of cells.
 
-    The estimate of a run is spread evenly over its cells, which is the solution of least norm.
+    The estimate of a run is divided evenly among its cells, which is the least-norm solution.
     """
 
     def __init__(self, runs: GramInverse, coarse: Coarse) -> None:
@@ -319,7 +320,7 @@ class CoarseInverse(GramInverse):
         return self.runs.determined(restrict_to_runs(operator, self.coarse.starts))
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """Return the product of the pseudo-inverse Gram matrix and a vector."""
+        """Return the pseudo-inverse Gram matrix times a vector."""
         lengths = self.coarse.lengths
         column = lengths.reshape(-1, *([1] * (v.ndim - 1)))
         return np.repeat(
@@ -331,9 +332,9 @@ class CoarseInverse(GramInverse):
 
 @singledispatch
 def structured_inverse(operator: Operator, factor: Factor) -> GramInverse | None:
-    """Return an inverse that uses the structure of an operator.
+    """Return the inverse by an operator's structure; None without structure.
 
-    The result is None if the inverse must be computed from the matrix.
+    If the result is None, compute the inverse from the matrix.
     """
     return None
 
@@ -400,7 +401,7 @@ def invert_gram(factor: Factor) -> GramInverse:
     inverse = invert_within(gram, full_space(operator.size))
     if inverse is not None:
         return DenseInverse(inverse)
-    # The queries do not determine every cell. If they determine the total, all formulas hold within
+    # The queries do not determine every cell. If they determine the total, all formulas hold on
     # their row space.
     space = row_space(operator)
     attributes_text = " x ".join(factor.attributes)
@@ -417,7 +418,7 @@ def invert_gram(factor: Factor) -> GramInverse:
 
 
 def largest_range_variance(covariance: FloatArray) -> float:
-    """Return the exact largest variance of all intervals of cells.
+    """Return the largest variance of all ranges of cells, from a covariance.
 
     ``covariance`` is the covariance of the cells, shape (size, size).
     """

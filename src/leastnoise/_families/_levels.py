@@ -2,20 +2,20 @@
 
 Each level is measured with one weight, or with a weight for each group.
 
-Levels go from the single cells to the total. Each group lies in one group of the next level, its
-parent; groups may have any number of cells, which need not be neighbours.
+The first level has the single cells, the last level the total. Each group lies in one group of the
+next level, its parent; groups may have any number of cells, which need not be neighbours.
 
 Let P_l be the matrix that sums the cells of each group of level l, and a_l the precisions (inverse
 variances) of the measurements of that level. The Gram matrix is X = sum_l P_l^T diag(a_l) P_l. The
 upward pass computes v_u = 1 / (a_u + 1 / sum of the children's v), the variance of group u
 estimated from the measurements inside it. The downward pass computes f_c = v_c - (v_c / S)^2 (S -
 f_u), the variance of a child c estimated from all measurements, where S is the sum of v over all
-children of its parent u. So all variances take O(groups). The derivatives of their sum by every a_u
-also take O(groups), by the same passes differentiated in reverse.
+children of its parent u. Therefore, all variances are computed in O(groups). The derivatives of
+their sum by every a_u also take O(groups), by the same passes differentiated in reverse.
 
 Groups that have equal trees below them and parents in one orbit form an *orbit*: they have the same
-v and f. A tree in which all groups of a level are alike has one orbit on each level, for any number
-of groups. The matrices P_l^T P_l of all levels have common invariant subspaces. k sibling groups of
+v and f. If all groups of each level are equal, every level has a single orbit, for any number of
+groups. The matrices P_l^T P_l of all levels have common invariant subspaces. k sibling groups of
 one orbit contribute k - 1 copies of the subspaces of one group, and their sum belongs to the
 subspace of their parent, which has one dimension for each orbit of cells below it.
 
@@ -39,12 +39,12 @@ _LEAST_PRECISION = 1e-300  # with a smaller precision, a variance is not a finit
 _MOST_ROOT = 1024  # the most orbits of cells below a group in a common spectrum
 _MOST_SOLVED = 2**28  # the most queries times cells of an operator that is not a level
 _AT_ONCE = 2**22  # the most numbers in memory
-Precision = float | FloatArray  # one for all groups of a level, or one for each orbit
+Precision = float | FloatArray  # one number for all groups of a level, or one for each orbit
 
 
 @lru_cache(maxsize=256)
 def partition_groups(operator: Operator) -> IntArray | None:
-    """Return the group of every cell if the rows partition the cells.
+    """Return the group index of each cell; None if rows are no partition.
 
     The result has shape (size,). It is None if the rows are not a partition.
     """
@@ -56,7 +56,7 @@ def partition_groups(operator: Operator) -> IntArray | None:
 
 
 def nested_levels(size: int, operators: Iterable[Operator]) -> "Levels | None":
-    """Return levels: the cells, the groups of the operators and the total.
+    """Return the levels of partitions that nest; None if they do not.
 
     The result is None if these are not nested partitions.
     """
@@ -70,9 +70,9 @@ def nested_levels(size: int, operators: Iterable[Operator]) -> "Levels | None":
     return None
 
 
-def _levels_of_nested(groups: Iterable[IntArray]) -> "Levels | None":
-    """Return levels if each grouping refines the next coarser one, else None."""
-    finest_first = sorted(groups, key=lambda group: -int(group.max()))
+def _levels_of_nested(groupings: Iterable[IntArray]) -> "Levels | None":
+    """Return the levels of groupings ordered fine to coarse, or None."""
+    finest_first = sorted(groupings, key=lambda group: -int(group.max()))
     levels = [finest_first[0]]
     parents = []
     for coarser in finest_first[1:]:
@@ -91,12 +91,12 @@ def _levels_of_nested(groups: Iterable[IntArray]) -> "Levels | None":
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Nested partitions of the cells: single cells first, the total last."""
+    """Nested partitions of the cells of an attribute, from cells to total."""
 
     parents: tuple[
         IntArray, ...
-        # for every level but the last: the group of the next level that contains each group, shape
-        # (groups,)
+        # for each level except the last: the group of the next level that contains each group,
+        # shape (groups,)
     ]
     _including: dict[Operator, "Levels | None"] = field(default_factory=dict, repr=False)
 
@@ -112,16 +112,16 @@ class Levels:
 
     @cached_property
     def groups(self) -> tuple[IntArray, ...]:
-        """The group of each cell, for every level; each of shape (size,)."""
+        """The group index of each cell, for every level; each of shape (size,)."""
         groups = [np.arange(self.size)]
         for parents in self.parents:
             groups.append(parents[groups[-1]])
         return tuple(groups)
 
     def level(self, operator: Operator) -> int | None:
-        """Return the index of the level whose groups are an operator's rows.
+        """Return the index of the level that an operator measures, or None.
 
-        The result is None if there is no such level.
+        The result is None if the operator is not one of the levels.
         """
         labels = partition_groups(operator)
         if labels is None:
@@ -132,7 +132,7 @@ class Levels:
         )
 
     def with_level(self, operator: Operator) -> "Levels | None":
-        """Return these levels with an operator's groups; None if not nested.
+        """Return the levels with an operator's groups added; None if not nested.
 
         The result is None if the operator's rows are not a partition that nests with the levels.
         """
@@ -145,12 +145,12 @@ class Levels:
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """The number of groups of every level."""
+        """The number of groups of each level."""
         return (*map(len, self.parents), 1)
 
     @cached_property
     def _orders(self) -> tuple[tuple[IntArray | None, IntArray], ...]:
-        """The groups of each level ordered by parent, for all levels but the last.
+        """The groups of each level sorted by parent, for all levels but the last.
 
         Each item has the order, or None if the groups are already ordered, and the positions at
         which the groups of each parent begin.
@@ -172,7 +172,7 @@ class Levels:
         return tuple(orders)
 
     def sum_groups(self, level: int, values: Array) -> Array:
-        """Sum values of the groups of a level within each group of the next.
+        """Return the sums of one level's values over the groups of the next level.
 
         The values have shape (groups, ...).
         """
@@ -183,16 +183,16 @@ class Levels:
 
     @cached_property
     def spectrum(self) -> "list[InvariantSubspace]":
-        """Return the common invariant subspaces of all levels.
+        """Return the invariant subspaces that all levels have in common.
 
         The subspace with the total comes first. The list is empty if that subspace is too large.
         """
         return self.weighted_spectrum(np.ones(len(self.orbits.numbers[0])))
 
-    def weighted_spectrum(self, weights: FloatArray) -> "list[InvariantSubspace]":
-        """Return the invariant subspaces of levels with weighted cells.
+    def weighted_spectrum(self, orbit_weights: FloatArray) -> "list[InvariantSubspace]":
+        """Return the common invariant subspaces of levels with weighted cells.
 
-        The cells are scaled by the roots of the weights. There is one weight for each orbit of
+        Cells are scaled by the square roots of the weights. There is one weight for each orbit of
         cells, and the mean of the weights over cells is 1.
         """
         # For each orbit, this has the Gram matrices of all levels on the sums over each orbit of
@@ -202,9 +202,11 @@ class Levels:
         subspaces: dict[bytes, InvariantSubspace] = {}
         below = [
             (weight * np.eye(depth, 1).reshape(depth, 1, 1), np.full(1, math.sqrt(weight)))
-            for weight in weights.tolist()
+            for weight in orbit_weights.tolist()
         ]
-        for level, (parents, times) in enumerate(zip(orbits.parents, orbits.times, strict=True)):
+        for level, (parents, times) in enumerate(
+            zip(orbits.parents, orbits.multiplicities, strict=True)
+        ):
             sisters: list[list[tuple[FloatArray, FloatArray]]] = [
                 [] for _ in orbits.numbers[level + 1]
             ]
@@ -237,26 +239,26 @@ class Levels:
         turned = np.linalg.svd(cells[None])[2]
         grams = turned @ grams @ turned.T / self.size
         grams[-1] = np.diag(np.eye(len(cells))[0])
-        return [InvariantSubspace(grams, 1.0, total=True), *subspaces.values()]
+        return [InvariantSubspace(grams, 1.0, has_total=True), *subspaces.values()]
 
     @cached_property
     def singleton_orbits(self) -> "Orbits":
-        """Classes of equal variances with one group in each class."""
+        """Orbits with one group each, for arbitrary weights of groups."""
         once = tuple(np.broadcast_to(1.0, count) for count in self.counts[:-1])
         return Orbits(self.parents, once, tuple(map(np.arange, self.counts)))
 
     @cached_property
     def orbits(self) -> "Orbits":
-        """The classes of groups that have equal variances.
+        """The orbits: classes of groups that have equal variances.
 
-        Groups with equal trees below them form one class. The classes are then split by the orbits
-        of the parents.
+        Groups with equal subtrees form one class, and the classes are then split by the orbits of
+        the parents.
         """
         random = np.random.default_rng(0)
         classes = [np.zeros(self.size, dtype=np.int64)]
         for level in range(len(self.parents)):
-            # The multiset of the children's classes is identified by the sum of a random number for
-            # each class.
+            # The multiset of the classes of the children is identified by a sum of random numbers,
+            # one for each class.
             random_keys = random.integers(1 << 62, size=(int(classes[-1].max()) + 1, 2))[
                 classes[-1]
             ]
@@ -283,29 +285,29 @@ class Levels:
 
 @dataclass(frozen=True, eq=False)
 class Orbits:
-    """Classes of groups that have equal variances, level by level."""
+    """Classes of groups with equal variances, for every level."""
 
     parents: tuple[
         IntArray, ...
     ]  # for every level but the last: the orbit of the next level that contains each orbit
-    times: tuple[
+    multiplicities: tuple[
         FloatArray, ...
         # for every level but the last: the number of groups of each orbit in one group of the
         # parent orbit
     ]
-    of_groups: tuple[IntArray, ...]  # for every level: the orbit of each group
+    orbit_of_group: tuple[IntArray, ...]  # for every level: the orbit of each group
 
     @cached_property
     def numbers(self) -> tuple[FloatArray, ...]:
         """The number of groups in each orbit, for every level."""
-        return tuple(np.bincount(groups).astype(np.float64) for groups in self.of_groups)
+        return tuple(np.bincount(groups).astype(np.float64) for groups in self.orbit_of_group)
 
     def group_variances(
         self, precisions: Sequence[Precision]
     ) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Return the finest measured level, and three variances of each group.
+        """Return the finest measured level, and three variances per orbit.
 
-        Every array has one number for each orbit of its level.
+        Each array has one entry for each orbit of its level.
 
         Returns:
             The finest level that is measured, and three lists of arrays by level. v is the variance
@@ -319,7 +321,9 @@ class Orbits:
         below = list[FloatArray]()
         for level in range(start, len(self.parents)):
             below.append(
-                np.bincount(self.parents[level], self.times[level] * upward[-1]).astype(np.float64)
+                np.bincount(self.parents[level], self.multiplicities[level] * upward[-1]).astype(
+                    np.float64
+                )
             )
             upward.append(below[-1] / (1 + precisions[level + 1] * below[-1]))
         final = [upward[-1]]
@@ -335,7 +339,7 @@ class Orbits:
     def error(
         self, precisions: Sequence[Precision], level_weights: Sequence[float]
     ) -> tuple[float, list[FloatArray]]:
-        """Return the weighted sum of all group variances and its gradient.
+        """Return the weighted sum of all group variances, and its gradient.
 
         The gradient is with respect to the precisions, with the opposite sign.
 
@@ -377,13 +381,15 @@ class Orbits:
         for at in range(len(below) - 1, -1, -1):  # the reverse of the upward pass
             slopes[start + at + 1] = back_upward[at + 1] * upward[at + 1] ** 2
             back_below[at] += back_upward[at + 1] * (upward[at + 1] / below[at]) ** 2
-            back_upward[at] += self.times[start + at] * back_below[at][self.parents[start + at]]
+            back_upward[at] += (
+                self.multiplicities[start + at] * back_below[at][self.parents[start + at]]
+            )
         slopes[start] = back_upward[0] * upward[0] ** 2
         return error, slopes
 
 
 def trace_of_root(gram: FloatArray) -> float:
-    """Return tr M^(1/2) of a positive semidefinite matrix."""
+    """Return tr M^(1/2) of a positive semidefinite matrix M."""
     if len(gram) == 1:
         return math.sqrt(max(0.0, float(gram[0, 0])))
     values = np.linalg.eigvalsh(gram)
@@ -392,7 +398,7 @@ def trace_of_root(gram: FloatArray) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InvariantSubspace:
-    """A subspace of dimension d that all matrices P_l^T P_l leave invariant.
+    """A subspace that the Gram matrices of all levels leave invariant.
 
     The space of vectors of cells may contain several copies of it.
     """
@@ -403,25 +409,25 @@ class InvariantSubspace:
     multiplicity: float  # the number of copies
     # whether the first direction is the vector of equal cells; else the subspace is orthogonal to
     # it
-    total: bool = False
+    has_total: bool = False
 
     @property
     def size(self) -> int:
-        """The dimension d."""
+        """The dimension d of the subspace."""
         return self.grams.shape[1]
 
     @property
     def without_total(self) -> "InvariantSubspace":
-        """Return the part of the subspace orthogonal to equal cells.
+        """Return the part of the subspace orthogonal to the constant vector.
 
         The dimension of this part is d or d - 1.
         """
-        if self.total:
+        if self.has_total:
             return InvariantSubspace(self.grams[:, 1:, 1:], self.multiplicity)
         return self
 
     def directions_of_level(self, level: int) -> IntArray:
-        """Return the directions in which the matrix of a level is not zero."""
+        """Return the indices of directions in which a level's matrix is not 0."""
         return np.flatnonzero(self.grams[level].any(axis=0))
 
 
@@ -429,7 +435,7 @@ class InvariantSubspace:
 class LevelInverse:
     """The pseudo-inverse X^+ of the Gram matrix of measured levels.
 
-    Estimates below the finest measured level are spread evenly over the cells.
+    Estimates of groups of the finest measured level are divided evenly among their cells.
     """
 
     levels: Levels
@@ -437,24 +443,24 @@ class LevelInverse:
 
     @cached_property
     def _orbits(self) -> Orbits:
-        """The classes of groups that have equal variances under the precisions."""
+        """The orbits of groups that have equal variances under the precisions."""
         if all(np.ndim(precision) == 0 for precision in self.precisions):
             return self.levels.orbits
         return self.levels.singleton_orbits
 
     @cached_property
     def group_variances(self) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """The finest measured level and three variances of each group.
+        """The finest measured level, and three variances of each group.
 
         `Orbits.group_variances` describes them.
         """
         return self._orbits.group_variances(self.precisions)
 
     def variances(self, operator: Operator) -> FloatArray:
-        """Return q X^+ q for every row q of an operator, shape (rows,)."""
+        """Return q X^+ q for each row q of an operator, shape (rows,)."""
         level, (start, _, _, final) = self.levels.level(operator), self.group_variances
         if level is not None and level >= start:
-            return final[level - start][self._orbits.of_groups[level]]
+            return final[level - start][self._orbits.orbit_of_group[level]]
         if level is None:
             finer = self.levels.with_level(operator)
         else:
@@ -483,7 +489,7 @@ class LevelInverse:
     def determines(self, operator: Operator) -> bool:
         """Return whether the measured levels determine an operator's queries.
 
-        They do if every row is a sum of groups of the finest measured level.
+        This holds if every row is a sum of groups of the finest measured level.
         """
         # The answers of such rows do not depend on the distribution of values within a group. So
         # random values, and their group sums on the first cells of the groups, must give equal
@@ -495,11 +501,11 @@ class LevelInverse:
         return np.array_equal(apply(operator, values), apply(operator, sums))
 
     def total_variance(self, operator: Operator) -> float:
-        """Return the sum of q X^+ q over the rows q of an operator."""
+        """Return the sum of q X^+ q over all rows q of an operator."""
         return float(self.variances(operator).sum())
 
     def _group_sums(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the sums of v within the finest measured groups, and group sizes.
+        """Return the sums of v in the finest measured groups, and group sizes.
 
         v has shape (size, ...).
         """
@@ -511,11 +517,11 @@ class LevelInverse:
         return gathered, lengths
 
     def squares(self, v: FloatArray) -> FloatArray:
-        """Return v^T X^+ v for every column of v, shape (size, k).
+        """Return v^T X^+ v for each column v, shape (size, k).
 
-        It needs only the upward pass.
+        This needs only the upward pass.
         """
-        (start, upward, below, _), of_groups = self.group_variances, self._orbits.of_groups
+        (start, upward, below, _), of_groups = self.group_variances, self._orbits.orbit_of_group
         gathered, lengths = self._group_sums(v)
         product = gathered * (upward[0][of_groups[start]] / lengths)[:, None]
         answer = ((gathered / lengths[:, None]) * product).sum(axis=0)
@@ -527,11 +533,11 @@ class LevelInverse:
         return answer
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """Return X^+ v along the first axis, by an upward and a downward pass."""
+        """Return X^+ v along the first axis."""
         # the shape in which a vector multiplies the first axis of v
         column = (slice(None),) + (None,) * (v.ndim - 1)
         levels = self.levels
-        (start, upward, below, _), of_groups = self.group_variances, self._orbits.of_groups
+        (start, upward, below, _), of_groups = self.group_variances, self._orbits.orbit_of_group
         gathered, lengths = self._group_sums(v)
         estimates = [gathered * (upward[0][of_groups[start]] / lengths)[column]]
         for at, under in enumerate(below):

@@ -10,10 +10,10 @@ formed: a step costs O(p^2 n) and one product of the workload's Gram matrix with
 The problem is not convex. For ordered workloads, descents from random starts ended in strategies of
 the same form at every size that was tried. The rows form one or a few layers of smooth bells. Each
 bell overlaps half of its neighbours, and a layer is 8 to 20 times coarser than the layer below it.
-If queries reach to an end of the line, the first bell is near this end; if queries thin out there,
-the first bell is one spacing away. So bells are the main starts. Bells of this shape have an error
-within 3% of the final error before any step. The supports of the rows remain narrow windows, which
-makes n = 16384 affordable.
+If many queries contain the first cells, the first bell is close to this end of the line; if few do,
+it is one spacing away. The other end is treated alike. Therefore, most descents start from bells.
+Bells of this shape have an error within 3% of the final error before any step. The supports of the
+rows remain narrow windows, which makes n = 16384 affordable.
 
 Source: McKenna, Miklau, Hay, Machanavajjhala, PVLDB 2018 (OPT_0).
 """
@@ -46,10 +46,9 @@ Shape = tuple[
     # layers
 ]
 Start = TypeVar("Start")
-# largest entry of Theta, so that a cell's own coefficient remains well above the grid of the
-# rounding
+# largest entry of Theta; it keeps the coefficient of a single cell well above the rounding grid
 TALLEST = 512.0
-LARGE = 6000  # above this number of cells, fewer starts and steps are affordable
+LARGE = 6000  # above this number of cells, fewer starts and steps are used to save time
 # The shape of the bells in which descents end: the width and the height relative to the spacing,
 # and the distance from an end of the line to which queries reach, or at which they thin out.
 _WIDTH = 1.15
@@ -67,13 +66,13 @@ _MANY_ROWS, _FEW_PER_CELL = (
     16,
     # the structured step is faster with at least these rows, and at most these windows on a cell
 )
-# below this part of the cells' own error, the difference consists of rounding errors, which a
-# descent would follow
+# below this fraction of the error of cells only, the difference is dominated by rounding errors,
+# which a descent would fit
 _CERTAIN = 1e-8
 _SHORT = 256  # up to this number of cells, blocks and random rows are starts too
 _MEDIUM = 2048  # up to this number of cells, descents start from many layers of bells
 _ALL_STARTS = 0.5  # from this effort on, every shape of layers is compared
-_LEAST_STEPS = 10  # the least steps of a descent, which it needs to learn the curvature
+_LEAST_STEPS = 10  # least number of steps of a descent, which it needs to estimate the curvature
 # the least last steps of the best descent: at 10,853 cells they lower the error by 1.5%, and 70
 # further steps by 0.5%
 _LEAST_LAST_STEPS = 30
@@ -84,8 +83,8 @@ _BELLS_FOR_ENDS = 128  # the most bells in the finest layer
 def bump_rows(size: int, count: int, height: float, margin: float) -> Iterator[Window]:
     """Yield ``count`` overlapping parabolas on windows of equal width.
 
-    Each parabola overlaps half of its neighbours; windows are ``margin`` times as wide. If there is
-    no room, yield one flat row instead.
+    Each parabola overlaps half of its neighbours; windows are ``margin`` times as wide. If the
+    windows do not fit, yield one flat row instead.
     """
     if count == 0:
         yield 0, size, np.full(size, height)
@@ -102,9 +101,9 @@ def bump_rows(size: int, count: int, height: float, margin: float) -> Iterator[W
 
 
 def bell_rows(size: int, spacing: float, ends: Ends, height: float = _HEIGHT) -> Iterator[Window]:
-    """Yield a layer of bells about ``spacing`` cells apart.
+    """Yield one layer of bells, about ``spacing`` cells apart.
 
-    The bells have the shape in which descents end.
+    The bells have the shape to which descents converge.
     """
     before, after = ends
     gaps = max(0, round(size / spacing - before - after))
@@ -118,7 +117,7 @@ def bell_rows(size: int, spacing: float, ends: Ends, height: float = _HEIGHT) ->
 
 
 def layers_of_bells(size: int, shape: Shape, ends: Ends) -> list[Window]:
-    """Return the rows of all layers of bells of a shape."""
+    """Return the rows of all layers of bells of one shape."""
     finest, coarser, above = shape
     rows = list(bell_rows(size, finest, ends))
     spacing = finest * coarser
@@ -131,9 +130,9 @@ def layers_of_bells(size: int, shape: Shape, ends: Ends) -> list[Window]:
 
 
 def bell_shapes(size: int) -> list[list[Shape]]:
-    """Return shapes of layers to try, for several spacings of bells.
+    """Return shapes of bell layers to try, grouped by the finest spacing.
 
-    The most promising shape comes first.
+    The most promising shape of each group is first.
     """
     if size > LARGE:
         return [[(finest, 15.0, False)] for finest in (21.0, 24.0)]
@@ -154,9 +153,9 @@ def _random_starts(size: int) -> int:
 
 
 def other_starts(size: int) -> Iterator[list[Window]]:
-    """Yield starting rows: one or two layers of blocks, and random rows.
+    """Yield further starting rows: layers of blocks, and random rows.
 
-    The random rows ignore the order of the cells.
+    The random rows do not depend on the order of the cells.
     """
     for width in (2**power for power in range(2, (size - 1).bit_length())):
         blocks = [
@@ -176,9 +175,9 @@ def other_starts(size: int) -> Iterator[list[Window]]:
 
 
 def total_start(gram: Gram) -> list[Window]:
-    """Return the flat row of the best strategy that measures cells and total.
+    """Return the best flat row for a strategy of cells and one total.
 
-    This is a problem in one variable.
+    The height of the row is found by a search in one variable.
     """
     # If Theta is one flat row of height c, the error is ``f(c) = (1 + c)^2 (tr M - c^2 t / (1 + n
     # c^2))`` with t the sum of all entries of M.
@@ -191,7 +190,7 @@ def total_start(gram: Gram) -> list[Window]:
 
 
 class _Layout(NamedTuple):
-    """Indices of the structured step, computed once for each support.
+    """Index arrays for the structured gradient, computed once per support.
 
     The support has p windows with v values in all, and at most c of them on one cell.
     """
@@ -199,19 +198,19 @@ class _Layout(NamedTuple):
     row: IntArray  # the row of each value, shape (v,)
     by_start: IntArray  # the rows in the order of their starts, shape (p,)
     by_stop: IntArray  # the rows in the order of their stops, shape (p,)
-    rank: IntArray  # for each value, the number of rows that start at or before its cell
-    passed: IntArray  # for each value, the number of rows that stop at or before its cell
-    member: IntArray  # the values of each cell, shape (n, c), filled up with v
-    owner: IntArray  # the rows of these values, filled up with p
-    pair: IntArray  # the number of each pair of rows on a cell, shape (n, c, c)
+    started_before: IntArray  # for each value, the number of rows that start at or before its cell
+    stopped_before: IntArray  # for each value, the number of rows that stop at or before its cell
+    values_of_cell: IntArray  # the values of each cell, shape (n, c), filled up with v
+    rows_of_cell: IntArray  # the rows of these values, filled up with p
+    pairs_of_cell: IntArray  # the number of each pair of rows on a cell, shape (n, c, c)
     # in the running sums of one row, which begin with a zero, the position at which another row
     # starts, shape (p, p)
-    first: IntArray
-    last: IntArray  # the position at which it stops
+    start_positions: IntArray
+    stop_positions: IntArray  # the position at which it stops
 
 
 class Support:
-    """The entries of Theta that may differ from zero.
+    """The entries of Theta that may be nonzero: one window for each row.
 
     Each row has one window of consecutive cells. The values of all rows are stored end to end.
     """
@@ -228,7 +227,7 @@ class Support:
             self.cells = np.zeros(0, np.int64)
 
     def to_matrix(self, values: FloatArray) -> FloatArray:
-        """Return the values as a matrix of shape (p, n)."""
+        """Return values on the support as a matrix of shape (p, n)."""
         if self.full:
             return values.reshape(-1, self.size)
         matrix = np.zeros((len(self.windows), self.size))
@@ -237,14 +236,14 @@ class Support:
         return matrix
 
     def from_matrix(self, matrix: FloatArray) -> FloatArray:
-        """Return the values of a matrix of shape (p, n)."""
+        """Return the values on the support of a matrix of shape (p, n)."""
         return np.concatenate(
             [matrix[row, start:stop] for row, (start, stop) in enumerate(self.windows)]
         )
 
     @cached_property
     def layout(self) -> _Layout:
-        """The indices of the structured step."""
+        """The index arrays for the structured gradient."""
         starts, stops = np.array(self.windows, dtype=np.int64).T
         p = len(starts)
         count = len(self.cells)
@@ -263,13 +262,13 @@ class Support:
             row=row,
             by_start=by_start,
             by_stop=by_stop,
-            rank=np.searchsorted(starts[by_start], self.cells, side="right"),
-            passed=np.searchsorted(stops[by_stop], self.cells, side="right"),
-            member=member,
-            owner=owner,
-            pair=owner[:, :, None] * (p + 1) + owner[:, None, :],
-            first=base + np.clip(starts - starts[:, None], 0, length[:, None]),
-            last=base + np.clip(stops - starts[:, None], 0, length[:, None]),
+            started_before=np.searchsorted(starts[by_start], self.cells, side="right"),
+            stopped_before=np.searchsorted(stops[by_stop], self.cells, side="right"),
+            values_of_cell=member,
+            rows_of_cell=owner,
+            pairs_of_cell=owner[:, :, None] * (p + 1) + owner[:, None, :],
+            start_positions=base + np.clip(starts - starts[:, None], 0, length[:, None]),
+            stop_positions=base + np.clip(stops - starts[:, None], 0, length[:, None]),
         )
 
 
@@ -285,9 +284,9 @@ class PIdentity:
         return np.vstack([np.diag(self.diagonal), self.rows])
 
     def dyadic(self, bits: int = 20) -> tuple[IntArray, IntArray]:
-        """Return ``diagonal`` and ``rows`` on the grid 2^-bits, as integers.
+        """Return ``diagonal`` and ``rows`` in multiples of 2^-bits, as integers.
 
-        Rows that become zero are removed.
+        Rows that round to zero are removed.
         """
         diagonal = np.rint(np.ldexp(self.diagonal, bits)).astype(np.int64)
         if not diagonal.all():
@@ -303,9 +302,9 @@ class PIdentity:
 def p_identity_rmse(
     gram: Gram, diagonal: FloatArray | IntArray, rows: FloatArray | IntArray
 ) -> float:
-    """Return the unit RMSE under L1 of ``[diag(diagonal); rows]``.
+    """Return the unit RMSE of ``[diag(diagonal); rows]`` under pure DP.
 
-    The strategy may have any scale and sign, for example after rounding. The computation takes
+    The strategy may have any scale and signs, for example after rounding. The computation takes
     O(p^2 n).
     """
     diag = np.asarray(diagonal, float)
@@ -322,7 +321,7 @@ def p_identity_rmse(
 
 
 def positive_inverse(matrix: FloatArray) -> FloatArray:
-    """Return the inverse of a positive definite matrix."""
+    """Return the inverse of a symmetric positive definite matrix."""
     # Cholesky's method is stable here. Gaussian elimination with row exchanges (`np.linalg.inv`) is
     # not: with overlapping windows, its entries can grow exponentially along the band. It inverted
     # a well-conditioned matrix of 765 rows with an error of 1e-2.
@@ -344,7 +343,7 @@ def positive_inverse(matrix: FloatArray) -> FloatArray:
 def p_identity_objective(
     gram: Gram, support: Support, values: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Return the error ``f = tr(P (M o s s^T))`` and its gradient.
+    """Return the error ``f = tr(P (M o s s^T))``, and its gradient.
 
     P is the inverse of I + Theta^T Theta. The gradient is with respect to the values of Theta.
     """
@@ -393,7 +392,7 @@ def p_identity_objective(
 def _windowed_objective(
     gram: Gram, pairs: Generators, support: Support, values: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Return error and gradient for many narrow windows.
+    """Return the error and its gradient, for many narrow windows.
 
     M must be ``M_ij = sum a_i b_j`` (i <= j). No matrix of shape (p, n) is formed.
     """
@@ -408,8 +407,8 @@ def _windowed_objective(
     local = np.zeros(len(values))
     lifted = np.zeros((windows.rows, windows.rows))
     for part in parts:
-        local += part.local
-        lifted += part.lifted
+        local += part.values_on_support
+        lifted += part.outside_product
     lifted += windows.multiply_transposed(weighted, local)
     inner = windows.multiply_transposed(values, values)
     inner.flat[:: windows.rows + 1] += 1
@@ -429,55 +428,55 @@ def _windowed_objective(
 
 
 class _WindowProducts:
-    """Products of matrices of shape (p, n) whose entries are values of a support."""
+    """Products of (p, n) matrices that are nonzero only on a support."""
 
     def __init__(self, support: Support) -> None:
         self.layout = support.layout
         self.rows = len(support.windows)
 
     def _by_cell(self, entries: FloatArray) -> FloatArray:
-        """Return the entries of each cell, shape (n, c), filled up with zeros."""
-        return np.asarray(np.append(entries, 0.0)[self.layout.member])
+        """Return the entries of each cell, padded with zeros, shape (n, c)."""
+        return np.asarray(np.append(entries, 0.0)[self.layout.values_of_cell])
 
     def multiply_transposed(self, entries: FloatArray, others: FloatArray) -> FloatArray:
-        """Return a matrix times the transpose of another matrix, shape (p, p)."""
+        """Return a matrix times the transpose of another, shape (p, p)."""
         terms = self._by_cell(entries)[:, :, None] * self._by_cell(others)[:, None, :]
         padded = self.rows + 1
-        summed = np.bincount(self.layout.pair.reshape(-1), terms.reshape(-1), padded**2)
+        summed = np.bincount(self.layout.pairs_of_cell.reshape(-1), terms.reshape(-1), padded**2)
         return np.asarray(summed.reshape(padded, padded)[: self.rows, : self.rows], float)
 
     def multiply_left(self, matrix: FloatArray, entries: FloatArray) -> FloatArray:
-        """Return a (p, p) matrix times a matrix of entries, only on the support."""
+        """Return a (p, p) matrix times a matrix, evaluated on the support."""
         padded = np.zeros((self.rows + 1, self.rows + 1))
         padded[: self.rows, : self.rows] = matrix
-        owner = self.layout.owner
+        owner = self.layout.rows_of_cell
         block = padded[owner[:, :, None], owner[:, None, :]]
         result = np.zeros(len(entries) + 1)
-        result[self.layout.member] = np.einsum("jkl,jl->jk", block, self._by_cell(entries))
+        result[self.layout.values_of_cell] = np.einsum("jkl,jl->jk", block, self._by_cell(entries))
         return result[:-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _GeneratorPart:
-    """Products of rows Y on a support with one part of M, ``a_i b_j`` (i <= j).
+    """The products of rows Y with the part ``a_i b_j`` (i <= j) of M.
 
     Attributes:
-        rise: the sums of each row times a, shape (p,).
-        fall: the sums of each row times b, shape (p,).
-        local: the rows of Y M on the support.
-        lifted: the part of Y M Y^T from entries of Y M outside the support, shape (p, p).
+        row_sums_a: the sums of each row times a, shape (p,).
+        row_sums_b: the sums of each row times b, shape (p,).
+        values_on_support: the rows of Y M on the support.
+        outside_product: the part of Y M Y^T from entries of Y M outside the support, shape (p, p).
     """
 
     a: FloatArray
     b: FloatArray
-    rise: FloatArray
-    fall: FloatArray
-    local: FloatArray
-    lifted: FloatArray
+    row_sums_a: FloatArray
+    row_sums_b: FloatArray
+    values_on_support: FloatArray
+    outside_product: FloatArray
 
     @staticmethod
     def of(support: Support, a: FloatArray, b: FloatArray, y: FloatArray) -> "_GeneratorPart":
-        """Return the products of rows with entries y."""
+        """Return the products for rows with entries y on a support."""
         layout = support.layout
         cells = support.cells
         begin = support.offsets[:-1]
@@ -498,25 +497,35 @@ class _GeneratorPart:
         before[slots] = rising_in_row
         upto = np.zeros(len(y) + len(begin))
         upto[slots] = falling_in_row
-        lifted = before[layout.first] * fall + (fall[:, None] - upto[layout.last]) * rise
-        return _GeneratorPart(a=a, b=b, rise=rise, fall=fall, local=local, lifted=lifted)
+        lifted = (
+            before[layout.start_positions] * fall
+            + (fall[:, None] - upto[layout.stop_positions]) * rise
+        )
+        return _GeneratorPart(
+            a=a,
+            b=b,
+            row_sums_a=rise,
+            row_sums_b=fall,
+            values_on_support=local,
+            outside_product=lifted,
+        )
 
     def project(self, support: Support, inverse: FloatArray) -> FloatArray:
         """Return a (p, p) matrix times the part of Y M outside the windows."""
         layout = support.layout
         p = len(inverse)
         later = np.zeros((p, p + 1))
-        by_start = (inverse * self.fall)[:, layout.by_start]
+        by_start = (inverse * self.row_sums_b)[:, layout.by_start]
         later[:, :-1] = np.cumsum(by_start[:, ::-1], axis=1)[:, ::-1]
         earlier = np.zeros((p, p + 1))
-        earlier[:, 1:] = np.cumsum((inverse * self.rise)[:, layout.by_stop], axis=1)
-        from_later = self.a[support.cells] * later[layout.row, layout.rank]
-        from_earlier = self.b[support.cells] * earlier[layout.row, layout.passed]
+        earlier[:, 1:] = np.cumsum((inverse * self.row_sums_a)[:, layout.by_stop], axis=1)
+        from_later = self.a[support.cells] * later[layout.row, layout.started_before]
+        from_earlier = self.b[support.cells] * earlier[layout.row, layout.stopped_before]
         return np.asarray(from_later + from_earlier)
 
 
 class _DescentRun:
-    """A descent that can be continued: Theta on a support, and its unit RMSE."""
+    """A resumable descent: the current Theta on a support, and its RMSE."""
 
     def __init__(self, gram: Gram, rows: Iterable[Window]) -> None:
         starts, stops, heights = zip(*rows, strict=True)
@@ -528,28 +537,29 @@ class _DescentRun:
         error, _ = p_identity_objective(gram, self.support, self.values)
         self.rmse = math.sqrt(error / gram.queries) if error > 0 else math.inf
 
-    def continue_descent(self, steps: float, least: int = _LEAST_STEPS) -> None:
-        """Descend by further steps, at least ``least``."""
+    def continue_descent(self, steps: float, least_steps: int = _LEAST_STEPS) -> None:
+        """Continue the descent by ``steps`` steps, at least ``least_steps``."""
         gram_diagonal = self.gram.diagonal()
 
         def objective(point: FloatArray) -> tuple[float, FloatArray]:
+            """Return the error at a flat array of values, and its gradient."""
             error, gradient = p_identity_objective(self.gram, self.support, point)
             s = 1 + np.bincount(self.support.cells, weights=point, minlength=self.gram.size)
             certain = float(s @ (s * gram_diagonal))
-            # Here rounding errors exceed the error. The cells' own part of the error has no such
-            # rounding errors, and its gradient leads back.
+            # Here, rounding errors exceed the error. The error of the cells only is not affected,
+            # and its gradient leads back to valid points.
             if not error > _CERTAIN * certain:
                 return certain, 2 * (s * gram_diagonal)[self.support.cells]
             return error, gradient
 
         self.values, error = minimize_lbfgs(
-            objective, self.values, TALLEST, max(least, round(steps)), gain=_GAIN
+            objective, self.values, TALLEST, max(least_steps, round(steps)), least_gain=_GAIN
         )
         self.rmse = math.sqrt(error / self.gram.queries)
 
 
 def _starts_in_time(starts: Iterable[Start]) -> Iterator[Start]:
-    """Yield the first start, and further starts while there is time."""
+    """Yield the first start, and further starts until the deadline."""
     for number, start in enumerate(starts):
         if number and deadline_passed():
             return
@@ -557,16 +567,16 @@ def _starts_in_time(starts: Iterable[Start]) -> Iterator[Start]:
 
 
 def _best_runs(runs: Iterable[_DescentRun], keep: int) -> list[_DescentRun]:
-    """Return the ``keep`` runs of least root mean square error."""
+    """Return the ``keep`` runs with the least RMSE."""
     return sorted(runs, key=lambda run: run.rmse)[:keep]
 
 
 def _successive_halving(
     runs: list[_DescentRun], rounds: Sequence[tuple[int, int]], scale: float
 ) -> _DescentRun:
-    """Return the best run, after rounds that each continue fewer runs.
+    """Return the best run, after rounds that continue fewer and fewer runs.
 
-    Each round keeps the best runs. The last round takes all remaining steps without a stop.
+    Each round keeps the best runs. The last round runs without interruption.
     """
     for number, (keep, steps) in enumerate(rounds):
         runs = _best_runs(runs, keep)
@@ -580,9 +590,9 @@ def _successive_halving(
 
 
 def _descend_from_bells(gram: Gram, effort: float) -> _DescentRun:
-    """Return the best descent from layers of bells.
+    """Return the best descent that starts from layers of bells.
 
-    All layers are compared before the first step.
+    All layers are compared by their errors before any descent.
     """
     keep, last = (8, 250) if gram.size <= _MEDIUM else (4, 160) if gram.size <= LARGE else (1, 60)
     # Wider bells also show to which ends queries reach, and there are far fewer of them.
@@ -595,6 +605,7 @@ def _descend_from_bells(gram: Gram, effort: float) -> _DescentRun:
     )
 
     def best(shapes: Iterable[Shape]) -> tuple[_DescentRun, Shape]:
+        """Return the run of least RMSE among shapes, and its shape."""
         tried = (
             (_DescentRun(gram, layers_of_bells(gram.size, shape, ends)), shape)
             for shape in _starts_in_time(shapes)
@@ -617,9 +628,10 @@ def _descend_from_bells(gram: Gram, effort: float) -> _DescentRun:
 
 
 def _descend_from_blocks(gram: Gram, effort: float) -> _DescentRun:
-    """Return the best descent from blocks and random rows.
+    """Return the best descent that starts from blocks or random rows.
 
-    These starts can be compared only after some steps.
+    These starts are compared only after some steps, because their initial errors are not
+    informative.
     """
     runs: list[_DescentRun] = []
     for rows in _starts_in_time(other_starts(gram.size)):
@@ -633,7 +645,7 @@ def _descend_from_blocks(gram: Gram, effort: float) -> _DescentRun:
 
 @memoize_fit
 def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
-    """Return a p-Identity strategy of small error.
+    """Fit a p-Identity strategy of small error to a workload.
 
     The descents start from bells and from the total, and on short attributes also from blocks and
     random rows.
@@ -649,8 +661,8 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     best = min(runs, key=lambda run: run.rmse, default=None)
     theta = np.zeros((0, gram.size))
     if best is not None and best.rmse < math.sqrt(gram.diagonal().sum() / gram.queries):
-        # Rows of zeros are left out. A row that has shrunk to one cell is added to that cell's own
-        # query.
+        # Rows of zeros are dropped. A row with a single nonzero cell is added to the query of that
+        # cell.
         theta = best.support.to_matrix(np.where(best.values > 1e-9, best.values, 0.0))
         single = (theta > 0).sum(axis=1) == 1
         theta = theta[~single & theta.any(axis=1)] / (1 + theta[single].sum(axis=0))
@@ -663,19 +675,19 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     return PIdentity(diagonal=diagonal, rows=rows)
 
 
-def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, float]:
-    """Return the least and the most CPU seconds of a p-Identity fit.
+def p_identity_seconds(size: int, *, is_one_dimensional: bool = False) -> tuple[float, float]:
+    """Estimate the least and the most CPU seconds of a p-Identity fit.
 
     The formula is fitted to measurements from 64 to 10,853 cells.
 
     Args:
         size: the number of cells.
-        in_line: whether only cells, prefix sums and all ranges are requested.
+        is_one_dimensional: whether only cells, prefix sums and all ranges are requested.
     """
     thousands = size / 1024
     if size <= _SHORT:
         return 0.02 + 0.3 * thousands, 0.1 + 3.4 * thousands
-    if in_line:
+    if is_one_dimensional:
         return 0.08 * thousands**1.45, 0.8 * thousands**1.1
     return 0.22 * thousands**1.55, 1.5 * thousands**1.9
 
@@ -683,7 +695,7 @@ def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, floa
 def p_identity(gram: Gram, norm: int, bits: int = 20, *, effort: float = 1.0) -> FittedFamily:
     """Return a p-Identity strategy for Laplace noise, rounded to integers.
 
-    ``effort`` is the share of all steps to take.
+    ``effort`` is the fraction of the steps of a full search.
     """
     diagonal, rows = fit_p_identity(gram, effort=effort).dyadic(bits)
     return FittedFamily(DiagonalAndRows(diagonal, rows) if len(rows) else Identity(gram.size))

@@ -1,18 +1,18 @@
 """Closed-form facts about operators, weighted Gram matrices, row spaces.
 
-A function returns None for a class that does not have the short form; the caller then computes from
-the matrix. Facts about entries are never guessed. They come from `column_sums`, `non_negative` and
-`largest_entry`, which refuse a class that has not registered them.
+A function returns None for a class without a closed form. The caller then computes the result from
+the matrix. Properties of entries are never guessed. They are computed by `column_sums`,
+`non_negative` and `largest_entry`, which raise an error for an unregistered class.
 
 The row space of measured queries decides which other queries are determined. Intervals of n cells
 are edges between n + 1 nodes: the interval from cell a to b joins the nodes a and b + 1. A query
 puts on each node a weight, which is minus the change of the query from one cell to the next. The
 query lies in the span of some intervals exactly if these weights sum to 0 over each connected
-component of the edges. This is decided in whole numbers, in linear time. For other operators the
-null space is computed in floating point, from the eigenvalues of the Gram matrix of the rows after
-scaling to norm 1. An eigenvalue below 1e-10 of the largest counts as 0: a direction that is
-measured 1e-5 times as strongly as the best counts as not measured. A query counts as not determined
-if more than 1e-7 of its norm lies along such directions.
+component of the edges. The test uses integer arithmetic and takes linear time. For other operators
+the null space is computed in floating point, from the eigenvalues of the Gram matrix of the rows
+after scaling to norm 1. Eigenvalues below 1e-10 of the largest are treated as 0, so that a
+direction measured with less than 1e-5 of the largest weight counts as unmeasured. A query is
+undetermined if more than 1e-7 of its norm lies along such directions.
 """
 
 import math
@@ -61,9 +61,9 @@ Ends = tuple[IntArray, IntArray]
 
 
 def interval_ends(operator: Operator) -> Ends | None:
-    """Return the first and last cell of each row; None if not intervals.
+    """Return the first and last cell of each query; None if not intervals.
 
-    It is None if the class of the operator does not say that the rows are intervals.
+    The decision is based on the class of the operator, not on its entries.
     """
     n = operator.size
     match operator:
@@ -89,7 +89,7 @@ def interval_ends(operator: Operator) -> Ends | None:
 
 
 def gram_generators(operator: Operator) -> tuple[FloatArray, FloatArray] | None:
-    """Return two vectors with ``(A^T A)_ij = rising_i falling_j`` for i <= j.
+    """Return vectors with ``(A^T A)_ij = rising_i falling_j`` (i <= j), or None.
 
     The result is None if there are no such vectors in closed form.
     """
@@ -105,7 +105,7 @@ def gram_generators(operator: Operator) -> tuple[FloatArray, FloatArray] | None:
 
 
 def singular_values(operator: Operator) -> FloatArray | None:
-    """Return the singular values in closed form, largest first, else None.
+    """Return the singular values, largest first; None without a closed form.
 
     Else None.
     """
@@ -125,7 +125,7 @@ def singular_values(operator: Operator) -> FloatArray | None:
 
 
 def first_cells(operator: Operator) -> IntArray:
-    """Return the first cell of every run of indistinguishable cells.
+    """Return the first cell of each run of cells that no query separates.
 
     If the operator's class does not describe runs, every cell is a run.
     """
@@ -140,7 +140,7 @@ def first_cells(operator: Operator) -> IntArray:
 
 
 def restrict_to_runs(operator: Operator, starts: IntArray) -> Operator:
-    """Return the same queries, over the sums of indistinguishable cells."""
+    """Return the same queries as functions of the sums of runs of cells."""
     if len(starts) == operator.size:
         return operator
     if operator == Total(operator.size):
@@ -156,12 +156,12 @@ def restrict_to_runs(operator: Operator, starts: IntArray) -> Operator:
 
 
 def apply_gram(operator: Operator, x: Array) -> Array:
-    """Return A^T A x along the first axis, in floating point."""
+    """Return A^T A x along the first axis, as floats."""
     if operator.rows > operator.size:
         generators = gram_generators(operator)
     else:
         generators = None
-    if generators is not None:  # use running sums instead of n^2 / 2 rows
+    if generators is not None:  # use cumulative sums instead of n^2 / 2 rows
         up, down = (column_weights(part, x) for part in generators)
         from_here = np.cumsum((down * x)[::-1], axis=0)[::-1]
         return np.asarray(down * np.cumsum(up * x, axis=0) + up * (from_here - down * x))
@@ -178,7 +178,7 @@ def _dense_gram(operator: Operator) -> FloatArray:
 
 
 def gram_diagonal(operator: Operator) -> FloatArray:
-    """Return the diagonal of A^T A: the squared column norms, shape (size,)."""
+    """Return the diagonal of A^T A (squared column norms), shape (size,)."""
     generators = gram_generators(operator)
     if generators is not None:
         return generators[0] * generators[1]
@@ -186,17 +186,17 @@ def gram_diagonal(operator: Operator) -> FloatArray:
 
 
 def is_zero_one(operator: Operator) -> bool:
-    """Return whether all entries are 0 or 1."""
+    """Return whether every coefficient is 0 or 1."""
     return non_negative(operator) and largest_entry(operator) <= 1
 
 
-def column_weights(weights: FloatArray, x: FloatArray) -> FloatArray:
-    """Reshape weights of shape (n,) to multiply the first axis of an array."""
-    return weights.reshape(-1, *([1] * (x.ndim - 1)))
+def column_weights(weights: FloatArray, array: FloatArray) -> FloatArray:
+    """Return weights reshaped to broadcast along the first axis of an array."""
+    return weights.reshape(-1, *([1] * (array.ndim - 1)))
 
 
 def apply_weighted_gram(factor: Factor, x: FloatArray) -> FloatArray:
-    """Return F^T diag(w^2) F x along the first axis.
+    """Return F^T diag(w^2) F x along the first axis, for a factor.
 
     F is the operator of a factor and w are its row weights.
     """
@@ -209,7 +209,7 @@ def apply_weighted_gram(factor: Factor, x: FloatArray) -> FloatArray:
 
 
 def weighted_gram(factor: Factor) -> FloatArray:
-    """Return the matrix F^T diag(w^2) F of a factor.
+    """Return the matrix F^T diag(w^2) F of a factor, shape (size, size).
 
     At most 2^22 entries of F are in memory at the same time.
     """
@@ -229,21 +229,21 @@ def apply_along_axes(
     operators: Iterable[Operator],
     x: Array,
     function: Callable[[Operator, Array], Array] = apply,
-    first: int = 0,
+    first_axis: int = 0,
 ) -> Array:
-    """Apply each operator along one axis of an array, from ``first`` on.
+    """Return an array after applying one operator along each axis.
 
     ``function`` is ``apply`` or ``apply_transpose``.
     """
-    for axis, operator in enumerate(operators, first):
+    for axis, operator in enumerate(operators, first_axis):
         x = along(function, operator, x, axis)
     return x
 
 
 def apply_in_parts(operator: Operator, x: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield A x as slices of rows with their values.
+    """Yield slices of rows with their values of A x.
 
-    There are several slices if the rows are very many ranges.
+    Several slices are yielded only for a large number of ranges.
     """
     ends = interval_ends(operator)
     step = max(1, _AT_ONCE // x.shape[1])
@@ -258,7 +258,7 @@ def apply_in_parts(operator: Operator, x: FloatArray) -> Iterator[tuple[slice, F
 
 @dataclass(frozen=True, eq=False)
 class RowSpace:
-    """The span of an operator's rows.
+    """The span of the rows of an operator.
 
     It is the full space, a span of intervals, or the complement of a null space.
     """
@@ -268,13 +268,13 @@ class RowSpace:
     components: IntArray | None = (
         None  # the component of each of the n + 1 nodes, if the space is a span of intervals
     )
-    unseen: FloatArray | None = (
+    null_basis: FloatArray | None = (
         None  # otherwise an orthonormal basis of the null space, shape (n, n - dimension)
     )
 
     @property
     def is_full(self) -> bool:
-        """Whether every query lies in the space."""
+        """Whether the space contains every query."""
         return self.dimension == self.size
 
     @cached_property
@@ -293,16 +293,16 @@ class RowSpace:
 
     @cached_property
     def basis(self) -> FloatArray:
-        """An orthonormal basis, shape (size, dimension).
+        """An orthonormal basis as columns, shape (size, dimension).
 
-        It is only for sizes at which a matrix fits into memory.
+        Use it only for sizes at which a matrix fits into memory.
         """
-        if self.unseen is None:
+        if self.null_basis is None:
             return np.asarray(
                 np.linalg.qr(dense(self.interval_basis).T.astype(float))[0], dtype=np.float64
             )
         return np.asarray(
-            np.linalg.qr(self.unseen, mode="complete")[0][:, self.size - self.dimension :],
+            np.linalg.qr(self.null_basis, mode="complete")[0][:, self.size - self.dimension :],
             dtype=np.float64,
         )
 
@@ -320,19 +320,19 @@ class RowSpace:
         )
 
     def includes(self, other: "RowSpace") -> bool:
-        """Return whether another space lies within this space."""
+        """Return whether another space is a subspace of this space."""
         if self.is_full or other.dimension > self.dimension:
             return self.is_full
         if (
-            self.unseen is not None and other.unseen is not None
+            self.null_basis is not None and other.null_basis is not None
         ):  # the null space of this space must lie in the null space of the other
-            outside = self.unseen - other.unseen @ (other.unseen.T @ self.unseen)
+            outside = self.null_basis - other.null_basis @ (other.null_basis.T @ self.null_basis)
             return self._is_negligible(outside.T, np.ones(len(outside.T)))
         if other.components is None:
             return other.dimension == 0 or self.contains_rows(other.basis.T)
         if self.components is None:
             return self._is_negligible(
-                apply(other.interval_basis, np.asarray(self.unseen)),
+                apply(other.interval_basis, np.asarray(self.null_basis)),
                 apply(other.interval_basis, np.ones(self.size)),
             )
         first = np.zeros(self.size + 1, dtype=np.int64)
@@ -342,12 +342,12 @@ class RowSpace:
         return bool((self.components == self.components[first[other.components]]).all())
 
     def contains_rows(self, rows: npt.NDArray[np.generic]) -> bool:
-        """Return whether all queries, shape (queries, size), lie in the space."""
+        """Return whether all queries lie in the space, shape (queries, size)."""
         if self.is_full:
             return True
         squares = (rows.astype(float) ** 2).sum(axis=1)
         if self.components is None:
-            return self._is_negligible(rows.astype(float) @ np.asarray(self.unseen), squares)
+            return self._is_negligible(rows.astype(float) @ np.asarray(self.null_basis), squares)
         weights = -np.diff(rows, axis=1, prepend=0, append=0)
         sums = np.zeros((self.size + 1, len(rows)), dtype=weights.dtype)
         np.add.at(sums, self.components, weights.T)
@@ -356,16 +356,19 @@ class RowSpace:
         return self._is_negligible(sums.T, squares)
 
     @staticmethod
-    def _is_negligible(outside: FloatArray, squares: FloatArray) -> bool:
-        """Return whether the part outside a row space is zero up to rounding."""
+    def _is_negligible(outside_squares: FloatArray, total_squares: FloatArray) -> bool:
+        """Return whether squared norms outside the space are rounding errors."""
         return bool(
-            (np.abs(outside).max(axis=1, initial=0.0) <= _ZERO_PART * np.sqrt(squares)).all()
+            (
+                np.abs(outside_squares).max(axis=1, initial=0.0)
+                <= _ZERO_PART * np.sqrt(total_squares)
+            ).all()
         )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _OnRuns(RowSpace):
-    """The span of queries over sums of runs of cells.
+class _RunSpace(RowSpace):
+    """The span of queries on the sums of runs of cells.
 
     The queries do not determine the sums of all runs.
     """
@@ -375,7 +378,7 @@ class _OnRuns(RowSpace):
 
     @cached_property
     def basis(self) -> FloatArray:
-        """An orthonormal basis, shape (size, dimension)."""
+        """An orthonormal basis as columns, shape (size, dimension)."""
         rows = np.repeat(self.runs.basis, np.diff(self.starts, append=self.size), axis=0)
         return np.asarray(np.linalg.qr(rows)[0], dtype=np.float64)
 
@@ -386,8 +389,8 @@ class _OnRuns(RowSpace):
         )
 
     def includes(self, other: RowSpace) -> bool:
-        """Return whether another space lies within this space."""
-        if isinstance(other, _OnRuns) and np.array_equal(self.starts, other.starts):
+        """Return whether another space is a subspace of this space."""
+        if isinstance(other, _RunSpace) and np.array_equal(self.starts, other.starts):
             return self.runs.includes(other.runs)
         if other.dimension > self.dimension:
             return False
@@ -396,25 +399,27 @@ class _OnRuns(RowSpace):
         return self.contains(other.interval_basis)
 
     def contains_rows(self, rows: npt.NDArray[np.generic]) -> bool:
-        """Return whether all queries, shape (queries, size), lie in the space."""
+        """Return whether all queries lie in the space, shape (queries, size)."""
         expanded = np.repeat(rows[:, self.starts], np.diff(self.starts, append=self.size), axis=1)
         return bool(np.allclose(rows, expanded)) and self.runs.contains_rows(rows[:, self.starts])
 
 
 def full_space(size: int) -> RowSpace:
-    """Return the span of all queries."""
+    """Return the space of all queries on ``size`` cells."""
     return RowSpace(size, size, np.zeros(size + 1, dtype=np.int64))
 
 
 def span_of_runs(size: int, starts: IntArray) -> RowSpace:
     """Return the span of the sums of consecutive runs of cells."""
     components = np.arange(size + 1)
-    components[starts] = size  # one component with the last node; each other node is alone
+    # the first nodes of runs and the last node form one component; every other node is a separate
+    # component
+    components[starts] = size
     return RowSpace(size, len(starts), components)
 
 
 def structural_row_space(operator: Operator) -> RowSpace | None:
-    """Return the row space that an operator's class or intervals imply.
+    """Return the row space by an operator's structure; None without one.
 
     The result is None if it must be computed from the matrix.
     """
@@ -439,7 +444,7 @@ def structural_row_space(operator: Operator) -> RowSpace | None:
                 if space is None:
                     return None
                 return span_of_runs(n, operator.starts)
-            return _OnRuns(n, space.dimension, runs=space, starts=operator.starts)
+            return _RunSpace(n, space.dimension, runs=space, starts=operator.starts)
     ends = interval_ends(operator)
     if ends is None:
         return None
@@ -455,7 +460,7 @@ def structural_row_space(operator: Operator) -> RowSpace | None:
 
 @lru_cache(maxsize=64)
 def row_space(operator: Operator) -> RowSpace | None:
-    """Return the span of an operator's rows.
+    """Return the row space of an operator; None if it is too large.
 
     The result is None if the class does not imply the span and there are more than 4096 cells.
     """
@@ -470,16 +475,16 @@ def row_space(operator: Operator) -> RowSpace | None:
 
 
 def unit_rows(rows: npt.NDArray[np.generic]) -> FloatArray:
-    """Scale queries to norm 1, which does not change their span."""
+    """Return queries scaled to norm 1."""
     norms = np.sqrt((rows.astype(float) ** 2).sum(axis=1, keepdims=True))
     return np.asarray(rows / np.where(norms > 0, norms, 1.0), dtype=np.float64)
 
 
 def triangle(operator: Operator) -> tuple[bool, float] | None:
-    """Return whether a triangular matrix is lower, and its diagonal's ratio.
+    """Return whether a matrix is lower triangular, and its diagonal's ratio.
 
-    The ratio is the least diagonal entry over the largest. The result is None if the matrix is not
-    triangular.
+    The ratio is the smallest absolute diagonal entry divided by the largest. The result is None if
+    the matrix is not triangular.
     """
     if operator.rows != operator.size:
         return None
@@ -492,7 +497,7 @@ def triangle(operator: Operator) -> tuple[bool, float] | None:
 
 
 def row_space_of_gram(gram: FloatArray) -> RowSpace:
-    """Return the row space of queries from their Gram matrix, (size, size)."""
+    """Return the row space from the Gram matrix of queries, (size, size)."""
     n = len(gram)
     try:
         pivots = np.diag(np.linalg.cholesky(gram))
@@ -507,15 +512,15 @@ def row_space_of_gram(gram: FloatArray) -> RowSpace:
     return RowSpace(n, n - int(zero.sum()), None, vectors[:, zero])
 
 
-def invert_within(gram: FloatArray, space: RowSpace) -> FloatArray | None:
-    """Return the inverse of a Gram matrix within the row space of its queries.
+def invert_within(gram: FloatArray, row_space: RowSpace) -> FloatArray | None:
+    """Return the pseudo-inverse of a Gram matrix on the row space of queries.
 
     The result is None if the Gram matrix is too badly conditioned.
     """
-    if space.is_full:
+    if row_space.is_full:
         basis = None
     else:
-        basis = space.basis
+        basis = row_space.basis
     try:
         lower = np.linalg.cholesky(gram if basis is None else basis.T @ gram @ basis)
     except np.linalg.LinAlgError:

@@ -2,7 +2,7 @@
 
 Descents minimise the logarithm of an error.
 
-Searches check the CPU time between their steps. When the time is over, they end with the best
+Searches check the CPU time between their steps. When the deadline has passed, they return the best
 result so far.
 
 The descent over coefficients of at least 0 is limited-memory BFGS, projected on the bounds. In
@@ -31,7 +31,7 @@ from leastnoise._trusted.check.arrays import BoolArray, FloatArray
 
 
 class NotApplicable(InputError):
-    """A strategy cannot be used for a workload; the message says why."""
+    """Raised if a strategy cannot be used for a workload, with the reason."""
 
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
@@ -53,7 +53,7 @@ _Memory = deque[
 
 @dataclass(slots=True)
 class Deadline:
-    """The CPU time of this thread at which a search must end.
+    """The CPU time of this thread at which searches must end.
 
     It also records whether a search reached it.
     """
@@ -63,12 +63,12 @@ class Deadline:
     ended: bool = False
 
     def has_passed(self) -> bool:
-        """Return whether the time is over."""
+        """Return whether the deadline has passed."""
         self.ended = self.ended or self.now() >= self.end
         return self.ended
 
 
-_CLOCK: ContextVar[Deadline] = ContextVar("clock", default=Deadline())  # noqa: B039 - the default has no end and never changes
+_CLOCK: ContextVar[Deadline] = ContextVar("clock", default=Deadline())  # noqa: B039 - the default is never mutated
 
 
 def deadline_passed() -> bool:
@@ -77,14 +77,14 @@ def deadline_passed() -> bool:
 
 
 def search_was_cut_short() -> bool:
-    """Return whether the current deadline has ended a search."""
+    """Return whether the current deadline ended a search early."""
     return _CLOCK.get().ended
 
 
 def check_deadline() -> None:
-    """Raise NotApplicable if the time limit has passed.
+    """Raise NotApplicable if the current deadline has passed.
 
-    Searches call it until they have a strategy.
+    Searches call this function until they have found a first strategy.
     """
     if deadline_passed():
         raise NotApplicable(
@@ -94,11 +94,11 @@ def check_deadline() -> None:
 
 
 @contextmanager
-def time_limit(clock: Deadline) -> Iterator[Deadline]:
+def time_limit(deadline: Deadline) -> Iterator[Deadline]:
     """Set the deadline of all searches within a ``with`` block."""
-    before = _CLOCK.set(clock)
+    before = _CLOCK.set(deadline)
     try:
-        yield clock
+        yield deadline
     finally:
         _CLOCK.reset(before)
 
@@ -106,36 +106,38 @@ def time_limit(clock: Deadline) -> Iterator[Deadline]:
 def minimize_lbfgs(
     objective: Objective,
     start: FloatArray,
-    most: float | FloatArray,
-    steps: int,
+    upper_bound: float | FloatArray,
+    max_steps: int,
     *,
-    gain: float = 0.0,
+    least_gain: float = 0.0,
 ) -> tuple[FloatArray, float]:
-    """Return coefficients in [0, ``most``] with a small objective.
+    """Return coefficients that minimise a positive objective, and its value.
 
-    It takes at most ``steps`` steps of L-BFGS. It ends earlier if ten steps lower the logarithm of
-    the objective by less than ``gain``. It returns the last coefficients and their objective.
+    The coefficients stay in [0, ``upper_bound``]. The method is L-BFGS with at most ``max_steps``
+    steps. It ends early if ten steps lower the logarithm of the objective by less than
+    ``least_gain``. The last point is returned.
     """
 
     def logarithm(point: FloatArray) -> tuple[float, FloatArray]:
+        """Return the logarithm of the objective, and its gradient."""
         error, gradient = objective(point)
         return math.log(error), gradient / error
 
-    point = np.clip(start, 0, most)
+    point = np.clip(start, 0, upper_bound)
     value, slope = logarithm(point)
     memory: _Memory = deque(maxlen=_MEMORY)
     last_values: deque[float] = deque(maxlen=_MEMORY)
-    for _ in range(steps):
+    for _ in range(max_steps):
         if deadline_passed():
             break
-        free = ~(((point <= 0) & (slope > 0)) | ((point >= most) & (slope < 0)))
+        free = ~(((point <= 0) & (slope > 0)) | ((point >= upper_bound) & (slope < 0)))
         reached = _line_search(
-            logarithm, (point, value, slope), _descent_direction(slope, free, memory), most
+            logarithm, (point, value, slope), _descent_direction(slope, free, memory), upper_bound
         )
         if reached is None:
             if not memory:
                 break
-            memory.clear()  # the remembered curvature is misleading here
+            memory.clear()  # restart, because the stored curvature is not valid here
             continue
         step = reached[0] - point
         gained = value - reached[1]
@@ -145,7 +147,7 @@ def minimize_lbfgs(
         point, value, slope = reached
         if gained <= _LEAST_GAIN * max(1.0, abs(value)):
             break
-        is_slow = len(last_values) == _MEMORY and last_values[0] - value < gain
+        is_slow = len(last_values) == _MEMORY and last_values[0] - value < least_gain
         if is_slow:
             break
         last_values.append(value)
@@ -153,9 +155,9 @@ def minimize_lbfgs(
 
 
 def _line_search(
-    objective: Objective, start: _Point, direction: FloatArray, most: float | FloatArray
+    objective: Objective, start: _Point, direction: FloatArray, upper_bound: float | FloatArray
 ) -> _Point | None:
-    """Return a point of lower value along a direction; None if there is none.
+    """Return a point of lower value along a direction, or None.
 
     The direction is clipped at the bounds.
     """
@@ -163,7 +165,7 @@ def _line_search(
     length = 1.0
     best = None
     for _ in range(_TRIALS):
-        moved = np.clip(point + length * direction, 0, most)
+        moved = np.clip(point + length * direction, 0, upper_bound)
         reached, turned = objective(moved)
         step = moved - point
         promised = float(slope @ step)
@@ -182,9 +184,9 @@ def _line_search(
     return best
 
 
-def _descent_direction(slope: FloatArray, free: BoolArray, memory: _Memory) -> FloatArray:
-    """Return the descent direction along the free coefficients."""
-    down = np.where(free, -slope, 0.0)
+def _descent_direction(gradient: FloatArray, is_free: BoolArray, memory: _Memory) -> FloatArray:
+    """Return the L-BFGS direction of the free coefficients, 0 for others."""
+    down = np.where(is_free, -gradient, 0.0)
     direction = down.copy()
     shares = []
     for step, bend, inverse in reversed(memory):
@@ -197,11 +199,11 @@ def _descent_direction(slope: FloatArray, free: BoolArray, memory: _Memory) -> F
         direction *= min(1.0, 1 / max(float(np.linalg.norm(down)), 1e-300))
     for (step, bend, inverse), share in zip(memory, reversed(shares), strict=True):
         direction += (share - inverse * float(bend @ direction)) * step
-    direction = np.where(free, direction, 0.0)
-    if float(slope @ direction) < 0 or not memory:
+    direction = np.where(is_free, direction, 0.0)
+    if float(gradient @ direction) < 0 or not memory:
         return direction
     memory.clear()
-    return _descent_direction(slope, free, memory)
+    return _descent_direction(gradient, is_free, memory)
 
 
 Rest = TypeVar("Rest")
@@ -212,17 +214,17 @@ def dual_ascent(
     step: Step[Rest],
     weights: FloatArray,
     gap: float,
-    steps: int,
+    max_steps: int,
     excess: Callable[[FloatArray, FloatArray, Rest], float] | None = None,
 ) -> tuple[float, FloatArray, float, Rest]:
-    """Return the step of least maximal cost: cost, weights, value, result.
+    """Return the best step of a dual ascent: cost, weights, value, result.
 
     Args:
         step: maps weights of sum 1 to the cost of each column (1 at the optimum if its weight is
             above 0), the dual value, and a result.
         weights: the start of the ascent; the weights sum to 1.
         gap: the relative gap at which the ascent stops.
-        steps: the most steps.
+        max_steps: the most steps.
         excess: maps costs, weights and result to the relative excess of the result over the
             optimum; by default the largest cost less 1.
 
@@ -230,10 +232,10 @@ def dual_ascent(
         For the step of least excess: 1 plus the excess, the weights, the dual value and the result.
     """
     best: tuple[float, FloatArray, float, Rest] | None = None
-    # the second power takes half the steps of the first power; a third power oscillates
+    # the second power needs half the steps of the first power; the third power oscillates
     previous = -math.inf
     power = 2.0
-    for _ in range(steps):
+    for _ in range(max_steps):
         costs, value, details = step(weights)
         largest = float(costs.max())
         if excess is not None:

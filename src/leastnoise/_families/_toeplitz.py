@@ -3,19 +3,19 @@
 They are the square root of the prefix sums, and other lower triangular strategies.
 
 The square of the lower triangular Toeplitz matrix C with c_0 = 1, c_k = c_(k-1) (2k - 1) / (2k) is
-the matrix of all prefix sums. The columns of C become shorter towards the end, so each column is
-scaled up to the norm of the longest. The result is near the optimum at any size. In whole numbers,
-the coefficients are a step function of the distance, and the steps become longer with the distance.
-The scales are constant on runs of cells, which are narrower towards the end, where the norms change
-fast. Least squares takes O(n log n). The inverse, with the notation of this file (r, R, d, E), is
-in docs/mathematics.md, section 2.
+the matrix of all prefix sums. The column norms of C decrease towards the end. Therefore, each
+column is scaled up to the largest norm. The result is near the optimum at any size. As integers,
+the coefficients are a step function of the distance, with steps that become longer with the
+distance. The scales are constant on runs of cells, which are narrower towards the end, where the
+norms change fast. Least squares takes O(n log n). The inverse, with the notation of this file (r,
+R, d, E), is in docs/mathematics.md, section 2.
 
 With Gaussian noise, a strategy A of Gram matrix X = A'A has a lower triangular equivalent C with
 C'C = X, which Cholesky's method computes from the last cell on. C has the same column norms as A,
-so it has the same cost and the same errors. C is square, so the estimates of the first t cells
-follow from the first t rows and never change with later rows. With Laplace noise such rows would be
-a bad use of the budget. Then hierarchies are measured, each node when its last cell is over, and
-later nodes improve the estimates that were published before.
+so it has the same cost and the same errors. C is square. Therefore, the estimates of the first t
+cells are determined by the first t rows and do not change with later rows. With Laplace noise, such
+rows would have large errors. In that case hierarchies are used. Each node is measured when its last
+cell ends, and later nodes improve previously published estimates.
 
 Source: Fichtenberger, Henzinger, Upadhyay (arXiv 2202.11205) for the root; the scaling and the
     steps are from this project. The decomposition is textbook material; Denisov et al. (arXiv
@@ -61,7 +61,7 @@ _MOST_ALONE = 20  # the bits that are passed if this is the only attribute, whic
 
 
 def toeplitz_root(size: int, bits: int = _VALUE_BITS + _SCALE_BITS) -> Toeplitz:
-    """Return the scaled square root of the prefix sums in whole numbers."""
+    """Return the scaled square root of the prefix sums, with integer values."""
     distances = np.arange(1, size)
     root = np.concatenate([[1.0], np.cumprod((2 * distances - 1) / (2 * distances))])
     starts = [*range(min(size, _SINGLE))]
@@ -96,17 +96,17 @@ def rounded_toeplitz(
     return Toeplitz(starts, values, np.repeat(scales, np.diff(scale_starts, append=size)))
 
 
-def convolve(array: FloatArray, other: FloatArray, size: int) -> FloatArray:
-    """Return the first ``size`` entries of a convolution, along the first axis."""
-    length = 1 << max(1, len(array) + len(other) - 2).bit_length()
-    turned = np.fft.rfft(array, length, axis=0).reshape(-1, *([1] * (other.ndim - 1)))
+def convolve(first: FloatArray, second: FloatArray, size: int) -> FloatArray:
+    """Return the first ``size`` entries of a convolution along the first axis."""
+    length = 1 << max(1, len(first) + len(second) - 2).bit_length()
+    turned = np.fft.rfft(first, length, axis=0).reshape(-1, *([1] * (second.ndim - 1)))
     return np.asarray(
-        np.fft.irfft(turned * np.fft.rfft(other, length, axis=0), length, axis=0)[:size]
+        np.fft.irfft(turned * np.fft.rfft(second, length, axis=0), length, axis=0)[:size]
     )
 
 
 def inverse_series(coefficients: FloatArray) -> FloatArray:
-    """Return the coefficients of one over a power series.
+    """Return the coefficients of the reciprocal of a power series.
 
     The result has the same number of coefficients as the argument.
     """
@@ -121,24 +121,24 @@ def inverse_series(coefficients: FloatArray) -> FloatArray:
 
 
 class ToeplitzInverse(GramInverse):
-    """The inverse of G = A^T A for a Toeplitz strategy, without its matrix."""
+    """The inverse Gram matrix of a Toeplitz strategy, in implicit form."""
 
     def __init__(self, strategy: Toeplitz) -> None:
         self.size, self.strategy = strategy.size, strategy
-        self._known: dict[Operator, FloatArray] = {}  # variances are needed again
+        self._known: dict[Operator, FloatArray] = {}  # cache of variances
 
     @cached_property
     def series(self) -> FloatArray:
-        """The coefficients of the inverse of the Toeplitz matrix, shape (size,)."""
+        """The first column of the inverse Toeplitz matrix, shape (size,)."""
         lengths = np.diff(self.strategy.starts, append=self.size)
         return inverse_series(np.repeat(self.strategy.values.astype(float), lengths))
 
     @cached_property
     def kappa(self) -> float:
-        """Variance of the sum of all cells."""
+        """The variance of the sum of all cells."""
         return float(
             self.prefix_variances[-1]
-        )  # more exact than the sum of ``solve``, which uses Fourier transforms
+        )  # more accurate than the sum of ``solve``, which uses Fourier transforms
 
     def lifted(self, v: FloatArray) -> FloatArray:
         """Return A^-T v along the first axis.
@@ -149,16 +149,17 @@ class ToeplitzInverse(GramInverse):
         return convolve(self.series, scaled[::-1], self.size)[::-1]
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """Return the product of the inverse Gram matrix and a vector."""
+        """Return the inverse Gram matrix times a vector."""
         return np.asarray(
             convolve(self.series, self.lifted(v), self.size)
             / self.strategy.scales.reshape(-1, *([1] * (v.ndim - 1)))
         )
 
     def variances(self, operator: Operator) -> FloatArray:
-        """Return q G^-1 q for every row q of an operator.
+        """Return q G^-1 q for each row q of an operator.
 
-        It takes O(n log n) for each row, and less for cells, prefixes and many short ranges.
+        The computation takes O(n log n) for each row, and less for cells, prefixes and many short
+        ranges.
         """
         if operator == Prefix(self.size):
             return self.prefix_variances
@@ -183,15 +184,15 @@ class ToeplitzInverse(GramInverse):
         return answer
 
     def bound_of_ranges(self) -> float:
-        """Return an upper bound on the variance of all ranges.
+        """Return an upper bound on the variances of all ranges of cells.
 
-        It is twice the largest prefix variance, or four times the largest if a weight E is below 0.
+        The bound is twice the largest prefix variance, or four times if a weight E is negative.
         """
         plain = (np.diff(self.strategy.scales) >= 0).all() and np.cumsum(self.series).min() >= 0
         return float(self.prefix_variances.max()) * (2 if plain else 4)
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Return the variance of each range of cells, low to high inclusive.
+        """Return the variance of the sum of cells low..high, for each range.
 
         It takes O(n) for each width, and O(n log n) for each run of equal scales.
         """
@@ -245,7 +246,7 @@ class ToeplitzInverse(GramInverse):
         return answer
 
     def _runs(self, *, copy: bool = False) -> Iterator[tuple[int, int, FloatArray]]:
-        """Yield the runs of equal scales: start, stop and weights of earlier cells."""
+        """Yield start, stop and preceding weights of runs with equal scales."""
         scales = self.strategy.scales.astype(float)
         sums = np.cumsum(self.series)
         before = np.zeros(self.size)
@@ -264,7 +265,7 @@ class ToeplitzInverse(GramInverse):
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
-        """Variance of the sum of the first 1, 2, ..., n cells."""
+        """The variances of the sums of the first 1, 2, ..., n cells."""
         scales = self.strategy.scales.astype(float)
         sums = np.cumsum(self.series)
         answer = np.cumsum(sums**2) / scales**2
@@ -280,7 +281,7 @@ class ToeplitzInverse(GramInverse):
 
 @structured_inverse.register
 def _(operator: Toeplitz, factor: Factor) -> GramInverse | None:
-    """Return the inverse Gram matrix of a Toeplitz strategy of even precision."""
+    """Return the inverse Gram matrix of a Toeplitz strategy, or None."""
     if factor.even:
         return ToeplitzInverse(operator)
     return None
@@ -329,17 +330,18 @@ _LEAST_SQUARE = 1e-12  # squared entry of a cell that no query uses, relative to
 WeightedQueries = Sequence[tuple[float, Operator]]
 
 
-def causal_strategies(name: str, gram: Gram, bits: int) -> list[Factor]:
-    """Return lower triangular strategies for the caller to choose from.
+def causal_strategies(attribute: str, gram: Gram, bits: int) -> list[Factor]:
+    """Return candidate lower triangular strategies along a time attribute.
 
-    They are the equivalent of the Gaussian optimum, or for many cells strategies in closed form.
+    These are the lower triangular equivalent of the Gaussian optimum or, for many cells, strategies
+    in closed form.
     """
     if gram.size > MOST_TRIANGULAR:
         return [
-            Factor((name,), Identity(gram.size)),
-            Factor((name,), toeplitz_root(gram.size, bits)),
+            Factor((attribute,), Identity(gram.size)),
+            Factor((attribute,), toeplitz_root(gram.size, bits)),
         ]
-    factor = fit_gaussian_optimum(gram).factor
+    factor = fit_gaussian_optimum(gram).matrix
     optimum = factor.T @ factor
     for cell_share in (0.0, _BESIDE):
         try:  # C, lower triangular, with C'C the optimum
@@ -352,12 +354,12 @@ def causal_strategies(name: str, gram: Gram, bits: int) -> list[Factor]:
             continue
         rounded = to_dyadic(twin, min(bits, 20))
         if rounded.shape == optimum.shape and rounded.diagonal().min() >= _LEAST:
-            return [Factor((name,), Dense(rounded))]
-    return [Factor((name,), Identity(gram.size))]
+            return [Factor((attribute,), Dense(rounded))]
+    return [Factor((attribute,), Identity(gram.size))]
 
 
-def weighted_cells(name: str, squares: FloatArray, norm: int) -> Factor:
-    """Return the weighted cells that are best for units with rows in all cells.
+def weighted_cells(attribute: str, squared_entries: FloatArray, norm: int) -> Factor:
+    """Return cells with the best weights for units with rows in all cells.
 
     The cost of a unit is then the sum of the weights to the power p, where p is the norm. The error
     is the sum of the queries' squared entries over the squared weights. The error is least if each
@@ -365,26 +367,27 @@ def weighted_cells(name: str, squares: FloatArray, norm: int) -> Factor:
     have inner products of at least 0 is better (docs/mathematics.md).
 
     Args:
-        name: the attribute.
-        squares: for each cell the weighted sum of the queries' squared entries, shape (cells,).
+        attribute: the attribute.
+        squared_entries: for each cell the weighted sum of the queries' squared entries, shape
+            (cells,).
         norm: 1 for Laplace noise, 2 for Gaussian noise.
     """
-    weights = np.maximum(squares, squares.max() * _LEAST_SQUARE) ** (1 / (norm + 2))
-    # a cell that no query counts gets the least weight, because a row must not have the weight 0
+    weights = np.maximum(squared_entries, squared_entries.max() * _LEAST_SQUARE) ** (1 / (norm + 2))
+    # a cell that no query uses gets the least weight, because a row weight must not be 0
     rounded = np.maximum(np.rint(weights / weights.max() * _FINEST), 1).astype(np.int64)
     are_equal = rounded.min() == rounded.max()
-    return Factor((name,), Identity(len(squares)), None if are_equal else rounded)
+    return Factor((attribute,), Identity(len(squared_entries)), None if are_equal else rounded)
 
 
 def causal_hierarchy(
-    name: str, weighted_queries: WeightedQueries, *, in_all_cells: bool = False
+    attribute: str, weighted_queries: WeightedQueries, *, in_all_cells: bool = False
 ) -> Factor:
     """Return the hierarchy, or cells, of least error under Laplace noise.
 
-    The error of an answer is its error when it is first published.
+    The error of an answer is evaluated when it is first published.
 
     Args:
-        name: the attribute.
+        attribute: the attribute.
         weighted_queries: queries along the attribute, each with a weight.
         in_all_cells: whether a unit may have rows in all cells, instead of in one cell only.
     """
@@ -395,14 +398,17 @@ def causal_hierarchy(
             f"{size}. Use longer periods, or rho or a delta."
         )
     times = sorted({round(time) for time in np.linspace(1, size, min(size, _MOST_TIMES))})
-    candidates = [Factor((name,), Identity(size))]
+    candidates = [Factor((attribute,), Identity(size))]
     if in_all_cells:
         squares = sum(weight * gram_diagonal(operator) for weight, operator in weighted_queries)
-        candidates.append(weighted_cells(name, np.asarray(squares), 1))
+        candidates.append(weighted_cells(attribute, np.asarray(squares), 1))
     for branching in range(2, min(size, _MOST_BRANCHING) + 1):
-        candidates += [_block_hierarchy(name, size, branching, ratio) for ratio in _RATIOS]
+        candidates += [
+            _hierarchy_without_total(attribute, size, branching, ratio) for ratio in _RATIOS
+        ]
 
     def error(factor: Factor) -> float:
+        """Return the summed squared error of all queries at their first release."""
         norms = (np.abs(dense(factor.operator)) * factor.weights[:, None]).sum(axis=0)
         norm = float(norms.sum() if in_all_cells else norms.max())
         variances = [
@@ -414,10 +420,12 @@ def causal_hierarchy(
     return min(candidates, key=error)
 
 
-def _block_hierarchy(name: str, size: int, branching: int, ratio: float) -> Factor:
-    """Return a hierarchy of runs of 1, b, b^2, ... cells, without the total.
+def _hierarchy_without_total(
+    attribute: str, size: int, branching: int, weight_ratio: float
+) -> Factor:
+    """Return a hierarchy of blocks of 1, b, b^2, ... cells without the total.
 
-    A level has ``ratio`` times the weight of the level below.
+    The weight of each level is ``weight_ratio`` times the weight of the next finer level.
     """
     rows = []
     weights = []
@@ -428,24 +436,24 @@ def _block_hierarchy(name: str, size: int, branching: int, ratio: float) -> Fact
             rows.append([start <= cell < start + width for cell in range(size)])
             weights.append(max(1, round(weight * _FINE)))
         width = width * branching
-        weight = weight * ratio
-    return Factor((name,), Dense(np.array(rows, dtype=np.int64)), np.array(weights))
+        weight = weight * weight_ratio
+    return Factor((attribute,), Dense(np.array(rows, dtype=np.int64)), np.array(weights))
 
 
-def first_rows(factor: Factor, cells: int) -> Factor:
-    """Return the part of a strategy that is measured when ``cells`` cells end."""
-    measured = last_cells(factor.operator) < cells
+def first_rows(factor: Factor, cell_count: int) -> Factor:
+    """Return the rows of a strategy that use only the first cells."""
+    measured = last_cells(factor.operator) < cell_count
     operator = factor.operator
     match operator:
         case Dense():
-            part: Operator = Dense(operator.matrix[measured, :cells])
+            part: Operator = Dense(operator.matrix[measured, :cell_count])
         case Toeplitz():
-            started = operator.starts < cells
+            started = operator.starts < cell_count
             part = Toeplitz(
-                operator.starts[started], operator.values[started], operator.scales[:cells]
+                operator.starts[started], operator.values[started], operator.scales[:cell_count]
             )
         case _:
-            part = Identity(cells)
+            part = Identity(cell_count)
     return Factor(
         factor.attributes,
         part,
@@ -453,21 +461,21 @@ def first_rows(factor: Factor, cells: int) -> Factor:
     )
 
 
-def ending_variances(factor: Factor, operator: Operator, times: Sequence[int]) -> FloatArray:
-    """Return the summed variances of the queries that end at each cell.
+def ending_variances(factor: Factor, operator: Operator, cell_counts: Sequence[int]) -> FloatArray:
+    """Return the summed variances of the queries that end at given cells.
 
-    They are at unit noise. For each number of cells t, they are the variances of the queries that
-    end with cell t, when the first t cells have ended.
+    All variances are at unit noise. For each number of cells t, they are the variances of the
+    queries that end with cell t, when the first t cells have ended.
     """
     last = last_cells(operator)
     if factor.operator.rows == factor.operator.size:  # estimates never change
         every = np.bincount(
             last, weights=invert_gram(factor).variances(operator), minlength=operator.size
         )
-        return np.asarray(every[np.array(times) - 1])
+        return np.asarray(every[np.array(cell_counts) - 1])
     queries = dense(operator)
     variances = []
-    for cells in times:
+    for cells in cell_counts:
         rows = queries[last == cells - 1, :cells]
         if not len(rows):
             variances.append(0.0)

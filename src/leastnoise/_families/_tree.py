@@ -14,10 +14,10 @@ If each level has one weight, there are closed forms, so all chains can be searc
 tr(M P_l)``, where P_l is the projection on vectors that are constant on the blocks of level l. A
 tree of widths B_l and weights w_l has the error ``sum_l (tau_l - tau_(l+1)) / sum_(i <= l) w_i^2
 B_i``, and a Haar wavelet has the error ``sum_l (tau_(l-1) - tau_l) / (w_l^2 B_l)``. If a width does
-not divide n, the formulas hold for a domain padded with empty cells that are not known to be empty.
-Under L1 the best trees have few levels that are far apart, and further levels only add cost; so
-chains of any widths are searched, not only the powers of one branching. Under L2 every level helps
-a little.
+not divide n, the formulas are those of a padded domain whose additional cells are not assumed to be
+empty. Under L1, the best trees have few levels with very different widths, and further levels only
+add cost. Therefore, chains of arbitrary widths are searched, not only powers of one branching
+factor. Under L2, every level reduces the error a little.
 
 Source: Hay et al. 2010 (inference by two passes); everything else is from this project.
 """
@@ -54,7 +54,7 @@ _WEIGHT_BITS = 20  # bits of row weights
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScaledTree:
-    """A hierarchy in which every node has a separate scale."""
+    """A hierarchy of blocks in which every node has its own scale."""
 
     size: int  # number of cells n
     widths: tuple[
@@ -71,7 +71,7 @@ class ScaledTree:
     rmse: float  # unit RMSE, exact
 
     def matrix(self) -> FloatArray:
-        """Return the strategy as a matrix with one row for each node, cells first."""
+        """Return the strategy as a matrix with one row per node, cells first."""
         levels = zip(self.widths, self.scales, strict=True)
         return np.vstack(
             [
@@ -83,18 +83,18 @@ class ScaledTree:
 
 
 def full_chain(size: int, branching: int) -> tuple[int, ...]:
-    """Return the widths 1, b, b^2, ... up to the first width of all cells."""
+    """Return the block widths 1, b, b^2, ... that reach ``size`` cells."""
     return Tree.full(size, branching).widths[::-1]
 
 
-def tree_error(gram: Gram, widths: Sequence[int], squares: Sequence[FloatArray]) -> float:
-    """Return ``tr(M (A^T A)^-1)`` of a tree.
+def tree_error(gram: Gram, widths: Sequence[int], squared_scales: Sequence[FloatArray]) -> float:
+    """Return ``tr(M (A^T A)^-1)`` for a hierarchy A.
 
-    ``squares`` are the squared scales of the nodes of each level, the cells first.
+    ``squared_scales`` are the squared scales of the nodes of each level, the cells first.
     """
-    vector = 1 / squares[0]
+    vector = 1 / squared_scales[0]
     error = error_so_far = float(gram.diagonal() @ vector)
-    for width, z in zip(widths[1:], squares[1:], strict=True):
+    for width, z in zip(widths[1:], squared_scales[1:], strict=True):
         product = gram.block_products(vector, width)
         k = run_sums(vector, width)
         m = run_sums(vector * product, width)
@@ -104,35 +104,37 @@ def tree_error(gram: Gram, widths: Sequence[int], squares: Sequence[FloatArray])
     return max(error, error_so_far * _ROUNDING)
 
 
-def _slopes(
-    logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int
+def _log_errors_and_gradients(
+    log_weights: FloatArray, trace_drops: FloatArray, widths: FloatArray, norm: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return log squared errors of chains of widths, and their gradients.
+    """Return log squared errors of width chains, and their gradients.
 
     The gradients are with respect to the logarithms of the weights.
     """
-    amounts = np.exp(2 * logs) * widths
-    each = parts / np.cumsum(amounts, axis=-1)
+    amounts = np.exp(2 * log_weights) * widths
+    each = trace_drops / np.cumsum(amounts, axis=-1)
     error = each.sum(axis=-1)
-    shares = np.exp(norm * logs) * (widths > 0)
+    shares = np.exp(norm * log_weights) * (widths > 0)
     spent = shares.sum(axis=-1)
-    later = np.cumsum((each**2 / np.where(parts > 0, parts, 1.0))[..., ::-1], axis=-1)[..., ::-1]
+    later = np.cumsum((each**2 / np.where(trace_drops > 0, trace_drops, 1.0))[..., ::-1], axis=-1)[
+        ..., ::-1
+    ]
     slope = 2 * shares / spent[..., None] - 2 * amounts * later / error[..., None]
     return np.log(error) + 2 / norm * np.log(spent), slope
 
 
-def _clamp_logs(logs: FloatArray, widths: FloatArray) -> FloatArray:
-    """Return log weights shifted to a maximum of 0 and clipped from below."""
-    used = np.where(widths > 0, logs, -np.inf)
+def _clamp_logs(log_weights: FloatArray, widths: FloatArray) -> FloatArray:
+    """Return log weights shifted to maximum 0 and clipped from below."""
+    used = np.where(widths > 0, log_weights, -np.inf)
     return np.maximum(used - used.max(axis=-1, keepdims=True), _LEAST)
 
 
 def _trace_drops(
     chains: Sequence[tuple[int, ...]], traces: Mapping[int, float]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return trace differences and widths of chains, shape (chains, levels).
+    """Return trace differences and widths of chains, (chains, levels).
 
-    Short chains are padded with zeros.
+    Shorter chains are padded with zeros.
     """
     most = max(map(len, chains))
     tau = np.zeros((len(chains), most + 1))
@@ -143,43 +145,48 @@ def _trace_drops(
 
 
 def _optimize_weights(
-    parts: FloatArray, widths: FloatArray, norm: int, steps: int
+    trace_drops: FloatArray, widths: FloatArray, norm: int, common_steps: int
 ) -> tuple[IntArray, FloatArray]:
-    """Return the positions of chains, best first, and their best weights."""
-    # All chains take some gradient steps together. These few steps do not determine the best chain,
-    # so full descents follow from the best chains of each length.
-    logs = _clamp_logs(np.zeros(parts.shape), widths)
-    for step in range(steps):
-        _, slope = _slopes(logs, parts, widths, norm)
+    """Return the indices of chains, best first, and the weights of each."""
+    # Gradient steps are applied to all chains at once. These few steps do not identify the best
+    # chain, so the best chains of each length are then optimised by full descents.
+    logs = _clamp_logs(np.zeros(trace_drops.shape), widths)
+    for step in range(common_steps):
+        _, slope = _log_errors_and_gradients(logs, trace_drops, widths, norm)
         logs = _clamp_logs(logs - (0.5 / (1 + step / 100)) * slope, widths)
-    ranked = np.argsort(_slopes(logs, parts, widths, norm)[0], kind="stable")
+    ranked = np.argsort(
+        _log_errors_and_gradients(logs, trace_drops, widths, norm)[0], kind="stable"
+    )
     levels = (widths > 0).sum(axis=-1)
     best = np.concatenate(
         [ranked[levels[ranked] == count][:_BEST_CHAINS] for count in np.unique(levels)]
     )
-    ends = [_descend(logs[chain], parts[chain], widths[chain], norm) for chain in best]
+    ends = [_descend(logs[chain], trace_drops[chain], widths[chain], norm) for chain in best]
     order = np.argsort([error for _, error in ends], kind="stable")
     return best[order], np.array([weights for weights, _ in ends])[order]
 
 
 def _descend(
-    logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int
+    log_weights: FloatArray, trace_drops: FloatArray, widths: FloatArray, norm: int
 ) -> tuple[FloatArray, float]:
-    """Return the weights of one chain after a descent, and its squared error."""
+    """Return the best weights of one chain by descent, and the squared error."""
     used = widths > 0
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
-        value, slope = _slopes(point + _LEAST, parts[used], widths[used], norm)
+        """Return the squared error at log weights, and its gradient."""
+        value, slope = _log_errors_and_gradients(
+            point + _LEAST, trace_drops[used], widths[used], norm
+        )
         return math.exp(value), math.exp(value) * slope
 
-    point, error = minimize_lbfgs(objective, logs[used] - _LEAST, -_LEAST, _DESCENT_STEPS)
+    point, error = minimize_lbfgs(objective, log_weights[used] - _LEAST, -_LEAST, _DESCENT_STEPS)
     weights = np.zeros(len(widths))
     weights[used] = np.exp(point + _LEAST)
     return weights, error
 
 
 def _candidate_chains(size: int, norm: int) -> list[tuple[int, ...]]:
-    """Return the chains of widths to try."""
+    """Return the chains of block widths to try."""
     if norm == 2:
         return [
             full_chain(size, branching)
@@ -203,7 +210,7 @@ def _candidate_chains(size: int, norm: int) -> list[tuple[int, ...]]:
             steps = ratios
         for tree_ratios in itertools.product(steps if depth < 4 else [4, 8, 16, 32], repeat=depth):
             widths = tuple(itertools.accumulate((1, *tree_ratios), int.__mul__))
-            # One level of a single block is enough, and it need not be wider than the cells.
+            # A single level with one block is enough, of width at most the number of cells.
             if len(widths) < 2 or widths[-2] < size:
                 if len(widths) > 1:
                     below = widths[-2]
@@ -214,7 +221,7 @@ def _candidate_chains(size: int, norm: int) -> list[tuple[int, ...]]:
 
 
 def weighted_tree(gram: Gram, widths: Sequence[int], weights: FloatArray, norm: int) -> ScaledTree:
-    """Return a hierarchy with one weight for each level, at sensitivity 1.
+    """Return the hierarchy with one weight per level, at sensitivity 1.
 
     The result includes its exact error.
     """
@@ -238,17 +245,18 @@ def weighted_tree(gram: Gram, widths: Sequence[int], weights: FloatArray, norm: 
 
 
 def even_tree(gram: Gram, branching: int, norm: int) -> ScaledTree:
-    """Return the hierarchy of a given branching with equal weights."""
+    """Return the hierarchy with a given branching and equal weights."""
     widths = full_chain(gram.size, branching)
     return weighted_tree(gram, widths, np.ones(len(widths)), norm)
 
 
 def uniform_tree(gram: Gram, norm: int) -> ScaledTree:
-    """Return the hierarchy of the best branching, with equal weights."""
+    """Return the hierarchy with the best branching and equal weights."""
     candidates = sorted(
         {*range(2, 34), *(2**power for power in range(6, 40) if 2**power < 2 * gram.size)}
     )
-    # Each branching is tried with and without the total, which is of little use for short ranges.
+    # Each branching factor is tried with and without the total, which hardly helps for short
+    # ranges.
     chains = [
         chain
         for b in candidates
@@ -258,6 +266,7 @@ def uniform_tree(gram: Gram, norm: int) -> ScaledTree:
     traces = dict(zip(widths, gram.block_traces(widths), strict=True))
 
     def score(chain: Sequence[int]) -> float:
+        """Return the error of a chain with equal weights."""
         levels = np.array([*(traces[width] for width in chain), 0.0])
         return len(chain) ** (3 - norm) * float(
             ((levels[:-1] - levels[1:]) / np.cumsum(chain)).sum()
@@ -280,8 +289,7 @@ def fit_level_tree(gram: Gram, norm: int) -> ScaledTree:
     best, weights = _optimize_weights(
         *_trace_drops(chains, traces), norm, 300 if gram.size <= 2**16 else 60
     )
-    # Levels whose weight has shrunk to the least are left out, and the other levels get new
-    # weights.
+    # Levels with the least possible weight are dropped, and the other levels are weighted again.
     shorter = []
     for index, row in zip(best, weights, strict=True):
         least = 1.01 * math.exp(_LEAST) * row.max()
@@ -297,7 +305,7 @@ def fit_level_tree(gram: Gram, norm: int) -> ScaledTree:
 
 
 def haar_weights(gram: Gram, norm: int) -> FloatArray:
-    """Return the best weights of the Haar wavelet, in closed form.
+    """Return the optimal weights of Haar wavelet levels, in closed form.
 
     The weight of the total comes first, followed by the weights of the differences of halves,
     widest first.
@@ -312,9 +320,9 @@ def haar_weights(gram: Gram, norm: int) -> FloatArray:
 
 
 def tree_factor(size: int, widths: Sequence[int], scales: Sequence[FloatArray]) -> FittedFamily:
-    """Return a hierarchy with a scale for each node, rounded to integers.
+    """Return a hierarchy with scaled nodes, rounded to integers.
 
-    Levels of weight 0 are left out.
+    Levels of weight 0 are dropped.
     """
     used = [level for level in reversed(range(len(widths))) if scales[level].max() > 0]
     tree = Tree(size, tuple(int(widths[level]) for level in used))
@@ -322,22 +330,22 @@ def tree_factor(size: int, widths: Sequence[int], scales: Sequence[FloatArray]) 
 
 
 def _round_row_weights(operator: Haar | Tree, weights: FloatArray) -> FittedFamily:
-    """Return a strategy whose row weights are rounded to integers.
+    """Return a strategy with row weights rounded to integers.
 
-    A weight that would be rounded to 0 becomes the least weight, which costs almost nothing.
+    A weight that rounds to 0 is replaced by the least weight, which has a negligible cost.
     """
     rounded = np.maximum(1, np.rint(weights / weights.max() * 2**_WEIGHT_BITS)).astype(np.int64)
     return FittedFamily(operator, None if (rounded == rounded[0]).all() else rounded)
 
 
 def best_hierarchy(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Return the hierarchy of the best branching, with equal weights."""
+    """Return the equally weighted hierarchy of the best branching."""
     widths = uniform_tree(gram, norm).widths
     return tree_factor(gram.size, widths, [np.ones(-(-gram.size // width)) for width in widths])
 
 
 def level_tree(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Return the hierarchy with the best weight for each level."""
+    """Return the hierarchy with the best weight for each level, in integers."""
     tree = fit_level_tree(gram, norm)
     return tree_factor(gram.size, tree.widths, tree.scales)
 
@@ -355,9 +363,9 @@ def haar(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
 
 
 class TreeInverse(GramInverse):
-    """The inverse of G = F^T diag(precision) F for a hierarchy F.
+    """The inverse Gram matrix of a hierarchy, in implicit form.
 
-    Its matrix is never formed. It is the inverse of levels whose groups are blocks of cells.
+    The matrix is never computed. It is the inverse of levels whose groups are blocks of cells.
     """
 
     def __init__(self, tree: Tree, precision: FloatArray) -> None:
@@ -386,7 +394,7 @@ class TreeInverse(GramInverse):
         _, self.upward, self.below, self.posterior = self.levels.group_variances
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """Return the product of the inverse Gram matrix and a vector."""
+        """Return the inverse Gram matrix times a vector."""
         return self.levels.solve(v)
 
     @cached_property
@@ -404,7 +412,7 @@ class TreeInverse(GramInverse):
                 before - run_spread(before[::ratio], ratio, len(upward)), width, self.size
             )
             summed = run_spread(below, ratio * width, self.size)
-            share, noise = _lift(
+            share, noise = _lift_to_parent(
                 share, noise, run_spread(upward, width, self.size), siblings, summed
             )
             width *= ratio
@@ -413,7 +421,7 @@ class TreeInverse(GramInverse):
         return answer
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Return the variance of each range of cells, low to high inclusive."""
+        """Return the variance of the sum of cells low..high, for each range."""
         answer = np.empty(len(low))
         # At every level, a range consists of a prefix of the node that contains its end, and a
         # suffix of the node that contains its start. Each part is share * (node's value) +
@@ -451,14 +459,14 @@ class TreeInverse(GramInverse):
                     + share**2 * above[p]
                 )
                 open_ &= ~meet
-            # Both parts move up one level: the end's part takes in all siblings before it, the
-            # start's part those after it.
+            # Move the two parts up one level: the part at the end of the range absorbs its
+            # preceding siblings, the part at the start its following siblings.
             begin = sums_before[parent_end * ratio]
             finish = sums_before[np.minimum((parent_start + 1) * ratio, len(upward))]
-            to_end, noise_end = _lift(
+            to_end, noise_end = _lift_to_parent(
                 to_end, noise_end, upward[ends], sums_before[ends] - begin, summed[parent_end]
             )
-            from_start, noise_start = _lift(
+            from_start, noise_start = _lift_to_parent(
                 from_start,
                 noise_start,
                 upward[starts],
@@ -470,9 +478,9 @@ class TreeInverse(GramInverse):
         return answer
 
     def bound_of_ranges(self) -> float:
-        """Return an upper bound on the variance of all intervals.
+        """Return an upper bound on the variances of all ranges of cells.
 
-        It is a few per cent above the largest variance, and exact if nodes have at most 16
+        The bound is a few per cent above the largest variance, and exact if nodes have at most 16
         children.
         """
         best = float(self.posterior[0].max())
@@ -500,53 +508,73 @@ class TreeInverse(GramInverse):
                 )
             cells = len(to_end[0])
             upward = np.repeat(nodes.reshape(-1), width)[:cells]
-            ends = _runs(to_end, upward, width, parents * ratio)
-            starts = _runs(from_start, upward, width, parents * ratio)
+            ends = _largest_by_run(to_end, upward, width, parents * ratio)
+            starts = _largest_by_run(from_start, upward, width, parents * ratio)
             best = max(best, _bound_ranges_across(nodes, summed, above, starts, ends))
             sums_before = np.cumsum(nodes, axis=1) - nodes
             sums_after = nodes.sum(axis=1, keepdims=True) - sums_before - nodes
             expanded = np.repeat(summed, ratio * width)[:cells]
             from_start, to_end = (
-                _lift(*part, upward, np.repeat(siblings.reshape(-1), width)[:cells], expanded)
+                _lift_to_parent(
+                    *part, upward, np.repeat(siblings.reshape(-1), width)[:cells], expanded
+                )
                 for part, siblings in ((from_start, sums_after), (to_end, sums_before))
             )
             width *= ratio
         return best
 
 
-def _lift(
-    share: FloatArray, noise: FloatArray, v: FloatArray, siblings: FloatArray, summed: FloatArray
+def _lift_to_parent(
+    node_share: FloatArray,
+    noise_variance: FloatArray,
+    node_variance: FloatArray,
+    sibling_variance: FloatArray,
+    total_variance: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Return a prefix's share of its parent's value, and its noise variance."""
-    linear = share * v + siblings
-    return linear / summed, noise + share**2 * v + siblings - linear**2 / summed
+    linear = node_share * node_variance + sibling_variance
+    return (
+        linear / total_variance,
+        noise_variance
+        + node_share**2 * node_variance
+        + sibling_variance
+        - linear**2 / total_variance,
+    )
 
 
-def _runs(part: Part, v: FloatArray, width: int, nodes: int) -> Part:
-    """Return the largest variances of runs of prefixes or suffixes of nodes.
+def _largest_by_run(
+    shares_and_noise: Part, node_variances: FloatArray, node_width: int, node_count: int
+) -> Part:
+    """Return the largest variances within runs of prefixes or suffixes.
 
     The second array has the least linear parts. Both arrays have shape (nodes, runs).
     """
-    share, noise = part
-    runs = next(count for count in range(min(width, _RUNS), 0, -1) if width % count == 0)
-    most = np.full(nodes * width, -np.inf)
-    least = np.zeros(nodes * width)
-    most[: len(share)] = noise + share**2 * v
-    least[: len(share)] = share * v
-    return most.reshape(nodes, runs, -1).max(axis=2), least.reshape(nodes, runs, -1).min(axis=2)
+    share, noise = shares_and_noise
+    runs = next(count for count in range(min(node_width, _RUNS), 0, -1) if node_width % count == 0)
+    most = np.full(node_count * node_width, -np.inf)
+    least = np.zeros(node_count * node_width)
+    most[: len(share)] = noise + share**2 * node_variances
+    least[: len(share)] = share * node_variances
+    return most.reshape(node_count, runs, -1).max(axis=2), least.reshape(node_count, runs, -1).min(
+        axis=2
+    )
 
 
 def _bound_ranges_across(
-    nodes: FloatArray, summed: FloatArray, above: FloatArray, starts: Part, ends: Part
+    node_variances: FloatArray,
+    summed_variances: FloatArray,
+    parent_variances: FloatArray,
+    starts: Part,
+    ends: Part,
 ) -> float:
-    """Return an upper bound on variances of ranges across two children.
+    """Return an upper bound on the variances of ranges across children.
 
     The bound holds for all parents and all pairs of their children.
     """
-    parents, ratio = nodes.shape
+    parents, ratio = node_variances.shape
     runs = starts[0].shape[1]
-    sums_before = np.cumsum(nodes, axis=1) - nodes
-    curve = (1 - above / summed) / summed
+    sums_before = np.cumsum(node_variances, axis=1) - node_variances
+    curve = (1 - parent_variances / summed_variances) / summed_variances
     a, x, b, y = (values.reshape(parents, ratio, runs) for values in (*starts, *ends))
     best = 0.0
     step = max(1, _NUMBERS // runs**2)
@@ -554,7 +582,7 @@ def _bound_ranges_across(
         part = slice(first, first + step)
         for s in range(ratio):
             for e in range(s + 1, ratio):
-                middle = (sums_before[part, e] - sums_before[part, s] - nodes[part, s])[
+                middle = (sums_before[part, e] - sums_before[part, s] - node_variances[part, s])[
                     :, None, None
                 ]
                 linear = x[part, s, :, None] + y[part, e, None, :] + middle
@@ -570,7 +598,7 @@ def _bound_ranges_across(
 
 @structured_inverse.register
 def _(operator: Tree, factor: Factor) -> GramInverse | None:
-    """Return the inverse Gram matrix of a tree that measures its cells."""
+    """Return the inverse Gram matrix of a hierarchy that measures its cells."""
     if operator.widths[-1] == 1:
         return TreeInverse(operator, factor.weights.astype(float) ** 2)
     return None

@@ -1,18 +1,18 @@
 """A strategy for ranges of the same widths at every position, for Gaussian noise.
 
 For such ranges the entries of M depend, away from the ends, only on the distance of two cells:
-``M_jk = c_(j-k)``. Let ``m(t) = sum_d c_d e^(idt)`` be their spectral density. On endless cells, the
-least error has the strategy whose Gram matrix has the density ``m^(1/2)``. This file measures its
-lower triangular factor, a Toeplitz matrix T with ``|T(t)|^2 = m(t)^(1/2)``. Its coefficients are a
-power series: the exponential of the causal part of ``log m^(1/4)`` (Kolmogorov's factorisation).
-For prefix sums it is the square root of ``_toeplitz``. The columns become shorter towards the end,
-so each is scaled up to the norm of the longest, as there. For other ranges, c is the mean of M along
-its diagonals, whose density is never negative.
+``M_jk = c_(j-k)``. Let ``m(t) = sum_d c_d e^(idt)`` be their spectral density. On endless cells,
+the least error has the strategy whose Gram matrix has the density ``m^(1/2)``. This file measures
+its lower triangular factor, a Toeplitz matrix T with ``|T(t)|^2 = m(t)^(1/2)``. Its coefficients
+are a power series: the exponential of the causal part of ``log m^(1/4)`` (Kolmogorov's
+factorisation). For prefix sums it is the square root of ``_toeplitz``. The columns become shorter
+towards the end, so each is scaled up to the norm of the longest, as there. For other ranges, c is
+the mean of M along its diagonals, whose density is never negative.
 
 The lower bound of full sets of ranges: every matrix Z of spectral norm 1 gives ``tr K >= tr(D^1/2
 W^T Z)``, with the notation of ``_dense``. Take for Z the rows of the ranges in a circulant whose
-spectral values are the phases of W's. Then ``h_j``, the sum of ``W_ij Z_ij`` over the rows i, follows
-from running sums, and the best weights D give the bound ``sum_j max(h_j, 0)^2``.
+spectral values are the phases of W's. Then ``h_j``, the sum of ``W_ij Z_ij`` over the rows i,
+follows from running sums, and the best weights D give the bound ``sum_j max(h_j, 0)^2``.
 
 Source: textbook material (spectral factorisation, duality of norms); the use of both is from this
     project (docs/mathematics.md, section 2).
@@ -46,7 +46,7 @@ _MOST_WIDTHS = 64  # the most widths of ranges with a lower bound
 
 
 def diagonal_sums(gram: Gram) -> FloatArray:
-    """Return the sums of M along its diagonals, from the main one up, shape (n,).
+    """Return the sums of M along its diagonals, from the main one up, (n,).
 
     M must have no part that is an array.
     """
@@ -66,22 +66,22 @@ def diagonal_sums(gram: Gram) -> FloatArray:
     return sums
 
 
-def causal_root(sums: FloatArray) -> FloatArray:
-    """Return the causal series whose squared modulus is the root of a density.
+def causal_root(density_coefficients: FloatArray) -> FloatArray:
+    """Return a causal power series whose squared modulus is sqrt(density).
 
     Args:
-        sums: the coefficients c_0, c_1, ... of the density, shape (n,).
+        density_coefficients: the coefficients c_0, c_1, ... of the density, shape (n,).
 
     Returns:
         The first n coefficients of the series, shape (n,).
     """
-    size = len(sums)
+    size = len(density_coefficients)
     points = _POINTS_PER_CELL << (size - 1).bit_length()
     # the points lie between the multiples of 2 pi / points, where ranges have zeros
     half_step = np.exp(1j * np.pi * np.arange(points) / points)
     padded = np.zeros(points, dtype=complex)
-    padded[:size] = sums
-    density = 2 * np.fft.fft(padded * np.conj(half_step)).real - sums[0]
+    padded[:size] = density_coefficients
+    density = 2 * np.fft.fft(padded * np.conj(half_step)).real - density_coefficients[0]
     logarithm = np.log(np.maximum(density, _LEAST_DENSITY * density.max())) / 4
     cepstrum = (np.fft.ifft(logarithm) * half_step).real
     cepstrum[1 : points // 2] *= 2
@@ -91,7 +91,7 @@ def causal_root(sums: FloatArray) -> FloatArray:
 
 
 def window_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Return the causal root of the mean of M along its diagonals."""
+    """Return the causal root of the mean of M along diagonals, in integers."""
     if gram.weighted_ranges is None or gram.array is not None:
         raise NotApplicable(
             "it is made for ranges of the same widths at many positions; choose toeplitz_root for "
@@ -112,12 +112,12 @@ def window_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     root = root / np.abs(root).max()
     return FittedFamily(
         rounded_toeplitz(root, _run_starts(root), _scale_starts(root), all_bits(bits)),
-        bound=full_set_bound(gram),
+        error_lower_bound=full_set_bound(gram),
     )
 
 
 def _run_starts(root: FloatArray) -> IntArray:
-    """Return the distances at which the coefficients change by a certain ratio."""
+    """Return the distances at which the coefficients change by some ratio."""
     sizes = np.maximum(1.0, np.abs(root) / _LEAST_COEFFICIENT)
     classes = np.sign(root) * np.floor(np.log(sizes) / math.log(_RATIO))
     changes = np.flatnonzero(np.diff(classes)) + 1
@@ -125,7 +125,7 @@ def _run_starts(root: FloatArray) -> IntArray:
 
 
 def _scale_starts(root: FloatArray) -> IntArray:
-    """Return the cells at which the scale of the columns changes.
+    """Return the first cells of the runs with equal column scales.
 
     The logarithms of the scales at these cells are the squares of evenly spaced numbers, so most
     cells have almost the norm of the longest column.
@@ -137,7 +137,7 @@ def _scale_starts(root: FloatArray) -> IntArray:
 
 
 def full_set_bound(gram: Gram) -> float:
-    """Return a lower bound on the total squared error at unit noise.
+    """Return a lower bound on the squared error for full sets of ranges.
 
     It is the bound for cells and ranges of some widths at every position with equal weights for
     each width, and 0 for other queries.

@@ -32,7 +32,7 @@ from leastnoise._estimation import (
     join_observations,
     shrunk_levels,
 )
-from leastnoise._families import Gram, gram_of, weighted_sum
+from leastnoise._families import Gram, gram_of, sum_grams
 from leastnoise._fitting import fit_noise_scales, pure_share, rescale_noise
 from leastnoise._mechanisms._choice import Progress, Search, noise_kinds
 from leastnoise._mechanisms._protocol import (
@@ -182,7 +182,7 @@ class DawaSetting:
                     gram_of(product.operators[0] if product.attributes else Total(size)),
                 )
             )
-        return weighted_sum(parts)
+        return sum_grams(parts)
 
     @cached_property
     def has_narrow_queries(self) -> bool:

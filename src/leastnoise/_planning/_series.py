@@ -35,8 +35,8 @@ from leastnoise._families import (
     gram_diagonal,
     gram_of,
     invert_gram,
+    sum_grams,
     weighted_cells,
-    weighted_sum,
 )
 from leastnoise._fitting import NOISES, fit_noise_scales
 from leastnoise._mechanisms import Search
@@ -350,7 +350,7 @@ def _strategies_along_time(
             causal_hierarchy(along, weighted_queries, in_all_cells=in_all_cells)
             for in_all_cells in unit_cases
         ]
-    gram = weighted_sum([(weight, gram_of(operator)) for weight, operator in weighted_queries])
+    gram = sum_grams([(weight, gram_of(operator)) for weight, operator in weighted_queries])
     strategies = causal_strategies(along, gram, bits)
     if not in_all_periods:
         return strategies

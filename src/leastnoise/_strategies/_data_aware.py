@@ -124,7 +124,7 @@ def _bucket_factor(gram: Gram, norm: int) -> FittedFamily:
             diagonal, rows = fit_p_identity(gram).dyadic()
             return FittedFamily(DiagonalAndRows(diagonal, rows) if len(rows) else Identity(k))
         if norm == 2 and k <= _MOST_OPTIMUM:
-            optimum = fit_gaussian_optimum(gram).factor
+            optimum = fit_gaussian_optimum(gram).matrix
             stacked_rows = np.vstack(
                 [optimum * math.sqrt(1 - _LEAST_WEIGHT**2), _LEAST_WEIGHT * np.eye(k)]
             )

@@ -152,7 +152,7 @@ def _part_strategy(name: str, fit: Fit, problem: PlanningProblem, first: Fit | N
             fitting = fit_family(now, weighted_queries, norm, bits)
             along[attribute], bounds[attribute], fitted_by[attribute] = (
                 fitting.factor(attribute),
-                fitting.bound,
+                fitting.error_lower_bound,
                 (now, shares),
             )
     tables = attribute_sets_with_joint(workload, along)
@@ -248,7 +248,7 @@ def _p_identity(problem: PlanningProblem) -> Strategy:
 
 def _whole_p_identity_seconds(line: AttributeCost) -> float:
     """Estimate the CPU seconds of a complete p-Identity fit in one sweep."""
-    begin, all_steps = p_identity_seconds(line.cells, in_line=line.structured)
+    begin, all_steps = p_identity_seconds(line.cells, is_one_dimensional=line.structured)
     return begin + (all_steps - begin) / line.fits
 
 
@@ -398,7 +398,7 @@ P_IDENTITY = Planner(
     instead="p-Identity is made for pure differential privacy; for Gaussian noise "
     "gaussian_optimum is never worse",
     seconds=seconds_per_attribute(
-        lambda line: p_identity_seconds(line.cells, in_line=line.structured)[0]
+        lambda line: p_identity_seconds(line.cells, is_one_dimensional=line.structured)[0]
     ),  # the seconds of comparing starts and of the first steps
     most=seconds_per_attribute(_whole_p_identity_seconds),
     laplace=joint_design_seconds,

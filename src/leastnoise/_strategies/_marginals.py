@@ -281,7 +281,9 @@ def _weighted_table(
     factor = along.get((level_tables.name,))
     if factor is None:
         return block, heaviest
-    groups = level_tables.levels.orbits.of_groups[level_tables.levels.level(factor.operator) or 0]
+    groups = level_tables.levels.orbits.orbit_of_group[
+        level_tables.levels.level(factor.operator) or 0
+    ]
     rounded = np.maximum(1, np.rint(np.sqrt(squares)[groups] * _HEAVIEST / heaviest)).astype(
         np.int64
     )

@@ -40,7 +40,7 @@ from leastnoise._families import (
     level_tree,
     merge_equal_cells,
     singular_value_bound,
-    weighted_sum,
+    sum_grams,
 )
 from leastnoise._strategies._planning_problem import Strategy
 from leastnoise._strategies._tables import attribute_sets_with_joint, weighted_strategy
@@ -306,7 +306,7 @@ def gram_matrices_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]
             )
         noise.append((product.importance * groups, gram))
         loss.append((product.importance / groups, gram))
-    return weighted_sum(noise), weighted_sum(loss)
+    return sum_grams(noise), sum_grams(loss)
 
 
 def estimated_rmse_along(
@@ -376,7 +376,7 @@ def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
     if norm == 1:
         rows = fit_p_identity(weighted, effort=_EFFORT).matrix()
     else:
-        rows = fit_gaussian_optimum(weighted, gap=_GAP).factor
+        rows = fit_gaussian_optimum(weighted, gap=_GAP).matrix
     rows = rows[np.abs(rows).max(axis=1) > _NOTHING]
     if norm == 2 and np.linalg.matrix_rank(rows) < gram.size:
         rows = np.vstack([rows * math.sqrt(1 - _BESIDE), math.sqrt(_BESIDE) * np.eye(gram.size)])
@@ -710,7 +710,7 @@ def choose_group_threshold(
     # The sizes are not known yet, so this sum is multiplied by k^(1/3).
     gram = gram_of(Total(len(edges)))
     law = TailLaw(sure, _TAIL_INDEX)
-    lost = weighted_sum([(groups ** (_UNEVEN - 2), gram)])
+    lost = sum_grams([(groups ** (_UNEVEN - 2), gram)])
     cells = candidate_cells(edges)
     return choose_threshold(
         gram, edges, cells, counts, lambda limits: noise(int(limits.max())), 1.0, lost=lost, law=law

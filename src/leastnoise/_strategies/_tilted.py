@@ -419,7 +419,7 @@ class _TiltCurve:
             self._grams.across, mean, None if start is None else start.row_weights
         )
         values = _rows_values(self._grams.each, mean, fitted.rows)
-        self._fits[index] = _TiltFit(values, tilt_weights, fitted.weights)
+        self._fits[index] = _TiltFit(values, tilt_weights, fitted.dual_weights)
         return self._fits[index]
 
     def values_at(self, index: int) -> FloatArray:
