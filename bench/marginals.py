@@ -84,7 +84,7 @@ def cubes(only: str) -> Iterator[str]:
                 f"{data} Q{name:3} ours/best {2 * design.error / figure:.4f}  inside closure/best "
                 f"{2 * inside / figure:6.2f}"
                 f"  {2 * design.error:14.1f}  {len(design.tables):3} tables  {seconds:5.1f} s  "
-                f"({design.origin})"
+                f"({design.start_name})"
             )
 
 
@@ -106,7 +106,7 @@ def peers(only: str) -> Iterator[str]:
             f"{name:17} pure ours/hdmm {ours / pure:.3f} ({ours:.3f})  Gaussian ours/hdmm "
             f"{ours_gaussian / gaussian:.3f} "
             f"({ours_gaussian:.3f})  {len(design.tables):3} tables  {seconds:5.1f} s  "
-            f"({design.origin})"
+            f"({design.start_name})"
         )
 
 

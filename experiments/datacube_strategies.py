@@ -212,7 +212,7 @@ def _cuboids(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: boo
 
     def draw(rng: np.random.Generator) -> Errors:
         noise = _noise(rng, shape, cover.tables, theta)
-        sources = [cover.tables[number] for number in cover.source.tolist()]
+        sources = [cover.tables[number] for number in cover.table_of_target.tolist()]
         sums = {
             target: _aggregated(noise[table], table, target)
             for target, table in zip(targets, sources, strict=True)
@@ -227,9 +227,9 @@ def _covering(shape: Sequence[int], targets: Sequence[AttributeSet]) -> Method:
     design = covering_design(closure, coefficients(closure, dict.fromkeys(targets, 1.0)))
 
     def draw(rng: np.random.Generator) -> Errors:
-        return least_squares(_noise(rng, shape, design.tables, design.theta), design.theta, targets)
+        return least_squares(_noise(rng, shape, design.tables, design.weights), design.weights, targets)
 
-    return Method(design.error, design.tables, design.theta, draw)
+    return Method(design.error, design.tables, design.weights, draw)
 
 
 def least_squares_error(

@@ -139,7 +139,7 @@ def buckets(
         noisy = sums + random.laplace(0, under.noise / 2**0.5, sums.shape)
         kept = (
             np.arange(len(under.noise))
-            < under.buckets.choose_ranges(noisy, under.noise).buckets[:, None]
+            < under.buckets.choose_ranges(noisy, under.noise).kept_buckets[:, None]
         )
         yield float(np.sqrt(np.mean((np.where(kept, noisy, 0.0).sum(axis=1) - truth) ** 2)))
 

@@ -290,7 +290,7 @@ def bucketed(sums: PrefixSums) -> tuple[SumBuckets, WholeRows]:
     asked = queries(domain, pay={"matrix": upto.astype(int).tolist()}, sum="wages")
     found = SumBuckets.of(asked, "pay", sums.edges)
     factor = found.factor(1)
-    whole = dense(factor.operator)[:, found.starts]
+    whole = dense(factor.operator)[:, found.group_starts]
     weights = factor.weights.astype(float)
     weighted = whole * weights[:, None]
     cost = float((np.abs(weighted) * found.limits[found.stops - 1]).sum(axis=0).max()) * (1 + 1e-12)
@@ -312,9 +312,9 @@ def bucketed_answers(
         entropy: the source of the noise.
     """
     found, rows = bucketed(sums)
-    groups = np.add.reduceat(cut, found.starts)
+    groups = np.add.reduceat(cut, found.group_starts)
     covariance = 2 * (rows.cost / float(epsilon)) ** 2 * (rows.recover @ rows.recover.T)
-    upto = found.starts <= sums.last[:, None]
+    upto = found.group_starts <= sums.last[:, None]
     choices = found.choices(covariance)
     answers = []
     given: dict[tuple[int, int], ConstrainedLeastSquares] = {}
@@ -323,7 +323,7 @@ def bucketed_answers(
         run = kept.first, kept.stop
         if run not in given:
             given[run] = ConstrainedLeastSquares.of(
-                covariance, (found.starts >= kept.first) & (found.starts < kept.stop)
+                covariance, (found.group_starts >= kept.first) & (found.group_starts < kept.stop)
             )
         answers.append(upto @ given[run].estimates(noisy))
     return np.array(answers)

@@ -208,9 +208,9 @@ def test_every_threshold_that_may_be_chosen_has_a_plan(budget: Any, top: int, as
     made = setting(ask(wages(0, top, pay=ln.Integers(0, top), group=["a", "b", "c"])), budget)
     for high in (-1e9, 0.0, 1e9):
         choice = sums.threshold_chooser(made)(np.full(len(made.candidates) - 1, high))
-        assert np.isfinite(choice.noise).all()
-        assert (np.diff(choice.noise) >= -1e-9 * choice.noise[1:]).all()
-        assert choice.noise[0] > 0
+        assert np.isfinite(choice.noise_rmse).all()
+        assert (np.diff(choice.noise_rmse) >= -1e-9 * choice.noise_rmse[1:]).all()
+        assert choice.noise_rmse[0] > 0
     for cell in made.candidates:
         assert sums.fit_limited_sums(made, int(made.edges[cell])).blocks
 
@@ -262,7 +262,7 @@ def buckets_of(made: Any, amounts: np.ndarray) -> np.ndarray:
 def test_group_noise_is_exact_given_kept_cells(budget: Any) -> None:
     place, amounts = people(3000)
     made = sums.buckets_below(setting(BY_PLACE, budget), 1600)
-    kept = np.arange(GROUPS) % (len(made.buckets.ends) + 1)
+    kept = np.arange(GROUPS) % (len(made.buckets.upper_ends) + 1)
     right = np.bincount(
         place, np.minimum(amounts, 1600) * (buckets_of(made, amounts) < kept[place]), GROUPS
     )
@@ -475,7 +475,7 @@ def weighted(asked: ln.Workload, budget: Any, seed: int) -> tuple[Any, Any, np.n
     return (
         buckets,
         observation,
-        weights[:, None] * dense(block.factors[0].operator)[:, buckets.starts],
+        weights[:, None] * dense(block.factors[0].operator)[:, buckets.group_starts],
         weights * values / made.grid,
     )
 
@@ -483,7 +483,7 @@ def weighted(asked: ln.Workload, budget: Any, seed: int) -> tuple[Any, Any, np.n
 @every_budget
 def test_kept_buckets_are_least_squares_without_the_rest(budget: Any) -> None:
     buckets, observation, rows, measured = weighted(ALONG_PAY, budget, 3)
-    assert buckets.starts.tolist() == list(range(20))
+    assert buckets.group_starts.tolist() == list(range(20))
     estimator = DroppedBucketsEstimate.of(observation, 2, 10, [(10, 20, 1000.0)])
     expected = np.zeros(20)
     expected[2:10] = np.linalg.lstsq(rows[:, 2:10], measured, rcond=None)[0]
@@ -505,10 +505,13 @@ def test_one_sided_bounds_match_full_least_squares(kind: object, budget: Any) ->
     """By dense algebra: the upper one leaves nothing out, the lower one takes back what is carried with a sign below 0."""
     asked = ln.queries(ALONG, pay=kind, sum="wages")
     buckets, observation, rows, measured = weighted(asked, budget, 3)
-    queries = dense(asked.products[0].operators[0])[:, buckets.starts].astype(float)
-    full, kept = np.linalg.pinv(rows), np.flatnonzero((buckets.starts >= 2) & (buckets.starts < 10))
-    left = np.setdiff1d(np.arange(len(buckets.starts)), kept)
-    recover = np.zeros((len(buckets.starts), len(rows)))
+    queries = dense(asked.products[0].operators[0])[:, buckets.group_starts].astype(float)
+    full, kept = (
+        np.linalg.pinv(rows),
+        np.flatnonzero((buckets.group_starts >= 2) & (buckets.group_starts < 10)),
+    )
+    left = np.setdiff1d(np.arange(len(buckets.group_starts)), kept)
+    recover = np.zeros((len(buckets.group_starts), len(rows)))
     recover[kept] = np.linalg.pinv(rows[:, kept])
     # an answer adds up queries @ recover @ rows of the true sums, where queries of them are asked
     # for
@@ -545,9 +548,9 @@ def test_intervals_cover_sums_of_all_values_by_query() -> None:
         kept = choices.choose_range(BucketExpansion.of(observation).counts)
         stops.add(kept.stop)
         answers = [
-            DroppedBucketsEstimate.of(observation, kept.first, kept.stop, kept.losses).estimate(
-                product
-            )
+            DroppedBucketsEstimate.of(
+                observation, kept.first, kept.stop, kept.omitted_sums
+            ).estimate(product)
             for product in ALONG_PAY
         ]
         apart = exact - np.concatenate([one.values for one in answers])
@@ -579,15 +582,15 @@ def test_stopping_threshold_is_chosen_without_cells_above() -> None:
     )
     full = [DroppedBucketsEstimate.of(one, 0, 80, ()).full for one in measured]
     choices = buckets.choices(full[0].covariance)
-    enough = int(np.searchsorted(buckets.stops[buckets.ends - 1], 14))
-    within, alone = choices.stops[enough].noise, choices.stops[-1].noise[: enough + 1]
+    enough = int(np.searchsorted(buckets.stops[buckets.bucket_ends - 1], 14))
+    within, alone = choices.stops[enough].stds, choices.stops[-1].stds[: enough + 1]
     assert (within <= alone * (1 + 1e-9)).all()
     assert within[-1] < 0.99 * alone[-1]
     stops = sorted(choices.choose_range(one.counts).stop for one in full)
     assert (
-        buckets.stops[buckets.ends[enough - 1] - 1]
+        buckets.stops[buckets.bucket_ends[enough - 1] - 1]
         <= stops[10]
-        <= buckets.stops[buckets.ends[enough] - 1]
+        <= buckets.stops[buckets.bucket_ends[enough] - 1]
     )
 
 

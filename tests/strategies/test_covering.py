@@ -30,8 +30,8 @@ def problem(shape, targets):
 def designed(closure, coefficient):
     """The design, whose error must be that of the plain algebra."""
     design = covering_design(closure, coefficient)
-    assert design.theta.sum() == pytest.approx(1.0)
-    eigenvalue = eigenvalues(closure, design.tables, design.theta)
+    assert design.weights.sum() == pytest.approx(1.0)
+    eigenvalue = eigenvalues(closure, design.tables, design.weights)
     assert total_squared_error(coefficient, eigenvalue) == pytest.approx(design.error, rel=1e-9)
     return design
 
@@ -108,7 +108,7 @@ def test_asymmetric_workload_gets_merged_tables():
     closure, coefficient = problem((2,) * 60, targets)
     design = covering_design(closure, coefficient)
     inside = optimal_weights(incidence(closure, attribute_sets(closure)), coefficient, norm=1)
-    assert design.origin == "merged tables"
+    assert design.start_name == "merged tables"
     assert design.error < 0.85 * inside.error
     assert all(any(set(target) <= set(table) for table in design.tables) for target in targets)
 
@@ -134,9 +134,13 @@ def test_covering_refuses_invalid_arguments(monkeypatch):
 
 def test_ten_binary_attributes_have_the_known_covers():
     one = greedy_cover((2,) * 10, ways(10, 1))
-    assert (len(one.tables), {len(table) for table in one.tables}, 2 * one.largest) == (5, {2}, 100)
+    assert (len(one.tables), {len(table) for table in one.tables}, 2 * one.largest_variance) == (
+        5,
+        {2},
+        100,
+    )
     two = greedy_cover((2,) * 10, ways(10, 2))
-    assert (two.tables, 2 * two.largest) == ((tuple(range(10)),), 512)
+    assert (two.tables, 2 * two.largest_variance) == ((tuple(range(10)),), 512)
 
 
 @pytest.mark.parametrize("power", [2, 1], ids=["Laplace", "Gaussian"])
@@ -151,13 +155,13 @@ def test_cover_is_within_its_bound_of_the_best(shape, power):
         itertools.combinations(range(len(options)), k) for k in range(1, 7)
     )
     best = min(len(pick) ** power * added[list(pick)].min(axis=0).max() for pick in picks)
-    assert best <= cover.largest <= best * (np.log(len(targets)) + 1) ** 2
+    assert best <= cover.largest_variance <= best * (np.log(len(targets)) + 1) ** 2
     measured = [options.index(table) for table in cover.tables]
-    used = added[measured][cover.source, np.arange(len(targets))]
-    assert len(measured) ** power * used.max() == pytest.approx(cover.largest)
+    used = added[measured][cover.table_of_target, np.arange(len(targets))]
+    assert len(measured) ** power * used.max() == pytest.approx(cover.largest_variance)
     weights = np.arange(1.0, 1 + len(targets))
     errors = cover_errors(shape, dict(zip(targets, weights, strict=True)), cover)
-    assert errors.sum() == pytest.approx((weights * sizes[measured][cover.source]).sum())
+    assert errors.sum() == pytest.approx((weights * sizes[measured][cover.table_of_target]).sum())
 
 
 def test_many_attributes_are_covered_without_subsets():
@@ -165,6 +169,6 @@ def test_many_attributes_are_covered_without_subsets():
     cover = greedy_cover((3,) * 40, targets)
     assert all(
         set(target) <= set(cover.tables[at])
-        for target, at in zip(targets, cover.source, strict=True)
+        for target, at in zip(targets, cover.table_of_target, strict=True)
     )
-    assert cover.largest <= len(targets) ** 2
+    assert cover.largest_variance <= len(targets) ** 2

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from leastnoise._strategies import divide_parts, first_level, plane_regime, records_a_part
+from leastnoise._strategies import divide_parts, first_level, plane_regime, records_per_part
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import block_tree
 
@@ -19,14 +19,19 @@ def test_structure_increases_first_blocks():
         "fixed",
         "blocks",
     ]  # the test cannot tell on fewer
-    assert [plane_regime(cost, 1, 10**4, narrow=True)[1] for cost in (0, 5999)] == [128, 256]
+    assert [plane_regime(cost, 1, 10**4, has_narrow_queries=True)[1] for cost in (0, 5999)] == [
+        128,
+        256,
+    ]
 
 
 def test_parts_grow_where_cost_nears_the_records():
-    ratios = [records_a_part(cost, 10_000) for cost in (50, 2500, 4900, 6400, 10_000, 40_000)]
+    ratios = [records_per_part(cost, 10_000) for cost in (50, 2500, 4900, 6400, 10_000, 40_000)]
     assert ratios == pytest.approx([2, 2, 11 * 0.343, 11 * 0.512, 11, 11])
     # What lies within the noise of the test says nothing: even data are taken for granted.
-    assert [records_a_part(cost, records) for cost, records in ((-70, -300), (25, 0), (3, 25))] == [
+    assert [
+        records_per_part(cost, records) for cost, records in ((-70, -300), (25, 0), (3, 25))
+    ] == [
         11,
         11,
         11,
@@ -49,7 +54,9 @@ def test_light_blocks_merge_up_the_tree(shape: tuple[int, int], narrow: bool) ->
     for _ in range(40):
         counts = random.integers(-9, 12, len(tree.starts[base])) * random.integers(0, 2)
         rate = Fraction(int(random.integers(1, 50)), 128)
-        (parts, groups), (many, _) = divide_parts(tree, base, counts, rate, narrow=narrow)
+        (parts, groups), (many, _) = divide_parts(
+            tree, base, counts, rate, has_narrow_queries=narrow
+        )
         want: set[int] = set()
         cell = 0
         while cell < size:

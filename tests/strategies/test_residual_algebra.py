@@ -15,7 +15,6 @@ from experiments.residuals import (
 from scipy.optimize import minimize
 
 from leastnoise._strategies import (
-    at_cost_one,
     attribute_sets,
     diagonal_errors,
     dimensions,
@@ -27,6 +26,7 @@ from leastnoise._strategies import (
     locate,
     optimal_budgets,
     residual_noise_max,
+    scale_to_cost_one,
     scaled_error,
     table_sizes,
     walsh_functions,
@@ -166,7 +166,7 @@ def test_residual_gradient_matches_finite_differences(norm):
     )
     shares = rng.random(4) + 0.2
     error, slope = scaled_error(shares, errors, norm)
-    assert error == pytest.approx(errors(at_cost_one(shares, np.ones(4), norm) ** 2)[0])
+    assert error == pytest.approx(errors(scale_to_cost_one(shares, np.ones(4), norm) ** 2)[0])
     for i, step in enumerate(np.eye(4) * 1e-6):
         up, down = (scaled_error(shares + sign * step, errors, norm)[0] for sign in (1, -1))
         assert slope[i] == pytest.approx((up - down) / 2e-6, rel=1e-5, abs=1e-7 * error)

@@ -16,14 +16,14 @@ from leastnoise._strategies import (
     TailLaw,
     candidate_cells,
     choose_threshold,
+    decreasing_counts,
     estimated_rmse,
     estimated_rmse_along,
-    falling_counts,
     gram_matrices_along,
-    isotonic_falling,
+    integer_rows,
+    isotonic_decreasing,
     limited_strategy,
     weighted_gram,
-    whole_rows,
 )
 from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError
@@ -80,7 +80,7 @@ def test_falling_counts_fit_a_falling_density() -> None:
     rng = np.random.default_rng(1)
     counts, edges = rng.normal(20, 15, 9), np.cumsum(rng.uniform(0.5, 4, 10))
     spans = -np.diff(1 / edges)
-    fitted = isotonic_falling(counts, spans)
+    fitted = isotonic_decreasing(counts, spans)
     assert (np.diff(fitted / spans) <= 1e-9).all()
     assert (fitted >= 0).all()
     for _ in range(400):
@@ -92,14 +92,16 @@ def test_falling_counts_fit_a_falling_density() -> None:
 def test_pareto_tail_with_mean_is_kept(index: float) -> None:
     edges = 100 * 1.2 ** np.arange(20)
     counts = -1e6 * np.diff(edges**-index)
-    assert falling_counts(counts, edges) == pytest.approx(counts)
+    assert decreasing_counts(counts, edges) == pytest.approx(counts)
 
 
 def test_tail_without_mean_is_made_lighter() -> None:
     edges = 100 * 1.2 ** np.arange(20)
     counts = -1e6 * np.diff(edges**-0.5)
-    assert falling_counts(counts, edges)[-1] < 0.9 * counts[-1]
-    assert falling_counts(counts, edges, TailLaw(sure=0.99 * counts[-1]))[-1] == counts[-1]
+    assert decreasing_counts(counts, edges)[-1] < 0.9 * counts[-1]
+    assert (
+        decreasing_counts(counts, edges, TailLaw(certain_count=0.99 * counts[-1]))[-1] == counts[-1]
+    )
 
 
 def test_large_noise_is_not_taken_for_rich_records() -> None:
@@ -150,9 +152,9 @@ def test_predicted_bias_is_exact_at_bucket_centres() -> None:
     centres = edges[1:] - 5.0
     for place, threshold in enumerate(found.candidates):
         lost = np.cumsum(counts * np.maximum(centres - threshold, 0))
-        assert found.bias[place] == pytest.approx(math.sqrt((lost**2).sum() / 20))
+        assert found.clipping_rmse[place] == pytest.approx(math.sqrt((lost**2).sum() / 20))
     assert found.noise == pytest.approx(2.0 * edges)
-    assert found.excess.sum() == pytest.approx(
+    assert found.clipped_amounts.sum() == pytest.approx(
         (counts * np.maximum(centres - found.threshold, 0)).sum()
     )
 
@@ -191,7 +193,7 @@ def test_refusals_are_read() -> None:
         InputError,
         match="The public bounds are too large for whole coefficients: up to 1099511627776 units",
     ):
-        whole_rows(np.eye(1), np.array([2**40]), 1)
+        integer_rows(np.eye(1), np.array([2**40]), 1)
     with pytest.raises(
         InputError, match="There must be one count for each interval between 3 candidates; got 3"
     ):

@@ -211,7 +211,7 @@ def test_groups_of_a_level_are_as_quick_as_cells() -> None:
         attribute_costs(queries(domain, a=asked))["a"]
         for asked in ({"level": "g"}, {"ranges": [[0, 7], [8, 15]]})
     ]
-    assert [(line.cells, line.structured) for line in known] == [(4, True), (3, False)]
+    assert [(line.cells, line.is_structured) for line in known] == [(4, True), (3, False)]
 
 
 def many(count: int, ways: int = 2) -> Workload:
@@ -350,7 +350,11 @@ def test_long_search_leaves_seconds_to_short_ones(monkeypatch: pytest.MonkeyPatc
 
         unsaid = {"measures": "", "made_for": "", "most": most and (lambda _: most)}
         return Planner(
-            name=name, propose=search, seconds=lambda _: seconds, likely=lambda _: likely, **unsaid
+            name=name,
+            propose=search,
+            seconds=lambda _: seconds,
+            relative_likelihood=lambda _: likely,
+            **unsaid,
         )
 
     short = [planner(f"short {number}", 0.6, 1 / 2) for number in range(4)]

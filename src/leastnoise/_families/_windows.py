@@ -1,12 +1,12 @@
 """A strategy for ranges of the same widths at every position, for Gaussian noise.
 
 For such ranges the entries of M depend, away from the ends, only on the distance of two cells:
-``M_jk = c_(j-k)``. Let ``m(t) = sum_d c_d e^(idt)`` be their spectral density. On endless cells,
-the least error has the strategy whose Gram matrix has the density ``m^(1/2)``. This file measures
-its lower triangular factor, a Toeplitz matrix T with ``|T(t)|^2 = m(t)^(1/2)``. Its coefficients
-are a power series: the exponential of the causal part of ``log m^(1/4)`` (Kolmogorov's
-factorisation). For prefix sums it is the square root of ``_toeplitz``. The columns become shorter
-towards the end, so each is scaled up to the norm of the longest, as there. For other ranges, c is
+``M_jk = c_(j-k)``. Let ``m(t) = sum_d c_d e^(idt)`` be their spectral density. For infinitely many
+cells, the strategy of least error has a Gram matrix of density ``m^(1/2)``. This file measures its
+lower triangular factor, a Toeplitz matrix T with ``|T(t)|^2 = m(t)^(1/2)``. Its coefficients are a
+power series: the exponential of the causal part of ``log m^(1/4)`` (Kolmogorov's factorisation).
+For prefix sums it is the square root of ``_toeplitz``. As in ``_toeplitz``, the column norms
+decrease towards the end, and each column is scaled up to the largest norm. For other ranges, c is
 the mean of M along its diagonals, whose density is never negative.
 
 The lower bound of full sets of ranges: every matrix Z of spectral norm 1 gives ``tr K >= tr(D^1/2
@@ -48,7 +48,7 @@ _MOST_WIDTHS = 64  # the most widths of ranges with a lower bound
 def diagonal_sums(gram: Gram) -> FloatArray:
     """Return the sums of M along its diagonals, from the main one up, (n,).
 
-    M must have no part that is an array.
+    ``gram.array`` must be None.
     """
     size = gram.size
     sums = np.zeros(size)
@@ -58,7 +58,7 @@ def diagonal_sums(gram: Gram) -> FloatArray:
         turned = np.conj(np.fft.rfft(a, length)) * np.fft.rfft(b, length)
         sums += np.fft.irfft(turned, length)[:size]
     if gram.weighted_ranges is not None:
-        # a range of w cells adds max(0, w - d) at the distance d
+        # a range of w cells contributes max(0, w - d) at the distance d
         amounts, low, high = gram.weighted_ranges
         by_width = np.bincount(high - low + 1, amounts, size + 1)
         counts = np.cumsum(by_width[::-1])[::-1]  # of ranges of at least w cells
@@ -139,8 +139,8 @@ def _scale_starts(root: FloatArray) -> IntArray:
 def full_set_bound(gram: Gram) -> float:
     """Return a lower bound on the squared error for full sets of ranges.
 
-    It is the bound for cells and ranges of some widths at every position with equal weights for
-    each width, and 0 for other queries.
+    The bound applies to cells and to ranges of some widths at every position, with equal weights
+    for each width. For other queries the result is 0.
     """
     size = gram.size
     if gram.weighted_ranges is None or gram.pairs or gram.array is not None:

@@ -604,7 +604,7 @@ def time_requests(workload: Workload, privacy: Privacy, seconds: float) -> list[
             least = passes * planner.least_seconds(workload, noise.norm)
             most = passes * planner.most_seconds(workload, noise.norm)
             is_slow = most > _QUICK_SHARE * seconds
-            likely = planner.likely(workload)
+            likely = planner.relative_likelihood(workload)
             own_seconds = 0.0
             if planner.reaches_bound(workload):
                 own_seconds = _TIMES_TO_REACH_BOUND * seconds

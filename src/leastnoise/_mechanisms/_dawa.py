@@ -58,7 +58,7 @@ from leastnoise._strategies import (
     first_levels,
     has_narrow_queries,
     plane_regime,
-    records_a_part,
+    records_per_part,
     total_cost,
 )
 from leastnoise._trusted.accounting import (
@@ -508,7 +508,7 @@ def run_plane(setting: DawaSetting, series: Series) -> Outcome:
         value,
         1 / setting.laplace_scale,
         math.prod(setting.shape),
-        narrow=setting.has_narrow_queries,
+        has_narrow_queries=setting.has_narrow_queries,
     )
     if regime == "fixed":
         return Outcome(
@@ -539,10 +539,10 @@ def _adaptive_grid(
     )
     counts = first.values[0].astype(np.int64)
     remaining = setting.remaining_budget.scaled(1 - PLANE_FIRST_SHARE)
-    records = Fraction(records_a_part(cost, float(int(counts.sum()) / setting.laplace_scale)))
+    records = Fraction(records_per_part(cost, float(int(counts.sum()) / setting.laplace_scale)))
     rate = whole_budget(remaining).epsilon / setting.plan.privacy.distance / records
     (parts, groups), (many, joined) = divide_parts(
-        tree, base, counts, rate, narrow=setting.has_narrow_queries
+        tree, base, counts, rate, has_narrow_queries=setting.has_narrow_queries
     )
     is_unmerged = joined == 1
     low = np.concatenate([parts, groups[is_unmerged]])

@@ -149,7 +149,7 @@ def reference_plan(
     workload: Workload, privacy: Privacy, progress: Callable[[str], None] | None
 ) -> Plan:
     """Return the best data-independent plan of a search of some seconds."""
-    names = [planner.name for planner in PLANNERS.values() if planner.reference(workload)]
+    names = [planner.name for planner in PLANNERS.values() if planner.is_near_best(workload)]
     tried = [
         entry
         for name in names

@@ -423,8 +423,8 @@ def measure_bucket_sums(
         stop=kept_range.stop,
         low=int(setting.edges[kept_range.first - 1]) if kept_range.first else 0,
         high=int(setting.edges[kept_range.stop - 1]),
-        losses=kept_range.losses,
-        estimated_loss=sum(loss for _, _, loss in kept_range.losses),
+        losses=kept_range.omitted_sums,
+        estimated_loss=sum(loss for _, _, loss in kept_range.omitted_sums),
     )
     return Outcome(setting.plan, observation, finding)
 
@@ -487,7 +487,7 @@ def group_chooser(setting: SumsSetting, thresholds: Mapping[int, BucketsBelowThr
         for threshold, measurements in thresholds.items()
     }
     return lambda counts: choose_group_threshold(
-        setting.edges, counts, groups, noise.__getitem__, sure=sure
+        setting.edges, counts, groups, noise.__getitem__, certain_count=sure
     )
 
 
@@ -508,14 +508,14 @@ def measure_sums_by_group(
     kept_buckets = thresholds[choice.threshold].buckets.choose_ranges(
         values.reshape(-1, len(noise)), noise
     )
-    missing = kept_buckets.missing + kept_buckets.shares * choice.excess.sum()
+    missing = kept_buckets.omitted_sums + kept_buckets.group_shares * choice.clipped_amounts.sum()
     finding = GroupedThresholdFinding(
         measure=setting.measure,
         attribute=setting.attribute,
         threshold=choice.threshold,
-        kept=tuple(kept_buckets.buckets.tolist()),
+        kept=tuple(kept_buckets.kept_buckets.tolist()),
         missing=tuple(map(_three_digits, missing)),
-        estimated_loss=float(choice.excess.sum()),
+        estimated_loss=float(choice.clipped_amounts.sum()),
     )
     return Outcome(setting.plan, join_observations(observed, setting.plan.privacy), finding)
 
@@ -551,7 +551,7 @@ def threshold_chooser(setting: SumsSetting) -> Chooser:
             counts,
             lambda limits: rmse_by_threshold[int(limits.max())],
             unit,
-            lost=lost,
+            loss_gram=lost,
             law=TailLaw(sure),
         )
 
@@ -603,13 +603,15 @@ def measure_clipped_sums(setting: SumsSetting, choose: Chooser, series: Series) 
     intervals = [
         (start + 1, stop + 1) for start, stop in itertools.pairwise(setting.candidates.tolist())
     ]
-    losses = [(start, stop, float(choice.excess[start:stop].sum())) for start, stop in intervals]
+    losses = [
+        (start, stop, float(choice.clipped_amounts[start:stop].sum())) for start, stop in intervals
+    ]
     finding = ThresholdFinding(
         measure=setting.measure,
         attribute=setting.attribute,
         threshold=choice.threshold,
         losses=tuple(entry for entry in losses if entry[2] > 0),
-        estimated_loss=float(choice.excess.sum()),
+        estimated_loss=float(choice.clipped_amounts.sum()),
     )
     return Outcome(setting.plan, join_observations(observed, setting.plan.privacy), finding)
 

@@ -327,8 +327,8 @@ def _quick_search(search: Search, workload: Workload, privacy: Privacy) -> Searc
     enough = 0.0
     for planner, noise in itertools.product(automatic, noise_kinds(privacy)):
         cost = planner.least_seconds(workload, noise.norm)
-        if planner.reference(workload) or (
-            planner.likely(workload) >= 1 and cost <= search.seconds / 2
+        if planner.is_near_best(workload) or (
+            planner.relative_likelihood(workload) >= 1 and cost <= search.seconds / 2
         ):
             enough += cost
     return replace(

@@ -1,14 +1,14 @@
 """Planners turn a workload into a strategy and never see data.
 
 A planner is a record (`Planner` in ``_planning_problem``) with a function from a `PlanningProblem`
-to a `Strategy`. ``_tables`` decides which tables are measured with which weights, by the
-optimisation of ``_residual_algebra``; read `identity` there first. ``_marginals`` measures tables
-of cells and of levels. ``_covering`` measures larger tables that contain the requested ones.
-``_kronecker`` measures a fitted strategy along every attribute. ``_union`` measures two tables for
-two parts of the queries. ``_tilted`` measures residual spaces by fitted rows. ``_k_norm`` measures
+to a `Strategy`. ``_tables`` chooses the weights of measured tables by the optimisation in
+``_residual_algebra``. Start reading at `identity` there. ``_marginals`` measures tables of cells
+and of levels. ``_covering`` measures larger tables that contain the requested ones. ``_kronecker``
+measures a fitted strategy along every attribute. ``_union`` measures one table for each of two
+parts of the queries. ``_tilted`` measures residual spaces by fitted rows. ``_k_norm`` measures
 one-way tables with joint K-norm noise. ``_datacube_baselines`` has the strategies of papers by
 name, and ``_user_strategy`` the strategies of users. ``_counts_and_sums`` measures counts and sums
-together. ``_data_aware`` and ``_sums`` plan the public part of data-dependent mechanisms.
+jointly. ``_data_aware`` and ``_sums`` plan the public steps of data-dependent mechanisms.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ from leastnoise._strategies._data_aware import (
     first_levels,
     has_narrow_queries,
     plane_regime,
-    records_a_part,
+    records_per_part,
     table_precisions,
     total_cost,
 )
@@ -59,7 +59,6 @@ from leastnoise._strategies._planning_problem import (
     attribute_costs,
 )
 from leastnoise._strategies._residual_algebra import (
-    at_cost_one,
     attribute_sets,
     diagonal_errors,
     dimensions,
@@ -69,6 +68,7 @@ from leastnoise._strategies._residual_algebra import (
     incidence,
     least_error,
     locate,
+    scale_to_cost_one,
     scaled_error,
     table_sizes,
 )
@@ -82,14 +82,14 @@ from leastnoise._strategies._sums import (
     candidate_cells,
     choose_group_threshold,
     choose_threshold,
+    decreasing_counts,
     estimated_rmse,
     estimated_rmse_along,
-    falling_counts,
     gram_matrices_along,
-    isotonic_falling,
+    integer_rows,
+    isotonic_decreasing,
     limited_strategy,
     weighted_gram,
-    whole_rows,
 )
 from leastnoise._strategies._tables import (
     IDENTITY,

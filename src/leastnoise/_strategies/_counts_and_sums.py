@@ -1,16 +1,16 @@
-"""Counts and sums of one measure for the cost of one.
+"""Measure counts and sums of a measure for the cost of either.
 
 A table measures, in each cell, the distances of values from both ends of the measure.
 
-Let R be the distance between the ends of a measure, and m the middle of the ends. A row adds v -
-low to one end and high - v to the other end, so both ends together cost as much as a count. If each
-has the variance s^2, a count has the variance 2 s^2 / R^2, and a sum has the variance s^2 / 2 plus
-m^2 times the variance of the count. So a planner's strategy for counts can be measured on both
-ends; it is planned for counts with the importance of counts and sums together. Tables that are
-requested only as counts are planned separately. With Gaussian noise, the counts of all tables are
-measured once more, because both ends give counts and centred sums in a fixed proportion. The split
-of the budget between these parts is searched, with the exact error (docs/mathematics.md, section
-8).
+Let R be the distance between the ends of a measure, and m the middle of the ends. A row with value
+v adds v - low to one end and high - v to the other end. Therefore, the two ends together cost as
+much as a count. If each has the variance s^2, a count has the variance 2 s^2 / R^2, and a sum has
+the variance s^2 / 2 plus m^2 times the variance of the count. Therefore, a planner's strategy for
+counts can be measured on both ends. It is planned for counts, with the combined importance of
+counts and sums. Tables that are requested only as counts are planned separately. With Gaussian
+noise, the counts of all tables are measured additionally, because the two ends determine counts and
+centred sums with a fixed ratio of errors. The split of the budget between these parts is searched,
+with the exact error (docs/mathematics.md, section 8).
 """
 
 import math
@@ -50,7 +50,7 @@ _Counts = Mapping[
 
 
 def counts_and_sums(planner: Planner, problem: PlanningProblem) -> Strategy:
-    """Return a planner's strategy with counts and sums measured jointly.
+    """Return a planner's strategy that measures counts and sums jointly.
 
     Raises:
         NotApplicable: the planner cannot measure both jointly, or no table is requested both as
@@ -64,7 +64,7 @@ def counts_and_sums(planner: Planner, problem: PlanningProblem) -> Strategy:
     parts: list[tuple[Weighted, Workload]] = []
     counts: _Counts = {measure: problem.workload.domain.count_of(measure) for measure in measures}
     tables_at_ends = [
-        (measure, _tables_at_ends(problem.workload, measure, counts)) for measure in measures
+        (measure, _tables_of_distances(problem.workload, measure, counts)) for measure in measures
     ]
     parts_to_plan = [
         (measure, products)
@@ -97,7 +97,7 @@ def counts_and_sums(planner: Planner, problem: PlanningProblem) -> Strategy:
 def _strategy_of_part(
     planner: Planner, problem: PlanningProblem, subproblem: PlanningProblem
 ) -> Strategy:
-    """Return the strategy of a planner for a part, or a fallback strategy."""
+    """Return a planner's strategy for a subproblem, or a fallback strategy."""
     try:
         return planner.strategy(subproblem)
     except NotApplicable:
@@ -106,33 +106,35 @@ def _strategy_of_part(
         if not subproblem.workload.beyond_cells:  # single cells need no fit
             return (MARGINALS if problem.norm == 1 else RESIDUAL).propose(subproblem)
         if len(subproblem.workload.products) == 1 < len(problem.workload.products):
-            # a planner that needs several tables may fail
+            # a planner that needs several tables may not apply to the part
             return (P_IDENTITY if problem.norm == 1 else GAUSSIAN_OPTIMUM).strategy(subproblem)
         raise
 
 
 def _as_counts(product: Product, importance: float, count_measure: str | None = None) -> Product:
-    """Return a table as one of counts, with this importance.
+    """Return a table of counts with the attributes of another table.
 
-    It counts the values of the measure ``count_measure``, or rows if that is None.
+    The table counts the values of ``count_measure``, or rows if ``count_measure`` is None.
     """
     mantissa, exponent = math.frexp(math.sqrt(importance))
     weight = Fraction(round(mantissa * 2**_BITS)) * Fraction(2) ** (exponent - _BITS)
     return replace(product, measure=count_measure, weight=weight, target=None, size=None)
 
 
-def _tables_at_ends(workload: Workload, measure: str, counts: _Counts) -> list[Product]:
-    """Return tables of both ends of a measure, with the importance of sums.
+def _tables_of_distances(
+    workload: Workload, measure: str, count_measures: _Counts
+) -> list[Product]:
+    """Return the tables of distances from both bounds of a measure.
 
-    Several measures may share the same counts.
+    Several measures may have the same counts.
     """
     bounds = workload.domain.measure(measure)
     width = bounds.high_units - bounds.low_units
-    shared = [*counts.values()].count(counts[measure])
+    shared = [*count_measures.values()].count(count_measures[measure])
     counted = {
         product.table_key[1:]: product.importance / shared
         for product in workload
-        if product.measure == counts[measure]
+        if product.measure == count_measures[measure]
     }
     worth = width**2 / 2 + 2 * midpoint(bounds) ** 2
     sums = workload.of(measure)
@@ -144,31 +146,32 @@ def _tables_at_ends(workload: Workload, measure: str, counts: _Counts) -> list[P
     ]
 
 
-def _other_blocks(problem: PlanningProblem, counts: _Counts) -> list[Product]:
-    """Return tables to measure in addition to both ends.
+def _other_blocks(problem: PlanningProblem, count_measures: _Counts) -> list[Product]:
+    """Return the tables to measure in addition to distances from bounds.
 
-    They are all other tables, and with Gaussian noise also the counts of the tables at both ends.
+    These are all other tables and, with Gaussian noise, also the counts of the tables measured at
+    both ends.
     """
     workload = problem.workload
     if problem.norm == 1:
         tables_known = {
-            (counts[product.measure], *product.table_key[1:])
+            (count_measures[product.measure], *product.table_key[1:])
             for product in workload
-            if product.measure in counts
+            if product.measure in count_measures
         }
         return [
             product
             for product in workload
-            if product.measure not in counts and product.table_key not in tables_known
+            if product.measure not in count_measures and product.table_key not in tables_known
         ]
     products: list[Product] = []
     worth: dict[tuple[object, ...], tuple[Product, float, str | None]] = {}
     for product in workload:
-        if product.measure not in counts and product.measure not in counts.values():
+        if product.measure not in count_measures and product.measure not in count_measures.values():
             products.append(product)
             continue
-        count_measure = counts.get(product.measure, product.measure)
-        if product.measure in counts:
+        count_measure = count_measures.get(product.measure, product.measure)
+        if product.measure in count_measures:
             often = midpoint(workload.domain.measure(str(product.measure)))
         else:
             often = 1.0
@@ -188,12 +191,13 @@ def _other_blocks(problem: PlanningProblem, counts: _Counts) -> list[Product]:
 def _balance_parts(
     problem: PlanningProblem, parts: Sequence[tuple[Weighted, Workload]]
 ) -> Weighted:
-    """Return the blocks of all parts with balanced weights.
+    """Return the blocks of all parts, with the best weight for each part.
 
     The weights of each part are multiplied by the power of 2 that minimises the error.
     """
 
     def joined(strengths: Sequence[float]) -> list[tuple[Block, float]]:
+        """Return the blocks of all parts, weighted by ``strengths``."""
         return [
             (block, weight * 2**strength)
             for (part, _), strength in zip(parts, strengths, strict=True)
@@ -201,6 +205,7 @@ def _balance_parts(
         ]
 
     def error(blocks: Weighted, workload: Workload) -> float:
+        """Return the total squared error of weighted blocks for a workload."""
         covariances = covariance_by_measure(
             workload,
             fit_noise_scales(problem.workload.domain, problem.privacy, problem.noise, blocks),
@@ -212,6 +217,7 @@ def _balance_parts(
         )
 
     def changed(part_number: int, strength: float) -> float:
+        """Return the error after a change of one part's weight."""
         return error(
             joined([*strengths[:part_number], strength, *strengths[part_number + 1 :]]),
             problem.workload,
@@ -222,7 +228,7 @@ def _balance_parts(
     if smooth and sum(len(answered.measures) for _, answered in parts) == len(
         problem.workload.measures
     ):
-        # The parts share only the budget, so the best split has a closed form.
+        # The parts have only the budget in common, so the best split has a closed form.
         separate_errors = [error(part, answered) for part, answered in parts]
         if all(0 < least < math.inf for least in separate_errors):
             return joined(
@@ -249,11 +255,11 @@ def _balance_parts(
 
 
 def _searched_parts(count: int) -> list[int]:
-    """Return the parts whose weights are searched, one after the other.
+    """Return the indices of the parts whose weights are searched, in order.
 
     If there are many parts, only the weight of the last part is searched, which has the tables that
-    are not measured at both ends. Each other part has one measure, whose importance determines its
-    weight.
+    are not measured at both ends. Each other part has a single measure, whose importance determines
+    its weight.
     """
     if count > _MOST_SEARCHED:
         return [count - 1]
@@ -264,11 +270,11 @@ def _searched_parts(count: int) -> list[int]:
 def split_units_budget(
     problem: PlanningProblem, blocks: tuple[tuple[Block, float], ...]
 ) -> tuple[tuple[Block, float], ...]:
-    """Return the blocks with the best split between counts of units and rows."""
+    """Return blocks with the best budget split of unit counts and row counts."""
     if not any(product.is_per_unit for product in problem.workload):
         return blocks
-    # At a small budget, discrete noise behaves as continuous noise, for which the split is the same
-    # at every budget.
+    # At a small budget, discrete noise behaves like continuous noise, for which the best split does
+    # not depend on the budget.
     largest = max(parameters(problem.privacy.budget).values())
     small = problem.privacy.scaled(Fraction(1, 8 * math.ceil(largest)))
     measured = fit_noise_scales(problem.workload.domain, small, problem.noise, blocks)
@@ -276,7 +282,7 @@ def split_units_budget(
     covariances = covariance_by_measure(problem.workload, measured)
     if len(parts) == 1 or any(structure.solver_cells for structure in covariances.values()):
         return blocks
-    # A weight that is m times as large has 1 / m^2 times the error, and m or m^2 times the cost.
+    # Multiplying a weight by m divides the error by m^2, and multiplies the cost by m or m^2.
     if problem.noise is Noise.DISCRETE_LAPLACE:
         root = 3
     else:

@@ -2,19 +2,19 @@
 
 A few larger tables that together contain every requested table are far better than any weights
 inside the workload's downward closure, because the budget is split over fewer tables. The problem
-is not convex, and a weight of 0 stays 0 under every descent. So several families of tables
-("starts") are tried with rough weights, and only the best family is weighted exactly. The starts
-are the requested tables, merged pairs of requested tables, greedily chosen cuboids, and block
-designs with attributes placed on their points. No array has size N or 2^d, and tables are not
-searched one by one (docs/decisions/planning.md).
+is not convex, and a weight of 0 stays 0 under every descent. Therefore, several families of tables
+("starts") are compared with approximate weights, and exact weights are computed only for the best
+family. The starts are the requested tables, merged pairs of requested tables, greedily chosen
+cuboids, and block designs with attributes placed on their points. No array has size N or 2^d, and
+tables are not searched one by one (docs/decisions/planning.md).
 
-A strategy along an attribute acts like an attribute of kappa cells, because the variance of a
-marginal's total is that of all its cells together. For the choice of tables, kappa is rounded to a
-whole number; the final weights are exact.
+A strategy along an attribute acts like an attribute of kappa cells, because kappa is the variance
+of the total along the attribute. For the choice of tables, kappa is rounded to a whole number; the
+final weights are exact.
 
 A block design is a family of blocks of points in which every pair or triple of points lies in a
-block. If there are more attributes than points, several attributes share a point; if there are
-fewer, some points stay empty.
+block. With more attributes than points, several attributes are placed on the same point. With fewer
+attributes, some points stay empty.
 
 `greedy_cover` keeps the largest cell variance small (problem BMAX of Ding et al.). Every requested
 marginal is answered by adding up cells of one measured marginal that contains it. If s marginals
@@ -82,7 +82,7 @@ PLANES: dict[int, Blocks] = {
     91: ((0, 1, 11, 15, 31, 36, 43, 65, 83, 89),),
     133: ((0, 1, 25, 30, 40, 46, 53, 96, 100, 114, 122, 131),),
 }
-# These are inversive planes of orders 3 to 9: three points share exactly one circle.
+# These are inversive planes of orders 3 to 9: any three points lie on exactly one circle.
 CIRCLES: dict[int, Blocks] = {
     10: ((0, 1, 2, 6), (0, 1, 3, 4), (0, 2, 4, 7)),
     17: ((0, 1, 2, 6, 13), (0, 1, 3, 9, 15), (0, 1, 4, 7, 8), (0, 2, 4, 9, 12)),
@@ -157,18 +157,18 @@ def _shifted_blocks(points: int, base_blocks: Blocks) -> Blocks:
     return tuple(shifted)
 
 
-def designs(strength: int, attributes: int) -> Iterator[tuple[str, int, Blocks]]:
-    """Yield covering designs: name, number of points, blocks.
+def designs(strength: int, max_points: int) -> Iterator[tuple[str, int, Blocks]]:
+    """Yield covering designs as (name, number of points, blocks).
 
-    Any ``strength`` points share a block.
+    In each design, any ``strength`` points lie in a common block.
     """
-    for groups in range(strength, min(attributes, strength + 8) + 1):
+    for groups in range(strength, min(max_points, strength + 8) + 1):
         yield (
             f"{strength} of {groups} groups",
             groups,
             tuple(itertools.combinations(range(groups), strength)),
         )
-    most = 2.5 * attributes + 2
+    most = 2.5 * max_points + 2
     for points, base_blocks in {2: PLANES, 3: CIRCLES}.get(strength, {}).items():
         if points <= most:
             order = len(base_blocks[0]) - 1
@@ -185,9 +185,9 @@ def designs(strength: int, attributes: int) -> Iterator[tuple[str, int, Blocks]]
 
 
 def zero_xor_blocks(count: int) -> Blocks:
-    """Return all quadruples below ``count`` whose exclusive or is 0.
+    """Return all quadruples of integers below ``count`` with bitwise XOR 0.
 
-    ``count`` is a power of two. Any three points share one quadruple.
+    ``count`` is a power of two. Any three points lie in exactly one quadruple.
     """
     return tuple(
         (a, b, c, a ^ b ^ c) for a, b, c in itertools.combinations(range(count), 3) if a ^ b ^ c > c
@@ -199,9 +199,9 @@ def zero_sum_blocks(count: int, size: int) -> IntArray:
 
     The points are 0 .. count - 1; the result has shape (blocks, size).
     """
-    # Nearly every set of ``size`` - 1 points lies in exactly one block, so this is close to a
-    # Steiner system for every number of points. The exceptions are sets whose missing point is
-    # already in the set.
+    # Nearly every set of ``size`` - 1 points lies in exactly one block, so the result is close to a
+    # Steiner system. The exceptions are sets for which the required last point is already in the
+    # set.
     smaller = np.array(
         list(itertools.combinations(range(count), size - 1)), dtype=np.int64
     ).reshape(-1, size - 1)
@@ -211,28 +211,29 @@ def zero_sum_blocks(count: int, size: int) -> IntArray:
 
 
 class Cover(NamedTuple):
-    """Marginals measured with equal budgets, and the marginals they answer.
+    """Tables to measure with equal budgets, and the targets each one answers.
 
-    For every requested marginal, ``source`` has the index of the measured marginal that answers it.
+    For every requested marginal, ``table_of_target`` has the index of the measured marginal that
+    answers it.
     """
 
     tables: tuple[AttributeSet, ...]  # the measured marginals
     # for each requested marginal, the position of the measured marginal whose cells are added up
-    source: IntArray
+    table_of_target: IntArray
     # The largest cell variance at unit noise and privacy cost 1. Multiply it by 2 / epsilon^2 for
     # pure budgets, and by 1 / mu^2 for Gaussian budgets.
-    largest: float
+    largest_variance: float
 
 
 def greedy_cover(
     shape: Sequence[float], targets: Sequence[AttributeSet], *, norm: int = 1
 ) -> Cover:
-    """Return marginals to measure that keep the largest cell variance small.
+    """Return tables whose sums give all targets with small cell variance.
 
     The variance is within a factor (ln m + 1)^2 of the least possible for m requested marginals.
     """
-    # For every limit on the number of added cells, take greedily the marginal that answers most of
-    # the remaining requested marginals. Keep the limit that leads to the least variance.
+    # For each limit on the number of summed cells, greedily take the marginal that answers most of
+    # the remaining requested marginals. Keep the result with the least variance.
     requested = list(targets)
     options = _candidates(requested)
     if norm == 1:
@@ -244,7 +245,7 @@ def greedy_cover(
     best = list[int]()
     for threshold in np.unique(
         added[np.isfinite(added)]
-    ).tolist():  # each limit suffices, because every requested marginal is also a candidate
+    ).tolist():  # every limit leads to a cover, because each requested marginal is also a candidate
         if not threshold < least:
             break
         cover = _greedy_cover(added <= threshold)
@@ -253,26 +254,28 @@ def greedy_cover(
             least = largest
             best = cover
     return Cover(
-        tables=tuple(options[i] for i in best), source=added[:, best].argmin(axis=1), largest=least
+        tables=tuple(options[i] for i in best),
+        table_of_target=added[:, best].argmin(axis=1),
+        largest_variance=least,
     )
 
 
 def cover_errors(
     shape: Sequence[float], targets: Mapping[AttributeSet, float], cover: Cover
 ) -> FloatArray:
-    """Return the squared error per unit of noise variance of each marginal."""
+    """Return each table's squared error per unit of noise variance."""
     weights = np.array([float(value) for value in targets.values()])
     result: FloatArray = table_sizes(shape, cover.tables) * np.bincount(
-        cover.source, weights=weights, minlength=len(cover.tables)
+        cover.table_of_target, weights=weights, minlength=len(cover.tables)
     )
     return result
 
 
 def _candidates(requested: list[AttributeSet]) -> list[AttributeSet]:
-    """Return the marginals to choose from for a cover of requested marginals.
+    """Return the tables to choose from to cover the requested tables.
 
-    They are all marginals, or if these are too many the requested marginals and unions of two of
-    them.
+    These are all marginals or, if there are too many, the requested marginals and the unions of any
+    two of them.
     """
     used = sorted({i for attributes in requested for i in attributes})
     if len(requested) << len(used) <= _MOST_PAIRS:
@@ -284,25 +287,25 @@ def _candidates(requested: list[AttributeSet]) -> list[AttributeSet]:
 
 
 def _cells_added(
-    shape: Sequence[float], options: list[AttributeSet], requested: list[AttributeSet]
+    shape: Sequence[float], candidates: list[AttributeSet], requested: list[AttributeSet]
 ) -> NDArray[np.float32]:
-    """Return the number of candidate cells that make up a requested cell.
+    """Return how many candidate cells sum to one requested cell.
 
     The result has shape (requested, candidates).
 
     The entry is infinite if the candidate does not contain the requested marginal.
     """
-    if not len(options) * len(requested) <= _MOST_PAIRS:
+    if not len(candidates) * len(requested) <= _MOST_PAIRS:
         advice = "Choose the strategy covering."
         raise refuse(
             "candidates",
-            f"{len(options)} for {len(requested)} requested marginals",
+            f"{len(candidates)} for {len(requested)} requested marginals",
             f"at most {_MOST_PAIRS} pairs of the two",
             advice,
         )
-    outside = np.ones((len(options), len(shape)), dtype=np.float32)
-    rows = np.repeat(np.arange(len(options)), [len(attributes) for attributes in options])
-    outside[rows, list(itertools.chain.from_iterable(options))] = 0
+    outside = np.ones((len(candidates), len(shape)), dtype=np.float32)
+    rows = np.repeat(np.arange(len(candidates)), [len(attributes) for attributes in candidates])
+    outside[rows, list(itertools.chain.from_iterable(candidates))] = 0
     member = np.zeros((len(shape), len(requested)), dtype=np.float32)
     for column, attributes in enumerate(requested):
         member[list(attributes), column] = 1
@@ -312,47 +315,48 @@ def _cells_added(
     return ratio
 
 
-def _greedy_cover(covers: BoolArray) -> list[int]:
-    """Return the positions of columns that cover the rows, chosen greedily.
+def _greedy_cover(is_covered: BoolArray) -> list[int]:
+    """Return indices of columns that cover all rows, chosen greedily.
 
-    Among equal columns, the first is taken. The choice ends if no column covers a further row.
+    Ties are resolved in favour of the first column. The selection ends when no column covers a
+    further row.
     """
     # Use the narrowest type for the counts, because their sums take most of the time.
-    count_type = np.min_scalar_type(len(covers))
-    uncovered = np.ones(len(covers), dtype=bool)
-    counts = covers.sum(axis=0, dtype=count_type)
+    count_type = np.min_scalar_type(len(is_covered))
+    uncovered = np.ones(len(is_covered), dtype=bool)
+    counts = is_covered.sum(axis=0, dtype=count_type)
     cover: list[int] = []
     while counts[at := int(counts.argmax())]:
-        new = covers[:, at] & uncovered
+        new = is_covered[:, at] & uncovered
         cover.append(at)
         uncovered &= ~new
-        counts -= covers[new].sum(axis=0, dtype=count_type)
+        counts -= is_covered[new].sum(axis=0, dtype=count_type)
     return cover
 
 
 class Design(NamedTuple):
-    """Marginals to measure, their weights and their error."""
+    """Tables to measure, with their weights and the total squared error."""
 
     tables: tuple[AttributeSet, ...]  # measured attribute sets, largest weight first
     # weights theta of sum 1: at budget epsilon, a cell of table S gets Laplace noise of scale 1 /
     # (epsilon theta_S)
-    theta: FloatArray
+    weights: FloatArray
     error: float  # total squared error at unit noise; multiply it by 2 / epsilon^2
-    origin: str  # the name of the start
+    start_name: str  # the name of the start
 
 
-def covering_design(closure: DownwardClosure, coefficient: FloatArray) -> Design:
-    """Return the tables and weights of least error under a pure budget.
+def covering_design(closure: DownwardClosure, coefficients: FloatArray) -> Design:
+    """Return the best tables and weights for Laplace noise.
 
     The tables come from the best start.
     """
-    if not bool(np.any(coefficient > 0)):
+    if not bool(np.any(coefficients > 0)):
         raise refuse(
             "coefficient", 0.0, "above 0 for at least one attribute set", "Ask for something."
         )
     requested = [
         sets
-        for sets, value in zip(attribute_sets(closure), (coefficient > 0).tolist(), strict=True)
+        for sets, value in zip(attribute_sets(closure), (coefficients > 0).tolist(), strict=True)
         if value
     ]
     inside = np.zeros(closure.count, dtype=bool)
@@ -372,9 +376,9 @@ def covering_design(closure: DownwardClosure, coefficient: FloatArray) -> Design
     ]
     best: tuple[float, str, list[AttributeSet], Errors, FloatArray] | None = None
     for origin, tables in _candidate_starts(
-        closure, coefficient, needed, large=len(requested) > _LARGE
+        closure, coefficients, needed, is_large=len(requested) > _LARGE
     ):
-        errors = diagonal_errors(incidence(closure, tables), coefficient)
+        errors = diagonal_errors(incidence(closure, tables), coefficients)
         count = len(tables)
         theta = improve_weights(np.full(count, 1 / count), errors, np.ones(count), 1, _STEPS)
         error = errors(theta**2)[0]
@@ -394,26 +398,30 @@ def covering_design(closure: DownwardClosure, coefficient: FloatArray) -> Design
     ]
     return Design(
         tables=tuple(tables[i] for i in kept_tables),
-        theta=weights.theta[kept_tables],
+        weights=weights.theta[kept_tables],
         error=weights.error,
-        origin=origin,
+        start_name=origin,
     )
 
 
 def _candidate_starts(
-    closure: DownwardClosure, coefficient: FloatArray, needed: list[AttributeSet], *, large: bool
+    closure: DownwardClosure,
+    coefficients: FloatArray,
+    requested: list[AttributeSet],
+    *,
+    is_large: bool,
 ) -> Iterator[tuple[str, list[AttributeSet]]]:
-    """Yield names and tables of all starting designs to compare.
+    """Yield names and tables of the starting designs to compare.
 
-    Requested tables that a start does not contain are added to it.
+    Requested tables that no table of a start contains are added to the start.
     """
-    at = locate(closure, needed)
+    at = locate(closure, requested)
     most = math.inf
-    for origin, proposed in _start_families(closure, coefficient, needed, large=large):
+    for origin, proposed in _start_families(closure, coefficients, requested, is_large=is_large):
         if not proposed:
             continue
-        # Skip tables that are far worse than the requested ones by a rough estimate of the error,
-        # as if every requested set were covered once.
+        # Skip starts whose estimated error is much larger than the error of the requested tables.
+        # The estimate assumes that every requested set is covered once.
         guess = 2 * math.log(len(proposed)) + math.log(
             float(table_sizes(closure.shape, proposed[:1000]).mean())
         )
@@ -422,12 +430,12 @@ def _candidate_starts(
         if not guess <= most:
             continue
         tables = proposed
-        if proposed is not needed:
+        if proposed is not requested:
             tables = sorted(set(proposed), key=lambda names: (-len(names), names))
             covered = np.asarray(incidence(closure, tables).sum(axis=1)).ravel()[at] > 0
             tables += [
                 attributes
-                for attributes, is_covered in zip(needed, covered.tolist(), strict=True)
+                for attributes, is_covered in zip(requested, covered.tolist(), strict=True)
                 if not is_covered
             ]
         if len(tables) <= _MOST_TABLES:
@@ -435,26 +443,30 @@ def _candidate_starts(
 
 
 def _start_families(
-    closure: DownwardClosure, coefficient: FloatArray, needed: list[AttributeSet], *, large: bool
+    closure: DownwardClosure,
+    coefficients: FloatArray,
+    requested: list[AttributeSet],
+    *,
+    is_large: bool,
 ) -> Iterator[tuple[str, list[AttributeSet]]]:
-    """Yield families of starting tables with their names.
+    """Yield names and tables of starting designs, before completion.
 
     If many tables are requested, there are fewer families.
     """
     rng = np.random.default_rng(_SEED)
-    used = sorted({i for attributes in needed for i in attributes})
-    yield "asked tables", needed
-    if 1 < len(needed) <= _MOST_MERGED:
-        yield "merged tables", _merge_tables(closure, coefficient, needed)
-        if len(needed) << len(used) <= _MOST_CHOSEN:
-            yield "greedy cuboids", list(greedy_cover(closure.shape, needed).tables)
+    used = sorted({i for attributes in requested for i in attributes})
+    yield "asked tables", requested
+    if 1 < len(requested) <= _MOST_MERGED:
+        yield "merged tables", _merge_tables(closure, coefficients, requested)
+        if len(requested) << len(used) <= _MOST_CHOSEN:
+            yield "greedy cuboids", list(greedy_cover(closure.shape, requested).tables)
     if not used:
         return
-    width = max(map(len, needed))
-    for strength in [width] if large else range(max(1, width - 1), width + 1):
+    width = max(map(len, requested))
+    for strength in [width] if is_large else range(max(1, width - 1), width + 1):
         for name, points, blocks in designs(strength, len(used)):
             if len(blocks) <= _MOST_TABLES // 4:
-                for turn in range(1 if large else max(3, _LAID // len(blocks))):
+                for turn in range(1 if is_large else max(3, _LAID // len(blocks))):
                     yield name, _place_attributes(closure.shape, used, (points, blocks), rng, turn)
     for size in (width + 1, width):
         if 2 <= size <= len(used) and math.comb(len(used), size - 1) <= _MOST_TABLES:
@@ -464,26 +476,26 @@ def _start_families(
 
 
 def _merge_tables(
-    closure: DownwardClosure, coefficient: FloatArray, needed: list[AttributeSet]
+    closure: DownwardClosure, coefficients: FloatArray, requested: list[AttributeSet]
 ) -> list[AttributeSet]:
-    """Return tables after merging pairs that lower the error.
+    """Return the requested tables after greedily merging pairs.
 
-    The best pair is merged first.
+    In each step, the best pair is merged.
 
     Let e_S be the error that a unit of noise on S adds to the tables that S answers. If the budget
     of each S is proportional to e_S^(1/3), the error is (sum of e_S^(1/3))^3. This is the best
     start for workloads without symmetry.
     """
     log_values = np.log(np.array(closure.shape, dtype=np.float64))
-    member = np.zeros((len(needed), len(closure.shape)))
-    for row, attributes in zip(member, needed, strict=True):
+    member = np.zeros((len(requested), len(closure.shape)))
+    for row, attributes in zip(member, requested, strict=True):
         row[list(attributes)] = 1
     log_size = member @ log_values
-    at = locate(closure, needed)
-    added = coefficient[at] * np.exp(2 * log_size) / dimensions(closure)[at]
+    at = locate(closure, requested)
+    added = coefficients[at] * np.exp(2 * log_size) / dimensions(closure)[at]
 
     def merge_gains(rows: slice) -> FloatArray:
-        """Return for each pair the decrease of the error's cube root by a merge."""
+        """Return how much each merge lowers the cube root of the error."""
         union = log_size[rows, None] + log_size - (member[rows] * log_values) @ member.T
         together = added[rows, None] * np.exp(union - log_size[rows, None]) + added * np.exp(
             union - log_size
@@ -493,7 +505,7 @@ def _merge_tables(
 
     gain = merge_gains(slice(None))
     np.fill_diagonal(gain, -np.inf)
-    alive = np.ones(len(needed), dtype=bool)
+    alive = np.ones(len(requested), dtype=bool)
     while alive.sum() > 1:
         first, second = (int(i) for i in np.unravel_index(int(gain.argmax()), gain.shape))
         if not gain[first, second] > 0:
@@ -517,21 +529,22 @@ def _place_attributes(
     attributes: list[int],
     design: tuple[int, Blocks],
     rng: np.random.Generator,
-    turn: int,
+    attempt: int,
 ) -> list[AttributeSet]:
-    """Return the tables of a design after attributes are placed on its points.
+    """Return a design's tables, with attributes placed on its points.
 
-    Turn 0 places them at random; other turns place larger attributes on emptier points.
+    Attempt 0 places the attributes at random. Other attempts place larger attributes on points with
+    fewer cells.
     """
     points, blocks = design
     shuffled = rng.permutation(points)
     order = rng.permutation(len(attributes))
-    if turn > 0:
+    if attempt > 0:
         order = order[np.argsort([-shape[attributes[i]] for i in order], kind="stable")]
     on: list[list[int]] = [[] for _ in range(points)]
     load = np.zeros(points)
     for rank, i in enumerate(order.tolist()):
-        if turn == 0:
+        if attempt == 0:
             at = int(shuffled[rank % points])
         else:
             at = int(shuffled[load[shuffled].argmin()])
@@ -544,7 +557,7 @@ def _place_attributes(
 
 
 def design_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of choosing tables under Laplace noise.
+    """Estimate the CPU seconds to choose tables under Laplace noise.
 
     The formula is fitted to measurements up to 100 attributes and 161,700 tables.
     """
@@ -559,14 +572,18 @@ def design_seconds(workload: Workload) -> float:
     return seconds
 
 
-def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]) -> Strategy:
-    """Return the best tables and weights for given attribute strategies.
+def designed_strategy(
+    strategy_name: str, workload: Workload, along: Mapping[str, Factor]
+) -> Strategy:
+    """Return the best covering tables for given strategies along attributes.
 
     The tables are chosen for Laplace noise.
     """
     domain = workload.domain
     if len(workload.attributes) < 2:
-        return weighted_strategy(name, workload, along, workload.tables, 1)  # nothing to combine
+        return weighted_strategy(
+            strategy_name, workload, along, workload.tables, 1
+        )  # nothing to combine
     requested_tables: dict[str | None, list[Names]] = {}
     start: dict[str | None, list[float]] = {}
     for measure, sets in workload.tables.items():
@@ -577,12 +594,13 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
             shape, tuple(rows.tobytes() for rows in closure.blocks[1:]), coefficient.tobytes()
         )
         tables = [tuple(domain.names[at] for at in table) for table in design.tables]
-        weights = design.theta.tolist()
+        weights = design.weights.tolist()
         sizes = [math.prod(domain.kind(axis).size for axis in names) for names in tables]
         if max(sizes, default=0) > MOST_TABLE_CELLS:
             tables = [*sets]
             weights = [1.0] * len(sets)
-        # The first split of the budget between measures treats them as tables that share nothing.
+        # The initial budget split between measures ignores that tables of a measure can be
+        # combined.
         share = (design.error * domain.largest_value(measure) ** 2) ** (1 / 3)
         norms = []
         for names in tables:
@@ -592,27 +610,31 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
         start[measure] = [
             share * weight / norm for weight, norm in zip(weights, norms, strict=True)
         ]
-    return weighted_strategy(name, workload, along, requested_tables, 1, start=start)
+    return weighted_strategy(
+        strategy_name, workload, along, requested_tables, 1, start_weights=start
+    )
 
 
 @lru_cache(maxsize=64)
-def _cached_design(shape: tuple[int, ...], blocks: tuple[bytes, ...], coefficient: bytes) -> Design:
-    """Return `covering_design`, cached by content.
+def _cached_design(
+    shape: tuple[int, ...], block_bytes: tuple[bytes, ...], coefficient_bytes: bytes
+) -> Design:
+    """Return `covering_design`, cached by the content of its arguments.
 
-    Several strategies, budgets and neighbour relations need the same design.
+    The same design is needed for several strategies, budgets and neighbour relations.
     """
     rows = [
         np.frombuffer(block, dtype=np.int64).reshape(-1, size)
-        for size, block in enumerate(blocks, 1)
+        for size, block in enumerate(block_bytes, 1)
     ]
     return covering_design(
         DownwardClosure(shape, (np.zeros((1, 0), dtype=np.int64), *rows)),
-        np.frombuffer(coefficient),
+        np.frombuffer(coefficient_bytes),
     )
 
 
 def covering(problem: PlanningProblem) -> Strategy:
-    """Return tables that contain the requested tables, with the best weights."""
+    """Return tables that contain the requested tables, with best weights."""
     workload = problem.workload
     if all(len(sets) == 1 for sets in workload.tables.values()):
         raise NotApplicable("the workload has only one table")
@@ -625,10 +647,11 @@ COVERING = Planner(
     measures="a few larger tables that together contain all tables of the workload",
     made_for="marginals under Laplace noise",
     norms=(1,),
-    instead="covering tables are made for Laplace noise; with Gaussian noise residual is never "
-    "worse",
+    advice_for_other_noise=(
+        "covering tables are made for Laplace noise; with Gaussian noise residual is never worse"
+    ),
     limits="tables of 2^28 cells",
     paper="Ding et al., SIGMOD 2011",
     contains=contained_planners,
-    laplace=design_seconds,
+    extra_laplace_seconds=design_seconds,
 )

@@ -2,17 +2,18 @@
 
 This file has strategies on buckets of cells, an adaptive grid, and the tables of a model.
 
-Buckets of cells (DAWA's second stage along one attribute): the count of a bucket is spread evenly
-over its cells, so each query is a weighted sum of buckets. These queries are What = W T, with T_ci
-= 1 / length of bucket i for its cells c. Only What^T What = T^T W^T W T (k x k) is computed, some
-rows at a time. An adaptive grid (on the tree of halved blocks of two attributes): noisy counts and
-public numbers determine the number of blocks that are measured first, and how these blocks are
-divided and joined.
+Buckets of cells (DAWA's second stage along one attribute): the count of a bucket is divided evenly
+among its cells, so each query becomes a weighted sum of bucket counts. These queries are What = W
+T, with T_ci = 1 / length of bucket i for its cells c. Only What^T What = T^T W^T W T (k x k) is
+computed, some rows at a time. An adaptive grid (on the tree of halved blocks of two attributes):
+noisy counts and public numbers determine the number of blocks that are measured first, and how
+these blocks are divided and joined.
 
 The tables of a model: first the table of every single attribute, then tables of pairs of attributes
-on bins whose number of rows is half the size of the noise. Shares of the budget follow only from
-sizes and from earlier noisy counts. For least squared error, the precision of a table of n cells is
-in proportion to n^(2/3) with either noise. On real tables no exponent was better than 0.66.
+on bins whose number of rows is half the size of the noise. Budget shares depend only on sizes and
+on earlier noisy counts. For least squared error, the precision of a table of n cells is in
+proportion to n^(2/3) with either noise. In experiments with real tables, no exponent was better
+than 0.66.
 
 Source: Li, Hay, Miklau, Wang, PVLDB 2014, definition 6 and section 4.3.
 """
@@ -58,7 +59,7 @@ _FAULTS = (InputError, InternalError, ArithmeticError, ValueError, np.linalg.Lin
 
 
 def bucket_gram(gram: Gram, starts: IntArray) -> Gram:
-    """Return the exact Gram matrix of queries on buckets of cells.
+    """Return the Gram matrix of the queries as functions of bucket counts.
 
     ``gram`` is W^T W, ``starts`` are the first cells of the buckets, and the result is What^T What.
     """
@@ -77,18 +78,22 @@ def bucket_gram(gram: Gram, starts: IntArray) -> Gram:
 
 
 def difference_costs(
-    gram: Gram, left_children: Sequence[IntArray], right: Sequence[IntArray]
+    gram: Gram, left_sizes: Sequence[IntArray], right_sizes: Sequence[IntArray]
 ) -> list[FloatArray]:
-    """Return the squared error that a unit error in a block difference causes.
+    """Return the squared error that a unit error in each difference causes.
+
+    The difference is between the counts of the two halves of an aligned block. ``left_sizes``
+    and ``right_sizes`` are the numbers of cells in the halves, by level.
 
     There is one number for each level and each aligned block. The difference is between the halves
     of the block, and the squared error is the total over all queries of the workload.
     """
     costs = []
-    for level, (before, after) in enumerate(zip(left_children, right, strict=True)):
+    for level, (before, after) in enumerate(zip(left_sizes, right_sizes, strict=True)):
         width = 2 << level
         real = (before > 0) & (after > 0)
-        # The error is spread evenly over the cells of each half; blocks of one half have none.
+        # The error is divided evenly among the cells of each half. Blocks with only one half have
+        # no difference.
         halves = np.stack(
             [real / (2 * np.maximum(before, 1)), -(real / (2 * np.maximum(after, 1)))], axis=1
         )
@@ -102,7 +107,7 @@ def difference_costs(
 
 
 def bucket_strategy(attributes: tuple[str, ...], gram: Gram, starts: IntArray, norm: int) -> Factor:
-    """Return the strategy of least expected error on buckets.
+    """Return the strategy of least expected error on buckets, as a factor.
 
     It is p-Identity or the Gaussian optimum, or a level tree if there are many buckets.
     """
@@ -111,13 +116,13 @@ def bucket_strategy(attributes: tuple[str, ...], gram: Gram, starts: IntArray, n
 
 
 def _bucket_factor(gram: Gram, norm: int) -> FittedFamily:
-    """Return the strategy of least expected error on buckets."""
+    """Return the strategy of least expected error for a Gram matrix."""
     k = gram.size
     if k == 1:
         return FittedFamily(Total(1))
     if not gram.diagonal().sum() > 0:  # all coefficients are 0
         return FittedFamily(Identity(k))
-    # The budget is already paid when this runs, so it must not fail. The fallback is to measure
+    # The budget has been paid before, therefore this step must not fail. The fallback is to measure
     # every bucket.
     with suppress(*_FAULTS):
         if norm == 1 and k <= _MOST_P_IDENTITY:
@@ -131,7 +136,8 @@ def _bucket_factor(gram: Gram, norm: int) -> FittedFamily:
             return FittedFamily(Dense(to_dyadic(stacked_rows)))
     with suppress(*_FAULTS):
         tree = fit_level_tree(gram, norm)
-        # If a bucket has a very small weight, the error is an inexact difference of huge numbers.
+        # If a bucket has a very small weight, the error is computed inaccurately, as a difference
+        # of huge numbers.
         if math.isfinite(tree.rmse) and tree.scales[0].min() > 1e-6:
             floor = _LEAST_WEIGHT * max(float(scale.max()) for scale in tree.scales)
             return tree_factor(
@@ -141,23 +147,23 @@ def _bucket_factor(gram: Gram, norm: int) -> FittedFamily:
 
 
 def total_cost(gram: Gram) -> float:
-    """Return the total squared error that a unit error in the total causes.
+    """Return the squared error that a unit error in the total causes.
 
-    The error is spread evenly over the cells.
+    The error is divided evenly among the cells.
     """
     return float(gram.multiply_rows(np.ones((1, gram.size))).sum()) / gram.size**2
 
 
 def first_levels(
-    costs: Sequence[float], total: float, norm: int
+    costs: Sequence[float], total_error_cost: float, norm: int
 ) -> tuple[tuple[int, ...], FloatArray]:
-    """Return the block widths to measure first, and the weight of each level.
+    """Return the block widths to measure first, and weights of the levels.
 
-    The widest blocks are an eighth of all cells, because a total or prefix sum that is added up
-    from many blocks has the noise of all these blocks. The levels between these blocks and the
-    cells have about equal ratios of widths, at most 16. The weights have the least error for the
-    costs, and are then multiplied by 1.3 for each level: shrinkage removes noise from narrow
-    blocks, so wide blocks get more of the budget.
+    The widest blocks have an eighth of all cells, because a total or prefix sum that consists of
+    many blocks includes the noise of all of them. The levels between these blocks and the cells
+    have about equal ratios of widths, at most 16. The weights have the least error for the costs,
+    and are then multiplied by 1.3 for each level: shrinkage removes noise from narrow blocks, so
+    wide blocks get more of the budget.
     """
     from scipy.optimize import minimize
 
@@ -170,10 +176,12 @@ def first_levels(
         powers = [0]
 
     def weights_of(point: FloatArray) -> FloatArray:
+        """Return level weights of privacy cost 1 at a point of the search."""
         weights = np.exp(np.clip(point - point.max(), -9.0, 0.0))
         return np.asarray(weights / (weights**norm).sum() ** (1 / norm))
 
     def error(point: FloatArray) -> float:
+        """Return the squared error of the level weights at a point."""
         variances = 1 / weights_of(point) ** 2
         upward = [float(variances[0])]  # variance of a block from the measurements inside it
         for variance, low, high in zip(variances[1:], powers[:-1], powers[1:], strict=True):
@@ -184,7 +192,7 @@ def first_levels(
             costs[level] * 2 ** (level + 1 - powers[level_of]) * upward[level_of]
             for level, level_of in enumerate(indices.tolist())
         )
-        return float(sum(parts) + total * 2 ** (depth - top) * upward[-1])
+        return float(sum(parts) + total_error_cost * 2 ** (depth - top) * upward[-1])
 
     minimum = minimize(
         lambda point: math.log(error(point) + 1e-300),
@@ -211,7 +219,7 @@ GROUP_SHARE = Fraction(2, 5)
 _HARD = (
     0.6  # if the estimated number of buckets is above this share of the cells, no blocks are joined
 )
-_CLEAR = 1.2  # if the noise of the test times this is above the share, the test has no power
+_CLEAR = 1.2  # the test has no power if its noise times this number exceeds the share
 _BUCKETS_A_BLOCK = 7
 # the first round has 16 to 64 blocks, or 128 or 256 if all queries are narrow
 _LEVELS = (4, 6)
@@ -221,23 +229,23 @@ _DEEP = 4  # from this number of halvings on, parts are also measured in groups
 # target records in a part, in units of 1 / epsilon
 _FINEST = 2.0
 _COARSEST = 11.0
-# blocks are joined if together they deserve at most this number of parts
+# blocks are joined if the target for all of them is at most this number of parts
 _LIGHT = 0.5
 _LIGHT_NARROW = 2.0
 
 
 def plane_regime(
-    cost: Exact, epsilon: Exact, cells: int, *, narrow: bool = False
+    partition_cost: Exact, epsilon: Exact, cells: int, *, has_narrow_queries: bool = False
 ) -> tuple[str, int]:
-    """Return the regime of the grid mechanism, and its number of blocks.
+    """Return the name of the grid's regime, and its number of blocks.
 
-    The regime is "fixed", or "blocks" with the number of blocks of the first round. Apart from
-    ``cost``, it depends only on public numbers.
+    The regime is "fixed", or "blocks" with the number of blocks of the first round. Except for
+    ``partition_cost``, the arguments are public numbers.
     """
-    buckets = float(Fraction(cost) * exact_positive("epsilon", epsilon))
+    buckets = float(Fraction(partition_cost) * exact_positive("epsilon", epsilon))
     if max(buckets, _CLEAR / float(PLANE_TEST_SHARE)) > _HARD * cells:
         return "fixed", 0
-    fewest, most = _NARROW_LEVELS if narrow else _LEVELS
+    fewest, most = _NARROW_LEVELS if has_narrow_queries else _LEVELS
     return "blocks", int(
         2 ** min(max(math.floor(math.log2(max(buckets, 1.0) / _BUCKETS_A_BLOCK)), fewest), most)
     )
@@ -252,14 +260,14 @@ def has_narrow_queries(weighted_queries: Sequence[tuple[float, tuple[Operator, O
     return True
 
 
-def records_a_part(buckets: float, records: float) -> float:
-    """Return the target number of records in a part of the second round.
+def records_per_part(buckets: float, records: float) -> float:
+    """Return the target number of records in a part of the grid.
 
-    The number is in units of the part's noise.
+    The number is in units of the noise of a part.
 
-    If no cell is clear of the noise, the cost of a partition is near the number of records, and
-    parts may be large. If the records lie in few heavy cells, the cost is far below the number of
-    records, and parts must be small.
+    If no cell is significantly above the noise, the cost of a partition is close to the number of
+    records, and parts can be large. If the records are concentrated in few cells, the cost is much
+    smaller than the number of records, and parts must be small.
     """
     least = 4 / float(PLANE_TEST_SHARE)
     return min(
@@ -268,9 +276,9 @@ def records_a_part(buckets: float, records: float) -> float:
 
 
 def first_level(tree: BlockTree, blocks: int) -> int:
-    """Return the first level of a tree with at least ``blocks`` blocks.
+    """Return the first level of a tree that has at least ``blocks`` blocks.
 
-    If there is no such level, it is the last level.
+    If there is no such level, return the last level.
     """
     return next(
         (level for level, starts in enumerate(tree.starts) if len(starts) >= blocks),
@@ -279,56 +287,65 @@ def first_level(tree: BlockTree, blocks: int) -> int:
 
 
 def divide_parts(
-    tree: BlockTree, base: int, counts: IntArray, rate: Fraction, *, narrow: bool = False
+    tree: BlockTree,
+    base_level: int,
+    counts: IntArray,
+    parts_per_record: Fraction,
+    *,
+    has_narrow_queries: bool = False,
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-    """Return the starts of the parts and of the groups of the second round.
+    """Return the starts of the parts and groups of the grid's second round.
 
     The second pair of arrays states for each part, and for each group, whether it belongs to a deep
     block.
 
-    By its noisy count, a block of the level ``base`` is halved until each part has at most 1 /
-    ``rate`` records; light blocks are joined.
+    Based on its noisy count, each block of the level ``base_level`` is halved until each part has
+    at most 1 / ``parts_per_record`` records. Blocks with few records are joined.
     """
-    shares = np.asarray(counts * float(rate), dtype=np.float64)
-    starts = tree.starts[base]
-    first = _join_blocks(tree, base, shares, _LIGHT_NARROW if narrow else _LIGHT)
-    deserved = np.maximum(counts, 1) * float(rate)
+    shares = np.asarray(counts * float(parts_per_record), dtype=np.float64)
+    starts = tree.starts[base_level]
+    first = _join_blocks(tree, base_level, shares, _LIGHT_NARROW if has_narrow_queries else _LIGHT)
+    deserved = np.maximum(counts, 1) * float(parts_per_record)
     deserved[np.bincount(first)[first] > 1] = 1.0
-    depth = np.clip(np.ceil(np.log2(deserved)), 0, len(tree.starts) - 1 - base).astype(np.int64)
-    # Groups help queries of many cells. Queries of few cells have the least error if the parts get
-    # the whole budget of the round.
-    many = (depth >= (len(tree.starts) if narrow else _DEEP)).astype(np.int64)
+    depth = np.clip(np.ceil(np.log2(deserved)), 0, len(tree.starts) - 1 - base_level).astype(
+        np.int64
+    )
+    # Groups reduce the error of queries on many cells. Queries on few cells have the least error if
+    # the parts get the whole budget of the round.
+    many = (depth >= (len(tree.starts) if has_narrow_queries else _DEEP)).astype(np.int64)
     inner = starts[first != np.arange(len(starts))]
     layers = tuple(
-        np.setdiff1d(_refine_blocks(tree, base, most), inner, assume_unique=True)
+        np.setdiff1d(_refine_blocks(tree, base_level, most), inner, assume_unique=True)
         for most in (depth, depth // 2)
     )
     parts, groups = (many[np.searchsorted(starts, layer, side="right") - 1] for layer in layers)
     return (layers[0], layers[1]), (parts, groups)
 
 
-def _join_blocks(tree: BlockTree, base: int, deserved: FloatArray, most: float) -> IntArray:
-    """Return for each base block the first block that it is merged with.
+def _join_blocks(
+    tree: BlockTree, base_level: int, deserved_parts: FloatArray, max_parts: float
+) -> IntArray:
+    """Return, for each base block, the first block that it is merged with.
 
-    Merges are the largest blocks of the tree that deserve few parts.
+    The merged blocks are the largest blocks of the tree with a target of few parts.
     """
-    first = np.arange(len(deserved))
-    unmerged = np.ones(len(deserved), dtype=np.bool_)
-    for level in range(base):
-        begin = np.searchsorted(tree.starts[base], tree.starts[level])
+    first = np.arange(len(deserved_parts))
+    unmerged = np.ones(len(deserved_parts), dtype=np.bool_)
+    for level in range(base_level):
+        begin = np.searchsorted(tree.starts[base_level], tree.starts[level])
         number = np.diff(begin, append=len(first))
-        light = np.repeat(np.add.reduceat(deserved, begin) <= most, number) & unmerged
+        light = np.repeat(np.add.reduceat(deserved_parts, begin) <= max_parts, number) & unmerged
         first[light] = np.repeat(begin, number)[light]
         unmerged &= ~light
     return first
 
 
-def _refine_blocks(tree: BlockTree, base: int, depth: IntArray) -> IntArray:
-    """Return the starts of each base block's descendants at its depth."""
+def _refine_blocks(tree: BlockTree, base_level: int, depths: IntArray) -> IntArray:
+    """Return the starts of the parts of base blocks, halved to some depths."""
     starts = np.zeros(len(tree.order), dtype=np.bool_)
-    for level in range(base, len(tree.starts)):
-        block = np.searchsorted(tree.starts[base], tree.starts[level], side="right") - 1
-        starts[tree.starts[level][depth[block] >= level - base]] = True
+    for level in range(base_level, len(tree.starts)):
+        block = np.searchsorted(tree.starts[base_level], tree.starts[level], side="right") - 1
+        starts[tree.starts[level][depths[block] >= level - base_level]] = True
     return np.flatnonzero(starts)
 
 
@@ -339,49 +356,53 @@ _HELD = 0.5
 _ROUNDS = 3
 
 
-def table_precisions(cells: Sequence[float], importance: Sequence[float]) -> FloatArray:
+def table_precisions(cell_counts: Sequence[float], importance: Sequence[float]) -> FloatArray:
     """Return the relative precision (1 / std) of each table, at most 1.
 
-    The precisions follow from the numbers of cells and the importances.
+    The precisions are computed from the numbers of cells and the importances.
     """
-    weights = np.sqrt(np.asarray(cells, dtype=np.float64) ** _EXPONENT * np.asarray(importance))
+    weights = np.sqrt(
+        np.asarray(cell_counts, dtype=np.float64) ** _EXPONENT * np.asarray(importance)
+    )
     return np.asarray(weights / weights.max())
 
 
-def bin_starts(shares: FloatArray, least: float) -> IntArray:
-    """Return the starts of runs of cells with a share of at least ``least``.
+def bin_starts(cell_shares: FloatArray, least_share: float) -> IntArray:
+    """Return the starts of bins with a share of at least ``least_share``.
 
-    There are at least two runs if there are two cells.
+    With at least two cells, there are at least two bins.
     """
     starts = [0]
     share_in_run = 0.0
-    for cell, share in enumerate(shares.tolist()):
-        if share_in_run >= least or (share_in_run > 0 and share >= least):
+    for cell, share in enumerate(cell_shares.tolist()):
+        if share_in_run >= least_share or (share_in_run > 0 and share >= least_share):
             starts.append(cell)
             share_in_run = 0.0
         share_in_run += share
-    if share_in_run < least / 2 and len(starts) > 1:
+    if share_in_run < least_share / 2 and len(starts) > 1:
         starts.pop()
-    if len(starts) == 1 and len(shares) > 1:
-        before = np.cumsum(shares)[:-1]
+    if len(starts) == 1 and len(cell_shares) > 1:
+        before = np.cumsum(cell_shares)[:-1]
         starts.append(1 + int(np.abs(before - 0.5).argmin()))
     return np.array(starts, dtype=np.int64)
 
 
-def table_bins(parts: Sequence[FloatArray], share: float) -> tuple[IntArray, ...]:
-    """Return bin starts along each attribute of a table.
+def table_bins(cell_shares: Sequence[FloatArray], bin_share: float) -> tuple[IntArray, ...]:
+    """Return the bin starts along each attribute of a table.
 
-    An average bin of the table holds the part ``share`` of the rows; small attributes need fewer
-    bins.
+    An average bin of the table contains a share ``bin_share`` of the rows. Small attributes get
+    fewer bins.
     """
-    even_share = share ** (1 / len(parts))
+    even_share = bin_share ** (1 / len(cell_shares))
     starts: dict[int, IntArray] = {}
     for side in sorted(
-        range(len(parts)), key=lambda axis: len(bin_starts(parts[axis], even_share))
+        range(len(cell_shares)), key=lambda axis: len(bin_starts(cell_shares[axis], even_share))
     ):
-        starts[side] = bin_starts(parts[side], min(share ** (1 / (len(parts) - len(starts))), 1.0))
-        share = min(share * len(starts[side]), 1.0)
-    return tuple(starts[side] for side in range(len(parts)))
+        starts[side] = bin_starts(
+            cell_shares[side], min(bin_share ** (1 / (len(cell_shares) - len(starts))), 1.0)
+        )
+        bin_share = min(bin_share * len(starts[side]), 1.0)
+    return tuple(starts[side] for side in range(len(cell_shares)))
 
 
 def binned_tables(
@@ -391,7 +412,7 @@ def binned_tables(
     std: float,
     norm: int,
 ) -> dict[tuple[str, ...], tuple[float, tuple[IntArray, ...]]]:
-    """Return the relative precision and the bins of every table.
+    """Return the relative precision and the bins of each table.
 
     Args:
         shares: estimated share of the rows in every cell of each attribute.

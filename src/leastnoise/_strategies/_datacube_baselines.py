@@ -1,6 +1,6 @@
-"""Strategies of papers, which are used only by name.
+"""Strategies from papers, which are used only if the user names them.
 
-``cuboids`` measures greedily chosen tables whose cells add up to all requested tables. These are
+``cuboids`` measures greedily chosen tables from which all requested tables can be summed. These are
 the strategies C and C+ of Cormode et al. (arXiv 1207.6096).
 
 ``fourier`` measures the Fourier coefficients of the requested marginals, in the binary coding of
@@ -8,8 +8,8 @@ the same paper (its strategies F and F+, section 4). An attribute of n cells is 
 ceil(log2 n) bits. Its coefficients are the sums of its cells multiplied by the 2^m - 1 non-constant
 sign patterns (Walsh functions) of +1 and -1. The coefficients on a set tau of attributes are the
 sums with products of such signs along tau, over all cells of the other attributes. All coefficients
-on a set contribute equally to the requested tables, so they share a weight, which has a closed form
-for every set.
+on a set contribute equally to the requested tables. Therefore, they have a common weight, which has
+a closed form for every set.
 
 ``residual_max`` measures the same spaces as ``residual``, but minimises the largest variance of a
 cell instead of the sum (ResidualPlanner, arXiv 2305.08175).
@@ -51,12 +51,13 @@ _GAP = 1e-6
 _STEPS = 5000  # the most steps of the dual ascent
 
 
-def cuboids(problem: PlanningProblem, *, even: bool = False) -> Strategy:
-    """Return tables chosen greedily, with a closed-form budget split.
+def cuboids(problem: PlanningProblem, *, has_equal_noise: bool = False) -> Strategy:
+    """Return greedily chosen tables, with a budget split in closed form.
 
-    The largest variance of a requested cell is kept small.
+    The tables are chosen for a small maximum variance of requested cells.
 
-    Source: Ding et al. (SIGMOD 2011), problem BMAX; the strategies C (``even``) and C+ of Cormode
+    Source: Ding et al. (SIGMOD 2011), problem BMAX; the strategies C (``has_equal_noise``) and C+
+    of Cormode
         et al. (arXiv 1207.6096), here with recovery by least squares.
     """
     workload = problem.workload
@@ -87,29 +88,32 @@ def cuboids(problem: PlanningProblem, *, even: bool = False) -> Strategy:
         errors,
         [block_norm(domain, block, norm) for block in blocks],
         norm,
-        even=even,
+        has_equal_noise=has_equal_noise,
     )
 
 
 def _split_budget(
-    name: str,
+    strategy_name: str,
     blocks: Sequence[Block],
     errors: Sequence[float],
-    norms: Sequence[float],
+    column_norms: Sequence[float],
     norm: int,
     *,
-    even: bool,
+    has_equal_noise: bool,
 ) -> Strategy:
-    """Return tables with the best budget split, without recovery.
+    """Return blocks with the best budget split without recovery.
 
-    The split does not take least squares recovery into account. With ``even``, all tables have
-    equal noise.
+    The split does not take least squares recovery into account. With ``has_equal_noise``, all
+    tables have equal noise.
     """
-    if even:
+    if has_equal_noise:
         weights = [1.0] * len(blocks)
     else:
-        weights = grouped_budgets(errors, norms, norm).theta.tolist()
-    return Strategy(f"{name}_even" if even else name, tuple(zip(blocks, weights, strict=True)))
+        weights = grouped_budgets(errors, column_norms, norm).theta.tolist()
+    return Strategy(
+        f"{strategy_name}_even" if has_equal_noise else strategy_name,
+        tuple(zip(blocks, weights, strict=True)),
+    )
 
 
 CUBOIDS = Planner(
@@ -125,28 +129,28 @@ CUBOIDS = Planner(
 CUBOIDS_EVEN = replace(
     CUBOIDS,
     name="cuboids_even",
-    propose=partial(cuboids, even=True),
+    propose=partial(cuboids, has_equal_noise=True),
     measures="the same tables, all with the same noise",
     paper="C in Cormode et al., arXiv 1207.6096",
 )
 
 
 def bits_of(size: int) -> int:
-    """Return the number of bits that code a number of cells."""
+    """Return the number of bits of the binary code of ``size`` cells."""
     return (size - 1).bit_length()
 
 
 def walsh_functions(size: int) -> IntArray:
-    """Return the non-constant Walsh functions of the binary coding.
+    """Return the non-constant Walsh functions on cells, (2^m - 1, size).
 
-    They are restricted to the existing cells, shape (2^m - 1, size).
+    The functions are restricted to the existing cells.
     """
     common = np.arange(1, 1 << bits_of(size))[:, None] & np.arange(size)
     return np.asarray(1 - 2 * (np.bitwise_count(common).astype(np.int64) & 1))
 
 
-def fourier(problem: PlanningProblem, *, even: bool = False) -> Strategy:
-    """Return the Fourier coefficients of the requested tables as a strategy.
+def fourier(problem: PlanningProblem, *, has_equal_noise: bool = False) -> Strategy:
+    """Return a strategy on Fourier coefficients of the requested tables.
 
     The budget is split in closed form.
     """
@@ -173,11 +177,11 @@ def fourier(problem: PlanningProblem, *, even: bool = False) -> Strategy:
         blocks.append(block)
         errors.append(block.rows * each)
         norms.append(domain.largest_value(measure) * block.rows ** (1 / norm))
-    return _split_budget("fourier", blocks, errors, norms, norm, even=even)
+    return _split_budget("fourier", blocks, errors, norms, norm, has_equal_noise=has_equal_noise)
 
 
 def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], float]:
-    """Return the squared error per unit variance of each Fourier coefficient.
+    """Return the error per unit variance of the Fourier coefficients.
 
     The keys are pairs of a measure and a set of attributes.
     """
@@ -203,7 +207,7 @@ def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], flo
 
 
 def _coefficient_noise_errors(operator: Operator) -> tuple[float, float]:
-    """Return the errors that unit noise on Fourier coefficients adds.
+    """Return the errors from unit noise on the constant and other coefficients.
 
     The first error is for the constant coefficient along an attribute, and the second is the mean
     over all other coefficients. A table is 2^-m times the sum of its coefficients with their signs.
@@ -235,14 +239,14 @@ FOURIER = Planner(
 FOURIER_EVEN = replace(
     FOURIER,
     name="fourier_even",
-    propose=partial(fourier, even=True),
+    propose=partial(fourier, has_equal_noise=True),
     measures="the same coefficients, all with the same noise",
     paper="F in Cormode et al., arXiv 1207.6096",
 )
 
 
 def residual_max(problem: PlanningProblem) -> Strategy:
-    """Return residual spaces with the least maximum cell variance.
+    """Return residual spaces with least maximum variance of a cell.
 
     The variance of a requested cell is multiplied by its squared weight.
     """
@@ -273,7 +277,9 @@ def residual_max(problem: PlanningProblem) -> Strategy:
 def residual_noise_max(
     closure: DownwardClosure, sets: Sequence[AttributeSet], scales: Sequence[float]
 ) -> tuple[FloatArray, float, float]:
-    """Return the noise variances that minimise the largest cell variance.
+    """Return noise variances of least maximum, the maximum, and a bound.
+
+    The maximum is over the variances of cells of the tables ``sets``.
 
     The result also has the least maximum and a lower bound on it.
 
@@ -289,6 +295,7 @@ def residual_noise_max(
     bounds = [0.0]
 
     def step(shares: FloatArray) -> tuple[FloatArray, float, FloatArray]:
+        """Return scaled cell variances, dual value and noise variances."""
         c = dims * np.asarray(matrix @ (shares * per_cell))
         total = float(np.sqrt(c * dims).sum())
         bounds.append(total**2)
@@ -309,8 +316,10 @@ RESIDUAL_MAX = Planner(
     "table's weight squared) instead of the least sum",
     made_for="marginals of counts under Gaussian noise",
     norms=(2,),
-    instead="residual spaces are measured by contrasts, on which Laplace noise is not spent "
-    "evenly; choose cuboids",
+    advice_for_other_noise=(
+        "residual spaces are measured by contrasts, on which Laplace noise is not spent evenly;"
+        " choose cuboids"
+    ),
     paper="arXiv 2305.08175",
     automatic=False,
 )

@@ -1,21 +1,21 @@
-"""One-way tables in groups with joint K-norm noise.
+"""Measure one-way tables in groups with joint K-norm noise.
 
-A row is in one cell of every one-way table, so all tables have the same total. K-norm noise also
-has the same total in all tables, so it is smaller than independent Laplace noise: 1.71 times
-smaller for sixteen tables of three cells. ``_error._k_norm`` computes its errors.
+A row is in one cell of every one-way table, so all tables have the same total. K-norm noise has
+equal totals in all tables too. Therefore, it is smaller than independent Laplace noise, for example
+1.71 times for sixteen tables of three cells. ``_error._k_norm`` computes its errors.
 
-Tables of very different sizes are better in separate groups. A group g with the squared error E_g
-at epsilon 1 has the error E_g / epsilon_g^2 with a share epsilon_g of the budget. So the best
-shares are in proportion to the cube roots of E_g, and the total error is the cube of the sum of
-these cube roots. Tables are sorted by size, and the groups are the runs with the least sum of cube
-roots, found by dynamic programming.
+Tables of very different sizes have less error in separate groups. A group g with the squared error
+E_g at epsilon 1 has the error E_g / epsilon_g^2 with a share epsilon_g of the budget. Therefore,
+the best shares are proportional to the cube roots of E_g, and the total error is the cube of the
+sum of these roots. Tables are sorted by size, and the groups are the runs with the least sum of
+cube roots, found by dynamic programming.
 
-All other tables of the workload form one more group. They are measured as if they were the whole
-workload: by p-Identity if an attribute has queries beyond its cells, otherwise by covering tables.
-The final weights of groups and tables are the best after recovery. In the residual basis, a group
-with the weight theta adds theta^2 2 / T to the precision of the total, where T is the variance of
-the total at scale 1. It adds theta^2 2 / s to the precision of contrasts of norm 1 along a table,
-where s is the variance of these contrasts.
+All other tables of the workload form an additional group. These tables are planned like a separate
+workload: by p-Identity if an attribute has queries other than its cells, otherwise by covering
+tables. The final weights of groups and tables minimise the error after recovery. In the residual
+basis, a group with the weight theta adds theta^2 2 / T to the precision of the total, where T is
+the variance of the total at scale 1. It adds theta^2 2 / s to the precision of contrasts of norm 1
+along a table, where s is the variance of these contrasts.
 
 Source: Hardt and Talwar (arXiv 0907.3754) for the noise; groups are this project's own.
 """
@@ -67,7 +67,7 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class _OneWayTable:
-    """The one-way table of an attribute.
+    """The strategy for the one-way table of an attribute, and its error.
 
     Attributes:
         factor: the cells or groups that are measured.
@@ -84,7 +84,7 @@ class _OneWayTable:
 
 
 def k_norm(problem: PlanningProblem) -> Strategy:
-    """Return one-way tables in groups of K-norm noise, and other tables."""
+    """Return one-way tables in groups with K-norm noise, and other tables."""
     tables = _one_way_tables(problem.workload)
     if len(tables) < 2:
         raise NotApplicable(_SHARED_NOISE)
@@ -95,7 +95,8 @@ def k_norm(problem: PlanningProblem) -> Strategy:
         if product.measure is None and len(product.attributes) > 1
         for name in product.attributes
     }
-    # If a larger table contains an attribute, its one-way tables may follow from the larger table.
+    # If a larger table contains an attribute, it may already determine the one-way tables of the
+    # attribute.
     others = {name: table for name, table in tables.items() if name not in in_larger_tables}
     strategies = []
     for shared in [tables, others] if len(others) < len(tables) else [tables]:
@@ -109,7 +110,7 @@ def k_norm(problem: PlanningProblem) -> Strategy:
 def _shared_strategy(
     problem: PlanningProblem, tables: Mapping[str, _OneWayTable], variances: LargeScaleVariances
 ) -> Strategy:
-    """Return the strategy if these one-way tables share noise where possible."""
+    """Return a strategy in which the one-way tables form K-norm groups."""
     groups = _best_groups(tables, variances)
     if all(len(names) == 1 for names in groups):
         raise NotApplicable(_BEST_APART)
@@ -117,7 +118,7 @@ def _shared_strategy(
 
 
 def _one_way_tables(workload: Workload) -> dict[str, _OneWayTable]:
-    """Return the one-way tables that may share noise, by attribute.
+    """Return the one-way tables that can use K-norm noise, by attribute.
 
     All queries along the attributes of these tables are on cells, or on groups in one-way tables.
     """
@@ -144,10 +145,10 @@ def _is_one_way(product: Product) -> bool:
 def _measured_partition(
     workload: Workload, name: str, products: Sequence[Product], one_way: Sequence[Product]
 ) -> Operator | None:
-    """Return the cells or groups that answer all queries, or None.
+    """Return the cells or groups that answer all queries on an attribute.
 
-    They are groups only if the attribute is in no table of several attributes, because such tables
-    have cells.
+    The partition has groups only if the attribute is in no table of several attributes, because
+    such tables have cells.
     """
     kind = workload.domain.kind(name)
     query_sets = {dict(product.along)[name] for product in products}
@@ -183,7 +184,7 @@ def _error_of_cells(factor: Factor, products: Sequence[Product]) -> float:
 def _group_error(
     names: Sequence[str], tables: Mapping[str, _OneWayTable], variances: LargeScaleVariances
 ) -> float:
-    """Return the squared error of a group at epsilon 1."""
+    """Return the squared error of a group of tables at epsilon 1."""
     if len(names) == 1:
         return _LAPLACE_VARIANCE * tables[names[0]].error
     of_group = variances.of([tables[name].size for name in names])
@@ -191,7 +192,7 @@ def _group_error(
 
 
 def _best_groups(tables: Mapping[str, _OneWayTable], variances: LargeScaleVariances) -> list[Names]:
-    """Return the groups of tables with the least error under K-norm noise."""
+    """Return the division of tables into groups with the least error."""
     ordered = sorted(tables, key=lambda name: tables[name].size)
     sizes = [tables[name].size for name in ordered]
     best: dict[int, tuple[float, list[Names]]] = {0: (0.0, [])}
@@ -215,7 +216,7 @@ def _best_groups(tables: Mapping[str, _OneWayTable], variances: LargeScaleVarian
 def _possible_ends(sizes: Sequence[int]) -> list[int]:
     """Return positions in the sorted sizes after which a group may end.
 
-    A group may also end inside the tables of one size if they have more cells than a group may
+    A group may also end between tables of equal size if these have more cells than a group can
     have.
     """
     between = [
@@ -240,16 +241,16 @@ def _weighted_groups(
     groups: Sequence[Names],
     variances: LargeScaleVariances,
 ) -> Strategy:
-    """Return K-norm groups and other tables with the weights of least error."""
+    """Return the strategy of K-norm groups and other tables, best weighted."""
     shared = [names for names in groups if len(names) > 1]
     other_strategy = _strategy_of_others(problem, {name for names in shared for name in names})
-    parts = [_group(number, names, tables, variances) for number, names in enumerate(shared)]
+    parts = [_group_part(number, names, tables, variances) for number, names in enumerate(shared)]
     parts += _parts_of_others(other_strategy, problem.workload)
     errors = _error_function(problem.workload, tables, shared, variances, other_strategy)
     weights = least_error(
         errors,
         np.array([part.cost for part in parts]),
-        np.array([part.start for part in parts]),
+        np.array([part.initial_factor for part in parts]),
         norm=1,
     )
     blocks = [
@@ -264,44 +265,47 @@ def _weighted_groups(
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """Blocks whose weights keep their ratios when the budget is split.
+class _WeightedPart:
+    """Blocks whose relative weights are fixed when the budget is split.
 
     Attributes:
         blocks: the blocks with their weights.
         cost: the privacy cost of these weights.
-        start: the factor of the weights in the first split, up to a common factor of all parts.
+        initial_factor: the factor of the weights in the first split, up to a common factor of all
+            parts.
     """
 
     blocks: tuple[tuple[Block, float], ...]
     cost: float
-    start: float
+    initial_factor: float
 
 
-def _group(
-    number: int,
+def _group_part(
+    group_index: int,
     names: Names,
     tables: Mapping[str, _OneWayTable],
     variances: LargeScaleVariances,
-) -> _Part:
-    """Return the blocks of a K-norm group, which together cost one block."""
-    blocks = [Block((tables[name].factor,), Fraction(1), k_norm_group=number) for name in names]
+) -> _WeightedPart:
+    """Return the blocks of a K-norm group, with the privacy cost of one block."""
+    blocks = [
+        Block((tables[name].factor,), Fraction(1), k_norm_group=group_index) for name in names
+    ]
     start = _group_error(names, tables, variances) ** (1 / 3)
-    return _Part(tuple((block, 1.0) for block in blocks), 1.0, start)
+    return _WeightedPart(tuple((block, 1.0) for block in blocks), 1.0, start)
 
 
-def _other_products(workload: Workload, shared: Collection[str]) -> tuple[Product, ...]:
-    """Return all products except one-way tables of some attributes."""
+def _other_products(workload: Workload, one_way_names: Collection[str]) -> tuple[Product, ...]:
+    """Return all products except the one-way tables of some attributes."""
     return tuple(
         product
         for product in workload
-        if not (_is_one_way(product) and product.attributes[0] in shared)
+        if not (_is_one_way(product) and product.attributes[0] in one_way_names)
     )
 
 
-def _strategy_of_others(problem: PlanningProblem, shared: Collection[str]) -> Strategy:
-    """Return the strategy for all products except some one-way tables."""
-    others = _other_products(problem.workload, shared)
+def _strategy_of_others(problem: PlanningProblem, one_way_names: Collection[str]) -> Strategy:
+    """Return the strategy for all except some one-way tables."""
+    others = _other_products(problem.workload, one_way_names)
     if not others:
         return Strategy("k_norm", (), error=0.0)
     workload = Workload(problem.workload.domain, others)
@@ -312,8 +316,8 @@ def _strategy_of_others(problem: PlanningProblem, shared: Collection[str]) -> St
     return P_IDENTITY_BLOCKS.strategy(replace(problem, workload=workload))
 
 
-def _parts_of_others(other_strategy: Strategy, workload: Workload) -> list[_Part]:
-    """Return each table of counts as a part, and all sums as one part."""
+def _parts_of_others(other_strategy: Strategy, workload: Workload) -> list[_WeightedPart]:
+    """Return one part for each table of counts, and one for all sums."""
     if not other_strategy.blocks:
         return []
     costs = [
@@ -322,7 +326,7 @@ def _parts_of_others(other_strategy: Strategy, workload: Workload) -> list[_Part
     start = (_LAPLACE_VARIANCE * other_strategy.error) ** (1 / 3) / sum(costs)
     entries = list(zip(other_strategy.blocks, costs, strict=True))
     counts = [
-        _Part(((block, weight),), cost, start)
+        _WeightedPart(((block, weight),), cost, start)
         for (block, weight), cost in entries
         if block.measure is None
     ]
@@ -331,29 +335,29 @@ def _parts_of_others(other_strategy: Strategy, workload: Workload) -> list[_Part
         return counts
     return [
         *counts,
-        _Part(tuple(entry for entry, _ in sums), sum(cost for _, cost in sums), start),
+        _WeightedPart(tuple(entry for entry, _ in sums), sum(cost for _, cost in sums), start),
     ]
 
 
 def _error_function(
     workload: Workload,
     tables: Mapping[str, _OneWayTable],
-    shared: Sequence[Names],
+    groups: Sequence[Names],
     variances: LargeScaleVariances,
     other_strategy: Strategy,
 ) -> Errors:
-    """Return the total squared error as a function of the parts' weights."""
+    """Return a function from the parts' squared weights to the error."""
     counts = [(block, weight) for block, weight in other_strategy.blocks if block.measure is None]
-    factors = {name: tables[name].factor for names in shared for name in names}
+    factors = {name: tables[name].factor for names in groups for name in names}
     factors |= {factor.attributes[0]: factor for block, _ in counts for factor in block.factors}
     closure, coefficients = residual_coefficients(workload.of(None), factors)
     positions = {name: at for at, name in enumerate(workload.domain.names)}
-    columns = [_group_precisions(names, tables, variances, closure, positions) for names in shared]
+    columns = [_group_precisions(names, tables, variances, closure, positions) for names in groups]
     if counts:
         sets = [tuple(positions[name] for name in block.attributes) for block, _ in counts]
         of_tables = incidence(closure, sets) * np.array([weight**2 for _, weight in counts])
         columns.append(of_tables)
-    errors = diagonal_errors(_side_by_side(columns), coefficients)
+    errors = diagonal_errors(_stack_columns(columns), coefficients)
     if len(counts) == len(other_strategy.blocks):
         return errors
     costs = [
@@ -364,12 +368,12 @@ def _error_function(
         for cost, (block, _) in zip(costs, other_strategy.blocks, strict=True)
         if block.measure is not None
     )
-    # At the best split, the error of every part is in proportion to its cost.
+    # At the best split, the error of each part is proportional to its cost.
     return _with_sums(errors, other_strategy.error * of_sums / sum(costs) * sum(costs) ** -2)
 
 
-def _side_by_side(columns: Sequence[Matrix]) -> Matrix:
-    """Return the columns of several matrices as one matrix."""
+def _stack_columns(columns: Sequence[Matrix]) -> Matrix:
+    """Return several matrices stacked horizontally."""
     if not any(hasattr(column, "tocsr") for column in columns):
         return np.hstack(columns)
     from scipy.sparse import csr_array, hstack
@@ -378,9 +382,10 @@ def _side_by_side(columns: Sequence[Matrix]) -> Matrix:
 
 
 def _with_sums(errors: Errors, error_of_sums: float) -> Errors:
-    """Return an error function with the error of sums as its last part."""
+    """Return an error function with an additional part for all sums."""
 
     def with_sums(squares: FloatArray) -> tuple[float, FloatArray]:
+        """Return the total error and minus its gradient."""
         of_counts, gain = errors(squares[:-1])
         if not squares[-1] > 0:
             return math.inf, np.zeros_like(squares)
@@ -411,7 +416,7 @@ def _group_precisions(
 
 
 def _seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of choosing groups and computing their errors."""
+    """Estimate the CPU seconds to choose groups and compute their errors."""
     tables = _one_way_tables(workload)
     if len(tables) < 2:
         return 0.01
@@ -431,11 +436,11 @@ K_NORM = Planner(
     "and the other tables with independent noise",
     made_for="small one-way tables under pure privacy",
     norms=(1,),
-    instead="its noise is for pure privacy; choose residual",
+    advice_for_other_noise="its noise is for pure privacy; choose residual",
     limits=f"groups of {MOST_K_NORM_CELLS} cells, {MOST_K_NORM_TABLE} in a table",
     paper="Hardt and Talwar, arXiv 0907.3754",
     seconds=_seconds,
     # Where this strategy applies it is usually the best, and other strategies gain nothing.
-    likely=lambda _: 8.0,
+    relative_likelihood=lambda _: 8.0,
     has_independent_noise=False,
 )

@@ -2,10 +2,10 @@
 
 The strategies are fitted one after the other.
 
-If the strategies of all other attributes are fixed, the error of a product table is a weighted sum
-of traces along one attribute. So the strategy of this attribute is fitted to the weighted sum of
-its Gram matrices (block descent). Then the optimisation of ``_tables`` chooses the weights of the
-requested tables and of the joint table. A single large product, split budgets and weighted
+For fixed strategies of all other attributes, the error of a product table is a weighted sum of
+traces along one attribute. Therefore, the strategy of this attribute is fitted to the weighted sum
+of its Gram matrices (block descent). Then the optimisation of ``_tables`` chooses the weights of
+the requested tables and of the joint table. A single large product, split budgets and weighted
 marginals are special cases.
 
 Source: OPT_kron and OPT_plus of McKenna et al. (PVLDB 2018), here with recovery across tables.
@@ -64,11 +64,13 @@ from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import QuerySet, Workload
 
 _MOST_BITS = 29  # the most bits of coefficients times a measure's values
-_ALIKE = 0.02  # query sets whose shares differ by less have the same best strategy
+_ALIKE = 0.02  # query sets with smaller differences between their shares get the same best strategy
 
 
-def kronecker(name: str, fit: Fit, problem: PlanningProblem, first: Fit | None = None) -> Strategy:
-    """Return a strategy fitted along each attribute in turn.
+def kronecker(
+    strategy_name: str, fit: Fit, problem: PlanningProblem, first_fit: Fit | None = None
+) -> Strategy:
+    """Return a strategy that is fitted along each attribute in turn.
 
     Counts and every measure are fitted separately.
     """
@@ -82,12 +84,13 @@ def kronecker(name: str, fit: Fit, problem: PlanningProblem, first: Fit | None =
         Workload(workload.domain, tuple(workload.of(measure))) for measure in workload.measures
     ]
     strategies = [
-        _part_strategy(name, fit, replace(problem, workload=part), first) for part in parts
+        _part_strategy(strategy_name, fit, replace(problem, workload=part), first_fit)
+        for part in parts
     ]
     if len(strategies) == 1:
         return strategies[0]
-    # Counts and sums share only the budget. With a share s of the budget, each has the error E /
-    # s^(root - 1), so the best share is in proportion to E^(1 / root).
+    # Counts and sums have only the budget in common. With a budget share s, the error of each is E
+    # / s^(root - 1), therefore the best share is proportional to E^(1 / root).
     if problem.norm == 1:
         root = 3
     else:
@@ -103,13 +106,13 @@ def kronecker(name: str, fit: Fit, problem: PlanningProblem, first: Fit | None =
             (block, weight * (share / spent) ** (1 / problem.norm))
             for block, weight in strategy.blocks
         ]
-    return Strategy(name, tuple(weighed), error=sum(shares) ** root)
+    return Strategy(strategy_name, tuple(weighed), error=sum(shares) ** root)
 
 
 def _sweeps(workload: Workload) -> int:
-    """Return the number of fits of each attribute with the others fixed.
+    """Return the number of sweeps over the attributes to fit.
 
-    One fit suffices if no product combines two fitted attributes.
+    A single sweep suffices if no product combines two fitted attributes.
     """
     fitted = {*workload.beyond_cells}
     if any(len(fitted.intersection(product.attributes)) > 1 for product in workload):
@@ -117,7 +120,9 @@ def _sweeps(workload: Workload) -> int:
     return 1
 
 
-def _part_strategy(name: str, fit: Fit, problem: PlanningProblem, first: Fit | None) -> Strategy:
+def _part_strategy(
+    strategy_name: str, fit: Fit, problem: PlanningProblem, first_fit: Fit | None
+) -> Strategy:
     """Return the strategy for the counts, or for the sums of one measure."""
     workload = problem.workload
     norm = problem.norm
@@ -131,8 +136,8 @@ def _part_strategy(name: str, fit: Fit, problem: PlanningProblem, first: Fit | N
     bits = max(1, min(20, room // max(1, len(attributes))))
     for sweeps_left in reversed(range(_sweeps(workload))):
         for attribute in attributes:
-            if first and sweeps_left:
-                now = first
+            if first_fit and sweeps_left:
+                now = first_fit
             else:
                 now = fit
             weighted_queries = _weighted_queries(workload, attribute, along, norm)
@@ -157,12 +162,16 @@ def _part_strategy(name: str, fit: Fit, problem: PlanningProblem, first: Fit | N
             )
     tables = attribute_sets_with_joint(workload, along)
     bound = _certificate(workload, bounds)
-    proposed = weighted_strategy(name, workload, along, tables, norm, privacy=problem.privacy)
+    proposed = weighted_strategy(
+        strategy_name, workload, along, tables, norm, privacy=problem.privacy
+    )
     if bound > 0:
         proposed = replace(proposed, details=PlanDetails(unit_bound=bound))
     if norm == 1 and len(tables[measure]) > 2:
         proposed = min(
-            proposed, designed_strategy(name, workload, along), key=lambda strategy: strategy.error
+            proposed,
+            designed_strategy(strategy_name, workload, along),
+            key=lambda strategy: strategy.error,
         )
     return proposed
 
@@ -170,7 +179,7 @@ def _part_strategy(name: str, fit: Fit, problem: PlanningProblem, first: Fit | N
 def _weighted_queries(
     workload: Workload, attribute: str, along: Mapping[str, Factor], norm: int
 ) -> list[tuple[float, Operator]]:
-    """Return the queries along one attribute, with their weights.
+    """Return the queries along one attribute with their weights.
 
     The weight of a query is its variance under the strategies along the other attributes.
     """
@@ -190,7 +199,7 @@ def _weighted_queries(
                     * block_norm(workload.domain, Block((factor,), Fraction(1)), norm) ** 2
                 )
         position = product.attributes.index(attribute)
-        # the same query set has different cells for counts of units and counts of rows
+        # a query set has different cells for counts of units and for counts of rows
         key = product.query_sets[position], product.measure if product.counts_groups else None
         merged[key] = merged.get(key, 0.0) + importance
         operators[key] = product.operators[position]
@@ -199,12 +208,12 @@ def _weighted_queries(
         and len(workload.products) == 1
         and len(workload.products[0].attributes) > 1
     ):
-        merged = dict.fromkeys(merged, 1.0)  # the weight of a single product only scales the bound
+        merged = dict.fromkeys(merged, 1.0)  # the weight of a single product scales only the bound
     return [(weight, operators[key]) for key, weight in merged.items()]
 
 
-def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
-    """Return a lower bound on the error of Gaussian strategies at unit noise.
+def _certificate(workload: Workload, attribute_bounds: Mapping[str, float]) -> float:
+    """Return a lower bound on the error of Gaussian strategies.
 
     The bounds of the attributes are combined. The result is 0 if no bound is known.
 
@@ -215,21 +224,22 @@ def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
     attribute_sets = {product.attributes for product in workload}
     if any(product.measure is not None for product in workload):
         return 0.0
-    if len(attribute_sets) == 1 and attribute_sets <= {(name,) for name in bounds}:
-        return bounds[next(iter(attribute_sets))[0]]
+    if len(attribute_sets) == 1 and attribute_sets <= {(name,) for name in attribute_bounds}:
+        return attribute_bounds[next(iter(attribute_sets))[0]]
     if len(workload.products) > 1:
         return 0.0
     product = workload.products[0]
     return product.importance * math.prod(
-        bounds.get(name, float(workload.domain.kind(name).size)) for name in product.attributes
+        attribute_bounds.get(name, float(workload.domain.kind(name).size))
+        for name in product.attributes
     )
 
 
 def _p_identity(problem: PlanningProblem) -> Strategy:
     """Return p-Identity strategies along each attribute.
 
-    The fit takes all steps that the time allows. The first sweeps fit hierarchies, which takes
-    little time and also determines the weights of the queries along each attribute.
+    The fit uses all the available time. The first sweeps fit hierarchies. This is fast and
+    also determines the weights of the queries along each attribute.
     """
     least, most = (
         seconds(problem.workload, 1)
@@ -246,27 +256,31 @@ def _p_identity(problem: PlanningProblem) -> Strategy:
     )
 
 
-def _whole_p_identity_seconds(line: AttributeCost) -> float:
-    """Estimate the CPU seconds of a complete p-Identity fit in one sweep."""
-    begin, all_steps = p_identity_seconds(line.cells, is_one_dimensional=line.structured)
-    return begin + (all_steps - begin) / line.fits
+def _full_p_identity_seconds(attribute_cost: AttributeCost) -> float:
+    """Estimate the CPU seconds of a complete p-Identity fit."""
+    begin, all_steps = p_identity_seconds(
+        attribute_cost.cells, is_one_dimensional=attribute_cost.is_structured
+    )
+    return begin + (all_steps - begin) / attribute_cost.fits
 
 
-def _optimum_step(line: AttributeCost) -> float:
-    """Estimate the CPU seconds of a step of the Gaussian optimum.
+def _optimum_iteration_seconds(attribute_cost: AttributeCost) -> float:
+    """Estimate the CPU seconds of one iteration of the Gaussian optimum.
 
     A step is fast for one structured query set, with the eigenvectors of a tridiagonal
     matrix.
     """
-    if line.cells > MOST_DENSE:
+    if attribute_cost.cells > MOST_DENSE:
         return 0.0
-    if line.structured and line.one_set:
-        return 0.005 + 0.1 * (line.cells / 1024) ** 2.5
-    return 0.005 + 0.44 * (line.cells / 1024) ** 3
+    if attribute_cost.is_structured and attribute_cost.has_one_query_set:
+        return 0.005 + 0.1 * (attribute_cost.cells / 1024) ** 2.5
+    return 0.005 + 0.44 * (attribute_cost.cells / 1024) ** 3
 
 
 def joint_design_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of choosing tables under Laplace noise.
+    """Estimate the CPU seconds to choose tables under Laplace noise.
+
+    The estimate is 0 if no measure has several tables.
 
     They are 0 if no measure has several tables.
     """
@@ -276,7 +290,7 @@ def joint_design_seconds(workload: Workload) -> float:
 
 
 def _chain_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of fitting level chains and choosing tables.
+    """Estimate the CPU seconds to fit level chains and choose tables.
 
     The estimate is for Laplace noise.
     """
@@ -304,8 +318,8 @@ HIERARCHY = Planner(
     made_for="ranges on long attributes",
     paper="Hay et al., VLDB 2010",
     seconds=seconds_per_attribute(lambda line: 0.01 + 0.3 * line.cells / 2**16),
-    laplace=joint_design_seconds,
-    likely=lambda _: 1 / 2,
+    extra_laplace_seconds=joint_design_seconds,
+    relative_likelihood=lambda _: 1 / 2,
 )
 HAAR = Planner(
     name="haar",
@@ -321,8 +335,8 @@ HAAR = Planner(
             else 0.0
         )
     ),
-    laplace=joint_design_seconds,
-    likely=lambda _: 1 / 8,
+    extra_laplace_seconds=joint_design_seconds,
+    relative_likelihood=lambda _: 1 / 8,
 )
 
 
@@ -334,9 +348,9 @@ LEVEL_TREE = Planner(
     seconds=seconds_per_attribute(
         lambda line: 0.04 * min(1.0, line.cells / 64) + 0.12 * (line.cells / 2**14) ** 0.5
     ),
-    laplace=_chain_seconds,
-    likely=lambda _: 1 / 2,
-    reference=lambda _: True,
+    extra_laplace_seconds=_chain_seconds,
+    relative_likelihood=lambda _: 1 / 2,
+    is_near_best=lambda _: True,
 )
 TOEPLITZ_ROOT = Planner(
     name="toeplitz_root",
@@ -346,11 +360,13 @@ TOEPLITZ_ROOT = Planner(
     made_for="prefix sums and ranges under Gaussian noise, to millions of cells",
     paper="arXiv 2202.11205",
     norms=(2,),
-    instead="the root is made for Gaussian noise; for pure differential privacy choose p_identity",
+    advice_for_other_noise=(
+        "the root is made for Gaussian noise; for pure differential privacy choose p_identity"
+    ),
     seconds=seconds_per_attribute(
         lambda line: 0.01 + 3e-6 * line.cells + _toeplitz_error_seconds(line)
     ),
-    likely=lambda _: 2.0,
+    relative_likelihood=lambda _: 2.0,
 )
 WINDOW_ROOT = Planner(
     name="window_root",
@@ -359,7 +375,9 @@ WINDOW_ROOT = Planner(
     "the cells before it, with steps at the widths of the ranges",
     made_for="ranges of the same widths at every position under Gaussian noise",
     norms=(2,),
-    instead="the root is made for Gaussian noise; for pure differential privacy choose p_identity",
+    advice_for_other_noise=(
+        "the root is made for Gaussian noise; for pure differential privacy choose p_identity"
+    ),
     limits="attributes of 2^16 cells",
     seconds=seconds_per_attribute(
         lambda line: (
@@ -368,7 +386,7 @@ WINDOW_ROOT = Planner(
             else 0.0
         )
     ),
-    likely=lambda _: 2.0,
+    relative_likelihood=lambda _: 2.0,
 )
 EIGEN_DESIGN = Planner(
     name="eigen_design",
@@ -380,13 +398,13 @@ EIGEN_DESIGN = Planner(
     seconds=seconds_per_attribute(
         lambda line: 0.02 + 1.7 * (line.cells / 1024) ** 3 if line.cells <= 1024 else 0.0
     ),
-    laplace=lambda workload: (
+    extra_laplace_seconds=lambda workload: (
         joint_design_seconds(workload)
         + 0.3
         * _sweeps(workload)
         * sum(size / 16 for size in cells_along(workload).values() if size <= 16)
     ),
-    likely=lambda _: 1 / 8,
+    relative_likelihood=lambda _: 1 / 8,
 )
 P_IDENTITY = Planner(
     name="p_identity",
@@ -395,15 +413,15 @@ P_IDENTITY = Planner(
     made_for="any queries along an attribute under Laplace noise",
     paper="McKenna et al., VLDB 2018",
     norms=(1,),
-    instead="p-Identity is made for pure differential privacy; for Gaussian noise "
+    advice_for_other_noise="p-Identity is made for pure differential privacy; for Gaussian noise "
     "gaussian_optimum is never worse",
     seconds=seconds_per_attribute(
-        lambda line: p_identity_seconds(line.cells, is_one_dimensional=line.structured)[0]
-    ),  # the seconds of comparing starts and of the first steps
-    most=seconds_per_attribute(_whole_p_identity_seconds),
-    laplace=joint_design_seconds,
-    reference=fits_within_a_minute,
-    likely=lambda workload: 4 if len(workload.beyond_cells) == 1 else 1,
+        lambda line: p_identity_seconds(line.cells, is_one_dimensional=line.is_structured)[0]
+    ),  # CPU seconds of comparing starts and of the first steps
+    most=seconds_per_attribute(_full_p_identity_seconds),
+    extra_laplace_seconds=joint_design_seconds,
+    is_near_best=fits_within_a_minute,
+    relative_likelihood=lambda workload: 4 if len(workload.beyond_cells) == 1 else 1,
 )
 P_IDENTITY_BLOCKS = Planner(
     name="p_identity_blocks",
@@ -412,12 +430,13 @@ P_IDENTITY_BLOCKS = Planner(
     "the blocks",
     made_for="prefix sums and ranges under Laplace noise, to millions of cells",
     norms=(1,),
-    instead="p-Identity is made for pure differential privacy; choose toeplitz_root for Gaussian "
-    "noise",
+    advice_for_other_noise=(
+        "p-Identity is made for pure differential privacy; choose toeplitz_root for Gaussian noise"
+    ),
     limits="attributes of 2^22 cells",
     seconds=seconds_per_attribute(lambda line: 0.02 + 0.5 * min(4.0, line.cells / 2**16)),
-    laplace=joint_design_seconds,
-    likely=lambda _: 1 / 2,
+    extra_laplace_seconds=joint_design_seconds,
+    relative_likelihood=lambda _: 1 / 2,
 )
 
 
@@ -427,12 +446,14 @@ GAUSSIAN_OPTIMUM = Planner(
     measures="the optimum over all strategies along an attribute, with a certificate",
     made_for="any queries along an attribute under Gaussian noise",
     norms=(2,),
-    instead="the Gaussian optimum is made for Gaussian noise; for pure differential privacy "
-    "choose p_identity",
+    advice_for_other_noise=(
+        "the Gaussian optimum is made for Gaussian noise; for pure differential privacy choose "
+        "p_identity"
+    ),
     limits="attributes of 4096 cells",
-    seconds=seconds_per_attribute(lambda line: 4 * _optimum_step(line)),
-    reference=fits_within_a_minute,
-    likely=lambda _: 8,
+    seconds=seconds_per_attribute(lambda line: 4 * _optimum_iteration_seconds(line)),
+    is_near_best=fits_within_a_minute,
+    relative_likelihood=lambda _: 8,
     reaches_bound=lambda workload: len(workload.domain.names) == 1,
 )
 

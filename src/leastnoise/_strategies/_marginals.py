@@ -1,17 +1,17 @@
 """The requested tables of cells and levels, with the best weights.
 
-If one attribute is queried by nested levels and all other attributes by their cells, a table may be
-measured for every level and every requested set of other attributes. In the notation of
-``_error._product``, a(l) is the precision of level l on a residual space tau of the other
-attributes. It is the sum, over tables (l, S) with tau inside S, of theta^2 times the product of 1 /
-n_i over S without tau. The error is the error of levels with these precisions.
+If one attribute is queried by nested levels and all others by cells, there is a candidate table for
+each level and each requested set of other attributes. In the notation of ``_error._product``, a(l)
+is the precision of level l on a residual space tau of the other attributes. It is the sum, over
+tables (l, S) with tau inside S, of theta^2 times the product of 1 / n_i over S without tau. The
+error is the error of levels with these precisions.
 
 With Gaussian noise, the error is convex in theta^2, and for equal groups its minimum is the optimum
 over all strategies (docs/mathematics.md, section 2). If groups have different sizes, each group
 gets a separate weight if that lowers the error by over 1%. With Laplace noise the error is not
-convex, and a weight of 0 stays 0 in a descent. So the search begins with the best single table that
-determines all queries, and adds one by one the tables that lower the error most. Most tables get no
-weight.
+convex, and a weight of 0 stays 0 in a descent. Therefore, the search starts with the best single
+table that determines all queries, and then adds the table that reduces the error most, one at a
+time. At the optimum, most tables have weight 0.
 
 Source: Cormode et al. (arXiv 1207.6096), strategy Q+, here with weights that are best after
     recovery. The levels are from this project.
@@ -64,27 +64,27 @@ _LEAST_SPENT = 1e-8  # squared weight below which a table is left out
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LevelTables:
-    """Level queries along one attribute, and the tables to answer them."""
+    """The tables of cells and levels that can be measured for a workload."""
 
-    name: str  # the attribute that has levels
+    attribute: str  # the attribute that has levels
     levels: Levels
     tables: list[
         tuple[str | None, int, Names]
     ]  # the measure, the level and the other attributes of every table that may be measured
     # For every measure and residual space of the other attributes: the importance of each level,
     # shape (levels,), and the precision that each table adds to each level, shape (levels, tables).
-    spaces: list[tuple[FloatArray, FloatArray]]
+    space_terms: list[tuple[FloatArray, FloatArray]]
 
-    def errors(self, squares: FloatArray) -> tuple[float, FloatArray]:
-        """Return the squared error of squared weights, and minus its gradient.
+    def errors(self, squared_weights: FloatArray) -> tuple[float, FloatArray]:
+        """Return the squared error for squared weights, and minus its gradient.
 
-        `Errors` describes the result.
+        See `Errors` for the form of the result.
         """
         total = 0.0
-        gain = np.zeros(len(squares))
-        for level_weights, table_information in self.spaces:
+        gain = np.zeros(len(squared_weights))
+        for level_weights, table_information in self.space_terms:
             error, slopes = self.levels.orbits.error(
-                (table_information @ squares).tolist(), level_weights.tolist()
+                (table_information @ squared_weights).tolist(), level_weights.tolist()
             )
             total = total + error
             gain = gain + table_information.T @ [slope.sum() for slope in slopes]
@@ -93,7 +93,7 @@ class _LevelTables:
 
 @lru_cache(maxsize=4)
 def _level_tables(workload: Workload) -> _LevelTables | None:
-    """Return the tables of levels, if the workload has only such tables.
+    """Return the tables of levels; None if the workload has other queries.
 
     The result is None if there are other queries than cells and nested levels of one attribute, or
     too many tables.
@@ -152,13 +152,13 @@ def _level_tables(workload: Workload) -> _LevelTables | None:
 
 
 class _GroupWeights:
-    """The search for weights of single groups.
+    """The optimisation of separate weights for groups of a level.
 
     Groups of one orbit are exchangeable and have the same weight.
 
     The privacy cost of a cell is the sum of the squared weights of all groups that contain it, and
-    every cell may cost 1. So from the total downwards, every group divides the budget that its
-    parent leaves to it between the tables of its level and the groups inside it. A point of the
+    every cell may cost 1. Therefore, from the total downwards, every group divides the budget that
+    its parent leaves to it between the tables of its level and its child groups. A point of the
     search has, level by level, a row of positive shares for every orbit: one share for each table,
     and a last share for the groups inside.
     """
@@ -168,7 +168,7 @@ class _GroupWeights:
         self.numbers, self.parents = (
             self.orbits.numbers[::-1],
             self.orbits.parents[::-1],
-        )  # from the total down, as all lists here
+        )  # from the total down, like all lists in this class
         levels = [level for _, level, _ in tables.tables]
         # The positions of the tables of every level down to the finest one that has any.
         self.tables = [
@@ -178,7 +178,7 @@ class _GroupWeights:
         # For every space: the importance of the levels, and the precision that each table adds to
         # its level at privacy cost 1.
         self.information = []
-        for level_weights, table_information in tables.spaces:
+        for level_weights, table_information in tables.space_terms:
             precision = [
                 (table_information[:, tables] / cost[tables] ** 2).sum(axis=0)
                 for tables in self.tables
@@ -188,7 +188,7 @@ class _GroupWeights:
     def divide_budget(
         self, point: FloatArray
     ) -> tuple[list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Return the shares and budgets of orbits, and the budgets of tables."""
+        """Return shares, budgets of orbits, and budgets of tables."""
         budgets = [np.ones(1)]
         shares = list[FloatArray]()
         spent = list[FloatArray]()
@@ -205,7 +205,7 @@ class _GroupWeights:
         return shares, budgets, spent
 
     def error(self, point: FloatArray) -> tuple[float, FloatArray]:
-        """Return the total squared error, and its derivatives."""
+        """Return the total squared error at a point, and its gradient."""
         shares, budgets, spent = self.divide_budget(point)
         total = 0.0
         slopes = [np.zeros_like(spending) for spending in spent]
@@ -222,7 +222,7 @@ class _GroupWeights:
                     slopes, reversed(gains), table_information, strict=False
                 )
             ]
-        # the derivatives by the budgets of a level, and by the shares
+        # derivatives with respect to the budgets of a level, and to the shares
         of_budget = np.zeros(0)
         gradient = list[FloatArray]()
         for level in reversed(range(len(spent))):
@@ -240,25 +240,28 @@ class _GroupWeights:
             )
         return total, np.concatenate(gradient)
 
-    def least(self, shares: FloatArray, alike: float) -> tuple[float, list[FloatArray]]:
-        """Return the least error, and the budget of each orbit and table.
+    def minimize(
+        self, table_shares: FloatArray, initial_error: float
+    ) -> tuple[float, list[FloatArray]]:
+        """Return the least error, and the budget of each orbit by table.
 
-        The descent begins with the shares of tables in which all groups have the same weight; their
-        error is ``alike``. It continues only if its first steps lower the error.
+        The descent starts with equal weights for the groups of each table, from ``table_shares``
+        with the error ``initial_error``. The descent continues only if its first steps reduce the
+        error.
         """
         point = list[FloatArray]()
         remaining = 1.0
         for level, tables in enumerate(self.tables):
-            remaining = max(remaining - shares[tables].sum(), 0.0)
+            remaining = max(remaining - table_shares[tables].sum(), 0.0)
             if level < len(self.tables) - 1:
-                level_shares = np.append(shares[tables], remaining)
+                level_shares = np.append(table_shares[tables], remaining)
             else:
-                level_shares = shares[tables]
+                level_shares = table_shares[tables]
             point.append(
                 np.tile(level_shares / level_shares.sum() + _LEAST, len(self.numbers[level]))
             )
         best, error = minimize_lbfgs(self.error, np.concatenate(point), 1.0, _FIRST_STEPS)
-        if error < alike * (1 - _GAIN):
+        if error < initial_error * (1 - _GAIN):
             best, error = minimize_lbfgs(self.error, best, 1.0, _MOST_STEPS)
         spent = zip(self.tables, self.divide_budget(best)[2], strict=True)
         columns = {
@@ -266,33 +269,33 @@ class _GroupWeights:
             for tables, level_shares in spent
             for at, table in enumerate(tables.tolist())
         }
-        return error, [columns[table] for table in range(len(shares))]
+        return error, [columns[table] for table in range(len(table_shares))]
 
 
 def _weighted_table(
-    level_tables: _LevelTables, block: Block, squares: FloatArray
+    level_tables: _LevelTables, block: Block, squared_weights: FloatArray
 ) -> tuple[Block, float]:
-    """Return a table with integer group weights, and the weight of the table.
+    """Return a block with integer group weights, and the block's weight.
 
-    ``squares`` has the squared weight of every orbit.
+    ``squared_weights`` has the squared weight of every orbit.
     """
-    heaviest = math.sqrt(squares.max())
+    heaviest = math.sqrt(squared_weights.max())
     along = {factor.attributes: factor for factor in block.factors}
-    factor = along.get((level_tables.name,))
+    factor = along.get((level_tables.attribute,))
     if factor is None:
         return block, heaviest
     groups = level_tables.levels.orbits.orbit_of_group[
         level_tables.levels.level(factor.operator) or 0
     ]
-    rounded = np.maximum(1, np.rint(np.sqrt(squares)[groups] * _HEAVIEST / heaviest)).astype(
-        np.int64
-    )
+    rounded = np.maximum(
+        1, np.rint(np.sqrt(squared_weights)[groups] * _HEAVIEST / heaviest)
+    ).astype(np.int64)
     along[factor.attributes] = Factor(factor.attributes, factor.operator, rounded)
     return Block(tuple(along.values()), block.scale, block.measure), heaviest / _HEAVIEST
 
 
 def _weights_of_added_tables(errors: Errors, cost: FloatArray) -> Weights | None:
-    """Return weights of tables added one by one to the best single table.
+    """Return weights by adding tables greedily to the best single table.
 
     The result is None if no single table determines all queries.
     """
@@ -317,7 +320,7 @@ def _weights_of_added_tables(errors: Errors, cost: FloatArray) -> Weights | None
 
 
 def marginals(problem: PlanningProblem) -> Strategy:
-    """Return the requested tables of cells and levels with the best weights."""
+    """Return the requested tables of cells and levels with best weights."""
     workload = problem.workload
     norm = problem.norm
     domain = problem.workload.domain
@@ -331,12 +334,12 @@ def marginals(problem: PlanningProblem) -> Strategy:
     operators = {
         level_tables.levels.level(operator): operator
         for attribute, _, operator in workload.along
-        if attribute == level_tables.name
+        if attribute == level_tables.attribute
     }
     for measure, level, names in level_tables.tables:
         factors = {attribute: factor_along(domain, attribute, {}) for attribute in names}
         if level < total:
-            factors[level_tables.name] = Factor((level_tables.name,), operators[level])
+            factors[level_tables.attribute] = Factor((level_tables.attribute,), operators[level])
         blocks.append(
             check_table_size(
                 Block(
@@ -353,7 +356,7 @@ def marginals(problem: PlanningProblem) -> Strategy:
         and 1 < max(map(len, level_tables.levels.orbits.numbers)) <= _MOST_ORBITS
         and level_tables.levels.size <= _MOST_CELLS
     ):
-        error, spent = _GroupWeights(level_tables, cost).least(
+        error, spent = _GroupWeights(level_tables, cost).minimize(
             (weights.theta * cost) ** 2, weights.error
         )
         if error < weights.error * (1 - _GROUP_GAIN):
@@ -377,15 +380,15 @@ def marginals(problem: PlanningProblem) -> Strategy:
 
 
 def _level_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of weighting level tables for Laplace noise."""
+    """Estimate the CPU seconds to weight level tables for Laplace noise."""
     level_tables = _level_tables(workload)
     if level_tables is None:
         return 0.0
-    return 0.1 * len(level_tables.spaces) * len(level_tables.levels.groups)
+    return 0.1 * len(level_tables.space_terms) * len(level_tables.levels.groups)
 
 
 def _group_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of weighting levels and groups, for Gaussian."""
+    """Estimate the CPU seconds to weight levels and groups (Gaussian)."""
     level_tables = _level_tables(workload)
     if level_tables is None:
         orbits = 1
@@ -402,5 +405,5 @@ MARGINALS = Planner(
     made_for="marginals, and levels along one attribute",
     limits="tables of 2^28 cells",
     seconds=lambda workload: base_seconds(workload) + _group_seconds(workload),
-    laplace=_level_seconds,
+    extra_laplace_seconds=_level_seconds,
 )

@@ -1,4 +1,4 @@
-"""The form of a planner and of its result."""
+"""The interface of planners: problem, planner and strategy."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -15,8 +15,8 @@ from leastnoise._trusted.linop import Operator, column_sums
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Workload
 
-# the cost of contrasts is estimated as at least 1/16 of the cost of cells; at a lower estimate,
-# other contrasts would determine the cost
+# contrasts are estimated to cost at least 1/16 of the cells; with a lower estimate, other contrasts
+# would determine the cost
 _MOST_GAIN = 16
 Seconds = Callable[[Workload], float]
 LEAST_EFFORT = 0.01  # the least share of the steps of a full search
@@ -30,9 +30,9 @@ _MOST_STRUCTURED = 4096  # the most cells of an attribute that is fitted within 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """The tables to measure, with relative weights.
+    """The blocks to measure with relative weights, proposed by a planner.
 
-    `fit` turns the weights into exact noise scales for a budget.
+    `fit` converts the weights to exact noise scales for a budget.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class PlanningProblem:
-    """The public input of a planner.
+    """The public input of a planner: workload, privacy, noise and seconds.
 
     It has the workload, the budget, the kind of noise and the CPU seconds that the search may take.
     """
@@ -55,7 +55,7 @@ class PlanningProblem:
 
     @property
     def norm(self) -> int:
-        """The p of the sensitivity norm: 1 for Laplace, 2 for Gaussian noise."""
+        """The norm of the sensitivity: 1 for Laplace, 2 for Gaussian noise."""
         return self.noise.norm
 
 
@@ -63,7 +63,7 @@ Propose = Callable[[PlanningProblem], Strategy]
 
 
 def cells_along(workload: Workload) -> Mapping[str, int]:
-    """Return the number of distinguishable runs of cells along each attribute.
+    """Return the number of distinguishable runs of cells by attribute.
 
     The mapping has all attributes of the workload.
     """
@@ -86,11 +86,11 @@ def _count_runs(operators: Sequence[Operator]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AttributeCost:
-    """The numbers that determine the time to fit a strategy along an attribute."""
+    """The numbers by which fitting times along an attribute are estimated."""
 
     cells: int  # the runs of cells that the queries distinguish
-    structured: bool  # whether only cells, prefix sums and all ranges are requested
-    one_set: bool  # whether only one query set is requested
+    is_structured: bool  # whether only cells, prefix sums and all ranges are requested
+    has_one_query_set: bool  # whether only one query set is requested
     listed: int  # the queries that are neither cells nor prefix sums nor all ranges
     # the number of fits of a strategy; above 1 if the weights of several query sets change with the
     # strategies of other attributes
@@ -107,8 +107,8 @@ def attribute_costs(workload: Workload) -> dict[str, AttributeCost]:
             for attribute, queries, operator in workload.along
             if attribute == name
         }
-        # A single set with as many queries as runs requests the runs, such as the groups of a
-        # level.
+        # A single query set with as many queries as runs requests the runs themselves, such as the
+        # groups of a level.
         structured = all(queries.form.structured for queries in rows) or [*rows.values()] == [
             cells[name]
         ]
@@ -123,7 +123,7 @@ def attribute_costs(workload: Workload) -> dict[str, AttributeCost]:
 
 
 def base_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of a strategy that takes few operations.
+    """Estimate the CPU seconds of a strategy without a search.
 
     It takes a few operations for every cell and query along each attribute.
     """
@@ -142,9 +142,9 @@ def base_seconds(workload: Workload) -> float:
 
 
 def contained_planners(workload: Workload) -> tuple[str, ...]:
-    """Return the planners that covering or residual have as special cases.
+    """Return names of planners that `covering` or `residual` never lose to.
 
-    The names hold for this workload.
+    The names are valid for this workload.
     """
     only_cells = not workload.beyond_cells and not workload.has_hidden
     if only_cells:
@@ -152,22 +152,23 @@ def contained_planners(workload: Workload) -> tuple[str, ...]:
     return ("marginals",)
 
 
-def seconds_per_attribute(seconds: Callable[[AttributeCost], float]) -> Seconds:
-    """Return an estimate of the CPU seconds of fitting every attribute.
+def seconds_per_attribute(attribute_seconds: Callable[[AttributeCost], float]) -> Seconds:
+    """Return a function that sums estimated CPU seconds over attributes.
 
     It is built from an estimate for one attribute.
     """
 
     def together(workload: Workload) -> float:
+        """Return the estimated CPU seconds for all attributes."""
         return base_seconds(workload) + sum(
-            line.fits * seconds(line) for line in attribute_costs(workload).values()
+            line.fits * attribute_seconds(line) for line in attribute_costs(workload).values()
         )
 
     return together
 
 
 def fits_within_a_minute(workload: Workload) -> bool:
-    """Return whether all attributes can be fitted well within a minute."""
+    """Return whether the fits of all attributes take less than a minute."""
     structured = all(query_set.form.structured for _, query_set, _ in workload.along)
     return max(cells_along(workload).values(), default=1) <= (
         _MOST_STRUCTURED if structured else _MOST_SEARCHED
@@ -176,7 +177,7 @@ def fits_within_a_minute(workload: Workload) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner:
-    """A planner with its description, limits and time estimates.
+    """A planner: its function, description, limits and time estimates.
 
     The automatic choice, ``compare``, the command line's help and the page of strategies use them.
 
@@ -186,7 +187,7 @@ class Planner:
         measures: the measured queries, in words.
         made_for: the workloads that it suits.
         norms: the kinds of noise that it supports: 1 for Laplace, 2 for Gaussian noise.
-        instead: the advice for other noise, in words.
+        advice_for_other_noise: the advice for other noise, in words.
         limits: the largest workload that it supports, in words.
         paper: the paper that describes it, and its name there; empty if there is no paper.
         automatic: whether the automatic choice tries it.
@@ -194,9 +195,10 @@ class Planner:
         most: estimated CPU seconds after which more time does not improve its strategy; None if
             these are ``seconds``.
         contains: the planners whose strategies are never better.
-        laplace: estimated additional CPU seconds with Laplace noise.
-        likely: the probability that it is the best planner, relative to other planners.
-        reference: whether it is usually near the best. Plans of data-dependent mechanisms are
+        extra_laplace_seconds: estimated additional CPU seconds with Laplace noise.
+        relative_likelihood: the probability that it is the best planner, relative to other
+            planners.
+        is_near_best: whether it is usually near the best. Plans of data-dependent mechanisms are
             compared with such planners.
         has_independent_noise: whether the lower bounds for independent noise hold for its plans.
         reaches_bound: whether its error is within a small gap of the lower bound. The automatic
@@ -208,30 +210,30 @@ class Planner:
     measures: str
     made_for: str
     norms: tuple[int, ...] = (1, 2)
-    instead: str = ""
+    advice_for_other_noise: str = ""
     limits: str = ""
     paper: str = ""
     automatic: bool = True
     seconds: Seconds = base_seconds
     most: Seconds | None = None
     contains: Callable[[Workload], Sequence[str]] = lambda _: ()
-    laplace: Seconds = lambda _: 0.0
-    likely: Callable[[Workload], float] = lambda _: 1.0
-    reference: Callable[[Workload], bool] = lambda _: False
+    extra_laplace_seconds: Seconds = lambda _: 0.0
+    relative_likelihood: Callable[[Workload], float] = lambda _: 1.0
+    is_near_best: Callable[[Workload], bool] = lambda _: False
     has_independent_noise: bool = True
     reaches_bound: Callable[[Workload], bool] = lambda _: False
 
     def least_seconds(self, workload: Workload, norm: int) -> float:
-        """Estimate the least CPU seconds under noise of this norm.
+        """Estimate the least CPU seconds for noise of this norm.
 
-        They are 0 if the planner does not support it.
+        The estimate is 0 if the planner does not support this norm.
         """
         if norm not in self.norms:
             return 0.0
-        return self.seconds(workload) + (self.laplace(workload) if norm == 1 else 0.0)
+        return self.seconds(workload) + (self.extra_laplace_seconds(workload) if norm == 1 else 0.0)
 
     def most_seconds(self, workload: Workload, norm: int) -> float:
-        """Estimate the CPU seconds of the planner's most thorough search."""
+        """Estimate the CPU seconds of the most thorough search."""
         least = self.least_seconds(workload, norm)
         if self.most is None or norm not in self.norms:
             return least
@@ -240,25 +242,26 @@ class Planner:
     def strategy(self, problem: PlanningProblem) -> Strategy:
         """Return the proposed strategy, or raise NotApplicable."""
         if problem.norm not in self.norms:
-            raise NotApplicable(self.instead)
+            raise NotApplicable(self.advice_for_other_noise)
         return self.propose(problem)
 
 
 def relative_sensitivity(
-    privacy: Privacy, domain: Domain, names: Sequence[str], *, contrasts: bool = False
+    privacy: Privacy, domain: Domain, names: Sequence[str], *, are_contrasts: bool = False
 ) -> float:
-    """Return the relative squared L2 sensitivity of a block of cells.
+    """Return the squared L2 sensitivity of a block, relative to one cell.
 
-    It is relative to a unit with all its rows in one cell.
+    The sensitivity is relative to that for a unit with all its rows in one cell.
 
-    It is below 1 only under a bound on a unit's rows in each cell of the named attributes.
+    The result is below 1 only if the number of a unit's rows in each cell of the named attributes
+    is bounded.
     """
     bound = privacy.max_per_cell
     if bound is None or not {*bound.attributes} <= {*names}:
         return 1.0
     share = privacy.squares / privacy.max_rows**2
     across = math.prod(1 - 1 / domain.kind(name).size for name in bound.attributes)
-    if contrasts and across > 0:
+    if are_contrasts and across > 0:
         return max(1 - (1 - share) / across, share / _MOST_GAIN)
     return share
 
@@ -278,7 +281,7 @@ def block_norm(domain: Domain, block: Block, norm: int) -> float:
     for factor in block.factors:
         if block.limits is not None and factor.attributes == (
             block.limits.attribute,
-        ):  # each cell has a separate limit
+        ):  # every cell has its own limit
             columns = np.asarray(
                 column_sums(factor.operator, factor.weights**norm, norm), dtype=np.float64
             )
@@ -292,5 +295,5 @@ def block_norm(domain: Domain, block: Block, norm: int) -> float:
 
 @lru_cache(maxsize=256)
 def _factor_norm(factor: Factor, norm: int) -> float:
-    """Return the largest column norm of a factor, cached for shared factors."""
+    """Return the largest column norm of a factor, cached."""
     return float(np.max(column_sums(factor.operator, factor.weights**norm, norm))) ** (1 / norm)

@@ -5,7 +5,7 @@ has contrasts on the attributes of tau and totals over all other attributes, and
 prod_{i in tau} (n_i - 1). Let all cells of the marginal S be measured with weight theta (the noise
 scale is proportional to 1 / theta: unit noise is added to theta times the cells). This adds the
 precision theta^2 N / size(S) to U_tau if tau is inside S, and adds nothing otherwise. The common
-factor N would overflow for 100 attributes, so it is divided out everywhere in this package:
+factor N would overflow for 100 attributes. Therefore, it is divided out everywhere in this package:
 
     lambda_tau = sum over measured S containing tau of theta_S^2 / size(S)
     c_tau = prod_{i in tau} (n_i - 1) * sum over requested T containing tau of weight_T^2 / size(T)
@@ -45,7 +45,7 @@ _NOTHING = 1e-7  # tables below this part of the largest budget are left out
 
 @dataclass(frozen=True, eq=False)
 class DownwardClosure:
-    """A family of attribute sets that is closed under taking subsets.
+    """A family of attribute sets closed under subsets, ordered by size.
 
     The sets are ordered by size and then lexicographically.
     """
@@ -59,12 +59,12 @@ class DownwardClosure:
 
     @cached_property
     def keys(self) -> list[Array]:
-        """Sorted byte keys of the attribute sets, one array for each size."""
+        """The attribute sets of each size as sorted byte strings."""
         return [_keys(rows) for rows in self.blocks]
 
     @cached_property
     def offsets(self) -> list[int]:
-        """The position of the first set of each size, then the number of sets."""
+        """The position of the first set of each size, then the set count."""
         return [0, *itertools.accumulate(map(len, self.blocks))]
 
     @property
@@ -83,20 +83,20 @@ class DownwardClosure:
 
 
 def _keys(rows: IntArray) -> Array:
-    """Return attribute sets of one size as byte strings in the same order."""
-    digits = np.column_stack([np.zeros(len(rows)), rows])  # the empty set has a byte too
+    """Return attribute sets of one size as byte strings of equal order."""
+    digits = np.column_stack([np.zeros(len(rows)), rows])  # the empty set also gets one byte
     return np.ascontiguousarray(digits, dtype=">u2").view(f"V{2 * digits.shape[1]}").reshape(-1)
 
 
 def _by_size(sets: Collection[AttributeSet]) -> list[tuple[IntArray, IntArray]]:
-    """Return positions and attribute rows of the sets of every size."""
+    """Return, for each size, the indices and attributes of its sets."""
     sizes = np.fromiter(map(len, sets), np.int64, len(sets))
     every = np.fromiter(itertools.chain.from_iterable(sets), np.int64, int(sizes.sum()))
     return [(where, every[at]) for _, where, at in by_width(sizes)]
 
 
 def downward_closure(shape: Sequence[float], sets: Collection[AttributeSet]) -> DownwardClosure:
-    """Return all subsets of some attribute sets."""
+    """Return the family of all subsets of some attribute sets."""
     terms = [
         AttributeSetTerms(rows, np.ones(rows.shape), np.ones(rows.shape), np.ones(len(rows)))
         for _, rows in _by_size(sets)
@@ -161,7 +161,7 @@ def incidence(closure: DownwardClosure, tables: Sequence[AttributeSet]) -> Matri
 
 
 def _containments(closure: DownwardClosure, rows: IntArray) -> tuple[IntArray, IntArray]:
-    """Return all pairs of a set and a table row that contains it.
+    """Return the positions of pairs (set, table row that contains it).
 
     A set is represented by its position in the closure. The rows are tables of one size.
     """
@@ -169,8 +169,8 @@ def _containments(closure: DownwardClosure, rows: IntArray) -> tuple[IntArray, I
     pairs = []
     sizes = range(min(size, len(closure.blocks) - 1) + 1)
     patterns = sum(math.comb(size, k) for k in sizes)
-    # Either list the subsets of every table and look them up, or test every set of the closure
-    # against every table. Choose the faster way.
+    # Use the faster of two methods: list the subsets of every table and look them up, or compare
+    # every set of the closure with every table.
     if patterns * (3 * len(rows) * len(closure.blocks) + 3000) <= closure.count * len(rows) * 4:
         for pattern in itertools.chain.from_iterable(
             itertools.combinations(range(size), k) for k in sizes
@@ -186,7 +186,7 @@ def _containments(closure: DownwardClosure, rows: IntArray) -> tuple[IntArray, I
             member[np.arange(len(block))[:, None], block] = 1
             with np.errstate(
                 all="ignore"
-            ):  # some BLAS kernels raise flags on the padding of small matrices
+            ):  # some BLAS kernels set floating-point flags for the padding of small matrices
                 inside, columns = np.nonzero(member @ outside == 0)
             pairs.append((inside + offset, columns))
     every, columns = (np.concatenate(part) for part in zip(*pairs, strict=True))
@@ -195,7 +195,7 @@ def _containments(closure: DownwardClosure, rows: IntArray) -> tuple[IntArray, I
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Weights:
-    """Weights of measured tables or queries, and their error."""
+    """Weights of measured tables at privacy cost 1, and their error."""
 
     # the weights theta, at least 0 and scaled to privacy cost 1; noise scales are proportional to 1
     # / theta
@@ -204,14 +204,14 @@ class Weights:
 
 
 def grouped_budgets(
-    errors: Sequence[float] | FloatArray, heights: Sequence[float] | FloatArray, norm: int
+    errors: Sequence[float] | FloatArray, column_norms: Sequence[float] | FloatArray, norm: int
 ) -> Weights:
     """Return the best budget split over groups of queries, without recovery.
 
-    ``errors`` are the errors of the groups, ``heights`` their column norms.
+    ``errors`` are the errors of the groups, ``column_norms`` their column norms.
     """
     s = np.asarray(errors, dtype=np.float64)
-    height = np.asarray(heights, dtype=np.float64)
+    height = np.asarray(column_norms, dtype=np.float64)
     if norm == 1:
         root = (s / height) ** (1 / 3)
         scale = float(height @ root)
@@ -226,24 +226,25 @@ Errors = Callable[[FloatArray], tuple[float, FloatArray]]
 is infinite if the weights do not determine all queries."""
 
 
-def diagonal_errors(matrix: Matrix, coefficient: FloatArray) -> Errors:
-    """Return the error function sum c / lambda with lambda = K theta^2.
+def diagonal_errors(matrix: Matrix, coefficients: FloatArray) -> Errors:
+    """Return the function of theta^2 with value sum(c / (K theta^2)).
 
     The sum is over the residual spaces with c > 0.
     """
-    has_weight = coefficient > 0
+    has_weight = coefficients > 0
     if bool(has_weight.all()):
         rows = matrix
-        weights = coefficient
+        weights = coefficients
     else:
         rows = matrix[has_weight]
-        weights = coefficient[has_weight]
+        weights = coefficients[has_weight]
     if hasattr(rows, "tocsr"):
         transposed = rows.T.tocsr()
     else:
         transposed = rows.T
 
     def errors(squares: FloatArray) -> tuple[float, FloatArray]:
+        """Return the error and minus its gradient at squared weights."""
         eigenvalue = np.asarray(rows @ squares)
         if not bool(np.all(eigenvalue > 0)):
             return math.inf, np.zeros_like(squares)
@@ -253,15 +254,15 @@ def diagonal_errors(matrix: Matrix, coefficient: FloatArray) -> Errors:
     return errors
 
 
-def at_cost_one(theta: FloatArray, cost: FloatArray, norm: int) -> FloatArray:
+def scale_to_cost_one(theta: FloatArray, costs: FloatArray, norm: int) -> FloatArray:
     """Return weights scaled to privacy cost 1."""
-    return np.asarray(theta / float(cost**norm @ theta**norm) ** (1 / norm))
+    return np.asarray(theta / float(costs**norm @ theta**norm) ** (1 / norm))
 
 
 def improve_weights(
-    theta: FloatArray, errors: Errors, cost: FloatArray, norm: int, steps: int
+    theta: FloatArray, errors: Errors, costs: FloatArray, norm: int, steps: int
 ) -> FloatArray:
-    """Return weights after steps that never raise the error.
+    """Return weights after fixed-point steps that never raise the error.
 
     A weight of 0 stays 0.
     """
@@ -271,62 +272,63 @@ def improve_weights(
     for _ in range(steps):
         _, gain = errors(theta**2)
         if norm == 1:
-            theta = theta * np.cbrt(theta * gain / cost)
+            theta = theta * np.cbrt(theta * gain / costs)
         else:
-            theta = theta * np.sqrt(np.sqrt(gain) / cost)
-        theta = at_cost_one(theta, cost, norm)
+            theta = theta * np.sqrt(np.sqrt(gain) / costs)
+        theta = scale_to_cost_one(theta, costs, norm)
     return theta
 
 
-def scaled_error(shares: FloatArray, errors: Errors, norm: int) -> tuple[float, FloatArray]:
-    """Return the error of weights at privacy cost 1, and its gradient.
+def scaled_error(budget_shares: FloatArray, errors: Errors, norm: int) -> tuple[float, FloatArray]:
+    """Return the error of budget shares at cost 1, and its gradient.
 
-    Each weight has unit cost.
+    Each weight is assumed to have unit cost.
     """
-    error, gain = errors(shares**2)
+    error, gain = errors(budget_shares**2)
     if not error < math.inf:
-        return math.inf, np.zeros_like(shares)
-    spent = float((shares**norm).sum()) ** (2 / norm)
+        return math.inf, np.zeros_like(budget_shares)
+    spent = float((budget_shares**norm).sum()) ** (2 / norm)
     return spent * error, 2 * (
-        spent ** (1 - norm / 2) * shares ** (norm - 1) * error - spent * shares * gain
+        spent ** (1 - norm / 2) * budget_shares ** (norm - 1) * error - spent * budget_shares * gain
     )
 
 
 def least_error(
-    errors: Errors, cost: FloatArray, start: FloatArray, *, norm: int, steps: int = 500
+    errors: Errors, costs: FloatArray, start: FloatArray, *, norm: int, steps: int = 500
 ) -> Weights:
-    """Return the best weights of tables after least squares recovery.
+    """Return the table weights of least error with least-squares recovery.
 
-    They are found by descent. A weight of 0 stays 0.
+    The weights are found by descent. A weight of 0 stays 0.
     """
     if not errors(start**2)[0] < math.inf:
         raise InputError(
             "a start does not cover the workload; got a set without a measured table, "
             "allowed are covering starts. Add tables."
         )
-    theta = improve_weights(at_cost_one(start, cost, norm), errors, cost, norm, _BEGIN)
+    theta = improve_weights(scale_to_cost_one(start, costs, norm), errors, costs, norm, _BEGIN)
     begin = errors(theta**2)[0]
     used = theta > 0
-    largest = (theta * cost).max()
+    largest = (theta * costs).max()
 
     def of_shares(squares: FloatArray) -> tuple[float, FloatArray]:
+        """Return the error of budget shares, and its gradient."""
         every = np.zeros_like(theta)
         every[used] = squares
-        error, gain = errors(every / cost**2)
-        return error / begin, gain[used] / cost[used] ** 2 / begin
+        error, gain = errors(every / costs**2)
+        return error / begin, gain[used] / costs[used] ** 2 / begin
 
     with time_limit(
         Deadline()
-    ):  # without a deadline, because this takes almost none of the planning time
+    ):  # no deadline, because this takes a negligible part of the planning time
         shares, _ = minimize_lbfgs(
             lambda point: scaled_error(point, of_shares, norm),
-            (theta * cost)[used] / largest,
+            (theta * costs)[used] / largest,
             math.inf,
             steps,
         )
     optimum = np.zeros_like(theta)
-    optimum[used] = np.where((shares / shares.max()) ** norm > _NOTHING, shares, 0.0) / cost[used]
-    tried = [at_cost_one(weights, cost, norm) for weights in (optimum, theta)]
+    optimum[used] = np.where((shares / shares.max()) ** norm > _NOTHING, shares, 0.0) / costs[used]
+    tried = [scale_to_cost_one(weights, costs, norm) for weights in (optimum, theta)]
     return min(
         (Weights(theta=weights, error=errors(weights**2)[0]) for weights in tried),
         key=lambda weights: weights.error,

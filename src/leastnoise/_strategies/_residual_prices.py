@@ -3,18 +3,18 @@
 A residual space is measured by its contrasts with a squared weight u. If all rows of a unit may be
 in one cell, this costs u times the product of 1 - 1 / n_i over the attributes of the space.
 
-If a unit has at most m rows in a cell of one attribute G, its shift is smaller. Let tau be a space
-without G, v its squared weight, u the squared weight of tau with G, and N the product of 1 - 1/n_i
-over tau. Consider a unit with s rows in the n cells of G. The squared numbers of rows in these
-cells add up to q(s). The unit shifts both spaces by at most
+If a unit has at most m rows in each cell of one attribute G, its shift is smaller. Let tau be a
+space without G, v its squared weight, u the squared weight of tau with G, and N the product of 1 -
+1/n_i over tau. Consider a unit with s rows in the n cells of G. The squared numbers of rows in
+these cells add up to q(s). The unit shifts both spaces by at most
 
     N (u q(s) + (v - u / n) s^2),
 
-where v - u / n counts as 0 if it is negative and tau is not empty. The cost of a plan is the
+where v - u / n is replaced by 0 if it is negative and tau is not empty. The cost of a plan is the
 largest sum over all s (S3 of PROOFS-spread.md). The cost and the error are convex in the squared
-weights. For each s the best weights have a closed form, so a search finds the s whose weights are
-best. Between two numbers of full cells, q(s) and s^2 are interpolated, for weights at which both
-numbers cost the same.
+weights. For each s, the best weights have a closed form. The best s is found by a search. Between
+two numbers of full cells, q(s) and s^2 are interpolated, for weights at which both numbers cost the
+same.
 """
 
 import math
@@ -41,7 +41,7 @@ def residual_prices(
     spaces: Sequence[Sequence[int]],
     errors: FloatArray,
 ) -> FloatArray:
-    """Return the cost of a squared weight of 1 on each residual space.
+    """Return the privacy cost of squared weight 1 on each residual space.
 
     The cost is relative to the cost of a total in which all rows of a unit count.
 
@@ -53,8 +53,8 @@ def residual_prices(
         errors: the total squared error of each space at noise variance 1, shape (spaces,).
 
     Returns:
-        The costs, shape (spaces,). Weights that are best at these prices are also best for the cost
-        of the plan.
+        The costs, shape (spaces,). Weights that are optimal for these prices are also optimal for
+        the cost of the plan.
     """
     sizes = np.array(domain.shape, dtype=np.float64)
     view = rows_in_view(domain, privacy, measure)
@@ -69,21 +69,21 @@ def residual_prices(
         return prices
     for index, space in enumerate(spaces):
         names = [domain.names[at] for at in space]
-        prices[index] *= relative_sensitivity(privacy, domain, names, contrasts=True)
+        prices[index] *= relative_sensitivity(privacy, domain, names, are_contrasts=True)
     return prices
 
 
 def _squared_norms(spaces: Iterable[Sequence[int]], sizes: FloatArray) -> FloatArray:
-    """Return the squared norm of a column of each space's contrasts."""
+    """Return the squared column norm of the contrasts of each space."""
     shares = (1 - 1 / sizes).tolist()
     return np.array([math.prod([shares[at] for at in space], start=1.0) for space in spaces])
 
 
 def _bound_in_cells(privacy: Privacy, view: Privacy) -> PerCellBound | None:
-    """Return the bound on rows in cells for the prices of a view's spaces.
+    """Return the bound on a unit's rows in cells that applies to the spaces.
 
-    It is the bound of the plan, or the bound of a count of units in its own cells if these are
-    larger.
+    The result is the bound of the plan or, for a count of units with larger cells, the bound in
+    these cells.
     """
     bound = privacy.max_per_cell
     cell_limit = view.max_per_cell
@@ -93,86 +93,95 @@ def _bound_in_cells(privacy: Privacy, view: Privacy) -> PerCellBound | None:
 
 
 def _spreads_added_rows(
-    domain: Domain, view: Privacy, measure: str | None, bound: PerCellBound
+    domain: Domain, view_privacy: Privacy, measure: str | None, bound: PerCellBound
 ) -> bool:
-    """Return whether the cost of a total falls with the weight of contrasts (S3)."""
+    """Return whether contrasts reduce the cost of a total (S3)."""
     signed = measure is not None and domain.measure(measure).low_units < 0
-    several_cells = domain.cells(bound.attributes[0]) > 1 and bound.rows < view.max_rows
+    several_cells = domain.cells(bound.attributes[0]) > 1 and bound.rows < view_privacy.max_rows
     spreads = several_cells and len(bound.attributes) == 1
-    return spreads and view.neighbours == "add_remove" and not signed
+    return spreads and view_privacy.neighbours == "add_remove" and not signed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SpacePairs:
-    """Residual spaces without and with one attribute, in pairs."""
+    """Pairs of residual spaces that differ by one attribute."""
 
     cells: float  # the number of cells of the attribute
-    norms: FloatArray  # squared norms of the spaces without the attribute, shape (pairs,)
+    squared_norms: FloatArray  # squared norms of the spaces without the attribute, shape (pairs,)
     errors: FloatArray  # errors of both spaces; 0 if a space is not requested, shape (2, pairs)
-    positions: tuple[list[int], list[int]]  # row and column in ``errors``, by space
+    index_of_space: tuple[list[int], list[int]]  # row and column in ``errors``, by space
 
-    def prices(self, rows: int, in_cell: int) -> FloatArray:
-        """Return the price of every requested space, shape (spaces,).
+    def prices(self, max_rows: int, max_rows_in_cell: int) -> FloatArray:
+        """Return the price of each requested space, shape (spaces,).
 
         Args:
-            rows: the most rows of a unit.
-            in_cell: the most rows of a unit in one cell of the attribute.
+            max_rows: the most rows of a unit.
+            max_rows_in_cell: the most rows of a unit in one cell of the attribute.
         """
         from scipy.optimize import minimize_scalar
 
         optimum = minimize_scalar(
-            lambda log_rows: self._error(math.exp(log_rows), rows, in_cell),
-            bounds=(math.log(in_cell), math.log(rows)),
+            lambda log_rows: self._error(math.exp(log_rows), max_rows, max_rows_in_cell),
+            bounds=(math.log(max_rows_in_cell), math.log(max_rows)),
             method="bounded",
             options=_SEARCH,
         )
-        squares = self._best_squares(math.exp(optimum.x), rows, in_cell)
-        return self.errors[self.positions] / squares[self.positions] ** 2
+        squares = self._best_squares(math.exp(optimum.x), max_rows, max_rows_in_cell)
+        return self.errors[self.index_of_space] / squares[self.index_of_space] ** 2
 
-    def _error(self, number: float, rows: int, in_cell: int) -> float:
-        """Return the error, at cost 1, of the best weights for a number of rows."""
-        squares = self._best_squares(number, rows, in_cell)
-        error = float((self.errors[self.positions] / squares[self.positions]).sum())
+    def _error(self, rows_of_unit: float, max_rows: int, max_rows_in_cell: int) -> float:
+        """Return the least error at cost 1 for units with a number of rows."""
+        squares = self._best_squares(rows_of_unit, max_rows, max_rows_in_cell)
+        error = float((self.errors[self.index_of_space] / squares[self.index_of_space]).sum())
         without, along = squares
         shares = without - along / self.cells
         shares[1:] = np.maximum(shares[1:], 0)
-        separate_norm = float(self.norms @ along)
-        together = float(self.norms @ shares)
-        numbers = [rows]
+        separate_norm = float(self.squared_norms @ along)
+        together = float(self.squared_norms @ shares)
+        numbers = [max_rows]
         if together < 0:
-            numbers.append(min(rows // in_cell, round(-separate_norm / (2 * together))) * in_cell)
+            numbers.append(
+                min(max_rows // max_rows_in_cell, round(-separate_norm / (2 * together)))
+                * max_rows_in_cell
+            )
         return error * max(
-            separate_norm * _squared_numbers(number, rows, in_cell)[0] + together * number**2
-            for number in numbers
+            separate_norm * _squared_row_counts(rows_of_unit, max_rows, max_rows_in_cell)[0]
+            + together * rows_of_unit**2
+            for rows_of_unit in numbers
         )
 
-    def _best_squares(self, number: float, rows: int, in_cell: int) -> FloatArray:
-        """Return the best squared weights for units of one number of rows.
+    def _best_squares(
+        self, rows_of_unit: float, max_rows: int, max_rows_in_cell: int
+    ) -> FloatArray:
+        """Return the best squared weights for units with a number of rows.
 
-        They have shape (2, pairs), up to a common factor.
+        The result has shape (2, pairs) and is determined up to a common factor.
         """
-        of_cells, of_total = _squared_numbers(number, rows, in_cell)
+        of_cells, of_total = _squared_row_counts(rows_of_unit, max_rows, max_rows_in_cell)
         price = max(of_cells - of_total / self.cells, _LEAST_PRICE * of_cells)
-        squares = np.sqrt(self.errors / (self.norms * [[of_total], [price]]))
+        squares = np.sqrt(self.errors / (self.squared_norms * [[of_total], [price]]))
         # Below u / n, a larger weight of the space without the attribute is free.
         free = squares[0] < squares[1] / self.cells
         free[0] = False
         joint_error = self.errors[1] + self.cells * self.errors[0]
-        joint = np.sqrt(joint_error / (self.norms * of_cells))
+        joint = np.sqrt(joint_error / (self.squared_norms * of_cells))
         return np.where(free, [joint / self.cells, joint], squares)
 
 
-def _squared_numbers(number: float, rows: int, in_cell: int) -> tuple[float, float]:
-    """Return the sum of squared numbers of rows by cell, and the squared total.
+def _squared_row_counts(
+    rows_of_unit: float, max_rows: int, max_rows_in_cell: int
+) -> tuple[float, float]:
+    """Return the sum of squared row counts by cell, and the squared total.
 
-    Both are interpolated between two numbers of full cells, or between full cells and all rows.
+    The two numbers are interpolated linearly between numbers of full cells, or between full cells
+    and all rows.
     """
-    full = min(int(number) // in_cell * in_cell, rows)
-    last_cell = min(in_cell, rows - full)
+    full = min(int(rows_of_unit) // max_rows_in_cell * max_rows_in_cell, max_rows)
+    last_cell = min(max_rows_in_cell, max_rows - full)
     if last_cell == 0:
-        return full * in_cell, full**2
-    share = (number - full) / last_cell
-    of_cells = full * in_cell + share * last_cell**2
+        return full * max_rows_in_cell, full**2
+    share = (rows_of_unit - full) / last_cell
+    of_cells = full * max_rows_in_cell + share * last_cell**2
     of_total = full**2 + share * ((full + last_cell) ** 2 - full**2)
     return of_cells, of_total
 
@@ -180,7 +189,7 @@ def _squared_numbers(number: float, rows: int, in_cell: int) -> tuple[float, flo
 def _pair_spaces(
     spaces: Sequence[Sequence[int]], errors: FloatArray, axis: int, sizes: FloatArray
 ) -> _SpacePairs:
-    """Return residual spaces in pairs without and with one attribute."""
+    """Return residual spaces in pairs that differ by one attribute."""
     columns: dict[tuple[int, ...], int] = {(): 0}
     positions: tuple[list[int], list[int]] = ([], [])
     for space in spaces:

@@ -1,18 +1,19 @@
 """Strategies for sums under limits along a number.
 
-They choose the threshold at which values are clipped, and the buckets of the number that are kept.
+The functions choose the threshold at which values are clipped, and the buckets of the number that
+are kept.
 
-All results follow from public values, or from noisy answers that are already paid for.
+All results depend only on public values, or on noisy answers that have already been paid for.
 
 A row of cell j adds at most the limit T_j. Let T be the diagonal matrix of the limits and W the
 queries. A strategy for W T, divided by T, costs as much as the same strategy for counts. In the
-terms of Wu et al., TiMM with strategy A is TaMM with A T, and the optimum for W T is at least as
-good as both. For a threshold theta, the predicted squared error of all queries is e^T M e + (noise
-of the strategy for theta). Here M is W^T W, and e_j is the excess over theta of the records in cell
-j, which follows from noisy counts between candidate thresholds.
+terms of Wu et al., TiMM with strategy A equals TaMM with A T, and the optimum for W T is at least
+as good as either. For a threshold theta, the predicted squared error of all queries is e^T M e +
+(noise of the strategy for theta). Here M is W^T W, and e_j is the excess over theta of the records
+in cell j, which follows from noisy counts between candidate thresholds.
 
-Buckets of cells are disjoint, so each bucket gets the whole budget, and noise in proportion to its
-own upper end. The paid answers then show where the values end, which costs nothing
+Buckets of cells are disjoint. Therefore, each bucket gets the whole budget, with noise proportional
+to its upper end. The answers then show at no further cost where the values end
 (docs/decisions/sums.md).
 """
 
@@ -80,16 +81,16 @@ _SURE = 4.0
 _GROUP_RATIO = 3.0  # the same ratio for buckets of groups
 # share of releases in which some empty bucket of a group is not shrunk, with Laplace noise
 _FALSE = 1e-4
-# for groups: they can leave out buckets below a threshold that is too high, but cannot correct a
+# for groups, which can omit buckets below a threshold that is too high, but cannot correct a
 # threshold that is too low
 _TAIL_INDEX = 0.5
 _UNEVEN = (
     1 / 3
-)  # losses are added up as if k groups were k^(1/3) times as uneven as groups of equal size
+)  # squared losses are summed as if k groups were k^(1/3) times as uneven as groups of equal size
 
 
 def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
-    """Return the Gram matrix T M T, each cell scaled by its limit."""
+    """Return the Gram matrix T M T, with each cell scaled by its limit."""
     weights = np.asarray(limits, dtype=np.float64)
     if len(gram.generators) == 1:
         return Gram(
@@ -99,7 +100,7 @@ def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
 
 
 def candidate_cells(edges: IntArray, ratio: float = _RATIO) -> IntArray:
-    """Return cells near a geometric sequence of upper edges.
+    """Return candidate cells whose upper edges grow by about ``ratio``.
 
     The last cell contains the public maximum.
     """
@@ -118,41 +119,41 @@ def candidate_cells(edges: IntArray, ratio: float = _RATIO) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class TailLaw:
-    """The power law to which noisy counts of a tail are fitted."""
+    """A power law for the tail of a distribution, fitted to noisy counts."""
 
-    sure: float = math.inf  # counts above this are not lowered to the law
+    certain_count: float = math.inf  # counts above this are not reduced to the power law
     # at index 1 the mean is just infinite: each doubling of a threshold adds the same amount to the
     # sum
     index: float = 1.0
 
 
-def falling_counts(
-    counts: FloatArray, edges: FloatArray | IntArray, law: TailLaw = TailLaw()
+def decreasing_counts(
+    counts: FloatArray, upper_edges: FloatArray | IntArray, law: TailLaw = TailLaw()
 ) -> FloatArray:
-    """Return interval counts of a decreasing density fitted to noisy counts.
+    """Return interval counts of a decreasing density, from noisy counts.
 
-    The density falls at least as fast as the power law.
+    The density decreases at least as fast as the power law.
     """
-    # The law applies above the median of the records beyond the first candidate. Below the median,
-    # the density must only not rise.
-    ends = np.asarray(edges, dtype=np.float64)
+    # The power law applies above the median of the records beyond the first candidate. Below the
+    # median, the density only has to be non-increasing.
+    ends = np.asarray(upper_edges, dtype=np.float64)
     noisy = np.asarray(counts, dtype=np.float64)
     above = np.cumsum(noisy[::-1])[::-1]
     if len(noisy) and (above <= above[0] / 2).any():
         start = int(np.argmax(above <= above[0] / 2))
     else:
         start = max(0, len(noisy) - 1)
-    densities = isotonic_falling(noisy, np.diff(ends))
-    densities[start:] = isotonic_falling(noisy[start:], -np.diff(ends**-law.index)[start:])
-    return np.where(noisy > law.sure, np.maximum(densities, noisy), densities)
+    densities = isotonic_decreasing(noisy, np.diff(ends))
+    densities[start:] = isotonic_decreasing(noisy[start:], -np.diff(ends**-law.index)[start:])
+    return np.where(noisy > law.certain_count, np.maximum(densities, noisy), densities)
 
 
-def isotonic_falling(
-    amounts: FloatArray, spans: FloatArray, noise: FloatArray | float = 1.0
+def isotonic_decreasing(
+    amounts: FloatArray, spans: FloatArray, stds: FloatArray | float = 1.0
 ) -> FloatArray:
-    """Return the decreasing, non-negative regression of amounts per span.
+    """Return amounts fitted such that amounts per span decrease.
 
-    The result divided by the spans does not rise.
+    The result divided by the spans is non-increasing.
     """
     from scipy.optimize import isotonic_regression
 
@@ -161,7 +162,7 @@ def isotonic_falling(
     unit = spans / spans.mean()
     return np.asarray(
         np.maximum(
-            isotonic_regression(amounts / unit, weights=(unit / noise) ** 2, increasing=False).x,
+            isotonic_regression(amounts / unit, weights=(unit / stds) ** 2, increasing=False).x,
             0.0,
         )
         * unit
@@ -169,35 +170,35 @@ def isotonic_falling(
 
 
 def shrink_bucket_totals(
-    totals: FloatArray, noise: FloatArray, spans: FloatArray, mode: int, sure: float
+    totals: FloatArray, stds: FloatArray, spans: FloatArray, mode: int, certain_deviation: float
 ) -> FloatArray:
-    """Return the estimated true totals of buckets.
+    """Return estimated totals of buckets, which decrease per span.
 
-    From the bucket ``mode`` on, totals per span do not rise, except totals of more than ``sure``
-    standard errors.
+    From the bucket ``mode`` on, totals per span do not rise, except totals of more than
+    ``certain_deviation`` standard errors.
     """
-    beyond = np.sqrt(np.maximum(np.maximum(totals, 0.0) ** 2 - noise**2, 0.0))
+    beyond = np.sqrt(np.maximum(np.maximum(totals, 0.0) ** 2 - stds**2, 0.0))
     most = np.full(len(totals), np.inf)
-    most[mode:] = isotonic_falling(totals[mode:], spans[mode:], noise[mode:])
-    return np.where(totals > sure * noise, beyond, np.minimum(most, beyond))
+    most[mode:] = isotonic_decreasing(totals[mode:], spans[mode:], stds[mode:])
+    return np.where(totals > certain_deviation * stds, beyond, np.minimum(most, beyond))
 
 
 class ThresholdChoice(NamedTuple):
-    """The chosen threshold, and the predicted errors of every candidate."""
+    """The chosen threshold, and the predicted errors of all candidates."""
 
     threshold: int  # in units
     candidates: IntArray  # upper edges of the candidate cells, in units
     # root mean square over all queries of the amount that clipping removes, for each candidate
-    bias: FloatArray
-    noise: FloatArray  # root mean square over all queries of the noise, for each candidate
+    clipping_rmse: FloatArray
+    noise_rmse: FloatArray  # root mean square over all queries of the noise, for each candidate
     # The estimated amount that the chosen threshold removes from the records of each cell, in
     # units, shape (n,). The counts are fitted to the law of index 1, also if the choice used
     # another law.
-    excess: FloatArray
+    clipped_amounts: FloatArray
 
 
 def estimated_rmse(gram: Gram, limits: IntArray, norm: int) -> float:
-    """Estimate the unit RMSE of the best strategy for W T in milliseconds.
+    """Estimate the unit RMSE of the best strategy for W T, quickly.
 
     The relative change of the estimate with the threshold is correct to a few per cent.
 
@@ -218,43 +219,44 @@ def choose_threshold(
     gram: Gram,
     edges: IntArray,
     cells: IntArray,
-    tail: FloatArray,
+    tail_counts: FloatArray,
     unit_noise: Callable[[IntArray], float],
-    noise: float,
+    noise_scale: float,
     *,
-    lost: Gram | None = None,
+    loss_gram: Gram | None = None,
     law: TailLaw = TailLaw(),
 ) -> ThresholdChoice:
-    """Return the candidate threshold with the least predicted squared error.
+    """Return the candidate threshold with the least predicted error.
 
     Args:
         gram: the Gram matrix of the queries on the cells, for noise.
         edges: the upper edge of every cell, in units, shape (n,).
         cells: the candidate cells, shape (k,).
-        tail: noisy counts of the records between consecutive candidates, shape (k - 1,).
+        tail_counts: noisy counts of the records between consecutive candidates, shape (k - 1,).
         unit_noise: a function from the limits of the cells, shape (n,), to the RMSE at unit noise.
-        noise: the standard deviation by which unit noise is multiplied.
-        lost: the Gram matrix for losses, if it differs from ``gram``.
+        noise_scale: the standard deviation by which unit noise is multiplied.
+        loss_gram: the Gram matrix for losses, if it differs from ``gram``.
         law: the power law to which the counts are fitted.
     """
-    if lost is None:
+    if loss_gram is None:
         missed = gram
     else:
-        missed = lost
-    if len(tail) != len(cells) - 1:
+        missed = loss_gram
+    if len(tail_counts) != len(cells) - 1:
         raise InputError(
             f"There must be one count for each interval between {len(cells)} candidates; got "
-            f"{len(tail)}."
+            f"{len(tail_counts)}."
         )
     centres = (edges + np.concatenate([[0], edges[:-1]])) / 2
     candidates = edges[cells]
 
     def by_cell(index: float) -> FloatArray:
-        """Return fitted tail counts, spread evenly within each interval."""
+        """Return fitted tail counts, divided evenly within each interval."""
         counts = np.zeros(len(edges))
         spans = np.diff(cells)
         counts[cells[0] + 1 : cells[-1] + 1] = np.repeat(
-            falling_counts(tail, candidates, TailLaw(law.sure, index)) / spans, spans
+            decreasing_counts(tail_counts, candidates, TailLaw(law.certain_count, index)) / spans,
+            spans,
         )
         return counts
 
@@ -264,7 +266,7 @@ def choose_threshold(
         excess = counts * np.maximum(centres - threshold, 0.0)
         squares.append(float(missed.multiply_rows(excess[None, :])[0] @ excess))
     bias = np.sqrt(np.maximum(squares, 0.0) / gram.queries)
-    noise_std = noise * np.array(
+    noise_std = noise_scale * np.array(
         [unit_noise(np.minimum(edges, threshold)) for threshold in candidates]
     )
     best = int(np.argmin(bias**2 + noise_std**2))
@@ -272,14 +274,14 @@ def choose_threshold(
     return ThresholdChoice(
         threshold=int(candidates[best]),
         candidates=candidates,
-        bias=bias,
-        noise=noise_std,
-        excess=excess,
+        clipping_rmse=bias,
+        noise_rmse=noise_std,
+        clipped_amounts=excess,
     )
 
 
 def gram_matrices_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
-    """Return the Gram matrices of all queries along one attribute.
+    """Return the Gram matrices along an attribute, for noise and for losses.
 
     The first is for noise, which is independent in every group. The second is for losses, which the
     groups share.
@@ -312,25 +314,27 @@ def gram_matrices_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]
 def estimated_rmse_along(
     workload: Workload, attribute: str, norm: int
 ) -> Callable[[IntArray], float]:
-    """Return the estimated unit RMSE along a number as a function of limits."""
-    # Cells that no query distinguishes are planned as one cell: 10 sums over 1000 cells have the
-    # noise of 10 cells.
+    """Return a function that estimates the unit RMSE for given limits."""
+    # Cells that no query separates are planned as one cell: 10 sums over 1000 cells have the noise
+    # of 10 cells.
     small, group = merge_indistinguishable_cells(workload, attribute)
-    return lambda limits: estimated_rmse(small, _largest(limits, group), norm)
+    return lambda limits: estimated_rmse(small, _largest_limits(limits, group), norm)
 
 
 def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm: int) -> Strategy:
-    """Return the strategy for sums under limits along a number.
+    """Return the strategy for sums of values clipped to limits.
 
-    It is the optimum along the number, and level trees along the other attributes.
+    The strategy is optimal along the number, and consists of level trees along the other
+    attributes.
     """
 
     def fit(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
+        """Return the best integer strategy for queries along the number."""
         if len(limits) == gram.size:
             most = limits
         else:
-            most = _largest(limits, merge_indistinguishable_cells(workload, attribute)[1])
-        return FittedFamily(*whole_rows(best_rows(gram, most, norm), most, norm))
+            most = _largest_limits(limits, merge_indistinguishable_cells(workload, attribute)[1])
+        return FittedFamily(*integer_rows(best_rows(gram, most, norm), most, norm))
 
     along = {}
     for name in workload.domain.names:
@@ -348,8 +352,8 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
                 20,
             )
             along[name] = fitted.factor(name)
-    # Add a joint table to the requested ones only if it lowers the error: with a very small weight,
-    # its noise would be too large to be drawn exactly.
+    # Add the joint table to the requested ones only if it reduces the error. With a very small
+    # weight, its noise would be too large to be sampled exactly.
     limited = Limits(limits, attribute)
     tables = workload.tables
     together = attribute_sets_with_joint(workload, along)
@@ -363,12 +367,12 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
 
 
 def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
-    """Return the rows of the best strategy for W T, divided by the limits.
+    """Return the rows of the best strategy for W T, divided by T.
 
-    They have sensitivity 1 and shape (rows, n), and determine every sum.
+    The rows have sensitivity 1 and shape (rows, n), and determine every sum.
     """
-    # If there are few queries, the optimum for Gaussian noise has a lower rank. After rounding to
-    # whole coefficients, it would not determine the queries. So every cell is measured too, with a
+    # For few queries, the optimum for Gaussian noise has a lower rank. After rounding to integers,
+    # it would not determine the queries. Therefore, every cell is measured too, with a
     # ten-thousandth of the budget.
     if gram.size == 1:
         return 1 / limits[None, :]
@@ -383,11 +387,11 @@ def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
     return np.asarray(rows / limits)
 
 
-def whole_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, IntArray]:
-    """Return rows rounded to integer coefficients, and their row weights.
+def integer_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, IntArray]:
+    """Return rows as integer coefficients, and their row weights.
 
-    Each row uses all bits that sums of 2^32 records of the largest limit leave free. Its scale
-    becomes its weight.
+    Each row uses all bits that are available if sums of 2^32 records of the largest limit must not
+    overflow. The scale of each row becomes its weight.
     """
     bits = min(12 if norm == 1 else 8, (_ROOM // int(limits.max())).bit_length() - 2)
     if bits < _LEAST_BITS:
@@ -403,7 +407,7 @@ def whole_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, In
 
 
 def merge_indistinguishable_cells(workload: Workload, attribute: str) -> tuple[Gram, IntArray]:
-    """Return the Gram matrix of merged cells, and the position of each cell."""
+    """Return the Gram matrix of merged cells, and each cell's index."""
     gram, _ = gram_matrices_along(workload, attribute)
     if gram.size <= MOST_DENSE or is_exchangeable(gram):
         merged = merge_equal_cells(gram)
@@ -415,44 +419,44 @@ def merge_indistinguishable_cells(workload: Workload, attribute: str) -> tuple[G
     )
 
 
-def _largest(limits: IntArray, group: IntArray) -> IntArray:
-    """Return the largest limit of each group."""
-    merged = np.zeros(int(group.max()) + 1, dtype=np.int64)
-    np.maximum.at(merged, group, limits)
+def _largest_limits(limits: IntArray, group_of_cell: IntArray) -> IntArray:
+    """Return the largest limit in each group."""
+    merged = np.zeros(int(group_of_cell.max()) + 1, dtype=np.int64)
+    np.maximum.at(merged, group_of_cell, limits)
     return merged
 
 
 @lru_cache(maxsize=64)
-def _rows_of(gram: bytes, limits: bytes, norm: int) -> FloatArray:
-    """Return `best_rows`; cached, so that releases of one plan search once."""
+def _cached_best_rows(gram: bytes, limits: bytes, norm: int) -> FloatArray:
+    """Return `best_rows`, cached by the bytes of its arguments."""
     most = np.frombuffer(limits, dtype=np.int64)
     return best_rows(dense_gram(np.frombuffer(gram).reshape(len(most), -1), len(most)), most, norm)
 
 
 class CellRange(NamedTuple):
-    """The run of kept cells, and estimates of the sums in all other cells."""
+    """A range of kept cells, with estimated sums of the omitted buckets."""
 
     first: int  # the first kept cell
     stop: int  # the cell after the last kept cell
-    losses: tuple[
+    omitted_sums: tuple[
         tuple[int, int, float], ...
     ]  # for each bucket that is left out: first cell, cell after the last, estimated sum in units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SumBuckets:
-    """Cells along a number, in groups and buckets.
+    """Cells along a number in groups that queries separate, and buckets.
 
-    Queries distinguish the groups. The end of a bucket is at most 1.6 times the end of the previous
-    one.
+    Cells of a group are equal to all queries. The end of a bucket is at most 1.6 times the end of
+    the previous one.
     """
 
     attribute: str  # the number
     # the largest amount that a record of each cell adds, in units, shape (n,); at least a
     # thousandth of the largest
     limits: IntArray
-    starts: IntArray  # the first cell of every group, shape (m,)
-    ends: IntArray  # the group after the last group of every bucket, shape (k,)
+    group_starts: IntArray  # the first cell of every group, shape (m,)
+    bucket_ends: IntArray  # the group after the last group of every bucket, shape (k,)
     spans: FloatArray  # logarithm of the upper end of every bucket over its lower end, shape (k,)
     gram: Gram  # the Gram matrix of the queries on the groups
 
@@ -471,16 +475,16 @@ class SumBuckets:
         return SumBuckets(
             attribute=attribute,
             limits=np.maximum(edges, -(-int(edges[-1]) // _LEAST)),
-            starts=starts,
-            ends=np.searchsorted(starts, last, side="right"),
+            group_starts=starts,
+            bucket_ends=np.searchsorted(starts, last, side="right"),
             spans=np.log(upper / np.append(upper[0] / _BUCKET_RATIO, upper[:-1])),
             gram=dense_gram(gram[np.ix_(starts, starts)], matrix.queries),
         )
 
     @property
     def stops(self) -> IntArray:
-        """The cell after the last cell of every group."""
-        return np.append(self.starts[1:], len(self.limits))
+        """The cell after the last cell of each group."""
+        return np.append(self.group_starts[1:], len(self.limits))
 
     def factor(self, norm: int) -> Factor:
         """Return the best strategy for the sums of the groups.
@@ -488,22 +492,24 @@ class SumBuckets:
         ``norm`` is 1 or 2, for the sensitivity in L1 or L2.
         """
         limits = self.limits[self.stops - 1]
-        dense, weights = whole_rows(
-            _rows_of(self.gram.dense().tobytes(), limits.tobytes(), norm), limits, norm
+        dense, weights = integer_rows(
+            _cached_best_rows(self.gram.dense().tobytes(), limits.tobytes(), norm), limits, norm
         )
-        return Factor((self.attribute,), Coarse(dense, self.starts, len(self.limits)), weights)
+        return Factor(
+            (self.attribute,), Coarse(dense, self.group_starts, len(self.limits)), weights
+        )
 
     def choices(self, covariance: FloatArray) -> "StopChoices":
-        """Return the estimates for each bucket at which the sums may stop.
+        """Return the estimates for each bucket after which sums may stop.
 
         ``covariance`` is the covariance of the groups.
         """
-        groups = np.arange(len(self.starts))
+        groups = np.arange(len(self.group_starts))
         gram = self.gram.dense()
         stops = []
-        within = np.zeros((len(groups), len(self.ends)))
-        within[groups, np.searchsorted(self.ends, groups, side="right")] = 1.0
-        for last, end in enumerate(self.ends):
+        within = np.zeros((len(groups), len(self.bucket_ends)))
+        within[groups, np.searchsorted(self.bucket_ends, groups, side="right")] = 1.0
+        for last, end in enumerate(self.bucket_ends):
             constrained = ConstrainedLeastSquares.of(covariance, groups < end)
             added = within[:, : last + 1].T
             missing = constrained.coefficients @ (within / within.sum(axis=0))
@@ -523,28 +529,28 @@ class SumBuckets:
 
 
 class _StopEstimates(NamedTuple):
-    """Least squares if only the buckets up to a certain bucket are kept."""
+    """Least squares with only the buckets up to one bucket kept."""
 
-    totals: FloatArray  # maps the measured sums of groups to totals of the kept buckets
-    noise: FloatArray  # standard errors of these totals
+    map_to_totals: FloatArray  # maps the measured sums of groups to totals of the kept buckets
+    stds: FloatArray  # standard errors of these totals
     variance: float  # total variance of all queries
     # the squared error of all queries as a quadratic form in the true sums of the buckets
-    lost: FloatArray
+    loss_form: FloatArray
 
 
 class StopChoices(NamedTuple):
-    """The buckets at which sums may stop, and the estimates for each stop."""
+    """The estimates for each bucket after which sums may stop."""
 
     buckets: SumBuckets
     stops: tuple[_StopEstimates, ...]
 
     def choose_range(self, sums: FloatArray) -> CellRange:
-        """Return the range of buckets with the least predicted squared error.
+        """Return the range of buckets with the least predicted error.
 
-        The error is the total over all queries.
+        The error is summed over all queries.
         """
-        # Drop buckets from above one after the other, and estimate the remaining buckets again each
-        # time, so that empty buckets add no noise to the estimate.
+        # Drop the highest bucket repeatedly, and estimate the remaining buckets again each time.
+        # Then empty buckets do not add noise to the estimate.
         last = len(self.stops)
         best = len(self.stops) - 1
         totals = np.zeros(0)
@@ -552,15 +558,16 @@ class StopChoices(NamedTuple):
         mode = 0
         while best < last:
             last -= 1
-            totals = self.stops[last].totals @ sums
-            noise = self.stops[last].noise
+            totals = self.stops[last].map_to_totals @ sums
+            noise = self.stops[last].stds
             mode = int(np.argmax(totals / noise))
             missing = self._missing(totals, mode, last)
             predicted = []
             for stop in range(mode, last + 1):
                 omitted = np.where(np.arange(len(missing)) > stop, missing, 0.0)
                 predicted.append(
-                    self.stops[stop].variance + float(omitted @ self.stops[stop].lost @ omitted)
+                    self.stops[stop].variance
+                    + float(omitted @ self.stops[stop].loss_form @ omitted)
                 )
             best = mode + int(np.argmin(predicted))
         is_clear = totals[: mode + 1] > _STANDS_OUT * noise[: mode + 1]
@@ -568,45 +575,49 @@ class StopChoices(NamedTuple):
             begin = int(np.argmax(is_clear))
         else:
             begin = mode
-        missing = self._missing(self.stops[-1].totals @ sums, last, len(self.stops) - 1)
+        missing = self._missing(self.stops[-1].map_to_totals @ sums, last, len(self.stops) - 1)
         missing[: last + 1] = 0.0
         missing[:begin] = np.maximum(totals[:begin], noise[:begin])
-        cells = np.append(self.buckets.starts, len(self.buckets.limits))[
-            np.append(0, self.buckets.ends)
+        cells = np.append(self.buckets.group_starts, len(self.buckets.limits))[
+            np.append(0, self.buckets.bucket_ends)
         ]  # the first cells of the buckets
         losses = tuple(
             (int(cells[b]), int(cells[b + 1]), float(missing[b]))
             for b in np.flatnonzero(missing > 0)
         )
-        return CellRange(first=int(cells[begin]), stop=int(cells[last + 1]), losses=losses)
+        return CellRange(first=int(cells[begin]), stop=int(cells[last + 1]), omitted_sums=losses)
 
-    def _missing(self, totals: FloatArray, mode: int, last: int) -> FloatArray:
-        """Return the shrunk total of each bucket from the mode on; 0 below it.
+    def _missing(self, totals: FloatArray, mode_bucket: int, last_kept: int) -> FloatArray:
+        """Return the shrunk total of each bucket from the mode on, else 0.
 
         The mode is the bucket whose sum exceeds 0 by the most standard errors.
         """
         missing = np.zeros(len(self.stops))
-        missing[mode : last + 1] = shrink_bucket_totals(
-            totals, self.stops[last].noise, self.buckets.spans[: last + 1], mode, _SURE
-        )[mode:]
+        missing[mode_bucket : last_kept + 1] = shrink_bucket_totals(
+            totals,
+            self.stops[last_kept].stds,
+            self.buckets.spans[: last_kept + 1],
+            mode_bucket,
+            _SURE,
+        )[mode_bucket:]
         return missing
 
 
 class GroupCellRanges(NamedTuple):
-    """The kept buckets of each group, and estimated sums of all other buckets."""
+    """The number of kept buckets of each group, and omitted sums."""
 
-    buckets: IntArray  # the number of lowest buckets that each group keeps, shape (k,)
-    missing: (
+    kept_buckets: IntArray  # the number of lowest buckets that each group keeps, shape (k,)
+    omitted_sums: (
         FloatArray  # estimated sum of the buckets that each group leaves out, in units, shape (k,)
     )
     # the estimated share of each group in the total sum, positive, shape (k,); its square estimates
     # the squared share
-    shares: FloatArray
+    group_shares: FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupBuckets:
-    """Buckets of a number up to a threshold.
+    """Buckets of a number up to a threshold, for sums by group.
 
     The end of each bucket is about three times the end of the previous one. The last bucket
     contains all larger values, clipped to the threshold.
@@ -615,11 +626,11 @@ class GroupBuckets:
     attribute: str  # the number
     limits: IntArray  # the largest amount that a row of each cell adds, in units, shape (n,)
     starts: IntArray  # the first cell of every bucket, shape (m,)
-    ends: IntArray  # the largest amount that a row of each bucket adds, in units, shape (m,)
+    upper_ends: IntArray  # the largest amount that a row of each bucket adds, in units, shape (m,)
 
     @staticmethod
     def of(attribute: str, edges: IntArray, threshold: int) -> "GroupBuckets":
-        """Return the buckets under a threshold.
+        """Return the buckets up to a threshold.
 
         The upper edges of the cells are in units of the measure.
         """
@@ -630,37 +641,39 @@ class GroupBuckets:
             attribute=attribute,
             limits=np.minimum(edges, threshold),
             starts=np.append(0, last[:-1] + 1),
-            ends=edges[last],
+            upper_ends=edges[last],
         )
 
     def factor(self, norm: int) -> Factor:
-        """Return the queries for the sums of buckets, weighted by their ends.
+        """Return the bucket sums as queries, with noise in proportion to ends.
 
         ``norm`` is 1 or 2, for the sensitivity in L1 or L2.
         """
-        weights = np.maximum(1, np.rint(HEAVIEST[norm] * (self.ends[0] / self.ends))).astype(
-            np.int64
-        )
+        weights = np.maximum(
+            1, np.rint(HEAVIEST[norm] * (self.upper_ends[0] / self.upper_ends))
+        ).astype(np.int64)
         return Factor(
             (self.attribute,),
-            Coarse(Identity(len(self.ends)), self.starts, len(self.limits)),
+            Coarse(Identity(len(self.upper_ends)), self.starts, len(self.limits)),
             weights,
         )
 
-    def choose_ranges(self, sums: FloatArray, noise: FloatArray) -> GroupCellRanges:
-        """Return the range of buckets that each group sums, for the least error.
+    def choose_ranges(self, sums: FloatArray, stds: FloatArray) -> GroupCellRanges:
+        """Return how many buckets each group keeps, for the least error.
 
-        ``sums`` has shape (groups, buckets), and ``noise`` has the standard error of a sum in each
+        ``sums`` has shape (groups, buckets), and ``stds`` has the standard error of a sum in each
         bucket.
         """
-        # Each group is assumed to have a share of the total in every bucket, so all groups have the
-        # profile of the total. The shares are estimated from the sums of each group, and shrunk to
-        # the mean as far as noise explains their differences. Sums that are clear of the noise are
+        # All groups are assumed to have the same distribution over buckets, up to their share of
+        # the total. The shares are estimated from the sums of each group, and shrunk to the mean as
+        # far as noise explains their differences. Sums that are significantly above the noise are
         # not shrunk.
         groups = len(sums)
         totals = sums.sum(axis=0)
-        together = noise * np.sqrt(len(sums))
-        spans = np.log(self.ends / np.append(self.ends[0] / _GROUP_RATIO, self.ends[:-1]))
+        together = stds * np.sqrt(len(sums))
+        spans = np.log(
+            self.upper_ends / np.append(self.upper_ends[0] / _GROUP_RATIO, self.upper_ends[:-1])
+        )
         profile = shrink_bucket_totals(
             totals,
             together,
@@ -668,7 +681,7 @@ class GroupBuckets:
             int(np.argmax(totals / together)),
             _exceedance_threshold(len(totals)),
         )
-        weights = profile / noise**2
+        weights = profile / stds**2
         precision = float(weights @ profile)
         shares = np.full(groups, 1 / groups)
         if precision > 0:
@@ -677,22 +690,24 @@ class GroupBuckets:
             trust = variance / (variance + 1 / precision)
             shares = np.sqrt((1 / groups + trust * (single - 1 / groups)) ** 2 + trust / precision)
         denoised = np.where(
-            sums > _exceedance_threshold(sums.size) * noise,
-            np.sqrt(np.maximum(sums**2 - noise**2, 0.0)),
+            sums > _exceedance_threshold(sums.size) * stds,
+            np.sqrt(np.maximum(sums**2 - stds**2, 0.0)),
             0.0,
         )
-        beyond = np.zeros((groups, len(noise) + 1))
+        beyond = np.zeros((groups, len(stds) + 1))
         beyond[:, :-1] = np.maximum(shares[:, None] * profile, denoised)[:, ::-1].cumsum(axis=1)[
             :, ::-1
         ]
-        buckets = np.argmin(beyond**2 + np.append(0.0, np.cumsum(noise**2)), axis=1)
+        buckets = np.argmin(beyond**2 + np.append(0.0, np.cumsum(stds**2)), axis=1)
         return GroupCellRanges(
-            buckets=buckets, missing=beyond[np.arange(groups), buckets], shares=shares
+            kept_buckets=buckets,
+            omitted_sums=beyond[np.arange(groups), buckets],
+            group_shares=shares,
         )
 
 
 def _exceedance_threshold(count: int) -> float:
-    """Return the standardised noise that ``count`` empty sums rarely exceed.
+    """Return the standardised noise that ``count`` sums rarely exceed.
 
     The result is in standard errors of Laplace noise.
     """
@@ -700,18 +715,30 @@ def _exceedance_threshold(count: int) -> float:
 
 
 def choose_group_threshold(
-    edges: IntArray, counts: FloatArray, groups: int, noise: Callable[[int], float], *, sure: float
+    edges: IntArray,
+    counts: FloatArray,
+    groups: int,
+    noise_std: Callable[[int], float],
+    *,
+    certain_count: float,
 ) -> ThresholdChoice:
-    """Return the threshold with the least predicted squared error of sums.
+    """Return the threshold of least predicted error for sums by group.
 
-    The groups keep all buckets.
+    All groups are assumed to keep all buckets.
     """
-    # k groups of equal size share the clipped amount evenly, which gives the least sum of squares.
-    # The sizes are not known yet, so this sum is multiplied by k^(1/3).
+    # If k groups have equal size, the clipped amount is divided evenly, which gives the least sum
+    # of squares. The sizes are not known yet, therefore this sum is multiplied by k^(1/3).
     gram = gram_of(Total(len(edges)))
-    law = TailLaw(sure, _TAIL_INDEX)
+    law = TailLaw(certain_count, _TAIL_INDEX)
     lost = sum_grams([(groups ** (_UNEVEN - 2), gram)])
     cells = candidate_cells(edges)
     return choose_threshold(
-        gram, edges, cells, counts, lambda limits: noise(int(limits.max())), 1.0, lost=lost, law=law
+        gram,
+        edges,
+        cells,
+        counts,
+        lambda limits: noise_std(int(limits.max())),
+        1.0,
+        loss_gram=lost,
+        law=law,
     )

@@ -4,32 +4,34 @@ The optimisation is diagonal in the residual basis.
 
 In the notation of ``_error._product``, measuring the product of the attributes' strategies over a
 set S with weight theta adds a term to lambda(tau): theta^2 times the product of 1 / kappa_i over S
-without tau. The workload's total squared error is the sum over tau of c(tau) / lambda(tau). Sums
-over a measure are a second data vector with the same budget.
+without tau. The workload's total squared error is the sum over tau of c(tau) / lambda(tau). Sums of
+a measure are queries on a second data vector, with the same budget.
 
-These planners use it. ``identity`` measures every cell of the joint table, and ``marginals``
-(``_marginals``) measures the tables of the workload. ``residual`` is optimal for marginals under
-Gaussian noise: it measures every residual space separately, with its own noise. For a set tau of
-attributes, it measures the contrasts along all attributes of tau, each row with noise in proportion
-to its norm. So the noise of the residual table is the projected noise of independent cells. The sum
-of variances is then the least among all mechanisms for marginals.
+The planners of this file use this optimisation. ``identity`` measures every cell of the joint
+table, and ``marginals`` (``_marginals``) measures the tables of the workload. ``residual`` is
+optimal for marginals under Gaussian noise: it measures every residual space separately, with its
+own noise. For a set tau of attributes, it measures the contrasts along all attributes of tau, each
+row with noise in proportion to its norm. Therefore, the noise of the residual table is the
+projection of independent noise on its cells. The sum of variances is then the least among all
+mechanisms for marginals.
 
 Source: Cormode et al. (arXiv 1207.6096) for budgets together with recovery; docs/mathematics.md for
     general strategies along the attributes; Xiao, He, Zhang, Kifer, ResidualPlanner (arXiv
     2305.08175), with integer contrasts instead of their floating-point basis.
 
-``workload`` measures the requested queries unchanged. Several tables get the best split of the
-budget between them; a single table along one attribute gets the best share for each query. In the
-second case, query i is measured with weight theta_i (noise scale in proportion to 1 / theta_i), and
-a unit of its noise variance adds b_i to the total squared error. Column j costs sum_i |S_ij|
-theta_i for Laplace noise, sum_i S_ij^2 theta_i^2 for Gaussian noise, and no column may cost more
-than 1. The dual problem is over weights y_j >= 0 of the columns with sum 1. With q = S y, the dual
-function is
+``workload`` measures the requested queries unchanged. For several tables, the budget split between
+them is optimised. For a single table along one attribute, the budget share of each query is
+optimised. In the second case, query i is measured with weight theta_i (noise scale in proportion to
+1 / theta_i), and a unit of its noise variance adds b_i to the total squared error. Column j costs
+sum_i |S_ij| theta_i for Laplace noise, sum_i S_ij^2 theta_i^2 for Gaussian noise, and no column may
+cost more than 1. The dual problem is over weights y_j >= 0 of the columns with sum 1. With q = S y,
+the dual function is
 
     Laplace:  (sum_i (b_i q_i^2)^(1/3))^3   with theta_i   in proportion to (b_i / q_i)^(1/3),
     Gaussian: (sum_i (b_i q_i)^(1/2))^2     with theta_i^2 in proportion to (b_i / q_i)^(1/2) and q = S^2 y,
 
-This is a lower bound for every y. The bound is reached if all columns with y_j > 0 cost the same.
+This is a lower bound for every y. The bound is attained if all columns with y_j > 0 have equal
+costs.
 
 Source: Cormode et al. (arXiv 1207.6096), section 3; the dual is Hoelder's inequality.
 """
@@ -79,12 +81,12 @@ _LEAST_WEIGHT = 2**-20  # the least weight of a row, relative to the heaviest ro
 
 
 def factor_along(domain: Domain, name: str, along: Mapping[str, Factor]) -> Factor:
-    """Return the strategy along an attribute: the fitted strategy, or its cells."""
+    """Return the fitted factor along an attribute, or else its cells."""
     return along.get(name) or Factor((name,), Identity(domain.kind(name).size))
 
 
 def joint_table(workload: Workload, measure: str | None) -> Names:
-    """Return the attributes of all queries of counts (None) or a measure.
+    """Return the attributes of all queries on counts (None) or a measure.
 
     The names are in the order of the domain.
     """
@@ -94,9 +96,9 @@ def joint_table(workload: Workload, measure: str | None) -> Names:
 def attribute_sets_with_joint(
     workload: Workload, along: Mapping[str, Factor]
 ) -> dict[str | None, list[Names]]:
-    """Return the attribute sets of a workload by measure, and the joint set.
+    """Return the requested attribute sets and the joint set, by measure.
 
-    The joint set is left out if it is too large.
+    The joint set is omitted if it is too large.
     """
     tables = {measure: list(sets) for measure, sets in workload.tables.items()}
     for measure, sets in tables.items():
@@ -113,7 +115,7 @@ def attribute_sets_with_joint(
 
 
 def check_table_size(block: Block) -> Block:
-    """Return the block, or raise NotApplicable if its table is too large."""
+    """Return the block; raise NotApplicable if its table is too large."""
     cells = max(block.rows, math.prod([factor.operator.size for factor in block.factors]))
     if not cells <= MOST_TABLE_CELLS:
         raise NotApplicable(
@@ -126,7 +128,7 @@ def check_table_size(block: Block) -> Block:
 def residual_coefficients(
     products: Sequence[Product], factors: Mapping[str, Factor]
 ) -> tuple[DownwardClosure, FloatArray]:
-    """Return the residual spaces of a workload, and their error coefficients.
+    """Return residual spaces of a workload, and their error coefficients.
 
     Sizes are kappa, and c(tau) is divided by the product of kappa over tau.
     """
@@ -139,7 +141,7 @@ def residual_coefficients(
     )
     positions = np.array([entry.position for entry in query_index.along], dtype=np.int64)
     importance = np.array([product.importance for product in products])
-    # An attribute of one cell has no contrasts, so leaving it out of a product does not change the
+    # An attribute with one cell has no contrasts, so dropping it from a product does not change the
     # answers.
     single = np.array(domain.shape)[positions] == 1
     terms = []
@@ -168,22 +170,22 @@ def residual_coefficients(
 
 @lru_cache(maxsize=16)
 def _split_sums(factor: Factor, operator: Operator) -> tuple[float, float]:
-    """Return `GramInverse.split_sums`, cached for several choices of tables."""
+    """Return `GramInverse.split_sums`, cached."""
     return invert_gram(factor).split_sums(operator)
 
 
 def weighted_strategy(
-    name: str,
+    strategy_name: str,
     workload: Workload,
     along: Mapping[str, Factor],
     tables: Mapping[str | None, Sequence[Names]],
     norm: int,
     *,
-    start: Mapping[str | None, Sequence[float]] | None = None,
+    start_weights: Mapping[str | None, Sequence[float]] | None = None,
     limits: Limits | None = None,
     privacy: Privacy | None = None,
 ) -> Strategy:
-    """Return the tables with the weights of least total squared error.
+    """Return tables with the weights of least total squared error.
 
     The error is after recovery by least squares.
 
@@ -207,17 +209,19 @@ def weighted_strategy(
         matrices.append(incidence(closure, positions))
         coefficients.append(coefficient)
     cost = table_costs(domain, blocks, norm, privacy)
-    if start is None:
+    if start_weights is None:
         first = 1 / cost
     else:
-        first = np.concatenate([np.asarray(start[measure], dtype=float) for measure in tables])
+        first = np.concatenate(
+            [np.asarray(start_weights[measure], dtype=float) for measure in tables]
+        )
     matrix = matrices[0]
     if len(matrices) > 1:
         from scipy.sparse import block_diag
 
         matrix = block_diag(matrices, format="csr")
     return weighted_tables(
-        name,
+        strategy_name,
         blocks,
         cost,
         least_error(diagonal_errors(matrix, np.concatenate(coefficients)), cost, first, norm=norm),
@@ -227,7 +231,7 @@ def weighted_strategy(
 def table_costs(
     domain: Domain, blocks: Sequence[Block], norm: int, privacy: Privacy | None
 ) -> FloatArray:
-    """Return the privacy cost of a unit of weight on each table, (tables,)."""
+    """Return the privacy cost of weight 1 on each table, shape (tables,)."""
     cost = np.array([block_norm(domain, block, norm) for block in blocks], dtype=np.float64)
     if privacy is not None and privacy.max_per_cell is not None and norm == 2:
         sensitivities = []
@@ -243,26 +247,26 @@ def table_costs(
 
 
 def weighted_tables(
-    name: str, blocks: Sequence[Block], cost: FloatArray, weights: Weights
+    strategy_name: str, blocks: Sequence[Block], costs: FloatArray, weights: Weights
 ) -> Strategy:
-    """Return the weighted tables as a strategy.
+    """Return blocks with weights as a strategy, without tiny weights.
 
-    Tables are left out if their share of the budget is too small for the sampler.
+    Tables are dropped if their budget share is too small for the sampler.
     """
-    shares = weights.theta * cost
+    shares = weights.theta * costs
     used = shares > _LEAST_SHARE * shares.max()
     weighted_blocks = tuple(
         (block, float(weight))
         for block, weight, use in zip(blocks, weights.theta, used, strict=True)
         if use
     )
-    return Strategy(name, weighted_blocks, error=weights.error)
+    return Strategy(strategy_name, weighted_blocks, error=weights.error)
 
 
 def reweighted_strategy(
-    name: str, workload: Workload, blocks: Sequence[Block], norm: int
+    strategy_name: str, workload: Workload, blocks: Sequence[Block], norm: int
 ) -> Strategy:
-    """Return the tables of a strategy with the best weights for another workload.
+    """Return tables with the best weights for another workload.
 
     Raises:
         NotApplicable: the tables have no common strategies along the attributes, or do not contain
@@ -289,7 +293,7 @@ def reweighted_strategy(
         ):
             raise NotApplicable(f"the strategy has no table that contains {product.name}")
     requested = {measure: tables[measure] for measure in workload.tables}
-    return weighted_strategy(name, workload, along, requested, norm, start=start)
+    return weighted_strategy(strategy_name, workload, along, requested, norm, start_weights=start)
 
 
 def identity(problem: PlanningProblem) -> Strategy:
@@ -311,7 +315,7 @@ IDENTITY = Planner(
     made_for="few cells",
     limits="a joint table of 2^28 cells",
     paper="I in Cormode et al., arXiv 1207.6096",
-    reference=lambda _: True,
+    is_near_best=lambda _: True,
 )
 
 
@@ -346,7 +350,7 @@ def residual(problem: PlanningProblem) -> Strategy:
 
 
 def contrasts(domain: Domain, taus: Sequence[Sequence[int]], measure: str | None) -> list[Block]:
-    """Return a block of contrasts for every set of attributes.
+    """Return a block of contrasts for each set of attributes.
 
     The blocks measure counts (None) or a measure.
     """
@@ -364,21 +368,23 @@ RESIDUAL = Planner(
     "for marginals",
     made_for="marginals under Gaussian noise",
     norms=(2,),
-    instead="residual spaces are measured by contrasts, on which Laplace noise is not spent "
-    "evenly; choose covering",
+    advice_for_other_noise=(
+        "residual spaces are measured by contrasts, on which Laplace noise is not spent evenly;"
+        " choose covering"
+    ),
     limits="tables of 2^28 cells",
     paper="arXiv 2305.08175",
     contains=contained_planners,
 )
 
 
-def measured_workload(problem: PlanningProblem, *, even: bool = False) -> Strategy:
-    """Return the workload's own queries as a strategy.
+def measured_workload(problem: PlanningProblem, *, has_equal_noise: bool = False) -> Strategy:
+    """Return the queries of the workload themselves as a strategy.
 
-    The budget is split for the least error, or with ``even`` for equal noise.
+    The budget is split for the least error, or with ``has_equal_noise`` for equal noise.
 
-    In addition to cells and groups of a level, a hidden cell is measured: it does not increase the
-    cost of any row.
+    In addition to cells and groups of a level, a hidden cell is measured, which does not increase
+    the cost of any row.
 
     Source: the strategies Q+ and Q of Cormode et al. (arXiv 1207.6096), here with recovery by least
         squares.
@@ -401,7 +407,7 @@ def measured_workload(problem: PlanningProblem, *, even: bool = False) -> Strate
                 else Factor((name,), product.operators[product.attributes.index(name)])
             )
         blocks.append(Block(tuple(factors), Fraction(1), product.measure))
-    if even:
+    if has_equal_noise:
         return Strategy("workload_even", tuple((block, 1.0) for block in blocks))
     if len(blocks) == 1 and len(blocks[0].factors) == 1:
         return Strategy("workload", ((_weighted_rows(blocks[0], norm), 1.0),))
@@ -413,7 +419,7 @@ def measured_workload(problem: PlanningProblem, *, even: bool = False) -> Strate
 
 
 def _weighted_rows(block: Block, norm: int) -> Block:
-    """Return a one-attribute table with the best weight for every query.
+    """Return a one-attribute block with the best weight for each query.
 
     A table with too many queries is returned unchanged.
     """
@@ -425,7 +431,7 @@ def _weighted_rows(block: Block, norm: int) -> Block:
         np.ones(factor.operator.rows),
         norm,
         gap=1e-4,
-        steps=2000,
+        max_steps=2000,
     )
     weights = np.rint(np.maximum(budgets / budgets.max(), _LEAST_WEIGHT) / _LEAST_WEIGHT).astype(
         np.int64
@@ -436,9 +442,9 @@ def _weighted_rows(block: Block, norm: int) -> Block:
 
 
 def _inverse_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of the inverses that standard errors need.
+    """Estimate the CPU seconds of inverses that standard errors need.
 
-    A deadline does not end these computations.
+    These computations are not limited by a deadline.
 
     If an attribute is queried in several ways, one inverse is over the joint cells.
     """
@@ -457,12 +463,12 @@ def _inverse_seconds(workload: Workload) -> float:
         return inverses
     tried = (
         6 if workload.counted_sums and cells <= 256 else 1
-    )  # the splits of the budget between counts and sums
+    )  # the search for the budget split between counts and sums
     return inverses + tried * (10 * (cells / 2880) ** 3 + 2.5e-10 * workload.rows * cells**2)
 
 
 def _workload_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of query weights and of inverses."""
+    """Estimate the CPU seconds of query weights and inverses."""
     operators = workload.products[0].operators
     if len(workload.products) == 1 == len(operators):
         entries = operators[0].rows * operators[0].size
@@ -483,12 +489,12 @@ WORKLOAD = Planner(
     limits="2^22 queries",
     paper="Q+ in Cormode et al., arXiv 1207.6096",
     seconds=_workload_seconds,
-    likely=lambda _: 1 / 8,
+    relative_likelihood=lambda _: 1 / 8,
 )
 WORKLOAD_EVEN = replace(
     WORKLOAD,
     name="workload_even",
-    propose=partial(measured_workload, even=True),
+    propose=partial(measured_workload, has_equal_noise=True),
     measures="every query of the workload, all with the same noise",
     paper="Q in Cormode et al., arXiv 1207.6096",
     automatic=False,
@@ -496,15 +502,21 @@ WORKLOAD_EVEN = replace(
 
 
 def optimal_budgets(
-    magnitudes: FloatArray, errors: FloatArray, norm: int, *, gap: float = 1e-6, steps: int = 20_000
+    coefficients: FloatArray,
+    errors: FloatArray,
+    norm: int,
+    *,
+    gap: float = 1e-6,
+    max_steps: int = 20_000,
 ) -> FloatArray:
-    """Return the best query weights without least squares recovery.
+    """Return the best query weights, without least-squares recovery.
 
     The weights have privacy cost 1 and shape (queries,).
     """
-    entries, root = (magnitudes, 3) if norm == 1 else (magnitudes**2, 2)
+    entries, root = (coefficients, 3) if norm == 1 else (coefficients**2, 2)
 
     def step(weights: FloatArray) -> tuple[FloatArray, float, FloatArray]:
+        """Return column costs, dual value and query weights."""
         prices = entries @ weights
         bound = float(((errors * prices ** (root - 1)) ** (1 / root)).sum())
         budget = (errors / prices) ** (1 / root)
@@ -514,7 +526,7 @@ def optimal_budgets(
 
     columns = entries.shape[1]
     budget = dual_ascent(
-        step, np.full(columns, 1 / columns), (1 + gap) ** (1 / (root - 1)) - 1, steps
+        step, np.full(columns, 1 / columns), (1 + gap) ** (1 / (root - 1)) - 1, max_steps
     )[3]
     if norm == 1:
         return budget

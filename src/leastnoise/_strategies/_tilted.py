@@ -3,7 +3,7 @@
 One strategy is fitted to the queries along every attribute.
 
 As in ``residual``, every set tau of attributes is measured separately, summed over all other
-attributes. If queries along an attribute go beyond its cells, the rows and the tilt of
+attributes. For attributes with queries other than cells, the fitted rows and the tilt of
 ``_families`` replace the contrasts. Let s be the sum of (q m)^2 and r the sum of q R q over the
 queries q along an attribute. The total squared error at privacy cost 1 is
 
@@ -53,7 +53,8 @@ Along = tuple[str | None, str]  # a measure and an attribute
 _PULLS = np.geomspace(3e-3, 1e3, 12)  # in mean squared column norms of the workload
 _MIDDLE = len(_PULLS) // 2
 _FIRST_STEP = 4  # the distance, in pulls, from the middle to the next tried pull
-_LEAST_GAIN = 1e-3  # no further pull is tried after a smaller relative gain of the squared error
+# the search for the pull ends after a smaller relative gain of the squared error
+_LEAST_GAIN = 1e-3
 # relative gaps of the squared error at which the final tilt and rows are accepted
 _CLOSE_TILT = 1e-4
 _CLOSE_ROWS = 1e-4
@@ -65,68 +66,69 @@ _LEAST_TOP = 15  # the least largest coefficient; below it, rounding costs too m
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AttributeGroup:
-    """Attributes with the same queries, which share a strategy."""
+    """Attributes with equal queries, which get the same strategy."""
 
     size: int  # the number of cells
     operators: tuple[Operator, ...]
     grams: tuple[FloatArray, ...]  # of the operators; empty if only cells are requested
     # the position of the first operator's s in the array of values; its r follows, then s and r of
     # the next operator
-    slot: int
+    first_index: int
 
     @property
-    def values(self) -> slice:
-        """The slice of the array of values that belongs to this group."""
-        return slice(self.slot, self.slot + 2 * len(self.operators))
+    def value_slice(self) -> slice:
+        """The slice of the values s and r that belongs to this group."""
+        return slice(self.first_index, self.first_index + 2 * len(self.operators))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Terms:
-    """All terms of all sums c(tau) as arrays.
+    """The terms of all error coefficients c(tau), as arrays.
 
-    There is an entry for every product and every tau inside it.
+    There is an entry for each product and each tau contained in it.
     """
 
-    taus: tuple[tuple[str | None, Names], ...]
-    tau: IntArray  # the position of the tau of each entry, shape (entries,)
+    attribute_sets: tuple[tuple[str | None, Names], ...]
+    set_index: IntArray  # the position of the tau of each entry, shape (entries,)
     importance: FloatArray  # shape (entries,)
     # the positions of the values that each entry multiplies, shape (entries, attributes); values[0]
     # is 1
-    slots: IntArray
+    value_indices: IntArray
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Return the error coefficient c(tau) of each attribute set tau."""
         return np.asarray(
-            np.bincount(self.tau, self._entries(values), len(self.taus)), dtype=np.float64
+            np.bincount(self.set_index, self._entries(values), len(self.attribute_sets)),
+            dtype=np.float64,
         )
 
     def error(self, values: FloatArray) -> float:
         """Return the total squared error at privacy cost 1."""
         return float(np.sqrt(self.sums(values)).sum()) ** 2
 
-    def slopes(self, values: FloatArray) -> FloatArray:
-        """Return the derivative of the root of the error by each value."""
+    def gradient(self, values: FloatArray) -> FloatArray:
+        """Return the gradient of the root of the error, by value."""
         entries = self._entries(values)
-        sums = np.bincount(self.tau, entries, len(self.taus))
+        sums = np.bincount(self.set_index, entries, len(self.attribute_sets))
         pushed = (
             entries
-            * np.where(sums > 0, 0.5 / np.sqrt(np.where(sums > 0, sums, 1.0)), 0.0)[self.tau]
+            * np.where(sums > 0, 0.5 / np.sqrt(np.where(sums > 0, sums, 1.0)), 0.0)[self.set_index]
         )
         gathered = np.sum(
-            [np.bincount(column, pushed, len(values)) for column in self.slots.T], axis=0
+            [np.bincount(column, pushed, len(values)) for column in self.value_indices.T], axis=0
         )
         return np.where(values > 0, gathered / np.where(values > 0, values, 1.0), 0.0)
 
     def _entries(self, values: FloatArray) -> FloatArray:
-        """Return each entry's importance times the values that it multiplies."""
+        """Return each entry's importance times its values."""
         entries = self.importance.copy()
-        for column in self.slots.T:
+        for column in self.value_indices.T:
             entries *= values[column]
         return entries
 
 
 def tilted(problem: PlanningProblem) -> Strategy:
-    """Return residual spaces measured by rows fitted along each attribute."""
+    """Return residual spaces, measured by fitted rows along attributes."""
     workload = problem.workload
     privacy = problem.privacy
     only_cells = not workload.beyond_cells and not workload.has_hidden
@@ -158,7 +160,7 @@ def tilted(problem: PlanningProblem) -> Strategy:
 
 @dataclass(frozen=True, slots=True)
 class _MeasuredRows:
-    """The measured rows along an attribute, without its total.
+    """The integer rows measured along an attribute, without the total.
 
     Attributes:
         operator: the rows in whole numbers.
@@ -170,10 +172,10 @@ class _MeasuredRows:
 
 
 def _round_rows(
-    group: _AttributeGroup, values: FloatArray, rows: FloatArray, top: int
+    group: _AttributeGroup, values: FloatArray, rows: FloatArray, largest_entry: int
 ) -> _MeasuredRows:
-    """Return rows rounded to integers up to ``top``, and write their values."""
-    rounded = balanced_rounding(rows, top)
+    """Return rows rounded to integers; update the group's values."""
+    rounded = balanced_rounding(rows, largest_entry)
     fine = rounded.astype(float)
     if not np.linalg.cond(fine[:, :-1] - fine[:, -1:]) < 1e7:
         raise NotApplicable(
@@ -193,9 +195,11 @@ def _blocks(
     group_of: Mapping[Along, int],
     measured: Mapping[int, _MeasuredRows],
 ) -> tuple[tuple[Block, float], ...]:
-    """Return a block for every set of attributes with an error, and its weight."""
+    """Return a block and its weight for each set with an error."""
     blocks = []
-    for (measure, tau), coefficient in zip(terms.taus, terms.sums(values).tolist(), strict=True):
+    for (measure, tau), coefficient in zip(
+        terms.attribute_sets, terms.sums(values).tolist(), strict=True
+    ):
         if not coefficient > 0:
             continue
         rows_along = [measured[group_of[measure, name]] for name in tau]
@@ -208,7 +212,7 @@ def _blocks(
 
 
 def _attribute_groups(workload: Workload) -> tuple[list[_AttributeGroup], dict[Along, int]]:
-    """Return the attribute groups, and the group of each measure's attribute."""
+    """Return the attribute groups, and the group index of each attribute."""
     operators_along: dict[Along, dict[Operator, None]] = {}
     for product in workload:
         for name, operator in zip(product.attributes, product.operators, strict=True):
@@ -244,7 +248,7 @@ def _attribute_groups(workload: Workload) -> tuple[list[_AttributeGroup], dict[A
 def _terms(
     workload: Workload, groups: Sequence[_AttributeGroup], group_of: Mapping[Along, int]
 ) -> _Terms:
-    """Return the terms of the error, one for each table and subset of attributes."""
+    """Return the error terms, one for each table and attribute subset."""
     entries = sum(2 ** len(product.attributes) for product in workload)
     if not entries <= _MOST_TERMS:
         raise NotApplicable(
@@ -261,12 +265,12 @@ def _terms(
         starts = []
         for name, operator in zip(product.attributes, product.operators, strict=True):
             group = groups[group_of[product.measure, name]]
-            starts.append(group.slot + 2 * group.operators.index(operator))
+            starts.append(group.first_index + 2 * group.operators.index(operator))
         for names in subsets(product.attributes):
             tau[entry] = taus.setdefault((product.measure, names), len(taus))
             importance[entry] = (
                 float(product.weight) ** 2
-            )  # for a measure, the largest value cancels because it is also in the cost
+            )  # for a measure, the largest value cancels because the cost contains it too
             slots[entry, : len(starts)] = [
                 slot + (name in names)
                 for slot, name in zip(starts, product.attributes, strict=True)
@@ -276,15 +280,17 @@ def _terms(
 
 
 def _initial_values(groups: Sequence[_AttributeGroup]) -> FloatArray:
-    """Return s and r of contrasts with equal noise for every cell."""
+    """Return s and r for contrasts with equal noise on every cell."""
     values = np.ones(1 + 2 * sum(len(group.operators) for group in groups))
     for group in groups:
         n = group.size
-        values[group.slot : group.slot + 2 * len(group.operators) : 2] = 1 / n
-        values[group.slot + 1 : group.slot + 2 * len(group.operators) : 2] = (n - 1) ** 2 / n
+        values[group.first_index : group.first_index + 2 * len(group.operators) : 2] = 1 / n
+        values[group.first_index + 1 : group.first_index + 2 * len(group.operators) : 2] = (
+            n - 1
+        ) ** 2 / n
         for index, gram in enumerate(group.grams):
             mean = float(gram.sum()) / n**2
-            values[group.slot + 2 * index : group.slot + 2 * index + 2] = (
+            values[group.first_index + 2 * index : group.first_index + 2 * index + 2] = (
                 mean,
                 (n - 1) / n * max(0.0, float(np.trace(gram)) - n * mean),
             )
@@ -292,16 +298,16 @@ def _initial_values(groups: Sequence[_AttributeGroup]) -> FloatArray:
 
 
 def _store_rows(
-    group: _AttributeGroup, values: FloatArray, mean: FloatArray, rows: FloatArray
+    group: _AttributeGroup, values: FloatArray, tilt: FloatArray, rows: FloatArray
 ) -> None:
-    """Write the values of a group for a tilt and rows of column norm 1."""
-    values[group.values] = _rows_values(group.grams, mean, rows)
+    """Write s and r of a group for a tilt and rows of norm 1."""
+    values[group.value_slice] = _rows_values(group.grams, tilt, rows)
 
 
-def _rows_values(grams: Sequence[FloatArray], mean: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return s and then r of every Gram matrix, for a tilt and rows."""
+def _rows_values(grams: Sequence[FloatArray], tilt: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return s and r of each Gram matrix, for a tilt and rows."""
     values = np.empty(2 * len(grams))
-    values[::2] = [mean @ gram @ mean for gram in grams]
+    values[::2] = [tilt @ gram @ tilt for gram in grams]
     values[1::2] = contrast_variances(rows, grams)
     return values
 
@@ -309,16 +315,16 @@ def _rows_values(grams: Sequence[FloatArray], mean: FloatArray, rows: FloatArray
 def _fit_tilts(
     groups: Sequence[_AttributeGroup], terms: _Terms, values: FloatArray
 ) -> dict[int, FloatArray]:
-    """Return the best rows of each group, and write the group's values."""
-    slopes = terms.slopes(values)
+    """Return the best rows of each group; update all values."""
+    slopes = terms.gradient(values)
     curves: dict[int, _TiltCurve] = {}
     for number, group in enumerate(groups):
         if group.grams:
             curves[number] = _tilt_curve(_TiltGrams(group.grams, *_merged_grams(group, slopes)))
     for number, curve in curves.items():
-        values[groups[number].values] = curve.values_at(_MIDDLE)
+        values[groups[number].value_slice] = curve.values_at(_MIDDLE)
     tilts = {}
-    for number, curve in curves.items():  # the best pull of one group after the other
+    for number, curve in curves.items():  # optimise the pull of each group in turn
         tilts[number] = _best_rows(groups[number], curve, terms, values)
     return tilts
 
@@ -326,10 +332,11 @@ def _fit_tilts(
 def _best_rows(
     group: _AttributeGroup, curve: "_TiltCurve", terms: _Terms, values: FloatArray
 ) -> FloatArray:
-    """Return a group's rows at its best pull, and write the group's values."""
+    """Return a group's rows at the best pull; update its values."""
 
     def error(index: int) -> float:
-        values[group.values] = curve.values_at(index)
+        """Return the total squared error at one pull."""
+        values[group.value_slice] = curve.values_at(index)
         return terms.error(values)
 
     mean, rows = curve.fit_closely(_best_pull(error))
@@ -338,10 +345,10 @@ def _best_rows(
 
 
 def _best_pull(error: Callable[[int], float]) -> int:
-    """Return the index of the pull of least error.
+    """Return the index of the pull with the least error.
 
-    The error has only one minimum. The search steps from the middle, and halves its steps until the
-    last step gains almost nothing.
+    The error as a function of the pull has a single minimum. The search starts in the middle and
+    halves its step until the gain is negligible.
     """
     best, least = _MIDDLE, error(_MIDDLE)
     step = _FIRST_STEP
@@ -364,19 +371,20 @@ class _TiltGrams:
     """The Gram matrices that determine the tilts of a group.
 
     Attributes:
-        each: the Gram matrix of each operator.
-        base: the matrix for the tilt.
-        across: the matrix for the rows.
+        operator_grams: the Gram matrix of each operator.
+        tilt_gram: the matrix for the tilt.
+        row_gram: the matrix for the rows.
     """
 
-    each: tuple[FloatArray, ...]
-    base: FloatArray
-    across: FloatArray
+    operator_grams: tuple[FloatArray, ...]
+    tilt_gram: FloatArray
+    row_gram: FloatArray
 
     def _key(self) -> tuple[bytes, ...]:
         """Return the digests of all matrices."""
         return tuple(
-            sha256(gram.tobytes()).digest() for gram in (*self.each, self.base, self.across)
+            sha256(gram.tobytes()).digest()
+            for gram in (*self.operator_grams, self.tilt_gram, self.row_gram)
         )
 
     def __eq__(self, other: object) -> bool:
@@ -387,59 +395,61 @@ class _TiltGrams:
 
 
 class _TiltCurve:
-    """The values of a group by pull, each fitted at its first use.
+    """The values s and r of a group as a function of the pull, cached.
 
-    All other fits start from the fit of the middle pull, so they do not depend on the order of
-    calls.
+    All other fits start from the fit of the middle pull. Therefore, they do not depend on the order
+    of calls.
     """
 
     def __init__(self, grams: _TiltGrams) -> None:
-        across = grams.across
+        across = grams.row_gram
         if not np.ptp(across) > 1e-12 * np.abs(across).max():
             raise NotApplicable(
                 "along an attribute with separate queries only totals are requested; request "
                 "the total instead"
             )
         self._grams = grams
-        self._unit = float(np.trace(grams.base)) / len(grams.base)
+        self._unit = float(np.trace(grams.tilt_gram)) / len(grams.tilt_gram)
         self._fits: dict[int, _TiltFit] = {}
         self._close_fits: dict[int, tuple[FloatArray, FloatArray]] = {}
 
     def _fit(self, index: int) -> "_TiltFit":
-        """Return the fit for a pull."""
+        """Return the cached fit for a pull."""
         if index in self._fits:
             return self._fits[index]
         check_deadline()
         start = None if index == _MIDDLE else self._fit(_MIDDLE)
         pull = float(_PULLS[index]) * self._unit
         mean, tilt_weights = best_tilt(
-            self._grams.base, pull, None if start is None else start.tilt_weights
+            self._grams.tilt_gram, pull, None if start is None else start.tilt_weights
         )
         fitted = fit_contrast_rows(
-            self._grams.across, mean, None if start is None else start.row_weights
+            self._grams.row_gram, mean, None if start is None else start.row_weights
         )
-        values = _rows_values(self._grams.each, mean, fitted.rows)
+        values = _rows_values(self._grams.operator_grams, mean, fitted.rows)
         self._fits[index] = _TiltFit(values, tilt_weights, fitted.dual_weights)
         return self._fits[index]
 
     def values_at(self, index: int) -> FloatArray:
-        """Return the values s and r of every operator for a pull."""
+        """Return s and r of each operator for a pull."""
         return self._fit(index).values
 
     def fit_closely(self, index: int) -> tuple[FloatArray, FloatArray]:
-        """Return the tilt and the rows for a pull, near their optimum."""
+        """Return the tilt and rows for a pull, with a small gap."""
         if index not in self._close_fits:
             start = self._fit(index)
             pull = float(_PULLS[index]) * self._unit
-            mean, _ = best_tilt(self._grams.base, pull, start.tilt_weights, gap=_CLOSE_TILT)
-            fitted = fit_contrast_rows(self._grams.across, mean, start.row_weights, gap=_CLOSE_ROWS)
+            mean, _ = best_tilt(self._grams.tilt_gram, pull, start.tilt_weights, gap=_CLOSE_TILT)
+            fitted = fit_contrast_rows(
+                self._grams.row_gram, mean, start.row_weights, gap=_CLOSE_ROWS
+            )
             self._close_fits[index] = mean, fitted.rows
         return self._close_fits[index]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TiltFit:
-    """A fitted tilt, its rows, and its dual weights, from which other fits start."""
+    """A fitted tilt with rows, and dual weights to start other fits."""
 
     values: FloatArray
     tilt_weights: FloatArray
@@ -448,15 +458,15 @@ class _TiltFit:
 
 @lru_cache(maxsize=4)
 def _tilt_curve(grams: _TiltGrams) -> _TiltCurve:
-    """Return the curve of a group; counts and sums often share a curve."""
+    """Return the cached tilt curve for some Gram matrices."""
     return _TiltCurve(grams)
 
 
-def _merged_grams(group: _AttributeGroup, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the weighted Gram matrices of a group, for the tilt and the rows."""
+def _merged_grams(group: _AttributeGroup, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return a group's weighted Gram matrices for tilt and rows."""
     if len(group.grams) == 1:
         return group.grams[0], group.grams[0]
-    group_slopes = slopes[group.slot : group.slot + 2 * len(group.operators)]
+    group_slopes = gradient[group.first_index : group.first_index + 2 * len(group.operators)]
     along, across = (
         np.tensordot(group_slopes[part::2], np.array(group.grams), axes=1) for part in (0, 1)
     )
@@ -476,7 +486,7 @@ def _coefficient_limits(
 ) -> dict[int, int]:
     """Return the largest integer coefficient for each fitted group.
 
-    Exact sums and noise scales must not overflow.
+    The limit prevents overflow of exact sums and noise scales.
     """
     sums = terms.sums(values)
     if Noise.ROUNDED_GAUSSIAN not in NOISES[type(privacy.budget)]:
@@ -484,13 +494,13 @@ def _coefficient_limits(
     loss = math.sqrt(float(allowed_mu_squared(privacy.budget))) / privacy.distance
     with np.errstate(divide="ignore"):
         noise = np.sqrt(float(np.sqrt(sums).sum()) / np.sqrt(sums)) / loss
-    # Rounded Gaussian noise is drawn on a grid that is fine compared with the least noise.
+    # Rounded Gaussian noise is drawn on a grid that is fine relative to the least noise.
     if isinstance(privacy.budget, ApproxDP | GDP):
         grid = max(0.0, math.ceil(8 - math.log2(float(noise.min()))))
     else:
         grid = 0.0
     bits = dict.fromkeys(tilts, float(_TOP_BITS))
-    for (measure, tau), deviation in zip(terms.taus, noise.tolist(), strict=True):
+    for (measure, tau), deviation in zip(terms.attribute_sets, noise.tolist(), strict=True):
         numbers = [group_of[measure, name] for name in tau]
         fitted = [number for number in numbers if number in tilts]
         if not fitted or not math.isfinite(deviation):
@@ -504,7 +514,7 @@ def _coefficient_limits(
         room = 61 - grid - math.log2(MOST_ROWS * largest * other_cells)
         if len(fitted) < len(
             numbers
-        ):  # the roots of the contrasts' norms count too: the scale must stay below 2^29
+        ):  # include the roots of the contrasts' norms, because the scale must stay below 2^29
             most = 28 - grid - math.log2(deviation * largest)
             room = min(
                 room,
@@ -537,8 +547,10 @@ TILTED = Planner(
     measures="the spaces of `residual`, by rows fitted to the queries along every attribute",
     made_for="prefix sums, ranges and cells in several small tables under Gaussian noise",
     norms=(2,),
-    instead="residual spaces are measured across totals, on which Laplace noise is not spent "
-    "evenly; choose p_identity",
+    advice_for_other_noise=(
+        "residual spaces are measured across totals, on which Laplace noise is not spent "
+        "evenly; choose p_identity"
+    ),
     limits="attributes of 1024 cells",
     paper="arXiv 2604.00868",
     seconds=_seconds,

@@ -1,15 +1,15 @@
 """Two tables, each for a part of the workload.
 
-Each part has a separate strategy along every attribute. Least squares uses both tables together.
+Each part has a separate strategy along every attribute. Least squares combines the two tables.
 
-One strategy along an attribute is a poor choice for both queries on cells and queries on groups of
-cells: groups do not determine their cells, and a sum of cells has the noise of all these cells. So
-the products are divided into two parts. Each part gets a separate table, in which cells that its
-queries do not distinguish are merged along every attribute. The budget is split for the least error
-of both parts together.
+No single strategy along an attribute is good for queries on cells and for queries on groups of
+cells: groups do not determine their cells, and a sum of cells includes the noise of all its cells.
+Therefore, the products are divided into two parts. Each part gets a separate table, in which cells
+that its queries do not separate are merged along every attribute. The budget is split for the least
+total error of the two parts.
 
 Source: OPT_plus of McKenna et al. (PVLDB 2018), which answers each part only from its own table.
-    Here both tables are used for all answers.
+    In contrast, all answers use the two tables here.
 """
 
 import math
@@ -60,7 +60,7 @@ _RATIOS = 81
 
 
 def union(problem: PlanningProblem) -> Strategy:
-    """Return two tables, each for a part of the products, as a strategy."""
+    """Return two tables, each for one part of the products."""
     workload = problem.workload
     norm = problem.norm
     products = workload.products
@@ -88,11 +88,11 @@ def union(problem: PlanningProblem) -> Strategy:
             "no split of the workload has a smaller expected error than one table for all of it"
         )
     first, last = (_QUICK, p_identity) if norm == 1 else (gaussian_optimum, gaussian_optimum)
-    return _strategy(workload, parting, sizes, norm, (identity_family, first, last))
+    return _two_table_strategy(workload, parting, sizes, norm, (identity_family, first, last))
 
 
 def _partitions(products: Sequence[Product], sizes: dict[str, int]) -> list[tuple[bool, ...]]:
-    """Return the candidate partitions of the products into two parts.
+    """Return candidate divisions of the products into two parts.
 
     A candidate separates the products with the same query set (or with none) along an attribute
     from all other products.
@@ -121,15 +121,16 @@ def _partitions(products: Sequence[Product], sizes: dict[str, int]) -> list[tupl
 def _error_estimator(
     products: Sequence[Product], sizes: dict[str, int], norm: int
 ) -> Callable[[tuple[bool, ...]], float]:
-    """Return a function that estimates the error of chosen products.
+    """Return a function that estimates the error of a part.
 
-    The argument of the function has a flag for each product. Cells are merged. The result is the
-    error to the power at which errors of tables add up.
+    The argument of the function has a flag for each product. Equal cells are merged first. The
+    returned errors are raised to the power for which the errors of tables can be added.
     """
     gram = cache(lambda operator: apply_gram(operator, np.eye(operator.size)))
 
     @cache
     def error(is_joint: tuple[bool, ...]) -> float:
+        """Return the estimated error of the products with a True flag."""
         selected = [
             product for product, is_chosen in zip(products, is_joint, strict=True) if is_chosen
         ]
@@ -155,7 +156,7 @@ def _operators_along(products: Sequence[Product], name: str, size: int) -> list[
 def _fit_table(
     products: Sequence[Product], sizes: dict[str, int], family_fits: Sequence[Fit], norm: int
 ) -> tuple[Factor, ...]:
-    """Return a strategy for some products, fitted attribute by attribute."""
+    """Return a strategy for some products, one attribute at a time."""
     used = {name for product in products for name in product.attributes}
     queries_along = {
         name: _operators_along(products, name, sizes[name]) for name in sizes if name in used
@@ -184,20 +185,20 @@ def _fit_table(
     return tuple(factors.values())
 
 
-def _strategy(
+def _two_table_strategy(
     workload: Workload,
-    parting: tuple[bool, ...],
+    is_in_first_part: tuple[bool, ...],
     sizes: dict[str, int],
     norm: int,
     family_fits: Sequence[Fit],
 ) -> Strategy:
-    """Return both tables with the best split of the budget."""
+    """Return two tables with the best split of the budget."""
     blocks = []
     heights = []
     for is_joint in (False, True):
         products = [
             product
-            for product, side in zip(workload.products, parting, strict=True)
+            for product, side in zip(workload.products, is_in_first_part, strict=True)
             if side is is_joint
         ]
         block = Block(_fit_table(products, sizes, family_fits, norm), Fraction(1))
@@ -220,6 +221,7 @@ def _strategy(
     error_factors = np.asarray(error_factors)[is_measured]
 
     def error(share: float) -> float:
+        """Return the total squared error for a share of the budget."""
         return float(
             (
                 error_factors / (share ** (2 / norm) * first + (1 - share) ** (2 / norm) * second)

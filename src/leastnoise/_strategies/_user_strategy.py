@@ -3,7 +3,7 @@
 A strategy has an array, a query set or an operator for each attribute, or it is a function from the
 planning problem to these.
 
-Such a strategy is planned like the families: it measures cells along every other attribute, the
+A user's strategy is planned like a family: cells are measured along every other attribute, the
 tables get the best weights and exact scales, and the plan states the error of the rounded queries.
 Real coefficients are scaled to norm 1 and rounded to a dyadic grid, as in the families.
 """
@@ -53,7 +53,7 @@ _ALLOWED = (
 
 
 def user_planner(user_strategy: Own) -> Planner:
-    """Return the planner of a user-supplied strategy.
+    """Return the planner for a strategy that a user supplies.
 
     If the strategy is a function, it is called once for each kind of noise.
     """
@@ -117,9 +117,9 @@ def _user_strategy(user_strategy: Own, problem: PlanningProblem) -> Strategy:
 
 
 def _weighted(problem: PlanningProblem, along: Mapping[str, Factor]) -> Strategy:
-    """Return the requested tables and the joint table with the best weights.
+    """Return requested tables and the joint table, with best weights.
 
-    If the requested tables do not determine all cells, the result is only the joint table.
+    If the requested tables do not determine all cells, only the joint table is measured.
     """
     workload = problem.workload
     domain = problem.workload.domain
@@ -142,44 +142,44 @@ def _weighted(problem: PlanningProblem, along: Mapping[str, Factor]) -> Strategy
         return Strategy(OWN, tuple(blocks))
 
 
-def _operator(problem: PlanningProblem, name: str, value: Any, bits: int) -> Operator:
-    """Return the strategy along an attribute as an integer operator."""
-    kind = problem.workload.domain.kind(name)
-    if isinstance(value, (str, QuerySet, Mapping)):
-        value = query_set(name, value).operator(name, kind)
-    elif not _is_operator(value):
-        value = _matrix(name, value, problem.norm, bits)
-    if value.size not in (kind.published, kind.size):
+def _operator(problem: PlanningProblem, attribute: str, user_value: Any, bits: int) -> Operator:
+    """Return the user's strategy along an attribute, as an operator."""
+    kind = problem.workload.domain.kind(attribute)
+    if isinstance(user_value, (str, QuerySet, Mapping)):
+        user_value = query_set(attribute, user_value).operator(attribute, kind)
+    elif not _is_operator(user_value):
+        user_value = _array_operator(attribute, user_value, problem.norm, bits)
+    if user_value.size not in (kind.published, kind.size):
         raise refuse(
-            f"the strategy along {name}",
-            f"{value.rows} x {value.size}",
+            f"the strategy along {attribute}",
+            f"{user_value.rows} x {user_value.size}",
             f"{kind.published} columns, one a cell",
         )
     if kind.hidden and kind.size <= MOST_DENSE:
-        value = _with_hidden_cell(value, kind, problem.norm)
-    elif value.size != kind.size:
+        user_value = _with_hidden_cell(user_value, kind, problem.norm)
+    elif user_value.size != kind.size:
         raise refuse(
-            f"the strategy along {name}",
-            f"{value.size} cells, where values may be missing",
+            f"the strategy along {attribute}",
+            f"{user_value.size} cells, where values may be missing",
             f"at most {MOST_DENSE - 1} cells",
             "Declare complete = true if none is missing.",
         )
-    if value.size <= MOST_DENSE or len(starts := first_cells(value)) == value.size:
-        return value
+    if user_value.size <= MOST_DENSE or len(starts := first_cells(user_value)) == user_value.size:
+        return user_value
     return Coarse(
-        restrict_to_runs(value, starts), starts, value.size
-    )  # the same queries, over the runs of cells that no query distinguishes
+        restrict_to_runs(user_value, starts), starts, user_value.size
+    )  # the same queries as functions of runs of cells that no query separates
 
 
-def _with_hidden_cell(value: Operator, kind: Kind, norm: int) -> Operator:
-    """Return queries on published cells, with a query for the hidden cell.
+def _with_hidden_cell(published_queries: Operator, kind: Kind, norm: int) -> Operator:
+    """Return queries extended by a query for the hidden cell.
 
     The column of the hidden cell has the norm of the largest column.
 
-    It does not increase the cost of any row. Without it, tables without the attribute would not
-    follow from the measurements.
+    The query does not increase the cost of any row. Without this query, the measurements would not
+    determine tables without the attribute.
     """
-    rows = dense(value)[:, : kind.published]
+    rows = dense(published_queries)[:, : kind.published]
     largest = float((np.abs(rows).astype(np.float64) ** norm).sum(axis=0).max()) ** (1 / norm)
     matrix = np.zeros((len(rows) + 1, kind.size), dtype=np.int64)
     matrix[:-1, : kind.published] = rows
@@ -187,36 +187,38 @@ def _with_hidden_cell(value: Operator, kind: Kind, norm: int) -> Operator:
     return Dense(matrix)
 
 
-def _matrix(name: str, value: object, norm: int, bits: int) -> Operator:
+def _array_operator(attribute: str, user_value: object, norm: int, bits: int) -> Operator:
     """Return an array as an integer operator.
 
-    If the array has many columns, the operator is over its runs of equal columns.
+    For an array with many columns, the operator acts on runs of equal columns.
     """
     try:
-        array = np.asarray(value)
+        array = np.asarray(user_value)
     except ValueError:  # rows of different lengths
         raise refuse(
-            f"the strategy along {name}", "rows of different lengths", "an array (queries x cells)"
+            f"the strategy along {attribute}",
+            "rows of different lengths",
+            "an array (queries x cells)",
         ) from None
     if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "iufb":
         if array.dtype.kind in "iufb":
             received = f"{array.dtype} of shape {array.shape}"
         else:
-            received = f"{type(value).__name__} {quoted(value)}"
+            received = f"{type(user_value).__name__} {quoted(user_value)}"
         raise refuse(
-            f"the strategy along {name}",
+            f"the strategy along {attribute}",
             received,
             "an array of numbers (queries x cells), an operator or a query set",
         )
     if not array.any():
         raise InputError(
-            f"The strategy along {name} measures nothing: every coefficient is 0. Give at least "
+            f"The strategy along {attribute} measures nothing: every coefficient is 0. Give at least "
             "one query."
         )
     if array.dtype.kind == "f":
         if not np.isfinite(array).all():
             raise refuse(
-                f"the strategy along {name}", "a number that is not finite", "finite numbers"
+                f"the strategy along {attribute}", "a number that is not finite", "finite numbers"
             )
         is_integer = np.array_equal(array, np.rint(array)) and np.abs(array).max() < 2**53
         if is_integer:
@@ -231,5 +233,5 @@ def _matrix(name: str, value: object, norm: int, bits: int) -> Operator:
 
 
 def _is_operator(value: object) -> bool:
-    """Return whether a value is an instance of a registered operator class."""
+    """Return whether a value is an operator of a registered class."""
     return apply.dispatch(type(value)) is not apply.dispatch(object)
