@@ -22,7 +22,7 @@ from experiments.sums_tree import fit_halved_tree
 from leastnoise._families._dense import column_norm
 from leastnoise._families._gram import Gram
 from leastnoise._families._p_identity import fit_p_identity
-from leastnoise._strategies._sums import weighted_gram
+from leastnoise._strategies._sums import limited_gram
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 
 ALGORITHMS = ("identity", "workload", "timm", "tamm", "optimum")
@@ -127,7 +127,7 @@ def sum_strategy(
         return SumStrategy(
             rows=own * limits / sensitivity, recover=queries @ _pseudo_inverse(own) * sensitivity
         )
-    weighted = weighted_gram(gram, limits)
+    weighted = limited_gram(gram, limits)
     fitted = (
         fit_halved_tree(weighted, released=released)
         if name == "tamm"

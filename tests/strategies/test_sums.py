@@ -22,8 +22,8 @@ from leastnoise._strategies import (
     gram_matrices_along,
     integer_rows,
     isotonic_decreasing,
+    limited_gram,
     limited_strategy,
-    weighted_gram,
 )
 from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError
@@ -49,7 +49,7 @@ def noise_of(gram: prefix_gram) -> Callable[[np.ndarray], float]:
 def optimum(sums: PrefixSums, limits: np.ndarray, norm: int) -> float:
     """Unit RMSE of the best strategy for sums under limits."""
     if norm == 2:
-        asked = weighted_gram(sums.gram(), limits)
+        asked = limited_gram(sums.gram(), limits)
         return strategy_rmse(asked, fit_gaussian_optimum(asked).matrix, 2)
     return sum_strategy("optimum", sums.matrix(), sums.gram(), limits, effort=0.3).rmse(1.0)
 
@@ -179,11 +179,11 @@ def test_groups_and_merged_cells_are_planned() -> None:
 
 def test_weights_of_a_gram_matrix_without_a_short_form() -> None:
     full = dense_gram(np.array([[2.0, 1.0], [1.0, 3.0]]), 2)
-    assert weighted_gram(full, np.array([2, 5])).dense().tolist() == [
+    assert limited_gram(full, np.array([2, 5])).dense().tolist() == [
         [8.0, 10.0],
         [10.0, 75.0],
     ]
-    assert strategy_rmse(weighted_gram(full, np.array([2, 5])), np.eye(2), 1) == pytest.approx(
+    assert strategy_rmse(limited_gram(full, np.array([2, 5])), np.eye(2), 1) == pytest.approx(
         math.sqrt(83 / 2)
     )
 

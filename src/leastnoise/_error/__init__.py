@@ -6,8 +6,8 @@ The errors are exact. Planners and error bars use the same functions.
 (``_equations``). The covariance has four forms with the same interface. ``_product`` has the form
 for tables with one strategy along every attribute, and ``_pair`` the form for two tables.
 ``_joint`` has two forms over joint cells: one matrix, or a linear solver. Each form computes
-variances, covariances and the estimate. It raises an error for queries that the measurements do not
-determine (``_undetermined``). ``_bounds`` has lower bounds on the error, and ``_intervals`` the
+variances, covariances and the estimate, and raises an error for queries that the measurements do
+not determine (``_undetermined``). ``_bounds`` has lower bounds on the error, and ``_intervals`` the
 widths of intervals. ``_memory`` raises an error before computations that need too much memory.
 Start reading at `evaluate_plan` in ``_structure``.
 """

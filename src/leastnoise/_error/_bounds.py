@@ -158,10 +158,10 @@ def nuclear_norm(
 
     The products are on one data vector, and the norm is divided by sqrt(cells).
 
-    It is exact for marginals, for nested levels (unless the levels of several attributes are very
-    large), and for single products. Sums are in units of the largest value that one row can add, so
-    that a row changes sums and counts by at most 1. If ``with_cell_weights``, cells in unequal
-    groups are multiplied by the roots of weights of mean 1.
+    The bound equals the nuclear norm for marginals, for nested levels (unless the levels of several
+    attributes are very large), and for single products. Sums are in units of the largest value that
+    one row can add, so that a row changes sums and counts by at most 1. If ``with_cell_weights``,
+    cells in unequal groups are multiplied by the roots of weights of mean 1.
 
     Args:
         products: the tables of one quantity.
@@ -603,8 +603,8 @@ def lower_bound(
 def pure_lower_bound(workload: Workload, privacy: Privacy) -> float:
     """Return a lower bound on the squared error of unbiased pure-DP releases.
 
-    The bound holds for all noise distributions that do not depend on the data. It is 0 if no bound
-    is known.
+    The bound holds for all noise distributions that do not depend on the data. Return 0 for queries
+    without a bound.
     """
     # The proof uses the bound of Hammersley, Chapman and Robbins. For a change of the counts that
     # costs epsilon, the ratio of the probabilities is within exp(-+epsilon) and has the mean 1. So
@@ -674,7 +674,7 @@ def _bound_of_quantity(
 
 
 def _several_cells_factor(workload: Workload, privacy: Privacy) -> float:
-    """Return the factor of the bound for units with rows in several cells.
+    """Return the factor of the bound if a unit has rows in several cells.
 
     The unit costs the sum of the column lengths of m cells. The sum of the squares of all n lengths
     is then largest for one long column, or for n columns that share the cost evenly. The second
@@ -898,7 +898,7 @@ class AttributeSetTerms(NamedTuple):
     ``other_factors`` of the other members of the set.
 
     The value of a subset is the weight, times ``member_factors`` of its members, times
-    ``other_factors`` of the members of the set that it leaves out.
+    ``other_factors`` of the remaining members of the set.
     """
 
     sets: IntArray

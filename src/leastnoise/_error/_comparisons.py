@@ -5,10 +5,10 @@ of a quotient r is about (n - r d) / D, where n and d are the errors of N and D.
 exact covariances for all counts and sums, so two quantities of one release have a known
 correlation.
 
-The interval of a difference or a ratio follows from the intervals of both quantities and their
-correlation (the method of variance estimates recovery). For counts, it is the exact interval of the
-difference and Fieller's interval of the ratio. It is also valid if a quotient has an asymmetric
-interval because its divisor is small.
+The interval of a difference or a ratio is computed from the intervals of the two quantities and
+their correlation (the method of variance estimates recovery). For counts, it is the exact interval
+of the difference and Fieller's interval of the ratio. This method is also valid if a quotient has
+an asymmetric interval due to a small divisor.
 
 Source: Zou and Donner, Statistics in Medicine 27 (2008), differences; Donner and Zou, Statistical
     Methods in Medical Research 21 (2012), ratios; Fieller, J. R. Stat. Soc. B 16 (1954).
@@ -64,15 +64,15 @@ class PairCovariances:
         along = [_query_rows(first, second, name) for name in names]
         differing = [name for name, rows in zip(names, along, strict=True) if rows is not None]
         if not differing:
-            return self._expanded(first, names)
+            return self._variances_by_group(first, names)
         if len(differing) == 1 and not first.of_units:
             rows = along[names.index(differing[0])]
-            polarized = self._polarized(first, second, names, differing[0], rows)
+            polarized = self._from_differences(first, second, names, differing[0], rows)
             if polarized is not None:
                 return polarized
-        return self._listed(first, second, names)
+        return self._from_all_pairs(first, second, names)
 
-    def _expanded(self, product: Product, names: tuple[str, ...]) -> FloatArray:
+    def _variances_by_group(self, product: Product, names: tuple[str, ...]) -> FloatArray:
         """Return the variances of a product, with one axis for each name."""
         return expand(product, self.variances_of(product), names)
 
@@ -93,7 +93,7 @@ class PairCovariances:
                 return midpoint * self.between(as_counts, counts, names)
         return np.zeros((1,) * len(names))
 
-    def _polarized(
+    def _from_differences(
         self,
         first: Product,
         second: Product,
@@ -114,14 +114,16 @@ class PairCovariances:
         difference = queries(first.domain, sets, sum=first.measure).products[0]
         return np.asarray(
             (
-                self._expanded(first, names)
-                + self._expanded(second, names)
-                - self._expanded(difference, names)
+                self._variances_by_group(first, names)
+                + self._variances_by_group(second, names)
+                - self._variances_by_group(difference, names)
             )
             / 2
         )
 
-    def _listed(self, first: Product, second: Product, names: tuple[str, ...]) -> FloatArray:
+    def _from_all_pairs(
+        self, first: Product, second: Product, names: tuple[str, ...]
+    ) -> FloatArray:
         """Return covariances by group, selected from those of all answer pairs."""
         covariance = self.covariance_of(first.measure)
         if covariance.solver_cells:

@@ -3,10 +3,11 @@
 Each equation is on the counts, or on the sums of a measure.
 
 A block on both ends of a measure's values measures a = sum of (v - low) + x and b = sum of (high -
-v) + y with noise x and y. It is split into counts, (a + b) / (high - low), and *centred sums*, (a -
-b) / 2, of v less the middle. The noise of counts and centred sums is uncorrelated, so each is
-estimated as if it had been measured separately (docs/mathematics.md, section 8). The counts are
-counts of values if the domain has them (`Domain.count_of`), otherwise counts of rows.
+v) + y with noise x and y. These measurements are split into counts, (a + b) / (high - low), and
+*centred sums* of v minus the middle, (a - b) / 2. The noise of counts and centred sums is
+uncorrelated, so each is estimated as if it had been measured separately (docs/mathematics.md,
+section 8). The counts are counts of values if the domain has them (`Domain.count_of`), otherwise
+counts of rows.
 
 A group of blocks with K-norm noise is split into its total and contrasts of every block, whose
 noise is uncorrelated (``_k_norm``).
@@ -65,17 +66,21 @@ def is_nontrivial(factor: Factor) -> bool:
     return not (factor.operator == Total(factor.operator.size) and factor.row_weights is None)
 
 
-def measured_along(block: Block, leveled: str | None) -> tuple[Names, Names]:
-    """Return a block's attributes, and the attributes without a total.
+def measured_along(block: Block, leveled_attribute: str | None) -> tuple[Names, Names]:
+    """Return a block's attributes, and those along which it excludes the total.
 
-    The second part has the attributes along which the rows of the block leave out the total.
+    The second result has the attributes along which the rows of the block exclude the total.
 
     An attribute with levels is in both results, because it is in every tau.
     """
     along = [(factor.attributes[0], factor) for factor in block.factors]
-    names = tuple(name for name, factor in along if name == leveled or is_nontrivial(factor))
+    names = tuple(
+        name for name, factor in along if name == leveled_attribute or is_nontrivial(factor)
+    )
     return names, tuple(
-        name for name, factor in along if name == leveled or excludes_total(factor.operator)
+        name
+        for name, factor in along
+        if name == leveled_attribute or excludes_total(factor.operator)
     )
 
 
@@ -180,7 +185,7 @@ def equations(
 ) -> list[Equations]:
     """Return the equations of every block on a quantity, in plan order.
 
-    If ``are_sums_centred``, sums are of values less the midpoint.
+    If ``are_sums_centred`` is True, the sums are of values minus the midpoint.
     """
 
     # the quantity that is the sum of the distances from both bounds
@@ -316,7 +321,7 @@ def centred_quantities(plan: Measurements, measure: Quantity) -> Mapping[Quantit
 def centring_midpoint(plan: Measurements, measure: Quantity) -> float | None:
     """Return the value that is subtracted before summation; None for none.
 
-    It is in units. It is None if the sums are not centred.
+    The midpoint is in units of the measure. Return None if the sums are not centred.
     """
     if measure is None or not any(block.ends and block.measure == measure for block in plan.blocks):
         return None
@@ -403,7 +408,7 @@ class Covariance(ABC):
     def solver_cells(self) -> int:
         """The number of joint cells of the linear solver for errors; 0 for none.
 
-        It is 0 if the errors do not need a linear solver.
+        The number is 0 if no linear solver is needed.
         """
         return 0
 

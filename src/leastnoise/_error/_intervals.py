@@ -4,8 +4,8 @@ Intervals of means are Fieller's intervals.
 
 A quotient r = S / C belongs to its interval if |S - r C| is at most the multiplier times the
 standard error of S - r C. At the true r, this has the probability of the level for every C, so the
-set of all such r covers the truth. The set is an interval if C is clear of 0. Otherwise it is
-unbounded, and the interval is the public bounds of the quotient.
+set of all such r covers the truth. The set is an interval if C is significantly above 0. Otherwise
+it is unbounded, and the interval is the public bounds of the quotient.
 
 Source: Fieller, J. R. Stat. Soc. B 16 (1954).
 """
@@ -33,7 +33,10 @@ def checked_level(value: object) -> float:
 
 
 def noise_variance(noise: Noise, scale: float, grid: int = 1) -> float:
-    """Return the variance of one noise draw, in squared units of the query."""
+    """Return the variance of one noise draw, in squared units of the query.
+
+    ``scale`` is in these units, and the noise is a multiple of 1 / ``grid``.
+    """
     # Source: Ghosh, Roughgarden, Sundararajan 2009; Canonne, Kamath, Steinke 2020.
     fine = scale * grid
     if noise is Noise.DISCRETE_LAPLACE:

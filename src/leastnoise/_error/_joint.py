@@ -7,8 +7,8 @@ z with M = A^T D^-1 A. Up to 4096 joint cells, the inverse of M is one dense mat
 size, M is a sum of Kronecker products of Gram matrices, one for each block, and is not computed as
 a matrix. A product with M costs a few passes over the joint cells, and conjugate gradients solve
 for the estimate. The preconditioner transforms every short attribute to the eigenvectors of the
-partial trace of M along it, and divides by the diagonal of M in that basis. It is exact if all
-blocks have common eigenvectors, which is true for marginals of cells.
+partial trace of M along it, and divides by the diagonal of M in that basis. The preconditioner is
+exact if all blocks have common eigenvectors, as for marginals of cells.
 
 Above 4096 cells, error bars are exact for products of at most 2048 queries, by one solve for each
 query. For larger products they are simulated. R draws of Gaussian noise with the variances of the
@@ -206,7 +206,7 @@ class JointBlocks:
     def _with_summed_axes(self, summed_axes: tuple[int, ...], reduced: FloatArray) -> FloatArray:
         """Return an array with axes of length 1 restored (transpose of `_reduced`).
 
-        It can be broadcast to shape (*self.shape, columns).
+        The result can be broadcast to shape (*self.shape, columns).
         """
         return reduced.reshape(
             *(1 if axis in summed_axes else size for axis, size in enumerate(self.shape)), -1
@@ -533,25 +533,25 @@ class JointStructure(Structure):
         """
 
     @abstractmethod
-    def listed(self, product: Product) -> FloatArray:
+    def query_variances(self, product: Product) -> FloatArray:
         """Return the variance of each query over the joint cells.
 
         The array is either flat or has the shape of the product.
         """
 
-    def summed(self, product: Product) -> float:
+    def summed_query_variance(self, product: Product) -> float:
         """Return the sum of the variances of all queries over the joint cells."""
-        return float(self.listed(product).sum())
+        return float(self.query_variances(product).sum())
 
-    def most(self, product: Product) -> float:
+    def largest_query_variance(self, product: Product) -> float:
         """Return an upper bound on the variances of all queries."""
-        return float(self.listed(product).max())
+        return float(self.query_variances(product).max())
 
     def variances(self, product: Product) -> FloatArray:
         """Return the variance of each answer, shape ``product.shape``."""
         self.require(product)
         inner, shape, times = split_product(product, self.joint.names)
-        return np.asarray(self.listed(inner).reshape(shape) * times**2)
+        return np.asarray(self.query_variances(inner).reshape(shape) * times**2)
 
     def errors(self, product: Product) -> Errors:
         """Return the sum and the maximum of the variances of the answers."""
@@ -560,14 +560,16 @@ class JointStructure(Structure):
             return Errors(float(variances.sum()), float(variances.max()))
         inner, _, times = split_product(product, self.joint.names)
         return Errors(
-            self.total(product), self.most(inner) * float((times**2).max()), is_exact=False
+            self.total(product),
+            self.largest_query_variance(inner) * float((times**2).max()),
+            is_exact=False,
         )
 
     def total(self, product: Product) -> float:
         """Return the sum of the variances of all answers."""
         self.require(product)
         inner, _, times = split_product(product, self.joint.names)
-        return self.summed(inner) * float((times**2).sum())
+        return self.summed_query_variance(inner) * float((times**2).sum())
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
         """Return the covariance matrix between the answers of two products."""
@@ -618,18 +620,18 @@ class DenseStructure(JointStructure):
         """Return the inverse Gram matrix times columns."""
         return self.inverse @ gathered
 
-    def listed(self, product: Product) -> FloatArray:
+    def query_variances(self, product: Product) -> FloatArray:
         """Return the variance of each query, from the inverse Gram matrix."""
         return joint_variances(self.inverse, self.joint.operators(product))
 
-    def summed(self, product: Product) -> float:
+    def summed_query_variance(self, product: Product) -> float:
         """Return the sum of the variances of all queries."""
         cube = apply_along_axes(
             self.joint.operators(product), self.inverse.reshape(*self.joint.shape, -1), apply_gram
         )
         return float(np.trace(cube.reshape(self.inverse.shape)))
 
-    def most(self, product: Product) -> float:
+    def largest_query_variance(self, product: Product) -> float:
         """Return an upper bound on the variances of all queries."""
         norms = math.prod(
             IdentityInverse.of_identity(operator.size).largest_variance(operator)
@@ -673,7 +675,7 @@ def confidence_factor(draws: int) -> float:
 class IterativeStructure(JointStructure):
     """Least squares over many joint cells by conjugate gradients.
 
-    It is for blocks without a product form on more than 4096 joint cells.
+    Use this form for blocks without a product form on more than 4096 joint cells.
     """
 
     joint: JointBlocks
@@ -700,7 +702,7 @@ class IterativeStructure(JointStructure):
             self.joint.solve(mixed.reshape(-1, 1), inner.name, _ERROR_TOLERANCE)
         self._determined.add(inner)
 
-    def listed(self, product: Product) -> FloatArray:
+    def query_variances(self, product: Product) -> FloatArray:
         """Return the variance of each query: exact for few queries, else simulated."""
         if product not in self._known:
             if not product.rows <= _MOST_SIMULATED:

@@ -92,7 +92,7 @@ def _control_groups() -> list[str]:
 def _free_of_group(group_folder: str) -> int | None:
     """Return the free bytes of a control group; None if it has no limit.
 
-    Droppable file caches count as free.
+    File caches that the system can drop are included.
     """
     for limit, used, dropped in (
         ("memory.max", "memory.current", "inactive_file"),

@@ -79,7 +79,7 @@ class PairAxis:
         )
         return query_norm - projected_norm <= _ZERO * query_norm
 
-    def summed(self, operator: Operator) -> FloatArray:
+    def summed_squares(self, operator: Operator) -> FloatArray:
         """Return the sum of (q V^+)^2 over rows q, for each basis vector.
 
         The rows are not computed one by one.
@@ -110,14 +110,14 @@ class PairStructure(JointStructure):
     def _summed(self, product: Product) -> list[FloatArray]:
         """Return, for each attribute, the sum of (q V^+)^2 over a product's rows."""
         return [
-            axis.summed(operator)
+            axis.summed_squares(operator)
             for axis, operator in zip(
                 self.axes.values(), self.joint.operators(product), strict=True
             )
         ]
 
     def total_coefficients(self, product: Product) -> FloatArray:
-        """Return the coefficients of 1 / eigenvalues in the summed variance.
+        """Return the coefficients of 1 / eigenvalue in the sum of variances.
 
         The product must be determined.
         """
@@ -152,7 +152,7 @@ class PairStructure(JointStructure):
             if not lost <= _ZERO * total_weight:
                 raise undetermined_error(product)
 
-    def listed(self, product: Product) -> FloatArray:
+    def query_variances(self, product: Product) -> FloatArray:
         """Return the variance of each query, with one axis for each attribute."""
         cube = self.inverse.diagonal
         operators = enumerate(zip(self.axes.values(), self.joint.operators(product), strict=True))
@@ -167,11 +167,11 @@ class PairStructure(JointStructure):
             cube = np.moveaxis(answer, 0, axis_number)
         return cube
 
-    def summed(self, product: Product) -> float:
+    def summed_query_variance(self, product: Product) -> float:
         """Return the sum of the variances of all queries."""
         return _contracted(self.inverse.diagonal, self._summed(product))
 
-    def most(self, product: Product) -> float:
+    def largest_query_variance(self, product: Product) -> float:
         """Return an upper bound on the largest variance of a query."""
         each = zip(self.axes.values(), self.joint.operators(product), strict=True)
         largest = [

@@ -260,7 +260,7 @@ class ProductCells(Cells):
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
         """Return marginals of equal shape, stacked along a first axis.
 
-        Tables whose attributes have the same bases in the same order are computed together.
+        Tables whose attributes have the same bases in the same order are computed in one batch.
         """
         if self._latest is not None and self._latest[0] == (*tables,):
             return self._latest[1]
@@ -411,7 +411,7 @@ class ProductStructure(Structure):
     wide_blocks: tuple[tuple[Names, Names, float], ...]
     attributes_without_total: frozenset[
         str
-    ]  # the attributes along which some table leaves out the total
+    ]  # the attributes along which some table excludes the total
     leveled_attribute: str | None = None
     levels: Levels | None = None
     _inverses: dict[Names, LevelInverse] = field(default_factory=dict, repr=False)
@@ -438,7 +438,7 @@ class ProductStructure(Structure):
                 raise undetermined_error(product)
 
     def _needs(self, name: str, operator: Operator) -> tuple[bool, bool] | None:
-        """Return whether queries along an attribute need the total and contrasts.
+        """Return whether queries along an attribute need its total, its contrasts.
 
         The result is None if the strategy does not determine a query.
         """

@@ -216,9 +216,9 @@ def largest_derivatives(statistic: Statistic, domain: Domain) -> FloatArray:
 
     The derivatives are relative to the public scale of the number.
 
-    It is by the sum in its own units, in a group of one row, in the order of the sums. A regression
-    depends on sums that have no part in its error while the means are in the middle; so the
-    derivatives are the largest over means in and around the middle.
+    Sums are in their own units, for a group of one row. The result is in the order of the sums. A
+    regression depends on sums that have no part in its error while the means are in the middle; so
+    the derivatives are the largest over means in and around the middle.
     """
     scales = statistic_scales(statistic, domain)
     relative: list[FloatArray] = []

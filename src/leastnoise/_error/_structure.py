@@ -5,8 +5,8 @@ Otherwise, two tables on a joint domain of more than 512 and at most 2^24 cells 
 common basis (``_pair``). Any other blocks are inverted over their joint cells (``_joint``): as one
 matrix on at most 4096 cells, and by conjugate gradients on at most 2^24 cells.
 
-The expected error of a workload follows from the covariance. Planners, plans and error bars use the
-same formula.
+The expected error of a workload is computed from the covariance. Planners, plans and error bars use
+the same formula.
 """
 
 import math

@@ -59,10 +59,10 @@ def variance_error(
     sum_variance = sum_std**2 - (sum_offset * count_std) ** 2
     squares_error = square_std * deviation.divisor
     square_variance = squares_error**2 - (square_offset * count_std) ** 2
-    # Values less the centre have the mean m. The error of V n is the noise of the squares, less 2 m
-    # times the noise of the sums, less (V - m^2 + 2 m d - e) times the noise of the count, with the
-    # offsets d of the sums and e of the squares. It is convex in V, so it is largest at an end of
-    # the range.
+    # Let m be the mean of values minus the centre. The error of V n is the noise of the squares,
+    # minus 2 m times the noise of the sums, minus (V - m^2 + 2 m d - e) times the noise of the
+    # count, with the offsets d of the sums and e of the squares. The error is convex in V and
+    # therefore largest at an end of the range.
     low, high = of.low_units - deviation.centre, of.high_units - deviation.centre
     means = np.linspace(low, high, _MEANS_TRIED)
     offset = sum_offset - deviation.centre

@@ -1,6 +1,6 @@
 """Distribution functions and quantiles of a number, by group.
 
-They are computed from the counts up to every cell.
+All results are computed from the counts up to every cell.
 
 Let N_i be the count up to cell i, R_i the count after cell i, and e_i and r_i the errors of their
 least squares estimates. Let c be a quantile of max_i max(|e_i| / sigma_i, |r_i| / tau_i), at the
@@ -10,17 +10,17 @@ of the ends. c is an order statistic of simulated releases of pure noise. Errors
 not depend on the data, so the real error and the simulated errors are exchangeable. Therefore the
 coverage is at least the level for any noise, however few the simulations. The true function is
 non-decreasing, therefore the ends of the band are made non-decreasing too. Every group has a
-separate c. Without simulations, c is the multiplier of an interval for one count, and 1 less its
-level is an equal part, for each of the 2 n - 1 counts, of 1 less the level of the band. Such a band
-is wider and takes less time.
+separate c. Without simulations, c is the multiplier of the interval of a single count at the level
+1 - (1 - level) / (2 n - 1), where level is the level of the band and 2 n - 1 is the number of
+counts. Such a band is wider and takes less time.
 
 The interval of a single quantile needs no simulation. The p-quantile lies in the first cell with
 D_i = (1 - p) N_i - p R_i >= 0. Each D_i is tested on either side; each test has the error
 probability (1 - level) / 2. Cells whose D_i lies clearly below 0 come before the quantile. Cells
-after a cell whose D_i does not lie clearly at or above 0 may contain the quantile. So the interval
-misses on either side with at most half of 1 less the level, for any distribution of the values. D_i
-is a linear combination of counts, so its error is known: with u, b and t the variances of N_i, R_i
-and N_i + R_i, the variance of D_i is (1 - p) u + p b - p (1 - p) t.
+after a cell whose D_i does not lie clearly at or above 0 may contain the quantile. Therefore, the
+interval misses the quantile on either side with a probability of at most (1 - level) / 2, for any
+distribution of the values. D_i is a linear combination of counts, so its error is known: with u, b
+and t the variances of N_i, R_i and N_i + R_i, the variance of D_i is (1 - p) u + p b - p (1 - p) t.
 """
 
 import math
@@ -137,7 +137,7 @@ def cumulative_query(
 ) -> CumulativeQuery:
     """Return the queries for the cumulative counts of an attribute, by group.
 
-    They count rows, or sum their weights. A weight is a measure that is never negative.
+    The queries count rows, or sum their weights. A weight is a measure that is never negative.
     """
     if weighted_by is not None:
         _check_weight(domain, weighted_by)
@@ -519,8 +519,8 @@ def cdf(
             the simulation is too large.
 
     Guarantees: post-processing. The band covers the noise, with probability at least ``level`` over
-        the noise of the release and of the simulation. It does not cover rows that the domain
-        dropped or clipped.
+        the noise of the release and of the simulation. The band does not account for rows that the
+        domain dropped or clipped.
 
     Edge cases: if the count of a group is not significantly above 0, its band is from 0 to 1.
 
@@ -642,7 +642,7 @@ def minimal_draws(estimate: Estimate, level: float, measure: str | None = None) 
 
     The number is 0 if the simulation would take too long.
 
-    The band is part of a release. The least number follows from the level. ``measure`` is the
+    The band is part of a release. The least number is determined by the level. ``measure`` is the
     measure of the rows' weights.
     """
     measured = estimate.observation.measurements
@@ -717,8 +717,8 @@ def quantiles(
     Args:
         source: an estimate or a release; it costs no budget.
         attribute: an attribute of Integers, Decimals, Bins or Edges. Rows in its cell ``other`` are
-            left out, and so are values beyond its bounds unless its ``outside`` is "clip"; ask for
-            quantiles with the workload, and they are counted.
+            left out, and so are values beyond its bounds unless its ``outside`` is "clip"; to count
+            them, request the quantiles in the workload.
         shares: such as [0.25, 0.5, 0.75]; each above 0 and at most 1.
         where: a selection of rows: for each further attribute a label or a list of labels, or
             groups such as ``{"region": "north"}``.
@@ -731,8 +731,8 @@ def quantiles(
     Returns:
         The quantiles, one for each share, group by group in the order of the domain. The p-quantile
         is the least value with at least a share p of the rows at or below it. Only the cell of a
-        value is known, so an interval reaches from the lower end of one cell to the upper end of
-        another.
+        value is known, therefore an interval extends from the lower end of one cell to the upper
+        end of another.
 
     Raises:
         InputError: the attribute is not a number, the measurements do not determine the counts, or

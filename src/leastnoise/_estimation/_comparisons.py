@@ -99,7 +99,7 @@ class HasSamplingErrors(Protocol):
         """Return the sampling errors of a published quantity by groups, or None."""
 
 
-class Side(NamedTuple):
+class ComparedQuantity(NamedTuple):
     """One of the two compared quantities: its queries and its estimates."""
 
     quotient: Quotient
@@ -116,7 +116,7 @@ def estimate_compared_quantity(
     quotient: Quotient,
     names: tuple[str, ...],
     level: float,
-) -> Side:
+) -> ComparedQuantity:
     """Return the estimates of one of the two compared quantities, by group."""
     measurements = estimate.observation.measurements
     covariance = pair_covariances(estimate)
@@ -137,7 +137,7 @@ def estimate_compared_quantity(
         possible_values(quantity, measurements.domain),
         multiplier,
     )
-    return Side(
+    return ComparedQuantity(
         quotient,
         estimated,
         covariance,
@@ -161,7 +161,7 @@ def pair_covariances(estimate: Estimate) -> PairCovariances:
 def possible_values(quantity: Quantity, domain: Domain) -> tuple[float, float]:
     """Return the least and the greatest possible value of a quantity.
 
-    They are in rows or in units of the measure.
+    The values are in rows or in units of the measure.
     """
     if quantity.kind == "share":
         return (0.0, 1.0)
@@ -197,7 +197,10 @@ def group_shape(labels: tuple[tuple[str | int, ...], ...]) -> tuple[int, ...]:
 
 
 def _comparison_columns(
-    first: Side, second: Side, correlation: FloatArray, shape: tuple[int, ...]
+    first: ComparedQuantity,
+    second: ComparedQuantity,
+    correlation: FloatArray,
+    shape: tuple[int, ...],
 ) -> dict[str, FloatArray]:
     """Return the columns of a comparison: values, difference, ratio and lift."""
     is_linear = first.quotient.denominator is None
@@ -242,14 +245,16 @@ def interval_columns(
     }
 
 
-def _in_one_unit(first: Side, second: Side) -> tuple[Side, Side]:
+def _in_one_unit(
+    first: ComparedQuantity, second: ComparedQuantity
+) -> tuple[ComparedQuantity, ComparedQuantity]:
     """Return the two compared quantities, converted to the same unit."""
     if first.unit == second.unit:
         return first, second
     return _in_amounts(first), _in_amounts(second)
 
 
-def _in_amounts(side: Side) -> Side:
+def _in_amounts(side: ComparedQuantity) -> ComparedQuantity:
     """Return a compared quantity with its units converted to amounts."""
     scaled = side.estimated._replace(
         value=side.estimated.value * side.unit,
@@ -482,7 +487,7 @@ def _estimate_selected_rows(
     groups: Mapping[str, QuerySet],
     where: Mapping[str, object],
     level: float,
-) -> Side:
+) -> ComparedQuantity:
     """Return the estimates of a compared quantity for selected rows."""
     domain = estimate.observation.measurements.domain
     conditions = {
@@ -497,7 +502,9 @@ def _estimate_selected_rows(
     return _with_group_axes(side, names, groups)
 
 
-def _with_group_axes(side: Side, names: tuple[str, ...], groups: Mapping[str, QuerySet]) -> Side:
+def _with_group_axes(
+    side: ComparedQuantity, names: tuple[str, ...], groups: Mapping[str, QuerySet]
+) -> ComparedQuantity:
     """Return a compared quantity whose arrays have only the axes of its groups."""
     group_axes = [axis for axis, name in enumerate(names) if name in groups]
     sizes = [side.estimated.value.shape[axis] for axis in group_axes]
@@ -546,7 +553,7 @@ class Shares(TabularMixin):
         by: the names of the columns of the groups and of the cells.
         labels: the labels of the groups and cells along each column of ``by``.
         numbers: the columns ``share``, ``low``, ``high`` and ``std_error``; NaN where the total is
-            not clear of 0.
+            not significantly above 0.
         level: each interval contains its true share with this probability.
         library: the library of the data frames; None if the data was no data frame.
     """

@@ -34,7 +34,7 @@ class Correlations(GroupIntervals):
         low: lower ends of the intervals of the correlations.
         high: upper ends.
         std_error: standard errors of the correlations by the delta method; NaN where the count or a
-            variance is not clear of 0.
+            variance is not significantly above 0.
         covariance: estimated covariances, in products of the measures' own values.
         covariance_low: lower ends of the intervals of the covariances.
         covariance_high: upper ends.
@@ -110,9 +110,9 @@ def correlations(
             not exist.
 
     Guarantees: post-processing. Intervals come from the delta method, with the multiplier of the
-        release's own intervals. If the count (or, for a correlation, a variance) is not clear of 0,
-        the interval contains all values that the bounds allow. Intervals cover with about
-        probability ``level`` or more.
+        release's own intervals. If the count (or, for a correlation, a variance) is not
+        significantly above 0, the interval contains all values that the bounds allow. Intervals
+        cover with about probability ``level`` or more.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)})
     >>> plan = ln.plan(ln.correlation_queries(domain, ["pay", "age"]), ln.PureDP(1))

@@ -2,10 +2,10 @@
 
 Given the choices of the mechanism (the regime, the buckets), the error of an answer has two parts.
 *Noise* was added for privacy; its variance is exact if the shrinkage factors are taken as fixed.
-*Approximation* is the error of treating cells as equal that are not. It depends on the data, so it
-is estimated from the same noisy numbers. For shrunk answers, it is estimated from the distances
-between differences and their posterior means, beyond the distances that noise explains. The changes
-to make blocks consistent also count as approximation.
+*Approximation* is the error of treating cells as equal that are not. The approximation error
+depends on the data and is estimated from the same noisy numbers. For shrunk answers, it is
+estimated from the distances between differences and their posterior means, beyond the distances
+that noise explains. The changes to make blocks consistent also count as approximation.
 
 Levels of blocks are shrunk to their posterior means. If a second step measured buckets, the
 posterior means are conditional on the results of the two steps.
@@ -195,7 +195,7 @@ class BucketExpansion:
 
     @cached_property
     def cells(self) -> FloatArray:
-        """The cells after aligned blocks are made consistent, shape (n,).
+        """The estimated cells, bounded by the counts of enclosing blocks, (n,).
 
         After that, no aligned block has a negative count or more than the block that contains it.
         """
@@ -209,7 +209,10 @@ class BucketExpansion:
         return Answer(values, noise, np.full(product.shape, np.nan))
 
     def _up_to(self, edges: IntArray) -> FloatArray:
-        """Return the fraction of each bucket below each edge, (edges, buckets)."""
+        """Return the fraction of each bucket that lies below each edge.
+
+        The shape is (edges, buckets).
+        """
         return np.clip((edges[:, None] - self.buckets.starts) / self.buckets.lengths, 0.0, 1.0)
 
     def variances(self, product: Product) -> FloatArray:
@@ -290,7 +293,7 @@ class Posterior:
 
     @cached_property
     def cells(self) -> FloatArray:
-        """Posterior means of the cells, with consistent blocks, shape (n,).
+        """Posterior means of cells, bounded by the counts of enclosing blocks, (n,).
 
         After that, no block has a negative count or more than the block that contains it.
         """
@@ -331,7 +334,7 @@ def _bucket_rows(buckets: Coarse, halving: HalvingTree) -> Any:
 class _PosteriorErrors:
     """The covariance of posterior errors: by noise only, and in total.
 
-    The methods return both kinds along a new first axis.
+    The methods return the two kinds along a new first axis.
     """
 
     # Let R and E be the rows and the noise of the second step, V the fitted posterior of the first,

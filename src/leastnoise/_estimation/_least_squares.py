@@ -183,7 +183,7 @@ class Estimate:
     def covariance_of(self, measure: str | None) -> Covariance:
         """Return the error covariance of counts (None) or the sums of a measure.
 
-        It also decides which queries can be answered.
+        The covariance object also decides which queries can be answered.
         """
         plan = self.observation.measurements
         return combine_structures(
@@ -272,7 +272,7 @@ class Estimate:
     def answers(self, products: Sequence[Product]) -> list[Answer]:
         """Return the answers to several products, in their order.
 
-        Products with the same queries along their attributes are computed together.
+        Products with equal queries along their attributes are computed in one batch.
         """
         variances: dict[int, FloatArray] = {}
         values: dict[int, FloatArray] = {}
@@ -377,7 +377,7 @@ class Finding:
             known errors. This holds if no measured query was chosen based on the noise of another.
         interval: the name of the text in the catalogue that says how ``low`` and ``high`` are
             computed.
-        reading: the name of the text in the catalogue that says what both errors mean.
+        reading: the name of the text in the catalogue that explains the two errors.
     """
 
     linear: ClassVar[bool] = True

@@ -57,9 +57,9 @@ def residual_parts(table: FloatArray, names: Names) -> dict[Names, FloatArray]:
 
 
 def from_residual_parts(
-    parts: Mapping[Names, FloatArray], names: Names, shape: Sequence[int]
+    components: Mapping[Names, FloatArray], names: Names, shape: Sequence[int]
 ) -> FloatArray:
-    """Return the table that has the residual components ``parts``.
+    """Return the table that has the residual components ``components``.
 
     Each component is divided evenly among the cells of attributes outside its set.
     """
@@ -67,7 +67,7 @@ def from_residual_parts(
     for tau in subsets(names):
         merged_cells = math.prod(n for name, n in zip(names, shape, strict=True) if name not in tau)
         answer += (
-            parts[tau].reshape(
+            components[tau].reshape(
                 [n if name in tau else 1 for name, n in zip(names, shape, strict=True)]
             )
             / merged_cells
@@ -191,8 +191,8 @@ def residual_precisions(
 ) -> dict[Names, float]:
     """Return the precision (1 / variance) of every residual component.
 
-    It is the dimension of the component divided by its summed variance, which is exact if all
-    strategies are identities.
+    The precision is computed as the dimension of the component divided by its summed variance,
+    which is exact if all strategies are identities.
     """
     # The components of a table are orthogonal, so the summed variance of a table is the sum of the
     # variances of its components, each spread over the cells of the table.
@@ -290,7 +290,7 @@ def _nearest(
         """Return the cells of all tables in one flat array."""
         return np.concatenate([group.cells(vector).reshape(-1) for group in groups])
 
-    def pulled(multipliers: FloatArray) -> FloatArray:
+    def change_of_components(multipliers: FloatArray) -> FloatArray:
         """Return the change of the components that the multipliers cause."""
         pull = np.zeros_like(unbiased)
         for group, of_group in zip(
@@ -299,9 +299,9 @@ def _nearest(
             group.add_parts(of_group.reshape(group.table_count, *group.shape), pull)
         return variances * pull
 
-    def dual(multipliers: FloatArray) -> tuple[float, FloatArray]:
+    def negative_dual(multipliers: FloatArray) -> tuple[float, FloatArray]:
         """Return minus the dual function, and minus its gradient."""
-        slopes = cells(unbiased + pulled(multipliers))
+        slopes = cells(unbiased + change_of_components(multipliers))
         # The squared distance that multipliers cause is half the inner product of the multipliers
         # and the change of the cells.
         return float(multipliers @ (slopes + before)) / 2, slopes
@@ -311,14 +311,14 @@ def _nearest(
     if before.min() < 0:
         rounds = min(rounds, max(_LEAST_ROUNDS, _ROUNDS_OF_CELLS // len(before)))
         descent = minimize(
-            dual,
+            negative_dual,
             np.zeros(len(before)),
             jac=True,
             method="L-BFGS-B",
             bounds=Bounds(0, np.inf),
             options={"maxiter": rounds, "ftol": _EXACT, "maxcor": 5},
         )
-        vector = unbiased + pulled(descent.x)
+        vector = unbiased + change_of_components(descent.x)
     # The smallest fraction of the uniform table for which no cell is negative.
     even_estimate = np.repeat([total / math.prod(group.shape) for group in groups], lengths)
     low = np.minimum(cells(vector), 0.0)

@@ -1,6 +1,6 @@
 """Means by group and changes over periods.
 
-They are quotients with Fieller's intervals, which are also valid where the divisor is small.
+The results are quotients with Fieller's intervals, which are valid even if the divisor is small.
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class Means(GroupIntervals):
         divisor: the name of the column of ``counts``: ``count``, or ``sum_of_weights``.
         level: each interval contains its true mean with this probability.
         std_error: standard errors of the means by the delta method, at the estimates; NaN where the
-            count is not clear of 0.
+            count is not significantly above 0.
         labels: the labels of the groups along each attribute of ``by``.
         groups: the names of the groups, such as ``sex x store:region``.
         library: the library of the data frames; None if the data was no data frame.
@@ -86,7 +86,7 @@ class Means(GroupIntervals):
 def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 0.95) -> Means:
     """Estimate means of a measure by group, over the rows with a value.
 
-    They are computed from the measured sums and the measured numbers of values.
+    The means are computed from the measured sums and the measured numbers of values.
 
     Args:
         source: an estimate or a release; it costs no budget.
@@ -245,16 +245,16 @@ def changes(
         level: the confidence level of each interval, separately.
 
     Returns:
-        A table; ``frame()`` returns it as a data frame. Standard errors of differences are exact:
-        they take into account the noise that both periods share.
+        A table; ``frame()`` returns it as a data frame. Standard errors of differences are exact
+        and account for noise that is common to the two periods.
 
     Raises:
         InputError: the attribute has no dates, there are too many periods, or the measurements do
             not determine the counts by period.
 
     Guarantees: post-processing. Fieller intervals cover each true ratio with probability at least
-    ``level``, provided that the multiplier of the release's intervals does. Where the earlier
-        count is not clear of 0, the interval is unbounded.
+    ``level``, provided that the multiplier of the release's intervals does. If the earlier count is
+    not significantly above 0, the interval is unbounded.
 
     Source: Fieller 1954, applied to the later count minus the part of its noise that is common with
     the earlier count.

@@ -84,7 +84,7 @@ _REDRAWN = 100  # attempts to draw records without impossible values
 # attributes
 _MET = 0.25
 _FITTED = 2
-# when errors are spread over cells, a cell counts as at least this part of the average cell
+# least size of a cell, relative to the average cell, when errors are divided among cells
 _EVEN = 0.25
 
 
@@ -92,7 +92,8 @@ _EVEN = 0.25
 class NoisyTables:
     """The noisy tables to which a mixture is fitted, with their total.
 
-    It has the attributes, the noisy tables, the number of rows with its error, and initial shares.
+    ``total`` is the estimated number of rows, ``total_std`` its standard error, and ``shares`` are
+    the initial shares along each attribute.
     """
 
     names: Names
@@ -461,8 +462,8 @@ class ModelEstimator:
     def _model_error_variances(self, product: Product) -> FloatArray:
         """Return the variance of each answer that the model error causes.
 
-        They depend on the size class of a cell. For unmeasured tables, typical variances are
-        returned.
+        The variances depend on the size class of a cell. For unmeasured tables, typical variances
+        are returned.
         """
         # The variance has three parts: chance, a part of the cell itself, and for the cells of a
         # bin the possibility that all rows of the bin are in one cell.
@@ -647,7 +648,7 @@ class ShrunkToModel:
     ) -> ConsistentNonNegativeTables:
         """Return tables at a fraction of the way from least squares to a model.
 
-        They are non-negative and consistent.
+        The tables are non-negative and consistent.
         """
         moved = {
             tau: components[tau] + fraction / over * (model_components[tau] - components[tau])

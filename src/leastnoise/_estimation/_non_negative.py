@@ -8,12 +8,12 @@ no farther from it than the unbiased table is, in Euclidean distance; sums of ce
 guarantee. A marginal keeps its total, because clipping would otherwise increase the total.
 
 Tables with levels are made to agree from the total down, in time linear in the number of cells. One
-table, the finest, has the cells or the groups of levels of which all other tables are sums. It is
-built attribute by attribute and level by level. The estimates of the groups within a larger group
-are moved to the nearest numbers (least squares) that add up to the number of the larger group; if
-requested, all are at least 0. Whole numbers are differences of rounded cumulative sums, so that
-each number, and the sum of any run of neighbours, changes by less than one. All tables are sums of
-the finest table, so they agree.
+table, the finest, has the cells or the groups of levels of which all other tables are sums. The
+finest table is estimated attribute by attribute and level by level. The estimates of the groups
+within a larger group are moved to the nearest numbers (least squares) that add up to the number of
+the larger group; if requested, all are at least 0. Whole numbers are differences of rounded
+cumulative sums, so that each number, and the sum of any run of neighbours, changes by less than
+one. All tables are sums of the finest table, so they agree.
 
 The cells of the joint table come from non-negative least squares: no cell is below 0, and the cells
 explain all measurements best.
@@ -519,7 +519,7 @@ def nnls(
 ) -> NonNegativeCells:
     """Estimate non-negative least-squares cells from an observation.
 
-    They are published together with the unbiased estimate.
+    The cells are published in addition to the unbiased estimate.
 
     Pass the covariance of least squares from the same measurements as ``covariance`` if it has been
     computed. This covariance decides which queries can be answered.
@@ -553,8 +553,8 @@ def simulate_noise(
 ) -> dict[int, FloatArray]:
     """Return simulated noise of some blocks, (rows, draws) by block index.
 
-    It has the distribution of the plan's noise. The generator is not cryptographic. Do not use this
-    noise to protect data.
+    The simulated noise has the distribution of the plan's noise. The generator is not
+    cryptographic. Do not use this noise to protect data.
     """
     groups = plan.k_norm_groups()
     noise = dict[int, FloatArray]()

@@ -2,9 +2,10 @@
 
 The errors have two parts: noise and approximation.
 
-The mechanism treats the cells of each block as equal. The variance of the noise follows from least
-squares given the blocks; it is exact if no bounds apply. The approximation error is estimated: a
-part counts as uneven inside to the degree that it differs from its neighbours beyond the noise.
+The mechanism treats the cells of each block as equal. The noise variance is the variance of least
+squares for the given blocks, which is exact if no bounds apply. The approximation error is
+estimated by assuming that a part is as uneven inside as it differs from its neighbours, beyond the
+noise.
 
 Cells are in an order in which every block is a run of neighbours; a layer of blocks is given by the
 first cells of the blocks. All numbers are public.
@@ -192,7 +193,7 @@ class AdaptiveGridEstimate:
             ),
             strict=True,
         )
-        # Blocks of the first round that lie in one part count as one block.
+        # Blocks of the first round that lie in the same part are merged to one block.
         parts = ranges.low[:count]
         base = coarse.starts
         kept = np.flatnonzero(np.isin(base, parts))
@@ -237,7 +238,7 @@ class AdaptiveGridEstimate:
 
     @cached_property
     def cells(self) -> FloatArray:
-        """The cells after aligned blocks are made consistent.
+        """The estimated cells, bounded by the counts of enclosing blocks.
 
         No block of the tree of halves is below 0 or above the block that contains it.
         """
@@ -257,12 +258,12 @@ class AdaptiveGridEstimate:
     def estimate(self, product: Product) -> Answer:
         """Return the answers to a product, with noise and approximation errors."""
         # The variance of the noise follows from least squares given the blocks, before any bounds.
-        # The remaining error has two parts. A part of the table counts as uneven inside to the
-        # degree that neighbouring parts differ beyond noise. The changes by shrinking and by bounds
-        # are added. Because the square of these changes is included, an interval of t standard
-        # errors contains every truth that the least squares interval of sqrt(t^2 - 1) standard
-        # errors contains (Cauchy and Schwarz). So at a nominal 95% it contains at least 90.8% of
-        # normal errors, for every possible change.
+        # The remaining error has two parts. A part of the table is assumed to be as uneven inside
+        # as neighbouring parts differ, beyond the noise. The changes by shrinking and by bounds are
+        # added. Because the square of these changes is included, an interval of t standard errors
+        # contains every truth that the least squares interval of sqrt(t^2 - 1) standard errors
+        # contains (Cauchy and Schwarz). So at a nominal 95% it contains at least 90.8% of normal
+        # errors, for every possible change.
         noise = self._by_queries(
             product, lambda mean, _: np.sqrt(np.maximum(self.inverse.squares(mean.T), 0.0))
         )
@@ -334,8 +335,8 @@ def _differences(
 ) -> FloatArray:
     """Return the estimated squared difference of cells within each rectangle.
 
-    It is the mean squared difference of neighbours in the block of a part, beyond the noise, or the
-    squared difference of the part itself if that is larger.
+    The estimate is the mean squared difference of neighbours in the block of a part, beyond the
+    noise, or the squared difference of the part from its neighbours if that is larger.
     """
     # The standard error of the mean is added. A part cannot deviate by more than its count.
     if len(parts) == 1:

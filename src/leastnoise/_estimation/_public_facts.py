@@ -58,7 +58,8 @@ def read_combinations(
 class KnownSums:
     """Known sums over groups of the cells of a table.
 
-    It has the group of every cell of each attribute, and the counts of all combinations of groups.
+    ``groups`` is the group of every cell of each attribute, and ``counts`` has the sum of each
+    combination of groups.
     """
 
     names: Names
@@ -199,7 +200,7 @@ def public_counts(product: Product, counts: Any) -> PublicCounts:
 def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[PublicCounts, ...]:
     """Return the public counts in a plan's details, checked.
 
-    Counts that follow from other public counts are left out. All counts must agree. The plan may
+    Counts that are implied by other public counts are dropped. All counts must agree. The plan may
     come from a file.
     """
     tables = [

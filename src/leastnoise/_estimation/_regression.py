@@ -99,8 +99,8 @@ def regression(
 ) -> Regression:
     """Estimate a least-squares regression with an intercept, by group.
 
-    It describes the rows that have a value of every one of the measures. It follows from the normal
-    equations, whose sums were all measured.
+    It describes the rows that have a value of every one of the measures. The coefficients solve the
+    normal equations, whose sums were all measured.
 
     Args:
         source: an estimate or a release; it costs no budget.
@@ -121,10 +121,10 @@ def regression(
     Guarantees: post-processing. Intervals are Fieller intervals of a quotient, with variances by
     the delta method.
         If the group has too few rows, or the smallest eigenvalue of the normal equations is not
-        clear of 0, the noise allows every coefficient. Then the interval is unbounded, and the
-        coefficients are computed with the least ridge that makes this eigenvalue at least one
-        standard error. Intervals cover with about probability ``level`` or more, also among bounded
-        intervals only.
+        significantly above 0, every coefficient is compatible with the noise. Then the interval is
+        unbounded, and the coefficients are computed with the least ridge that makes this eigenvalue
+        at least one standard error. Intervals cover with about probability ``level`` or more, also
+        among bounded intervals only.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)})
     >>> plan = ln.plan(ln.regression_queries(domain, "pay", on=["age"]), ln.PureDP(1))

@@ -100,7 +100,7 @@ class HalvingTree:
     def up_to(self, edges: IntArray) -> Any:
         """Return the sum of the cells below each edge, as queries on differences.
 
-        They are a sparse matrix of shape (edges, padded).
+        The result is a sparse matrix of shape (edges, padded).
         """
         from scipy.sparse import csr_matrix
 

@@ -8,10 +8,9 @@ With x the children's cells and u their unbiased estimates,
 
 A component is a product of one contrast along each attribute that the step does not split. A
 contrast is the total, or the differences of the groups at one position of the attribute's chain
-within the groups of the previous position. All children have the same weights. Therefore
-both kinds of sums constrain each coordinate in the basis of components separately: the children's
-coordinates add up to the parent's coordinate, and public sums fix the coordinates that they
-determine.
+within the groups of the previous position. All children have the same weights. Therefore, each
+coordinate in the basis of components is constrained separately: the children's coordinates add up
+to the parent's coordinate, and public sums fix the coordinates that they determine.
 
 The method is the alternating direction method of multipliers. Each iteration first meets all sums
 exactly, in the basis, and then clips the cells at 0. Source: Boyd et al. 2011, section 5.2.
@@ -99,8 +98,8 @@ class LeastSquaresProblem:
     def solve(self, estimates: FloatArray, possible: BoolArray | None) -> FloatArray:
         """Return the nearest feasible cells, in the shape of ``estimates``.
 
-        They meet the sums up to a small part of a row or of a standard error. Cells that are not
-        possible are 0.
+        The cells meet the sums up to a small fraction of a row or of a standard error. Cells that
+        are not possible are 0.
         """
         weights = self.components.weights
         # The smallest standard error of a coordinate may be far above one row, for example for

@@ -179,8 +179,8 @@ def list_steps(
 ) -> Iterator[Step]:
     """Yield the steps that refine the total to the finest table.
 
-    Attributes without levels come first and together; the other attributes follow by their number
-    of cells. The attribute with most cells is last.
+    Attributes without levels are refined first, in one batch. The other attributes follow in the
+    order of their numbers of cells. The attribute with most cells is last.
     """
     paths = {name: _find_path(finest, products, public, name) for name in finest.attributes}
     tables = tuple(products)

@@ -52,7 +52,7 @@ class Variances(GroupIntervals):
         low: lower ends of the intervals of the variances.
         high: upper ends.
         std_error: standard errors of the variances by the delta method, at the estimates; NaN where
-            the count is not clear of 0.
+            the count is not significantly above 0.
         mean: estimated means, in the measure's own values.
         counts: the estimated numbers of values.
         level: each interval contains its true variance with this probability.
@@ -124,8 +124,8 @@ def variances(
 ) -> Variances:
     """Estimate variances and standard deviations by group.
 
-    They follow from the counts of values, the sums and the sums of squared deviations, which are
-    all measured.
+    The variances are computed from the counts of values, the sums and the sums of squared
+    deviations, all of which were measured.
 
     Args:
         source: an estimate or a release; it costs no budget.
@@ -142,9 +142,9 @@ def variances(
             or the measure does not exist.
 
     Guarantees: post-processing. An interval contains every variance for which some mean agrees with
-        the three numbers within their noise, at the multiplier of the release's own intervals. It
-        covers the true variance with about probability ``level``, also if the count is small. If
-        the count is not clear of 0, the interval contains all variances that the bounds allow.
+        the three numbers within their noise, at the multiplier of the release's own intervals. The
+        coverage of the true variance is about ``level``, even for small counts. If the count is not
+        significantly above 0, the interval contains all variances that the bounds allow.
 
     Source: the intervals profile the distance of the noise. For quotients this is the method of
     Fieller 1954.
@@ -399,7 +399,7 @@ def variance_intervals(
         The least and the greatest variance V for which some mean m and some count c agree with the
         measurements: the vector (c (m - mean_offset), c (V + m^2 - square_offset), c) is at most
         ``multiplier`` standard errors from the sums, the squares and the counts. If the count is
-        not clear of 0, the interval contains all variances that the bounds allow.
+        not significantly above 0, the interval contains all variances that the bounds allow.
 
     Guarantees: V is between 0 and the square of half the distance of the bounds, which no variance
         exceeds. With only sums and counts, this rule gives Fieller's interval.

@@ -269,7 +269,7 @@ class _BlockSums(NamedTuple):
 
 
 def _summarize_sums(outer_coefficients: FloatArray, inner_total: float) -> _BlockSums:
-    """Return the properties of the outer strategy with coefficients e and U."""
+    """Return the properties of the outer strategy from its coefficients."""
     divisors = 1 + outer_coefficients.sum(axis=0)
     inverse = positive_inverse(
         np.diag(1 / inner_total + outer_coefficients[0] ** 2)
@@ -342,7 +342,7 @@ def blocks_objective(
 def _gram_by_inverse(
     terms: _ErrorTerms, inner: _InnerSummary, sums: _BlockSums, pair_forms: FloatArray
 ) -> Gram:
-    """Return the gradient of the error with respect to P, as a Gram matrix."""
+    """Return the error's gradient by the inner inverse, as a Gram matrix."""
     total = inner.total
     turn = (
         _multiply_block(terms.coefficients, inner.mean) + terms.identity_coefficient * inner.mean
@@ -371,7 +371,7 @@ def _gradient_by_sums(
     pair_forms: FloatArray,
     outer_coefficients: FloatArray,
 ) -> FloatArray:
-    """Return the gradient of the error with respect to e and U."""
+    """Return the gradient of the error with respect to outer coefficients."""
     within_forms = blocks.diagonal_forms(inner.inverse_forms - inner.total * inner.mean_forms)
     within_forms = within_forms + blocks.identity * (inner.trace - inner.total * inner.norm)
     divisors = sums.divisors

@@ -1,4 +1,4 @@
-"""Gaussian strategies along one attribute that leave out its total.
+"""Gaussian strategies along one attribute that exclude its total.
 
 This file finds the best rows for a tilt, and good tilts. A separate block measures the total.
 
@@ -83,6 +83,8 @@ def _gram_on_sum_zero_vectors(gram: FloatArray) -> FloatArray:
 def contrast_variances(rows: FloatArray, grams: Iterable[FloatArray]) -> list[float]:
     """Return the summed query variance tr(M R) for each Gram matrix M.
 
+    R is the inverse of the Gram matrix of the rows on sum-zero vectors.
+
     The rows have unit noise, and the total is assumed to be known.
     """
     inverse = np.linalg.inv(rows[:, :-1] - rows[:, -1:])
@@ -97,7 +99,7 @@ def _optimal_rows(
     gap: float,
     max_steps: int,
 ) -> ContrastRows:
-    """Return rows that minimise tr(N Y^-1) subject to c_j^T Y c_j <= 1.
+    """Return rows of least summed variance with column norms of at most 1.
 
     The rows are Y^(1/2) C, up to a rotation.
     """

@@ -84,7 +84,7 @@ Spectrum = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 def singular_value_bound(gram: Gram) -> float:
     """Return the singular value bound on the unit RMSE of all strategies.
 
-    It is ``sqrt((sum of singular values)^2 / (n m))``, both for L1 and for L2 sensitivity.
+    The bound is ``sqrt((sum of singular values)^2 / (n m))`` for L1 and for L2 sensitivity.
     """
     # Source: Li and Miklau, arXiv 1202.3399.
     values = np.linalg.eigvalsh(gram.dense())
@@ -94,7 +94,7 @@ def singular_value_bound(gram: Gram) -> float:
 def column_norm(matrix: FloatArray, norm: int) -> float:
     """Return the largest column norm of a strategy: its sensitivity.
 
-    It is the L1 norm for ``norm=1`` and the L2 norm for ``norm=2``.
+    Use ``norm=1`` for the L1 norm and ``norm=2`` for the L2 norm.
     """
     if norm == 1:
         return float(np.abs(matrix).sum(axis=0).max())
@@ -134,7 +134,7 @@ def to_dyadic(matrix: FloatArray, bits: int = 20) -> IntArray:
 def fit_eigen_design(gram: Gram, norm: int) -> FloatArray:
     """Return the weighted eigenvectors of a workload's Gram matrix as rows.
 
-    It takes O(n^3) once and O(n^2) for each step.
+    The computation takes O(n^3) once and O(n^2) per iteration.
     """
     values, vectors = np.linalg.eigh(gram.dense())
     nonzero = values > max(float(values[-1]), 0.0) * gram.size * np.finfo(float).eps

@@ -98,7 +98,7 @@ class GramInverse(ABC):
         return largest_range_variance(self.covariance())
 
     def determined(self, operator: Operator) -> "tuple[GramInverse, Operator]":
-        """Return an inverse and a converted operator for its queries.
+        """Return an inverse and an equivalent operator, or raise if undetermined.
 
         Raises:
             UndeterminedQuery: the measured queries do not determine the operator's queries.
@@ -135,7 +135,7 @@ class GramInverse(ABC):
         return np.asarray(np.subtract(solved, along, out=along))
 
     def variances(self, operator: Operator) -> FloatArray:
-        """Return q G^-1 q for each row q of an operator, shape (rows,)."""
+        """Return the variance q G^-1 q of each query q of an operator, (rows,)."""
         inverse, queries = self.determined(operator)
         if inverse is not self:
             return inverse.variances(queries)
@@ -148,7 +148,7 @@ class GramInverse(ABC):
         return np.asarray(np.einsum("ij,ji->i", rows, self.solve(rows.T)))
 
     def split_sums(self, operator: Operator) -> tuple[float, float]:
-        """Return the sums of (q mean)^2 and of q R q over all rows q.
+        """Return the sums of (q mean)^2 and of q R q over all queries q.
 
         The computation does not list the rows of the operator.
         """

@@ -46,7 +46,7 @@ Precision = float | FloatArray  # one number for all groups of a level, or one f
 def partition_groups(operator: Operator) -> IntArray | None:
     """Return the group index of each cell; None if rows are no partition.
 
-    The result has shape (size,). It is None if the rows are not a partition.
+    The result has shape (size,). Return None if the rows are not a partition.
     """
     if operator.rows > operator.size or not is_zero_one(operator):
         return None
@@ -349,8 +349,8 @@ class Orbits:
 
         Returns:
             The error, and for every level an array with the slopes of its orbits. The error is
-            infinite if the measurements do not determine a requested level, or if the finest
-            measured level leaves out an orbit.
+            infinite if the measurements do not determine a requested level, or if an orbit of the
+            finest measured level is not measured.
         """
         slopes = [np.zeros(len(numbers)) for numbers in self.numbers]
         finest = next((precision for precision in precisions if np.any(precision)), 0.0)
@@ -457,7 +457,7 @@ class LevelInverse:
         return self._orbits.group_variances(self.precisions)
 
     def variances(self, operator: Operator) -> FloatArray:
-        """Return q X^+ q for each row q of an operator, shape (rows,)."""
+        """Return the variance q X^+ q of each query q of an operator, (rows,)."""
         level, (start, _, _, final) = self.levels.level(operator), self.group_variances
         if level is not None and level >= start:
             return final[level - start][self._orbits.orbit_of_group[level]]
@@ -501,7 +501,7 @@ class LevelInverse:
         return np.array_equal(apply(operator, values), apply(operator, sums))
 
     def total_variance(self, operator: Operator) -> float:
-        """Return the sum of q X^+ q over all rows q of an operator."""
+        """Return the sum of the variances of all queries of an operator."""
         return float(self.variances(operator).sum())
 
     def _group_sums(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -517,7 +517,7 @@ class LevelInverse:
         return gathered, lengths
 
     def squares(self, v: FloatArray) -> FloatArray:
-        """Return v^T X^+ v for each column v, shape (size, k).
+        """Return v^T X^+ v for each column v of an array, shape (size, k).
 
         This needs only the upward pass.
         """

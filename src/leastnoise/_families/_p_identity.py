@@ -1,6 +1,6 @@
 """p-Identity strategies for pure DP, found by descent.
 
-They measure every cell and a few weighted sums of cells.
+A p-Identity strategy measures every cell and a few weighted sums of cells.
 
 The strategy is ``A = [I; Theta] D`` with ``Theta >= 0`` (p x n), ``D = diag(1 / s)`` and ``s = 1 +
 column sums of Theta``, so every column has L1 norm 1. With ``G = I + Theta Theta^T`` and ``Y =
@@ -343,7 +343,9 @@ def positive_inverse(matrix: FloatArray) -> FloatArray:
 def p_identity_objective(
     gram: Gram, support: Support, values: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Return the error ``f = tr(P (M o s s^T))``, and its gradient.
+    """Return the squared error of a p-Identity strategy, and its gradient.
+
+    The error is ``f = tr(P (M o s s^T))``.
 
     P is the inverse of I + Theta^T Theta. The gradient is with respect to the values of Theta.
     """

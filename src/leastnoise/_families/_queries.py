@@ -260,7 +260,7 @@ def apply_in_parts(operator: Operator, x: FloatArray) -> Iterator[tuple[slice, F
 class RowSpace:
     """The span of the rows of an operator.
 
-    It is the full space, a span of intervals, or the complement of a null space.
+    The space is stored as the full space, a span of intervals, or the complement of a null space.
     """
 
     size: int  # number of cells n

@@ -55,7 +55,7 @@ _Memory = deque[
 class Deadline:
     """The CPU time of this thread at which searches must end.
 
-    It also records whether a search reached it.
+    The object also records whether a search has reached the deadline.
     """
 
     end: float = math.inf
@@ -114,7 +114,7 @@ def minimize_lbfgs(
     """Return coefficients that minimise a positive objective, and its value.
 
     The coefficients stay in [0, ``upper_bound``]. The method is L-BFGS with at most ``max_steps``
-    steps. It ends early if ten steps lower the logarithm of the objective by less than
+    steps. The search ends early if ten steps reduce the logarithm of the objective by less than
     ``least_gain``. The last point is returned.
     """
 

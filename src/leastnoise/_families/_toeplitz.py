@@ -1,6 +1,6 @@
 """Strategies along time whose rows are measured when their cells end.
 
-They are the square root of the prefix sums, and other lower triangular strategies.
+This file has the square root of the prefix sums, and other lower triangular strategies.
 
 The square of the lower triangular Toeplitz matrix C with c_0 = 1, c_k = c_(k-1) (2k - 1) / (2k) is
 the matrix of all prefix sums. The column norms of C decrease towards the end. Therefore, each
@@ -156,7 +156,7 @@ class ToeplitzInverse(GramInverse):
         )
 
     def variances(self, operator: Operator) -> FloatArray:
-        """Return q G^-1 q for each row q of an operator.
+        """Return the variance q G^-1 q of each query q of an operator.
 
         The computation takes O(n log n) for each row, and less for cells, prefixes and many short
         ranges.

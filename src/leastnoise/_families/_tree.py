@@ -365,7 +365,8 @@ def haar(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
 class TreeInverse(GramInverse):
     """The inverse Gram matrix of a hierarchy, in implicit form.
 
-    The matrix is never computed. It is the inverse of levels whose groups are blocks of cells.
+    The matrix is never computed. A hierarchy corresponds to levels whose groups are blocks of
+    cells.
     """
 
     def __init__(self, tree: Tree, precision: FloatArray) -> None:
@@ -402,7 +403,7 @@ class TreeInverse(GramInverse):
         """The variances of the sums of the first 1, 2, ..., n cells."""
         # On the way up, the sum of a node's first cells is a share of the node's value plus
         # independent noise. Share and noise are computed for all prefixes of all nodes of a level
-        # together.
+        # at once.
         share = np.ones(self.size)
         noise = np.zeros(self.size)
         width = 1

@@ -88,8 +88,8 @@ from leastnoise._strategies._sums import (
     gram_matrices_along,
     integer_rows,
     isotonic_decreasing,
+    limited_gram,
     limited_strategy,
-    weighted_gram,
 )
 from leastnoise._strategies._tables import (
     IDENTITY,

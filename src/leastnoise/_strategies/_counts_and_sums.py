@@ -257,9 +257,9 @@ def _balance_parts(
 def _searched_parts(count: int) -> list[int]:
     """Return the indices of the parts whose weights are searched, in order.
 
-    If there are many parts, only the weight of the last part is searched, which has the tables that
-    are not measured at both ends. Each other part has a single measure, whose importance determines
-    its weight.
+    If there are many parts, only the weight of the last part is searched. That part has the tables
+    that are not measured at both ends. Each other part has a single measure, whose importance
+    determines its weight.
     """
     if count > _MOST_SEARCHED:
         return [count - 1]

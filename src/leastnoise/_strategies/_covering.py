@@ -1,6 +1,6 @@
 """Choose the marginals to measure under a pure budget: covering designs.
 
-A few larger tables that together contain every requested table are far better than any weights
+A few larger tables that contain all requested tables lead to much smaller errors than any weights
 inside the workload's downward closure, because the budget is split over fewer tables. The problem
 is not convex, and a weight of 0 stays 0 under every descent. Therefore, several families of tables
 ("starts") are compared with approximate weights, and exact weights are computed only for the best

@@ -109,7 +109,7 @@ def difference_costs(
 def bucket_strategy(attributes: tuple[str, ...], gram: Gram, starts: IntArray, norm: int) -> Factor:
     """Return the strategy of least expected error on buckets, as a factor.
 
-    It is p-Identity or the Gaussian optimum, or a level tree if there are many buckets.
+    The strategy is p-Identity or the Gaussian optimum, or a level tree for many buckets.
     """
     factor = _bucket_factor(bucket_gram(gram, starts), norm)
     return Factor(attributes, Coarse(factor.operator, starts, gram.size), factor.row_weights)

@@ -282,7 +282,7 @@ def joint_design_seconds(workload: Workload) -> float:
 
     The estimate is 0 if no measure has several tables.
 
-    They are 0 if no measure has several tables.
+    Return 0 if no measure has several tables.
     """
     if any(len(sets) > 1 for sets in workload.tables.values()):
         return design_seconds(workload)

@@ -188,7 +188,7 @@ class _GroupWeights:
     def divide_budget(
         self, point: FloatArray
     ) -> tuple[list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Return shares, budgets of orbits, and budgets of tables."""
+        """Return the shares at a point, and the budgets of orbits and of tables."""
         budgets = [np.ones(1)]
         shares = list[FloatArray]()
         spent = list[FloatArray]()

@@ -45,7 +45,7 @@ class Strategy:
 class PlanningProblem:
     """The public input of a planner: workload, privacy, noise and seconds.
 
-    It has the workload, the budget, the kind of noise and the CPU seconds that the search may take.
+    ``seconds`` limits the CPU time of the search.
     """
 
     workload: Workload
@@ -125,7 +125,7 @@ def attribute_costs(workload: Workload) -> dict[str, AttributeCost]:
 def base_seconds(workload: Workload) -> float:
     """Estimate the CPU seconds of a strategy without a search.
 
-    It takes a few operations for every cell and query along each attribute.
+    Such a strategy takes a few operations for every cell and query along each attribute.
     """
     cells = sum(workload.domain.kind(name).size for name in workload.attributes)
     beyond = sum(
@@ -155,7 +155,7 @@ def contained_planners(workload: Workload) -> tuple[str, ...]:
 def seconds_per_attribute(attribute_seconds: Callable[[AttributeCost], float]) -> Seconds:
     """Return a function that sums estimated CPU seconds over attributes.
 
-    It is built from an estimate for one attribute.
+    ``attribute_seconds`` estimates the CPU seconds for one attribute.
     """
 
     def together(workload: Workload) -> float:

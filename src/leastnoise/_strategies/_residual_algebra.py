@@ -121,7 +121,7 @@ def locate(closure: DownwardClosure, sets: Sequence[AttributeSet]) -> IntArray:
 def dimensions(closure: DownwardClosure) -> FloatArray:
     """Return the dimension of the residual space of every set.
 
-    It is prod_{i in tau} (n_i - 1).
+    The dimension is prod_{i in tau} (n_i - 1).
     """
     less = np.array(closure.shape, dtype=np.float64) - 1
     return np.concatenate([less[block].prod(axis=1) for block in closure.blocks])

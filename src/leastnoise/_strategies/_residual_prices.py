@@ -6,15 +6,15 @@ in one cell, this costs u times the product of 1 - 1 / n_i over the attributes o
 If a unit has at most m rows in each cell of one attribute G, its shift is smaller. Let tau be a
 space without G, v its squared weight, u the squared weight of tau with G, and N the product of 1 -
 1/n_i over tau. Consider a unit with s rows in the n cells of G. The squared numbers of rows in
-these cells add up to q(s). The unit shifts both spaces by at most
+these cells add up to q(s). The unit shifts the two spaces by at most
 
     N (u q(s) + (v - u / n) s^2),
 
 where v - u / n is replaced by 0 if it is negative and tau is not empty. The cost of a plan is the
 largest sum over all s (S3 of PROOFS-spread.md). The cost and the error are convex in the squared
 weights. For each s, the best weights have a closed form. The best s is found by a search. Between
-two numbers of full cells, q(s) and s^2 are interpolated, for weights at which both numbers cost the
-same.
+two numbers of full cells, q(s) and s^2 are interpolated, for weights at which the two numbers have
+equal costs.
 """
 
 import math

@@ -89,8 +89,8 @@ _UNEVEN = (
 )  # squared losses are summed as if k groups were k^(1/3) times as uneven as groups of equal size
 
 
-def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
-    """Return the Gram matrix T M T, with each cell scaled by its limit."""
+def limited_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
+    """Return the Gram matrix of queries on values clipped to limits."""
     weights = np.asarray(limits, dtype=np.float64)
     if len(gram.generators) == 1:
         return Gram(
@@ -198,7 +198,7 @@ class ThresholdChoice(NamedTuple):
 
 
 def estimated_rmse(gram: Gram, limits: IntArray, norm: int) -> float:
-    """Estimate the unit RMSE of the best strategy for W T, quickly.
+    """Estimate the unit RMSE of the best strategy under limits, quickly.
 
     The relative change of the estimate with the threshold is correct to a few per cent.
 
@@ -208,9 +208,9 @@ def estimated_rmse(gram: Gram, limits: IntArray, norm: int) -> float:
     if norm == 2:
         factor = -(-gram.size // _MOST_SPECTRUM)
         return 1.02 * singular_value_bound(
-            weighted_gram(gram.coarsen(factor) if factor > 1 else gram, limits[::factor])
+            limited_gram(gram.coarsen(factor) if factor > 1 else gram, limits[::factor])
         )
-    weighted = weighted_gram(gram, limits)
+    weighted = limited_gram(gram, limits)
     tree = min(even_tree(weighted, branching, norm).rmse for branching in (4, 16))
     return min(0.85 * tree, math.sqrt(float(weighted.diagonal().sum()) / weighted.queries))
 
@@ -367,7 +367,7 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
 
 
 def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
-    """Return the rows of the best strategy for W T, divided by T.
+    """Return the best strategy's rows under limits, divided by the limits.
 
     The rows have sensitivity 1 and shape (rows, n), and determine every sum.
     """
@@ -376,7 +376,7 @@ def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
     # ten-thousandth of the budget.
     if gram.size == 1:
         return 1 / limits[None, :]
-    weighted = weighted_gram(gram, limits)
+    weighted = limited_gram(gram, limits)
     if norm == 1:
         rows = fit_p_identity(weighted, effort=_EFFORT).matrix()
     else:

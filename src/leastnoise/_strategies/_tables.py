@@ -73,7 +73,7 @@ from leastnoise._trusted.measurements import MOST_TABLE_CELLS, Block, Factor, Li
 from leastnoise._workload import Product, Workload, index_queries, with_hidden_group
 
 Names = tuple[str, ...]
-_LEAST_SHARE = 1e-8  # tables below this part of the largest budget share are left out
+_LEAST_SHARE = 1e-8  # tables below this fraction of the largest budget share are dropped
 _MOST_QUERIES = 2**22  # the most queries of a workload that is measured unchanged
 _MOST_JOINT = 2**24  # the most cells of a joint table
 _MOST_ENTRIES = 2**22  # the most numbers of a dense query matrix; 32 MiB of doubles

@@ -280,7 +280,7 @@ def _terms(
 
 
 def _initial_values(groups: Sequence[_AttributeGroup]) -> FloatArray:
-    """Return s and r for contrasts with equal noise on every cell."""
+    """Return the values s and r for contrasts with equal noise on all cells."""
     values = np.ones(1 + 2 * sum(len(group.operators) for group in groups))
     for group in groups:
         n = group.size
@@ -395,7 +395,7 @@ class _TiltGrams:
 
 
 class _TiltCurve:
-    """The values s and r of a group as a function of the pull, cached.
+    """The fitted values of a group as a function of the pull, cached.
 
     All other fits start from the fit of the middle pull. Therefore, they do not depend on the order
     of calls.
@@ -431,7 +431,7 @@ class _TiltCurve:
         return self._fits[index]
 
     def values_at(self, index: int) -> FloatArray:
-        """Return s and r of each operator for a pull."""
+        """Return s and r (total and residual part) of each operator for a pull."""
         return self._fit(index).values
 
     def fit_closely(self, index: int) -> tuple[FloatArray, FloatArray]:
