@@ -227,7 +227,9 @@ def _covering(shape: Sequence[int], targets: Sequence[AttributeSet]) -> Method:
     design = covering_design(closure, coefficients(closure, dict.fromkeys(targets, 1.0)))
 
     def draw(rng: np.random.Generator) -> Errors:
-        return least_squares(_noise(rng, shape, design.tables, design.weights), design.weights, targets)
+        return least_squares(
+            _noise(rng, shape, design.tables, design.weights), design.weights, targets
+        )
 
     return Method(design.error, design.tables, design.weights, draw)
 

@@ -262,7 +262,7 @@ def _laplace_seconds(workload: Workload) -> float:
     if not _is_made_for(workload):
         return 0.0
     return 2 * sum(
-        p_identity_seconds(line.cells, in_line=line.structured)[1]
+        p_identity_seconds(line.cells, is_one_dimensional=line.is_structured)[1]
         for line in attribute_costs(workload).values()
     )
 
@@ -276,5 +276,5 @@ UNION = Planner(
     limits="a joint table of 2^22 cells, attributes of 1024",
     paper="McKenna et al., VLDB 2018",
     seconds=_seconds,
-    laplace=_laplace_seconds,
+    extra_laplace_seconds=_laplace_seconds,
 )
