@@ -58,7 +58,7 @@ def test_check_counts_matches_and_marks_lines(visits, run):
     made = run.done("check", "visits.toml").out
     assert all(line.startswith("PRIVATE") for line in made.splitlines())
     parts = (
-        "lines          7, of which 1 (14.3%) are no record",
+        "lines          7, of which 1 (14.3%) are not records",
         "rows read      6",
         "without unit   1 (16.7%)",
         "cut            1 (16.7%), beyond max_rows",
@@ -66,7 +66,7 @@ def test_check_counts_matches_and_marks_lines(visits, run):
         "the table by sex leaves out 3 (75.0%) of them",
         "sex: 3 (50.0%) matched, 0 (0.0%) null, 3 (50.0%) outside",
         "age: 3 (50.0%) matched, 1 (16.7%) null, 2 (33.3%) outside",
-        "of those not matched: 1 (16.7%) taken to the nearest cell, 2 (33.3%) counted in a cell for these",
+        "of those not matched: 1 (16.7%) counted in the nearest cell, 2 (33.3%) counted in a separate cell",
         "day: 5 (83.3%) matched, 0 (0.0%) null, 1 (16.7%) outside",
         "pay, to be summed: 3 (50.0%) matched, 1 (16.7%) null, 2 (33.3%) outside",
         "is a release without payment",

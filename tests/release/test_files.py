@@ -357,7 +357,7 @@ def test_target_created_meanwhile_is_not_replaced(rich, tmp_path, monkeypatch):
     monkeypatch.setattr(
         _writing, "render_report", lambda *args: ((tmp_path / "out").mkdir(), real(*args))[1]
     )
-    with pytest.raises(InputError, match="came into being while the release was made"):
+    with pytest.raises(InputError, match="was created while the release ran"):
         write(rich, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 

@@ -721,7 +721,7 @@ def _check_audit(plan: Plan | SearchPlan, trials: int | None, confidence: float)
     if isinstance(plan, Plan) and any(product.is_per_unit for product in plan.workload):
         raise InputError(
             "A plan that counts or adds up units cannot be audited yet: the synthetic rows of an audit have no "
-            "units. Audit one of rows."
+            "units. Audit a plan that counts rows."
         )
 
 

@@ -562,7 +562,7 @@ def _page_lines(fit: Fit, listed_values: int, unknown: Sequence[str]) -> Iterato
     """Yield the lines of the page on how rows fit a spec."""
     yield "how the rows fit the spec, only for the data holder"
     if fit.lines is not None:
-        yield f"lines          {fit.lines:,}, of which {_format_share(fit.lines - fit.rows, fit.lines)} are no record"
+        yield f"lines          {fit.lines:,}, of which {_format_share(fit.lines - fit.rows, fit.lines)} are not records"
     for fault, count in fit.faults:
         yield f"    {_format_share(count, fit.lines or 0)}: {fault}"
     yield f"rows read      {fit.rows:,}"
@@ -576,15 +576,19 @@ def _page_lines(fit: Fit, listed_values: int, unknown: Sequence[str]) -> Iterato
         yield f"with partner   {_format_share(join.matched, fit.rows)}; the others have nulls for the second table's columns"
         if join.doubled:
             several = _format_share(join.several, fit.rows)
-            yield f"doubled keys   {_format_share(join.doubled, join.keys)} of the second table: {several} rows have none for it"
-            yield "    keep one row of each key there, and they have one"
+            duplicates = _format_share(join.doubled, join.keys)
+            yield (
+                f"duplicate keys {duplicates} of the second table: {several} rows have no partner "
+                "for this reason"
+            )
+            yield "    keep one row of each key in the second table, and these rows have a partner"
     yield from _used_rows_lines(fit)
     for column in fit.attributes:
         if column.in_other_tables:
             dropped = "left out of tables with this attribute"
         else:
             dropped = "dropped from every table"
-        fates = (dropped, "taken to the nearest cell", "counted in a cell for these")
+        fates = (dropped, "counted in the nearest cell", "counted in a separate cell")
         yield from _column_lines(column.name, column, fit.rows, listed_values, fates)
     for column in fit.measures:
         yield from _column_lines(
@@ -596,7 +600,7 @@ def _page_lines(fit: Fit, listed_values: int, unknown: Sequence[str]) -> Iterato
         )
     for name in unknown:
         yield ""
-        yield f"{name}: its categories are not found yet, and it is not checked here"
+        yield f"{name}: its categories are not found yet, so it is not checked here"
     yield ""
     yield from _ADVICE
 

@@ -158,9 +158,7 @@ def _column_lines(findings: ColumnFindings) -> list[str]:
     if findings.is_too_noisy:
         count = math.ceil(findings.threshold)
         return [
-            _left_out_comment(
-                name, f"no cell of it has clearly more than {count:,} rows, which is noise"
-            )
+            _left_out_comment(name, f"noise hides it: no cell clearly has more than {count:,} rows")
         ]
     lines = [f"\n[domain.{format_toml_key(measured.column.attribute)}]\n"]
     if measured.column.attribute != name:

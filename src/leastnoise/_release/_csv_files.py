@@ -71,7 +71,7 @@ def make_inert(text: str) -> str:
 
 
 def restore_inert(text: str) -> str:
-    """Return the text from which `make_inert` made its result."""
+    """Return a text without the apostrophe that `make_inert` added."""
     if text.startswith("'") and _FORMULA.match(text):
         return text[1:]
     return text

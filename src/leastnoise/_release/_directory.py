@@ -226,8 +226,8 @@ def _rename_draft(partial: Path, target: Path) -> None:
 def _existing_target_error(target: Path) -> InputError:
     """Return the error if the output directory was created during the release."""
     return InputError(
-        f"The output directory must not exist yet; {str(target)!r} came into being while the "
-        "release was made. Write it to another."
+        f"The output directory must not exist yet; {str(target)!r} was created while the release "
+        "ran. Write the release to another directory."
     )
 
 

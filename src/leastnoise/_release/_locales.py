@@ -121,14 +121,14 @@ def join_list(parts: Sequence[str], language: str) -> str:
 
 
 def join_alternatives(parts: Sequence[str], language: str) -> str:
-    """Return parts of a sentence of which one holds, such as ``a, b or c``."""
+    """Return texts joined as alternatives of a sentence, such as ``a, b or c``."""
     from babel.lists import format_list
 
     return format_list(parts, style="or", locale=find_locale(language))
 
 
 def decline_plural(noun: str, language: str, *, dative: bool = False) -> str:
-    """Return a plural as it follows an article, such as ``die befragten Personen``.
+    """Return a plural noun as it follows an article: ``befragten Personen``.
 
     German adjectives then end in ``n``, and in the dative so does the noun. In other languages the
     text stays unchanged.

@@ -436,7 +436,7 @@ class _SheetWriter:
         return last + 1
 
     def _set_heading_height(self, row: int) -> None:
-        """Set the height of the row above the values to the lines of its longest heading.
+        """Set the height of the last heading row to the lines of its longest text.
 
         LibreOffice does not fit the height of rows to wrapped texts in files of other programs.
         """

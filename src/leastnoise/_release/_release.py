@@ -234,7 +234,7 @@ class Release:
         return self.plan.digest()
 
     def as_earlier(self, name: str = "") -> EarlierRelease:
-        """Return what a later plan for the same data needs of this release.
+        """Return the measurements and receipts for a later plan on the same data.
 
         `leastnoise.plan(workload, budget, after=[release])` calls this method.
 
@@ -561,7 +561,7 @@ class Release:
         questions = self._over_plan_domain(questions)
         if not questions.rows <= MOST_FRAME_ANSWERS:
             raise InputError(
-                f"At most {MOST_FRAME_ANSWERS} answers can be given together; got "
+                f"At most {MOST_FRAME_ANSWERS} answers can be computed together; got "
                 f"{questions.rows}. Ask for fewer."
             )
         interval = interval_width(
@@ -771,7 +771,7 @@ class Release:
         return answer_statement(statement, self._answer_column, self._answer_noise())
 
     def _answer_noise(self) -> AnswerNoise | None:
-        """Return the noise of the release's answers; None if it does not suffice."""
+        """Return the covariances of the answers; None if intervals are unknown."""
         if self.options.round is not None or self.options.survey or not self.finding.linear:
             return None
         estimate = self.least_squares()
@@ -824,7 +824,7 @@ class Release:
         over_declared = questions_over(over(questions, declared(questions.domain)), declared_domain)
         if over_declared is None:
             raise InputError(
-                "Questions to a release must be over its own domain, release.plan.domain."
+                "Queries for a release must use the domain of the release, release.plan.domain."
             )
         return over(over_declared, self.plan.domain)
 

@@ -1013,7 +1013,7 @@ def format_public_facts(plan: Plan) -> dict[str, str]:
 
 
 def _noise_limit_key(options: Options) -> str:
-    """Return the key of the sentence on the errors that every interval covers."""
+    """Return the text key for the errors that all intervals cover."""
     if options.survey:
         return "limit_noise_survey"
     return "limit_noise_rounded" if options.round else "limit_noise"

@@ -158,7 +158,7 @@ class FlagRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SamplingErrors:
-    """Sampling errors, with intervals and reliability flags for both errors.
+    """Sampling errors, and intervals and flags that also cover the noise.
 
     ``both_low`` to ``both_high`` is the interval for noise and sample together. Arrays have the
     shape of the answers; all except ``reliability`` are NaN for suppressed answers.

@@ -141,7 +141,7 @@ class Catalogue:
         return localize_number(text, self.language)
 
     def localize_parameters(self, text: str) -> str:
-        """Return a cost such as ``epsilon = 0.5, delta = 1e-9`` in the notation of the language.
+        """Return a cost such as ``epsilon = 0.5, delta = 1e-9`` in local notation.
 
         Numbers are also texts in receipts, whose notation is Python's.
         """
@@ -706,7 +706,7 @@ def window_width(query_set: QuerySet) -> int:
 
 
 def _period_number(label: str) -> int | None:
-    """Return a running number of a period's label among its kind, or None."""
+    """Return a number that grows by 1 from each period to the next, or None."""
     period = _PERIOD.fullmatch(label)
     if period is None or first_moment(label) is None:
         return None
@@ -966,7 +966,7 @@ def name_counted_or_summed(
 ) -> str:
     """Return a phrase for what a table counts or sums: rows, units or values.
 
-    The values of a measure are summed or counted.
+    ``text_prefix`` is the beginning of the text key for numbers of values.
     """
     names = names_of_product(product, catalogue)
     if product.of_values:
