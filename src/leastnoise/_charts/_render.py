@@ -115,7 +115,10 @@ def missing_charts_notice() -> str | None:
 def render_svg(
     specs: Sequence[Spec], texts: Sequence[tuple[str, str, str]], language: str = "en"
 ) -> list[str | None]:
-    """Return an SVG element for each chart; None for charts that fail."""
+    """Return an SVG element for each specification, or None if drawing fails.
+
+    ``texts`` has a tuple (id, title, description) for each specification.
+    """
     if not specs or not is_drawing():
         return [None] * len(specs)
     command = [

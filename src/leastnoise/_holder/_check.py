@@ -229,7 +229,7 @@ class _RowCounter:
         self._filled_chunks: list[list[BoolArray]] = [[np.zeros(0, dtype=np.bool_)] for _ in tables]
 
     def encoders(self, source_columns: Sequence[str]) -> list[tuple[str, Encoder]]:
-        """Return pairs of a source column and an encoder to apply to it."""
+        """Return the encoders to apply to a chunk, each with its source column."""
         encoders: list[tuple[str, Encoder]] = []
         tallies = [*self.attributes, *self.measures]
         for name, tally in zip(source_columns, tallies, strict=False):

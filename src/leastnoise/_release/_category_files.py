@@ -71,7 +71,7 @@ def describe_category_search(plan: CategoryPlan) -> str:
 
 
 def describe_search_chances(detectable_units: int, threshold: int) -> str:
-    """Return a phrase on which categories a search finds with which chances.
+    """Return a phrase that states the chances of finding categories by size.
 
     Args:
         detectable_units: the number of units of a category that is found in 95 of 100 cases.

@@ -81,72 +81,73 @@ class Options:
 
     All options except the guard are post-processing, and cost nothing.
 
-    Their names are the keys of ``[output]`` in a spec, and ``guard`` of ``[plan]``; the manifest
-    lists them under ``options``.
+    In a spec the options are keys of ``[output]``; only ``guard`` is a key of ``[plan]``. The
+    manifest lists them under ``options``.
 
     Args:
-        level: the coverage of the intervals, above 0 and below 1.
-        formats: the formats of the files with answers: csv, parquet, xlsx (one Excel workbook with
-            a sheet for each table; needs the extra ``excel``) and sdmx (SDMX-CSV 2.0 with a file
-            for each table). The last two are limited to 200 tables and a million answers.
-        non_negative: whether to add the biased column ``answer_non_negative``.
-        integer: whether to add the biased column ``answer_integer`` of whole answers. It is
+        level: the coverage probability of the intervals, above 0 and below 1.
+        formats: the file formats of answers: csv, parquet, xlsx (one Excel workbook with a sheet
+            for each table; needs the extra ``excel``) and sdmx (SDMX-CSV 2.0 with a file for each
+            table). The formats xlsx and sdmx allow at most 200 tables and a million answers.
+        non_negative: if True, add the biased column ``answer_non_negative``.
+        integer: if True, add the biased column ``answer_integer`` of whole answers. They are
             computed from the non-negative answers if these are requested.
-        nnls: whether to add the biased column ``answer_nnls``, computed by non-negative least
-            squares over all measurements with the total fixed, and its simulated errors
-            ``nnls_rmse``.
-        local_non_negative: whether to add the biased column ``answer_local``, from the nearest
+        nnls: if True, add the biased column ``answer_nnls``, computed by non-negative least squares
+            over all measurements with the total fixed, and its simulated errors ``nnls_rmse``.
+        local_non_negative: if True, add the biased column ``answer_local``, from the nearest
             tables that are consistent and have no negative cell.
-        top_down: whether to add the biased column ``answer_top_down`` of whole, non-negative
-            answers that add up. They are computed from the total down by non-negative least squares
-            and controlled rounding. Public counts hold, and impossible cells are 0. All tables of a
-            quantity must be sums of one of these tables.
-        covariances: the ids or names of tables whose covariances are written too.
-        round: the step to whose multiples answers are rounded, in rows or in the measure's unit.
-            Intervals become half a step wider on each side. A mapping has a step for ``rows``,
-            ``units`` and measures, such as ``{"rows": 5, "pay": 1000}``; other quantities are not
-            rounded. None means no rounding. Further answers are not rounded, because they are not
-            published yet.
-        below: a bound: an answer below it (before rounding) is not published, only the fact that it
-            is below. It can be a mapping by quantity, like ``round``. None publishes all answers.
-        language: the language of the report: en or de. The default is the first language of the
+        top_down: if True, add the biased column ``answer_top_down`` of whole, non-negative answers
+            that add up. They are computed from the total down by non-negative least squares and
+            controlled rounding. Public counts hold, and impossible cells are 0. One of the tables
+            must determine all tables of its quantity as sums.
+        covariances: the ids or names of the tables whose covariances are written too.
+        round: the rounding step, in rows or in the unit of the measure: answers are rounded to its
+            multiples, and intervals become half a step wider on each side. A mapping states a step
+            for ``rows``, ``units`` and measures, such as ``{"rows": 5, "pay": 1000}``; other
+            quantities are not rounded. None means no rounding. Answers computed after the release
+            are not rounded, because they are not published yet.
+        below: the lowest published answer. Of a smaller answer (before rounding), only the fact
+            that it is smaller is published. It can be a mapping by quantity, like ``round``. None
+            publishes all answers.
+        language: the main language of the report, en or de. Defaults to the first language of the
             texts below, or en.
-        languages: all languages in which the release has a report; the default is ``language`` and
-            the languages of the texts below.
-        contact: the contact for questions about the data, such as an address; empty for none. This
-            text and the next four may be one string, or one string for each language, such as
-            ``{"en": "men", "de": "Männer"}``.
-        title: the title of the publication in the report, its citation and SDMX; if empty, it is
-            composed from the workload.
+        languages: all languages in which the release has a report. Defaults to ``language`` and the
+            languages of the texts below.
+        contact: the contact for questions about the data, such as an address; empty for none.
+            ``contact``, ``title``, ``source``, ``agency`` and the texts of ``labels`` may each be a
+            string, or one string for each language, such as ``{"en": "men", "de": "Männer"}``.
+        title: the title of the publication in the report, its citation and SDMX. If it is empty, a
+            title is composed from the workload.
         source: the source of the data in one line, such as "Register of vehicles, 31 December
             2025"; empty for none.
-        agency: the publisher, in the citation and as the agency of SDMX; empty for none.
-        labels: by attribute, the texts of its codes and of the codes of its levels, such as
+        agency: the publisher, for the citation and as the agency of SDMX; empty for none.
+        labels: for each attribute, maps its codes and the codes of its levels to texts, such as
             ``{"sex": {"1": "men", "2": "women"}}``. Pages, charts and terminals show the texts
-            instead of the codes. SDMX and Excel have both; CSV and Parquet files keep the codes.
-        names: display names for readers, as ``[names]`` of a spec has them: ``rows``, ``units``,
+            instead of the codes. SDMX and Excel contain both; CSV and Parquet files keep the codes.
+        names: display names for readers, as in ``[names]`` of a spec: ``rows``, ``units``,
             ``attributes``, ``levels``, ``measures`` and ``tables``.
-        survey: the sampling error of a survey, as ``[survey]`` of a spec states it. Tables and
-            means then have intervals of both errors, and flags by their CV.
-        statements: SQL statements, each with a separate table in the report and in files. The plan
-            contains the tables that they need.
-        today: the day of CURRENT_DATE in these statements, such as "2026-01-31". If it is empty,
+        survey: the sampling error of a survey, as in ``[survey]`` of a spec. The intervals of
+            tables and means then cover noise and sampling error, and answers have flags by their
+            coefficient of variation (CV).
+        statements: SQL statements; the report and the files have a separate table for each. The
+            plan must contain the tables that the statements need.
+        today: the date of CURRENT_DATE in ``statements``, such as "2026-01-31". If it is empty,
             CURRENT_DATE is refused.
-        joined_on: the columns on which a `Joined` source is joined, first of the first table and
-            then of the second, for each table that is joined, so that statements may write its
-            LEFT JOIN; empty: JOIN is refused.
-        guard: a share of the whole budget, such as "1/100"; the plan has the rest (see
+        joined_on: the columns on which a `Joined` source is joined: for each joined table, the
+            column of the first table and the column of the joined table. Statements may then
+            contain its LEFT JOIN. If empty, JOIN is refused.
+        guard: the guard's share of the whole budget, such as "1/100"; the plan has the rest (see
             `leastnoise.plan`). Before the plan is paid, the guard pays for noisy counts of the read
             and the used rows, and stops the release if, with confidence, fewer than half are used.
             None means no guard.
         rows: the public number of rows of the source, if it is known. The guard stops a release if,
             with confidence, it counts fewer than half of them.
-        searches: the facts of paid searches, from `FoundCategories.search_facts` or
-            `FoundBounds.search_facts`. The manifest names them after the release's own payment.
-            They must be of the same data set.
-        rounding: "nearest", or "controlled": totals are the sums of their rounded parts, and each
-            answer is less than one step from its estimate; for tables of which one has all others
-            of its quantity as sums.
+        searches: facts about paid searches of the same data set, from
+            `FoundCategories.search_facts` or `FoundBounds.search_facts`. The manifest lists them
+            after the payment of the release.
+        rounding: "nearest" or "controlled". If controlled, totals are the sums of their rounded
+            parts, and each answer differs from its estimate by less than one step. This requires
+            that one of the tables determines all tables of its quantity as sums.
         sdmx: the agency, flows, concepts, codes, units and statuses of SDMX files, as in
             ``[output.sdmx]`` of a spec.
 
@@ -720,7 +721,7 @@ def with_table_names(options: Options, workload: Workload) -> Options:
 
 
 def _level_keys(domain: Domain) -> dict[str, str]:
-    """Map names and keys of levels to their keys, such as ``store:region``.
+    """Return the full key, such as ``store:region``, of each level name or key.
 
     A name that several attributes use for a level is left out.
     """

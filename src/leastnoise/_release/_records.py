@@ -355,7 +355,7 @@ def _units_by_size(
     size: str,
     size_of_code: IntArray,
 ) -> dict[int, float]:
-    """Return the estimated number of units by size; empty without a table of it.
+    """Return the estimated number of units of each size; empty if unknown.
 
     The estimate is the mean of the counted units and of the rows divided by the size, weighted by
     their precision.

@@ -983,7 +983,7 @@ def build_release(
 
 
 def _privacy_with_row_limit(plan: Plan) -> Privacy | None:
-    """Return the privacy with the row limit that tables mention, or None."""
+    """Return a plan's privacy if tables must state its row limit, else None."""
     if plan.details.counts_unit_sizes:
         return None
     return plan.privacy

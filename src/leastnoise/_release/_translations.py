@@ -42,7 +42,7 @@ class Text:
     plural_rule: Callable[[int], int]
 
     def form(self, count: int) -> str:
-        """Return the plural form for a number."""
+        """Return the plural form of the text that agrees with a number."""
         return self.forms[self.plural_rule(count)]
 
 
