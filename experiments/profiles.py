@@ -8,6 +8,7 @@ Each folder has FILE.csv or FILE.parquet, FILE-profile with the draft, and FILE-
 
 import sys
 import tomllib
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +87,10 @@ def _number_cells(numbers: pd.Series, kind: Any) -> pd.Series:
     """Return the number of values in each cell of an attribute of numbers."""
     if "integers" not in kind:
         if "bins" in kind:
-            low, high = (float(kind["bins"][end]) for end in ("low", "high"))
-            edges = np.linspace(low, high, _regular(kind) + 1)
+            low, high = (Fraction(str(kind["bins"][end])) for end in ("low", "high"))
+            width = (high - low) / _regular(kind)
+            # a float of an exact edge equals the float of the same number in the file
+            edges = np.array([float(low + i * width) for i in range(_regular(kind) + 1)])
         else:
             edges = np.array([float(edge) for edge in kind["edges"]])
         cells = np.searchsorted(edges, numbers.clip(edges[0], edges[-1]), side="right") - 1

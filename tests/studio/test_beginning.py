@@ -1,6 +1,7 @@
 """The page to begin with: from names and types of columns to a spec, by forms; no value is read."""
 
 import ast
+import math
 import re
 from pathlib import Path
 
@@ -692,3 +693,11 @@ def test_zone_of_the_schema_is_offered_and_written(tmp_path, monkeypatch):
     assert parse_spec(spec_from_form(data, form, "en"), tmp_path).domain.kind("when").zone == (
         "America/New_York"
     )
+
+
+def test_hint_states_the_best_guess_under_each_budget():
+    text = load_catalogue("en").say("be_epsilon_hint")
+    for epsilon, percent in (("0.1", 53), ("1", 74), ("4", 99)):
+        chance = 1 / (1 + math.exp(-float(epsilon)))
+        assert math.ceil(100 * chance) == percent
+        assert re.search(rf"{percent}% (with a budget of|with) {re.escape(epsilon)}\b", text)
