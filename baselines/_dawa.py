@@ -12,7 +12,7 @@ from baselines._tree import measured, whole_weights
 from leastnoise._families import dense_gram
 from leastnoise._trusted.kernel import Entropy
 from leastnoise._trusted.kernel._noise import discrete_laplace
-from leastnoise._trusted.kernel._plane import GRID, cut_counts
+from leastnoise._trusted.kernel._plane import GRID, clip_counts
 
 FIRST_SHARE = Fraction(1, 4)
 
@@ -31,7 +31,7 @@ def released_partition(x: Wholes, first: Fraction, second: Fraction, entropy: En
     n = len(x)
     penalty = round(GRID / second)
     noisy = []
-    for power, level in enumerate(on_powers(cut_counts(x))):
+    for power, level in enumerate(on_powers(clip_counts(x))):
         cost = level + penalty
         if power:
             scale = (2 - Fraction(1, 2**power) - Fraction(1, n)) / first * GRID

@@ -28,7 +28,7 @@ from leastnoise._families import gram_of as gram_of_queries
 from leastnoise._families._tree import ScaledTree, full_chain, tree_error
 from leastnoise._trusted.check import refuse
 from leastnoise._trusted.kernel import Entropy
-from leastnoise._trusted.linop import AllRanges, run_spread, run_sums
+from leastnoise._trusted.linop import AllRanges, block_sums, repeat_entries
 
 _GRID = 100
 _NODES_AT_ONCE = 8192  # in memory
@@ -93,10 +93,10 @@ def fit_greedy_h(gram: Gram) -> ScaledTree:
     shares: list[Reals] = []
     for level, width in enumerate(widths[1:], start=1):
         product = gram.block_products(vector, width)
-        k = run_sums(vector, width)
-        m = run_sums(vector * product, width)
-        error = run_sums(error, 2)
-        children = run_sums(inside, 2)
+        k = block_sums(vector, width)
+        m = block_sums(vector * product, width)
+        error = block_sums(error, 2)
+        children = block_sums(inside, 2)
         damping = 2 ** (-(len(widths) - 1 - level) / 2)
         share = _best_shares(error, k, damping * (m - children) + children)
         share[error <= _NOTHING * error.max()] = (
@@ -106,7 +106,7 @@ def fit_greedy_h(gram: Gram) -> ScaledTree:
         divisor = rest + k * share**2
         error = (error - share**2 / divisor * m) / rest
         inside = m / divisor**2
-        vector = vector / run_spread(divisor, width, gram.size)
+        vector = vector / repeat_entries(divisor, width, gram.size)
         shares.append(share)
     scales = path_scales(widths, shares, gram.size)
     rmse = math.sqrt(tree_error(gram, widths, [scale**2 for scale in scales]) / gram.queries)

@@ -14,7 +14,12 @@ import numpy.typing as npt
 from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.kernel import Entropy
 from leastnoise._trusted.kernel._noise import discrete_laplace
-from leastnoise._trusted.kernel._plane import GRID, noise_scale, read_penalty, read_plane
+from leastnoise._trusted.kernel._plane import (
+    GRID,
+    noise_scale,
+    order_counts_by_tree,
+    penalty_on_grid,
+)
 
 Ranks = npt.NDArray[np.int32]
 
@@ -179,9 +184,9 @@ def noisy_costs(x: IntArray, epsilon: Fraction, entropy: Entropy, penalty: Fract
     >>> noisy_costs(np.array([9000, 9000, 0, 0]), Fraction(1), SeededEntropy(1), Fraction(200)).tolist()
     [0, 2]
     """
-    cells = read_plane(x)[0]
+    cells = order_counts_by_tree(x)[0]
     n = len(cells)
-    fixed = read_penalty(penalty, n)
+    fixed = penalty_on_grid(penalty, n)
     levels = on_powers(cells)
     longest = grid_sensitivity(2 ** (len(levels) - 1))
     if longest == 0:  # one cell: there is nothing to choose

@@ -10,7 +10,7 @@ from baselines._noise import choose, laplace
 from baselines._noisy_costs import grid_sensitivity
 from baselines._tree import even_weights, measured
 from leastnoise._trusted.kernel import Entropy
-from leastnoise._trusted.kernel._plane import GRID, cut_counts
+from leastnoise._trusted.kernel._plane import GRID, clip_counts
 
 _CHUNK = 64
 MOST_CUTS = (
@@ -98,7 +98,7 @@ def bisect(
 def p_h_partition(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
     """Half the budget for at most log2 n levels of cuts, half for the counts of the buckets."""
     depth = max(1, height(len(x), 2))
-    starts, _decisions = bisect(cut_counts(x), epsilon / 2 / depth, 2 / epsilon, depth, entropy)
+    starts, _decisions = bisect(clip_counts(x), epsilon / 2 / depth, 2 / epsilon, depth, entropy)
     return averages(x, starts, epsilon / 2, entropy)
 
 
@@ -151,7 +151,7 @@ def structure_first(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | 
     edges = np.minimum(np.arange(0, len(x) + width, width), len(x))
     buckets = -(-(len(edges) - 1) // 10)
     if buckets > 1:
-        starts = structure(cut_counts(x), edges, buckets, epsilon / 2, entropy)
+        starts = structure(clip_counts(x), edges, buckets, epsilon / 2, entropy)
     else:
         starts = np.zeros(1, dtype=np.int64)
     parts = []

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from reading import NAMES, PAIRS, SIZES
 
 import leastnoise as ln
-from leastnoise._trusted.kernel._count import count
+from leastnoise._trusted.kernel._count import exact_marginals
 from leastnoise._trusted.reading import read
 from leastnoise._trusted.reading._read import ReadRequest
 
@@ -70,7 +70,7 @@ def main() -> None:
             unit_column=unit,
             max_rows=most,
         )
-        found = dict(count(table, PAIRS))
+        found = dict(exact_marginals(table, PAIRS))
         totals = {int(counts.sum()) for counts in found.values()}
         print(
             f"{options.rows} rows, {len(PAIRS)} tables, each of {totals} rows; heap {options.heap}"

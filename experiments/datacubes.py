@@ -33,7 +33,7 @@ from experiments.datacube_strategies import (
 from leastnoise._domain import Coded, Domain
 from leastnoise._strategies._residual_algebra import AttributeSet, table_sizes
 from leastnoise._trusted.check import InputError
-from leastnoise._trusted.kernel._count import count
+from leastnoise._trusted.kernel._count import exact_marginals
 from leastnoise._trusted.reading import read
 from leastnoise._trusted.table import Table
 
@@ -183,7 +183,7 @@ def _workload(
 
 def _counts(table: Table, sets: Iterable[AttributeSet]) -> Iterable[tuple[AttributeSet, Wholes]]:
     wanted = list(sets)
-    counted = count(
+    counted = exact_marginals(
         table, [tuple(table.domain.names[i] for i in attributes) for attributes in wanted]
     )
     return ((attributes, values) for attributes, (_, values) in zip(wanted, counted, strict=True))

@@ -6,11 +6,11 @@ compare them with oracles, and count what a release draws.
 
 # ruff: noqa: F401
 from leastnoise._trusted.kernel import _periods
-from leastnoise._trusted.kernel._count import count
+from leastnoise._trusted.kernel._count import exact_marginals
 from leastnoise._trusted.kernel._ledger_file import hash_row
-from leastnoise._trusted.kernel._measure import SAMPLERS, exact_answers, verify
+from leastnoise._trusted.kernel._measure import SAMPLERS, exact_answers, verified_cost
 from leastnoise._trusted.kernel._noise import discrete_gaussian, discrete_laplace, rounded_gaussian
-from leastnoise._trusted.kernel._plane import cut_counts
+from leastnoise._trusted.kernel._plane import clip_counts
 from leastnoise._trusted.reading._column import (
     Column,
     CountRequest,

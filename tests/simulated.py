@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from behind_the_wall import verify
+from behind_the_wall import verified_cost
 from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan
 from leastnoise._release import Options, Release, build_release
@@ -30,11 +30,11 @@ def simulations(
 
     Plan and table are checked, the table is counted, and the scales are computed once.
     """
-    verify(measurements, table)
+    verified_cost(measurements, table)
     blocks = measurements.blocks
     if measurements.k_norm_groups():  # whose noise is not drawn row by row
         entropy = SeededEntropy(seed)
-        drawn = (_measure.draw(measurements, table, entropy) for _ in range(count))
+        drawn = (_measure.draw_answers(measurements, table, entropy) for _ in range(count))
         return [Observation(measurements, each, "", private=False) for each in drawn]
     exact = sorted(_measure.exact_answers(measurements, table), key=itemgetter(0))
     values = _Listed()

@@ -19,7 +19,7 @@ import pytest
 from contracts.trusted import HELPERS, LOCKING_LIBRARIES, LOCKS
 from contracts.trusted import TRUSTED as TRUSTED_PACKAGES
 
-from leastnoise._trusted.linop import operators
+from leastnoise._trusted.linop import operator_classes
 from waiting import HANGS
 
 ROOT = Path(__file__).parents[1]
@@ -189,7 +189,7 @@ def test_missing_documentation_is_detected() -> None:
 
 
 STRUCTURES = {
-    *(one.__name__ for one in operators()), "IdentityInverse", "CoarseInverse", "DenseInverse", "DenseStructure",
+    *(one.__name__ for one in operator_classes()), "IdentityInverse", "CoarseInverse", "DenseInverse", "DenseStructure",
     "IterativeStructure", "PairStructure", "ProductStructure", "ToeplitzInverse", "TreeInverse",
 }  # fmt: skip
 # Parts of operators; query sets and estimates that are proved class by class; and what a file must

@@ -31,7 +31,7 @@ from leastnoise._trusted.accounting import (
     keys_are_private,
     largest_accepted,
     pure_epsilon,
-    rho_of,
+    rho_of_cost,
     search_budget,
     zcdp_delta,
 )
@@ -269,7 +269,7 @@ def _noise_factor(spent: Cost, budget: Budget) -> Fraction:
         if isinstance(budget, GDP):
             return spent.epsilon / pure_epsilon(budget.mu_squared)
         return spent.epsilon / budget.epsilon
-    return root_up(2 * rho_of(spent) / allowed_mu_squared(budget))
+    return root_up(2 * rho_of_cost(spent) / allowed_mu_squared(budget))
 
 
 def _with_scale(block: Block, noise_scale: Fraction) -> Block:

@@ -89,7 +89,7 @@ def test_trusted_dispatch_to_other_files_is_listed():
             "_trusted/linop/_transposes.py"
         },  # no cost is computed with these; the next test
         "rule_of": {"_domain/_rules.py"},  # `Rule` checks what it gives
-        "kind_of": {
+        "kind_of_argument": {
             "_domain/_kinds.py"
         },  # before a row is read; a class is a kind if it has registered its rule
         "plain_json": {

@@ -10,20 +10,20 @@ import pytest
 from leastnoise._domain import (
     Bins,
     Categories,
-    Clocked,
     Coded,
-    Cuts,
     Dates,
     Decimals,
     Domain,
     Edges,
-    Forms,
     Integers,
-    Keys,
+    KeyTable,
     Measure,
     Reading,
     Rule,
-    Steps,
+    StepTable,
+    TextTable,
+    ThresholdTable,
+    TimeRule,
 )
 from leastnoise._spec import domain_from_spec
 from leastnoise._trusted.check import InputError, InternalError
@@ -298,13 +298,13 @@ def derived(kind):
     return type(f"Of{kind.__name__}", (kind,), {"__slots__": ()})
 
 
-STEPS, FORMS = Steps(0, 3, 0), Forms({"": -1, "a": 3}, {})
+STEPS, FORMS = StepTable(0, 3, 0), TextTable({"": -1, "a": 3}, {})
 RULE = {
     "size": 4,
     "table": STEPS,
     "null": -1,
     "outside": -1,
-    "strange": -1,
+    "unreadable": -1,
     "clip": False,
     "reading": Reading(),
 }
@@ -315,28 +315,28 @@ RULE = {
     [
         {"null": 4},
         {"outside": -2},
-        {"strange": 4},
+        {"unreadable": 4},
         {"size": 3},
-        {"table": Steps(0, 3, -1)},
-        {"table": Steps(0, 9, 0, again=5)},
-        {"table": Cuts(np.array([0.5]), np.array([0, 4]))},
-        {"table": Cuts(np.array([0.5]), np.array([-2, 0]))},
-        {"table": Forms({"": -1, "a": 4}, {})},
-        {"table": Forms({"": -1}, {"1": -2})},
+        {"table": StepTable(0, 3, -1)},
+        {"table": StepTable(0, 9, 0, repeat_after=5)},
+        {"table": ThresholdTable(np.array([0.5]), np.array([0, 4]))},
+        {"table": ThresholdTable(np.array([0.5]), np.array([-2, 0]))},
+        {"table": TextTable({"": -1, "a": 4}, {})},
+        {"table": TextTable({"": -1}, {"1": -2})},
         {"reading": None},
         {"reading": derived(Reading)()},
         {"size": np.uint8(4)},
         {"outside": np.int64(-1)},
-        {"table": derived(Steps)(0, 3, 0)},
-        {"table": derived(Forms)({"": -1}, {})},
-        {"table": derived(Keys)(9)},
+        {"table": derived(StepTable)(0, 3, 0)},
+        {"table": derived(TextTable)({"": -1}, {})},
+        {"table": derived(KeyTable)(9)},
         {"table": {"a": 1}},
         {"clock": "UTC"},
     ],
     ids=str,
 )
 def test_domain_refuses_foreign_rules_and_classes(changed):
-    for table in (STEPS, FORMS, Keys(9), Cuts(np.array([0.5]), np.array([-1, 3]))):
+    for table in (STEPS, FORMS, KeyTable(9), ThresholdTable(np.array([0.5]), np.array([-1, 3]))):
         Rule(**{**RULE, "table": table})
     with pytest.raises(InternalError, match=r"made of its own parts|cells of its own attribute"):
         Rule(**{**RULE, **changed})
@@ -366,12 +366,12 @@ class Remembering(dict):
 )
 def test_thresholds_must_rise_with_integers_between(at, cells):
     with pytest.raises(InternalError, match="thresholds must rise"):
-        Cuts(np.asarray(at), np.asarray(cells))
+        ThresholdTable(np.asarray(at), np.asarray(cells))
 
 
 def test_rule_looks_up_exactly_what_it_checked():
     at, cells = np.array([0.5]), np.array([0, 1])
-    cuts, forms = Cuts(at, cells), Forms(Remembering({"": -1, "a": 3}), {})
+    cuts, forms = ThresholdTable(at, cells), TextTable(Remembering({"": -1, "a": 3}), {})
     at[0], cells[0] = 9.0, 70
     assert (cuts.at.tolist(), cuts.cells.tolist()) == ([0.5], [0, 1])
     for array in (cuts.at, cuts.cells):
@@ -383,13 +383,13 @@ def test_rule_looks_up_exactly_what_it_checked():
 
 def test_rule_parts_are_builtin_classes():
     with pytest.raises(InternalError, match="whole numbers"):
-        Steps(np.int8(-128), np.int8(127), np.int8(-128))
+        StepTable(np.int8(-128), np.int8(127), np.int8(-128))
     with pytest.raises(InternalError, match="texts with whole numbers"):
-        Forms({"a": np.int64(1)}, {})
+        TextTable({"a": np.int64(1)}, {})
     with pytest.raises(InputError, match="longest must be a whole number"):
-        Keys("1 OR 1=1")
+        KeyTable("1 OR 1=1")
     with pytest.raises(InternalError, match="days, a zone and a pattern"):
-        Clocked(0, 1, "UTC", "%Y")
+        TimeRule(0, 1, "UTC", "%Y")
     with pytest.raises(InputError, match="reading must be a Reading"):
         Measure("pay", 0, 9, reading=derived(Reading)())
 
@@ -410,11 +410,11 @@ def test_rule_parts_are_builtin_classes():
 def test_steps_are_whole_numbers_that_doubles_hold(steps):
     most = 2**53 - 1
     for rounding in (None, "down", "up", "nearest"):
-        assert Steps(-most, most, -most, 1, 1, rounding).cells() == {0}
-    assert Steps(3, 3, 3, 2).cells() == {0}
-    assert Steps(5, 9, 3, 2).cells() == {1, 3}
+        assert StepTable(-most, most, -most, 1, 1, rounding).cells() == {0}
+    assert StepTable(3, 3, 3, 2).cells() == {0}
+    assert StepTable(5, 9, 3, 2).cells() == {1, 3}
     with pytest.raises(InternalError, match="that doubles hold"):
-        Steps(*steps)
+        StepTable(*steps)
 
 
 def test_domain_reads_cell_counts_once():

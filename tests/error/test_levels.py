@@ -18,7 +18,7 @@ from leastnoise._families import dense_gram, fit_gaussian_optimum
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._plan import Plan
 from leastnoise._strategies import PLANNERS, PlanningProblem
-from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP, parameters
+from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP, parameters_by_name
 from leastnoise._trusted.linop import Identity
 from leastnoise._trusted.measurements import Block, Factor, cost
 from leastnoise._workload import Workload, level, queries, together
@@ -125,7 +125,7 @@ def test_marginals_measure_level_tables_within_budget(noise: Noise) -> None:
     privacy = Privacy(PureDP("1/8") if noise.norm == 1 else ZCDP("1/128"))
     plan = marginals_plan(workload, privacy, noise, 2 * 8**2 if noise.norm == 1 else 8**2)
     (paid,), (most,) = (
-        parameters(budget).values() for budget in (cost(plan.measured()), privacy.budget)
+        parameters_by_name(budget).values() for budget in (cost(plan.measured()), privacy.budget)
     )
     assert 0.999 * most < paid <= most
     cells = tuple(

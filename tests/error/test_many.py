@@ -202,7 +202,7 @@ def test_calls_grow_linearly_with_tables() -> None:
         each.append(counted.total() / len(asked.products))
         # What is alike for many tables is done once for all of them.
         for function in (
-            "Measurements._check",
+            "Measurements._check_block",
             "Factor.__post_init__",
             "row_space",
             "contrast_strength",

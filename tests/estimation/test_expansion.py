@@ -24,7 +24,7 @@ from leastnoise._session import outcome_from_json
 from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.kernel import SeededEntropy, simulate
-from leastnoise._trusted.linop import Coarse, Tree, dense, pack
+from leastnoise._trusted.linop import Coarse, Tree, array_to_json, dense
 from leastnoise._trusted.measurements import Block, Factor, Measurements
 from leastnoise._trusted.table import Table
 from leastnoise._workload import Product, all_ranges, matrix, prefix, queries, ranges
@@ -82,7 +82,7 @@ def adaptive_outcome(mechanism: str, cells: np.ndarray, seed: int = 1) -> Outcom
         strategy="dawa",
         adaptive=AdaptiveDetails(noise=Noise.DISCRETE_LAPLACE),
     )
-    facts = {"regime": "adaptive", "buckets": 4, "starts": pack(STARTS)}
+    facts = {"regime": "adaptive", "buckets": 4, "starts": array_to_json(STARTS)}
     return Outcome(plan, observation, mechanism_for("dawa", plan.workload).finding(facts))
 
 

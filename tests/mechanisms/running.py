@@ -7,7 +7,7 @@ from leastnoise._estimation import Outcome
 from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan
 from leastnoise._trusted.kernel import SeededEntropy, UnpaidSeries
-from leastnoise._trusted.linop import whole_bytes
+from leastnoise._trusted.linop import noisy_array_to_json
 from leastnoise._trusted.measurements import measurements_value
 from leastnoise._trusted.table import Table
 
@@ -37,5 +37,5 @@ def written(outcome: Outcome) -> dict[str, Any]:
         "private": observation.private,
         "measurements": measurements_value(observation.measurements),
         "outcome": outcome.finding.facts(),
-        "values": [whole_bytes(value) for value in observation.values],
+        "values": [noisy_array_to_json(value) for value in observation.values],
     }

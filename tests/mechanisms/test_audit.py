@@ -169,7 +169,7 @@ def test_values_that_are_cut_at_a_wrong_limit_are_detected(monkeypatch: pytest.M
             table, wanted, summed, None if limits is None else (limits[0], limits[1] * 5 // 4)
         )
 
-    monkeypatch.setattr(_measure, "count", generous)
+    monkeypatch.setattr(_measure, "exact_marginals", generous)
     assert sharpness_of(plan, sums)[1] > 1
 
 
@@ -184,13 +184,13 @@ def test_audit_sees_wrong_ends_of_a_measure(
     (step,) = steps_of(plan)
     assert isinstance(step, Measurements)
     assert any(block.ends for block in step.blocks)
-    ends = _measure._from_ends
+    ends = _measure._sums_of_end_distances
     for first, second in ((4, 1), (1, 4)):
 
         def wrong(*given: Any, by: tuple[int, int] = (first, second)) -> Any:
             return ((name, np.repeat(by, len(told) // 2) * told) for name, told in ends(*given))
 
-        monkeypatch.setattr(_measure, "_from_ends", wrong)
+        monkeypatch.setattr(_measure, "_sums_of_end_distances", wrong)
         parts = audit_measurements(
             step, Effort(trials=8000, seconds=0.0, risk=SURE, entropy=SeededEntropy(1))
         )

@@ -17,7 +17,7 @@ from leastnoise._mechanisms import (
 )
 from leastnoise._plan import AdaptivePlan, Plan
 from leastnoise._session import outcome_from_json
-from leastnoise._trusted.accounting import Budget, Privacy, PureDP, whole_budget
+from leastnoise._trusted.accounting import Budget, Privacy, PureDP, charge_of_budget
 from leastnoise._trusted.check import BudgetError, InputError
 from leastnoise._trusted.kernel import Ledger, SeededEntropy, Series, UnpaidSeries
 from mechanisms.conformance import ROWS, Row
@@ -80,7 +80,7 @@ def test_run_spends_exactly_its_declaration(row: Row, budget: Budget) -> None:
     assert outcome.plan is plan
     left = series.left()
     if row.mechanism == "TruncatedSums":
-        assert str(left) == "nothing" or left.within(whole_budget(budget))  # no tail to count
+        assert str(left) == "nothing" or left.within(charge_of_budget(budget))  # no tail to count
     elif row.mechanism == "SelectedQuantiles":
         assert left.rho < 1e-6  # an epsilon is a root of rho, rounded down
         assert left.epsilon < 1e-6  # and of many digits rounded down

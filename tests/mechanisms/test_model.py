@@ -19,7 +19,14 @@ from leastnoise._mechanisms import Search, _model, mechanism_for, mechanism_of
 from leastnoise._mechanisms._model import setting_from_plan
 from leastnoise._plan import Plan
 from leastnoise._release import format_public_facts, make_records
-from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, parameters
+from leastnoise._trusted.accounting import (
+    ZCDP,
+    ApproxDP,
+    Noise,
+    Privacy,
+    PureDP,
+    parameters_by_name,
+)
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.table import Table
 from leastnoise._workload import Product, Workload, marginals, queries
@@ -261,7 +268,7 @@ def test_model_uses_laplace_only_before_laplace_plans(
     plan = planned(workload, Privacy(ApproxDP(1, "1e-9")))
     assert plan.fallback is not None
     assert plan.fallback.measured().noise is Noise.DISCRETE_LAPLACE
-    assert shared in parameters(plan.adaptive.steps[0].budget)
+    assert shared in parameters_by_name(plan.adaptive.steps[0].budget)
     assert (
         run(plan, rows(300), 3).observation.measurements.noise is noise
     )  # so few that tables are on bins

@@ -9,7 +9,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._planning import plan_for_workload
-from leastnoise._trusted.accounting import parameters
+from leastnoise._trusted.accounting import parameters_by_name
 from leastnoise._trusted.check import InputError
 from simulated import releases
 
@@ -100,7 +100,7 @@ def test_least_budget_just_keeps_a_comparison(name: str, kind: str) -> None:
     plan = ln.plan(workload_by_arm(), ln.Least(kind), targets=targets(name), seconds=1)
     (status,) = ln.target_errors(plan, targets(name))
     assert status.is_met
-    size = next(iter(parameters(plan.privacy.budget).values()))
+    size = next(iter(parameters_by_name(plan.privacy.budget).values()))
     budget = ln.PureDP if kind == "epsilon" else ln.ZCDP
     less = plan_for_workload(plan.workload, plan, ln.Privacy(budget(size * Fraction(97, 100))))
     assert not ln.target_errors(less, targets(name))[0].is_met

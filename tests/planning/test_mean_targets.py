@@ -16,7 +16,7 @@ from leastnoise._planning import (
 )
 from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec, plan_warnings
-from leastnoise._trusted.accounting import ZCDP, PureDP, parameters
+from leastnoise._trusted.accounting import ZCDP, PureDP, parameters_by_name
 from leastnoise._trusted.check import InputError
 from leastnoise._workload import Statistic, Target
 from simulated import releases
@@ -43,7 +43,7 @@ BUDGETS = {"pure": ln.Least(), "rho": ln.Least("rho"), "replace": ln.Least(neigh
 
 
 def size_of(plan: ln.Plan) -> Fraction:
-    return next(iter(parameters(plan.privacy.budget).values()))
+    return next(iter(parameters_by_name(plan.privacy.budget).values()))
 
 
 def asked(measure: str, **target: int) -> ln.Workload:

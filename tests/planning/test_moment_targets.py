@@ -16,7 +16,7 @@ from leastnoise._planning import (
     statistic_target_statuses,
 )
 from leastnoise._spec import parse_spec
-from leastnoise._trusted.accounting import parameters
+from leastnoise._trusted.accounting import parameters_by_name
 from leastnoise._trusted.check import InputError
 from leastnoise._workload import from_json
 from simulated import read_table, simulations
@@ -76,7 +76,7 @@ def promised_error(plan: ln.Plan) -> float:
 
 
 def size_of(plan: ln.Plan) -> Fraction:
-    return next(iter(parameters(plan.privacy.budget).values()))
+    return next(iter(parameters_by_name(plan.privacy.budget).values()))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from leastnoise._planning import _targets as targets
 from leastnoise._planning import expected_seconds, plan_workload
 from leastnoise._strategies import Planner
 from leastnoise._strategies import _covering as _designs
-from leastnoise._trusted.accounting import ZCDP, Privacy, PureDP, parameters
+from leastnoise._trusted.accounting import ZCDP, Privacy, PureDP, parameters_by_name
 from leastnoise._trusted.check import InputError
 from simulated import releases
 
@@ -46,7 +46,7 @@ def test_least_budget_just_keeps_every_target(kind):
     found = targets.plan_least_budget(workload, privacy, Search("marginals"))
     goals, size = (
         targets.table_goals(workload, 0.95),
-        next(iter(parameters(found.privacy.budget).values())),
+        next(iter(parameters_by_name(found.privacy.budget).values())),
     )
     bound = targets.dual_bound(
         targets.equalised_weights(workload, goals), goals, found.privacy, found.measured().noise

@@ -45,7 +45,7 @@ from leastnoise._trusted.linop import (
     Total,
     Tree,
 )
-from leastnoise._trusted.linop import operators as classes_of_operators
+from leastnoise._trusted.linop import operator_classes as classes_of_operators
 from leastnoise._trusted.measurements import Block, Factor, Limits, Measurements
 from leastnoise._trusted.table import Table
 from leastnoise._workload import Workload, marginals, queries
@@ -314,7 +314,7 @@ class _Recorder:
 
     def choose_cells(self, selection: Any) -> Any:
         self.steps.append(selection)
-        return self.series.choose_cells(selection)
+        return self.series.choose_quantile_cells(selection)
 
     def measure(self, plan: Measurements) -> Any:
         self.steps.append(plan)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from behind_the_wall import count, lacking_rows
+from behind_the_wall import exact_marginals, lacking_rows
 from leastnoise._domain import UnitTotal
 from leastnoise._plan import guard_budget, with_guard, without_guard
 from leastnoise._release import describe_guessing_chance, describe_promise
@@ -35,7 +35,7 @@ from leastnoise._trusted.accounting import (
     charge,
     gaussian_mu_squared,
     is_within_budget,
-    parameters,
+    parameters_by_name,
 )
 from leastnoise._trusted.reading import (
     CUT,
@@ -64,7 +64,7 @@ both_relations = pytest.mark.parametrize("neighbours", ["add_remove", "replace"]
 
 def size(budget):
     """Epsilon, rho or mu squared."""
-    return next(number for number in parameters(budget).values() if number)
+    return next(number for number in parameters_by_name(budget).values() if number)
 
 
 @both_relations
@@ -492,7 +492,7 @@ def test_every_row_is_used_or_not_and_never_both(tmp_path) -> None:
         (tmp_path / "x.csv").write_text("".join(f"{line}\n" for line in ["sex,age,m", *chosen]))
         table = read(tmp_path / "x.csv", domain, read_request=ReadRequest(usage=True))
         cells, cut = (
-            next(count(table.usage, [names], name))[1]
+            next(exact_marginals(table.usage, [names], name))[1]
             for names, name in ((("rows",), None), ((), "cut"))
         )
         return np.array([*cells.reshape(-1), *cut.reshape(-1)])

@@ -14,7 +14,7 @@ import leastnoise as ln
 from leastnoise._release import list_dropped_rows, list_file_notices
 from leastnoise._trusted.linop import dense
 from leastnoise._trusted.reading import ReadRequest, read
-from leastnoise._trusted.table import columns_of
+from leastnoise._trusted.table import open_content
 from leastnoise._workload import with_hidden_cells
 
 NOISELESS = ln.PureDP(200)
@@ -455,7 +455,7 @@ def test_unit_changes_counts_by_at_most_max_rows():
                     "leastnoise._trusted.reading._read.urandom", lambda _, o=order: next(o)
                 )
                 table = read(some, asked.domain, read_request=wanted, unit_column="id", max_rows=2)
-            columns = columns_of(table)
+            columns = open_content(table)
             codes = [columns.codes[name] for name in names]
             sizes = [asked.domain.cells(name) for name in names]
             joint = np.zeros(sizes, dtype=np.int64)

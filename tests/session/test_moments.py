@@ -23,7 +23,7 @@ from leastnoise._release import (
 )
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.measurements import row_scales
-from leastnoise._trusted.table import Table, columns_of
+from leastnoise._trusted.table import Table, open_content
 from simulated import exact_answers, read_table, releases
 
 RNG = np.random.default_rng(8)
@@ -133,7 +133,7 @@ def test_products_are_rounded_quotients_of_whole_numbers(measures: list[ln.Measu
     workload = ln.queries(domain, sum="count")
     for name in ("one", "square", "product"):
         workload += ln.queries(domain, sum=name)
-    amounts = columns_of(
+    amounts = open_content(
         read_table(ln.plan(workload, ln.PureDP(1), strategy="workload"), rows)
     ).values
     for at, pair in enumerate(pairs):

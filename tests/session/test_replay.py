@@ -202,7 +202,7 @@ def replay(monkeypatch, tmp_path, capfd):
         if hasattr(module, "datetime"):
             monkeypatch.setattr(module, "datetime", Stopped)
     _spy_on_samplers(tape, monkeypatch)
-    measure, choose = _measure.draw, _plane.LeastCost.draw
+    measure, choose = _measure.draw_answers, _plane.LeastCost.draw
 
     def measured(made: Any, table: Any, entropy: Any) -> Any:
         return tape.frozen(
@@ -215,7 +215,7 @@ def replay(monkeypatch, tmp_path, capfd):
         return tape.frozen(call, choose(self, cells, distance, entropy))
 
     for module in (_measure, _series):
-        monkeypatch.setattr(module, "draw", measured)
+        monkeypatch.setattr(module, "draw_answers", measured)
     monkeypatch.setattr(_plane.LeastCost, "draw", chosen)
     yield Replay(tmp_path / "run", tape, monkeypatch, capfd)
     _WATCHED.update(root=None, writes=[])

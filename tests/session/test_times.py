@@ -89,7 +89,7 @@ def first_draw(tmp_path, monkeypatch):
             marker.touch() if not marker.exists() else None,
         )[0]
 
-    monkeypatch.setattr(_series, "draw", marked(_series.draw))
+    monkeypatch.setattr(_series, "draw_answers", marked(_series.draw_answers))
     monkeypatch.setattr(_keys.KeySearch, "draw", marked(_keys.KeySearch.draw))
     return marker
 

@@ -9,7 +9,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._spec import parse_spec, plan_warnings, spec_warnings
-from leastnoise._trusted.measurements import cost, views
+from leastnoise._trusted.measurements import cost, split_by_counted_thing
 from session.releasing import manifest, report
 from simulated import releases
 
@@ -81,7 +81,10 @@ def test_units_count_once_per_cell_and_in_total(rows: int) -> None:
 def test_rows_and_units_share_the_budget(
     plan: ln.Plan,
 ) -> None:
-    paid = {view.blocks[0].measure: cost(view).epsilon for view in views(plan.measured())}
+    paid = {
+        view.blocks[0].measure: cost(view).epsilon
+        for view in split_by_counted_thing(plan.measured())
+    }
     assert float(sum(paid.values())) == pytest.approx(1)
     assert plan.cost().epsilon == sum(paid.values())
     expected_error = plan.expected_error()

@@ -12,7 +12,7 @@ import leastnoise as ln
 from leastnoise._session import enter_release, optional_attributes
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.measurements import cost
-from leastnoise._trusted.table import Counted, columns_of
+from leastnoise._trusted.table import Counted, open_content
 from session.releasing import report
 from simulated import read_table, releases
 
@@ -402,7 +402,7 @@ def test_amounts_cut_match_every_unit(kind: str) -> None:
     for _ in range(20):
         data = duckdb.from_df(rows) if kind == "relation" else rows
         table = read_table(ln.plan(asked.workload, asked.privacy), data, with_usage=True)
-        numbers = columns_of(table.usage, Counted).tables
+        numbers = open_content(table.usage, Counted).tables
         found.add((int(numbers["kept of revenue", ()][0]), int(numbers["cut of revenue", ()][0])))
     most = 2 * 3 * 7050
     assert found <= {

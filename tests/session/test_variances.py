@@ -19,7 +19,7 @@ from leastnoise._release import load_catalogue, table_title
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.measurements import row_scales
-from leastnoise._trusted.table import Table, columns_of
+from leastnoise._trusted.table import Table, open_content
 from simulated import exact_answers, read_table, releases
 
 RNG = np.random.default_rng(5)
@@ -81,7 +81,7 @@ def test_squares_are_rounded_quotients_of_whole_numbers(measure: ln.Measure) -> 
     rows = pd.DataFrame({"a": "x", "pay": pd.Series(values, dtype=object)})
     workload = ln.queries(domain, sum="squares") + ln.queries(domain, sum="number")
     table = read_table(ln.plan(workload, ln.PureDP(1)), rows)
-    amounts = columns_of(table).values["squares"].tolist()
+    amounts = open_content(table).values["squares"].tolist()
     centre = (measure.low_units + measure.high_units) // 2
     expected = [0, 0]
     for value in values[2:]:

@@ -54,7 +54,7 @@ from leastnoise._audit._synthetic_tables import (
 from leastnoise._fitting import allowed_epsilon
 from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import BoundsPlan, CategoryPlan, LinearPlan, Plan, SearchPlan
-from leastnoise._trusted.accounting import GDP, ZCDP, ApproxDP, Noise, parameters
+from leastnoise._trusted.accounting import GDP, ZCDP, ApproxDP, Noise, parameters_by_name
 from leastnoise._trusted.check import InputError, InternalError, whole
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.kernel import (
@@ -98,7 +98,7 @@ class LeastCostDistribution:
             int(np.searchsorted(starts, position, side="right")) - 1 for starts in tree.starts[:-1]
         ]
         self._off_path_subtrees = sum(
-            int(tree.broods(level)[block]) - 1 for level, block in enumerate(path)
+            int(tree.child_counts(level)[block]) - 1 for level, block in enumerate(path)
         )  # subtrees that do not contain the cell
         self._penalty, self.scale = (
             float(selection.penalty),
@@ -201,7 +201,7 @@ class _Recorder:
     def choose_cells(self, selection: QuantileSelection) -> IntArray:
         """Record a private choice of quantiles, and return the chosen cells."""
         self.steps.append(selection)
-        return self.series.choose_cells(selection)
+        return self.series.choose_quantile_cells(selection)
 
     def measure(self, measurements: Measurements) -> Observation:
         """Record a measurement, and return its noisy observation."""
@@ -324,7 +324,9 @@ def _run_selection_repeatedly(
         plan.domain, plan.privacy, *build_columns(plan.domain, unit_rows, units)
     )
     return [
-        series_on_table(release_contract(plan), table, effort.entropy).choose_cells(selection)
+        series_on_table(release_contract(plan), table, effort.entropy).choose_quantile_cells(
+            selection
+        )
         for _ in range(count)
     ]
 
@@ -417,7 +419,7 @@ def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> 
         ratios.append(ratio)
     first, second = np.concatenate(ratios, axis=1)
     bound = certify_loss(first, second, effort.risk, loss_of_budget(plan, units))
-    claim = float(next(iter(parameters(plan.privacy.budget).values())))
+    claim = float(next(iter(parameters_by_name(plan.privacy.budget).values())))
     return AuditResult(
         name=f"all steps, {name}", claim=claim, lower_bound=bound, trials=len(first), units=units
     )
@@ -649,7 +651,7 @@ def audit_bounds_search(plan: BoundsPlan, effort: Effort) -> AuditResult:
         for trial in range(count):
             series = series_on_table(terms, table, effort.entropy)
             for selection, ratios in zip(selections, ratios_of_cells, strict=True):
-                (cell,) = series.choose_cells(selection)
+                (cell,) = series.choose_quantile_cells(selection)
                 totals[trial] += float(ratios[cell])
         return totals
 
@@ -660,7 +662,7 @@ def audit_bounds_search(plan: BoundsPlan, effort: Effort) -> AuditResult:
         second += draw_ratios((), count)
     return AuditResult(
         name="all choices",
-        claim=float(next(iter(parameters(plan.privacy.budget).values()))),
+        claim=float(next(iter(parameters_by_name(plan.privacy.budget).values()))),
         lower_bound=_certify_in_both_directions(
             first, second, effort.risk, loss_of_budget(plan, units)
         ),
@@ -756,7 +758,7 @@ def audit_plan(
     joint_result = max(
         (part for part in parts if part.name.startswith("all")), key=lambda part: part.lower_bound
     )
-    loss_measure = next(iter(parameters(plan.privacy.budget)))
+    loss_measure = next(iter(parameters_by_name(plan.privacy.budget)))
     epsilon = None
     if isinstance(plan, LinearPlan):
         loss_measure = _LOSS_MEASURES[plan.measurements.noise.value]

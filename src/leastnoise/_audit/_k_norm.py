@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
-from leastnoise._trusted.measurements import Measurements, dimensions, numerators
+from leastnoise._trusted.measurements import Measurements, ball_count_numerators, lattice_dimension
 
 _RARE = 1e-15  # offsets of lower probability are left out
 
@@ -59,11 +59,11 @@ class NormDistribution:
     """
 
     def __init__(self, sizes: Sequence[int]) -> None:
-        self._dimensions = dimensions(sizes)
+        self._dimensions = lattice_dimension(sizes)
         self._logarithms = np.array(
             [
                 math.log(weight) if weight else -math.inf
-                for weight in numerators(tuple(sorted(sizes)))
+                for weight in ball_count_numerators(tuple(sorted(sizes)))
             ]
         )
 

@@ -292,7 +292,7 @@ def measure_repeatedly(
     # before the measurements are changed, check that they cost no more than they declare
     series_on_rows(
         ReleaseContract(
-            domain=measurements.domain, privacy=measurements.privacy, only=measurements
+            domain=measurements.domain, privacy=measurements.privacy, declared_step=measurements
         ),
         codes,
         values,
@@ -320,7 +320,7 @@ def _measure_trial_by_trial(
 ) -> tuple[SignedArray, ...]:
     """Do the same as `measure_repeatedly` with a separate series per trial."""
     contract = ReleaseContract(
-        domain=measurements.domain, privacy=measurements.privacy, only=measurements
+        domain=measurements.domain, privacy=measurements.privacy, declared_step=measurements
     )
     table = synthetic_table(measurements.domain, measurements.privacy, codes, values)
     trials = [

@@ -44,7 +44,7 @@ from leastnoise._trusted.accounting import (
     PureDP,
     format_amount,
     limit_text,
-    parameters,
+    parameters_by_name,
     share_limit,
     spent_epsilon,
 )
@@ -232,7 +232,7 @@ def _parse_budget(options: dict[str, str | None], ledger: Ledger | None = None) 
 
 def _check_privacy_definition(ledger: Ledger, option_names: list[str]) -> None:
     """Raise InputError unless the options match the ledger's privacy definition."""
-    options_needed = [f"--{name}" for name in parameters(ledger.privacy.budget)]
+    options_needed = [f"--{name}" for name in parameters_by_name(ledger.privacy.budget)]
     if option_names == options_needed:
         return
     needed = " and ".join(options_needed)
@@ -310,7 +310,7 @@ def _risk_json(ledger: Ledger) -> dict[str, Any]:
 
 def _print_entries(ledger: Ledger, entries: Sequence[Entry]) -> None:
     """Print a table with a row for each entry of a ledger."""
-    cost_names = list(parameters(ledger.privacy.budget))
+    cost_names = list(parameters_by_name(ledger.privacy.budget))
     if isinstance(ledger.privacy.budget, ApproxDP):
         cost_names.append("mu_squared")
     columns = [

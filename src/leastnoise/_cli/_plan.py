@@ -122,13 +122,13 @@ from leastnoise._trusted.accounting import (
     ZCDP,
     Budget,
     Charge,
+    charge_of_budget,
     charge_text,
-    parameters,
+    parameters_by_name,
     step_charge,
-    whole_budget,
 )
 from leastnoise._trusted.check import InputError, number_text, readable, refuse
-from leastnoise._trusted.measurements import cost, views
+from leastnoise._trusted.measurements import cost, split_by_counted_thing
 from leastnoise._workload import Product, Statistic, leaves_out
 
 _MOST_VALUES = 8  # values of --budgets or --max-rows
@@ -800,8 +800,8 @@ def _with_titles(
 def _displayed_cost(plan: Plan) -> Charge:
     """Return the cost of a plan; the whole budget if the cost is nearly as large."""
     budget = plan.privacy.budget
-    whole = parameters(whole_budget(budget))
-    cost_parameters = parameters(step_charge(budget, budget, plan.cost()))
+    whole = parameters_by_name(charge_of_budget(budget))
+    cost_parameters = parameters_by_name(step_charge(budget, budget, plan.cost()))
     for name, value in cost_parameters.items():
         if value >= _NEARLY_ALL * whole[name]:
             cost_parameters[name] = whole[name]
@@ -1060,7 +1060,8 @@ def _step_lines(steps: Steps, indent: str = "") -> list[tuple[str, str]]:
                 lines.extend(_step_lines(case_steps, indent + "    "))
         else:
             shares = [
-                f"{name} = {readable(share)}" for name, share in parameters(step.budget).items()
+                f"{name} = {readable(share)}"
+                for name, share in parameters_by_name(step.budget).items()
             ]
             lines.append((indent + _STEPS.get(step.name, step.name), ", ".join(shares)))
     return lines
@@ -1081,9 +1082,11 @@ def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
         return []
     measurements = plan.measurements if isinstance(plan, LinearPlan) else plan.measured()
     costs: dict[str, float] = {}
-    for view in views(measurements):
+    for view in split_by_counted_thing(measurements):
         name = names.get(view.blocks[0].measure, "rows and sums")
-        costs[name] = costs.get(name, 0.0) + float(next(iter(parameters(cost(view)).values())))
+        costs[name] = costs.get(name, 0.0) + float(
+            next(iter(parameters_by_name(cost(view)).values()))
+        )
     total = sum(costs.values())
     shares = [f"{name} {view_cost / total:.0%}" for name, view_cost in costs.items()]
     return [("of which for", ", ".join(shares))]

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from leastnoise._trusted.check import InputError, message, one_of, refuse, whole
-from leastnoise._trusted.domain import ORDERED, Kind, Label, Level, grouped
+from leastnoise._trusted.domain import ORDERED, Kind, Label, Level, level_of_groups
 
 PERIODS = ("year", "quarter", "month", "week", "day", "hour")
 FOLDED = ("weekday", "hour_of_day")
@@ -258,7 +258,7 @@ def _coarser_periods(first: int, count: int, by: str) -> tuple[Level, ...]:
     levels = []
     for coarser in _COARSER[by]:
         labels = [_label(period_of(hour, coarser), coarser) for hour in hours]
-        levels.append(grouped(coarser, labels))
+        levels.append(level_of_groups(coarser, labels))
     return tuple(levels)
 
 

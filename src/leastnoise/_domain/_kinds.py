@@ -80,12 +80,12 @@ from leastnoise._trusted.domain import (
     UnitTotal,
     ValueCount,
     Weighted,
+    added_fields,
     attribute_name,
     check_bound,
-    check_rising,
-    kind_of,
-    known_keys,
-    own_fields,
+    check_bounds_order,
+    checked_keys,
+    kind_of_argument,
     plain_json,
     read_domain_parts,
 )
@@ -188,8 +188,8 @@ class Categories(Kind):
         return self.values
 
 
-@kind_of.register(list)
-@kind_of.register(tuple)
+@kind_of_argument.register(list)
+@kind_of_argument.register(tuple)
 def _(values: list[object] | tuple[object, ...]) -> Categories:
     """Return categories from a list of values."""
     return Categories(tuple(values))  # type: ignore[arg-type]  # checked there
@@ -310,7 +310,7 @@ class Integers(Kind):
     def __post_init__(self) -> None:
         low = whole("low", self.low, -MOST, MOST)
         high = whole("high", self.high, -MOST, MOST)
-        check_rising(low, high)
+        check_bounds_order(low, high)
         if self.rounding is not None:
             one_of("rounding", self.rounding, ("down", "nearest", "up"))
         self._set_fields(high - low + 1, ORDERED, low=low, high=high)
@@ -441,7 +441,7 @@ class Bins(Kind):
     def __post_init__(self) -> None:
         low = check_bound("low", self.low)
         high = check_bound("high", self.high)
-        check_rising(low, high)
+        check_bounds_order(low, high)
         bins = whole("count", self.count, 1, MOST_CELLS)
         one_of("closed", self.closed, ("left", "right"))
         self._set_fields(bins, ORDERED, low=low, high=high, count=bins)
@@ -547,7 +547,7 @@ class Decimals(Kind):
         low = check_bound("low", self.low)
         high = check_bound("high", self.high)
         step = check_bound("step", self.step)
-        check_rising(low, high)
+        check_bounds_order(low, high)
         if not step > 0:
             raise refuse("step", self.step, "a number above 0")
         count = (high - low) / step
@@ -677,7 +677,7 @@ def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
 
     The default is `MISSING` if the key is required.
     """
-    named = [*own_fields(kind), *(field for field in fields(Kind) if field.init)]
+    named = [*added_fields(kind), *(field for field in fields(Kind) if field.init)]
     return {
         "size" if field.name == "codes" else field.name: (
             field.name,
@@ -716,7 +716,7 @@ def _plain(value: object) -> Any:
 def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
     """Parse the JSON object of an attribute into its name and its kind."""
     all_fields = sorted({name for kind in _KINDS.values() for name in _fields(kind)})
-    table = known_keys("an attribute in JSON", value, ["name", "kind", *all_fields])
+    table = checked_keys("an attribute in JSON", value, ["name", "kind", *all_fields])
     name = attribute_name("'name' of an attribute in JSON", table.pop("name", None))
     word = table.pop("kind", None)
     if not isinstance(word, str) or word not in _KINDS:
@@ -726,7 +726,7 @@ def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
             "one of " + ", ".join(repr(key) for key in _KINDS),
         )
     kind = _KINDS[word]
-    arguments: dict[str, Any] = known_keys(
+    arguments: dict[str, Any] = checked_keys(
         f"the attribute {name!r} in JSON", table, list(_fields(kind))
     )
     for key, (_, usual) in _fields(kind).items():
@@ -774,7 +774,7 @@ _PARTS = ("column", "low", "high", "unit", "reading")
 
 def _complete_measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
     """Parse a JSON object about complete rows into a name and a measure."""
-    parts: dict[str, Any] = known_keys(
+    parts: dict[str, Any] = checked_keys(
         "a measure of complete rows in JSON", value, ["name", "complete", "product_of"]
     )
     name = attribute_name("'name' of a measure of complete rows in JSON", parts.get("name"))
@@ -782,7 +782,7 @@ def _complete_measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]
     if not isinstance(listed, list):
         raise refuse("'complete' in JSON", listed, "a list of measures")
     present = [
-        measure_from_json({"name": name, **known_keys("a measure", entry, _PARTS)})[1]
+        measure_from_json({"name": name, **checked_keys("a measure", entry, _PARTS)})[1]
         for entry in listed
     ]
     if "product_of" not in parts:
@@ -800,29 +800,29 @@ def _complete_measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]
 def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
     """Parse the JSON object of a measure into its name and the measure."""
     if "units_of" in value:
-        counted: dict[str, Any] = known_keys(
+        counted: dict[str, Any] = checked_keys(
             "a count of units in JSON", value, ["name", "units_of", "groups"]
         )
         name = attribute_name("'name' of a count of units in JSON", counted.get("name"))
         return name, UnitCount(counted["units_of"], counted.get("groups"))
     if "square_of" in value:
-        square: dict[str, Any] = known_keys(
+        square: dict[str, Any] = checked_keys(
             "a squared deviation in JSON", value, ["name", "square_of"]
         )
         name = attribute_name("'name' of a squared deviation in JSON", square.get("name"))
-        parts = known_keys("a measure", square.get("square_of"), _PARTS)
+        parts = checked_keys("a measure", square.get("square_of"), _PARTS)
         return name, SquaredDeviation(measure_from_json({"name": name, **parts})[1])
     if "complete" in value:
         return _complete_measure_from_json(value)
     if "weighted_by" in value:
-        product: dict[str, Any] = known_keys(
+        product: dict[str, Any] = checked_keys(
             "a weighted measure in JSON", value, ["name", "of", "weighted_by"]
         )
         name = attribute_name("'name' of a weighted measure in JSON", product.get("name"))
         measured, weight = (
-            measure_from_json({"name": name, **known_keys("a measure", product.get(key), _PARTS)})[
-                1
-            ]
+            measure_from_json(
+                {"name": name, **checked_keys("a measure", product.get(key), _PARTS)}
+            )[1]
             for key in ("of", "weighted_by")
         )
         return name, Weighted(measured, weight)
@@ -833,10 +833,10 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
         keys = ["name", "column", "low", "high", "unit"]
     else:
         keys = ["name", "column"]
-    arguments: dict[str, Any] = known_keys("a measure in JSON", value, [*keys, "reading"])
+    arguments: dict[str, Any] = checked_keys("a measure in JSON", value, [*keys, "reading"])
     if missing := [key for key in keys if key not in arguments]:
         raise InputError(f"a measure in JSON must have {missing[0]!r}.")
-    marks: dict[str, Any] = known_keys(
+    marks: dict[str, Any] = checked_keys(
         "reading", arguments.pop("reading", {}), [field.name for field in fields(Reading)]
     )
     name = attribute_name("'name' of a measure in JSON", arguments.pop("name"))
@@ -851,7 +851,7 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
 @read_domain_parts.register(object)
 def _(value: object) -> tuple[list[tuple[str, Kind]], dict[str, Measure]]:
     """Return the attributes and measures of a domain's JSON object."""
-    table: dict[str, Any] = known_keys("a domain in JSON", value, ["attributes", "measures"])
+    table: dict[str, Any] = checked_keys("a domain in JSON", value, ["attributes", "measures"])
     for key in ("attributes", "measures"):
         if not isinstance(table.get(key), (list, tuple)):
             raise refuse(f"{key!r} of a domain in JSON", table.get(key), "a list")

@@ -15,14 +15,14 @@ from leastnoise._trusted.check import InternalError
 from leastnoise._trusted.domain import (
     DROP,
     NOT_NUMBERS,
-    Clocked,
-    Cuts,
-    Forms,
     Holds,
-    Keys,
+    KeyTable,
     Kind,
     Rule,
-    Steps,
+    StepTable,
+    TextTable,
+    ThresholdTable,
+    TimeRule,
     rule_of,
     type_fault,
 )
@@ -79,14 +79,16 @@ def _(
         table=table,
         null=null,
         outside=outside,
-        strange=cell_outside,
+        unreadable=cell_outside,
         clip=clip,
         reading=kind.reading,
         clock=clock,
     )
 
 
-def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
+def _table(
+    kind: Kind, null: int, outside: int
+) -> StepTable | ThresholdTable | TextTable | KeyTable:
     """Return the lookup table from values to cells, for a kind of attribute.
 
     Args:
@@ -100,7 +102,7 @@ def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
     if isinstance(kind, Categories):
         nulls = dict.fromkeys(("", *map(kind.reading.form, kind.reading.nulls)), null)
         lookup = kind.lookup
-        return Forms(
+        return TextTable(
             {**nulls, **lookup},
             {
                 form: cell
@@ -110,24 +112,26 @@ def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
         )
     if isinstance(kind, Integers):
         # clipped values become whole too
-        return Steps(
+        return StepTable(
             kind.low, kind.high, kind.low, rounding=kind.rounding or ("nearest" if clip else None)
         )
     if isinstance(kind, Coded):
-        return Steps(0, kind.codes - 1, 0)
+        return StepTable(0, kind.codes - 1, 0)
     if isinstance(kind, Dates):
         return _periods(kind, outside)
     if isinstance(kind, Unknown):
-        return Keys(kind.longest)
+        return KeyTable(kind.longest)
     cells = np.arange(kind.regular)
     if isinstance(kind, Decimals):
         if clip:
-            return Cuts(multiples(kind.low + kind.step / 2, kind.step, kind.regular - 1), cells)
+            return ThresholdTable(
+                multiples(kind.low + kind.step / 2, kind.step, kind.regular - 1), cells
+            )
         values = multiples(kind.low, kind.step, kind.regular)
         # a number equals a value if both have the same nearest double: it is at least the value's
         # double and below the next double
         pairs = np.stack([cells, np.full(kind.regular, outside)], axis=1)
-        return Cuts(
+        return ThresholdTable(
             np.stack([values, np.nextafter(values, np.inf)], axis=1).reshape(-1),
             np.concatenate([[outside], pairs.reshape(-1)]),
         )
@@ -139,19 +143,19 @@ def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
         else:
             inner = np.nextafter(inner_edges(kind), np.inf)
         if clip:
-            return Cuts(inner, cells)
+            return ThresholdTable(inner, cells)
         ends = float(kind.low), math.nextafter(float(kind.high), math.inf)
-        return Cuts(
+        return ThresholdTable(
             np.concatenate([ends[:1], inner, ends[1:]]),
             np.concatenate([[outside], cells, [outside]]),
         )
     raise InternalError(f"nothing encodes the kind {type(kind).__name__}.")
 
 
-def _clock(kind: Dates) -> Clocked:
+def _clock(kind: Dates) -> TimeRule:
     """Return the rule by which an attribute's texts and numbers become times."""
     first, last = _days(kind)
-    return Clocked(
+    return TimeRule(
         first, last, kind.zone or "UTC", kind.pattern, kind.century or 0, kind.counted_in
     )
 
@@ -161,7 +165,7 @@ def _days(kind: Dates) -> tuple[int, int]:
     return (kind.start - _EPOCH).days, (kind.end - _EPOCH).days
 
 
-def _periods(kind: Dates, outside: int) -> Steps | Cuts:
+def _periods(kind: Dates, outside: int) -> StepTable | ThresholdTable:
     """Return the lookup table from seconds since 1970 to periods.
 
     The first and the last cell hold only days between the first and the last day.
@@ -178,13 +182,13 @@ def _periods(kind: Dates, outside: int) -> Steps | Cuts:
             origin = low - (first + 3) % 7 * DAY
         else:
             origin = low
-        return Steps(low, end_second - 1, origin, step, repetition)
+        return StepTable(low, end_second - 1, origin, step, repetition)
     months = np.arange(first, last + 1).astype("M8[D]").astype("M8[M]").astype(np.int64)
     periods = months // {"year": 12, "quarter": 3, "month": 1}[kind.by]
     begins = (np.flatnonzero(np.diff(periods)) + 1 + first) * DAY
     if kind.outside == "clip":
-        return Cuts(begins, np.arange(kind.regular))
-    return Cuts(
+        return ThresholdTable(begins, np.arange(kind.regular))
+    return ThresholdTable(
         np.concatenate([[low], begins, [end_second]]),
         np.concatenate([[outside], np.arange(kind.regular), [outside]]),
     )

@@ -195,7 +195,9 @@ def equations(
             return plan.domain.count_of(str(block.measure))
         return block.measure
 
-    groups = [group for group in plan.alike if quantity in (group[0].measure, counted(group[0]))]
+    groups = [
+        group for group in plan.similar_blocks if quantity in (group[0].measure, counted(group[0]))
+    ]
     if len({group[0].limits for group in groups if group[0].measure == quantity}) > 1:
         raise InputError(
             f"Sums of {quantity} under different limits differ in their bias and are not "

@@ -29,10 +29,10 @@ from leastnoise._trusted.linop import Operator, dense
 from leastnoise._trusted.measurements import (
     Measurements,
     WholeNumbers,
-    count_grid,
-    dimensions,
-    divide_out,
-    numerators,
+    ball_count_numerators,
+    count_tables_up_to,
+    lattice_dimension,
+    multiply_by_one_minus_x,
 )
 from leastnoise._workload import Product
 
@@ -67,7 +67,7 @@ def k_norm_variances(sizes: tuple[int, ...], scale: Fraction) -> KNormVariances:
     # The sums over B_m of 1 and of z^2 have the generating functions h(x) / (1 - x)^(D + 1) and
     # g(x) / (1 - x)^(D + 3) in m. So the variance is g(q) / (h(q) (1 - q)^2).
     ratio = -math.expm1(-1 / scale)
-    weights = _log_polynomial(numerators(sizes), scale)
+    weights = _log_polynomial(ball_count_numerators(sizes), scale)
     total, cells = _square_numerators(sizes)
 
     def variance(numbers: Sequence[int]) -> float:
@@ -93,10 +93,10 @@ def _square_numerators(
     sizes: tuple[int, ...],
 ) -> tuple[tuple[int, ...], Mapping[int, tuple[int, ...]]]:
     """Return generating-function numerators of squared totals and cells."""
-    degree = dimensions(sizes) + 2
+    degree = lattice_dimension(sizes) + 2
     half = degree // 2
     number = Counter(sizes)
-    counts = {size: count_grid(size, half) for size in number}
+    counts = {size: count_tables_up_to(size, half) for size in number}
     squares = {size: _square_grid(size, half) for size in number}
     # The sums are grouped by P + Q. By symmetry in P and Q, only P >= Q is computed.
     totals = np.zeros(half + 1, object)
@@ -120,7 +120,7 @@ def _numerators(shells: WholeNumbers, degree: int) -> tuple[int, ...]:
     """Return generating-function numerators for balls from sums on shells."""
     balls = shells.copy()
     balls[1:] += shells[:-1]
-    first = divide_out(balls, degree + 1)
+    first = multiply_by_one_minus_x(balls, degree + 1)
     mirrored = first[: (degree + 1) // 2][::-1]
     return tuple(int(number) for number in (*first, *mirrored))
 
@@ -138,7 +138,7 @@ def _square_grid(cells: int, largest_sum: int) -> WholeNumbers:
         positions = np.array(range(largest_sum + 1), object)
         return np.asarray((positions[:, None] - positions[None, :half]) ** 2)
     # A cell's squares have the power series x (1 + x) / (1 - x)^3 plus the same in y.
-    others = count_grid(cells - 1, largest_sum)
+    others = count_tables_up_to(cells - 1, largest_sum)
     return _times_squares(others, 0) + _times_squares(others, 1)
 
 
@@ -199,7 +199,7 @@ def _sum_probabilities(grids: Grids, sizes: Sequence[int], scale: float) -> Floa
 
 def _grid_reach(sizes: Sequence[int]) -> float:
     """Return the largest P and Q to consider, in noise scales."""
-    free = dimensions(sizes)
+    free = lattice_dimension(sizes)
     return free + 6 * math.sqrt(free) + 16
 
 
@@ -233,7 +233,7 @@ class LargeScaleVariances:
             logarithms += number * self._log_tables[size]
         law = np.exp(logarithms - logarithms.max())
         law /= law.sum()
-        degrees = dimensions(sizes) + 1
+        degrees = lattice_dimension(sizes) + 1
         square = degrees * (degrees + 1.0)  # the mean of s^2
         return KNormVariances(
             square * float(law @ self._shares**2),

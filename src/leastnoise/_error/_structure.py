@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from leastnoise._domain import Domain, factor_measures
+from leastnoise._domain import Domain, column_measures
 from leastnoise._error._bounds import lower_bound, pure_lower_bound
 from leastnoise._error._equations import (
     Covariance,
@@ -71,7 +71,7 @@ from leastnoise._trusted.accounting import (
     Privacy,
     PureCost,
     PureDP,
-    rho_of,
+    rho_of_cost,
 )
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray
@@ -545,7 +545,7 @@ def _privacy_of_all(measured: Measurements) -> Privacy:
     elif isinstance(spent, GaussianCost):
         budget = GDP(mu_squared=spent.mu_squared)
     else:
-        budget = ZCDP(rho_of(spent))
+        budget = ZCDP(rho_of_cost(spent))
     return measured.privacy.within(budget)
 
 
@@ -738,6 +738,6 @@ def largest_mean_deviation(measured: Measurements, measure: str) -> float:
 
     The distance is in units of the averaged values, without their weights.
     """
-    values, *_ = factor_measures(measured.domain.measure(measure))
+    values, *_ = column_measures(measured.domain.measure(measure))
     centre_offset = centring_midpoint(measured, measure) or 0.0
     return max(abs(values.low_units - centre_offset), abs(values.high_units - centre_offset))

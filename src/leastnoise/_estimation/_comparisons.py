@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from leastnoise._domain import Domain, factor_measures
+from leastnoise._domain import Domain, column_measures
 from leastnoise._error import (
     Estimated,
     Interval,
@@ -167,7 +167,7 @@ def possible_values(quantity: Quantity, domain: Domain) -> tuple[float, float]:
         return (0.0, 1.0)
     if quantity.measure is None:
         return (0.0, math.inf)
-    bounds = factor_measures(domain.measure(quantity.measure))[0]
+    bounds = column_measures(domain.measure(quantity.measure))[0]
     if quantity.kind == "mean":
         return (float(bounds.low_units), float(bounds.high_units))
     if bounds.low_units >= 0:
@@ -181,7 +181,7 @@ def unit_of(quantity: Quantity, domain: Domain) -> float:
         return 1.0
     measure = domain.measure(quantity.measure)
     if quantity.kind == "mean":
-        return float(factor_measures(measure)[0].unit)
+        return float(column_measures(measure)[0].unit)
     return float(measure.unit)
 
 
@@ -522,7 +522,7 @@ def _check_same_bounds(domains: Sequence[Domain], quantity: Quantity) -> None:
     """Raise if two releases clip a measure at different bounds."""
     if quantity.measure is None:
         return
-    measures = [factor_measures(domain.measure(quantity.measure))[0] for domain in domains]
+    measures = [column_measures(domain.measure(quantity.measure))[0] for domain in domains]
     if len({(measure.low, measure.high) for measure in measures}) > 1:
         raise InputError(
             f"The two releases clip {quantity.measure} at different bounds, so a part of the "

@@ -36,7 +36,7 @@ from leastnoise._families import apply_along_axes
 from leastnoise._plan import LinearPlan, Plan
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
-from leastnoise._trusted.linop import Operator, narrow
+from leastnoise._trusted.linop import Operator, as_int32_if_exact
 from leastnoise._trusted.measurements import Measurements, Observation
 from leastnoise._workload import Product, Statistic, Workload, table_of_all_cells
 
@@ -451,7 +451,9 @@ def join_observations(observations: Sequence[Observation], privacy: Privacy) -> 
         [observation.measurements for observation in observations], privacy
     )
     values = tuple(
-        narrow(value.astype(np.int64) * (measurements.grid // observation.measurements.grid))
+        as_int32_if_exact(
+            value.astype(np.int64) * (measurements.grid // observation.measurements.grid)
+        )
         for observation in observations
         for value in observation.values
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise._domain import Weighted, factor_measures
+from leastnoise._domain import Weighted, column_measures
 from leastnoise._error import (
     ROUNDING,
     centring_midpoint,
@@ -125,7 +125,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     sets = groups_of(plan.domain, by, "the groups of means")
     number = _require_count(plan, measure)
     # a weighted mean lies within the bounds of the values
-    bounds = factor_measures(summed_of)[0]
+    bounds = column_measures(summed_of)[0]
     summed, counted = (
         queries(plan.domain, sets, sum=amount).products[0] for amount in (measure, number)
     )

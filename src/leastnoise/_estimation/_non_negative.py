@@ -53,7 +53,12 @@ from leastnoise._trusted.check import refuse
 from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntArray
 from leastnoise._trusted.linop import Operator, apply_transpose
 from leastnoise._trusted.linop import non_negative as has_no_negative_entry
-from leastnoise._trusted.measurements import Measurements, Observation, draw_point, numerators
+from leastnoise._trusted.measurements import (
+    Measurements,
+    Observation,
+    ball_count_numerators,
+    draw_tables,
+)
 from leastnoise._workload import Product, QuerySet, identity, prefix
 
 GAP = 1e-4  # duality gap of the objective at which a solution is accepted
@@ -591,14 +596,14 @@ def _simulate_group(
     """Return simulated K-norm noise of a group of blocks, by block index."""
     sizes = [plan.blocks[index].rows for index in block_indices]
     scale = float(plan.blocks[block_indices[0]].scale)
-    weights = numerators(tuple(sorted(sizes)))
+    weights = ball_count_numerators(tuple(sorted(sizes)))
     logarithms = np.array([math.log(weight) if weight else -math.inf for weight in weights])
     logarithms -= np.arange(len(weights)) / scale
     law = np.exp(logarithms - logarithms.max())
     norms = generator.choice(len(weights), size=draws, p=law / law.sum())
     norms = norms + generator.negative_binomial(len(weights), -math.expm1(-1 / scale), draws)
     points = [
-        draw_point(sizes, int(norm), lambda bound: _random_below(bound, generator))
+        draw_tables(sizes, int(norm), lambda bound: _random_below(bound, generator))
         for norm in norms
     ]
     noise = {}

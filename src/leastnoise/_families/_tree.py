@@ -36,7 +36,7 @@ from leastnoise._families._levels import LevelInverse, Levels
 from leastnoise._families._queries import MOST_DENSE
 from leastnoise._families._search import NotApplicable, minimize_lbfgs
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
-from leastnoise._trusted.linop import Haar, Tree, run_spread, run_sums
+from leastnoise._trusted.linop import Haar, Tree, block_sums, repeat_entries
 from leastnoise._trusted.measurements import Factor
 
 Part = tuple[FloatArray, FloatArray]
@@ -96,11 +96,11 @@ def tree_error(gram: Gram, widths: Sequence[int], squared_scales: Sequence[Float
     error = error_so_far = float(gram.diagonal() @ vector)
     for width, z in zip(widths[1:], squared_scales[1:], strict=True):
         product = gram.block_products(vector, width)
-        k = run_sums(vector, width)
-        m = run_sums(vector * product, width)
+        k = block_sums(vector, width)
+        m = block_sums(vector * product, width)
         shrink = 1 / (1 + k * z)
         error -= float((z * m) @ shrink)
-        vector = vector * run_spread(shrink, width, gram.size)
+        vector = vector * repeat_entries(shrink, width, gram.size)
     return max(error, error_so_far * _ROUNDING)
 
 
@@ -409,12 +409,12 @@ class TreeInverse(GramInverse):
         width = 1
         for upward, below, ratio in zip(self.upward, self.below, self.ratios, strict=False):
             before = np.cumsum(upward) - upward
-            siblings = run_spread(
-                before - run_spread(before[::ratio], ratio, len(upward)), width, self.size
+            siblings = repeat_entries(
+                before - repeat_entries(before[::ratio], ratio, len(upward)), width, self.size
             )
-            summed = run_spread(below, ratio * width, self.size)
+            summed = repeat_entries(below, ratio * width, self.size)
             share, noise = _lift_to_parent(
-                share, noise, run_spread(upward, width, self.size), siblings, summed
+                share, noise, repeat_entries(upward, width, self.size), siblings, summed
             )
             width *= ratio
         answer = np.asarray(share**2 * self.upward[-1][0] + noise, dtype=np.float64)

@@ -33,7 +33,7 @@ from leastnoise._strategies import (
     split_units_budget,
     time_limit,
 )
-from leastnoise._trusted.accounting import Noise, Privacy, parameters
+from leastnoise._trusted.accounting import Noise, Privacy, parameters_by_name
 from leastnoise._trusted.check import InputError, InternalError, message, one_of, readable, refuse
 from leastnoise._trusted.measurements import MOST_ROWS
 from leastnoise._workload import ComparisonTarget, Workload
@@ -768,7 +768,7 @@ def choose_plan(
     workload: Workload, privacy: Privacy, search: Search | None = None
 ) -> tuple[LinearPlan, tuple[Candidate, ...]]:
     """Return the plan with the least expected error, and all candidates."""
-    name, value = next(iter(parameters(privacy.budget).items()))
+    name, value = next(iter(parameters_by_name(privacy.budget).items()))
     if value > _MOST_BUDGET:
         raise refuse(
             name,

@@ -68,7 +68,7 @@ from leastnoise._trusted.accounting import (
     Noise,
     Privacy,
     PureDP,
-    whole_budget,
+    charge_of_budget,
 )
 from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.kernel import LeastCost, Series
@@ -79,8 +79,8 @@ from leastnoise._trusted.linop import (
     Ranges,
     Total,
     Tree,
+    array_to_json,
     block_tree,
-    pack,
 )
 from leastnoise._trusted.measurements import MOST_ROWS, Block, Factor, Measurements, Observation
 from leastnoise._workload import Workload
@@ -471,7 +471,7 @@ def _adaptive(
         starts = cheapest_bucket_starts(squares, costs, noise, halving)
     buckets = bucket_strategy(setting.attributes, setting.workload_gram, starts, setting.noise.norm)
     observed = series.measure(setting.fit_block(buckets, second))
-    finding = NearlyEmptyFinding(buckets=len(starts), starts=pack(starts), test=test)
+    finding = NearlyEmptyFinding(buckets=len(starts), starts=array_to_json(starts), test=test)
     return Outcome(
         setting.plan, join_observations([first, observed], setting.plan.privacy), finding
     )
@@ -540,7 +540,7 @@ def _adaptive_grid(
     counts = first.values[0].astype(np.int64)
     remaining = setting.remaining_budget.scaled(1 - PLANE_FIRST_SHARE)
     records = Fraction(records_per_part(cost, float(int(counts.sum()) / setting.laplace_scale)))
-    rate = whole_budget(remaining).epsilon / setting.plan.privacy.distance / records
+    rate = charge_of_budget(remaining).epsilon / setting.plan.privacy.distance / records
     (parts, groups), (many, joined) = divide_parts(
         tree, base, counts, rate, has_narrow_queries=setting.has_narrow_queries
     )

@@ -87,9 +87,9 @@ def release_contract(plan: Plan) -> ReleaseContract:
         privacy=plan.privacy,
         attributes=attributes,
         measures=measures,
-        only=plan.measurements if isinstance(plan, LinearPlan) else None,
-        gaussian=plan.adaptive.mu_squared if isinstance(plan, AdaptivePlan) else None,
-        text=plan.to_json(),
+        declared_step=plan.measurements if isinstance(plan, LinearPlan) else None,
+        shared_mu_squared=plan.adaptive.mu_squared if isinstance(plan, AdaptivePlan) else None,
+        plan_text=plan.to_json(),
         along=along,
         late=late,
     )

@@ -261,7 +261,9 @@ def run_selections(
 ) -> Outcome:
     """Measure the tables, then choose the quantiles privately."""
     observation = series.measure(reference_measurements(plan))
-    choices = [tuple(series.choose_cells(quantile.selection).tolist()) for quantile in quantiles]
+    choices = [
+        tuple(series.choose_quantile_cells(quantile.selection).tolist()) for quantile in quantiles
+    ]
     return Outcome(
         plan,
         join_observations([observation], plan.privacy),

@@ -20,9 +20,9 @@ from leastnoise._domain import (
     Edges,
     Reading,
     attribute_name,
+    checked_keys,
     kind_from_json,
     kind_to_json,
-    known_keys,
 )
 from leastnoise._fitting import choice_distance, pure_share
 from leastnoise._plan._categories import CategoryPlan
@@ -191,7 +191,7 @@ def read_search_plan(text: str) -> SearchPlan:
 
 def _bounds_plan(value: Mapping[str, Any]) -> BoundsPlan:
     """Parse the JSON object of a plan of a search for bounds."""
-    entries: dict[str, Any] = known_keys(
+    entries: dict[str, Any] = checked_keys(
         "a search for bounds",
         value,
         ["search", "privacy", "covers", "is_low_found", "bounds_row_counts", "attribute"],

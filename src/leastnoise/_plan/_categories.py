@@ -11,9 +11,9 @@ from leastnoise._domain import (
     Domain,
     Unknown,
     attribute_name,
+    checked_keys,
     kind_from_json,
     kind_to_json,
-    known_keys,
 )
 from leastnoise._fitting import detectable_units, key_rule
 from leastnoise._plan._json import read, read_json
@@ -120,7 +120,7 @@ def is_search_plan(text: str) -> bool:
 
 def _category_plan(value: Mapping[str, Any]) -> CategoryPlan:
     """Parse the JSON object of a plan of a search for categories."""
-    entries: dict[str, Any] = known_keys(
+    entries: dict[str, Any] = checked_keys(
         "a search for categories", value, ["search", "privacy", "rule", "attribute"]
     )
     if entries["search"] != CATEGORY_FORMAT:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
 
-from leastnoise._domain import Domain, known_keys
+from leastnoise._domain import Domain, checked_keys
 from leastnoise._plan._frozen import freeze
 from leastnoise._trusted.accounting import (
     Budget,
@@ -195,7 +195,7 @@ class AdaptiveDetails:
     @staticmethod
     def from_json(domain: Domain, value: Any) -> "AdaptiveDetails":
         """Return the details whose JSON value `to_json` wrote."""
-        entries: dict[str, Any] = known_keys(
+        entries: dict[str, Any] = checked_keys(
             "the steps of a plan", value, [entry.name for entry in fields(AdaptiveDetails)]
         )
         names = _optional(entries, "attributes", _checked_list) or []
@@ -256,7 +256,7 @@ class SeriesDetails:
     @staticmethod
     def from_json(domain: Domain, value: Any) -> "SeriesDetails":
         """Return the details whose JSON value `to_json` wrote."""
-        entries: dict[str, Any] = known_keys(
+        entries: dict[str, Any] = checked_keys(
             "the series of a plan", value, [entry.name for entry in fields(SeriesDetails)]
         )
         return SeriesDetails(
@@ -331,7 +331,7 @@ class PlanDetails:
         Raises:
             InputError: a fact is unknown or has another type.
         """
-        entries: dict[str, Any] = known_keys(
+        entries: dict[str, Any] = checked_keys(
             "the details of a plan", value, [entry.name for entry in fields(PlanDetails)]
         )
         early = _optional(entries, "ended_early", _checked_list) or []

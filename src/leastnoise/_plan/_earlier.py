@@ -21,7 +21,15 @@ from leastnoise._domain import Domain
 from leastnoise._plan._json import measurements_from_value, values_from_json
 from leastnoise._trusted.accounting import Noise, Privacy
 from leastnoise._trusted.check import InputError, quoted
-from leastnoise._trusted.linop import Dense, Identity, Operator, Ranges, dense, narrow, whole_bytes
+from leastnoise._trusted.linop import (
+    Dense,
+    Identity,
+    Operator,
+    Ranges,
+    as_int32_if_exact,
+    dense,
+    noisy_array_to_json,
+)
 from leastnoise._trusted.measurements import (
     Block,
     Factor,
@@ -75,7 +83,7 @@ class EarlierRelease:
             "attributes": list(self.attributes),
             "private": self.observation.private,
             "measurements": measurements_value(self.measurements),
-            "values": [whole_bytes(values) for values in self.observation.values],
+            "values": [noisy_array_to_json(values) for values in self.observation.values],
         }
 
     def facts(self) -> dict[str, Any]:
@@ -261,7 +269,9 @@ def joint_observation(latest: Observation, earlier: Sequence[EarlierRelease]) ->
     values = []
     for observation in observations:
         finer = measurements.grid // observation.measurements.grid  # grids are powers of two
-        values += [narrow(block.astype(np.int64) * finer) for block in observation.values]
+        values += [
+            as_int32_if_exact(block.astype(np.int64) * finer) for block in observation.values
+        ]
     private = all(observation.private for observation in observations)
     return Observation(measurements, tuple(values), latest.receipt, private=private)
 

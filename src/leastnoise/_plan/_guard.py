@@ -12,7 +12,7 @@ from leastnoise._trusted.accounting import (
     Privacy,
     PureDP,
     gaussian_mu_squared,
-    parameters,
+    parameters_by_name,
     pure_mu_squared,
 )
 from leastnoise._trusted.check import exact_positive, refuse
@@ -137,5 +137,5 @@ def _with_guard_in_mu(budget: ApproxDP, guard_share: Fraction) -> ApproxDP:
 
 def _scale_budget(privacy: Privacy, factor: Fraction | int) -> Privacy:
     """Multiply the epsilon or rho of a privacy; delta is unchanged."""
-    name, number = next(iter(parameters(privacy.budget).items()))
+    name, number = next(iter(parameters_by_name(privacy.budget).items()))
     return privacy.within(replace(privacy.budget, **{name: number * factor}))  # type: ignore[arg-type]  # by name

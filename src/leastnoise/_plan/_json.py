@@ -26,9 +26,9 @@ from leastnoise._trusted.linop import (
     MOST_UNPACKED,
     Operator,
     SignedArray,
-    narrow,
-    operators,
-    unpack,
+    array_from_json,
+    as_int32_if_exact,
+    operator_classes,
 )
 from leastnoise._trusted.measurements import (
     Block,
@@ -67,14 +67,14 @@ def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
                     shape,
                     f"[rows, columns] with at most {cells} columns",
                 )
-            return unpack(entry)
+            return array_from_json(entry)
         if kind is Operator:
             return _from_json(entry, cells)
         if kind == tuple[int, ...]:
             return tuple(entry)
         return entry
 
-    kinds: dict[str, type] = {kind.__name__.lower(): kind for kind in operators()}
+    kinds: dict[str, type] = {kind.__name__.lower(): kind for kind in operator_classes()}
     try:
         kind = kinds[value["kind"]]
         operator: Operator = kind(
@@ -170,14 +170,18 @@ def _factor(domain: Domain, entry: Mapping[str, Any]) -> Factor:
     return Factor(
         names,
         operator,
-        None if entry["row_weights"] is None else unpack(entry["row_weights"], operator.rows),
+        None
+        if entry["row_weights"] is None
+        else array_from_json(entry["row_weights"], operator.rows),
     )
 
 
 def _limits(domain: Domain, entry: Mapping[str, Any]) -> Limits:
     """Parse the limits of the values that a block sums."""
     name = entry["attribute"]
-    return Limits(unpack(entry["values"], 1 if name is None else domain.kind(name).size), name)
+    return Limits(
+        array_from_json(entry["values"], 1 if name is None else domain.kind(name).size), name
+    )
 
 
 def values_from_json(measurements: Measurements, entries: Iterable[Any]) -> tuple[SignedArray, ...]:
@@ -188,6 +192,6 @@ def values_from_json(measurements: Measurements, entries: Iterable[Any]) -> tupl
             "the values of an observation", f"{len(packed)} arrays", "one array a block of the plan"
         )
     return tuple(
-        narrow(unpack(entry, block.rows))
+        as_int32_if_exact(array_from_json(entry, block.rows))
         for entry, block in zip(packed, measurements.blocks, strict=True)
     )

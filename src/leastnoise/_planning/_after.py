@@ -30,7 +30,7 @@ from leastnoise._plan import (
 )
 from leastnoise._planning._plan_cache import cached_candidates
 from leastnoise._strategies import improve_weights
-from leastnoise._trusted.accounting import Noise, Privacy, PureCost, rho_of
+from leastnoise._trusted.accounting import Noise, Privacy, PureCost, rho_of_cost
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.measurements import Measurements, cost
@@ -234,7 +234,7 @@ def _block_costs(measurements: Measurements) -> FloatArray:
         if isinstance(spent, PureCost):
             costs[number] = float(spent.epsilon)
         else:
-            costs[number] = math.sqrt(rho_of(spent))
+            costs[number] = math.sqrt(rho_of_cost(spent))
     return costs
 
 

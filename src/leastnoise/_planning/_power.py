@@ -38,9 +38,9 @@ from leastnoise._trusted.accounting import (
     Budget,
     Privacy,
     PureDP,
+    charge_of_budget,
     charge_text,
-    parameters,
-    whole_budget,
+    parameters_by_name,
 )
 from leastnoise._trusted.check import Exact, InputError, exact_positive, refuse, whole
 from leastnoise._workload import ComparisonTarget, mean_queries, read_comparison, read_quantity
@@ -77,7 +77,7 @@ class ABPower:
     level: float
 
     def __repr__(self) -> str:
-        cost = charge_text(self.budget, whole_budget(self.budget))
+        cost = charge_text(self.budget, charge_of_budget(self.budget))
         return (
             f"ABPower(effect {self.effect:.4g} with {self.size:,} rows in each arm and {cost}: "
             f"power {self.power:.3f}, noise {self.noise_std:.3g} next to sampling "
@@ -385,4 +385,4 @@ def budget_of_text(parameter_texts: dict[str, str | None]) -> Budget | Least:
 
 def budget_json(budget: Budget) -> dict[str, str]:
     """Return the parameters of a budget as exact texts, by name."""
-    return {name: str(value) for name, value in parameters(budget).items()}
+    return {name: str(value) for name, value in parameters_by_name(budget).items()}

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from leastnoise._domain import READ_AS_IT_IS, PerCellBound, Reading, factor_measures
+from leastnoise._domain import READ_AS_IT_IS, PerCellBound, Reading, column_measures
 from leastnoise._error import (
     LEVEL,
     evaluate_plan,
@@ -42,7 +42,14 @@ from leastnoise._plan import EarlierRelease, LinearPlan, Plan
 from leastnoise._planning._comparison_targets import ComparisonGoal, comparison_goals
 from leastnoise._planning._moment_targets import MomentGoal, moment_goals
 from leastnoise._strategies import PLANNERS
-from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, parameters
+from leastnoise._trusted.accounting import (
+    ZCDP,
+    ApproxDP,
+    Noise,
+    Privacy,
+    PureDP,
+    parameters_by_name,
+)
 from leastnoise._trusted.check import Exact, InputError, message, one_of, quoted, refuse
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._workload import ComparisonTarget, Product, Statistic, Workload
@@ -187,7 +194,7 @@ def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
     for statistic in workload.statistics:
         if statistic.target is not None and statistic.kind == "means":
             measure = workload.domain.measure(statistic.of)
-            values, *_ = factor_measures(measure)
+            values, *_ = column_measures(measure)
             low = values.low_units
             high = values.high_units
             most = float(statistic.target.most)
@@ -574,7 +581,7 @@ def smallest_privacy(privacy: Privacy | Least) -> Privacy:
 def with_epsilon_or_rho(privacy: Privacy | Least, epsilon_or_rho: Exact) -> Privacy:
     """Return the privacy with another epsilon or rho."""
     like = smallest_privacy(privacy)
-    _, *delta = parameters(like.budget).values()
+    _, *delta = parameters_by_name(like.budget).values()
     return like.within(type(like.budget)(epsilon_or_rho, *delta))
 
 

@@ -21,7 +21,7 @@ from leastnoise._spec import (
     path_for_spec,
     source_columns,
 )
-from leastnoise._trusted.accounting import ApproxDP, Budget, Privacy, PureDP, parameters
+from leastnoise._trusted.accounting import ApproxDP, Budget, Privacy, PureDP, parameters_by_name
 from leastnoise._trusted.check import Exact, InputError, exact_positive, number_text, whole
 
 SPEC_FILE = "profile.toml"
@@ -163,7 +163,7 @@ class ProfilePlan:
         Only after the searches is the budget of the histogram of unit sizes deducted, because a
         budget with searches cannot be divided.
         """
-        budget = parameters(self.request.budget(self.table_share))
+        budget = parameters_by_name(self.request.budget(self.table_share))
         privacy: dict[str, Any] = {name: number_text(number) for name, number in budget.items()}
         if self.measures_unit_sizes and not self.searched_tables:
             privacy["share"] = str(1 - SIZE_SHARE)

@@ -17,7 +17,7 @@ from leastnoise._domain import (
     Kind,
     Measure,
     UnitTotal,
-    factor_measures,
+    column_measures,
 )
 from leastnoise._workload import Workload
 
@@ -80,7 +80,7 @@ def clipped_measures(workload: Workload) -> dict[str, Measure]:
     for name in summed:
         if isinstance(measures[name], UnitTotal):
             continue
-        for factor in factor_measures(measures[name]):
+        for factor in column_measures(measures[name]):
             if type(factor) is Measure:
                 clipped[names.get(factor, name)] = factor
     return clipped

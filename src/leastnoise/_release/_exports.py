@@ -23,7 +23,7 @@ from leastnoise._release._metadata import FILL_IN, Publication, format_csvw, for
 from leastnoise._release._receipt import Payment
 from leastnoise._release._release import Release
 from leastnoise._release._texts import ENGLISH, TEMPLATES, Catalogue, table_title
-from leastnoise._trusted.accounting import GDP, ZCDP, ApproxDP, PureDP, parameters
+from leastnoise._trusted.accounting import GDP, ZCDP, ApproxDP, PureDP, parameters_by_name
 from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.linop import Identity, dense
@@ -99,7 +99,7 @@ def format_deployment(publication: Publication) -> str:
         "warning": warning_line,
         "parameters": "\n".join(
             f"      {name}: {json.dumps(_round_up_to_double(number))}"
-            for name, number in parameters(budget).items()
+            for name, number in parameters_by_name(budget).items()
         ),
         **{name: json.dumps(text, ensure_ascii=False) for name, text in facts.items()},
     }

@@ -10,7 +10,7 @@ from typing import Any
 
 from leastnoise._estimation import Outcome
 from leastnoise._plan import AdaptivePlan, LinearPlan
-from leastnoise._trusted.linop import whole_bytes_text
+from leastnoise._trusted.linop import noisy_array_to_json_text
 from leastnoise._trusted.measurements import measurements_value
 
 OBSERVATION_FILE = "measurements/observation.json"
@@ -34,7 +34,7 @@ def observation_text(outcome: Outcome) -> Iterator[str]:
         facts["outcome"] = outcome.finding.facts()
     yield json.dumps(facts)[:-1] + ', "values": ['
     for number, values in enumerate(observation.values):
-        yield (", " if number else "") + whole_bytes_text(values)
+        yield (", " if number else "") + noisy_array_to_json_text(values)
     yield "]}"
 
 

@@ -24,7 +24,7 @@ from leastnoise._domain import (
     UnitTotal,
     ValueCount,
     Weighted,
-    factor_measures,
+    column_measures,
 )
 from leastnoise._error import interval_multiplier, noise_name
 from leastnoise._estimation import public_counts_of_plan
@@ -68,7 +68,7 @@ from leastnoise._trusted.accounting import (
     SeriesCost,
     format_amount,
     gaussian_epsilon,
-    parameters,
+    parameters_by_name,
 )
 from leastnoise._trusted.check import readable
 from leastnoise._workload import Product, Workload
@@ -87,7 +87,7 @@ def describe_definition(
     """Return the name of the privacy definition and its exact parameters."""
     budget = privacy.budget
     return catalogue.say(_DEFINITIONS[type(budget)]), {
-        name: str(number) for name, number in parameters(budget).items()
+        name: str(number) for name, number in parameters_by_name(budget).items()
     }
 
 
@@ -95,7 +95,7 @@ def format_budget(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
     """Return the budget as text, such as "epsilon = 1", rounded up if it is long."""
     return ", ".join(
         f"{name.replace('_', ' ')} = {catalogue.localize(format_amount(number, up=True))}"
-        for name, number in parameters(privacy.budget).items()
+        for name, number in parameters_by_name(privacy.budget).items()
     )
 
 
@@ -113,7 +113,7 @@ def describe_neighbours(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str
 def describe_promise(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
     """Return a sentence that states the guarantee of the budget."""
     budget = privacy.budget
-    values = dict[str, object](parameters(budget))
+    values = dict[str, object](parameters_by_name(budget))
     if isinstance(budget, ZCDP):
         values |= {
             "epsilon": catalogue.localize(f"{float(zcdp_epsilon(budget.rho, _COMMON_DELTA)):.3g}"),
@@ -228,7 +228,8 @@ def format_cost(cost: Cost, catalogue: Catalogue = ENGLISH) -> str:
     if isinstance(cost, SeriesCost):
         return str(cost)
     return ", ".join(
-        f"{name} = {catalogue.format_value(number)}" for name, number in parameters(cost).items()
+        f"{name} = {catalogue.format_value(number)}"
+        for name, number in parameters_by_name(cost).items()
     )
 
 
@@ -609,7 +610,7 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
         for statistic in workload.statistics
         if statistic.form.of_measure
         for variable in statistic.variables
-        for factor in factor_measures(measures[variable])
+        for factor in column_measures(measures[variable])
     }
     sentences = []
     for name, measure in clipped_measures(workload).items():
@@ -901,7 +902,7 @@ def describe_budget_reduction(release: Release, catalogue: Catalogue = ENGLISH) 
     if earlier_budget is None:
         return None
     budget = release.privacy.budget
-    name, size = next(iter(parameters(budget).items()))
+    name, size = next(iter(parameters_by_name(budget).items()))
     return catalogue.say(
         "guard_reduced",
         before=earlier_budget,

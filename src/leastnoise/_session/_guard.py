@@ -65,7 +65,7 @@ from leastnoise._trusted.accounting import (
     Noise,
     Privacy,
     left_text,
-    parameters,
+    parameters_by_name,
 )
 from leastnoise._trusted.check import GuardError, LedgerError, readable
 from leastnoise._trusted.kernel import Entry, Ledger, Receipt, ReleaseContract, Series
@@ -214,8 +214,8 @@ def guard_contract(measured: Measurements, plan_text: str = "") -> ReleaseContra
         privacy=measured.privacy,
         attributes=measured.domain.names,
         measures=tuple(measured.domain.measures),
-        only=measured,
-        text=plan_text,
+        declared_step=measured,
+        plan_text=plan_text,
     )
 
 
@@ -654,7 +654,7 @@ def forecast_guard(
 
 def _budget_text(budget: Budget) -> str:
     """Format the first parameter of a budget, such as "epsilon = 1"."""
-    name, size = next(iter(parameters(budget).items()))
+    name, size = next(iter(parameters_by_name(budget).items()))
     return f"{name.replace('_', ' ')} = {readable(size)}"
 
 

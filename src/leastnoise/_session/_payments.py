@@ -58,8 +58,8 @@ from leastnoise._trusted.accounting import (
     SeriesCost,
     gaussian_mu_squared,
     largest_accepted,
-    parameters,
-    total,
+    parameters_by_name,
+    sum_charges,
 )
 from leastnoise._trusted.check import (
     BudgetError,
@@ -481,7 +481,7 @@ def privacy_after_guards(ledger: Ledger, privacy: Privacy) -> Privacy | None:
     """
     budget = privacy.budget
     remaining = ledger.left()
-    guards = total(entry.charge for entry in _stopped_guards(ledger))
+    guards = sum_charges(entry.charge for entry in _stopped_guards(ledger))
     if isinstance(budget, ApproxDP) and isinstance(ledger.privacy.budget, ApproxDP):
         return _approximate_privacy_after_guards(privacy, budget, remaining, guards)
     size = _first_parameter(budget)
@@ -507,15 +507,15 @@ def _approximate_privacy_after_guards(
         return None
     gaussian = largest_accepted(
         lambda epsilon: gaussian_mu_squared(epsilon, budget.delta) <= mu_squared,
-        bits=24,
-        near=budget.epsilon,
+        leading_bits=24,
+        start=budget.epsilon,
     )
     return privacy.within(ApproxDP(min(budget.epsilon, remaining.epsilon, gaussian), budget.delta))
 
 
 def _first_parameter(budget: Budget) -> str:
     """Return the name of a budget's first parameter, such as "epsilon"."""
-    return next(iter(parameters(budget)))
+    return next(iter(parameters_by_name(budget)))
 
 
 def _stopped_guards(ledger: Ledger) -> list[Entry]:

@@ -49,7 +49,7 @@ from leastnoise._trusted import reading
 from leastnoise._trusted.check import InputError, LedgerError, one_of
 from leastnoise._trusted.kernel import Entry, Ledger, Receipt, Series, row_allowance, rows_due
 from leastnoise._trusted.ledgers import find_ledger, open_or_create_ledger
-from leastnoise._trusted.linop import SignedArray, last_cells, narrow
+from leastnoise._trusted.linop import SignedArray, as_int32_if_exact, last_cells
 from leastnoise._trusted.measurements import Observation
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ def _unpaid_job(
     """Plan a series that is not paid yet; raise if the ledger cannot pay for it."""
     check_target(target)
     if ledger is not None:
-        ledger.check_for_all_times()
+        ledger.check_not_periodic()
     new_plan = plan()
     mechanism_of(new_plan).prepare(new_plan)
     check_readable(new_plan, source)
@@ -483,7 +483,7 @@ def combine_periods(
             rows = rows_due(block, along, period)
             answers[rows] = block_answers[index]
             is_drawn[rows] = True
-        noisy_answers.append(narrow(answers[is_drawn]))
+        noisy_answers.append(as_int32_if_exact(answers[is_drawn]))
     observation = Observation(
         period_plan.measured(), tuple(noisy_answers), receipt, private=bool(receipt)
     )

@@ -83,7 +83,7 @@ from leastnoise._trusted.kernel import (
     Receipt,
     ReleaseContract,
     Series,
-    measured_tables,
+    required_table_keys,
 )
 from leastnoise._trusted.linop import SignedArray
 from leastnoise._trusted.measurements import Observation
@@ -135,7 +135,7 @@ class ReleaseRequest:
             charge=str(receipt.charge),
             number=receipt.number,
             head=receipt.head,
-            steps=ledger.recorded_steps(receipt),
+            steps=ledger.count_recorded_steps(receipt),
         )
         return replace(self, receipt=replace(self.receipt, id=receipt.id, payment=payment))
 
@@ -186,7 +186,7 @@ def build_release_job(plan: Plan | SearchPlan) -> ReleaseJob:
             domain=plan.domain,
             privacy=plan.privacy,
             attributes=(plan.attribute,),
-            text=plan.to_json(),
+            plan_text=plan.to_json(),
         )
         search = KeySearch(attribute=plan.attribute, rule=plan.rule, most=plan.kind.most)
         room = 2**20 + 500 * plan.kind.most  # for categories of 30 characters
@@ -213,7 +213,7 @@ def _bounds_search_job(plan: BoundsPlan) -> ReleaseJob:
         domain=plan.domain,
         privacy=plan.privacy,
         attributes=(plan.attribute,),
-        text=plan.to_json(),
+        plan_text=plan.to_json(),
     )
     selections = [
         QuantileSelection(
@@ -225,7 +225,7 @@ def _bounds_search_job(plan: BoundsPlan) -> ReleaseJob:
         selection.scale(plan.privacy.distance)  # refuses inexact numbers before the payment
 
     def choose_bounds(series: Series) -> list[int]:
-        return [int(series.choose_cells(selection)[0]) for selection in selections]
+        return [int(series.choose_quantile_cells(selection)[0]) for selection in selections]
 
     return ReleaseJob(plan, contract, choose_bounds, 2**20, f"bounds of {plan.attribute!r}")
 
@@ -355,7 +355,7 @@ def _measured_marginals(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] |
         # a single table, so a row arrives in the same period everywhere
         return {None: [plan.measurements.columns()[0]]}
     tables: dict[str | None, list[tuple[str, ...]]] = {}
-    for measure, attributes in measured_tables(plan.measurements):
+    for measure, attributes in required_table_keys(plan.measurements):
         tables.setdefault(measure, []).append(attributes)
     return tables
 
@@ -675,7 +675,7 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     else:
         spent = _spending_of_release(Path(release))
     if spent.is_series:
-        ledger.check_for_all_times()
+        ledger.check_not_periodic()
     receipt = spent.receipt
     payment = receipt.payment
     if not spent.private or payment is None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from leastnoise._domain import factor_measures
+from leastnoise._domain import column_measures
 from leastnoise._planning import smallest_privacy
 from leastnoise._sources import schema
 from leastnoise._spec import Spec, columns_to_read
@@ -78,7 +78,7 @@ def _needed_columns(spec: Spec) -> Iterable[_NeededColumns]:
         column = spec.domain.kind(name).reading.column or name
         yield _NeededColumns(f"attribute {name}", (column,), attributes=(name,))
     for name in measures:
-        factors = factor_measures(spec.domain.measure(name))
+        factors = column_measures(spec.domain.measure(name))
         columns = tuple(factor.column for factor in factors)
         yield _NeededColumns(f"measure {name}", columns, measures=(name,))
 

@@ -82,7 +82,7 @@ from leastnoise._session._release_job import (
 from leastnoise._spec import Spec
 from leastnoise._threads import one_thread
 from leastnoise._trusted import reading
-from leastnoise._trusted.accounting import Privacy, parameters
+from leastnoise._trusted.accounting import Privacy, parameters_by_name
 from leastnoise._trusted.check import (
     Exact,
     InputError,
@@ -584,7 +584,7 @@ def _affordable_job(ledger: Ledger, job: ReleaseJob, guard_share: Fraction | Non
 
 def _whole_budget_text(privacy: Privacy, guard_share: Fraction | None) -> str:
     """Format the first parameter of the budget of a plan and its guard together."""
-    name, size = next(iter(parameters(with_guard(privacy, guard_share).budget).items()))
+    name, size = next(iter(parameters_by_name(with_guard(privacy, guard_share).budget).items()))
     return f"{name.replace('_', ' ')} = {readable(size)}"
 
 

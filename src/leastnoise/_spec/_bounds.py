@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from leastnoise._domain import Domain, Reading, known_keys
+from leastnoise._domain import Domain, Reading, checked_keys
 from leastnoise._plan import COVERS, BoundsPlan, candidate_edges, plan_bounds, plan_max_rows
 from leastnoise._planning import Least, stated_privacy
 from leastnoise._release import FoundBounds, read_bounds
@@ -202,7 +202,7 @@ def read_bounds_requests(spec_tables: Mapping[str, Any]) -> tuple[BoundsRequest,
             keys = _SEARCH_KEYS
         if path[-1] == "bins":
             keys = _BIN_KEYS
-        known_keys(request.location, value, list(keys))
+        checked_keys(request.location, value, list(keys))
         if path[0] != "privacy":
             request.lowest_bound  # noqa: B018 - raises if it is missing
         request.largest_bound  # noqa: B018

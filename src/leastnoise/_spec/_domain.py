@@ -30,9 +30,9 @@ from leastnoise._domain import (
     UnitTotal,
     Unknown,
     attribute_name,
+    checked_keys,
     group_pairs,
-    known_keys,
-    one_value_each,
+    map_by_text,
 )
 from leastnoise._estimation import public_counts, read_public
 from leastnoise._release import is_translated
@@ -125,7 +125,7 @@ def _read_join(
     folder: Path, source_table: Mapping[str, Any], join_table: object, where: str
 ) -> dict[str, Any]:
     """Return the arguments of `Joined` for one [source.join] table."""
-    table = known_keys(where, join_table, [*LOCATION_KEYS, *LAYOUT_KEYS, *_JOIN_KEYS])
+    table = checked_keys(where, join_table, [*LOCATION_KEYS, *LAYOUT_KEYS, *_JOIN_KEYS])
     if "table" in table and "connection" in source_table:
         table.setdefault("connection", source_table["connection"])
     path, database_table = read_location(folder, table, where)
@@ -170,16 +170,16 @@ class PublicFiles:
 
     def categories(self, value: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the distinct values of a column, in order of appearance."""
-        table = known_keys("categories", value, ["file", "column", *_PUBLIC_FILE_KEYS])
+        table = checked_keys("categories", value, ["file", "column", *_PUBLIC_FILE_KEYS])
         return tuple(
             dict.fromkeys(chain.from_iterable(self.columns("categories", table, "column")))
         )
 
     def pairs(self, subject: str, value: Mapping[str, Any]) -> dict[str, str]:
         """Return the value column of a file as a dictionary, by the key column."""
-        table = known_keys(subject, value, ["file", "key", "value", *_PUBLIC_FILE_KEYS])
+        table = checked_keys(subject, value, ["file", "key", "value", *_PUBLIC_FILE_KEYS])
         rows = self.columns(subject, table, "key", "value")
-        return one_value_each(subject, ((key, entry) for key, entry in rows))
+        return map_by_text(subject, ((key, entry) for key, entry in rows))
 
     def counts(self, subject: str, value: Mapping[str, Any], product: Product) -> list[int]:
         """Return the counts in a file, in the order of the cells of ``product``.
@@ -202,7 +202,7 @@ class PublicFiles:
         The file has a column of labels for each attribute, and a column of texts. Raise InputError
         if a cell is missing or repeated, or if ``is_allowed`` rejects a text.
         """
-        table = known_keys(subject, value, ["file", "column", *_PUBLIC_FILE_KEYS])
+        table = checked_keys(subject, value, ["file", "column", *_PUBLIC_FILE_KEYS])
         attribute_sets = [*zip(product.attributes, product.query_sets, strict=True)]
         names = [
             f"{name}:{sets.arguments[0][0]}" if sets.kind == "level" else name
@@ -380,7 +380,7 @@ def kind_from_spec(
     """Build the `Kind` of an attribute from its table ``[domain.NAME]``."""
     attribute_name("the name of an attribute", name)
     where = f"[domain.{name}]"
-    settings: dict[str, Any] = known_keys(where, table, _ATTRIBUTE_KEYS)
+    settings: dict[str, Any] = checked_keys(where, table, _ATTRIBUTE_KEYS)
     shape = _kind_key(where, settings)
     arguments = {
         key: settings[key]
@@ -427,7 +427,7 @@ def _kind_from_key(
         return (Edges if kind_key == "edges" else Coded)(value, **arguments)
     kind, needed, optional, ignored_keys, example = _TABLES[kind_key]
     try:
-        settings = known_keys(kind_key, value, f"{needed} {optional} {ignored_keys}".split())
+        settings = checked_keys(kind_key, value, f"{needed} {optional} {ignored_keys}".split())
     except InputError as error:
         raise InputError(f"{error} Write for example {example}.") from None
     for key in needed.split():
@@ -462,7 +462,7 @@ def _read_levels(
         if isinstance(table, Mapping) and "file" in table:
             levels[name] = files.pairs(message("levels.{level}", level=name), table)
             continue
-        settings = known_keys(
+        settings = checked_keys(
             f"levels.{name}", table, ["file", "key", "value", "groups", "width", *_SHORT]
         )
         if set(settings) == {"width"}:
@@ -600,7 +600,7 @@ def public_from_spec(
     public_tables = []
     for number, entry in enumerate(value, 1):
         subject = f"[[public]] number {number}"
-        settings: dict[str, Any] = known_keys(subject, entry, ["queries", "counts"])
+        settings: dict[str, Any] = checked_keys(subject, entry, ["queries", "counts"])
         workload = queries(domain, settings.get("queries", {}))
         (product,), counts = workload.products, settings.get("counts")
         with prefix_errors(f"{subject}: "):
@@ -686,7 +686,7 @@ def measure_from_spec(
     """Build the measure from its table ``[measures.NAME]``."""
     attribute_name("the name of a measure", name)
     where = f"[measures.{name}]"
-    settings: dict[str, Any] = known_keys(
+    settings: dict[str, Any] = checked_keys(
         where, table, ["column", "clip", "unit_total", "unit", *READING_KEYS]
     )
     if ("clip" in settings) == ("unit_total" in settings):
@@ -706,7 +706,7 @@ def measure_from_spec(
         if "clip" in settings:
             low, high = _read_pair("clip", settings["clip"])
             return Measure(column, low, high, unit, reading=reading_of_measure)
-        total: dict[str, Any] = known_keys("unit_total", settings["unit_total"], ["clip", "by"])
+        total: dict[str, Any] = checked_keys("unit_total", settings["unit_total"], ["clip", "by"])
         if "clip" not in total:
             raise InputError(
                 "unit_total must have 'clip', the public bounds of the total of one unit in a cell; "

@@ -19,8 +19,8 @@ from leastnoise._domain import (
     PerCellBound,
     Reading,
     Unknown,
-    factor_measures,
-    known_keys,
+    checked_keys,
+    column_measures,
 )
 from leastnoise._error import LEVEL
 from leastnoise._frames import pluralize
@@ -493,7 +493,7 @@ _GRAMMAR: Mapping[str, Mapping[str, tuple[_Reader, Any]]] = {
 
 def _read_settings(where: str, value: object) -> dict[str, Any]:
     """Read the settings of [plan] or [ledger], with defaults for missing keys."""
-    settings = known_keys(where, value, _GRAMMAR[where])
+    settings = checked_keys(where, value, _GRAMMAR[where])
     keys = _GRAMMAR[where].items()
     return {
         key: read(f"{where} {key}", settings[key]) if key in settings else default
@@ -528,8 +528,8 @@ def spec_from_table(
     source = _read_source(folder, parts.get("source", {}))
     plan = _read_settings("[plan]", parts.get("plan", {}))
     ledger = _read_settings("[ledger]", parts.get("ledger", {}))
-    output: dict[str, Any] = known_keys("[output]", parts.get("output", {}), _OUTPUT_KEYS)
-    protected: dict[str, Any] = known_keys("[privacy]", parts["privacy"], _PRIVACY_KEYS)
+    output: dict[str, Any] = checked_keys("[output]", parts.get("output", {}), _OUTPUT_KEYS)
+    protected: dict[str, Any] = checked_keys("[privacy]", parts["privacy"], _PRIVACY_KEYS)
     described = _read_domain(folder, parts, source, categories, requests, found_bounds)
     entries, statement_files = _load_statements(parts["workload"], folder)
     if statements_file is not None:
@@ -596,7 +596,7 @@ class _SourcePart:
 
 def _read_source(folder: Path, part: object) -> _SourcePart:
     """Read [source]; paths are relative to ``folder``."""
-    settings: dict[str, Any] = known_keys(
+    settings: dict[str, Any] = checked_keys(
         "[source]",
         part,
         [*LOCATION_KEYS, "join", "null", "today", *LAYOUT_KEYS, *READING_KEYS],
@@ -699,7 +699,7 @@ def _load_statements(entries: object, folder: Path) -> tuple[object, dict[int, s
     for number, entry in enumerate(entries, 1):
         if isinstance(entry, Mapping) and isinstance(entry.get("sql"), Mapping):
             where = f"[[workload]] number {number} sql"
-            name = known_keys(where, entry["sql"], ["file"]).get("file")
+            name = checked_keys(where, entry["sql"], ["file"]).get("file")
             if not isinstance(name, str):
                 raise refuse(f"{where} file", name, "the path of a file of SQL statements")
             files[number] = name
@@ -848,7 +848,7 @@ def _check_impossible_is_used(strategy: object, options: Options) -> None:
 
 def _check_parts(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parts of a spec; raise InputError for unknown or missing parts."""
-    parts: dict[str, Any] = known_keys(name, table, _PART_NAMES)
+    parts: dict[str, Any] = checked_keys(name, table, _PART_NAMES)
     for key in ("privacy", "domain", "workload"):
         if key not in parts:
             raise InputError(
@@ -1018,7 +1018,7 @@ def _read_series(
     """
     if "series" not in parts:
         return None, privacy
-    table: dict[str, Any] = known_keys(
+    table: dict[str, Any] = checked_keys(
         "[series]", parts["series"], ["along", "late", "max_rows", "files"]
     )
     if "along" not in table:
@@ -1186,7 +1186,7 @@ def _read_unit(
             value,
             "'row' or a table such as { column = 'person_id', max_rows = 5 }",
         )
-    table: dict[str, Any] = known_keys(
+    table: dict[str, Any] = checked_keys(
         "[privacy] unit", value, ["column", "max_rows", "max_per_cell", "cell", "of_unit"]
     )
     if series_max_rows is not None:
@@ -1312,7 +1312,7 @@ def _read_workload_entry(
     statements: Sequence[Statement],
 ) -> Workload:
     """Build the workload of one ``[[workload]]`` table."""
-    table: dict[str, Any] = known_keys(
+    table: dict[str, Any] = checked_keys(
         where,
         entry,
         [*_QUERY_KEYS, "weight", "sum", "count", "weighted_by", "size", *_STATISTIC_TARGETS],
@@ -1385,7 +1385,7 @@ def _read_entry_queries(
                 name: _expand_rolling_windows(domain, name, value) for name, value in sets.items()
             }
         return queries(domain, sets, **common)
-    tables: Any = known_keys("marginals", table["marginals"], ["ways", "upto", "of"])
+    tables: Any = checked_keys("marginals", table["marginals"], ["ways", "upto", "of"])
     return marginals(domain, **common, **tables)
 
 
@@ -1442,7 +1442,7 @@ def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: 
     further_keys = {"quantiles": ["at"], "regression": ["on"]}.get(kind, [])
     keys = ["of", *further_keys, "by"]
     with prefix_errors(message("{where}: ", where=where)):
-        arguments: dict[str, Any] = {"by": [], **known_keys(kind, table[kind], keys)}
+        arguments: dict[str, Any] = {"by": [], **checked_keys(kind, table[kind], keys)}
         for name in keys:
             if name not in arguments:
                 raise InputError(
@@ -1477,7 +1477,7 @@ def columns_to_read(request: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
         factor
         for name in workload.measures
         if name is not None
-        for factor in factor_measures(workload.domain.measure(name))
+        for factor in column_measures(workload.domain.measure(name))
     }
     return (
         tuple(name for name in workload.domain.names if name in names),

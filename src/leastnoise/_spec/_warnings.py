@@ -22,7 +22,7 @@ from leastnoise._domain import (
     PerCellBound,
     PerUnit,
     Unknown,
-    factor_measures,
+    column_measures,
 )
 from leastnoise._error import measured_multiplier
 from leastnoise._mechanisms import noise_kinds
@@ -319,7 +319,7 @@ def _decimal_mark_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str]:
         if isinstance(kind, (Bins, Edges, Decimals)) and kind.reading.decimal == ".":
             yield catalogue.say("st_w_comma", part=f"domain.{name}")
     for name in measures:
-        for part in factor_measures(spec.domain.measure(name)):
+        for part in column_measures(spec.domain.measure(name)):
             if part.reading.decimal == ".":
                 yield catalogue.say("st_w_comma", part=f"measures.{name}")
                 break

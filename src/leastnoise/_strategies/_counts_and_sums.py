@@ -26,8 +26,8 @@ from leastnoise._strategies._kronecker import GAUSSIAN_OPTIMUM, P_IDENTITY
 from leastnoise._strategies._marginals import MARGINALS
 from leastnoise._strategies._planning_problem import Planner, PlanningProblem, Strategy
 from leastnoise._strategies._tables import RESIDUAL
-from leastnoise._trusted.accounting import Noise, parameters
-from leastnoise._trusted.measurements import Block, cost, views
+from leastnoise._trusted.accounting import Noise, parameters_by_name
+from leastnoise._trusted.measurements import Block, cost, split_by_counted_thing
 from leastnoise._workload import Product, Workload
 
 _BITS = 30  # bits of weights
@@ -275,10 +275,10 @@ def split_units_budget(
         return blocks
     # At a small budget, discrete noise behaves like continuous noise, for which the best split does
     # not depend on the budget.
-    largest = max(parameters(problem.privacy.budget).values())
+    largest = max(parameters_by_name(problem.privacy.budget).values())
     small = problem.privacy.scaled(Fraction(1, 8 * math.ceil(largest)))
     measured = fit_noise_scales(problem.workload.domain, small, problem.noise, blocks)
-    parts = list(views(measured))
+    parts = list(split_by_counted_thing(measured))
     covariances = covariance_by_measure(problem.workload, measured)
     if len(parts) == 1 or any(structure.solver_cells for structure in covariances.values()):
         return blocks
@@ -295,6 +295,6 @@ def split_units_budget(
             for product in problem.workload
             if product.measure in of
         )
-        (price,) = parameters(cost(part)).values()
+        (price,) = parameters_by_name(cost(part)).values()
         times |= dict.fromkeys(of, (error / float(price)) ** (1 / root))
     return tuple((block, weight * times[block.measure]) for block, weight in blocks)

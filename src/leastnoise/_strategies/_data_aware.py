@@ -45,8 +45,8 @@ from leastnoise._trusted.linop import (
     Identity,
     Operator,
     Total,
+    block_sums,
     dense,
-    run_sums,
 )
 from leastnoise._trusted.measurements import Factor
 
@@ -99,7 +99,7 @@ def difference_costs(
         )
         errors = np.repeat(halves.reshape(-1), width // 2)[: gram.size]
         cost = np.zeros(len(before))
-        cost[: -(-gram.size // width)] = run_sums(
+        cost[: -(-gram.size // width)] = block_sums(
             errors * gram.block_products(errors, width), width
         )
         costs.append(cost)

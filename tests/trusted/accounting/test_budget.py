@@ -21,11 +21,11 @@ from leastnoise._trusted.accounting import (
     PureCost,
     PureDP,
     budget_from_json,
+    charge_of_budget,
     cost_from_json,
     privacy_from_json,
     step_charge,
-    total,
-    whole_budget,
+    sum_charges,
 )
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.domain import Reading
@@ -231,9 +231,9 @@ def test_budget_refuses_foreign_json(read, data) -> None:
     BUDGETS, st.lists(st.fractions(min_value=Fraction(1, 100), max_value=1), min_size=1, max_size=5)
 )
 def test_shares_of_a_budget_add_up_to_it(budget, parts) -> None:
-    whole = whole_budget(budget)
-    shares = [whole_budget(budget.scaled(part / sum(parts))) for part in parts]
-    assert total(shares) == whole
+    whole = charge_of_budget(budget)
+    shares = [charge_of_budget(budget.scaled(part / sum(parts))) for part in parts]
+    assert sum_charges(shares) == whole
 
 
 @given(BUDGETS, st.fractions(min_value=Fraction(1, 100), max_value=Fraction(99, 100)))
@@ -241,10 +241,12 @@ def test_pure_step_and_rest_stay_within_budget(budget, part) -> None:
     epsilon = pure_share(budget, part)
     assume(epsilon > 0)
     step = step_charge(budget, PureDP(epsilon), PureCost(epsilon))
-    assert total((step, whole_budget(budget.without(epsilon)))) == whole_budget(budget)
+    assert sum_charges((step, charge_of_budget(budget.without(epsilon)))) == charge_of_budget(
+        budget
+    )
     # no more than the part, and hardly less
     spent, given_part = (
-        one.rho or one.epsilon for one in (step, whole_budget(budget.scaled(part)))
+        one.rho or one.epsilon for one in (step, charge_of_budget(budget.scaled(part)))
     )
     assert given_part - epsilon * Fraction(2, 2**40) <= spent <= given_part
 

@@ -23,17 +23,17 @@ from leastnoise._trusted.accounting import (
     SeriesCost,
     charge,
     charge_from_json,
+    charge_of_budget,
+    charge_shortfall,
     charge_text,
     gaussian_epsilon,
-    is_charge_of,
-    left,
+    is_possible_charge,
     left_of_budget,
-    missing,
     pure_mu_squared,
     spent_epsilon,
     step_charge,
-    total,
-    whole_budget,
+    sum_charges,
+    unspent_charge,
 )
 from leastnoise._trusted.check import InputError
 
@@ -59,7 +59,7 @@ PURE_HALF = Charge(epsilon=Fraction(1, 2), mu_squared=pure_mu_squared(Fraction(1
             PURE_HALF,
         ),
         *(
-            (own, own, SeriesCost(own), whole_budget(own))
+            (own, own, SeriesCost(own), charge_of_budget(own))
             for own in (PureDP("1/3"), ApproxDP(1, "1e-9"), ZCDP("1/8"), GDP("1/8"))
         ),
         (ApproxDP(5, "0.1"), PureDP("1/2"), PureCost("1/3"), PURE_HALF),
@@ -94,7 +94,7 @@ PURE_HALF = Charge(epsilon=Fraction(1, 2), mu_squared=pure_mu_squared(Fraction(1
 def test_release_charge_is_computed(budget, declared, cost, expected) -> None:
     taken = charge(budget, declared, cost)
     assert taken == expected
-    assert is_charge_of(budget, taken)
+    assert is_possible_charge(budget, taken)
 
 
 @pytest.mark.parametrize(
@@ -209,13 +209,17 @@ def test_nothing_is_left_after_a_late_delta() -> None:
 @given(st.lists(CHARGES, max_size=8), st.fractions(Fraction(1, 100), 100))
 def test_charges_survive_json_and_add_in_any_order(charges, epsilon) -> None:
     assert [charge_from_json(json.loads(json.dumps(one.to_json()))) for one in charges] == charges
-    half, spent, whole = len(charges) // 2, total(charges), whole_budget(PureDP(epsilon))
+    half, spent, whole = len(charges) // 2, sum_charges(charges), charge_of_budget(PureDP(epsilon))
     assert (
-        spent == total(reversed(charges)) == total((total(charges[:half]), total(charges[half:])))
+        spent
+        == sum_charges(reversed(charges))
+        == sum_charges((sum_charges(charges[:half]), sum_charges(charges[half:])))
     )
     assert all(charge_part.is_within(spent) for charge_part in charges)
-    assert left(PureDP(epsilon), spent) == Charge(epsilon=max(Fraction(0), epsilon - spent.epsilon))
-    assert missing(spent, whole) == replace(
+    assert unspent_charge(PureDP(epsilon), spent) == Charge(
+        epsilon=max(Fraction(0), epsilon - spent.epsilon)
+    )
+    assert charge_shortfall(spent, whole) == replace(
         spent, epsilon=max(Fraction(0), spent.epsilon - epsilon)
     )
 
@@ -227,15 +231,17 @@ def test_charge_holds_fractions_of_at_least_zero(value) -> None:
 
 
 def test_charges_of_other_definitions_differ() -> None:
-    assert not is_charge_of(PureDP(1), Charge())
-    assert not is_charge_of(PureDP(1), Charge(epsilon=Fraction(1), delta=Fraction(1)))
-    assert not is_charge_of(ApproxDP(1, "0.1"), Charge(delta=Fraction(1, 10)))
-    assert not is_charge_of(ZCDP(1), Charge(epsilon=Fraction(1), rho=Fraction(1)))
-    assert not is_charge_of(PureDP(1), PURE_HALF)
-    assert is_charge_of(ApproxDP(1, "0.1"), PURE_HALF)
-    assert not is_charge_of(ApproxDP(1, "0.1"), replace(PURE_HALF, delta=Fraction(1, 10)))
-    assert not is_charge_of(ApproxDP(1, "0.1"), Charge(rho=Fraction(1), mu_squared=Fraction(1)))
-    assert not is_charge_of(GDP(1), PURE_HALF)
+    assert not is_possible_charge(PureDP(1), Charge())
+    assert not is_possible_charge(PureDP(1), Charge(epsilon=Fraction(1), delta=Fraction(1)))
+    assert not is_possible_charge(ApproxDP(1, "0.1"), Charge(delta=Fraction(1, 10)))
+    assert not is_possible_charge(ZCDP(1), Charge(epsilon=Fraction(1), rho=Fraction(1)))
+    assert not is_possible_charge(PureDP(1), PURE_HALF)
+    assert is_possible_charge(ApproxDP(1, "0.1"), PURE_HALF)
+    assert not is_possible_charge(ApproxDP(1, "0.1"), replace(PURE_HALF, delta=Fraction(1, 10)))
+    assert not is_possible_charge(
+        ApproxDP(1, "0.1"), Charge(rho=Fraction(1), mu_squared=Fraction(1))
+    )
+    assert not is_possible_charge(GDP(1), PURE_HALF)
     assert (
         charge_text(ApproxDP(1, "0.1"), Charge(epsilon=Fraction(1))) == "epsilon = 1 and delta = 0"
     )
@@ -282,7 +288,7 @@ def test_adaptive_sums_are_tight(first, spread, delta) -> None:
         if delta
         else (PureDP(1), PureDP(first))
     )
-    rest = left(budget, charge(budget, declared, SeriesCost(declared)))
+    rest = unspent_charge(budget, charge(budget, declared, SeriesCost(declared)))
 
     def choose(outcome):
         part = 1 if outcome in {0, "one"} else float(spread)
@@ -299,7 +305,7 @@ def test_adaptive_sums_of_rho_hold(alpha, spread) -> None:
     """Randomised response of epsilon is charged epsilon^2/2; the second is chosen so that the sum of charges is the budget at most."""
     budget = ZCDP(Fraction(1, 2))
     first = Fraction(3, 5)
-    rest = left(budget, charge(budget, PureDP(first), PureCost(first))).rho
+    rest = unspent_charge(budget, charge(budget, PureDP(first), PureCost(first))).rho
     most = math.sqrt(2 * float(rest))
 
     def choose(outcome):

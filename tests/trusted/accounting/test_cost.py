@@ -23,8 +23,8 @@ from leastnoise._trusted.accounting import (
     cost_from_json,
     covers,
     gaussian_mu_squared,
-    parameters,
-    rho_of,
+    parameters_by_name,
+    rho_of_cost,
 )
 from leastnoise._trusted.check import InputError
 from trusted.kernel.noise_oracle import cumulative
@@ -48,7 +48,7 @@ HAIR = Fraction(1, 10**30)
 )
 def test_costs_at_boundaries_are_exact(budget, cost) -> None:
     """Equality is covered; a relative 1e-30 more is not."""
-    ((name, value),) = parameters(cost).items()
+    ((name, value),) = parameters_by_name(cost).items()
     assert covers(budget, cost)
     assert not covers(budget, replace(cost, **{name: value * (1 + HAIR)}))
     assert isinstance(cost, PureCost) or not covers(
@@ -70,8 +70,8 @@ def test_largest_covered_cost_is_tight(epsilon, delta) -> None:
 @given(COSTS)
 def test_costs_survive_json_and_are_covered_by_rho(cost) -> None:
     assert cost_from_json(json.loads(json.dumps(cost.to_json()))) == cost
-    assert covers(ZCDP(rho_of(cost)), cost)
-    assert not covers(ZCDP(rho_of(cost) * (1 - HAIR)), cost)
+    assert covers(ZCDP(rho_of_cost(cost)), cost)
+    assert not covers(ZCDP(rho_of_cost(cost) * (1 - HAIR)), cost)
 
 
 @pytest.mark.parametrize("make", [PureCost, GaussianCost, ConcentratedCost])
@@ -128,7 +128,7 @@ def test_noise_loses_no_more_than_its_cost_says(law, scale) -> None:
     assert law != "laplace" or np.log(p / q).max() == pytest.approx(float(1 / scale), rel=1e-6)
     for alpha in (1.01, 1.5, 2, 8):
         assert math.log(math.fsum(p * (p / q) ** (alpha - 1))) / (alpha - 1) <= alpha * float(
-            rho_of(cost)
+            rho_of_cost(cost)
         ) * (1 + 1e-6)
 
 
@@ -144,7 +144,7 @@ def test_series_costs_its_whole_budget(
 
 
 def test_rho_of_a_series_matches_its_budget() -> None:
-    assert (rho_of(SeriesCost(PureDP("1/2"))), rho_of(SeriesCost(ZCDP("1/3")))) == (
+    assert (rho_of_cost(SeriesCost(PureDP("1/2"))), rho_of_cost(SeriesCost(ZCDP("1/3")))) == (
         Fraction(1, 8),
         Fraction(1, 3),
     )

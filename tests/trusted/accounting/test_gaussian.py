@@ -17,7 +17,7 @@ from leastnoise._trusted.accounting._deltas import (
     _mills_by_fraction,
     _mills_by_series,
     gaussian_delta,
-    rounding,
+    rounding_contexts,
 )
 from leastnoise._trusted.check import InputError
 
@@ -84,7 +84,7 @@ def test_decision_agrees_with_the_bound(epsilon, square) -> None:
 @pytest.mark.parametrize("digits", [10, 40, 90])
 @pytest.mark.parametrize("x", ["0", "1e-9", "0.3", "1", "2.5", "6.3", "9.4", "12"])
 def test_mills_ratio_is_enclosed_by_both_ways(x, digits) -> None:
-    at, way = decimal.Decimal(x), rounding(digits)
+    at, way = decimal.Decimal(x), rounding_contexts(digits)
     with mp.workdps(200):
         true = mp.ncdf(-mp.mpf(x)) / mp.npdf(mp.mpf(x))
         for ratio in (_mills_by_series, _mills_by_fraction) if at >= 1 else (_mills_by_series,):
@@ -97,7 +97,7 @@ def test_mills_ratio_is_enclosed_by_both_ways(x, digits) -> None:
 @pytest.mark.parametrize("digits", [3, 4, 5, 6])
 def test_wrong_rounding_direction_shows_at_few_digits(digits) -> None:
     """Of Mills' ratio by the continued fraction; and of a root, both of whose neighbours are taken, with the farther side of each."""
-    way = rounding(digits)
+    way = rounding_contexts(digits)
     for k in range(1, 400, 3):
         with mp.workdps(30):
             for x, found in (

@@ -33,7 +33,7 @@ from leastnoise._trusted.accounting import (
     pure_mu_squared,
     share_limit,
     spent_epsilon,
-    total,
+    sum_charges,
 )
 from leastnoise._trusted.accounting._deltas import gaussian_delta
 from leastnoise._trusted.accounting._mu import pure_is_gaussian
@@ -217,7 +217,7 @@ def test_late_delta_would_exceed_the_budget() -> None:
     choices = [early, late, with_delta("1e-9", str(own_delta))]
 
     def covers_path(charges: Sequence[Charge]) -> bool:
-        spent = total(charges)
+        spent = sum_charges(charges)
         if spent.delta >= D:
             return False
         return spent.mu_squared <= gaussian_mu_squared(E, D - spent.delta)

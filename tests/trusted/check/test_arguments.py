@@ -1,4 +1,4 @@
-"""Every guard of `_check` is seen to fire, with its message."""
+"""Every guard of `_check_block` is seen to fire, with its message."""
 
 import math
 import re

@@ -18,8 +18,8 @@ def one_step(made: Measurements) -> ReleaseContract:
         privacy=made.privacy,
         attributes=attributes,
         measures=measures,
-        only=made,
-        text=text,
+        declared_step=made,
+        plan_text=text,
     )
 
 
@@ -30,7 +30,7 @@ def many_steps(domain: Domain, privacy: Privacy) -> ReleaseContract:
         privacy=privacy,
         attributes=tuple(domain.names),
         measures=tuple(domain.measures),
-        text="a plan",
+        plan_text="a plan",
     )
 
 

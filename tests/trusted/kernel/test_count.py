@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from behind_the_wall import count
+from behind_the_wall import exact_marginals
 from leastnoise._domain import Coded, Domain, Measure, UnitCount
 from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.kernel import _count
-from leastnoise._trusted.kernel._count import _windows
-from leastnoise._trusted.table import Table, _share, groups
+from leastnoise._trusted.kernel._count import _attribute_set_batches
+from leastnoise._trusted.table import Table, _share, group_attribute_sets
 
 
 def made(sizes, rows, seed=0, measure=None):
@@ -70,7 +70,7 @@ def test_counts_match_plain_python(sizes, rows, seed, picks, what, limited):
     cut = np.minimum(values["m"], limits[0 if name is None else codes[name]])
     amounts = {"rows": None, "sums": values["m"], "limited sums": cut}[what]
     found = list(
-        count(
+        exact_marginals(
             table,
             wanted,
             *([] if what == "rows" else ["m"] if what == "sums" else ["m", (name, limits)]),
@@ -96,7 +96,7 @@ def test_counts_match_plain_python(sizes, rows, seed, picks, what, limited):
 def test_unfitting_limits_are_refused_without_rows(name, limits):
     table, _, _ = made([2], 3, 1, Measure("m", 0, 7))
     with pytest.raises(InputError, match="none below 0"):
-        count(table, [()], "m", (name, np.array(limits)))
+        exact_marginals(table, [()], "m", (name, np.array(limits)))
 
 
 def test_sums_are_exact_where_float64_is_not(monkeypatch):
@@ -107,7 +107,7 @@ def test_sums_are_exact_where_float64_is_not(monkeypatch):
         {"a": np.zeros(rows, dtype=np.uint8)},
         {"m": np.full(rows, most)},
     )
-    ((_, sums),) = count(table, [("a",)], "m")
+    ((_, sums),) = exact_marginals(table, [("a",)], "m")
     assert float(most * rows) != most * rows > 2**53
     assert sums.tolist() == [most * rows, 0]
 
@@ -123,7 +123,7 @@ def test_rows_of_a_unit_count_for_it_only():
         counting=[1, 1, 0],
     )
     for measure, expected in ((None, [2, 0]), ("m", [12, 0]), ("units", [1, 1])):
-        assert [sums.tolist() for _, sums in count(table, [("a",), ()], measure)] == [
+        assert [sums.tolist() for _, sums in exact_marginals(table, [("a",), ()], measure)] == [
             expected,
             [sum(expected)],
         ]
@@ -134,25 +134,27 @@ def test_windows_and_groups_do_not_change_the_numbers(monkeypatch):
     wanted = [
         pick for ways in range(4) for pick in itertools.combinations(table.domain.names, ways)
     ]
-    expected = [(attributes, counts.tolist()) for attributes, counts in count(table, wanted)]
+    expected = [
+        (attributes, counts.tolist()) for attributes, counts in exact_marginals(table, wanted)
+    ]
     monkeypatch.setattr(_count, "WINDOW_CELLS", 100)
     assert [
-        (attributes, counts.tolist()) for attributes, counts in count(table, wanted)
+        (attributes, counts.tolist()) for attributes, counts in exact_marginals(table, wanted)
     ] == expected
     monkeypatch.setattr(_share, "CACHED_CELLS", 0)
     monkeypatch.setattr(_share, "LEAST_CELLS", 0)
     assert [
-        (attributes, counts.tolist()) for attributes, counts in count(table, wanted)
+        (attributes, counts.tolist()) for attributes, counts in exact_marginals(table, wanted)
     ] == expected
 
 
 def test_counts_are_the_callers_to_change():
     table, _, _ = made((2, 3), 10)
     wanted = [("a0",), ("a0", "a1"), ("a1",), ("a0", "a1")]
-    before = [counts.tolist() for _, counts in count(table, wanted)]
-    for _, counts in count(table, wanted):
+    before = [counts.tolist() for _, counts in exact_marginals(table, wanted)]
+    for _, counts in exact_marginals(table, wanted):
         np.add(counts, 1, out=counts)
-    assert [counts.tolist() for _, counts in count(table, wanted)] == before
+    assert [counts.tolist() for _, counts in exact_marginals(table, wanted)] == before
 
 
 def test_long_stream_is_read_lazily():
@@ -164,7 +166,7 @@ def test_long_stream_is_read_lazily():
             taken.append(number)
             yield ("a0", "a1", "a2")
 
-    next(count(table, stream()))
+    next(exact_marginals(table, stream()))
     assert len(taken) <= _count.WINDOW_CELLS // 1000 + 1
 
 
@@ -175,18 +177,20 @@ def test_long_stream_is_read_lazily():
 @settings(max_examples=60, deadline=None)
 def test_groups_cover_each_set_once(wanted, rows):
     sizes = [2, 3, 4, 50, 6, 1000, 8]
-    found = groups(wanted, sizes, rows)
+    found = group_attribute_sets(wanted, sizes, rows)
     assert sorted(member for group in found for member in group.members) == list(range(len(wanted)))
     for group in found:
         assert all(set(wanted[member]) <= set(group.attributes) for member in group.members)
 
 
 def test_group_has_the_attributes_of_its_tables():
-    lone = groups([(0, 1)], [2, 3], 100)
-    held_up = groups(
+    lone = group_attribute_sets([(0, 1)], [2, 3], 100)
+    held_up = group_attribute_sets(
         [(0, 1), (0, 2), (3, 4, 5)], [20, 20, 20, 2, 2, 2], 10**4
     )  # 2 does not fit; 3 does, for nothing
-    chain = groups([(place, place + 1) for place in range(5)], [10] * 6, 0)  # of few cells
+    chain = group_attribute_sets(
+        [(place, place + 1) for place in range(5)], [10] * 6, 0
+    )  # of few cells
     assert [(group.attributes, group.members) for group in lone] == [((0, 1), (0,))]
     assert [group.attributes for group in chain] == [(0, 1, 2), (2, 3, 4), (4, 5)]
     assert [(group.attributes, group.members) for group in held_up] == [
@@ -200,19 +204,21 @@ def test_group_has_the_attributes_of_its_tables():
 def test_incomplete_group_proposal_is_refused(members, monkeypatch):
     table, _, _ = made((2, 3), 10)
     monkeypatch.setattr(
-        _count, "groups", lambda *_given: [_share.Group(attributes=(0,), members=members)]
+        _count,
+        "group_attribute_sets",
+        lambda *_given: [_share.AttributeGroup(attributes=(0,), members=members)],
     )
     with pytest.raises((InternalError, KeyError)):
-        list(count(table, [("a0",), ("a1",)]))
+        list(exact_marginals(table, [("a0",), ("a1",)]))
 
 
 def test_groups_share_passes_within_cache_size():
     triples = list(itertools.combinations(range(20), 3))
-    assert len(groups(triples, [10] * 20, 10**6)) < len(triples) / 5
-    assert [len(window) for window in _windows(triples, [10] * 20)] == [1140]
+    assert len(group_attribute_sets(triples, [10] * 20, 10**6)) < len(triples) / 5
+    assert [len(window) for window in _attribute_set_batches(triples, [10] * 20)] == [1140]
     wanted = [(0,), (1,), (2,), (0, 1)]
     sizes = [2000, 3000, 4000]
-    for group in groups(wanted, sizes, 10**9):
+    for group in group_attribute_sets(wanted, sizes, 10**9):
         assert math.prod(sizes[place] for place in group.attributes) <= max(
             6_000_000, _share.CACHED_CELLS
         )
@@ -221,7 +227,7 @@ def test_groups_share_passes_within_cache_size():
 @pytest.mark.parametrize("size", [256, 2**16])
 def test_one_cell_attribute_beside_a_full_type_is_counted(size):
     table = Table(Domain(one=Coded(1), many=Coded(size)), {"one": [0, 0], "many": [size - 1, 0]})
-    ((_, counts),) = count(table, [("one", "many")])
+    ((_, counts),) = exact_marginals(table, [("one", "many")])
     assert (counts[0], counts[-1], counts.sum()) == (1, 1, 2)
 
 
@@ -231,7 +237,10 @@ def test_unread_tables_are_refused_and_others_counted():
     )
     table = Table(domain, {"b": [0, 2, 2]}, {"n": [1, 1, 3]})
     assert (table.attributes, table.measures) == (("b",), ("n",))
-    assert [cells.tolist() for _, cells in count(table, [("b",), ()], "n")] == [[1, 0, 4], [5]]
+    assert [cells.tolist() for _, cells in exact_marginals(table, [("b",), ()], "n")] == [
+        [1, 0, 4],
+        [5],
+    ]
     for names, measures, message in (
         (["a"], [], "without the attribute 'a'"),
         (["b"], ["m"], "without the measure 'm'"),
@@ -240,7 +249,9 @@ def test_unread_tables_are_refused_and_others_counted():
             table.require(names, measures)
         for sets in ([tuple(names)], iter([tuple(names)])):
             with pytest.raises(KeyError):
-                list(count(table, sets, *measures))
+                list(exact_marginals(table, sets, *measures))
     with pytest.raises(KeyError):
-        list(count(table, [("b",)], "n", ("a", np.array([1, 2]))))
-    assert [cells.tolist() for _, cells in count(Table(domain, {}, rows=7), [()])] == [[7]]
+        list(exact_marginals(table, [("b",)], "n", ("a", np.array([1, 2]))))
+    assert [cells.tolist() for _, cells in exact_marginals(Table(domain, {}, rows=7), [()])] == [
+        [7]
+    ]

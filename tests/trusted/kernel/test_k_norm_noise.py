@@ -12,7 +12,7 @@ from scipy import stats
 from leastnoise._trusted.check import InternalError
 from leastnoise._trusted.kernel import SeededEntropy, SystemEntropy, _k_norm
 from leastnoise._trusted.kernel._k_norm import k_norm_noise
-from leastnoise._trusted.measurements import draw_point, numerators
+from leastnoise._trusted.measurements import ball_count_numerators, draw_tables
 from trusted.kernel.noise_oracle import ALARM
 
 SEED = 20261128
@@ -57,8 +57,8 @@ def test_law_matches_the_enumerated_lattice(sizes, scale):
     number, most = 20_000, 9
     weights = {point: math.exp(-norm_of(sizes, point) / scale) for point in lattice(sizes, most)}
     # the balls' numerators give the whole sum, beyond the enumerated part too
-    ratio, free = math.exp(-1 / scale), len(numerators(tuple(sorted(sizes)))) - 1
-    numerator = sum(h * ratio**j for j, h in enumerate(numerators(tuple(sorted(sizes)))))
+    ratio, free = math.exp(-1 / scale), len(ball_count_numerators(tuple(sorted(sizes)))) - 1
+    numerator = sum(h * ratio**j for j, h in enumerate(ball_count_numerators(tuple(sorted(sizes)))))
     total = numerator / (1 - ratio) ** free
     assert sum(weights.values()) == pytest.approx(total, rel=0.02)
     observed = Counter(tuple(point.tolist()) for point in draws(sizes, scale, number))
@@ -78,7 +78,7 @@ def test_wrong_scale_fails_the_test_of_the_law():
     norms = Counter(norm_of(sizes, tuple(point)) for point in draws(sizes, Fraction(1), number))
 
     def p_value(scale):
-        ratio, h = math.exp(-1 / scale), numerators((2, 3))
+        ratio, h = math.exp(-1 / scale), ball_count_numerators((2, 3))
         balls = [
             sum(each * math.comb(m - j + 4, 4) for j, each in enumerate(h) if m >= j)
             for m in range(40)
@@ -98,7 +98,7 @@ def test_wrong_scale_fails_the_test_of_the_law():
 def test_large_samples_have_the_counted_norms(sizes):
     scale, number = Fraction(3), 4000
     ordered = tuple(sorted(sizes))
-    h = numerators(ordered)
+    h = ball_count_numerators(ordered)
     free, ratio = len(h) - 1, math.exp(-1 / 3)
     most = 14 * (free + 3)
     balls = [
@@ -126,7 +126,7 @@ def test_points_of_a_ball_are_equally_likely(sizes, norm):
 
     number = 60 * len(points)
     seen = Counter(
-        tuple(chain.from_iterable(draw_point(sizes, norm, below))) for _ in range(number)
+        tuple(chain.from_iterable(draw_tables(sizes, norm, below))) for _ in range(number)
     )
     assert set(seen) <= set(points)
     statistic = sum((seen[point] - 60) ** 2 / 60 for point in points)
@@ -159,8 +159,8 @@ def test_exponentials_are_enclosed(value, bits):
 
 def test_open_choice_of_the_offset_draws_more_digits(monkeypatch):
     monkeypatch.setattr(_k_norm, "_SPARE_BITS", 0)  # few digits: most choices stay open at first
-    weights, scale = numerators((2, 3)), Fraction(1)
-    integers = _k_norm._Integers(SeededEntropy(SEED))
+    weights, scale = ball_count_numerators((2, 3)), Fraction(1)
+    integers = _k_norm._UniformIntegers(SeededEntropy(SEED))
     seen = np.bincount([_k_norm._draw_offset(weights, scale, integers) for _ in range(4000)])
     law = np.array(weights) * np.exp(-np.arange(len(weights)))
     law *= 4000 / law.sum()

@@ -20,7 +20,7 @@ from leastnoise._trusted.accounting import (
 )
 from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.kernel import Ledger, SeededEntropy, Series, _measure, simulate
-from leastnoise._trusted.kernel._periods import check_along
+from leastnoise._trusted.kernel._periods import check_drawable_by_period
 from leastnoise._trusted.linop import Dense, Identity, Prefix, dense
 from leastnoise._trusted.measurements import (
     Block,
@@ -247,7 +247,7 @@ def test_cost_checks_the_blocks_of_a_group_again(names):
 def test_series_of_periods_refuse_groups():
     plan = measured(cells("a"))
     with pytest.raises(InputError):
-        check_along(plan, "a", "drop")
+        check_drawable_by_period(plan, "a", "drop")
 
 
 def test_pure_groups_meet_budgets_of_other_kinds():
@@ -312,4 +312,4 @@ def test_group_tables_must_count_the_same_rows(monkeypatch: pytest.MonkeyPatch) 
     exact = [(0, np.array([1, 1])), (1, np.array([1, 0]))]
     monkeypatch.setattr(_measure, "exact_answers", lambda *_: iter(exact))
     with pytest.raises(InternalError, match="count different rows"):
-        _measure.draw(measurements, table, SeededEntropy(1))
+        _measure.draw_answers(measurements, table, SeededEntropy(1))

@@ -230,7 +230,9 @@ def test_key_search_is_the_only_step_of_its_series() -> None:
         UnpaidSeries(terms, rows, SeededEntropy(1)).find(search)
     with pytest.raises(ln.InputError, match="search must be a KeySearch"):
         UnpaidSeries(terms, table, SeededEntropy(1)).find(total)
-    only = ReleaseContract(domain=domain, privacy=total.privacy, attributes=("agent",), only=total)
+    only = ReleaseContract(
+        domain=domain, privacy=total.privacy, attributes=("agent",), declared_step=total
+    )
     with pytest.raises(ln.InputError, match="are not allowed in a series that declares"):
         UnpaidSeries(only, rows, SeededEntropy(1)).find(search)
 

@@ -101,7 +101,7 @@ def test_long_text_is_copied_part_by_part(monkeypatch) -> None:
     texts = ["head", "x" * 2**20, "tail"]
     tracemalloc.start()
     try:
-        assert sum(map(len, _ledger_run._parts(texts))) == 2**20 + 8
+        assert sum(map(len, _ledger_run._text_parts(texts))) == 2**20 + 8
         assert tracemalloc.get_traced_memory()[1] < 2**16
     finally:
         tracemalloc.stop()

@@ -131,7 +131,7 @@ def test_doubtful_rounding_draws_further_digits(one_attempt):
         for depth in (1, 2):
             script = Script([*words[1:depth], words[depth] + change], then=None)
             reals = LazyReals(leading=u64(words[0]))
-            assert _noise._round(p, 8 * q, k, reals, 0, entropy=script) == rounded
+            assert _noise._round_exactly(p, 8 * q, k, reals, 0, entropy=script) == rounded
             assert not script.left
             assert reals.word(0, depth, script) == words[depth] + change
         script = Script([words[0], words[1] + change], then=None)
@@ -142,7 +142,7 @@ def test_doubtful_rounding_draws_further_digits(one_attempt):
     reals.word(
         0, 1, Script([words[1] + 1], then=None)
     )  # drawn before by a coin: used, not drawn again
-    assert _noise._round(p, 8 * q, k, reals, 0, entropy=Script([], then=None)) == 2
+    assert _noise._round_exactly(p, 8 * q, k, reals, 0, entropy=Script([], then=None)) == 2
 
 
 def test_wide_product_is_exact():
@@ -167,13 +167,13 @@ def test_wide_product_is_exact():
 def test_part_beyond_the_table_is_kept_by_its_square(monkeypatch):
     asked, said = [], iter([True, True, False, False, True, False, True])
     monkeypatch.setattr(_noise, "coin_exp", lambda *of: asked.append(of[:2]) or next(said))
-    assert _noise._far_part(8, None) == 8 * 8 + 1
+    assert _noise._draw_far_part(8, None) == 8 * 8 + 1
     assert asked == [*[(8, 8)] * 3, (4, 128), *[(8, 8)] * 2, (1, 128)]
 
 
 def test_number_beyond_the_laplace_table():
     source = SeededEntropy(6)
-    beyond = np.array([_noise.far_number(source) for _ in range(4000)]) - 128
+    beyond = np.array([_noise.draw_far_geometric(source) for _ in range(4000)]) - 128
     counts = np.bincount(np.minimum(beyond, 40), minlength=41)
     probabilities = np.append(np.exp(-np.arange(40) / 8) * -np.expm1(-1 / 8), np.exp(-5))
     assert stats.chisquare(counts, 4000 * probabilities).pvalue > ALARM
@@ -181,13 +181,13 @@ def test_number_beyond_the_laplace_table():
     script = Script(
         [TOP - 1] * 4 + [int(geometric_table().leading[2] >> np.uint64(48)) + 1], then=None
     )
-    assert _noise.far_number(script) == 3 * 128 + 3
+    assert _noise.draw_far_geometric(script) == 3 * 128 + 3
 
 
 @pytest.mark.parametrize("parts", [1, 8])
 def test_part_beyond_the_gaussian_table(parts):
     source, count = SeededEntropy(7), 1500
-    beyond = np.array([_noise._far_part(parts, source) for _ in range(count)]) - 8 * parts
+    beyond = np.array([_noise._draw_far_part(parts, source) for _ in range(count)]) - 8 * parts
     j = np.arange(60)
     weight = np.exp(-8 * j / parts - j**2 / (2 * parts**2))
     cut = 1 if parts == 1 else 4
@@ -199,7 +199,7 @@ def test_part_beyond_the_gaussian_table(parts):
 @pytest.mark.parametrize(("p", "q"), [(3, 2), (2**56 - 1, 1), (2**56 - 1, 3), (1, 2**56 - 1)])
 @pytest.mark.parametrize("far", [128, 255, 256, 5000])
 def test_far_laplace_values_are_exact_modulo_2_64(monkeypatch, one_attempt, p, q, far):
-    monkeypatch.setattr(_noise, "far_number", lambda entropy: far)
+    monkeypatch.setattr(_noise, "draw_far_geometric", lambda entropy: far)
     u, v, negative = (
         np.array([0, p - 1, p // 2, 0]),
         np.array([128, 128, 128, 3]),
@@ -213,7 +213,7 @@ def test_far_laplace_values_are_exact_modulo_2_64(monkeypatch, one_attempt, p, q
 
 
 def test_far_multiple_of_2_64_is_not_zero(monkeypatch, one_attempt):
-    monkeypatch.setattr(_noise, "far_number", lambda entropy: 2**11)
+    monkeypatch.setattr(_noise, "draw_far_geometric", lambda entropy: 2**11)
     assert (2**56 - 1) * 2**11 + 2**11 == 8 * 2**64
     values, accepted, _ = one_attempt(
         "laplace",
@@ -232,7 +232,7 @@ def test_far_multiple_of_2_64_is_not_zero(monkeypatch, one_attempt):
 def test_far_gaussian_values_are_exact_modulo_2_64(monkeypatch, one_attempt, law, p, q, far):
     parts = 8 if law == "rounded" or p >= 32 * q else 1
     k, word = 8 * parts + far, 0x0123_4567_89AB_CDEF
-    monkeypatch.setattr(_noise, "_far_part", lambda parts, entropy: k)
+    monkeypatch.setattr(_noise, "_draw_far_part", lambda parts, entropy: k)
     if far == 10**6:  # so many coins exp(-x) would take long to check one by one
         monkeypatch.setattr(
             _noise, "_accept", lambda parts, k, x, index, entropy: np.ones(index.size, dtype=bool)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from leastnoise._trusted.check import InternalError
-from leastnoise._trusted.kernel._sampling import geometric_table, half_normal_table, make_table
+from leastnoise._trusted.kernel._sampling import geometric_table, half_normal_table, make_cell_table
 from trusted.kernel.noise_oracle import TOP, Script, word_of
 
 every_table = pytest.mark.parametrize("name", ["geometric", 1, 8])
@@ -80,6 +80,6 @@ def test_tables_cannot_be_changed():
 
 def test_table_that_cannot_be_proved_is_refused():
     with pytest.raises(InternalError, match="could not be computed"):
-        make_table(lambda bits: [(0, 1 << bits)])
+        make_cell_table(lambda bits: [(0, 1 << bits)])
     with pytest.raises(InternalError, match="out of order"):
-        make_table(lambda bits: [(1 << (bits - 1), 1 << (bits - 1))] * 2)
+        make_cell_table(lambda bits: [(1 << (bits - 1), 1 << (bits - 1))] * 2)

@@ -30,7 +30,7 @@ from leastnoise._trusted.linop import (
     Total,
     Tree,
     block_tree,
-    sealed,
+    sealed_copy,
 )
 from leastnoise._trusted.linop._operators import Sealed
 from leastnoise._trusted.measurements import Block, Factor, Limits, Measurements
@@ -210,7 +210,9 @@ def test_domain_cells_cannot_change_under_a_plan() -> None:
 def test_writable_array_is_detected() -> None:
     owned, view = np.arange(3), np.arange(3)[:2]
     view.setflags(write=False)
-    assert [len(written([one])) for one in (owned, view, sealed(owned), sealed(owned)[:2])] == [
+    assert [
+        len(written([one])) for one in (owned, view, sealed_copy(owned), sealed_copy(owned)[:2])
+    ] == [
         2,
         2,
         1,
@@ -319,7 +321,7 @@ def test_only_step_is_verified_before_drawing(tmp_path):
     series = Series.paid(one_step(made), table, ledger, output="out")
     # What no flag can do, the interpreter's own back door can: other weights in the place of those
     # that were paid for.
-    object.__setattr__(made.blocks[0].factors[0], "row_weights", sealed(np.full(4, 2**19)))
+    object.__setattr__(made.blocks[0].factors[0], "row_weights", sealed_copy(np.full(4, 2**19)))
     object.__setattr__(made.blocks[0].factors[0], "heaviest", 2**19)
     with pytest.raises(InputError, match="must be those that were paid for"):
         series.measure(made)

@@ -30,7 +30,7 @@ from leastnoise._trusted.kernel import (
     Series,
     _measure,
     _series,
-    values_from_text,
+    answers_from_text,
 )
 from leastnoise._trusted.linop import Dense, Identity
 from leastnoise._trusted.measurements import Block, Factor, Measurements, cost, measurements_digest
@@ -66,19 +66,19 @@ def never(monkeypatch: pytest.MonkeyPatch) -> None:
     def drawn(*arguments: object) -> None:
         pytest.fail("something was drawn")
 
-    monkeypatch.setattr(_measure, "draw", drawn)
-    monkeypatch.setattr(_series, "draw", drawn)
+    monkeypatch.setattr(_measure, "draw_answers", drawn)
+    monkeypatch.setattr(_series, "draw_answers", drawn)
 
 
 def reserved(ledger: Ledger, made: ReleaseContract, paid: Fraction):
     """What anybody can get from a ledger for a small charge."""
-    cost = SeriesCost(PureDP(paid)) if made.only is None else PureCost(paid)
+    cost = SeriesCost(PureDP(paid)) if made.declared_step is None else PureCost(paid)
     return ledger.reserve(
         cost=cost,
         privacy=made.privacy.within(PureDP(paid)),
         plan_digest=made.digest(),
         output="out",
-        plan=made.text,
+        plan=made.plan_text,
     )
 
 
@@ -127,14 +127,14 @@ def test_step_is_begun_on_disk_before_drawing(
         states.append((len(ledger.pending(entry).steps), ledger.entries()[0].resumable))
         return draw(*arguments)
 
-    monkeypatch.setattr(_series, "draw", watched)
+    monkeypatch.setattr(_series, "draw_answers", watched)
     for number in (1, 2):
         found = series.measure(plan(ALL / 2))
         steps = ledger.pending(entry).steps
         assert len(steps) == number
         recorded = [
             values.tolist()
-            for values in values_from_text(steps[-1].outcome, map(len, found.values))
+            for values in answers_from_text(steps[-1].outcome, map(len, found.values))
         ]
         assert recorded == [block.tolist() for block in found.values]
     again = Series.resumed(
@@ -256,7 +256,7 @@ def test_series_rejects_changed_terms(ledger: Ledger) -> None:
         Privacy(PureDP(ALL), unit_column="id", max_rows=2),
     ]
     for other in (
-        replace(made, text="another plan"),
+        replace(made, plan_text="another plan"),
         *(replace(made, privacy=privacy) for privacy in budgets + units),
     ):
         with pytest.raises(
@@ -292,20 +292,22 @@ def test_terms_of_other_columns_get_only_the_payment(ledger: Ledger) -> None:
 def test_repeated_only_step_gets_the_recorded_outcome(
     ledger: Ledger,
 ) -> None:
-    paid = replace(one_step(plan(ALL)), text="a plan")
+    paid = replace(one_step(plan(ALL)), plan_text="a plan")
     series = Series.paid(paid, TABLE, ledger, output="out")
-    values = series.measure(paid.only).values[0].tolist()
+    values = series.measure(paid.declared_step).values[0].tolist()
     with pytest.raises(InputError, match="carries out only the measurements"):
-        series.measure(paid.only)
+        series.measure(paid.declared_step)
     for epsilon in (ALL / 2, 2 * ALL):
         with pytest.raises(InputError, match="must belong to the payment for this plan"):
             Series.resumed(
-                replace(one_step(plan(epsilon)), text="a plan"), TABLE, ledger, series.receipt
+                replace(one_step(plan(epsilon)), plan_text="a plan"), TABLE, ledger, series.receipt
             )
     alike = replace(
         plan(ALL), blocks=(Block((Factor(("sex",), Dense([[0, 1], [1, 0]])),), Fraction(1)),)
     )
-    again = Series.resumed(replace(one_step(alike), text="a plan"), TABLE, ledger, series.receipt)
+    again = Series.resumed(
+        replace(one_step(alike), plan_text="a plan"), TABLE, ledger, series.receipt
+    )
     assert again.measure(alike).values[0].tolist() == values  # what was published; nothing is drawn
 
 

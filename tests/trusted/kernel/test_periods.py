@@ -15,7 +15,7 @@ import pytest
 import leastnoise as ln
 from behind_the_wall import SAMPLERS
 from leastnoise._domain import UnitCount
-from leastnoise._trusted.accounting import Noise, Privacy, parameters
+from leastnoise._trusted.accounting import Noise, Privacy, parameters_by_name
 from leastnoise._trusted.check import InputError, InternalError, LedgerError
 from leastnoise._trusted.kernel import (
     Ledger,
@@ -99,7 +99,7 @@ def outputs(plan: Measurements, late: str, tables: Sequence[Table]) -> list[tupl
         closed = _periods.close_period(
             plan, "month", late, table, closed, SeededEntropy(len(drawn))
         )
-        drawn.append(_periods.answers(plan, "month", closed))
+        drawn.append(_periods.answers_of_last_period(plan, "month", closed))
     return drawn
 
 
@@ -128,7 +128,7 @@ def loss(
 
 
 def paid(plan: Measurements) -> Fraction:
-    (spent,) = parameters(cost(plan)).values()
+    (spent,) = parameters_by_name(cost(plan)).values()
     return spent
 
 
@@ -307,8 +307,8 @@ def terms(plan: Measurements, late: str = "drop") -> ReleaseContract:
         domain=DOMAIN,
         privacy=plan.privacy,
         attributes=DOMAIN.names,
-        only=plan,
-        text="a plan",
+        declared_step=plan,
+        plan_text="a plan",
         along="month",
         late=late,
     )
@@ -375,7 +375,7 @@ def test_killed_process_redraws_the_same_value(
     def killed(file: Path, receipt: str, closed: _periods.ClosedPeriods) -> None:
         if when == "after the file":
             writing(file, receipt, closed)
-            told.extend(texts(_periods.answers(plan, "month", closed)))
+            told.extend(texts(_periods.answers_of_last_period(plan, "month", closed)))
         raise KeyboardInterrupt
 
     monkeypatch.setattr("leastnoise._trusted.kernel._series.write_closed", killed)
@@ -428,7 +428,7 @@ def test_series_along_an_attribute_does_nothing_else(tmp_path: Path) -> None:
         series.measure(plan)
     with pytest.raises(InputError, match="requires a series that declares"):
         UnpaidSeries(
-            ReleaseContract(domain=DOMAIN, privacy=plan.privacy, only=plan),
+            ReleaseContract(domain=DOMAIN, privacy=plan.privacy, declared_step=plan),
             now(ROWS, 0),
             SeededEntropy(1),
         ).period(tmp_path / "state")
@@ -521,7 +521,7 @@ def test_other_measurement_with_same_text_is_refused(
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("leastnoise._trusted.kernel._series.answers", killed)
+    monkeypatch.setattr("leastnoise._trusted.kernel._series.answers_of_last_period", killed)
     with pytest.raises(KeyboardInterrupt):
         resumed(ROWS, 0).period(state)
     monkeypatch.undo()
@@ -557,13 +557,13 @@ def test_fingerprint_covers_answers_and_noise() -> None:
         replace(plan, domain=larger),
     ]
     prints = {
-        _periods.fingerprint(plan, "month", "drop"),
-        _periods.fingerprint(plan, "month", "arrival"),
-        *(_periods.fingerprint(other, "month", "drop") for other in other_plans),
+        _periods.fingerprint_measurements(plan, "month", "drop"),
+        _periods.fingerprint_measurements(plan, "month", "arrival"),
+        *(_periods.fingerprint_measurements(other, "month", "drop") for other in other_plans),
     }
     assert len(prints) == 2 + len(other_plans)
     again = measured(gaussian, LOWER, more=[summed(LOWER)])
-    assert _periods.fingerprint(again, "month", "drop") in prints
+    assert _periods.fingerprint_measurements(again, "month", "drop") in prints
 
 
 def test_arrival_counts_a_replaced_row_once() -> None:
@@ -618,7 +618,7 @@ def test_noise_of_other_rows_is_not_added() -> None:
         plan, "month", "drop", now(ROWS, 0), _periods.ClosedPeriods(), SeededEntropy(1)
     )
     with pytest.raises(InternalError, match="not of its rows"):
-        _periods.answers(
+        _periods.answers_of_last_period(
             plan, "month", replace(closed, noise=tuple(noise[:1] for noise in closed.noise))
         )
 
@@ -634,9 +634,9 @@ def test_two_threads_do_not_draw_a_period_as_two_steps(
         if not other:
             other.append("another thread")
             other.append(texts(series.period(state)))
-        return _periods.fingerprint(*given)
+        return _periods.fingerprint_measurements(*given)
 
-    monkeypatch.setattr("leastnoise._trusted.kernel._series.fingerprint", meanwhile)
+    monkeypatch.setattr("leastnoise._trusted.kernel._series.fingerprint_measurements", meanwhile)
     with pytest.raises(InputError, match="Another thread draws periods"):
         series.period(state)
     assert len(book.pending(book.entries()[0]).steps) == 2

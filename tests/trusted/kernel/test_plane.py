@@ -19,8 +19,8 @@ from leastnoise._trusted.kernel._plane import (
     block_costs,
     largest_count,
     noise_scale,
-    read_penalty,
-    read_plane,
+    order_counts_by_tree,
+    penalty_on_grid,
 )
 from leastnoise._trusted.linop import BlockTree, block_tree, interval_tree
 
@@ -34,7 +34,7 @@ def all_partitions(tree):
         if level == len(tree.children):
             yield ((level, block),)
             return
-        first, number = tree.children[level][block], tree.broods(level)[block]
+        first, number = tree.children[level][block], tree.child_counts(level)[block]
         if number > 1:
             yield ((level, block),)
         for parts in itertools.product(
@@ -47,7 +47,7 @@ def all_partitions(tree):
 
 def cells_of(tree, level, block):
     start = tree.starts[level][block]
-    return frozenset(tree.order[start : start + tree.lengths(level)[block]].tolist())
+    return frozenset(tree.order[start : start + tree.block_sizes(level)[block]].tolist())
 
 
 def deviation(values):
@@ -80,8 +80,8 @@ def test_blocks_are_rectangles_of_their_children():
             assert np.ptp(sides, axis=0).max() <= 1  # uneven parts, but even ones overall
             if level < len(tree.children):
                 assert set(tree.children[level].tolist()) <= set(range(len(tree.starts[level + 1])))
-                assert (tree.broods(level) >= 1).all()
-                assert tree.broods(level).max() == 2
+                assert (tree.child_counts(level) >= 1).all()
+                assert tree.child_counts(level).max() == 2
                 assert (tree.starts[level + 1][tree.children[level]] == tree.starts[level]).all()
 
 
@@ -92,7 +92,7 @@ def test_line_blocks_are_aligned_intervals(size):
     assert [starts.tolist() for starts in tree.starts] == [
         list(range(0, size, 2**power)) for power in powers
     ]
-    assert read_plane(np.arange(size))[0].tolist() == list(range(size))
+    assert order_counts_by_tree(np.arange(size))[0].tolist() == list(range(size))
 
 
 TREE = block_tree(2, 3)
@@ -126,7 +126,7 @@ def test_blocks_that_are_no_tree_are_refused(fault: str, monkeypatch: pytest.Mon
     """The tree is proposed by code that need not be believed."""
     monkeypatch.setattr(plane, "block_tree", lambda *_: FAULTS[fault])
     with pytest.raises(InternalError, match="do not form a tree"):
-        read_plane(np.ones((2, 3), dtype=np.int64))
+        order_counts_by_tree(np.ones((2, 3), dtype=np.int64))
 
 
 def test_tree_choice_follows_the_cost_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,9 +190,9 @@ def test_scales_are_rounded_up_and_only_a_little(sensitivity, epsilon):
 
 def test_penalties_and_scales_keep_sums_exact():
     most = Fraction(2**58, 4 * GRID)
-    assert read_penalty(most, 4) == 2**56
+    assert penalty_on_grid(most, 4) == 2**56
     with pytest.raises(InputError, match=r"penalty must be from 0 to 1\.76e\+13 records"):
-        read_penalty(most + Fraction(1, GRID), 4)
+        penalty_on_grid(most + Fraction(1, GRID), 4)
     numerator, denominator = noise_scale(1, Fraction(1, 2**47), 8)
     assert numerator == 2**47 * denominator
     with pytest.raises(InputError, match="epsilon must be larger for 8 cells"):
@@ -213,10 +213,10 @@ X = np.array([[1, 2], [3, 4]])
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: read_plane(np.array([1.0])), "got 'float64 array of shape \\(1,\\)'"),
-        (lambda: read_plane(X[None]), "must be an int64 array of shape \\(n,\\) or"),
-        (lambda: read_plane([1]), "got 'list'"),
-        (lambda: read_plane(X[:0]), "with 1 to 2\\^24 cells"),
+        (lambda: order_counts_by_tree(np.array([1.0])), "got 'float64 array of shape \\(1,\\)'"),
+        (lambda: order_counts_by_tree(X[None]), "must be an int64 array of shape \\(n,\\) or"),
+        (lambda: order_counts_by_tree([1]), "got 'list'"),
+        (lambda: order_counts_by_tree(X[:0]), "with 1 to 2\\^24 cells"),
         (lambda: least_cost(X, 0, 1, penalty=1), "epsilon must be a number above 0; got 0"),
         (lambda: least_cost(X, float("nan"), 1, penalty=1), "epsilon must be a finite number"),
         (lambda: least_cost(X, 1, 1, penalty=-1), "penalty must be from 0 to"),

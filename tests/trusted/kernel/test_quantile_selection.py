@@ -146,16 +146,18 @@ def test_series_chooses_cells_by_group_and_charges_them() -> None:
     rows = rows_of(LINE, [0] * 50 + [4] * 90, [0] * 50 + [1] * 90)
     series = UnpaidSeries(many_steps(LINE, Privacy(PureDP(1))), rows, SeededEntropy(3))
     selection = QuantileSelection(attribute="age", by=("sex",), share="1/2", cells=5, epsilon="2/3")
-    assert series.choose_cells(selection).tolist() == [0, 4]
+    assert series.choose_quantile_cells(selection).tolist() == [0, 4]
     assert str(series.left()) == "epsilon = 1/3"
     with pytest.raises(BudgetError, match="A step requests epsilon"):
-        series.choose_cells(selection)
+        series.choose_quantile_cells(selection)
 
 
 def test_series_charges_a_choice_half_its_square_as_rho() -> None:
     rows = rows_of(LINE, [0], [0])
     series = UnpaidSeries(many_steps(LINE, Privacy(ZCDP("1/2"))), rows, SeededEntropy(3))
-    series.choose_cells(QuantileSelection(attribute="age", share="1/2", cells=5, epsilon="1/2"))
+    series.choose_quantile_cells(
+        QuantileSelection(attribute="age", share="1/2", cells=5, epsilon="1/2")
+    )
     assert str(series.left()) == "rho = 0.375"
 
 
@@ -164,16 +166,18 @@ def test_rows_without_a_value_are_in_no_group() -> None:
     rows = rows_of(domain, [2] * 40 + [5] * 400, [0] * 440)
     series = UnpaidSeries(many_steps(domain, Privacy(PureDP(9))), rows, SeededEntropy(3))
     selection = QuantileSelection(attribute="age", share="3/4", cells=5, epsilon=9)
-    assert series.choose_cells(selection).tolist() == [2]
+    assert series.choose_quantile_cells(selection).tolist() == [2]
 
 
 def test_series_refuses_another_class_and_unknown_columns() -> None:
     rows = rows_of(LINE, [0], [0])
     series = UnpaidSeries(many_steps(LINE, Privacy(PureDP(1))), rows, SeededEntropy(3))
     with pytest.raises(InputError, match="a QuantileSelection"):
-        series.choose_cells("median")
+        series.choose_quantile_cells("median")
     with pytest.raises(InputError, match="an attribute of a quantile must be"):
-        series.choose_cells(QuantileSelection(attribute="pay", share="1/2", cells=5, epsilon=1))
+        series.choose_quantile_cells(
+            QuantileSelection(attribute="pay", share="1/2", cells=5, epsilon=1)
+        )
 
 
 def test_recorded_cells_are_not_drawn_again(tmp_path) -> None:
@@ -183,9 +187,9 @@ def test_recorded_cells_are_not_drawn_again(tmp_path) -> None:
     rows = rows_of(LINE, [0, 1, 2, 3, 4] * 3, [0, 1, 1] * 5)
     with ledger.running(2**20) as run:
         series = Series.paid(terms, rows, ledger, output="out", run=run)
-        first = series.choose_cells(selection)
+        first = series.choose_quantile_cells(selection)
         assert series.receipt is not None
     with ledger.running(2**20) as run:
         receipt = ledger.take_over(ledger.entries()[0], run)
         again = Series.resumed(terms, None, ledger, receipt)
-        assert again.choose_cells(selection).tolist() == first.tolist()
+        assert again.choose_quantile_cells(selection).tolist() == first.tolist()

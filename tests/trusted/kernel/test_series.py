@@ -28,8 +28,8 @@ from leastnoise._trusted.accounting import (
     Privacy,
     PureDP,
     SeriesCost,
+    charge_of_budget,
     pure_mu_squared,
-    whole_budget,
 )
 from leastnoise._trusted.check import BudgetError, InputError
 from leastnoise._trusted.kernel import (
@@ -116,7 +116,7 @@ def test_series_is_paid_before_its_first_step(
     assert (entry.id, entry.plan_digest, entry.charge) == (
         series.receipt.id,
         plan.digest(),
-        whole_budget(PureDP(1)),
+        charge_of_budget(PureDP(1)),
     )
     assert (entry.output, entry.description) == ("out", "two steps")
     assert ledger.left().epsilon == 0
@@ -295,7 +295,7 @@ def test_two_threads_cannot_together_overspend(monkeypatch: pytest.MonkeyPatch) 
         time.sleep(0.005)
         return real(budget, spent)
 
-    monkeypatch.setattr(_series, "left", slow)
+    monkeypatch.setattr(_series, "unspent_charge", slow)
     made: list[int] = []
 
     def run() -> None:
@@ -355,7 +355,7 @@ WITHIN = ApproxDP(1, "1e-5")  # covers mu squared up to 0.0718
 
 
 def gaussian(square: Fraction = MU_SQUARED, budget: Budget = WITHIN) -> ReleaseContract:
-    return replace(aware(budget), gaussian=square)
+    return replace(aware(budget), shared_mu_squared=square)
 
 
 def part(share: str) -> Measurements:
@@ -379,7 +379,9 @@ def test_gaussian_steps_share_out_their_mu_squared(
     assert again.measure(part("1/4")).values[0].shape == (8,)
     for other in (None, Fraction(7, 100)):
         with pytest.raises(InputError, match="must belong to the payment for this plan"):
-            Series.resumed(replace(gaussian(), gaussian=other), TABLE, book, series.receipt)
+            Series.resumed(
+                replace(gaussian(), shared_mu_squared=other), TABLE, book, series.receipt
+            )
     series.measure(part("3/4"))
     drawn: list[int] = []
     monkeypatch.setattr(SystemEntropy, "words", lambda self, count: drawn.append(count))
@@ -432,7 +434,7 @@ def test_gaussian_terms_stay_within_epsilon_and_delta(
         with pytest.raises(InputError, match="mu-squared composition requires"):
             gaussian(budget=refused)
     with pytest.raises(InputError, match="mu-squared composition requires"):
-        replace(one_step(step(WITHIN, Noise.ROUNDED_GAUSSIAN)), gaussian=MU_SQUARED)
+        replace(one_step(step(WITHIN, Noise.ROUNDED_GAUSSIAN)), shared_mu_squared=MU_SQUARED)
     for square in (Fraction(0), Fraction(-1)):
         with pytest.raises(InputError, match="gaussian must be"):
             gaussian(square)

@@ -14,7 +14,7 @@ import pytest
 import leastnoise as ln
 from behind_the_wall import SAMPLERS, _periods
 from leastnoise._domain import UnitCount, UnitTotal
-from leastnoise._trusted.accounting import Noise, Privacy, parameters
+from leastnoise._trusted.accounting import Noise, Privacy, parameters_by_name
 from leastnoise._trusted.check import InputError, InternalError, LedgerError
 from leastnoise._trusted.kernel import (
     Ledger,
@@ -27,7 +27,7 @@ from leastnoise._trusted.kernel import (
 from leastnoise._trusted.linop import Dense, Identity
 from leastnoise._trusted.measurements import Block, Factor, Measurements, cost
 from leastnoise._trusted.reading import read
-from leastnoise._trusted.table import RowAllowance, Table, UsedRows, columns_of, used_rows
+from leastnoise._trusted.table import RowAllowance, Table, UsedRows, open_content, used_rows
 
 PERIODS, GROUPS = 3, 2
 DOMAIN = ln.Domain(
@@ -61,8 +61,8 @@ def contract(plan: Measurements) -> ReleaseContract:
         privacy=plan.privacy,
         attributes=DOMAIN.names,
         measures=tuple(DOMAIN.measures),
-        only=plan,
-        text="a plan",
+        declared_step=plan,
+        plan_text="a plan",
         along="month",
     )
 
@@ -143,7 +143,7 @@ def outputs(plan: Measurements, tables: Sequence[Table]) -> Outputs:
 
 def scaled_answers(plan: Measurements, closed: _periods.ClosedPeriods) -> list[np.ndarray]:
     """Return the answers of the last closed period, by block, in multiples of its scale."""
-    answers = _periods.answers(plan, "month", closed)
+    answers = _periods.answers_of_last_period(plan, "month", closed)
     scales = [float(block.scale) for block in plan.blocks]
     return [each / scale for each, scale in zip(answers, scales, strict=True)]
 
@@ -161,7 +161,7 @@ def loss(plan: Measurements, one: Outputs, other: Outputs) -> float:
 
 
 def paid(plan: Measurements) -> float:
-    (spent,) = parameters(cost(plan)).values()
+    (spent,) = parameters_by_name(cost(plan)).values()
     return float(spent)
 
 
@@ -333,10 +333,10 @@ def test_units_in_groups_need_no_bound_on_all_periods(groups: Any) -> None:
             domain=domain, privacy=plan.privacy, noise=plan.noise, blocks=plan.blocks
         )
         if not refused:
-            _periods.check_along(plan, "month", "drop")
+            _periods.check_drawable_by_period(plan, "month", "drop")
             continue
         with pytest.raises(InputError, match="in groups of cells"):
-            _periods.check_along(plan, "month", "drop")
+            _periods.check_drawable_by_period(plan, "month", "drop")
         bounds = {"max_rows": most, "max_per_cell": plan.privacy.max_per_cell}
         allowance = RowAllowance("month", most, UsedRows.none(bytes(16)))
         with pytest.raises(InputError, match="in groups of cells"):
@@ -399,7 +399,7 @@ def test_reader_refuses_an_allowance_of_another_bound() -> None:
 def test_record_beyond_the_bound_is_not_closed() -> None:
     plan = plan_of(2, None, Noise.DISCRETE_GAUSSIAN, LOWER)
     table = read_rows(plan, [("ann", 0, 0)] * 2, allowance_after(plan, _periods.ClosedPeriods()))
-    use = columns_of(table).use
+    use = open_content(table).use
     object.__setattr__(use, "most", 1)
     with pytest.raises(InternalError, match="more rows in a series than its bound"):
         _periods.close_period(

@@ -45,16 +45,16 @@ from leastnoise._trusted.linop import (
     along,
     apply,
     apply_transpose,
+    array_from_json,
+    array_to_json,
+    as_int32_if_exact,
     column_sums,
     dense,
-    entries,
+    entry_bounds,
     largest_entry,
-    narrow,
+    noisy_array_to_json,
     non_negative,
-    pack,
     to_json,
-    unpack,
-    whole_bytes,
 )
 from leastnoise._trusted.measurements import Block, Factor, Measurements, column_norm
 from trusted.linop.conformance import CASES, Case
@@ -129,7 +129,7 @@ def test_operators_have_their_short_forms() -> None:
 def test_sign_and_size_of_entries(case: Case) -> None:
     assert non_negative(case.operator) == bool((case.reference() >= 0).all())
     assert largest_entry(case.operator) == np.abs(case.reference()).max()
-    assert entries(case.operator)[0] == min(case.reference().min(), 0)
+    assert entry_bounds(case.operator)[0] == min(case.reference().min(), 0)
 
 
 @every
@@ -234,8 +234,8 @@ def test_entries_are_at_most_2_to_the_53() -> None:
 
 
 @pytest.mark.parametrize("narrow", [np.int8, np.uint8, np.bool_])
-def test_narrow_entries_are_counted_as_wide(narrow) -> None:
-    matrix = np.full((3, 2), 100, dtype=narrow)
+def test_narrow_entries_are_counted_as_wide(as_int32_if_exact) -> None:
+    matrix = np.full((3, 2), 100, dtype=as_int32_if_exact)
     expected = (3 * matrix[0].astype(np.int64) ** 2).tolist()
     assert column_sums(Dense(matrix), np.ones(3, dtype=np.int64), 2).tolist() == expected
     assert (
@@ -310,15 +310,15 @@ def test_sizes_become_pythons_own_integers() -> None:
         ),
         (lambda: operator_from_json({"kind": "prefix"}), "an operator as a plan file has it"),
         (
-            lambda: unpack({"shape": [1], "zlib_int64": "???"}),
+            lambda: array_from_json({"shape": [1], "zlib_int64": "???"}),
             "an object with shape and either zlib_int64",
         ),
         (
-            lambda: unpack({"shape": [1], "int8": "AQ==", "int16": "AQA="}),
+            lambda: array_from_json({"shape": [1], "int8": "AQ==", "int16": "AQA="}),
             "an object with shape and either zlib_int64",
         ),
         (
-            lambda: unpack({"shape": [1], "int72": "AQAAAAAAAAAA"}),
+            lambda: array_from_json({"shape": [1], "int72": "AQAAAAAAAAAA"}),
             "an object with shape and either zlib_int64",
         ),
     ],
@@ -351,39 +351,39 @@ def test_unpacking_stays_within_the_shape() -> None:
     with pytest.raises(
         InputError, match=r"must hold the 3 numbers of its shape; got more or fewer"
     ):
-        unpack(hostile)
+        array_from_json(hostile)
     assert tracemalloc.get_traced_memory()[1] < 2**20  # of 32 MiB
     tracemalloc.stop()
     with pytest.raises(
         InputError, match=r"must hold the 4 numbers of its shape; got more or fewer"
     ):
-        unpack(bomb(3, [2, 2]))
+        array_from_json(bomb(3, [2, 2]))
 
 
-@pytest.mark.parametrize("write", [pack, whole_bytes])
+@pytest.mark.parametrize("write", [array_to_json, noisy_array_to_json])
 def test_unpacking_holds_no_third_copy(write) -> None:
     numbers = 2**18
     text = write(np.arange(numbers, dtype=np.int64) - numbers // 2)
     tracemalloc.start()
-    unpack(text)
+    array_from_json(text)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < (8 + (8 if write is pack else 3)) * numbers + len(str(text))
+    assert peak < (8 + (8 if write is array_to_json else 3)) * numbers + len(str(text))
 
 
 def test_unpacking_is_bounded_by_public_sizes() -> None:
-    assert unpack(bomb(4, [2, 2]), 4).tolist() == [[0, 0], [0, 0]]
+    assert array_from_json(bomb(4, [2, 2]), 4).tolist() == [[0, 0], [0, 0]]
     with pytest.raises(
         InputError, match=r"a packed array must be of at most 3 numbers; got '4 numbers'"
     ):
-        unpack(bomb(4, [2, 2]), 3)
+        array_from_json(bomb(4, [2, 2]), 3)
     with pytest.raises(InputError, match=f"of at most {2**28} numbers; got '{2**60} numbers'"):
-        unpack(bomb(1, [2**30, 2**30]), 2**61)
+        array_from_json(bomb(1, [2**30, 2**30]), 2**61)
     with pytest.raises(
         InputError,
         match="a length in the shape of an array must be a whole number of at least 0; got -1",
     ):
-        unpack(bomb(1, [-1, -1]))
+        array_from_json(bomb(1, [-1, -1]))
 
 
 def test_file_operators_have_the_cells_of_attributes() -> None:
@@ -407,12 +407,12 @@ def test_file_operators_have_the_cells_of_attributes() -> None:
     )
 )
 def test_narrowing_and_packing_lose_nothing(values: npt.NDArray[np.int64]) -> None:
-    small = narrow(values)
+    small = as_int32_if_exact(values)
     assert small.tolist() == values.tolist()
     fits = len(values) > 0 and all(-(2**31) <= value < 2**31 for value in values.tolist())
     assert small.dtype == (np.int32 if fits else np.int64)
-    for written in (pack(small), whole_bytes(small)):
-        again = unpack(written)
+    for written in (array_to_json(small), noisy_array_to_json(small)):
+        again = array_from_json(written)
         assert again.dtype == np.int64
         assert again.tolist() == values.tolist()
 
@@ -420,15 +420,15 @@ def test_narrowing_and_packing_lose_nothing(values: npt.NDArray[np.int64]) -> No
 @pytest.mark.parametrize("size", range(1, 9))
 def test_packed_numbers_use_the_fewest_bytes(size: int) -> None:
     ends = np.array([-(2 ** (8 * size - 1)), 2 ** (8 * size - 1) - 1, 0])
-    assert [*whole_bytes(ends)] == ["shape", f"int{8 * size}"]
-    assert unpack(whole_bytes(ends)).tolist() == ends.tolist()
+    assert [*noisy_array_to_json(ends)] == ["shape", f"int{8 * size}"]
+    assert array_from_json(noisy_array_to_json(ends)).tolist() == ends.tolist()
     for beyond in (ends[0] - 1, ends[1] + 1) if size < 8 else ():
-        assert [*whole_bytes(np.array([beyond]))] == ["shape", f"int{8 * size + 8}"]
+        assert [*noisy_array_to_json(np.array([beyond]))] == ["shape", f"int{8 * size + 8}"]
     with pytest.raises(InputError, match="must hold the 4 numbers of its shape; got more or fewer"):
-        unpack(whole_bytes(ends) | {"shape": [4]})
+        array_from_json(noisy_array_to_json(ends) | {"shape": [4]})
 
 
-@pytest.mark.parametrize("write", [pack, whole_bytes])
+@pytest.mark.parametrize("write", [array_to_json, noisy_array_to_json])
 @pytest.mark.parametrize("dtype", ["i1", "u1", "?", "<i4", ">i4", "<i8", ">i8"])
 def test_every_layout_and_shape_is_kept(
     dtype: str, write: Callable[[np.ndarray], dict[str, object]]
@@ -442,7 +442,7 @@ def test_every_layout_and_shape_is_kept(
             np.broadcast_to(array, (2, *shape)),
             array[..., ::-2] if shape else array,
         ):
-            again = unpack(write(laid))
+            again = array_from_json(write(laid))
             assert isinstance(again, np.ndarray)
             assert (again.dtype, again.shape, again.flags.writeable) == (np.int64, laid.shape, True)
             assert again.tolist() == laid.astype(np.int64).tolist()

@@ -6,7 +6,12 @@ from itertools import product
 
 import pytest
 
-from leastnoise._trusted.measurements import count_grid, count_tables, dimensions, numerators
+from leastnoise._trusted.measurements import (
+    ball_count_numerators,
+    count_tables,
+    count_tables_up_to,
+    lattice_dimension,
+)
 
 
 def enumerated(cells, total, norm):
@@ -25,7 +30,7 @@ def test_count_tables_counts_what_is_listed(cells):
 
 @pytest.mark.parametrize("cells", [1, 2, 7])
 def test_count_grid_agrees_with_single_counts(cells):
-    grid = count_grid(cells, 12)
+    grid = count_tables_up_to(cells, 12)
     for positive, negative in product(range(13), range(7)):
         assert grid[positive, negative] == count_tables(cells, positive, negative)
 
@@ -34,7 +39,7 @@ def test_count_grid_agrees_with_single_counts(cells):
     "sizes", [(1,), (2,), (1, 2), (2, 2), (2, 3), (3, 3), (1, 1, 3), (2, 2, 4)]
 )
 def test_numerators_count_the_points_of_every_ball(sizes):
-    h, free = numerators(sizes), dimensions(sizes)
+    h, free = ball_count_numerators(sizes), lattice_dimension(sizes)
     assert len(h) == free + 1
     for norm in range(3 * free + 3):
         points = 0
@@ -61,7 +66,7 @@ def test_counts_fall_with_the_distance_of_the_total_from_zero(cells):
 
 
 def test_numerators_of_many_cells_are_whole_and_symmetric():
-    h = numerators((20,) * 15)
+    h = ball_count_numerators((20,) * 15)
     assert min(h) > 0
     assert h == h[::-1]
     assert h[0] == 1

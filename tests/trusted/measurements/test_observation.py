@@ -12,7 +12,7 @@ from leastnoise._plan import LinearPlan
 from leastnoise._session import outcome_from_json
 from leastnoise._trusted.accounting import Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError
-from leastnoise._trusted.linop import Identity, whole_bytes
+from leastnoise._trusted.linop import Identity, noisy_array_to_json
 from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
 from leastnoise._workload import marginals
 
@@ -36,7 +36,7 @@ def observed(*values: object, plan: Measurements = MADE) -> Observation:
 
 def written(observation: Observation) -> dict[str, object]:
     """As a release keeps it."""
-    values = [whole_bytes(value) for value in observation.values]
+    values = [noisy_array_to_json(value) for value in observation.values]
     return {"plan_digest": PLAN.digest(), "receipt": "", "private": False, "values": values}
 
 

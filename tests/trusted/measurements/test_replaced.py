@@ -13,7 +13,7 @@ from leastnoise._domain import Coded, Domain
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.linop import Contrasts, Dense, Haar, Identity, Prefix, Tree
 from leastnoise._trusted.measurements import Block, Factor, Measurements, _sensitivity, cost
-from leastnoise._trusted.measurements._sensitivity import replaced_distance
+from leastnoise._trusted.measurements._sensitivity import replaced_row_bound
 from trusted.measurements import drawn
 from trusted.measurements.brute import claimed, units_of, worst
 from trusted.measurements.drawn import (
@@ -100,7 +100,7 @@ def test_no_limit_of_work_makes_rows_nearer(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(_sensitivity, name, most)
         _sensitivity._norm_and_distance.cache_clear()
-        found = replaced_distance(plan, noise.norm)
+        found = replaced_row_bound(plan, noise.norm)
     _sensitivity._norm_and_distance.cache_clear()
     inside = units_of(plan)
     assert float(found) * (1 + 1e-12) >= worst(plan, inside[inside.any(axis=1)])
@@ -127,7 +127,7 @@ def test_joint_attributes_bring_no_rows_nearer(
     )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(_sensitivity, "_MOST_SETS", most)
-        distance = replaced_distance(plan, 2)
+        distance = replaced_row_bound(plan, 2)
     inside = units_of(plan)
     assert float(distance) * (1 + 1e-12) >= worst(plan, inside[inside.any(axis=1)])
 
@@ -146,8 +146,8 @@ def test_products_are_bounded_by_shared_columns(power: int) -> None:
         )
         for make in (Prefix, lambda size: Tree.full(size, 2))
     )
-    assert replaced_distance(sums, power) == 2 * (12 - 1)
-    assert replaced_distance(trees, power) == round(worst(trees))
+    assert replaced_row_bound(sums, power) == 2 * (12 - 1)
+    assert replaced_row_bound(trees, power) == round(worst(trees))
 
 
 def test_long_attributes_are_distinguished() -> None:
@@ -160,7 +160,7 @@ def test_long_attributes_are_distinguished() -> None:
         (2, Haar(2**20), 80),
     ):
         assert (
-            replaced_distance(
+            replaced_row_bound(
                 plan_of(power, [Block((Factor(("a",), operator),), Fraction(1))], domain), power
             )
             == apart
@@ -176,11 +176,11 @@ def test_alike_attributes_are_counted(count: int) -> None:
         Block(pair, Fraction(1)) for pair in itertools.combinations(factors, 2)
     ]
     exact = Fraction(max(2 * m + m * (count - m) for m in range(count + 1)))
-    assert replaced_distance(plan_of(2, measured, domain), 2) == exact
+    assert replaced_row_bound(plan_of(2, measured, domain), 2) == exact
     if (
         count == 19
     ):  # one block more, along one attribute: all are taken to have it, or it is dearer
-        more = replaced_distance(
+        more = replaced_row_bound(
             plan_of(2, [*measured, Block((factors[0],), Fraction(1))], domain), 2
         )
         assert exact < more <= exact + 2 * count
@@ -196,7 +196,7 @@ def test_huge_norms_are_bounded_exactly() -> None:
         (int(row[0]) * weight) ** 2
         for row, weight in zip(entries, (2**7 - 1, 2**7 - 3), strict=True)
     )
-    assert replaced_distance(plan, 2) == Fraction(2 * norm, 2**20)
+    assert replaced_row_bound(plan, 2) == Fraction(2 * norm, 2**20)
 
 
 @pytest.mark.parametrize("bits", [512, 513])
@@ -213,7 +213,7 @@ def test_distances_are_exact_up_to_a_denominator_length(bits: int) -> None:
     )
     exact, found = (
         sum((place + 1) / scale for place, scale in enumerate(scales)),
-        replaced_distance(plan, 1),
+        replaced_row_bound(plan, 1),
     )
     assert math.lcm(*tops).bit_length() == bits
     assert exact <= found < exact * (1 + Fraction(1, 2**100))

@@ -30,9 +30,9 @@ from leastnoise._trusted.measurements import (
     column_norm,
     cost,
     row_scales,
-    sum_up,
+    sum_rounded_up,
 )
-from leastnoise._trusted.measurements._measurements import _root_up
+from leastnoise._trusted.measurements._measurements import _integer_root_up
 from leastnoise._workload import marginals
 from strategies.proposals import proposal
 from trusted.measurements.brute import claimed, worst
@@ -117,7 +117,7 @@ def test_equal_blocks_are_found_by_measurements() -> None:
         blocks=(*measured, block("a", "b")),
     )
     groups = ["abc", "b", "c", "a", [()], [("a", "b")]]
-    assert [[one.attributes for one in group] for group in plan.alike] == [
+    assert [[one.attributes for one in group] for group in plan.similar_blocks] == [
         [tuple(name) for name in group] for group in groups
     ]
     assert len(plan.factors) == 4
@@ -151,7 +151,7 @@ def test_contrasts_need_gaussian_noise_and_no_weights() -> None:
 @example([2**26 + 1, 2**27 - 1])  # the float of the root of v v - 1 is v
 def test_roots_are_rounded_up(values: list[int]) -> None:
     squares = [value for v in values for value in (v * v, v * v + 1, max(1, v * v - 1))]
-    assert _root_up(np.array(squares)).tolist() == [
+    assert _integer_root_up(np.array(squares)).tolist() == [
         math.isqrt(square - 1) + 1 for square in squares
     ]
 
@@ -225,7 +225,7 @@ def test_costs_of_many_different_scales_stay_short() -> None:
     """The denominators of 46 fractions of 44 bits would fill a page, and no ledger would take it; rounded up, and only a little."""
     terms = [(1, Fraction(1, 3 * n + 1)) for n in range(500)]
     exact = sum(value for _, value in terms)
-    assert exact <= sum_up(terms) <= exact + Fraction(500, 2**128)
+    assert exact <= sum_rounded_up(terms) <= exact + Fraction(500, 2**128)
     domain = Domain({f"a{place}": Integers(0, 8 + place) for place in range(11)})
     workload = marginals(domain, ways=2)
     for mechanism, budget in BUDGET.items():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leastnoise._domain import Coded, Domain, Measure, PerCellBound
-from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, parameters
+from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, parameters_by_name
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import Contrasts, Dense, Identity, Operator, Prefix, Tree, dense
 from leastnoise._trusted.measurements import (
@@ -197,7 +197,7 @@ def test_cost_of_entries_beyond_exact_doubles_is_exact() -> None:
     matrix = np.array([[2**28 - 1, 0, 0], [2**28 - 3, 2**27 + 1, 0], [-5, 7, 2**28 - 9]])
     plan = within([Block((Factor(("b",), Dense(matrix)),), Fraction(1))], 3, PerCellBound(1, "b"))
     gram = matrix.astype(object).T @ matrix.astype(object)
-    (exact,) = parameters(cost(plan)).values()
+    (exact,) = parameters_by_name(cost(plan)).values()
     assert exact * 2 == int(np.maximum(gram, 0).sum())
 
 
@@ -251,6 +251,6 @@ def test_norms_double_only_for_opposite_columns(
     operator: Operator, replace: bool, times: int
 ) -> None:
     factor = Factor(("a",), operator)
-    assert _sensitivity._norm(factor, replaced=replace) == times * max(
+    assert _sensitivity._squared_column_norm(factor, replaced=replace) == times * max(
         sum(entry**2 for entry in column) for column in dense(operator).T
     )

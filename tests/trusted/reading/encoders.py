@@ -9,7 +9,7 @@ import pytest
 from behind_the_wall import cell_encoder as encoder_of_rule
 from leastnoise._domain import rule_of
 from leastnoise._trusted.check import InputError
-from leastnoise._trusted.table import Keyed, columns_of
+from leastnoise._trusted.table import Keyed, open_content
 
 
 def cell_encoder(kind):
@@ -27,7 +27,7 @@ def columns_of_chunks(source, names):
 
 def units_of(table):
     """The keys that were found, each with its units."""
-    found = columns_of(table, Keyed)
+    found = open_content(table, Keyed)
     return dict(zip(found.keys, found.units.tolist(), strict=True))
 
 

@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pyarrow as pa
 
-from behind_the_wall import count
+from behind_the_wall import exact_marginals
 from leastnoise._trusted.reading import ReadRequest, read
-from leastnoise._trusted.table import Columns, Counted, columns_of
+from leastnoise._trusted.table import Columns, Counted, open_content
 
 WHOLE = [0, 1, -1, 2, 3, 16, 17, 18, 2**31, -(2**31), 2**53 + 1, 2**63 - 1, -(2**63), None]
 DOUBLE = [
@@ -208,9 +208,9 @@ def counted(table, tables):
     found = {
         (measure, names): cells.tolist()
         for measure, wanted in tables.items()
-        for names, cells in count(table, wanted, measure)
+        for names, cells in exact_marginals(table, wanted, measure)
     }
-    return found, isinstance(columns_of(table, Columns, Counted), Counted)
+    return found, isinstance(open_content(table, Columns, Counted), Counted)
 
 
 def counts(source, domain, tables, attributes=None, **options):

@@ -29,7 +29,7 @@ from leastnoise._domain import (
     Reading,
 )
 from leastnoise._trusted.reading import CSV, ReadRequest, _files, _read, read
-from leastnoise._trusted.table import Counted, columns_of
+from leastnoise._trusted.table import Counted, open_content
 from trusted.reading.pools import FIELDS, JUNK
 from trusted.reading.sources import POOLS
 
@@ -192,7 +192,7 @@ def entropy_of(keys):
 
 
 def rows_of(table):
-    columns = columns_of(table)
+    columns = open_content(table)
     return Counter(
         zip(
             *(column.tolist() for column in (*columns.codes.values(), *columns.values.values())),
@@ -282,7 +282,7 @@ class Pair:
             opened = POOLS[self.kind].opened(source, self.folder, self.rng)
         with mock.patch.object(_read, "urandom", entropy_of(keys)):
             table = read(opened, self.domain, read_request=ReadRequest(usage=True), **self.unit)
-        self.usages.append(columns_of(table.usage, Counted).tables[None, ("rows",)])
+        self.usages.append(open_content(table.usage, Counted).tables[None, ("rows",)])
         return rows_of(table)
 
     def _csv(self, lines):
@@ -297,7 +297,7 @@ class Pair:
             table = read(
                 self._csv([line]), self.domain, read_request=ReadRequest(attributes=[], measures=[])
             )
-            self.records[line] = columns_of(table).rows
+            self.records[line] = open_content(table).rows
         return self.records[line]
 
     def check(self):

@@ -18,7 +18,7 @@ import pytest
 from sqlglot import exp
 
 import leastnoise as ln
-from behind_the_wall import CountRequest, amount_encoder, count, to_column
+from behind_the_wall import CountRequest, amount_encoder, exact_marginals, to_column
 from behind_the_wall import text as text_of
 from leastnoise._cli import main
 from leastnoise._domain import (
@@ -35,7 +35,7 @@ from leastnoise._spec import parse_spec
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.reading import ReadRequest, _postgres, _read, read, read_keys
 from leastnoise._trusted.reading._sql import Value, amount_of, cell_of, prepare_value
-from leastnoise._trusted.table import Counted, columns_of
+from leastnoise._trusted.table import Counted, open_content
 from trusted.reading.encoders import cell_encoder, columns_of_chunks, refused, units_of
 from trusted.reading.engine_rows import ARROW, COLUMNS, ROWS, counted, counts, literal
 from trusted.reading.postgres import fill, table
@@ -408,8 +408,8 @@ def test_unit_rows_are_chosen_by_key_only(engine, unit, most, bound, monkeypatch
         options = {"unit_column": unit, "max_rows": most, "max_per_cell": bound}
         table = read(source, domain, read_request=ReadRequest(tables=tables, usage=True), **options)
         (((_, cells),), ((_, cut),)) = (
-            list(count(table.usage, [("rows",)])),
-            list(count(table.usage, [()], "cut")),
+            list(exact_marginals(table.usage, [("rows",)])),
+            list(exact_marginals(table.usage, [()], "cut")),
         )
         assert (table.usage.unit_column, table.usage.max_rows) == (unit, most)
         return table, cells.tolist(), cut.tolist()
@@ -448,8 +448,8 @@ def usage_by_attribute(source, domain, **options):
         tables={None: [domain.names]}, usage=True, published=[(name,) for name in domain.names]
     )
     table = read(source, domain, read_request=wanted, **options)
-    ((_, (used, _)),) = count(table.usage, [("rows",)])
-    ((_, lacking),) = count(table.usage, [("attribute",)], "lacking")
+    ((_, (used, _)),) = exact_marginals(table.usage, [("rows",)])
+    ((_, lacking),) = exact_marginals(table.usage, [("attribute",)], "lacking")
     return int(used), lacking.tolist()
 
 
@@ -461,7 +461,7 @@ def test_columns_of_some_tables_are_counted_in_engines(engine, attributes, monke
     kinds = [ln.Categories(["F", "M", "17"]).with_hidden(True), others.with_hidden(attributes == 2)]
     domain = ln.Domain(dict(zip("tb", kinds, strict=True)))
     places, used, expected = Counter(), 0, [0] * attributes
-    codes = columns_of(read(ARROW, domain)).codes
+    codes = open_content(read(ARROW, domain)).codes
     for cells in zip(codes["t"].tolist(), codes["b"].tolist(), strict=True):
         places[cells] += 1
         is_hidden = [cell == kind.published for cell, kind in zip(cells, kinds, strict=True)]
@@ -587,7 +587,7 @@ def test_counted_table_serves_its_plan_only(postgres):
     table = read(postgres, domain, read_request=ReadRequest(tables={None: [("t",)]}))
     for names, measure in ((("b",), None), (("t",), "m")):
         with pytest.raises(ln.InputError, match="counted for the tables of another plan"):
-            list(count(table, [names], measure))
+            list(exact_marginals(table, [names], measure))
     with pytest.raises(ln.InputError, match="read without the attribute 'b'"):
         read(
             postgres, domain, read_request=ReadRequest(attributes=["t"], tables={None: [("t",)]})
@@ -791,7 +791,7 @@ def test_columns_of_every_type_are_read(url, postgres):
             for name, kind in named.items()
         }
     )
-    read_here = columns_of(read(source, domain)).codes
+    read_here = open_content(read(source, domain)).codes
     assert {name: sorted(read_here[name].tolist()) for name in named} == {
         name: [0, 1] for name in named
     }
@@ -1083,7 +1083,7 @@ def test_amounts_kept_and_cut_are_those_of_read_rows(engine):
 
     def amounts(source, most):
         table = read(source, domain, read_request=wanted, unit_column="u", max_rows=most)
-        numbers = columns_of(table.usage, Counted).tables
+        numbers = open_content(table.usage, Counted).tables
         return [int(numbers[f"{part} of paid", ()][0]) for part in ("kept", "cut")]
 
     kept, cut = amounts(engine, ROWS)

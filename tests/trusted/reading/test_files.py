@@ -17,7 +17,7 @@ from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.reading import CSV, PeriodFiles, _files, dataset_name, ledger_beside, read
 from leastnoise._trusted.reading._column import FileKind
 from leastnoise._trusted.reading._files import CSV_FILES, PARQUET_FILES, open_csv
-from leastnoise._trusted.table import Columns, columns_of
+from leastnoise._trusted.table import Columns, open_content
 from trusted.reading.encoders import refused
 from trusted.reading.test_read import lines, rows_of
 
@@ -231,7 +231,7 @@ def test_text_files_are_csv_files(tmp_path, name):
     (tmp_path / name).write_bytes(content)
     table = read(tmp_path / name, Domain(sex=["F", "M"], age=Integers(0, 9)))
     assert table.domain.names == ("sex", "age")
-    assert sorted(columns_of(table, Columns).codes["sex"].tolist()) == [0, 1]
+    assert sorted(open_content(table, Columns).codes["sex"].tolist()) == [0, 1]
 
 
 @pytest.mark.parametrize("path", ["mine/a.csv", "mine", "mine/*.csv", "mine/**", "mine/none.csv"])
@@ -325,7 +325,7 @@ def test_only_files_of_periods_are_read(tmp_path, names, patterns, kind):
             pq.write_table(rows, file)
     for first, end in ((0, 3), (0, 1), (1, 2), (1, 3), (2, 2)):
         periods = PeriodFiles(along="when", first=first, end=end, patterns=patterns)
-        table = columns_of(read(tmp_path, domain, period_files=periods))
+        table = open_content(read(tmp_path, domain, period_files=periods))
         always = [3] if patterns else []
         assert sorted(table.codes["file"].tolist()) == [*range(first, end), *always]
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import leastnoise as ln
-from behind_the_wall import count
+from behind_the_wall import exact_marginals
 from leastnoise._holder import count_fit
 from leastnoise._trusted.reading import (
     ReadRequest,
@@ -23,7 +23,7 @@ from leastnoise._trusted.reading import (
     source_from_location,
     source_location,
 )
-from leastnoise._trusted.table import Counted, columns_of
+from leastnoise._trusted.table import Counted, open_content
 from trusted.reading.encoders import refused, units_of
 from trusted.reading.test_read import CONSTRUCTORS
 
@@ -89,7 +89,7 @@ def expected(names: list[str]) -> dict[Any, int]:
 
 
 def cells(table: Any, names: tuple[str, ...]) -> dict[Any, int]:
-    ((_, found),) = count(table, [names])
+    ((_, found),) = exact_marginals(table, [names])
     every = itertools.product(*(DOMAIN.kind(name).labels for name in names))
     return {key: number for key, number in zip(every, found.tolist(), strict=True) if number}
 
@@ -154,10 +154,10 @@ def test_join_counts_match_pandas_merge(
     )
     names = ("dx", "sex", "year")
     assert cells(table, names) == expected([*names])
-    assert sum(columns_of(table).values["weight"].tolist()) == round(
+    assert sum(open_content(table).values["weight"].tolist()) == round(
         2 * merged()["weight"].fillna(0).sum()
     )
-    used, unused = columns_of(table.usage, Counted).tables[None, ("rows",)].tolist()
+    used, unused = open_content(table.usage, Counted).tables[None, ("rows",)].tolist()
     assert (used, used + unused) == (len(merged()), int(VISITS["patient"].notna().sum()))
 
 
@@ -214,7 +214,7 @@ def test_star_of_four_tables_counts_as_pandas_does(
         folder.mkdir()
         sources.append(SOURCES[kind](pl.from_pandas(frame), folder))
     table = read(star(*sources), STAR, unit_column="patient", max_rows=400)
-    ((_, found),) = count(table, [STAR.names])
+    ((_, found),) = exact_marginals(table, [STAR.names])
     labels = itertools.product(*(STAR.kind(name).labels for name in STAR.names))
     nonzero = {key: number for key, number in zip(labels, found.tolist(), strict=True) if number}
     assert nonzero == star_counts().to_dict()
@@ -257,7 +257,7 @@ def test_public_table_serves_any_unit() -> None:
     assert cells(read(joined, DOMAIN, unit_column="doctor", max_rows=400), ("dx", "sex")) == rows
     unit = ln.Joined(whole, PATIENTS.assign(home=lambda one: one["id"] % 5), on=ON, public=True)
     homes = read(unit, DOMAIN, read_request=ReadRequest(usage=True), unit_column="home", max_rows=2)
-    assert columns_of(homes.usage, Counted).tables[None, ("rows",)].sum() == 5 * 2
+    assert open_content(homes.usage, Counted).tables[None, ("rows",)].sum() == 5 * 2
 
 
 def test_unit_named_like_second_key_is_the_first_column() -> None:
@@ -281,7 +281,7 @@ def test_second_table_columns_are_read_on_request() -> None:
     failing = duckdb.sql("SELECT ('MARK' || i)::INTEGER AS id, 'F' AS sex FROM range(3) AS t(i)")
     alone = ln.Domain(dx=["a", "b", "c"])
     table = read(ln.Joined(VISITS, failing, on=ON), alone, unit_column="patient", max_rows=400)
-    assert len(columns_of(table).codes["dx"]) == int(
+    assert len(open_content(table).codes["dx"]) == int(
         (VISITS["dx"].notna() & VISITS["patient"].notna()).sum()
     )
     with refused("cannot be computed"):
@@ -301,9 +301,11 @@ def test_an_empty_second_table_has_no_partners(tmp_path: Path) -> None:
             unit_column="patient",
             max_rows=400,
         )
-        assert columns_of(table).codes["sex"].tolist() == [2] * int(VISITS["patient"].notna().sum())
+        assert open_content(table).codes["sex"].tolist() == [2] * int(
+            VISITS["patient"].notna().sum()
+        )
     nobody = read(ln.Joined(VISITS[:0], PATIENTS, on=ON), DOMAIN, unit_column="patient")
-    assert len(columns_of(nobody).codes["dx"]) == 0
+    assert len(open_content(nobody).codes["dx"]) == 0
 
 
 def test_keys_are_compared_as_units_are() -> None:
@@ -318,7 +320,7 @@ def test_keys_are_compared_as_units_are() -> None:
         {"k": pd.Series([1, "a", "true", b"\xff", "", None, [2]], dtype=object), "v": range(7)}
     )
     domain = ln.Domain(v=ln.Coded(7, null="other"))
-    found = columns_of(read(ln.Joined(first, second, on="k", public=True), domain)).codes["v"]
+    found = open_content(read(ln.Joined(first, second, on="k", public=True), domain)).codes["v"]
     assert found.tolist() == [0, 0, 7, 7, 1, 2, 3, 7, 7, 7]
 
 
@@ -385,7 +387,7 @@ def marked(
             lambda size: np.array([left.pop(0) for _ in range(size // 8)], dtype="<u8").tobytes(),
         )
         table = read(ln.Joined(first, second, on="u", **how), MARKED, **unit)
-    codes = columns_of(table).codes
+    codes = open_content(table).codes
     return Counter(zip(codes["mark"].tolist(), codes["v"].tolist(), strict=True))
 
 
@@ -469,7 +471,7 @@ def starred(
             lambda size: np.array([left.pop(0) for _ in range(size // 8)], dtype="<u8").tobytes(),
         )
         table = read(source, MARKED_STAR, unit_column="u", max_rows=most)
-    codes = columns_of(table).codes
+    codes = open_content(table).codes
     return Counter(zip(*(codes[name].tolist() for name in MARKED_STAR.names), strict=True))
 
 
@@ -542,7 +544,7 @@ def test_join_without_unit_rule_changes_several_units(
         read(joined[0], domain, **unit)
     monkeypatch.setattr(_read, "check_unit", lambda *_: None)
     north, south = (
-        columns_of(read(one, domain, **unit)).codes["region"].tolist() for one in joined
+        open_content(read(one, domain, **unit)).codes["region"].tolist() for one in joined
     )
     assert (north, south) == ([0, 0, 0], [1, 1, 1])
 

@@ -19,7 +19,7 @@ from behind_the_wall import Column, amount_encoder
 from leastnoise._sources import schema
 from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.reading import CSV, read
-from leastnoise._trusted.table import columns_of
+from leastnoise._trusted.table import open_content
 from trusted.reading.encoders import cell_encoder, refused
 
 PERIODS = {
@@ -276,7 +276,7 @@ def test_every_source_agrees(tmp_path):
         pl.from_arrow(table).lazy(),
     ]
     seen = [
-        {name: column.tolist() for name, column in columns_of(read(source, domain)).codes.items()}
+        {name: column.tolist() for name, column in open_content(read(source, domain)).codes.items()}
         for source in sources
     ]
     assert seen[0] == {"month": [1, 6, 12, 12], "naive": [0, 1, 4, 4], "height": [91, 0, 201, 201]}
@@ -297,9 +297,9 @@ def test_latin_1_semicolons_and_no_header(tmp_path):
             reading=ln.Reading(decimal=",", thousands="."),
         ),
     )
-    found = columns_of(read(CSV(file, ";", "latin-1", ["town", "pay"]), domain)).codes
+    found = open_content(read(CSV(file, ";", "latin-1", ["town", "pay"]), domain)).codes
     assert (found["town"].tolist(), found["pay"].tolist()) == ([0, 1, 2], [1, 0, 0])
-    assert columns_of(read(CSV(file, ";", "cp1252", ["town", "pay"]), domain)).codes[
+    assert open_content(read(CSV(file, ";", "cp1252", ["town", "pay"]), domain)).codes[
         "town"
     ].tolist() == [0, 1, 2]
     place = CSV(file, ";", "latin-1", ["town", "pay"]).located()
@@ -331,7 +331,7 @@ def test_each_byte_has_the_character_of_its_encoding(tmp_path, encoding):
     known = [text for text in texts if text.isprintable() and "\ufffd" not in text]
     domain = ln.Domain(a=ln.Categories(known, outside="other"))
     codes = (
-        columns_of(read(CSV(tmp_path / "x.csv", ";", encoding, ["a", "b"]), domain))
+        open_content(read(CSV(tmp_path / "x.csv", ";", encoding, ["a", "b"]), domain))
         .codes["a"]
         .tolist()
     )
@@ -341,7 +341,7 @@ def test_each_byte_has_the_character_of_its_encoding(tmp_path, encoding):
 def test_the_mark_of_utf_8_is_skipped(tmp_path):
     (tmp_path / "x.csv").write_bytes("\ufefftown\nKöln\n".encode())
     for encoding in ("utf-8", "utf-8-sig"):
-        assert columns_of(
+        assert open_content(
             read(CSV(tmp_path / "x.csv", encoding=encoding), ln.Domain(town=["Köln"]))
         ).codes["town"].tolist() == [0]
 

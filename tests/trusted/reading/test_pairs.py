@@ -12,7 +12,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._trusted.reading import check_source, read
-from leastnoise._trusted.table import columns_of
+from leastnoise._trusted.table import open_content
 from trusted.reading.postgres import table as server_table
 
 CONNECTION = duckdb.connect()
@@ -158,7 +158,7 @@ AGES = pd.Series([5, 30, None, 70])
 def cells(frame, kind):
     name = next(iter(frame))
     check_source(frame, ln.Domain({name: kind}), [name], [], None)
-    return columns_of(read(frame, ln.Domain({name: kind}))).codes[name].tolist()
+    return open_content(read(frame, ln.Domain({name: kind}))).codes[name].tolist()
 
 
 @pytest.mark.parametrize("frequency", ["M", "D", "W", "Q", "Y", "h"])

@@ -21,7 +21,7 @@ from leastnoise._progress import Progress, RowProgress
 from leastnoise._sources import schema
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.reading import check_source, read
-from leastnoise._trusted.table import columns_of
+from leastnoise._trusted.table import open_content
 from trusted.reading.encoders import refused
 from trusted.reading.pools import OBJECTS, Trap
 
@@ -32,8 +32,8 @@ CONNECTION = duckdb.connect()
 
 def rows_of(table):
     """The encoded rows, as sorted tuples: the order is nobody's promise."""
-    names = [columns_of(table).codes[name].tolist() for name in table.domain.names]
-    sums = [columns_of(table).values[name].tolist() for name in table.domain.measures]
+    names = [open_content(table).codes[name].tolist() for name in table.domain.names]
+    sums = [open_content(table).values[name].tolist() for name in table.domain.measures]
     return sorted(zip(*names, *sums, strict=True))
 
 
@@ -132,14 +132,14 @@ SEX = ["F", "M", "Ünïcode 日本", 'q"uote', "a,b"]
 def test_every_source_has_the_same_cells(everything, domain, expected):
     """What each policy does to a value is seen in `test_encode`."""
     (name,) = domain.names
-    assert sorted(columns_of(read(everything, domain)).codes[name].tolist()) == sorted(expected)
+    assert sorted(open_content(read(everything, domain)).codes[name].tolist()) == sorted(expected)
 
 
 def test_large_integers_are_distinguished(everything):
     if isinstance(everything, pd.DataFrame) and everything["big"].dtype == np.float64:
         # pandas itself has made floats of them
         everything = pd.DataFrame({"big": pd.Series(FRAME["big"].to_list(), dtype="Int64")})
-    assert columns_of(read(everything, Domain(big=[2**53, 2**53 + 1]))).codes["big"].tolist() == [
+    assert open_content(read(everything, Domain(big=[2**53, 2**53 + 1]))).codes["big"].tolist() == [
         1,
         0,
     ]
@@ -147,7 +147,7 @@ def test_large_integers_are_distinguished(everything):
 
 def test_time_stamps(everything):
     # a CSV file holds what its writer wrote: here ISO with a T and micro-seconds
-    stamps = columns_of(
+    stamps = open_content(
         read(
             everything, Domain(when=["2024-05-01", "2024-05-01 13:45:00", "2024-05-02 00:00:00.5"])
         )
@@ -275,9 +275,11 @@ def test_no_value_makes_reading_fail(place):
     ):
         table = read(frame, Domain(a=kind, measures={"m": Measure("a", 0, 9)}), unit_column="id")
         assert MARK not in repr(table)
-        assert len(columns_of(table).codes["a"]) <= 3
-        assert set(columns_of(table).values["m"].tolist()) <= {0, 1, 9}
-    assert len(columns_of(read(frame, Domain(id=Integers(0, 9)), unit_column="a")).codes["id"]) in {
+        assert len(open_content(table).codes["a"]) <= 3
+        assert set(open_content(table).values["m"].tolist()) <= {0, 1, 9}
+    assert len(
+        open_content(read(frame, Domain(id=Integers(0, 9)), unit_column="a")).codes["id"]
+    ) in {
         2,
         3,
     }
@@ -455,10 +457,10 @@ def test_reading_a_file_needs_no_data_frame_library(tmp_path):
         "sys.meta_path.insert(0, Missing())\n"
         "import duckdb\n"
         "from leastnoise._trusted.reading import read\n"
-        "from leastnoise._trusted.table import columns_of\n"
+        "from leastnoise._trusted.table import open_content\n"
         "from leastnoise._domain import Domain\n"
         "for source in (*sys.argv[1:], duckdb.sql(\"SELECT 'F' AS sex\")): "
-        "print(columns_of(read(source, Domain(sex=['F']))).rows)\n"
+        "print(open_content(read(source, Domain(sex=['F']))).rows)\n"
     )
     arguments = [sys.executable, "-c", code, tmp_path / "x.parquet", tmp_path / "x.csv"]
     assert (

@@ -13,7 +13,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._sources import schema
 from leastnoise._trusted.reading import check_source, read
-from leastnoise._trusted.table import columns_of
+from leastnoise._trusted.table import open_content
 from trusted.reading.encoders import refused
 from trusted.reading.postgres import fill, server
 
@@ -49,7 +49,7 @@ TABLE = pa.table(
 
 def rows_of(table):
     """The encoded rows, as sorted tuples."""
-    names = [columns_of(table).codes[name].tolist() for name in table.domain.names]
+    names = [open_content(table).codes[name].tolist() for name in table.domain.names]
     return sorted(zip(*names, strict=True))
 
 

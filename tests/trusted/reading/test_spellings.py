@@ -16,7 +16,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._domain import UnitCount, ValueCount
 from leastnoise._trusted.reading import ReadRequest, read
-from leastnoise._trusted.table import columns_of
+from leastnoise._trusted.table import open_content
 from trusted.reading.engine_rows import counts, literal
 from trusted.reading.postgres import table as server_table
 
@@ -120,13 +120,13 @@ def read_numbers(source, texts, reading):
         {"number": ln.Coded(len(texts)), "text": kind},
         measures={"amount": measure, "values": ValueCount(measure)},
     )
-    of_attribute = columns_of(
+    of_attribute = open_content(
         read(source, domain, read_request=ReadRequest(attributes=["number", "text"]))
     )
     cells = dict(
         zip(of_attribute.codes["number"].tolist(), of_attribute.codes["text"].tolist(), strict=True)
     )
-    of_measure = columns_of(read(source, domain, read_request=ReadRequest(attributes=["number"])))
+    of_measure = open_content(read(source, domain, read_request=ReadRequest(attributes=["number"])))
     order = np.argsort(of_measure.codes["number"])
     amounts = of_measure.values["amount"][order] / 1000
     values = of_measure.values["values"][order]
@@ -154,7 +154,7 @@ def test_times_are_read_as_the_page_says(source_of) -> None:
     texts, columns = table_of_page("Times")
     days = ln.Dates("2024-11-01", "2024-11-30", null="other", reading=ln.Reading(column="text"))
     domain = ln.Domain({"number": ln.Coded(len(texts)), "day": days})
-    found = columns_of(read(source_of(texts), domain))
+    found = open_content(read(source_of(texts), domain))
     cells = dict(zip(found.codes["number"].tolist(), found.codes["day"].tolist(), strict=True))
     labels = {**dict(enumerate(days.labels)), None: "outside", days.regular: "null"}
     is_read = {text: labels[cells.get(row)] for row, text in enumerate(texts)}
@@ -196,7 +196,7 @@ def test_categories_are_distinguished_as_documented(source_of, title: str) -> No
     ]
     values = [text for text in dict.fromkeys(said) if text != "null"]
     kind = ln.Categories(values, null="other", reading=ln.Reading(column="text", **KEYS[title]))
-    found = columns_of(read(source, ln.Domain({"number": ln.Coded(len(texts)), "x": kind})))
+    found = open_content(read(source, ln.Domain({"number": ln.Coded(len(texts)), "x": kind})))
     cells = dict(zip(found.codes["number"].tolist(), found.codes["x"].tolist(), strict=True))
     labels = [*values, "null"]
     assert [labels[cells[row]] for row in range(len(texts))] == said
@@ -217,7 +217,7 @@ def test_keys_of_a_join_are_compared_as_the_page_says(source_of, tmp_path, title
     visits = source_of(texts)
     joined = ln.Joined(visits, patients, on={"text": "key"}, reading=reading)
     unit = {"unit_column": "text", "max_rows": len(texts), "unit_reading": reading}
-    found = columns_of(read(joined, domain, **unit))
+    found = open_content(read(joined, domain, **unit))
     places = dict(zip(found.codes["number"].tolist(), found.codes["place"].tolist(), strict=True))
     assert {row: values[place] for row, place in places.items()} == {
         row: text for row, text in enumerate(said) if text != "null"

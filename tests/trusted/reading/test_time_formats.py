@@ -16,7 +16,7 @@ import leastnoise as ln
 from behind_the_wall import Column
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.reading import read
-from leastnoise._trusted.table import columns_of
+from leastnoise._trusted.table import open_content
 from trusted.reading.encoders import cell_encoder, refused
 
 OUT = -1
@@ -178,7 +178,7 @@ def test_numbers_count_days_or_seconds_in_every_source(tmp_path, counted_in, num
         *(pl.from_arrow(table), duckdb.from_arrow(table)),
     ]
     for source in sources:
-        assert columns_of(read(source, domain)).codes["when"].tolist() == [*hours, null]
+        assert open_content(read(source, domain)).codes["when"].tolist() == [*hours, null]
 
 
 @pytest.mark.parametrize("counted_in", ["excel", "epoch_s", "epoch_ms", "epoch_us"])
@@ -260,5 +260,5 @@ def test_a_spec_and_a_plan_keep_how_times_are_written(tmp_path):
     assert ln.Domain.from_json(spec.domain.to_json()) == spec.domain
     assert spec.domain.kind("day").months == tuple(GERMAN)
     (tmp_path / "x.csv").write_text("day,at\n3. März 19,1547512200000\n")
-    codes = columns_of(read(tmp_path / "x.csv", spec.domain)).codes
+    codes = open_content(read(tmp_path / "x.csv", spec.domain)).codes
     assert (codes["day"].tolist(), codes["at"].tolist()) == ([2], [14])

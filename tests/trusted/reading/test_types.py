@@ -12,7 +12,7 @@ from behind_the_wall import arrow_fields, open_source, to_column, values_of
 from leastnoise._domain import Categories, Dates, Domain, Integers
 from leastnoise._trusted.reading import ReadRequest, _postgres, read
 from leastnoise._trusted.reading._column import UNSUPPORTED
-from leastnoise._trusted.table import columns_of
+from leastnoise._trusted.table import open_content
 from trusted.reading.encoders import columns_of_chunks
 from trusted.reading.pools import ARROW, DUCKDB, PANDAS, POLARS
 from trusted.reading.sources import CONNECTION
@@ -38,7 +38,7 @@ KINDS = [
 def codes(array):
     """What every kind makes of the rows, none of which is left out."""
     return [
-        columns_of(read(pa.table({"a": array}), Domain(a=kind))).codes["a"].tolist()
+        open_content(read(pa.table({"a": array}), Domain(a=kind))).codes["a"].tolist()
         for kind in KINDS
     ]
 
@@ -112,7 +112,7 @@ def test_unavailable_value_is_outside():
     held = Broken(np.array([0, 1, 2, 0]), np.array([False, False, False, True]))
     frame = pd.DataFrame({"a": pd.Series(held), "b": [5, 6, 7, 8]})
     domain = Domain(a=Categories([0, 1, 2], null="drop", outside="other"), b=Integers(5, 8))
-    found = columns_of(read(frame, domain)).codes
+    found = open_content(read(frame, domain)).codes
     assert (found["a"].tolist(), found["b"].tolist()) == ([0, 3, 2], [0, 1, 2])
 
 
@@ -205,7 +205,7 @@ def test_postgresql_types_are_counted_as_documented(unicode):
 def test_eight_bit_booleans_follow_their_bytes():
     truth = Categories(["true", "false"], null="other", outside="other")
     array = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1, None, -7], pa.int8()))
-    assert columns_of(read(pa.table({"a": array}), Domain(a=truth))).codes["a"].tolist() == [
+    assert open_content(read(pa.table({"a": array}), Domain(a=truth))).codes["a"].tolist() == [
         1,
         0,
         2,
@@ -219,7 +219,7 @@ def test_rows_are_counted_where_no_column_is_read():
         Domain(a=["F", "M"]),
         read_request=ReadRequest(attributes=[], measures=[]),
     )
-    assert (columns_of(table).rows, dict(columns_of(table).codes)) == (3, {})
+    assert (open_content(table).rows, dict(open_content(table).codes)) == (3, {})
 
 
 @pytest.mark.parametrize("kind", [pa.string_view(), pa.json_(pa.string_view())], ids=str)

@@ -13,7 +13,7 @@ import leastnoise as ln
 from leastnoise._domain import Domain, Edges, Reading
 from leastnoise._trusted.kernel import QuantileSelection
 from leastnoise._trusted.reading import read_unit_sizes
-from leastnoise._trusted.table import columns_of
+from leastnoise._trusted.table import open_content
 from trusted.kernel.selections import law_of_group
 
 DOMAIN = Domain(rows=Edges([0, 1, 2, 4, 8], closed="right", outside="clip"))
@@ -22,7 +22,7 @@ DOMAIN = Domain(rows=Edges([0, 1, 2, 4, 8], closed="right", outside="clip"))
 def unit_cells(source, **settings) -> list[int]:
     table = read_unit_sizes(source, DOMAIN, "rows", unit_column="id", **settings)
     assert (table.unit_column, table.max_rows) == ("id", 1)
-    return columns_of(table).codes["rows"].tolist()
+    return open_content(table).codes["rows"].tolist()
 
 
 def rows_of(sizes) -> pd.DataFrame:

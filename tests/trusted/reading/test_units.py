@@ -14,7 +14,7 @@ from leastnoise._domain import Coded, Domain, PerCellBound, Reading, UnitCount, 
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.reading import ReadRequest, _column, _read, read
 from leastnoise._trusted.reading._units import Units
-from leastnoise._trusted.table import Counted, columns_of
+from leastnoise._trusted.table import Counted, open_content
 from trusted.reading.neighbours import entropy_of as entropy
 
 COUNTS = {
@@ -55,7 +55,7 @@ def test_removed_unit_changes_bounded_counts(most, bound):
             def cells(stay, given=given, keys=keys):
                 own_keys = keys[stay].astype("<u8").tobytes()
                 with mock.patch.object(_read, "urandom", return_value=own_keys):
-                    table = columns_of(
+                    table = open_content(
                         read(
                             given.take(stay),
                             CELLS,
@@ -169,7 +169,7 @@ def test_the_choice_is_uniform(ids, bound, cells, pairs):
 def test_rows_without_a_unit_are_dropped():
     for ids in (["a", None, ""], [1.0, float("nan"), None], [1, None, None], [pd.NA, "b", pd.NaT]):
         frame = pd.DataFrame({"id": pd.Series(ids, dtype=object), "v": [0, 0, 0]})
-        assert columns_of(read(frame, Domain(v=Coded(3)), unit_column="id", max_rows=3)).codes[
+        assert open_content(read(frame, Domain(v=Coded(3)), unit_column="id", max_rows=3)).codes[
             "v"
         ].tolist() == [0]
 
@@ -252,8 +252,8 @@ def test_dropped_rows_have_a_cell_of_their_own():
                 max_rows=2,
                 max_per_cell=PerCellBound(1, "v"),
             )
-        assert columns_of(table).codes["v"].tolist() == [0]
-        assert columns_of(table.usage, Counted).tables[None, ("rows",)].tolist() == [1, 1]
+        assert open_content(table).codes["v"].tolist() == [0]
+        assert open_content(table.usage, Counted).tables[None, ("rows",)].tolist() == [1, 1]
 
 
 OF_UNITS = "a count or total of units must be in a table whose rows have units, and of attributes that are read"
@@ -294,7 +294,7 @@ def test_two_spellings_of_an_id_are_one_unit(tmp_path):
     (tmp_path / "march.csv").write_text("id,dx\n17,A\n18,A\n19,B\n20,B\n")
     domain = Domain(dx=["A", "B"])
     table = read(tmp_path, domain, unit_column="id", max_rows=1)
-    assert np.bincount(columns_of(table).codes["dx"]).tolist() == [2, 2]
+    assert np.bincount(open_content(table).codes["dx"]).tolist() == [2, 2]
 
 
 def test_units_follow_the_reading_of_the_source(tmp_path):
@@ -302,7 +302,7 @@ def test_units_follow_the_reading_of_the_source(tmp_path):
     file.write_text('id,dx\nP17,A\n"P17 ",A\np17,A\nP18,B\nNA,B\n')
     reading = Reading(trim=True, ignore_case=True, nulls=["na"])
     table = read(file, Domain(dx=["A", "B"]), unit_column="id", max_rows=1, unit_reading=reading)
-    assert np.bincount(columns_of(table).codes["dx"]).tolist() == [1, 1]
+    assert np.bincount(open_content(table).codes["dx"]).tolist() == [1, 1]
 
 
 def test_order_of_rows_changes_no_total(monkeypatch):
@@ -321,7 +321,7 @@ def test_order_of_rows_changes_no_total(monkeypatch):
         rows = pa.table(
             {"id": ["a"] * len(amounts), "v": [1] * len(amounts), "amount": amounts[order]}
         )
-        values = columns_of(read(rows, domain, unit_column="id", max_rows=2)).values["total"]
+        values = open_content(read(rows, domain, unit_column="id", max_rows=2)).values["total"]
         assert values[values != 0].tolist() == [expected]
 
 
@@ -335,5 +335,5 @@ def test_unit_without_a_value_adds_nothing_to_totals():
         }
     )
     domain = Domain(v=Coded(2), measures={"total": UnitTotal("amount", 5, 7, by=["v"])})
-    table = columns_of(read(rows, domain, unit_column="id", max_rows=1))
+    table = open_content(read(rows, domain, unit_column="id", max_rows=1))
     assert np.bincount(table.codes["v"], table.values["total"], minlength=2).tolist() == [0, 5]

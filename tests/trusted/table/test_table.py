@@ -9,7 +9,7 @@ import pytest
 
 from leastnoise._domain import Coded, Domain, Integers, Measure, UnitCount, Unknown
 from leastnoise._trusted.check import InternalError
-from leastnoise._trusted.table import Columns, Table, columns_of
+from leastnoise._trusted.table import Columns, Table, open_content
 from trusted.table.reach import reachable
 
 
@@ -70,7 +70,7 @@ def test_table_is_closed():
     with pytest.raises(TypeError):
         len(table)
     with pytest.raises(ValueError, match="read-only"):
-        columns_of(table).codes["a0"][0] = 1
+        open_content(table).codes["a0"][0] = 1
 
 
 def test_nothing_leads_from_the_handle_to_the_rows():
@@ -79,12 +79,12 @@ def test_nothing_leads_from_the_handle_to_the_rows():
         Domain(a0=Coded(2), measures={"m": Measure("m", 0, 9)}), {"a0": [0, 1]}, {"m": [3, 4]}
     )
     assert [found for found in reachable(table) if isinstance(found, (np.ndarray, Columns))] == []
-    assert any(isinstance(found, np.ndarray) for found in reachable(columns_of(table)))
+    assert any(isinstance(found, np.ndarray) for found in reachable(open_content(table)))
 
 
 def test_rows_go_with_the_handle():
     table = Table(Domain(a0=Coded(2)), {"a0": [0, 1]})
-    gone = weakref.ref(columns_of(table))
+    gone = weakref.ref(open_content(table))
     del table
     gc.collect()
     assert gone() is None
@@ -94,11 +94,11 @@ def test_codes_are_small_copies():
     codes = np.zeros(4, dtype=np.int64)
     table = Table(Domain(a=Coded(256), b=Coded(257)), {"a": codes, "b": codes})
     codes[0] = 9
-    assert (columns_of(table).codes["a"].dtype, columns_of(table).codes["b"].dtype) == (
+    assert (open_content(table).codes["a"].dtype, open_content(table).codes["b"].dtype) == (
         np.uint8,
         np.uint16,
     )
-    assert columns_of(table).codes["a"][0] == 0
+    assert open_content(table).codes["a"][0] == 0
 
 
 MARK = 77777

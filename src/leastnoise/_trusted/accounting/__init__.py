@@ -14,23 +14,23 @@ from leastnoise._trusted.accounting._budget import (
     Privacy,
     PureDP,
     fraction_to_text,
-    parameters,
+    parameters_by_name,
     round_up,
 )
 from leastnoise._trusted.accounting._charge import (
     Charge,
     charge,
+    charge_of_budget,
+    charge_shortfall,
     has_late_delta,
-    is_charge_of,
+    is_possible_charge,
     is_within_budget,
-    left,
     left_of_budget,
-    missing,
     share_limit,
     spent_epsilon,
     step_charge,
-    total,
-    whole_budget,
+    sum_charges,
+    unspent_charge,
 )
 from leastnoise._trusted.accounting._cost import (
     ConcentratedCost,
@@ -40,7 +40,7 @@ from leastnoise._trusted.accounting._cost import (
     PureCost,
     SeriesCost,
     covers,
-    rho_of,
+    rho_of_cost,
 )
 from leastnoise._trusted.accounting._deltas import (
     LEAST_DELTA,

@@ -12,8 +12,8 @@ _SHORT = Context(prec=20, Emax=10**8, Emin=-(10**8))
 _MOST_STEPS = 4000
 
 
-def near_best(rho: Fraction, epsilon: Fraction) -> Decimal:
-    """Return an alpha - 1 near which the log of delta is least.
+def nearly_best_alpha_minus_one(rho: Fraction, epsilon: Fraction) -> Decimal:
+    """Return a value of alpha - 1 for which the delta bound is nearly least.
 
     About 13 digits agree. For extreme arguments the search ends early; any value is valid.
     """
@@ -22,26 +22,26 @@ def near_best(rho: Fraction, epsilon: Fraction) -> Decimal:
         c.divide(Decimal(value.numerator), Decimal(value.denominator)) for value in (epsilon, rho)
     )
 
-    def slope(beta: Decimal) -> Decimal:
-        """Return the derivative of log delta at alpha = 1 + beta; it increases with beta."""
+    def log_delta_slope(beta: Decimal) -> Decimal:
+        """Return the derivative of log delta at alpha = 1 + beta."""
         linear = c.multiply(c.add(c.multiply(Decimal(2), beta), Decimal(1)), near_cost)
         return c.add(
             c.subtract(linear, near_eps), c.subtract(c.ln(beta), c.ln(c.add(beta, Decimal(1))))
         )
 
     low = high = Decimal(1)
-    if slope(low) < 0:
+    if log_delta_slope(low) < 0:
         factor = Decimal(2)
     else:
         factor = Decimal("0.5")
     for _ in range(_MOST_STEPS):
         high = c.multiply(low, factor)
-        if (slope(high) < 0) != (factor > 1):
+        if (log_delta_slope(high) < 0) != (factor > 1):
             break
         low = high
     for _ in range(45):
         middle = c.divide(c.add(low, high), Decimal(2))
-        if (slope(middle) < 0) == (factor > 1):
+        if (log_delta_slope(middle) < 0) == (factor > 1):
             low = middle
         else:
             high = middle

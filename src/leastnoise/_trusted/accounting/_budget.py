@@ -26,12 +26,12 @@ _LIMIT = 10**MOST_DIGITS
 BUDGET_FORMS = "PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or GDP(mu_squared)"
 
 
-def short_exact(name: str, value: Exact) -> Fraction:
-    """Return a number as an exact fraction; raise if it has too many digits.
+def exact_with_few_digits(name: str, value: Exact) -> Fraction:
+    """Convert a number to an exact fraction; raise if it has too many digits.
 
     At most 1000 digits are allowed above or below the fraction bar.
 
-    >>> short_exact("epsilon", "0.1")
+    >>> exact_with_few_digits("epsilon", "0.1")
     Fraction(1, 10)
     """
     number = exact(name, value)
@@ -44,7 +44,7 @@ def short_exact(name: str, value: Exact) -> Fraction:
 
 
 def fraction_to_text(name: str, value: Fraction) -> str:
-    """Return a non-negative fraction as ``"p/q"``, or ``"p"`` if it is whole.
+    """Format a non-negative fraction as ``"p/q"``, or ``"p"`` if it is whole.
 
     Args:
         name: the name of the number in messages.
@@ -60,11 +60,11 @@ def fraction_to_text(name: str, value: Fraction) -> str:
         raise InputError(
             f"{name} must be at least 0 to be written to a file; got a negative fraction."
         )
-    return str(short_exact(name, value))
+    return str(exact_with_few_digits(name, value))
 
 
 def round_up(value: Fraction, bits: int = 128) -> Fraction:
-    """Return a fraction rounded up to about ``bits`` bits, if it is long.
+    """Round a fraction with a long denominator up to ``bits`` significant bits.
 
     The result is a dyadic rational with ``bits`` significant bits. A fraction whose denominator has
     at most 64 bits is returned unchanged, so that three times 1/3 is 1.
@@ -92,28 +92,28 @@ def round_up(value: Fraction, bits: int = 128) -> Fraction:
 Json = dict[str, str | int | None]
 
 
-def _checked_fraction(fraction: Exact) -> Fraction:
-    """Return an exact share of a budget, above 0 and at most 1."""
-    number = short_exact("the share of the budget", fraction)
+def _exact_budget_fraction(fraction: Exact) -> Fraction:
+    """Return a fraction of a budget as an exact number; raise unless in (0, 1]."""
+    number = exact_with_few_digits("the share of the budget", fraction)
     if not 0 < number <= 1:
         raise refuse("the share of the budget", fraction, "above 0 and at most 1, such as '1/12'")
     return number
 
 
-def _positive(name: str, value: Exact) -> Fraction:
-    """Return an exact number above 0."""
-    number = short_exact(name, value)
+def _exact_positive_parameter(name: str, value: Exact) -> Fraction:
+    """Return a parameter of a budget as an exact fraction; raise unless above 0."""
+    number = exact_with_few_digits(name, value)
     if not number > 0:
         raise refuse(name, value, "a number above 0", "A budget of nothing allows no release.")
     return number
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class _Definition:
+class _BudgetDefinition:
     """The common base of budgets: one or two exact numbers with names."""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={str(number)!r}' for name, number in parameters(self).items())})"
+        return f"{type(self).__name__}({', '.join(f'{name}={str(number)!r}' for name, number in parameters_by_name(self).items())})"
 
     def scaled(self, factor: Fraction) -> Self:
         """Return this budget with every parameter multiplied by a factor.
@@ -123,7 +123,9 @@ class _Definition:
         >>> ln.ApproxDP(1, "1e-9").scaled(Fraction(1, 2))
         ApproxDP(epsilon='1/2', delta='1/2000000000')
         """
-        return replace(self, **{name: number * factor for name, number in parameters(self).items()})
+        return replace(
+            self, **{name: number * factor for name, number in parameters_by_name(self).items()}
+        )
 
     def share(self, fraction: Exact) -> "Budget":
         """Return the budget of a release that takes a fraction of this one.
@@ -139,10 +141,12 @@ class _Definition:
         >>> ln.ZCDP(1).share("1/12")
         ZCDP(rho='1/12')
         """
-        return self.scaled(_checked_fraction(fraction))  # type: ignore[return-value]  # a subclass
+        return self.scaled(_exact_budget_fraction(fraction))  # type: ignore[return-value]  # a subclass
 
     def without(self, epsilon: Fraction | int) -> Self:
-        """Return the budget that remains after a pure step; delta does not change.
+        """Return the budget that is left after a step of pure DP with this epsilon.
+
+        Delta does not change.
 
         Args:
             epsilon: the epsilon of the step, smaller than the epsilon of the budget.
@@ -150,7 +154,7 @@ class _Definition:
         >>> ln.PureDP(1).without(Fraction(1, 4))
         PureDP(epsilon='3/4')
         """
-        numbers = parameters(self)
+        numbers = parameters_by_name(self)
         return replace(self, **(numbers | {"epsilon": numbers["epsilon"] - epsilon}))
 
     def to_json(self) -> Json:
@@ -161,23 +165,26 @@ class _Definition:
         """
         return {
             "definition": type(self).__name__,
-            **{name: fraction_to_text(name, number) for name, number in parameters(self).items()},
+            **{
+                name: fraction_to_text(name, number)
+                for name, number in parameters_by_name(self).items()
+            },
         }
 
 
-def parameters(amount: Any) -> dict[str, Fraction]:
-    """Return the numbers of a budget, a cost or a charge by name.
+def parameters_by_name(amount: Any) -> dict[str, Fraction]:
+    """Return the parameters of a budget, a cost or a charge by name.
 
     The names are in the order of its definition.
 
-    >>> parameters(ApproxDP(1, "1e-9"))
+    >>> parameters_by_name(ApproxDP(1, "1e-9"))
     {'epsilon': Fraction(1, 1), 'delta': Fraction(1, 1000000000)}
     """
     return {field.name: getattr(amount, field.name) for field in fields(amount)}
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class PureDP(_Definition):
+class PureDP(_BudgetDefinition):
     """Pure differential privacy.
 
     No output becomes more than ``exp(epsilon)`` times as likely when one unit changes.
@@ -198,11 +205,11 @@ class PureDP(_Definition):
     epsilon: Fraction
 
     def __init__(self, epsilon: Exact) -> None:
-        object.__setattr__(self, "epsilon", _positive("epsilon", epsilon))
+        object.__setattr__(self, "epsilon", _exact_positive_parameter("epsilon", epsilon))
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class ApproxDP(_Definition):
+class ApproxDP(_BudgetDefinition):
     """Approximate differential privacy.
 
     ``P(S) <= exp(epsilon) P'(S) + delta`` for all sets S of outputs.
@@ -224,8 +231,8 @@ class ApproxDP(_Definition):
     delta: Fraction
 
     def __init__(self, epsilon: Exact, delta: Exact) -> None:
-        object.__setattr__(self, "epsilon", _positive("epsilon", epsilon))
-        number = short_exact("delta", delta)
+        object.__setattr__(self, "epsilon", _exact_positive_parameter("epsilon", epsilon))
+        number = exact_with_few_digits("delta", delta)
         if number == 0:
             raise refuse(
                 "delta", delta, "a number above 0 and below 1", "For delta = 0 use PureDP(epsilon)."
@@ -252,14 +259,14 @@ class ApproxDP(_Definition):
         >>> type(share).__name__, round(float(share.mu_squared), 5)
         ('GDP', 0.00467)
         """
-        part = _checked_fraction(fraction)
+        part = _exact_budget_fraction(fraction)
         if part == 1:
             return self
         return GDP(gaussian_mu_squared(self.epsilon, self.delta) * part)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class ZCDP(_Definition):
+class ZCDP(_BudgetDefinition):
     """Zero-concentrated differential privacy.
 
     The Renyi divergence of every order alpha > 1 is at most ``alpha * rho``.
@@ -279,7 +286,7 @@ class ZCDP(_Definition):
     rho: Fraction
 
     def __init__(self, rho: Exact) -> None:
-        object.__setattr__(self, "rho", _positive("rho", rho))
+        object.__setattr__(self, "rho", _exact_positive_parameter("rho", rho))
 
     def without(self, epsilon: Fraction | int) -> Self:
         """Return the budget that remains after a step of pure privacy.
@@ -293,7 +300,7 @@ class ZCDP(_Definition):
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class GDP(_Definition):
+class GDP(_BudgetDefinition):
     """Gaussian differential privacy.
 
     Telling two neighbours apart is at least as hard as telling N(0, 1) from N(mu, 1).
@@ -313,7 +320,7 @@ class GDP(_Definition):
     mu_squared: Fraction
 
     def __init__(self, mu_squared: Exact) -> None:
-        object.__setattr__(self, "mu_squared", _positive("mu_squared", mu_squared))
+        object.__setattr__(self, "mu_squared", _exact_positive_parameter("mu_squared", mu_squared))
 
     def without(self, epsilon: Fraction | int) -> Self:
         """Return the budget that remains after a step of pure privacy.
@@ -404,7 +411,7 @@ class Privacy:
 
     @property
     def unit(self) -> str:
-        """The unit and the neighbours in words.
+        """A description of the privacy unit and the neighbours.
 
         >>> ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=5).unit
         "at most 5 rows of one value of the column 'id' (add_remove)"
@@ -421,7 +428,7 @@ class Privacy:
 
     @property
     def protected(self) -> str:
-        """The unit and the neighbours in words, without the number of rows.
+        """A description of the unit and the neighbours, without the bound on rows.
 
         Costs of two releases can be added up if these words agree.
 
@@ -434,7 +441,7 @@ class Privacy:
 
     @property
     def distance(self) -> int:
-        """The largest number of rows by which neighbours differ.
+        """The largest number of rows by which neighbouring tables differ.
 
         This is the number of rows of a unit, or twice this number if one unit is replaced by
         another.
@@ -475,7 +482,9 @@ class Privacy:
         return self.within(self.budget.share(fraction))
 
     def same_unit(self, other: "Privacy") -> bool:
-        """Return whether two guarantees protect the same unit, so that costs add up.
+        """Return whether two guarantees have the same privacy unit and neighbours.
+
+        Costs can only be added up if they have.
 
         The bounds on the rows of a unit may differ: each cost holds for all rows that a unit has in
         the source, counted or not (theorem 6 of PROOFS-accounting.md). The reading of ids may

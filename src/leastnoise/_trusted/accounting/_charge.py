@@ -18,7 +18,7 @@ from leastnoise._trusted.accounting._budget import (
     Json,
     PureDP,
     fraction_to_text,
-    parameters,
+    parameters_by_name,
     round_up,
 )
 from leastnoise._trusted.accounting._cost import (
@@ -27,7 +27,7 @@ from leastnoise._trusted.accounting._cost import (
     PureCost,
     SeriesCost,
     covers,
-    rho_of,
+    rho_of_cost,
 )
 from leastnoise._trusted.accounting._deltas import gaussian_is_private
 from leastnoise._trusted.accounting._mu import (
@@ -43,7 +43,7 @@ _SMALLEST_DELTA = Fraction(1, 10**1000)  # of `gaussian_mu_squared`
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """An amount of a budget: epsilon, delta, rho and mu squared.
+    """An amount that is charged to a budget: epsilon, delta, rho and mu squared.
 
     Each is a fraction of at least zero; a parameter that the budget's definition lacks is 0. A
     charge to an (epsilon, delta) budget is of one of three kinds: only mu squared (a release that
@@ -60,7 +60,7 @@ class Charge:
     mu_squared: Fraction = field(default=Fraction(0))
 
     def __post_init__(self) -> None:
-        for name, value in parameters(self).items():
+        for name, value in parameters_by_name(self).items():
             if not isinstance(value, Fraction) or not value >= 0:
                 raise refuse(name, value, "a Fraction of at least 0")
 
@@ -68,28 +68,28 @@ class Charge:
         """Write the parts above zero for people."""
         parts = [
             f"{name.replace('_', ' ')} = {readable(number)}"
-            for name, number in parameters(self).items()
+            for name, number in parameters_by_name(self).items()
             if number
         ]
         return ", ".join(parts) or "nothing"
 
     @property
     def is_pure(self) -> bool:
-        """Whether this is the charge of a pure release to an (epsilon, delta) budget."""
+        """Whether a pure release was charged this to an (epsilon, delta) budget."""
         return self.epsilon > 0 and self.mu_squared > 0
 
     @property
     def has_own_delta(self) -> bool:
-        """Whether this charge is added up as (epsilon, delta), not in mu (G3)."""
+        """Whether this charge adds up as (epsilon, delta), not as mu squared (G3)."""
         return self.mu_squared == 0
 
     def is_within(self, limit: "Charge") -> bool:
-        """Return whether each part of this charge is within a limit.
+        """Return whether no parameter of this charge exceeds the limit.
 
         >>> Charge(rho=Fraction(1)).is_within(Charge(rho=Fraction(2)))
         True
         """
-        return not any(parameters(missing(self, limit)).values())
+        return not any(parameters_by_name(charge_shortfall(self, limit)).values())
 
     def to_json(self) -> Json:
         """Return the values for a JSON object; `charge_from_json` reads them.
@@ -101,26 +101,26 @@ class Charge:
         """
         return {
             name: fraction_to_text(name, number)
-            for name, number in parameters(self).items()
+            for name, number in parameters_by_name(self).items()
             if number or name != "mu_squared"
         }
 
 
-def whole_budget(budget: Budget) -> Charge:
-    """Return a budget's parameters as a charge.
+def charge_of_budget(budget: Budget) -> Charge:
+    """Return the charge that uses up a whole budget.
 
-    >>> str(whole_budget(ApproxDP(1, "1e-9")))
+    >>> str(charge_of_budget(ApproxDP(1, "1e-9")))
     'epsilon = 1, delta = 1e-9'
     """
-    return Charge(**parameters(budget))
+    return Charge(**parameters_by_name(budget))
 
 
-def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
-    """Return the charge of a release to the budget of a data set.
+def charge(dataset_budget: Budget, declared_budget: Budget, cost: Cost) -> Charge:
+    """Return the amount that a release is charged to the budget of a data set.
 
     Args:
-        budget: the budget of the data set; its definition determines which amounts are added up.
-        declared: the budget that the plan declares.
+        dataset_budget: the budget of the data set; its definition determines which amounts are added up.
+        declared_budget: the budget that the plan declares.
         cost: the exact cost of the plan.
 
     Returns:
@@ -158,38 +158,38 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
     >>> str(charge(ApproxDP(1, "1e-6"), ApproxDP(1, "1e-6"), GaussianCost("1/20")))
     'mu squared = 0.05'
     """
-    if not covers(declared, cost):
+    if not covers(declared_budget, cost):
         raise InputError(
-            f"The plan declares {declared}, which is not proved to cover its cost, {cost}. Make "
+            f"The plan declares {declared_budget}, which is not proved to cover its cost, {cost}. Make "
             "the plan again."
         )
-    limit = whole_budget(declared)
-    if isinstance(budget, ZCDP):
-        if isinstance(declared, ZCDP):
+    limit = charge_of_budget(declared_budget)
+    if isinstance(dataset_budget, ZCDP):
+        if isinstance(declared_budget, ZCDP):
             return limit
-        if isinstance(declared, PureDP):
-            return Charge(rho=rho_of(PureCost(declared.epsilon)))
-        return Charge(rho=round_up(rho_of(cost)))
-    if isinstance(budget, PureDP):
-        if not (isinstance(declared, PureDP) and isinstance(cost, PureCost | SeriesCost)):
+        if isinstance(declared_budget, PureDP):
+            return Charge(rho=rho_of_cost(PureCost(declared_budget.epsilon)))
+        return Charge(rho=round_up(rho_of_cost(cost)))
+    if isinstance(dataset_budget, PureDP):
+        if not (isinstance(declared_budget, PureDP) and isinstance(cost, PureCost | SeriesCost)):
             raise InputError(
                 "The data set has a PureDP budget, which only pure releases can be charged to; "
-                f"the plan declares {declared}. Plan with PureDP(epsilon), or set a ZCDP or "
+                f"the plan declares {declared_budget}. Plan with PureDP(epsilon), or set a ZCDP or "
                 "ApproxDP budget for the data set."
             )
         return Charge(epsilon=limit.epsilon)
-    if isinstance(declared, ZCDP):
+    if isinstance(declared_budget, ZCDP):
         raise InputError(
-            f"The data set has {_with_article(budget)} budget, which adds up mu squared; the plan "
-            f"declares {declared}, which has none. Plan with ApproxDP(epsilon, delta) or "
+            f"The data set has {_with_article(dataset_budget)} budget, which adds up mu squared; the plan "
+            f"declares {declared_budget}, which has none. Plan with ApproxDP(epsilon, delta) or "
             "GDP(mu_squared), or set a ZCDP budget for the data set."
         )
-    amount = _charge_in_mu(declared, cost)  # (G6)
-    if isinstance(budget, ApproxDP):
+    amount = _charge_in_mu(declared_budget, cost)  # (G6)
+    if isinstance(dataset_budget, ApproxDP):
         return amount
     if amount.has_own_delta:
         raise InputError(
-            f"The data set has a GDP budget, which has no delta; the plan declares {declared} for "
+            f"The data set has a GDP budget, which has no delta; the plan declares {declared_budget} for "
             "a release with its own delta. Plan with GDP(mu_squared) or PureDP(epsilon), or "
             "set an ApproxDP budget for the data set."
         )
@@ -197,30 +197,32 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
 
 
 def _with_article(budget: Budget) -> str:
-    """Return the name of a budget's definition with its article."""
+    """Return the name of a budget's class with its article, such as "a GDP"."""
     name = type(budget).__name__
     if name.startswith("A"):
         return f"an {name}"
     return f"a {name}"
 
 
-def _charge_in_mu(declared: Budget, cost: Cost) -> Charge:
-    """Return the charge to an (epsilon, delta) budget that composes in mu."""
-    if isinstance(declared, PureDP):
-        return Charge(epsilon=declared.epsilon, mu_squared=pure_mu_squared(declared.epsilon))
-    if isinstance(declared, GDP):
+def _charge_in_mu(declared_budget: Budget, cost: Cost) -> Charge:
+    """Return the charge to an (epsilon, delta) budget that adds up mu squared."""
+    if isinstance(declared_budget, PureDP):
+        return Charge(
+            epsilon=declared_budget.epsilon, mu_squared=pure_mu_squared(declared_budget.epsilon)
+        )
+    if isinstance(declared_budget, GDP):
         if isinstance(cost, PureCost):
-            return Charge(epsilon=round_up(cost.epsilon), mu_squared=declared.mu_squared)
-        return Charge(mu_squared=declared.mu_squared)
+            return Charge(epsilon=round_up(cost.epsilon), mu_squared=declared_budget.mu_squared)
+        return Charge(mu_squared=declared_budget.mu_squared)
     if isinstance(cost, PureCost):
-        epsilon = whole_budget(declared).epsilon
+        epsilon = charge_of_budget(declared_budget).epsilon
         return Charge(epsilon=epsilon, mu_squared=pure_mu_squared(epsilon))
     if isinstance(cost, GaussianCost):
         return Charge(mu_squared=round_up(cost.mu_squared))
-    return whole_budget(declared)
+    return charge_of_budget(declared_budget)
 
 
-def step_charge(shared: Budget, declared: Budget, cost: Cost) -> Charge:
+def step_charge(shared_budget: Budget, declared_budget: Budget, cost: Cost) -> Charge:
     """Return the charge of a step to the budget that a release's steps share.
 
     This is the result of `charge`, except within (epsilon, delta): there a step is charged its
@@ -230,64 +232,64 @@ def step_charge(shared: Budget, declared: Budget, cost: Cost) -> Charge:
     >>> str(step_charge(ApproxDP(1, "1e-6"), ApproxDP("1/2", "1e-7"), GaussianCost("1/100")))
     'epsilon = 0.5, delta = 1e-7'
     """
-    amount = charge(shared, declared, cost)
-    if not isinstance(shared, ApproxDP):
+    amount = charge(shared_budget, declared_budget, cost)
+    if not isinstance(shared_budget, ApproxDP):
         return amount
     if amount.is_pure:
         return Charge(epsilon=amount.epsilon)
-    if isinstance(declared, GDP):
+    if isinstance(declared_budget, GDP):
         raise InputError(
             "Steps that share (epsilon, delta) must declare ApproxDP or PureDP; got one that "
-            f"declares {declared}. Nothing was drawn."
+            f"declares {declared_budget}. Nothing was drawn."
         )
-    return whole_budget(declared)
+    return charge_of_budget(declared_budget)
 
 
-def total(charge_list: Iterable[Charge]) -> Charge:
-    """Return the exact sum of charges.
+def sum_charges(charges: Iterable[Charge]) -> Charge:
+    """Add up charges exactly, parameter by parameter.
 
-    >>> total([Charge(epsilon=Fraction(1, 10))] * 10).epsilon
+    >>> sum_charges([Charge(epsilon=Fraction(1, 10))] * 10).epsilon
     Fraction(1, 1)
     """
-    summands = [parameters(numbers) for numbers in charge_list]
+    summands = [parameters_by_name(numbers) for numbers in charges]
     return Charge(
         **{
             name: sum((numbers[name] for numbers in summands), Fraction(0))
-            for name in parameters(Charge())
+            for name in parameters_by_name(Charge())
         }
     )
 
 
-def left(budget: Budget, spent: Charge) -> Charge:
-    """Return the unspent part of each parameter of a budget.
+def unspent_charge(budget: Budget, spent: Charge) -> Charge:
+    """Return the amount of each parameter of a budget that is not spent.
 
     No part is below zero.
 
-    >>> left(PureDP(1), Charge(epsilon=Fraction(1, 3))).epsilon
+    >>> unspent_charge(PureDP(1), Charge(epsilon=Fraction(1, 3))).epsilon
     Fraction(2, 3)
     """
-    return missing(whole_budget(budget), spent)
+    return charge_shortfall(charge_of_budget(budget), spent)
 
 
-def missing(requested: Charge, available: Charge) -> Charge:
+def charge_shortfall(requested: Charge, available: Charge) -> Charge:
     """Return the amount by which a request exceeds the amount available.
 
     No part is below zero.
 
-    >>> str(missing(Charge(rho=Fraction(1)), Charge(rho=Fraction(3, 4))))
+    >>> str(charge_shortfall(Charge(rho=Fraction(1)), Charge(rho=Fraction(3, 4))))
     'rho = 0.25'
     """
-    available_numbers = parameters(available)
+    available_numbers = parameters_by_name(available)
     return Charge(
         **{
             name: max(Fraction(0), number - available_numbers[name])
-            for name, number in parameters(requested).items()
+            for name, number in parameters_by_name(requested).items()
         }
     )
 
 
 def is_within_budget(budget: Budget, charges: Sequence[Charge]) -> bool:
-    """Return whether releases with these charges together satisfy a budget.
+    """Return whether releases with these charges provably satisfy a budget.
 
     Args:
         budget: the budget of the data set.
@@ -303,15 +305,15 @@ def is_within_budget(budget: Budget, charges: Sequence[Charge]) -> bool:
     [True, False]
     """
     if not isinstance(budget, ApproxDP):
-        return total(charges).is_within(whole_budget(budget))
-    division = _divide(charges)
+        return sum_charges(charges).is_within(charge_of_budget(budget))
+    division = _divide_charges(charges)
     epsilon = budget.epsilon - division.summed.epsilon
     delta = budget.delta - division.summed.delta
     if epsilon < 0 or delta < 0 or division.has_late_delta:
         return False
     if not division.composed:
         return True
-    spent = total(division.composed)
+    spent = sum_charges(division.composed)
     if division.is_all_pure and spent.epsilon <= epsilon:
         return True
     # (G2): squares of mu add up, also if a release was chosen by the outputs of earlier ones
@@ -328,16 +330,17 @@ def has_late_delta(charges: Sequence[Charge]) -> bool:
     >>> has_late_delta([search, gaussian]), has_late_delta([gaussian, search])
     (False, True)
     """
-    return _divide(charges).has_late_delta
+    return _divide_charges(charges).has_late_delta
 
 
 @dataclass(frozen=True, slots=True)
-class _Division:
-    """The charges of an (epsilon, delta) budget, divided into summed and composed ones.
+class _DividedCharges:
+    """Charges to an (epsilon, delta) budget, divided by how they add up.
 
     Attributes:
-        summed: the sum of the first charges, up to the first one without its own delta.
-        composed: all other charges, in order.
+        summed: the sum, as (epsilon, delta), of the first charges, up to the first one without its own
+            delta.
+        composed: all other charges, in order; they add up as mu squared.
     """
 
     summed: Charge
@@ -354,8 +357,8 @@ class _Division:
         return all(amount.is_pure for amount in self.composed)
 
 
-def _divide(charges: Sequence[Charge]) -> _Division:
-    """Return charges divided into the summed and the composed charges.
+def _divide_charges(charges: Sequence[Charge]) -> _DividedCharges:
+    """Divide charges into those that add up as (epsilon, delta) and the others.
 
     The first charges are summed as (epsilon, delta) as long as each has its own delta. From the
     first other charge on, all charges are composed in mu. The division does not depend on the
@@ -364,11 +367,11 @@ def _divide(charges: Sequence[Charge]) -> _Division:
     count = 0
     while count < len(charges) and charges[count].has_own_delta:
         count += 1
-    return _Division(total(charges[:count]), tuple(charges[count:]))
+    return _DividedCharges(sum_charges(charges[:count]), tuple(charges[count:]))
 
 
 def left_of_budget(budget: Budget, charges: Sequence[Charge]) -> Charge:
-    """Return the amount of a budget left for the next release, at least 0.
+    """Return the amount of a budget that the next release can spend, at least 0.
 
     Args:
         budget: the budget of the data set.
@@ -386,13 +389,13 @@ def left_of_budget(budget: Budget, charges: Sequence[Charge]) -> Charge:
     (0.006, 0.062, Fraction(0, 1))
     """
     if not isinstance(budget, ApproxDP):
-        return left(budget, total(charges))
-    division = _divide(charges)
+        return unspent_charge(budget, sum_charges(charges))
+    division = _divide_charges(charges)
     epsilon = budget.epsilon - division.summed.epsilon
     delta = budget.delta - division.summed.delta
     if epsilon <= 0 or not is_within_budget(budget, charges):
         return Charge()
-    spent = total(division.composed)
+    spent = sum_charges(division.composed)
     mu_squared = Fraction(0)
     if delta >= _SMALLEST_DELTA:
         mu_squared = max(Fraction(0), gaussian_mu_squared(epsilon, delta) - spent.mu_squared)
@@ -407,7 +410,7 @@ def left_of_budget(budget: Budget, charges: Sequence[Charge]) -> Charge:
 
 
 def _payable_epsilon(mu_squared: Fraction) -> Fraction:
-    """Return an epsilon whose charge in mu squared is at most an amount.
+    """Return the epsilon of a pure release that this mu squared can pay for.
 
     It is nearly the largest one. `pure_mu_squared` rounds up, so the epsilon that
     `pure_epsilon` returns is lowered until its charge fits. The result is 0 if no charge fits.
@@ -421,7 +424,7 @@ def _payable_epsilon(mu_squared: Fraction) -> Fraction:
 
 
 def share_limit(budget: Budget, fraction: Exact) -> Budget:
-    """Return a fraction of a budget, in the definition of the budget.
+    """Return a fraction of a budget as a budget of the same class.
 
     Args:
         budget: the whole budget.
@@ -453,7 +456,7 @@ def share_limit(budget: Budget, fraction: Exact) -> Budget:
 
 
 def spent_epsilon(budget: ApproxDP, charges: Sequence[Charge]) -> Fraction | None:
-    """Return the epsilon spent, at the budget's delta; None if unbounded.
+    """Return the epsilon of all releases at the budget's delta, or None.
 
     It is computed after the releases. Releases that were chosen by the outputs of earlier releases
     satisfy the budget, but they need not satisfy this smaller epsilon, which depends on the
@@ -471,8 +474,8 @@ def spent_epsilon(budget: ApproxDP, charges: Sequence[Charge]) -> Fraction | Non
     """
     if not is_within_budget(budget, charges):
         return None
-    division = _divide(charges)
-    spent = total(division.composed)
+    division = _divide_charges(charges)
+    spent = sum_charges(division.composed)
     delta = budget.delta - division.summed.delta
     bounds = [budget.epsilon]
     if division.is_all_pure:
@@ -482,20 +485,20 @@ def spent_epsilon(budget: ApproxDP, charges: Sequence[Charge]) -> Fraction | Non
     return min(bounds)
 
 
-def is_charge_of(budget: Budget, amount: Charge) -> bool:
+def is_possible_charge(budget: Budget, amount: Charge) -> bool:
     """Return whether `charge` could have returned this amount for a budget.
 
     The amount must be above zero, and may have only the parts of the budget's definition.
 
-    >>> is_charge_of(PureDP(1), Charge(epsilon=Fraction(2))), is_charge_of(PureDP(1), Charge(rho=Fraction(2)))
+    >>> is_possible_charge(PureDP(1), Charge(epsilon=Fraction(2))), is_possible_charge(PureDP(1), Charge(rho=Fraction(2)))
     (True, False)
     """
-    numbers = parameters(amount)
+    numbers = parameters_by_name(amount)
     if isinstance(budget, ApproxDP):
         if amount.has_own_delta:
             return amount.epsilon > 0 and amount.rho == 0
         return amount.delta == 0 and amount.rho == 0
-    (name,) = parameters(budget)
+    (name,) = parameters_by_name(budget)
     return numbers[name] > 0 and not any(
         number for other_name, number in numbers.items() if other_name != name
     )

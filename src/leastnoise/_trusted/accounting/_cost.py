@@ -17,7 +17,7 @@ from leastnoise._trusted.accounting._budget import (
     Json,
     PureDP,
     fraction_to_text,
-    parameters,
+    parameters_by_name,
 )
 from leastnoise._trusted.accounting._deltas import gaussian_is_private, zcdp_delta
 from leastnoise._trusted.accounting._mu import pure_is_gaussian
@@ -25,18 +25,18 @@ from leastnoise._trusted.check import exact_positive, readable, refuse
 
 
 @dataclass(frozen=True, slots=True)
-class _Amount:
-    """The common base of the costs of noise: one exact number above 0."""
+class _NoiseCost:
+    """The common base of the costs of noise, each an exact number above 0."""
 
     kind: ClassVar[str]
     noise: ClassVar[str]
 
     def __post_init__(self) -> None:
-        for name, value in parameters(self).items():
+        for name, value in parameters_by_name(self).items():
             object.__setattr__(self, name, exact_positive(name, value))
 
     def __str__(self) -> str:
-        ((name, value),) = parameters(self).items()
+        ((name, value),) = parameters_by_name(self).items()
         return f"{name.replace('_', ' ')} = {readable(value)} ({self.noise} noise)"
 
     def to_json(self) -> Json:
@@ -47,12 +47,15 @@ class _Amount:
         """
         return {
             "kind": self.kind,
-            **{name: fraction_to_text(name, value) for name, value in parameters(self).items()},
+            **{
+                name: fraction_to_text(name, value)
+                for name, value in parameters_by_name(self).items()
+            },
         }
 
 
 @dataclass(frozen=True, slots=True)
-class PureCost(_Amount):
+class PureCost(_NoiseCost):
     """The cost of discrete Laplace noise, epsilon.
 
     It is the largest ``sum_i |A_ij| / s_i`` over the cells j.
@@ -67,7 +70,7 @@ class PureCost(_Amount):
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianCost(_Amount):
+class GaussianCost(_NoiseCost):
     """The cost of rounded continuous Gaussian noise, mu squared.
 
     It is the largest ``sum_i A_ij^2 / sigma_i^2`` over the cells j. The mechanism is exactly
@@ -83,7 +86,7 @@ class GaussianCost(_Amount):
 
 
 @dataclass(frozen=True, slots=True)
-class ConcentratedCost(_Amount):
+class ConcentratedCost(_NoiseCost):
     """The cost of discrete Gaussian noise, rho.
 
     It is the largest ``sum_i A_ij^2 / (2 sigma_i^2)`` over the cells j.
@@ -99,7 +102,7 @@ class ConcentratedCost(_Amount):
 
 @dataclass(frozen=True, slots=True)
 class SeriesCost:
-    """The cost of a series of adaptive steps: a whole budget.
+    """The cost of a series of adaptive steps, which is a whole budget.
 
     Each step is chosen after the outcomes of the steps before it, and the steps share the budget.
     The kernel ensures that the charges of the steps stay within this budget (theorem 6 of
@@ -124,7 +127,7 @@ class SeriesCost:
     def __str__(self) -> str:
         bounds = [
             f"{name.replace('_', ' ')} = {readable(number)}"
-            for name, number in parameters(self.budget).items()
+            for name, number in parameters_by_name(self.budget).items()
         ]
         return f"a series of steps within {', '.join(bounds)}"
 
@@ -159,7 +162,7 @@ class Noise(Enum):
         return 2
 
     def cost(self, distance: Fraction) -> Cost:
-        """Return the cost of queries with a given distance between neighbours.
+        """Return the cost of queries, from their distance between neighbours.
 
         The distance is the largest ``|c - c'|_p^p`` of the answers over their noise scales, with p
         = ``norm``.
@@ -177,8 +180,8 @@ class Noise(Enum):
         return ConcentratedCost(distance / 2)
 
 
-def rho_of(cost: Cost) -> Fraction:
-    """Return the smallest known rho of a mechanism of this cost, exactly.
+def rho_of_cost(cost: Cost) -> Fraction:
+    """Return the smallest rho that is known for mechanisms of this cost, exactly.
 
     It is ``epsilon^2 / 2``, ``mu^2 / 2`` or rho itself.
 
@@ -187,7 +190,7 @@ def rho_of(cost: Cost) -> Fraction:
 
     Source: Bun and Steinke (TCC 2016), proposition 1.4 (pure) and lemma 2.4 (Gaussian).
 
-    >>> rho_of(PureCost(1)), rho_of(GaussianCost("1/2"))
+    >>> rho_of_cost(PureCost(1)), rho_of_cost(GaussianCost("1/2"))
     (Fraction(1, 2), Fraction(1, 4))
     """
     if isinstance(cost, PureCost):
@@ -242,7 +245,7 @@ def covers(budget: Budget, cost: Cost) -> bool:
     if isinstance(budget, PureDP):
         return isinstance(cost, PureCost) and cost.epsilon <= budget.epsilon
     if isinstance(budget, ZCDP):
-        return rho_of(cost) <= budget.rho
+        return rho_of_cost(cost) <= budget.rho
     if isinstance(budget, GDP):
         if isinstance(cost, PureCost):
             return pure_is_gaussian(cost.epsilon, budget.mu_squared)

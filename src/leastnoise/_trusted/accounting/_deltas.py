@@ -38,7 +38,7 @@ from decimal import (
 from fractions import Fraction
 from functools import lru_cache
 
-from leastnoise._trusted.accounting._alpha import near_best
+from leastnoise._trusted.accounting._alpha import nearly_best_alpha_minus_one
 from leastnoise._trusted.check import Exact, InternalError, exact, exact_positive, refuse
 
 Enclosure = tuple[Decimal, Decimal]
@@ -54,7 +54,7 @@ class Rounding:
 
     Both have the same number of digits.
 
-    >>> ways = rounding(5)
+    >>> ways = rounding_contexts(5)
     >>> ways.fraction(Fraction(1, 3))
     (Decimal('0.33333'), Decimal('0.33334'))
     """
@@ -66,7 +66,7 @@ class Rounding:
     def fraction(self, value: Fraction) -> Enclosure:
         """Return lower and upper bounds on a fraction.
 
-        >>> rounding(3).fraction(Fraction(-2, 3))
+        >>> rounding_contexts(3).fraction(Fraction(-2, 3))
         (Decimal('-0.667'), Decimal('-0.666'))
         """
         numerator = Decimal(value.numerator)
@@ -76,7 +76,7 @@ class Rounding:
     def sqrt(self, value: Fraction) -> Enclosure:
         """Return lower and upper bounds on the square root of a fraction.
 
-        >>> rounding(3).sqrt(Fraction(2))
+        >>> rounding_contexts(3).sqrt(Fraction(2))
         (Decimal('1.40'), Decimal('1.42'))
         """
         if value == 0:
@@ -87,7 +87,7 @@ class Rounding:
     def exp(self, value: Fraction) -> Enclosure:
         """Return lower and upper bounds on the exponential of a fraction.
 
-        >>> rounding(3).exp(Fraction(1))
+        >>> rounding_contexts(3).exp(Fraction(1))
         (Decimal('2.71'), Decimal('2.73'))
         """
         low, high = self.fraction(value)
@@ -96,19 +96,19 @@ class Rounding:
     def ln(self, value: Fraction) -> Enclosure:
         """Return lower and upper bounds on the natural logarithm of a fraction.
 
-        >>> rounding(3).ln(Fraction(2))
+        >>> rounding_contexts(3).ln(Fraction(2))
         (Decimal('0.692'), Decimal('0.694'))
         """
         low, high = self.fraction(value)
         return self.down.next_minus(self.down.ln(low)), self.up.next_plus(self.up.ln(high))
 
 
-def rounding(digits: int) -> Rounding:
-    """Return decimal contexts that round down and up, for a number of digits.
+def rounding_contexts(digits: int) -> Rounding:
+    """Return decimal contexts of this many digits that round down and up.
 
     The range of exponents is so wide that no number of the accounting underflows.
 
-    >>> rounding(7).digits
+    >>> rounding_contexts(7).digits
     7
     """
 
@@ -128,16 +128,16 @@ def rounding(digits: int) -> Rounding:
     return Rounding(digits, context(ROUND_FLOOR), context(ROUND_CEILING))
 
 
-def short_upper(value: Fraction) -> Fraction:
-    """Return a probability rounded up to 17 significant digits.
+def round_up_probability(value: Fraction) -> Fraction:
+    """Round a probability up to 17 significant digits.
 
     The result is at least 1e-3000. It is for display and storage.
 
-    >>> short_upper(Fraction(123456789012345678, 10**18))
+    >>> round_up_probability(Fraction(123456789012345678, 10**18))
     Fraction(1543209862654321, 12500000000000000)
     """
     if value > LEAST_DELTA:
-        return max(LEAST_DELTA, Fraction(rounding(17).fraction(value)[1]))
+        return max(LEAST_DELTA, Fraction(rounding_contexts(17).fraction(value)[1]))
     return LEAST_DELTA
 
 
@@ -183,7 +183,7 @@ def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
     >>> round(float(gaussian_delta(1, "0.0718")), 9)
     9.941e-06
     """
-    return min(Fraction(1), short_upper(_delta_upper_bound(epsilon, mu_squared)))
+    return min(Fraction(1), round_up_probability(_delta_upper_bound(epsilon, mu_squared)))
 
 
 def _delta_upper_bound(epsilon: Exact, mu_squared: Exact) -> Fraction:
@@ -205,11 +205,11 @@ def _delta_upper_bound(epsilon: Exact, mu_squared: Exact) -> Fraction:
 
 
 def normal_tail(x_squared: Fraction, contexts: Rounding) -> Decimal:
-    """Return an upper bound on a normal tail probability.
+    """Return an upper bound on the tail probability of the standard normal.
 
     The probability is that a standard normal variable is at least ``sqrt(x_squared) >= 0``.
 
-    >>> round(float(normal_tail(Fraction(4), rounding(20))), 12)
+    >>> round(float(normal_tail(Fraction(4), rounding_contexts(20))), 12)
     0.022750131948
     """
     if x_squared >= 2 * HOPELESS:
@@ -225,7 +225,7 @@ def _enclose_delta(epsilon: Fraction, square: Fraction, digits: int) -> Enclosur
 
     a and b are square roots of exact fractions, so no difference is taken before the last step.
     """
-    contexts = rounding(digits)
+    contexts = rounding_contexts(digits)
     down = contexts.down
     up = contexts.up
     half = square / 2
@@ -269,7 +269,7 @@ def _mills_by_series(x: Decimal, contexts: Rounding) -> Enclosure:
     many more digits.
     """
     exact_square = Fraction(x) ** 2
-    wide = rounding(contexts.digits + int(exact_square * 11 / 50) + 10)
+    wide = rounding_contexts(contexts.digits + int(exact_square * 11 / 50) + 10)
     down = wide.down
     up = wide.up
     square_low, square_high = wide.fraction(exact_square)
@@ -356,7 +356,7 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
     cost = exact_positive("rho", rho)
     if not eps >= 0:
         raise refuse("epsilon", epsilon, "a number of at least 0")
-    less_one = near_best(cost, eps)
+    less_one = nearly_best_alpha_minus_one(cost, eps)
     if not less_one > 0:
         raise InternalError("The order of a Renyi divergence must be above 1; please report this.")
     beta = Fraction(less_one)
@@ -365,7 +365,7 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
     if exponent <= -HOPELESS:
         return LEAST_DELTA  # as beta log(beta) - alpha log(alpha) < 0
     # Of beta log(beta) - alpha log(alpha) as many digits cancel as beta has before the point.
-    contexts = rounding(50 + 2 * max(0, less_one.adjusted()))
+    contexts = rounding_contexts(50 + 2 * max(0, less_one.adjusted()))
     down = contexts.down
     up = contexts.up
     rising = up.multiply(less_one, contexts.ln(beta)[1])
@@ -373,4 +373,4 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
     log_delta = up.add(contexts.fraction(exponent)[1], up.subtract(rising, falling))
     if log_delta >= 0:
         return Fraction(1)
-    return min(Fraction(1), short_upper(Fraction(contexts.exp(Fraction(log_delta))[1])))
+    return min(Fraction(1), round_up_probability(Fraction(contexts.exp(Fraction(log_delta))[1])))

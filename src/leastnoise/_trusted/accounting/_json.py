@@ -18,8 +18,8 @@ from leastnoise._trusted.accounting._budget import (
     Budget,
     Privacy,
     PureDP,
-    parameters,
-    short_exact,
+    exact_with_few_digits,
+    parameters_by_name,
 )
 from leastnoise._trusted.accounting._charge import Charge
 from leastnoise._trusted.accounting._cost import (
@@ -39,7 +39,7 @@ _KINDS: dict[str, type[PureCost | GaussianCost | ConcentratedCost]] = {
 
 
 def fraction_from_text(name: str, text: object) -> Fraction:
-    """Return the fraction of a text that `fraction_to_text` wrote."""
+    """Parse a fraction from a text that `fraction_to_text` wrote."""
     if not isinstance(text, str) or len(text) > 2 * MOST_DIGITS + 1 or not _TEXT.fullmatch(text):
         raise refuse(
             name,
@@ -47,11 +47,11 @@ def fraction_from_text(name: str, text: object) -> Fraction:
             "a text such as '1/3' or '2'",
             "The file is damaged, or not of this package.",
         )
-    return short_exact(name, Fraction(text))
+    return exact_with_few_digits(name, Fraction(text))
 
 
 def fields_of(name: str, data: object, names: set[str]) -> Mapping[str, object]:
-    """Return a JSON object, which must have exactly these keys."""
+    """Return a JSON object unchanged; raise unless it has exactly these keys."""
     if not isinstance(data, Mapping) or set(data) != names:
         received = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
         raise refuse(name, received, "a JSON object with the keys " + ", ".join(sorted(names)))
@@ -59,7 +59,7 @@ def fields_of(name: str, data: object, names: set[str]) -> Mapping[str, object]:
 
 
 def budget_from_json(data: object) -> Budget:
-    """Return the budget of the JSON values that its ``to_json`` wrote."""
+    """Read a budget from the JSON values that its ``to_json`` wrote."""
     kinds = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP, GDP)}
     definition = one_of(
         "definition", data.get("definition") if isinstance(data, Mapping) else data, list(kinds)
@@ -70,7 +70,7 @@ def budget_from_json(data: object) -> Budget:
 
 
 def privacy_from_json(data: object) -> Privacy:
-    """Return the privacy of the JSON values that `Privacy.to_json` wrote."""
+    """Read a `Privacy` from the JSON values that `Privacy.to_json` wrote."""
     if isinstance(data, Mapping):
         present = set(data)
     else:
@@ -92,7 +92,7 @@ def privacy_from_json(data: object) -> Privacy:
 
 
 def _unit_reading(data: object) -> Reading:
-    """Return the reading of the unit column, from a JSON object."""
+    """Read the `Reading` of the unit column from a JSON object."""
     names = {setting.name for setting in fields(Reading)} - {"column"}
     if not isinstance(data, Mapping) or not set(data) <= names:
         raise refuse("unit_reading", type(data).__name__, "a JSON object with parts of a Reading")
@@ -100,7 +100,7 @@ def _unit_reading(data: object) -> Reading:
 
 
 def _per_cell_bound(data: object) -> PerCellBound:
-    """Return the bound on rows per cell, from a JSON object."""
+    """Read the bound on rows per cell from a JSON object."""
     if (
         not isinstance(data, Mapping)
         or set(data) != {"rows", "attributes"}
@@ -113,7 +113,7 @@ def _per_cell_bound(data: object) -> PerCellBound:
 
 
 def cost_from_json(data: object) -> Cost:
-    """Return the cost of the JSON values that its ``to_json`` wrote."""
+    """Read a cost from the JSON values that its ``to_json`` wrote."""
     kind = one_of("kind", data.get("kind") if isinstance(data, dict) else data, [*_KINDS, "series"])
     if kind == "series":
         return SeriesCost(
@@ -126,8 +126,8 @@ def cost_from_json(data: object) -> Cost:
 
 
 def charge_from_json(data: object) -> Charge:
-    """Return the charge of the JSON values that `Charge.to_json` wrote."""
-    names = {*parameters(Charge())}
+    """Read a charge from the JSON values that `Charge.to_json` wrote."""
+    names = {*parameters_by_name(Charge())}
     if isinstance(data, Mapping) and "mu_squared" not in data:
         names.remove("mu_squared")
     fields = fields_of("a charge", data, names)

@@ -15,7 +15,7 @@ from leastnoise._trusted.accounting._deltas import (
     Rounding,
     gaussian_delta,
     normal_tail,
-    rounding,
+    rounding_contexts,
 )
 from leastnoise._trusted.check import exact_positive, refuse, whole
 
@@ -29,7 +29,7 @@ _MOST_TERM = 2**56
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRule:
-    """The rule of a key search: noisy units must reach a threshold.
+    """The noise and the threshold by which a search releases keys.
 
     Keys that nobody has get no noise.
 
@@ -67,7 +67,7 @@ class KeyRule:
 
 
 def search_budget(privacy: Privacy) -> ApproxDP:
-    """Return the budget of a search for keys.
+    """Return the budget of a search for keys; raise if it has no delta.
 
     Raises:
         InputError: the budget has no delta, so a key of one person must not be released by chance.
@@ -87,7 +87,7 @@ def search_budget(privacy: Privacy) -> ApproxDP:
 
 
 def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
-    """Return whether a rule provably satisfies its budget.
+    """Return whether a search by this rule provably satisfies the budget.
 
     A unit adds 1 to the counts of at most ``max_rows`` keys.
 
@@ -116,11 +116,11 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
     gaussian = rule.noise is Noise.ROUNDED_GAUSSIAN
     if not gaussian and not privacy.distance <= budget.epsilon * rule.scale:
         return False
-    contexts = rounding(_DIGITS)
+    contexts = rounding_contexts(_DIGITS)
     max_rows = privacy.max_rows
-    release_probability = _release_probability(rule, contexts)
+    release_probability = _lone_key_release_probability(rule, contexts)
     delta_limit = contexts.fraction(budget.delta)[0]
-    for first, last in _key_ranges(max_rows) if gaussian else [(max_rows, max_rows)]:
+    for first, last in _ranges_of_lone_keys(max_rows) if gaussian else [(max_rows, max_rows)]:
         shared = privacy.distance - first
         noise_delta = Decimal(0)
         if gaussian and shared:
@@ -133,10 +133,10 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
     return True
 
 
-def _key_ranges(max_keys: int) -> Iterator[tuple[int, int]]:
-    """Yield the first and last number of ranges that divide 0 to ``max_keys``.
+def _ranges_of_lone_keys(max_keys: int) -> Iterator[tuple[int, int]]:
+    """Divide the range from 0 to ``max_keys``; yield the ends of each part.
 
-    The numbers count the keys of a unit that no other unit has.
+    A number counts the keys of a unit that no other unit has.
     """
     first = 0
     while first <= max_keys:
@@ -145,8 +145,8 @@ def _key_ranges(max_keys: int) -> Iterator[tuple[int, int]]:
         first = last + 1
 
 
-def _release_probability(rule: KeyRule, contexts: Rounding) -> Decimal:
-    """Return a bound on the probability that a key of one unit is released.
+def _lone_key_release_probability(rule: KeyRule, contexts: Rounding) -> Decimal:
+    """Bound the probability that a key which only one unit has is released.
 
     The key is released if its noise is at least ``threshold - 1``, or exceeds 62 bits.
     """

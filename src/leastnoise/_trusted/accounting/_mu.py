@@ -10,7 +10,11 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from leastnoise._trusted.accounting._deltas import gaussian_is_private, normal_tail, rounding
+from leastnoise._trusted.accounting._deltas import (
+    gaussian_is_private,
+    normal_tail,
+    rounding_contexts,
+)
 from leastnoise._trusted.accounting._near import (
     near_gaussian_epsilon,
     near_gaussian_mu_squared,
@@ -49,7 +53,7 @@ def pure_is_gaussian(epsilon: Fraction, mu_squared: Fraction) -> bool:
         return True
     if epsilon > _LARGE_EPSILON:
         return False
-    contexts = rounding(50 + epsilon.denominator.bit_length() // 3)
+    contexts = rounding_contexts(50 + epsilon.denominator.bit_length() // 3)
     tail = normal_tail(mu_squared / 4, contexts)
     worst_error = contexts.down.divide(
         Decimal(1), contexts.up.add(Decimal(1), contexts.exp(epsilon)[1])
@@ -74,7 +78,7 @@ def pure_mu_squared(epsilon: Fraction) -> Fraction:
         return 8 * epsilon
     square = largest_accepted(
         lambda candidate: not pure_is_gaussian(epsilon, candidate),
-        near=near_pure_mu_squared(epsilon),
+        start=near_pure_mu_squared(epsilon),
     )
     for _ in range(8):
         square *= 1 + Fraction(1, 2 ** (_BITS - 2))
@@ -97,7 +101,7 @@ def pure_epsilon(mu_squared: Fraction) -> Fraction:
     """
     return largest_accepted(
         lambda candidate: pure_is_gaussian(candidate, mu_squared),
-        near=near_pure_epsilon(mu_squared),
+        start=near_pure_epsilon(mu_squared),
     )
 
 
@@ -134,10 +138,10 @@ def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def _largest_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return the largest square of mu at (epsilon, delta), rounded down."""
+    """Return the largest mu squared within (epsilon, delta), without checks."""
     return largest_accepted(
         lambda square: gaussian_is_private(epsilon, square, delta),
-        near=near_gaussian_mu_squared(epsilon, delta),
+        start=near_gaussian_mu_squared(epsilon, delta),
     )
 
 
@@ -159,7 +163,7 @@ def gaussian_epsilon(mu_squared: Exact, delta: Exact) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def _least_gaussian_epsilon(square: Fraction, delta: Fraction) -> Fraction:
-    """Return the least epsilon at a delta for a Gaussian cost, rounded up."""
+    """Return the least epsilon at a delta for mu-GDP, rounded up, without checks."""
     if gaussian_is_private(Fraction(0), square, delta):
         return Fraction(0)
     bits = 34
@@ -174,28 +178,28 @@ def _least_gaussian_epsilon(square: Fraction, delta: Fraction) -> Fraction:
 
 
 def largest_accepted(
-    accepts: Callable[[Fraction], bool], bits: int = _BITS, near: Fraction | None = None
+    accepts: Callable[[Fraction], bool], leading_bits: int = _BITS, start: Fraction | None = None
 ) -> Fraction:
     """Return the largest number that a predicate accepts.
 
-    The search is among numbers with ``bits`` leading bits. The predicate must accept all numbers up
+    The search is among numbers with ``leading_bits`` leading bits. The predicate must accept all numbers up
     to a limit and reject all larger ones.
 
     Args:
         accepts: the predicate.
-        bits: leading bits of the result.
-        near: a number above 0 at which the search starts. The result does not depend on it; the
+        leading_bits: leading bits of the result.
+        start: a number above 0 at which the search starts. The result does not depend on it; the
             search is fast if it is near the result.
 
-    >>> largest_accepted(lambda number: number <= Fraction(1, 3), bits=3)
+    >>> largest_accepted(lambda number: number <= Fraction(1, 3), leading_bits=3)
     Fraction(5, 16)
     """
-    per_octave = 2 ** (bits - 1)  # numbers from 2^n to 2^(n + 1)
-    if near is None:
+    per_octave = 2 ** (leading_bits - 1)  # numbers from 2^n to 2^(n + 1)
+    if start is None:
         low = 0
         step = per_octave
     else:
-        low = _rank(near, per_octave)
+        low = _rank(start, per_octave)
         step = 1
     high = low
     if accepts(_number_of_rank(low, per_octave)):
@@ -220,7 +224,7 @@ def largest_accepted(
 
 
 def _rank(number: Fraction, per_octave: int) -> int:
-    """Return the rank of the largest number with some leading bits that is at most a number."""
+    """Round a number down to some leading bits; return the rank of the result."""
     octave = number.numerator.bit_length() - number.denominator.bit_length()
     if number < Fraction(2) ** octave:
         octave -= 1
@@ -228,6 +232,6 @@ def _rank(number: Fraction, per_octave: int) -> int:
 
 
 def _number_of_rank(rank: int, per_octave: int) -> Fraction:
-    """Return the number with a rank; the number 1 has the rank 0."""
+    """Return the number of a rank; the number 1 has the rank 0."""
     octave, beyond = divmod(rank, per_octave)
     return (1 + Fraction(beyond, per_octave)) * Fraction(2) ** octave

@@ -14,33 +14,33 @@ _HALVINGS = 60  # of an interval: more than the 53 bits of a double
 
 
 def near_gaussian_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return a mu squared near the largest one within (epsilon, delta)."""
+    """Return nearly the largest mu squared within (epsilon, delta)."""
     loss = _as_float(epsilon)
     limit = float(delta)
     return _largest_root(lambda mu: _gaussian_delta(loss, mu) <= limit) ** 2
 
 
 def near_gaussian_epsilon(mu_squared: Fraction, delta: Fraction) -> Fraction:
-    """Return an epsilon near the least one for which mu-GDP implies (epsilon, delta)-DP."""
+    """Return nearly the least epsilon for which mu-GDP implies (epsilon, delta)."""
     mu = math.sqrt(_as_float(mu_squared))
     limit = float(delta)
     return _largest_root(lambda epsilon: _gaussian_delta(epsilon, mu) > limit)
 
 
 def near_pure_mu_squared(epsilon: Fraction) -> Fraction:
-    """Return a mu squared near the least one that epsilon-DP implies."""
-    error = _pure_error(_as_float(epsilon))
+    """Return nearly the least mu squared that epsilon-DP implies."""
+    error = _least_testing_error(_as_float(epsilon))
     return _largest_root(lambda mu: _normal_tail(mu / 2) > error) ** 2
 
 
 def near_pure_epsilon(mu_squared: Fraction) -> Fraction:
-    """Return an epsilon near the largest one that implies mu-GDP."""
+    """Return nearly the largest epsilon for which epsilon-DP implies mu-GDP."""
     tail = _normal_tail(math.sqrt(_as_float(mu_squared)) / 2)
-    return _largest_root(lambda epsilon: tail <= _pure_error(epsilon))
+    return _largest_root(lambda epsilon: tail <= _least_testing_error(epsilon))
 
 
 def _largest_root(accepts: Callable[[float], bool]) -> Fraction:
-    """Return nearly the largest number that a predicate accepts, by bisection of its logarithm."""
+    """Return nearly the largest number that a predicate accepts, by bisection."""
     low, high = _EXPONENTS
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -56,8 +56,8 @@ def _as_float(value: Fraction) -> float:
     return float(min(value, _LARGEST))
 
 
-def _pure_error(epsilon: float) -> float:
-    """Return the least error of telling the two neighbours of a pure release apart."""
+def _least_testing_error(epsilon: float) -> float:
+    """Return the least error of a test between two neighbours of a pure release."""
     return math.exp(-epsilon) / (1 + math.exp(-epsilon))
 
 

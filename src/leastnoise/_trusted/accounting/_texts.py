@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
-from leastnoise._trusted.accounting._budget import ApproxDP, Budget, parameters
-from leastnoise._trusted.accounting._charge import Charge, whole_budget
+from leastnoise._trusted.accounting._budget import ApproxDP, Budget, parameters_by_name
+from leastnoise._trusted.accounting._charge import Charge, charge_of_budget
 from leastnoise._trusted.check import readable
 
 _DIGITS = 6  # of an amount that has no short exact form, as in `readable`
@@ -40,7 +40,7 @@ def format_amount(value: Fraction, *, up: bool) -> str:
 
 
 def charge_text(budget: Budget, amount: Budget | Charge, *, up: bool = True) -> str:
-    """Return a charge as text, with each part of the budget's definition.
+    """Format a charge as text, with each parameter of the budget's class.
 
     Parts that are zero are included.
 
@@ -52,11 +52,11 @@ def charge_text(budget: Budget, amount: Budget | Charge, *, up: bool = True) -> 
     >>> charge_text(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)))
     'epsilon = 0.5 and delta = 0'
     """
-    return _join_parts(amount, parameters(budget), up=up)
+    return _join_parts(amount, parameters_by_name(budget), up=up)
 
 
 def spent_text(budget: Budget, spent: Charge) -> str:
-    """Return a charge, or a sum of charges, as text, rounded up.
+    """Format a charge or a sum of charges as text, rounded up.
 
     Args:
         budget: the budget that paid.
@@ -65,14 +65,14 @@ def spent_text(budget: Budget, spent: Charge) -> str:
     >>> spent_text(ApproxDP(1, "1e-6"), Charge(mu_squared=Fraction(1, 50)))
     'mu squared = 0.02'
     """
-    names = list(parameters(budget))
+    names = list(parameters_by_name(budget))
     if isinstance(budget, ApproxDP):
-        names = [name for name, number in parameters(spent).items() if number]
+        names = [name for name, number in parameters_by_name(spent).items() if number]
     return _join_parts(spent, names, up=True) or "nothing"
 
 
 def left_text(budget: Budget, available: Charge) -> str:
-    """Return the amount left of a budget as text, rounded down.
+    """Format the amount that is left of a budget as text, rounded down.
 
     Args:
         budget: the budget.
@@ -95,7 +95,7 @@ def left_text(budget: Budget, available: Charge) -> str:
 
 
 def limit_text(budget: Budget, period: str = "", share: str = "") -> str:
-    """Return a budget with its period and share as text, rounded down.
+    """Format a budget, its period and the share it is for as text, rounded down.
 
     Args:
         budget: the budget.
@@ -105,7 +105,7 @@ def limit_text(budget: Budget, period: str = "", share: str = "") -> str:
     >>> limit_text(PureDP("1/2"), "month", "ann")
     'epsilon = 0.5 a month for ann'
     """
-    text = charge_text(budget, whole_budget(budget), up=False)
+    text = charge_text(budget, charge_of_budget(budget), up=False)
     if period:
         text += f" a {period}"
     if share:
@@ -114,8 +114,8 @@ def limit_text(budget: Budget, period: str = "", share: str = "") -> str:
 
 
 def _join_parts(amount: Budget | Charge, names: Iterable[str], *, up: bool) -> str:
-    """Format the named parts of a charge or budget."""
-    numbers = parameters(amount)
+    """Format the named parameters of a charge or budget, separated by commas."""
+    numbers = parameters_by_name(amount)
     return " and ".join(
         f"{name.replace('_', ' ')} = {format_amount(numbers[name], up=up)}" for name in names
     )

@@ -22,10 +22,10 @@ from leastnoise._trusted.check._errors import (
 from leastnoise._trusted.check._texts import (
     Message,
     did_you_mean,
+    exact_python_source,
     html_facts,
     message,
     number_text,
     quoted,
     readable,
-    short,
 )

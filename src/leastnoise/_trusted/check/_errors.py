@@ -95,7 +95,7 @@ _POWER = re.compile(r"[eE][+-]?[0_]*[1-9][0-9_]{3}")
 
 
 def refuse(name: str, got: object, allowed: str, advice: str = "") -> InputError:
-    """Return the error for an unusable argument.
+    """Return the error to raise for an argument with an unusable value.
 
     Args:
         name: the name of the argument.
@@ -118,7 +118,7 @@ def refuse(name: str, got: object, allowed: str, advice: str = "") -> InputError
 
 
 def exact(name: str, value: Exact) -> Fraction:
-    """Return an integer, decimal or fraction as an exact fraction.
+    """Convert an integer, a decimal or a fraction to an exact fraction.
 
     A float is read as the decimal number that Python prints for it.
 
@@ -161,7 +161,7 @@ def exact(name: str, value: Exact) -> Fraction:
 
 
 def exact_positive(name: str, value: Exact) -> Fraction:
-    """Return an exact number above zero.
+    """Convert a number to an exact fraction; raise unless it is above 0.
 
     >>> exact_positive("rho", "0.5")
     Fraction(1, 2)
@@ -173,7 +173,7 @@ def exact_positive(name: str, value: Exact) -> Fraction:
 
 
 def whole(name: str, value: object, low: int, high: int | None = None) -> int:
-    """Return an integer of at least ``low`` and, if stated, at most ``high``.
+    """Return an integer; raise unless it is from ``low`` to ``high``.
 
     >>> whole("ways", 2, 0)
     2
@@ -194,7 +194,7 @@ def whole(name: str, value: object, low: int, high: int | None = None) -> int:
 
 
 def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
-    """Return a word, which must be one of the allowed words.
+    """Return a word; raise unless it is one of the allowed words.
 
     >>> one_of("neighbours", "replace", ["add_remove", "replace"])
     'replace'
@@ -211,7 +211,7 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a text as a plain ``str``, and any other value unchanged.
+    """Convert a text to a plain ``str``; return any other value unchanged.
 
     An object of a class derived from ``str`` could compare differently at the next comparison.
 
@@ -225,7 +225,7 @@ def plain(value: Any) -> Any:
 
 
 class Immutable:
-    """A class whose objects refuse to be changed.
+    """A base class whose objects cannot be changed after construction.
 
     Constructors set fields by ``object.__setattr__``.
     """

@@ -20,7 +20,7 @@ _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfr
 
 
 class Message(str):
-    """A sentence with its template and values.
+    """A message that keeps its template and values, so that it can be translated.
 
     A page finds its translation by the template.
     """
@@ -31,7 +31,7 @@ class Message(str):
 
 
 def message(template: str, **values: object) -> Message:
-    """Return a template with its names in braces filled, ``!r`` by ``repr``.
+    """Fill the names in braces of a template, and return the message.
 
     Unlike a format string, a template uses only the text of a value.
 
@@ -51,7 +51,7 @@ def message(template: str, **values: object) -> Message:
 
 
 def html_facts(title: str, facts: Iterable[tuple[str, str]]) -> str:
-    """Return a small table of names and texts in HTML, everything escaped."""
+    """Return an HTML table of labels and texts, with everything escaped."""
     rows = "".join(
         f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in facts
     )
@@ -59,7 +59,7 @@ def html_facts(title: str, facts: Iterable[tuple[str, str]]) -> str:
 
 
 def quoted(value: object) -> str:
-    """Return a value as messages quote it, with at most 200 characters."""
+    """Return the ``repr`` of a value for a message, with at most 200 characters."""
     if isinstance(value, int) and value.bit_length() > 4000:  # writing it would take long
         return "a whole number of over 1000 digits"
     try:
@@ -72,7 +72,7 @@ def quoted(value: object) -> str:
 
 
 def did_you_mean(word: object, words: Iterable[str]) -> str:
-    """Return a sentence that suggests the intended name; "" without one."""
+    """Return a sentence that suggests the most similar word; "" without one."""
     if not isinstance(word, str):
         return ""
     names = list(words)
@@ -88,7 +88,7 @@ def did_you_mean(word: object, words: Iterable[str]) -> str:
 
 
 def readable(value: Fraction) -> str:
-    """Return a fraction as a short decimal or fraction; "about" if inexact.
+    """Format a fraction as a short decimal or fraction; "about" if inexact.
 
     The text is a short decimal if that is exact, or a short ``p/q``; otherwise it has six digits
     and the word "about".
@@ -113,7 +113,7 @@ def readable(value: Fraction) -> str:
 
 
 def number_text(number: Fraction) -> str:
-    """Return an exact number as a decimal if possible, else as a fraction."""
+    """Format an exact number as a decimal if possible, otherwise as a fraction."""
     remainder = number.denominator
     twos = 0
     fives = 0
@@ -132,8 +132,8 @@ def number_text(number: Fraction) -> str:
     return f"{'-' if number < 0 else ''}{digits[:-decimals]}.{digits[-decimals:]}"
 
 
-def short(number: Fraction) -> str:
-    """Return an exact number as Python source: an integer or a quoted decimal."""
+def exact_python_source(number: Fraction) -> str:
+    """Format an exact number as Python source: an integer or a quoted decimal."""
     if number.denominator == 1:
         return str(number)
     return repr(number_text(number))

@@ -6,7 +6,7 @@ nothing is drawn twice (PROOFS-ledger.md, theorem 4).
 
 
 def try_lock(handle: int) -> bool:
-    """Lock an open file, and return whether this process has the lock.
+    """Try to lock an open file, and return whether that succeeded.
 
     The system frees the lock when the file is closed or the process ends, for any reason. The
     library locks with ``flock`` on POSIX systems, and with ``msvcrt.locking`` on Windows.

@@ -10,15 +10,15 @@ from leastnoise._trusted.check._errors import refuse
 
 
 class ProgressLine(ABC):
-    """A progress line, which receives texts but never a number of rows."""
+    """A line that shows progress; it receives texts but never a number of rows."""
 
     @abstractmethod
     def say(self, text: str, share: float = 0.0) -> None:
-        """Change the text, and the completed share if it is known."""
+        """Change the text and, if it is known, the completed share of the work."""
 
     @abstractmethod
     def begin(self, text: str, about: float = 0.0) -> None:
-        """Change the text, and restart the count of its time.
+        """Change the text, and start to measure its time.
 
         Args:
             text: the new text.
@@ -70,18 +70,18 @@ class RowProgress:
     def __init_subclass__(cls) -> None:
         raise TypeError("RowProgress has no subclasses: they would receive numbers of rows")
 
-    def show(self, done: int, among: int | None) -> None:
-        """Show the percentage of rows that are read.
+    def show(self, rows_read: int, row_total: int | None) -> None:
+        """Show the percentage of rows that have been read.
 
         It counts rows, or blocks where the total number of rows is unknown.
 
         Args:
-            done: the number of rows that are read so far.
-            among: the total number of rows, if it is known.
+            rows_read: the number of rows that are read so far.
+            row_total: the total number of rows, if it is known.
         """
-        if among:
-            completed = done
-            total = among
+        if row_total:
+            completed = rows_read
+            total = row_total
         elif self._blocks:
             self._calls += 1
             completed = self._calls
@@ -96,7 +96,7 @@ class RowProgress:
 
 
 def row_progress(progress: object) -> RowProgress | None:
-    """Return the object that shows the progress of reading, or None.
+    """Return the argument if it shows progress, or None for None or False.
 
     Args:
         progress: a `RowProgress`, or None or False.

@@ -8,13 +8,13 @@ from leastnoise._trusted.domain._cells import (
     MOST,
     MOST_CELLS,
     READ_AS_IT_IS,
-    Clocked,
-    Cuts,
-    Forms,
-    Keys,
+    KeyTable,
     Rule,
-    Steps,
-    kind_of,
+    StepTable,
+    TextTable,
+    ThresholdTable,
+    TimeRule,
+    kind_of_argument,
     plain_json,
     read_domain_parts,
     rule_of,
@@ -27,9 +27,9 @@ from leastnoise._trusted.domain._kind import (
     ORDERED,
     OUTSIDE_LABEL,
     Kind,
+    added_fields,
     check_bound,
-    check_rising,
-    own_fields,
+    check_bounds_order,
 )
 from leastnoise._trusted.domain._labels import CellNames, label_text
 from leastnoise._trusted.domain._levels import (
@@ -37,10 +37,10 @@ from leastnoise._trusted.domain._levels import (
     RESERVED,
     Label,
     Level,
+    checked_keys,
     group_pairs,
-    grouped,
-    known_keys,
-    one_value_each,
+    level_of_groups,
+    map_by_text,
 )
 from leastnoise._trusted.domain._measure import (
     COMBINED_MEASURES,
@@ -55,7 +55,7 @@ from leastnoise._trusted.domain._measure import (
     UnitTotal,
     ValueCount,
     Weighted,
-    factor_measures,
+    column_measures,
 )
 from leastnoise._trusted.domain._reading import (
     BLANKS,

@@ -32,8 +32,8 @@ _STRANGE = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Steps:
-    """A table of whole numbers in equal steps.
+class StepTable:
+    """The cells of numbers, by equal steps.
 
     From ``low`` to ``high``, the cell is the number of whole steps above ``origin``.
 
@@ -42,7 +42,7 @@ class Steps:
         high: the largest number inside the table.
         origin: the number at which cell 0 begins; at most ``low``.
         step: the width of a cell.
-        again: the number of cells after which cell 0 follows again; None if the cells do not
+        repeat_after: the number of cells after which cell 0 follows again; None if the cells do not
             repeat.
         rounding: how a number between two integers is rounded: ``"down"``, ``"up"`` or
             ``"nearest"`` (ties to the even integer). With None such a number is outside the table.
@@ -52,7 +52,7 @@ class Steps:
     high: int
     origin: int
     step: int = 1
-    again: int | None = None
+    repeat_after: int | None = None
     rounding: str | None = None
 
     def __post_init__(self) -> None:
@@ -61,76 +61,82 @@ class Steps:
             self.high,
             self.origin,
             self.step,
-            0 if self.again is None else self.again,
+            0 if self.repeat_after is None else self.repeat_after,
         )
         inside = (
             all(type(number) is int for number in numbers)
             and -MOST <= self.origin <= self.low <= self.high <= MOST
             and self.rounding in (None, "down", "up", "nearest")
         )
-        if not (inside and self.step >= 1 and (self.again is None or self.again >= 1)):
+        if not (
+            inside and self.step >= 1 and (self.repeat_after is None or self.repeat_after >= 1)
+        ):
             raise InternalError(
                 "steps must be whole numbers that doubles hold; please report this."
             )
 
     def cells(self) -> set[int]:
         """Return the first and the last cell."""
-        if self.again:
-            return {0, self.again - 1}
+        if self.repeat_after:
+            return {0, self.repeat_after - 1}
         return {(end - self.origin) // self.step for end in (self.low, self.high)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cuts:
-    """A table of numbers between thresholds.
+class ThresholdTable:
+    """The cells of numbers, by the thresholds between which they lie.
 
     A number below the first threshold has the cell ``cells[0]``; a number from the first threshold
     (included) to the second has ``cells[1]``, and so on.
 
     Attributes:
-        at: the thresholds in ascending order: an array of doubles, or of whole seconds.
-        cells: an int64 array with one entry more than ``at``.
+        thresholds: the thresholds in ascending order: an array of doubles, or of whole seconds.
+        cells: an int64 array with one entry more than ``thresholds``.
     """
 
-    at: Any
+    thresholds: Any
     cells: Any
 
     def __post_init__(self) -> None:
         for name, values in (
-            ("at", self.at),
+            ("thresholds", self.thresholds),
             ("cells", self.cells),
         ):  # copies: the checked cells are the ones that are looked up
             array = values.copy()
             array.flags.writeable = False
             object.__setattr__(self, name, array)
         rising = (
-            self.at.ndim == self.cells.ndim == 1
-            and len(self.cells) == len(self.at) + 1
-            and bool((self.at[1:] >= self.at[:-1]).all())
+            self.thresholds.ndim == self.cells.ndim == 1
+            and len(self.cells) == len(self.thresholds) + 1
+            and bool((self.thresholds[1:] >= self.thresholds[:-1]).all())
         )
-        if not rising or self.cells.dtype != "int64" or self.at.dtype not in ("int64", "float64"):
+        if (
+            not rising
+            or self.cells.dtype != "int64"
+            or self.thresholds.dtype not in ("int64", "float64")
+        ):
             raise InternalError(
                 "thresholds must rise, with a whole number between any two; please report this."
             )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Forms:
-    """A table of texts.
+class TextTable:
+    """The cells of texts, each listed.
 
     Attributes:
         cells: the cell of each form, as the reading compares texts; the forms that mean a null are
             included.
-        wholes: the cell of each category that is a whole number. The number followed by a point and
+        whole_numbers: the cell of each category that is a whole number. The number followed by a point and
             zeros means this category too, unless such a text is itself a form.
     """
 
     cells: Mapping[str, int]
-    wholes: Mapping[str, int]
+    whole_numbers: Mapping[str, int]
 
     def __post_init__(self) -> None:
         # of Python's own: a mapping of another class could answer otherwise the next time
-        for name, mapping in (("cells", self.cells), ("wholes", self.wholes)):
+        for name, mapping in (("cells", self.cells), ("whole_numbers", self.whole_numbers)):
             cells = {plain(form): cell for form, cell in dict(mapping).items()}
             if not all(type(form) is str and type(cell) is int for form, cell in cells.items()):
                 raise InternalError("forms must be texts with whole numbers; please report this.")
@@ -138,19 +144,19 @@ class Forms:
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
-    """A table of texts that cannot be listed beforehand.
+class KeyTable:
+    """A condition on texts that cannot be listed beforehand, so have no cells.
 
     No text has a cell yet.
 
     Attributes:
-        longest: the largest number of characters of a text.
+        max_length: the largest number of characters of a text.
     """
 
-    longest: int
+    max_length: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "longest", whole("longest", self.longest, 1))
+        object.__setattr__(self, "max_length", whole("max_length", self.max_length, 1))
 
     def allows(self, text: str) -> bool:
         r"""Return whether a text may be a key, judged by the text only.
@@ -158,17 +164,17 @@ class Keys:
         Args:
             text: the text after reading, which is not a null.
 
-        >>> [Keys(3).allows(text) for text in ("abc", "abcd", "a\n", "")]
+        >>> [KeyTable(3).allows(text) for text in ("abc", "abcd", "a\n", "")]
         [True, False, False, False]
         """
-        return 0 < len(text) <= self.longest and not any(
+        return 0 < len(text) <= self.max_length and not any(
             unicodedata.category(letter) in _STRANGE for letter in text
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Clocked:
-    """The rule by which times are read.
+class TimeRule:
+    """The rule by which a text or a number is read as a time.
 
     Attributes:
         first: the first day, counted from 1970-01-01.
@@ -209,7 +215,7 @@ class Clocked:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rule:
-    """The rule of one attribute.
+    """The rule by which the values of one attribute are mapped to cells.
 
     Attributes:
         size: its number of cells.
@@ -217,7 +223,7 @@ class Rule:
             clock) to a cell.
         null: the cell of a null.
         outside: the cell of a value that is not in the table.
-        strange: the cell of values that cannot be read as a number or time.
+        unreadable: the cell of values that cannot be read as a number or time.
         clip: whether a number beyond the steps counts as the nearest number inside.
         reading: how values are read.
         clock: how times are read; None for other values.
@@ -227,34 +233,45 @@ class Rule:
     """
 
     size: int
-    table: Steps | Cuts | Forms | Keys
+    table: StepTable | ThresholdTable | TextTable | KeyTable
     null: int
     outside: int
-    strange: int
+    unreadable: int
     clip: bool
     reading: Reading
-    clock: Clocked | None = None
+    clock: TimeRule | None = None
 
     def __post_init__(self) -> None:
         table = self.table
-        policies = (self.null, self.outside, self.strange)
+        policies = (self.null, self.outside, self.unreadable)
         classes = {
             type(field)
             for field in (table, self.clip, self.reading, self.clock, self.size, *policies)
         }
         if not (
-            classes <= {Steps, Cuts, Forms, Keys, Clocked, Reading, int, bool, type(None)}
-            and type(table) in {Steps, Cuts, Forms, Keys}
+            classes
+            <= {
+                StepTable,
+                ThresholdTable,
+                TextTable,
+                KeyTable,
+                TimeRule,
+                Reading,
+                int,
+                bool,
+                type(None),
+            }
+            and type(table) in {StepTable, ThresholdTable, TextTable, KeyTable}
         ):
             raise InternalError("a rule must be made of its own parts; please report this.")
         cells = {*policies}
-        if isinstance(table, Cuts):
+        if isinstance(table, ThresholdTable):
             cells |= {int(table.cells.min()), int(table.cells.max())}
-        elif not isinstance(table, Keys):
+        elif not isinstance(table, KeyTable):
             cells |= (
                 table.cells()
-                if isinstance(table, Steps)
-                else {*table.cells.values(), *table.wholes.values()}
+                if isinstance(table, StepTable)
+                else {*table.cells.values(), *table.whole_numbers.values()}
             )
         # among thresholds that do not rise a search in many values at once could let one value have
         # a say in another's place
@@ -264,7 +281,7 @@ class Rule:
 
 @singledispatch
 def rule_of(kind: object, _marks: tuple[int, int] | None = None) -> Rule:
-    """Return the rule of an attribute.
+    """Return the rule by which values of an attribute are mapped to cells.
 
     A class is a kind if it has registered this function.
 
@@ -274,7 +291,7 @@ def rule_of(kind: object, _marks: tuple[int, int] | None = None) -> Rule:
             policies of the attribute decide.
 
     >>> rule = rule_of(Bins(0, 1, 2, outside="other"))
-    >>> rule.table.at.tolist(), rule.table.cells.tolist()
+    >>> rule.table.thresholds.tolist(), rule.table.cells.tolist()
     ([0.0, 0.5, 1.0000000000000002], [2, 0, 1, 2])
     >>> rule_of(Categories(["F", "M"], reading=Reading(nulls=["-"]))).table.cells
     {'': -1, '-': -1, 'F': 0, 'M': 1}
@@ -283,10 +300,10 @@ def rule_of(kind: object, _marks: tuple[int, int] | None = None) -> Rule:
 
 
 @singledispatch
-def kind_of(argument: object) -> object:
-    """Return the kind that an argument stands for: a list stands for `Categories`.
+def kind_of_argument(argument: object) -> object:
+    """Convert an argument to a kind: a list means `Categories`.
 
-    >>> kind_of(["F", "M"])
+    >>> kind_of_argument(["F", "M"])
     Categories(['F', 'M'])
     """
     return argument
@@ -294,7 +311,7 @@ def kind_of(argument: object) -> object:
 
 @singledispatch
 def plain_json(kind_or_measure: object) -> dict[str, Any]:
-    """Return a kind or a measure as plain JSON values.
+    """Convert a kind or a measure to plain JSON values.
 
     >>> plain_json(ln.Coded(3))
     {'kind': 'coded', 'size': 3}
@@ -304,7 +321,7 @@ def plain_json(kind_or_measure: object) -> dict[str, Any]:
 
 @singledispatch
 def read_domain_parts(_value: object) -> tuple[Any, Any]:
-    """Return the kinds and measures in the JSON of a domain.
+    """Read the kinds and the measures from the JSON value of a domain.
 
     `Domain` checks them again.
 

@@ -18,7 +18,7 @@ NOT_NUMBERS = (
 
 @singledispatch
 def type_fault(_declared: object, _holds: Holds) -> str | None:
-    """Return the reason that no value of a column matches, with advice, or None.
+    """Return why a column of this type has no matching value; None if it can.
 
     The result is None if a value can match.
 

@@ -8,9 +8,9 @@ from typing import Any, cast
 from leastnoise._trusted.check import Immutable, InputError, InternalError, one_of, refuse, whole
 from leastnoise._trusted.domain._cells import (
     MOST_CELLS,
-    Keys,
+    KeyTable,
     Rule,
-    kind_of,
+    kind_of_argument,
     plain_json,
     read_domain_parts,
     rule_of,
@@ -128,7 +128,7 @@ class Domain(Immutable):
         >>> ln.Domain(sex=["F", "M"]).cells("sex")
         2
         """
-        return self._sizes[self._named(name)]
+        return self._sizes[self._checked_name(name)]
 
     @property
     def measures(self) -> dict[str, Measure]:
@@ -150,10 +150,10 @@ class Domain(Immutable):
         >>> ln.Domain(sex=["F", "M"]).kind("sex").size
         2
         """
-        return self._by_name[self._named(name)]
+        return self._by_name[self._checked_name(name)]
 
-    def _named(self, name: str) -> str:
-        """Return the name of an attribute; raise if the domain has none."""
+    def _checked_name(self, name: str) -> str:
+        """Return a name; raise unless the domain has an attribute of this name."""
         if isinstance(name, str) and name in self._by_name:
             return name
         return one_of("an attribute", name, self.names)
@@ -169,8 +169,8 @@ class Domain(Immutable):
         >>> ln.Domain(zone=ln.Coded(3)).rule("zone").table.high
         2
         """
-        rule = self._rule(name)
-        if isinstance(rule.table, Keys):
+        rule = self._checked_rule(name)
+        if isinstance(rule.table, KeyTable):
             raise InputError(
                 f"The categories of {self.kind(name)!r} are not known yet. Find them first, with "
                 "`leastnoise categories` or "
@@ -187,10 +187,10 @@ class Domain(Immutable):
             InputError: there is no such attribute, or its categories are known.
 
         >>> ln.Domain(agent=ln.Unknown(9)).keys("agent").table
-        Keys(longest=200)
+        KeyTable(max_length=200)
         """
-        rule = self._rule(name)
-        if not isinstance(rule.table, Keys):
+        rule = self._checked_rule(name)
+        if not isinstance(rule.table, KeyTable):
             raise refuse(
                 f"the attribute {name!r}",
                 self.kind(name),
@@ -199,8 +199,8 @@ class Domain(Immutable):
             )
         return rule
 
-    def _rule(self, name: str) -> Rule:
-        """Return the rule of an attribute; raise if it has other cells than the attribute."""
+    def _checked_rule(self, name: str) -> Rule:
+        """Return the rule of an attribute; raise if their numbers of cells differ."""
         rule = rule_of(self.kind(name))
         if type(rule) is not Rule or rule.size != self.cells(name):
             raise InternalError(
@@ -209,7 +209,7 @@ class Domain(Immutable):
         return rule
 
     def largest_value(self, measure: str | None) -> int:
-        """Return the largest change of a sum by one row.
+        """Return the largest amount by which one row can change a sum.
 
         It is in units of the measure, and 1 for counts of rows.
 
@@ -243,7 +243,7 @@ class Domain(Immutable):
         return measures[one_of("a measure", name, measures)]
 
     def count_of(self, measure: str) -> str | None:
-        """Return the measure that counts the values of another measure.
+        """Return the name of the measure that counts the values of another one.
 
         The result is None if there is no such measure, so that rows are counted instead. It is also
         None for amounts of units.
@@ -268,7 +268,7 @@ class Domain(Immutable):
         )
 
     def as_complete(self, *names: str) -> "Domain":
-        """Return the domain with attributes declared complete.
+        """Return the domain, in which the named attributes are declared complete.
 
         The data holder declares that no value of a complete attribute is dropped.
 
@@ -282,7 +282,7 @@ class Domain(Immutable):
         Categories(['F', 'M'], complete=True)
         """
         if names:
-            attribute_names = {*map(self._named, names)}
+            attribute_names = {*map(self._checked_name, names)}
         else:
             attribute_names = {*self.names}
         kinds = {
@@ -292,7 +292,7 @@ class Domain(Immutable):
         return Domain(kinds, measures=self.measures)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the domain as plain JSON values.
+        """Convert the domain to plain JSON values.
 
         Fractions are texts such as ``"1/3"``.
 
@@ -309,7 +309,7 @@ class Domain(Immutable):
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Domain":
-        """Return the domain that `to_json` wrote, checked again.
+        """Read and check a domain from the JSON values that `to_json` wrote.
 
         Args:
             value: the dictionary.
@@ -355,7 +355,7 @@ class Domain(Immutable):
 def _checked_kinds(
     pairs: Iterable[tuple[str, Kind | Iterable[str | int]]],
 ) -> dict[str, Kind]:
-    """Return the kind of each attribute; raise for no kind, or a repeated name."""
+    """Return the kind of each attribute; raise if a name or a kind is unusable."""
     kinds: dict[str, Kind] = {}
     for pair_name, value in pairs:
         name = attribute_name("the name of an attribute", pair_name)
@@ -364,7 +364,7 @@ def _checked_kinds(
                 f"an attribute must be named once; got {name!r} twice. Give one of them "
                 "another name."
             )
-        kind = kind_of(value)
+        kind = kind_of_argument(value)
         if type(kind) not in rule_of.registry or type(kind) is object:
             allowed = "a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates, Coded or Unknown"
             raise refuse(f"the attribute {name!r}", kind, allowed, _kind_advice(kind))
@@ -375,7 +375,7 @@ def _checked_kinds(
 def _checked_measures(
     measures: Mapping[str, Measure] | None, kinds: Mapping[str, Kind]
 ) -> tuple[tuple[str, Measure], ...]:
-    """Return measures with their names; raise unless they fit the attributes."""
+    """Return the measures with their names; raise unless they fit the attributes."""
     if measures is not None and not isinstance(measures, Mapping):
         raise refuse("measures", measures, "a mapping from a name to a Measure")
     named = tuple(
@@ -410,7 +410,7 @@ def _check_groups(name: str, unit_count: UnitCount, kinds: Mapping[str, Kind]) -
 
 
 def _kind_advice(value: object) -> str:
-    """Return advice for a value that is no kind of attribute, or ""."""
+    """Return advice for a value that is not a kind of attribute, or ""."""
     if isinstance(value, Measure):
         return "Name the measure in measures={...}."
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:

@@ -12,11 +12,11 @@ from leastnoise._trusted.check import (
     Exact,
     InputError,
     exact,
+    exact_python_source,
     message,
     number_text,
     one_of,
     refuse,
-    short,
 )
 from leastnoise._trusted.domain._cells import MOST, MOST_CELLS, READ_AS_IT_IS
 from leastnoise._trusted.domain._labels import CellNames
@@ -25,8 +25,8 @@ from leastnoise._trusted.domain._levels import (
     Label,
     Level,
     check_levels,
-    grouped,
-    known_keys,
+    checked_keys,
+    level_of_groups,
 )
 from leastnoise._trusted.domain._measure import Measure
 from leastnoise._trusted.domain._reading import Reading
@@ -98,7 +98,7 @@ class Kind(ABC):
         return not self.complete and "drop" in (self.null, self.outside)
 
     def with_hidden(self, hidden: bool) -> Self:  # noqa: FBT001
-        """Return the attribute with or without a hidden cell.
+        """Return a copy of the attribute with or without a hidden cell.
 
         The other cells are not checked again.
         """
@@ -108,7 +108,7 @@ class Kind(ABC):
         return changed
 
     def as_complete(self) -> Self:
-        """Return the attribute declared complete, and so without a hidden cell."""
+        """Return a copy that is declared complete, and has no hidden cell."""
         changed = self.with_hidden(False)
         object.__setattr__(changed, "complete", True)
         return changed
@@ -179,7 +179,7 @@ class Kind(ABC):
         return level.with_further(self.further_labels[len(level.cells) - self.regular :])
 
     def clipped(self) -> Self:
-        """Return the attribute with values outside clipped to the nearest cell.
+        """Return a copy that clips values outside the domain to the nearest cell.
 
         This is possible only for ordered cells.
         """
@@ -187,13 +187,13 @@ class Kind(ABC):
             return self
         cells = self.regular + (self.null == OTHER)
         levels = [
-            grouped(level.name, [level.labels[group] for group in level.cells[:cells]])
+            level_of_groups(level.name, [level.labels[group] for group in level.cells[:cells]])
             for level in self.levels
         ]
         return replace(self, outside="clip", levels=tuple(levels))
 
     def with_levels(self, levels: object) -> Self:
-        """Return the attribute with these levels.
+        """Return a copy of the attribute with these levels.
 
         The cells are not checked again, because there can be a million.
         """
@@ -247,7 +247,7 @@ class Kind(ABC):
 
     def __repr__(self) -> str:
         values = asdict(self)
-        pairs = [(own_field, values[own_field.name]) for own_field in own_fields(type(self))]
+        pairs = [(own_field, values[own_field.name]) for own_field in added_fields(type(self))]
         arguments = [_python_text(value) for own_field, value in pairs if not own_field.kw_only]
         arguments += [
             f"{own_field.name}={_python_text(value)}"
@@ -268,9 +268,9 @@ class Kind(ABC):
 
 
 def _checked_reading(reading: object) -> Reading:
-    """Return the checked reading of a `Reading` or of its JSON values."""
+    """Return a `Reading`, given itself or its JSON values."""
     if isinstance(reading, Mapping):
-        settings: dict[str, Any] = known_keys(
+        settings: dict[str, Any] = checked_keys(
             "reading", reading, [setting.name for setting in fields(Reading)]
         )
         return Reading(**settings)
@@ -280,7 +280,7 @@ def _checked_reading(reading: object) -> Reading:
 
 
 def further_labels(null: str, outside: str) -> tuple[str, ...]:
-    """Return the labels of the null and outside cells that policies add.
+    """Return the labels of the further cells that the two policies add.
 
     >>> further_labels("cell", "other")
     ('other', '(null)')
@@ -293,7 +293,7 @@ def further_labels(null: str, outside: str) -> tuple[str, ...]:
     return tuple(label for label, is_there in cells.items() if is_there)
 
 
-def own_fields(kind: type[Kind]) -> list[Field[Any]]:
+def added_fields(kind: type[Kind]) -> list[Field[Any]]:
     """Return the dataclass fields that a kind adds to `Kind`.
 
     Fields without a default are not keyword-only.
@@ -305,7 +305,7 @@ def own_fields(kind: type[Kind]) -> list[Field[Any]]:
 def _python_text(value: object) -> str:
     """Return a field's value as Python source."""
     if isinstance(value, Fraction):
-        return short(value)
+        return exact_python_source(value)
     if isinstance(value, dt.date):
         return repr(value.isoformat())
     if isinstance(value, tuple):
@@ -317,7 +317,7 @@ def _python_text(value: object) -> str:
     return repr(value)
 
 
-def check_rising(low: Fraction | int, high: Fraction | int) -> None:
+def check_bounds_order(low: Fraction | int, high: Fraction | int) -> None:
     """Raise unless the first bound is below the second."""
     if not low < high:
         raise InputError(
@@ -330,7 +330,7 @@ def check_rising(low: Fraction | int, high: Fraction | int) -> None:
 
 
 def check_bound(name: str, value: Exact) -> Fraction:
-    """Return an exact bound; raise if its size is above 2^53 - 1."""
+    """Return a bound as an exact number; raise if it is beyond +-(2^53 - 1)."""
     number = exact(name, value)
     if not abs(number) <= MOST:
         raise refuse(name, number_text(number), "between -(2^53 - 1) and 2^53 - 1")
@@ -355,7 +355,7 @@ def attribute_pairs(attributes: Any) -> list[tuple[str, Any]]:
 
 
 def domain_text(kinds: Mapping[str, Kind], measures: Mapping[str, Measure]) -> str:
-    """Return a domain as Python source."""
+    """Return the attributes and measures of a domain as Python source."""
     if all(name.isidentifier() and name != "measures" for name in kinds):
         arguments = [f"{name}={kind!r}" for name, kind in kinds.items()]
     else:

@@ -20,7 +20,7 @@ _MOST_LISTED = 5  # cells in a message
 
 
 def label_text(value: object) -> str | None:
-    """Return the text of a cell's name, or None if the value cannot be one.
+    """Convert the name of a cell to text; None if the value cannot be a name.
 
     >>> label_text(True), label_text(2.0), label_text(0.5), label_text("Kiel"), label_text([1])
     ('true', '2', '0.5', 'Kiel', None)
@@ -48,7 +48,7 @@ def label_text(value: object) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CellNames:
-    """The cells of an attribute by their names.
+    """A lookup of the cells of an attribute by name.
 
     Attributes:
         by_label: the cell of every label.
@@ -64,7 +64,7 @@ class CellNames:
     of_number: Callable[[Fraction], int | None]
 
     def find(self, value: object) -> int | None:
-        """Return the cell that a value names; None if there is none.
+        """Return the number of the cell that a value names; None without one.
 
         >>> ln.Decimals(0, 1, "0.5").names.find(0.0), ln.Categories([True, False]).names.find(False)
         (0, 1)
@@ -85,7 +85,7 @@ class CellNames:
         return self.of_number(number)
 
     def cells(self, description: str, values: Iterable[object]) -> list[int]:
-        """Return the cells that values name.
+        """Return the numbers of the cells that values name.
 
         Args:
             description: the name in messages of the part to which these cells belong.
@@ -108,7 +108,7 @@ class CellNames:
 
 
 def _number(value: Any) -> Fraction | None:
-    """Return the exact number that a value or a text denotes, or None."""
+    """Convert a number, or a text that is one, to an exact fraction; else None."""
     try:
         return exact("a number", value)
     except InputError:

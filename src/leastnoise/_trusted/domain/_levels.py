@@ -24,10 +24,10 @@ _TWO_VALUES = "{what} must give every key one value; {code!r} has {first!r} and 
 _FORMS = "a mapping from each cell to its group, or { width = 5 } for whole numbers"
 
 
-def known_keys(description: str, value: object, allowed: Iterable[str]) -> dict[str, object]:
-    """Return a spec table as a dictionary; raise for a key not allowed.
+def checked_keys(description: str, value: object, allowed: Iterable[str]) -> dict[str, object]:
+    """Return a table of a spec as a dictionary; raise if a key is not allowed.
 
-    >>> known_keys("[source]", {"path": "a.csv"}, ["path", "null"])
+    >>> checked_keys("[source]", {"path": "a.csv"}, ["path", "null"])
     {'path': 'a.csv'}
     """
     keys = list(allowed)
@@ -64,7 +64,7 @@ class Level:
         return {"name": self.name, "labels": list(self.labels), "cells": list(self.cells)}
 
     def with_further(self, labels: Sequence[str]) -> "Level":
-        """Return the level with additional cells after its cells.
+        """Return the level, extended by one cell for each of these labels.
 
         Each additional cell is in the group that has its label.
 
@@ -72,18 +72,18 @@ class Level:
             labels: the labels of the additional cells, such as ``other``.
         """
         groups = [self.labels[group] for group in self.cells]
-        return grouped(self.name, [*groups, *labels])
+        return level_of_groups(self.name, [*groups, *labels])
 
 
-def grouped(name: str, groups: Iterable[Label]) -> Level:
-    """Return a level from the group of each cell, in order."""
+def level_of_groups(name: str, groups: Iterable[Label]) -> Level:
+    """Build a level from the label of each cell's group, in the order of cells."""
     group_of_cell = tuple(groups)
     numbers = {label: number for number, label in enumerate(dict.fromkeys(group_of_cell))}
     return Level(name, tuple(numbers), tuple(map(numbers.__getitem__, group_of_cell)))
 
 
-def one_value_each(description: str, pairs: Iterable[tuple[object, Any]]) -> dict[str, Any]:
-    """Return a map from the text of each key to its value.
+def map_by_text(description: str, pairs: Iterable[tuple[object, Any]]) -> dict[str, Any]:
+    """Build a map from the text of each key to its value; raise for equal texts.
 
     Args:
         description: the name of the map in messages.
@@ -92,7 +92,7 @@ def one_value_each(description: str, pairs: Iterable[tuple[object, Any]]) -> dic
     Raises:
         InputError: a key has two different values.
 
-    >>> one_value_each("levels.region", [("Kiel", "north"), (7, "south"), ("Kiel", "north")])
+    >>> map_by_text("levels.region", [("Kiel", "north"), (7, "south"), ("Kiel", "north")])
     {'Kiel': 'north', '7': 'south'}
     """
     values: dict[str, Any] = {}
@@ -109,7 +109,7 @@ def one_value_each(description: str, pairs: Iterable[tuple[object, Any]]) -> dic
 
 
 def group_pairs(description: str, groups: Mapping[str, object], names: CellNames) -> dict[str, str]:
-    """Return the group of each cell, from the list of cells of each group.
+    """Return the group of each cell by label, from the cells of each group.
 
     Args:
         description: the name of the level in messages.
@@ -132,7 +132,7 @@ def group_pairs(description: str, groups: Mapping[str, object], names: CellNames
         if len(set(numbers)) < len(numbers):
             raise refuse(group_name, list(cells), "a list of cells, each of them once")
         pairs += [(cell, group) for cell in cells]
-    return one_value_each(description, pairs)
+    return map_by_text(description, pairs)
 
 
 def check_levels(
@@ -166,19 +166,19 @@ def check_levels(
 def _level(
     name: object, labels: Sequence[Label], names: CellNames, size: int, groups: object
 ) -> Level:
-    """Return the checked level of groups in any form that `check_levels` takes."""
+    """Build a level from groups in any form that `check_levels` accepts."""
     level_name = attribute_name("the name of a level", name)
     if level_name in RESERVED:
         allowed = message("none of {words}", words=", ".join(RESERVED))
         raise refuse("the name of a level", name, allowed)
     if isinstance(groups, Mapping) and set(groups) == {"width"} and _are_whole(labels):
-        return grouped(level_name, _groups_of_width(level_name, labels, groups["width"]))
+        return level_of_groups(level_name, _groups_of_width(level_name, labels, groups["width"]))
     if isinstance(groups, Mapping):
         groups = _groups_by_cell(level_name, labels, names, size, groups)
     if not isinstance(groups, list) or len(groups) not in (len(labels), size):
         raise refuse(f"the level {level_name!r}", groups, _FORMS)
     _check_group_names(level_name, groups)
-    return grouped(level_name, groups)
+    return level_of_groups(level_name, groups)
 
 
 def _are_whole(labels: Sequence[Label]) -> bool:
@@ -187,7 +187,7 @@ def _are_whole(labels: Sequence[Label]) -> bool:
 
 
 def _groups_of_width(level_name: str, labels: Sequence[Label], width: object) -> list[str]:
-    """Return the group of each integer, such as ``15 .. 19``.
+    """Return the label of each integer's group, such as ``15 .. 19``.
 
     The first and the last group end at the bounds of the attribute.
     """
@@ -209,13 +209,13 @@ def _groups_by_cell(
     size: int,
     groups: Mapping[Any, Any],
 ) -> list[Any]:
-    """Return the group of every cell in order.
+    """Return the label of each cell's group, from a map of cells to groups.
 
     The cell ``other`` has no group if the map omits it.
     """
     description = f"levels.{level_name}"
     group_of_cell: dict[int, Any] = {}
-    for text, group in one_value_each(description, groups.items()).items():
+    for text, group in map_by_text(description, groups.items()).items():
         cell = names.find(text)
         # a public map may have more keys than the attribute has cells
         if cell is None:
@@ -235,7 +235,7 @@ def _groups_by_cell(
 
 
 def _check_group_names(level_name: str, groups: Sequence[Any]) -> None:
-    """Refuse group names that are not text or whole numbers, or that clash.
+    """Raise if names of groups are neither texts nor whole numbers, or clash.
 
     Two names clash if they have the same text.
     """
@@ -249,9 +249,9 @@ def _check_group_names(level_name: str, groups: Sequence[Any]) -> None:
 
 
 def _level_from_json(labels: Sequence[Label], names: CellNames, size: int, value: object) -> Level:
-    """Return the checked level whose JSON value `Level.to_json` wrote."""
+    """Read and check a level from the JSON value that `Level.to_json` wrote."""
     entry = value.to_json() if isinstance(value, Level) else value
-    table = known_keys("a level in JSON", entry, ["name", "labels", "cells"])
+    table = checked_keys("a level in JSON", entry, ["name", "labels", "cells"])
     groups, cells = table.get("labels"), table.get("cells")
     if not (
         isinstance(groups, (list, tuple))

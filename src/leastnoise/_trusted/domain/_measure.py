@@ -9,11 +9,11 @@ from leastnoise._trusted.check import (
     Exact,
     InputError,
     exact,
+    exact_python_source,
     message,
     number_text,
     plain,
     refuse,
-    short,
     whole,
 )
 from leastnoise._trusted.domain._cells import MOST_CELLS, READ_AS_IT_IS
@@ -174,13 +174,14 @@ class Measure:
         if self.unit == 1:
             unit = []
         else:
-            unit = [f"unit={short(self.unit)}"]
+            unit = [f"unit={exact_python_source(self.unit)}"]
         unit += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
-        return f"{type(self).__name__}({', '.join([repr(self.column), short(self.low), short(self.high), *unit])})"
+        bounds = [exact_python_source(self.low), exact_python_source(self.high)]
+        return f"{type(self).__name__}({', '.join([repr(self.column), *bounds, *unit])})"
 
 
 def _check_units(name: str, value: Fraction, unit: Fraction) -> None:
-    """Raise for a bound with which sums over 2^32 rows would not be exact.
+    """Raise if sums over 2^32 rows would not be exact with this bound.
 
     The message names a unit that is large enough.
     """
@@ -285,7 +286,7 @@ class UnitCount(PerUnit):
             raise refuse(
                 "groups", len(listed), f"one for each of {len(self.attributes)} attributes"
             )
-        positions = tuple(None if along is None else _places(along) for along in listed)
+        positions = tuple(None if along is None else _group_cells(along) for along in listed)
         object.__setattr__(self, "groups", listed)
         object.__setattr__(self, "places", positions)
 
@@ -301,7 +302,7 @@ class UnitCount(PerUnit):
 
 
 def _checked_groups(groups: Sequence[Sequence[int]] | None) -> Groups | None:
-    """Return groups of cells, each with its distinct cells in order."""
+    """Return groups of cells, each without repetitions and in order; or None."""
     if groups is None:
         return None
     listed = tuple(
@@ -313,8 +314,8 @@ def _checked_groups(groups: Sequence[Sequence[int]] | None) -> Groups | None:
     return listed
 
 
-def _places(groups: Groups) -> tuple[int, ...]:
-    """Return the cell that holds the count of each group.
+def _group_cells(groups: Groups) -> tuple[int, ...]:
+    """Return, for each group, the number of the cell that holds its count.
 
     This is the last cell of the group or, if an earlier group uses that cell, the nearest cell
     before it that no earlier group uses; it need not be a cell of the group.
@@ -595,7 +596,7 @@ class DeviationProduct(Measure):
 
 
 def _checked_measures(name: str, measures: Sequence[Measure]) -> tuple[Measure, ...]:
-    """Return distinct measures of class `Measure` as a tuple; raise for other measures."""
+    """Return measures as a tuple; raise unless distinct and of class `Measure`."""
     listed = tuple(measures)
     is_of_rows = all(type(measure) is Measure for measure in listed)
     if not listed or not is_of_rows or len(set(listed)) < len(listed):
@@ -609,7 +610,7 @@ def _checked_measures(name: str, measures: Sequence[Measure]) -> tuple[Measure, 
 
 
 def _product_bounds(factors: Sequence[Measure], centres: Sequence[int]) -> tuple[int, int]:
-    """Return the smallest and the largest product of distances from the centres."""
+    """Return the least and the largest product of distances from the centres."""
     ends = [
         (factor.low_units - centre, factor.high_units - centre)
         for factor, centre in zip(factors, centres, strict=True)
@@ -623,15 +624,15 @@ def _product_bounds(factors: Sequence[Measure], centres: Sequence[int]) -> tuple
     return min(products), max(products)
 
 
-def factor_measures(measure: Measure) -> tuple[Measure, ...]:
-    """Return the measures of single columns that a measure is computed from.
+def column_measures(measure: Measure) -> tuple[Measure, ...]:
+    """Return the measures of single columns from which a measure is computed.
 
     For a `SquaredDeviation` they are the measure of the value, and the measure of whether there is
     a value. For a `DeviationProduct` they are its factors, and for each measure of a complete row
     whether there is a value; for a `CompleteCount` only the latter. A count of units has no such
     measure; a total of units has the measure of the amounts of its rows.
 
-    >>> factor_measures(Measure("income", 0, 10)), factor_measures(UnitCount())
+    >>> column_measures(Measure("income", 0, 10)), column_measures(UnitCount())
     ((Measure('income', 0, 10),), ())
     """
     if isinstance(measure, SquaredDeviation):

@@ -19,7 +19,7 @@ MINUS = "\u2212"
 
 
 def attribute_name(description: str, name: object) -> str:
-    """Return the checked name of an attribute, a measure or a column.
+    """Return the name of an attribute, measure or column; raise if unusable.
 
     >>> attribute_name("the name of an attribute", "sex")
     'sex'
@@ -96,7 +96,7 @@ class Reading:
             )
 
     def form(self, text: str) -> str:
-        """Return the normalised text that is compared with categories.
+        """Normalise a text, for the comparison with categories.
 
         >>> ln.Reading(trim=True, ignore_case=True).form(" Straße ")
         'straße'
@@ -104,7 +104,7 @@ class Reading:
         if self.trim:
             text = text.strip(BLANKS)
         if self.ignore_case:
-            return lowered(text)
+            return lower_case(text)
         return text
 
     def to_json(self) -> dict[str, object]:
@@ -117,12 +117,12 @@ class Reading:
         )
 
 
-def lowered(text: str) -> str:
-    """Return a text with every letter in lower case.
+def lower_case(text: str) -> str:
+    """Convert every letter of a text to lower case.
 
     Each letter is changed independently of the letters around it.
 
-    >>> lowered("ÉTÉ, İ")
+    >>> lower_case("ÉTÉ, İ")
     'été, İ'
     """
     if text.isascii():
@@ -131,7 +131,7 @@ def lowered(text: str) -> str:
 
 
 def number_pattern(reading: Reading) -> re.Pattern[str]:
-    """Return the regular expression of texts that are numbers.
+    """Return the regular expression that matches texts of numbers.
 
     Its groups are ``whole``, ``part`` and ``power`` (the digits and the exponent), four places of a
     sign (``sign1`` to ``sign4``), ``opened`` and ``closed`` (brackets of a negative amount) and
@@ -150,7 +150,7 @@ def number_pattern(reading: Reading) -> re.Pattern[str]:
     sign = [f"(?:(?P<sign{position}>[+\\-{MINUS}]){blanks})?" for position in range(1, 5)]
     digits = "[0-9]+"
     if reading.thousands:
-        digits = f"(?:[0-9]{{1,3}}(?:{_thousands_mark(reading.thousands)}[0-9]{{3}})+|[0-9]+)"
+        digits = f"(?:[0-9]{{1,3}}(?:{_thousands_pattern(reading.thousands)}[0-9]{{3}})+|[0-9]+)"
     mark = re.escape(reading.decimal)
     number = f"(?P<whole>{digits})?(?:{mark}(?P<part>[0-9]*))?(?P<power>e[+-]?[0-9]+)?"
     before = f"{blanks}{currency[0]}(?:(?P<opened>[(]){blanks})?{sign[0]}{currency[1]}{sign[1]}"
@@ -158,8 +158,8 @@ def number_pattern(reading: Reading) -> re.Pattern[str]:
     return re.compile(f"{before}{number}{ending}", re.IGNORECASE)
 
 
-def _thousands_mark(mark: str) -> str:
-    """Return the regular expression of a thousands separator.
+def _thousands_pattern(mark: str) -> str:
+    """Return the regular expression that matches a thousands separator.
 
     All blanks count as one mark, and so do both apostrophes.
     """

@@ -16,7 +16,7 @@ ALIKE_THOUSANDS = ("'\u2019", " \u00a0\u2009\u202f")
 
 
 def checked_reading(reading: Any, blanks: str) -> dict[str, object]:
-    """Return the checked settings of a reading."""
+    """Check the settings of a `Reading`, and return them by name."""
     nulls = _texts("nulls", reading.nulls, empty=True)
     currency = _texts("currency", reading.currency, empty=False)
     if reading.decimal not in (".", ","):

@@ -19,27 +19,27 @@ from leastnoise._trusted.table import (
     Table,
     Values,
     code_dtype,
-    columns_of,
-    groups,
+    group_attribute_sets,
+    open_content,
 )
 
 # Rows combined at a time: the combined codes (8 bytes each) and a table of counts together stay in
 # a few MiB of cache.
 _BLOCK = 2**17
-# Marginals are counted in windows, each of which is returned in the order asked: 128 MiB of counts.
+# Marginals are counted in batches of this many cells: 128 MiB of counts.
 WINDOW_CELLS = 2**24
 _OTHER_PLAN = (
     "The table was counted for the tables of another plan. Read the source again for this plan."
 )
 
 
-def count(
+def exact_marginals(
     table: Table,
     attribute_sets: Iterable[tuple[str, ...]],
     measure: str | None = None,
     limits: tuple[str | None, Values] | None = None,
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    """Yield the exact table of counts, or of sums, of each attribute set.
+    """Yield the exact marginal (counts or sums) of each attribute set.
 
     Args:
         table: the private rows.
@@ -47,9 +47,9 @@ def count(
             a generator of any length. The caller has checked by `Table.require` that the table has
             these attributes and the measure.
         measure: the name of a measure to be summed; None counts rows.
-        limits: None for sums without limits. Otherwise a pair: an attribute and one int64 limit of
-            at least 0 for each of its cells, or None and a single limit for all rows. A value above
-            the limit of its row's cell counts as the limit.
+        limits: None for sums without limits. Otherwise a pair: either an attribute and an int64
+            array with one limit of at least 0 for each of its cells, or None and an array with a
+            single limit for all rows. A value above the limit of its row's cell counts as the limit.
 
     Returns:
         An iterator, in the order of the request, of the attributes and the int64 array of their
@@ -70,22 +70,22 @@ def count(
         marginals.
 
     >>> people = Table(Domain(sex=["F", "M"], zone=[1, 2, 3]), {"sex": [0, 1, 1], "zone": [2, 0, 2]})
-    >>> [(attributes, counts.tolist()) for attributes, counts in count(people, [("sex",), ("zone", "sex"), ()])]
+    >>> [(attributes, counts.tolist()) for attributes, counts in exact_marginals(people, [("sex",), ("zone", "sex"), ()])]
     [(('sex',), [1, 2]), (('zone', 'sex'), [0, 1, 0, 0, 1, 1]), ((), [3])]
     """
-    opened = columns_of(table, Columns, Counted)
+    opened = open_content(table, Columns, Counted)
     if isinstance(opened, Counted):
         if limits is not None:
             raise InputError(_OTHER_PLAN)
-        return _sum_out_counted(table.domain, opened, attribute_sets, measure)
-    # (A1): None where every row counts as a row
+        return _marginals_of_counted_tables(table.domain, opened, attribute_sets, measure)
+    # (A1): None if every row counts as a row
     if measure is None:
         values = opened.values.get(None)
     else:
         values = opened.values[measure]
     if (
         limits is not None and measure is not None and values is not None
-    ):  # (A2): of at most the measure's largest amount still, as no limit is below 0
+    ):  # (A2): amounts stay within the measure's largest amount, because no limit is below 0
         attribute, highest = limits
         if attribute is None:
             cells = 1
@@ -100,14 +100,14 @@ def count(
         values = np.minimum(
             values, highest if attribute is None else highest[opened.codes[attribute]]
         )
-    return _count(table.domain, opened, attribute_sets, values)
+    return _marginals_of_rows(table.domain, opened, attribute_sets, values)
 
 
-def _sum_out_counted(
-    domain: Domain, counted: Counted, sets: Iterable[tuple[str, ...]], measure: str | None
+def _marginals_of_counted_tables(
+    domain: Domain, counted: Counted, attribute_sets: Iterable[tuple[str, ...]], measure: str | None
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    """Yield marginals summed out of tables that a database counted (A5)."""
-    for attributes in sets:
+    """Yield marginals that are sums of tables counted by a database (A5)."""
+    for attributes in attribute_sets:
         sufficient = [
             names
             for summed, names in counted.tables
@@ -120,31 +120,34 @@ def _sum_out_counted(
         yield tuple(attributes), _sum_out(counts, axes, tuple(attributes))
 
 
-def _count(
-    domain: Domain, opened: Columns, sets: Iterable[tuple[str, ...]], values: Values | None
+def _marginals_of_rows(
+    domain: Domain,
+    private_rows: Columns,
+    attribute_sets: Iterable[tuple[str, ...]],
+    values: Values | None,
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    """Yield marginals of rows, several in one pass where that is cheaper (A3).
+    """Count marginals of rows, several in one pass where that is cheaper (A3).
 
     Args:
         domain: the domain of the rows.
-        opened: the private rows.
-        sets: the attributes of each marginal.
+        private_rows: the private rows.
+        attribute_sets: the attributes of each marginal.
         values: the amount of every row, int64 of shape (rows,); None where every row counts 1.
 
     Returns:
-        As `count`.
+        As `exact_marginals`.
     """
     positions = {name: index for index, name in enumerate(domain.names)}
-    rows = opened.rows
+    rows = private_rows.rows
     sizes = domain.shape
-    position_sets = (tuple(positions[name] for name in attributes) for attributes in sets)
-    for window in _windows(position_sets, sizes):
+    position_sets = (tuple(positions[name] for name in attributes) for attributes in attribute_sets)
+    for window in _attribute_set_batches(position_sets, sizes):
         marginals: dict[int, IntArray] = {}
-        for group in groups(
+        for group in group_attribute_sets(
             window, sizes, 1 << rows.bit_length()
         ):  # an untrusted proposal, which every member checks (A3)
             shape = tuple(sizes[position] for position in group.attributes)
-            columns = [opened.codes[domain.names[position]] for position in group.attributes]
+            columns = [private_rows.codes[domain.names[position]] for position in group.attributes]
             counts = _histogram(columns, shape, rows, values).reshape(shape)
             for member in group.members:
                 marginals[member] = _sum_out(counts, group.attributes, window[member])
@@ -152,12 +155,13 @@ def _count(
             yield tuple(domain.names[position] for position in attributes), marginals.pop(index)
 
 
-def _windows(
+def _attribute_set_batches(
     attribute_sets: Iterable[tuple[int, ...]], sizes: Sequence[int]
 ) -> Iterator[list[tuple[int, ...]]]:
-    """Yield lists of attribute sets with a limited total size.
+    """Yield the attribute sets in batches with a limited number of cells.
 
-    A list has at most `WINDOW_CELLS` cells in total, or is one larger set.
+    The marginals of a batch have at most `WINDOW_CELLS` cells together, or the batch is a single
+    larger set.
     """
     window: list[tuple[int, ...]] = []
     cells = 0
@@ -173,30 +177,36 @@ def _windows(
         yield window
 
 
-def _sum_out(counts: IntArray, axes: Sequence[Hashable], order: Sequence[Hashable]) -> IntArray:
-    """Return counts summed over the axes that are not requested (A3).
+def _sum_out(
+    counts: IntArray, axes: Sequence[Hashable], requested_axes: Sequence[Hashable]
+) -> IntArray:
+    """Sum a table of counts over all axes but the requested ones (A3).
+
+    The result is flat, in row-major order of ``requested_axes``.
 
     Raises:
         InternalError: a requested axis is missing.
     """
-    if not {*order} <= {*axes}:
+    if not {*requested_axes} <= {*axes}:
         raise InternalError(
             "A marginal cannot be summed out of a table without its attributes; please report this."
         )
-    summed_axes = tuple(axis for axis, name in enumerate(axes) if name not in order)
-    remaining = [name for name in axes if name in order]
+    summed_axes = tuple(axis for axis, name in enumerate(axes) if name not in requested_axes)
+    remaining = [name for name in axes if name in requested_axes]
     if summed_axes:
         marginal = counts.sum(axis=summed_axes)
     else:
         marginal = counts
     # always a copy: a caller may add noise in place
     return np.array(
-        np.transpose(marginal, [remaining.index(name) for name in order]), dtype=np.int64, order="C"
+        np.transpose(marginal, [remaining.index(name) for name in requested_axes]),
+        dtype=np.int64,
+        order="C",
     ).reshape(-1)
 
 
 def _histogram(
-    columns: list[Codes], shape: tuple[int, ...], rows: int, values: Values | None
+    columns: list[Codes], shape: tuple[int, ...], row_count: int, values: Values | None
 ) -> IntArray:
     """Return the number of rows, or the sum of their values, in each joint cell.
 
@@ -205,11 +215,11 @@ def _histogram(
     cells = math.prod(shape)
     total = np.zeros(cells, dtype=np.int64)
     if not columns:
-        total[0] = rows if values is None else int(values.sum())
+        total[0] = row_count if values is None else int(values.sum())
         return total
     # adding up the blocks' tables must stay cheap compared with counting the blocks
     block = max(_BLOCK, 2 * cells)
-    for start in range(0, rows, block):
+    for start in range(0, row_count, block):
         codes = _row_cells([column[start : start + block] for column in columns], shape)
         if values is None:
             total += np.bincount(codes, minlength=cells)
@@ -219,7 +229,7 @@ def _histogram(
 
 
 def _row_cells(columns: list[Codes], shape: tuple[int, ...]) -> npt.NDArray[np.intp]:
-    """Return the row-major cell of each row (A1).
+    """Return the row-major number of each row's joint cell (A1).
 
     The smallest integer type that holds the cell numbers makes this fast.
     """
@@ -229,7 +239,7 @@ def _row_cells(columns: list[Codes], shape: tuple[int, ...]) -> npt.NDArray[np.i
         cells *= size
         dtype = code_dtype(
             cells + 1
-        )  # it must hold ``size`` too, which is ``cells`` where all sizes before are 1
+        )  # it must also hold ``size``, which equals ``cells`` if all earlier sizes are 1
         codes = np.multiply(codes, dtype.type(size), dtype=dtype, casting="unsafe")
         np.add(codes, column, out=codes, casting="unsafe")
     return codes.astype(np.intp)

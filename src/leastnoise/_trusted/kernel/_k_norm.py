@@ -15,7 +15,7 @@ import numpy as np
 from leastnoise._trusted.check import InternalError
 from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.kernel._entropy import Entropy
-from leastnoise._trusted.kernel._noise import far_number
+from leastnoise._trusted.kernel._noise import draw_far_geometric
 from leastnoise._trusted.kernel._sampling import (
     SCALE_LIMIT,
     Interval,
@@ -24,15 +24,16 @@ from leastnoise._trusted.kernel._sampling import (
     toss_exp,
     uniform_below,
 )
-from leastnoise._trusted.measurements import dimensions, draw_point, numerators
+from leastnoise._trusted.measurements import ball_count_numerators, draw_tables, lattice_dimension
 
-# of the table of the exponential distribution, as in discrete_laplace
+# parts of the table of the exponential distribution, as in discrete_laplace
 _PARTS = 8
 _CUT = 128
-_SPARE_BITS = 128  # beyond the largest weight: a choice is open with probability below 2^-100
+_SPARE_BITS = 128  # in addition to the bits of the largest weight: they leave a choice open with probability below
+# 2^-100
 
 
-def k_norm_noise(sizes: Sequence[int], scale: Fraction, entropy: Entropy) -> list[IntArray]:
+def k_norm_noise(table_sizes: Sequence[int], scale: Fraction, entropy: Entropy) -> list[IntArray]:
     """Return exact K-norm noise: tables of integers that share one total.
 
     The probability is proportional to exp(-|z| / scale).
@@ -40,7 +41,7 @@ def k_norm_noise(sizes: Sequence[int], scale: Fraction, entropy: Entropy) -> lis
     |z| is the largest sum of absolute values of one table.
 
     Args:
-        sizes: the number of cells of each table, at least one table.
+        table_sizes: the number of cells of each table, at least one table.
         scale: above 0, its numerator and denominator below 2^56.
         entropy: the source of bits; the noise is private only if it is `SystemEntropy`.
 
@@ -59,22 +60,22 @@ def k_norm_noise(sizes: Sequence[int], scale: Fraction, entropy: Entropy) -> lis
     """
     if not (0 < scale.numerator < SCALE_LIMIT and scale.denominator < SCALE_LIMIT):
         raise InternalError("K-norm noise of an impossible scale; please report this.")
-    if not sizes or min(sizes) < 1:
+    if not table_sizes or min(table_sizes) < 1:
         raise InternalError("K-norm noise of impossible tables; please report this.")
-    integers = _Integers(entropy)
-    norm = _draw_offset(numerators(tuple(sorted(sizes))), scale, integers)  # N2
-    norm += _geometric_sum(scale, dimensions(sizes) + 1, entropy)  # N3
-    tables = draw_point(sizes, norm, integers.below)  # N4
-    return [np.array([_wrapped(cell) for cell in table], dtype=np.int64) for table in tables]
+    integers = _UniformIntegers(entropy)
+    norm = _draw_offset(ball_count_numerators(tuple(sorted(table_sizes))), scale, integers)  # N2
+    norm += _draw_geometric_sum(scale, lattice_dimension(table_sizes) + 1, entropy)  # N3
+    tables = draw_tables(table_sizes, norm, integers.below)  # N4
+    return [np.array([_wrap_to_int64(cell) for cell in table], dtype=np.int64) for table in tables]
 
 
-def _wrapped(value: int) -> int:
-    """Return the number from -2^63 to 2^63 - 1 that is equal modulo 2^64."""
+def _wrap_to_int64(value: int) -> int:
+    """Reduce an integer modulo 2^64 to the range from -2^63 to 2^63 - 1."""
     return (value + 2**63) % 2**64 - 2**63
 
 
-class _Integers:
-    """Uniform whole numbers of any length from a source of words (N1)."""
+class _UniformIntegers:
+    """A generator of uniform random integers of any length (N1)."""
 
     __slots__ = ("_entropy",)
 
@@ -82,13 +83,13 @@ class _Integers:
         self._entropy = entropy
 
     def bits(self, count: int) -> int:
-        """Return a uniform whole number of ``count`` bits."""
+        """Return a uniform random integer of ``count`` bits."""
         words = -(-count // 64)
         number = int.from_bytes(self._entropy.words(words).tobytes(), "little")
         return number >> (64 * words - count)
 
     def below(self, bound: int) -> int:
-        """Return a uniform whole number from 0 to bound - 1."""
+        """Return a uniform random integer from 0 to bound - 1."""
         length = (bound - 1).bit_length()
         if not length:
             return 0
@@ -98,25 +99,25 @@ class _Integers:
                 return number
 
 
-def _draw_offset(weights: tuple[int, ...], scale: Fraction, integers: _Integers) -> int:
-    """Return j drawn in proportion to weights[j] exp(-j / scale), exactly (N2)."""
+def _draw_offset(weights: tuple[int, ...], scale: Fraction, integers: _UniformIntegers) -> int:
+    """Draw an index j in exact proportion to weights[j] exp(-j / scale) (N2)."""
     bits = max(weights).bit_length() + _SPARE_BITS
     digits = integers.bits(bits)
     while True:
-        low, high = _enclosed_sums(weights, scale, bits + len(weights).bit_length() + 8)
+        low, high = _enclose_partial_sums(weights, scale, bits + len(weights).bit_length() + 8)
         for offset in range(len(weights)):
             begins = digits * low[-1] >= high[offset] << bits
             ends = (digits + 1) * high[-1] <= low[offset + 1] << bits
             if begins and ends:
                 return offset
-        # the digits so far lie on the edge of two offsets, or the enclosures are too wide
+        # the digits so far allow two offsets, or the enclosures are too wide
         digits = (digits << bits) | integers.bits(bits)
         bits *= 2
 
 
 # public numbers, which all draws of one block share
 @lru_cache(maxsize=16)
-def _enclosed_sums(
+def _enclose_partial_sums(
     weights: tuple[int, ...], scale: Fraction, bits: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return bounds on the partial sums of weights[j] exp(-j / scale) (N2).
@@ -164,8 +165,8 @@ def _exp_of_minus(value: Fraction, bits: int) -> Interval:
     return low >> shift, -(-high >> shift)
 
 
-def _geometric_sum(scale: Fraction, count: int, entropy: Entropy) -> int:
-    """Return the sum of ``count`` geometric numbers, drawn exactly (N3).
+def _draw_geometric_sum(scale: Fraction, count: int, entropy: Entropy) -> int:
+    """Return the sum of ``count`` exact geometric draws (N3).
 
     Their ratio is exp(-1 / scale).
     """
@@ -189,7 +190,7 @@ def _geometric_sum(scale: Fraction, count: int, entropy: Entropy) -> int:
             if v[i] < _CUT:
                 parts = int(v[i])
             else:
-                parts = far_number(entropy)
+                parts = draw_far_geometric(entropy)
             total += (int(u[i]) + p * parts) // (_PARTS * q)
         count -= int(accepted.sum())
     return total

@@ -19,7 +19,7 @@ _SAMPLERS = {Noise.DISCRETE_LAPLACE: discrete_laplace, Noise.ROUNDED_GAUSSIAN: r
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundKeys:
-    """The keys that a search found, with their noisy numbers of units.
+    """The released keys of a search, with their noisy numbers of units.
 
     Attributes:
         keys: texts, sorted by their noisy number of units, the largest first; texts with equal
@@ -34,7 +34,7 @@ class FoundKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySearch:
-    """A search for the keys of an attribute.
+    """A search for the keys of an attribute that enough units have.
 
     It is the only step of its series. The budget of the series has a delta.
 
@@ -64,7 +64,7 @@ class KeySearch:
         object.__setattr__(self, "most", whole("most", self.most, 1))
 
     def verify(self, privacy: Privacy) -> ApproxDP:
-        """Check that the rule satisfies the budget of a series; return the budget (U1).
+        """Return the budget of the search; raise unless the rule satisfies it (U1).
 
         Args:
             privacy: the budget, unit and neighbours of the series.

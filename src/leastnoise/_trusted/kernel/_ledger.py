@@ -31,8 +31,8 @@ from leastnoise._trusted.check import InputError, LedgerError, html_facts, one_o
 from leastnoise._trusted.kernel import _ledger_run as steps
 from leastnoise._trusted.kernel._ledger_file import (
     PERIODS,
-    Content,
     Entry,
+    LedgerContent,
     Limit,
     append_entry,
     budgets_in_force,
@@ -53,10 +53,10 @@ from leastnoise._trusted.kernel._ledger_file import (
 )
 from leastnoise._trusted.kernel._ledger_run import Pending, Receipt
 from leastnoise._trusted.kernel._run_locks import (
-    free_room,
+    free_reserved_space,
     hold_run_lock,
     is_running,
-    release_states,
+    publication_by_entry,
 )
 
 _DISPLAY_TIMEOUT = 0.2  # seconds to wait for another process where the ledger is only shown
@@ -137,7 +137,7 @@ class Ledger:
         """
         _check_path(path)
         file = Path(path)
-        name = checked_text("dataset", dataset, least=1)
+        name = checked_text("dataset", dataset, min_length=1)
         if not isinstance(privacy, Privacy):
             raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
         seconds = _checked_seconds(timeout)
@@ -183,19 +183,20 @@ class Ledger:
             share,
         )
 
-    def running(self, room: int = 0) -> AbstractContextManager[str]:
-        """Hold the lock that marks a release as running.
+    def running(self, reserved_bytes: int = 0) -> AbstractContextManager[str]:
+        """Lock a new run of a release for a ``with`` block; yield its identifier.
 
         The lock is held until the ``with`` block or the process ends. The block receives the
         identifier of the run.
 
         Args:
-            room: bytes to keep free for its measurement, from public sizes.
+            reserved_bytes: the disk space to reserve for the outcome of the release, computed from
+                public sizes.
 
         Raises:
             LedgerError: the ledger's folder cannot be written or has less room; nothing was spent.
         """
-        return hold_run_lock(self.path, room)
+        return hold_run_lock(self.path, reserved_bytes)
 
     def reserve(
         self,
@@ -459,15 +460,15 @@ class Ledger:
         leastnoise._trusted.check._errors.BudgetError: The release requests epsilon = 0.5, but of epsilon = 0.5 ...
         """
         requests = [_release_charge(dataset, privacy, *payment) for payment in payments]
-        check_left(Content(dataset, privacy, "", "", ()), requests, "", today())
+        check_left(LedgerContent(dataset, privacy, "", "", ()), requests, "", today())
 
-    def begin(self, receipt: Receipt, number: int, request: str) -> None:
+    def begin(self, receipt: Receipt, step_number: int, step_fingerprint: str) -> None:
         """Record that a step begins, before its first random bit is drawn.
 
         Args:
             receipt: receipt of the release.
-            number: number of the step: 1, 2, 3 ...
-            request: fingerprint of the step.
+            step_number: number of the step: 1, 2, 3 ...
+            step_fingerprint: fingerprint of the step.
 
         Raises:
             LedgerError: any process has begun this step before, or a step before it has no outcome;
@@ -476,30 +477,30 @@ class Ledger:
         """
         with write_transaction(self.path, self.timeout) as connection:
             self._check_drawable(connection, receipt)
-            steps.begin(connection, receipt.id, number, request)
+            steps.begin_step(connection, receipt.id, step_number, step_fingerprint)
 
-    def record(self, receipt: Receipt, number: int, outcome: Iterable[str]) -> None:
+    def record(self, receipt: Receipt, step_number: int, outcome: Iterable[str]) -> None:
         """Write the outcome of a step to the disk, before it is returned.
 
         Args:
             receipt: receipt of the release.
-            number: number of the step, which must have begun.
+            step_number: number of the step, which must have begun.
             outcome: the outcome as text, in parts.
 
         Raises:
             LedgerError: the step has not begun or has an outcome already, or the file cannot be
                 written. The caller must discard the outcome.
         """
-        free_room(self.path, receipt.run)
+        free_reserved_space(self.path, receipt.run)
         with write_transaction(self.path, self.timeout) as connection:
             self._checked_receipt(connection, receipt)
-            steps.record(connection, receipt.id, number, outcome)
+            steps.record_step(connection, receipt.id, step_number, outcome)
 
     def draw(
         self,
         receipt: Receipt,
-        number: int,
-        request: str,
+        step_number: int,
+        step_fingerprint: str,
         draw_outcome: Callable[[], Any],
         write_outcome: Callable[[Any], Iterable[str]],
     ) -> Any:
@@ -509,8 +510,8 @@ class Ledger:
 
         Args:
             receipt: receipt of the release.
-            number: number of the step: 1, 2, 3 ...
-            request: fingerprint of the step.
+            step_number: number of the step: 1, 2, 3 ...
+            step_fingerprint: fingerprint of the step.
             draw_outcome: returns the outcome; it is called while no other process can write to the ledger.
             write_outcome: writes an outcome as text, in parts.
 
@@ -530,16 +531,16 @@ class Ledger:
         '7'
         >>> folder.cleanup()
         """
-        free_room(self.path, receipt.run)
+        free_reserved_space(self.path, receipt.run)
         with write_transaction(self.path, self.timeout) as connection:
             self._check_drawable(connection, receipt)
-            steps.begin(connection, receipt.id, number, request)
+            steps.begin_step(connection, receipt.id, step_number, step_fingerprint)
             outcome = draw_outcome()
-            steps.record(connection, receipt.id, number, write_outcome(outcome))
+            steps.record_step(connection, receipt.id, step_number, write_outcome(outcome))
         return outcome
 
-    def check_for_all_times(self) -> None:
-        """Raise for a budget that restarts with each period (L2).
+    def check_not_periodic(self) -> None:
+        """Raise if the budget begins anew with each period (L2).
 
         Such a budget cannot pay for a series.
 
@@ -557,7 +558,7 @@ class Ledger:
             )
 
     def check_period_of(self, release: Entry | Receipt, read_on: date | None = None) -> None:
-        """Raise for rows read outside the period of a release's payment (L2).
+        """Raise if rows were read outside the budget period of their payment (L2).
 
         Args:
             release: a release to be drawn from rows that were read after its payment.
@@ -589,9 +590,9 @@ class Ledger:
             )
 
     def period_is_over(self, entry: Entry) -> bool:
-        """Return whether the period in which an entry was paid is over.
+        """Return whether the budget period in which an entry was paid is over.
 
-        Always false if the budget is for all times.
+        Always False if the budget is for all times.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -599,8 +600,8 @@ class Ledger:
         _, period = budgets_in_force(self._content())
         return not is_same_period(period, entry.reserved_on, today())
 
-    def _entry(self, content: Content, release: Entry | Receipt) -> Entry:
-        """Return the entry of a release in the file.
+    def _entry(self, content: LedgerContent, release: Entry | Receipt) -> Entry:
+        """Return the entry of a release, from the content of the file.
 
         Raises:
             LedgerError: the release is of another ledger.
@@ -629,7 +630,7 @@ class Ledger:
             return self._checked_receipt(connection, receipt)
 
     def pending(self, entry: Entry | Receipt) -> Pending:
-        """Return the data needed to finish a resumable release.
+        """Return the plan, the options and the recorded steps of a resumable release.
 
         Raises:
             LedgerError: there is nothing to finish, the data are damaged, or the file cannot be
@@ -640,8 +641,8 @@ class Ledger:
             self._content(connection)
             return steps.read_pending(connection, entry.id, self.path)
 
-    def recorded_steps(self, entry: Entry | Receipt) -> int:
-        """Return how many steps of an unpublished release have an outcome.
+    def count_recorded_steps(self, entry: Entry | Receipt) -> int:
+        """Return the number of steps of an unpublished release with an outcome.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -699,10 +700,10 @@ class Ledger:
         """
         with write_transaction(self.path, self.timeout) as connection:
             self._checked_receipt(connection, receipt)
-            self._settle(connection, receipt.id, "sealed")
+            self._set_final_state(connection, receipt.id, "sealed")
 
     def reconcile(self, is_published: Callable[[Entry], bool | None]) -> tuple[Entry, ...]:
-        """Mark unsealed entries of earlier runs as sealed or absent, and return them.
+        """Settle unsealed entries of earlier runs as sealed or absent; return them.
 
         An entry becomes sealed if its release is published, and absent if it cannot be finished. No
         budget is given back.
@@ -721,13 +722,13 @@ class Ledger:
             The entry stays unchanged if another process is still carrying out its release, or if
             the release can be resumed.
         """
-        ended = release_states(self.path, self.entries(), is_published)
+        ended = publication_by_entry(self.path, self.entries(), is_published)
         if not ended:
             return ()
         with write_transaction(self.path, self.timeout) as connection:
             self._content(connection)
             for entry_id, published in ended.items():
-                self._settle(
+                self._set_final_state(
                     connection, entry_id, "sealed" if published else "absent"
                 )  # (J3): never reserved again
         return tuple(entry for entry in self.entries() if entry.id in ended)
@@ -737,13 +738,17 @@ class Ledger:
         return is_running(self.path, entry.run)
 
     @staticmethod
-    def _settle(connection: sqlite3.Connection, entry_id: str, state: str) -> None:
-        """Set the state of an entry, and remove its steps and its plan."""
+    def _set_final_state(connection: sqlite3.Connection, entry_id: str, state: str) -> None:
+        """Mark an entry as sealed or absent, and delete its steps and its plan."""
         # Never from sealed back to absent: its own process may have sealed it meanwhile.
         connection.execute(
             "UPDATE entry SET state = ? WHERE id = ? AND state <> 'sealed'", (state, entry_id)
         )
-        for table in ("pending", "step", "outcome"):  # (J3): what only an unpublished release needs
+        for table in (
+            "pending",
+            "step",
+            "outcome",
+        ):  # (J3): only an unpublished release needs its steps and its plan
             connection.execute(f"DELETE FROM {table} WHERE id = ?", (entry_id,))  # noqa: S608 - three constants
 
     def entries(self) -> tuple[Entry, ...]:
@@ -757,7 +762,7 @@ class Ledger:
         return self._content().entries
 
     def spent(self) -> Charge:
-        """Return the exact sum of all charges, for entries of any state.
+        """Return the exact sum of the charges of all entries, whatever their state.
 
         For a budget with periods it adds only the charges of the present period, and for a share
         only the charges of the share.
@@ -797,7 +802,7 @@ class Ledger:
         return tuple(limits(self._content(), self.share, today()))
 
     def _checked_receipt(self, connection: sqlite3.Connection, receipt: Receipt) -> Entry:
-        """Return the entry of a receipt that this process may still use.
+        """Return the entry of a receipt; raise if another process has taken it over.
 
         Raises:
             LedgerError: the receipt is of another ledger, or another process has taken the release over.
@@ -811,7 +816,7 @@ class Ledger:
         return entry
 
     def _check_drawable(self, connection: sqlite3.Connection, receipt: Receipt) -> None:
-        """Raise for a receipt whose release may draw nothing more.
+        """Raise if no more noise may be drawn for the release of a receipt.
 
         Raises:
             LedgerError: as `_checked_receipt`, or the entry is sealed or absent.
@@ -819,14 +824,14 @@ class Ledger:
         entry = self._checked_receipt(connection, receipt)
         if (
             entry.state != "reserved"
-        ):  # (J3): its steps are deleted, so none can be recognised as new
+        ):  # (J3): its steps are deleted, so a step that was drawn before would look new
             raise LedgerError(
                 f"Release {entry.number} in the ledger {self.path} is {entry.state}; nothing more "
                 "is drawn for it."
             )
 
-    def _content(self, connection: sqlite3.Connection | None = None) -> Content:
-        """Return the content of the file, which must be of the same ledger.
+    def _content(self, connection: sqlite3.Connection | None = None) -> LedgerContent:
+        """Return the content of the ledger file; raise if the file was replaced.
 
         Opens a new connection if none is passed.
 
@@ -848,12 +853,12 @@ class Ledger:
         return content
 
     def _release_charge(self, cost: Cost, privacy: Privacy) -> Charge:
-        """Return the charge of a release to this ledger; raise for another unit."""
+        """Return the charge of a release; raise if its privacy unit is another."""
         return _release_charge(self.dataset, self.privacy, cost, privacy)
 
 
 def _release_charge(dataset: str, whole: Privacy, cost: Cost, privacy: Privacy) -> Charge:
-    """Return the charge of a release to a data set's budget, from its cost.
+    """Return the charge of a release to the whole budget of a data set.
 
     Raises:
         InputError: the plan has another unit, or a privacy definition that the ledger cannot add to

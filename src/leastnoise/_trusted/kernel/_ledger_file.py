@@ -32,19 +32,19 @@ from leastnoise._trusted.accounting import (
     Privacy,
     budget_from_json,
     charge_from_json,
+    charge_of_budget,
+    charge_shortfall,
     charge_text,
     cost_from_json,
     has_late_delta,
-    is_charge_of,
+    is_possible_charge,
     is_within_budget,
     left_of_budget,
     left_text,
     limit_text,
-    missing,
     privacy_from_json,
     spent_text,
-    total,
-    whole_budget,
+    sum_charges,
 )
 from leastnoise._trusted.check import BudgetError, InputError, LedgerError, refuse
 
@@ -138,7 +138,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class LedgerContent:
     """The content of a ledger's file at one moment.
 
     Attributes:
@@ -158,46 +158,50 @@ class Content:
 
 def append_entry(
     connection: sqlite3.Connection,
-    row: Sequence[object],
-    before: str,
+    values: Sequence[object],
+    previous_digest: str,
     state: State,
     run: str = "",
-    added: Sequence[object] = OF_RELEASE,
+    further_values: Sequence[object] = OF_RELEASE,
 ) -> str:
-    """Add an entry to the chain, update the head, and return the digest.
+    """Append an entry to the chain of digests, and return its digest.
 
     The digest covers all entries before it too.
 
     Args:
         connection: within the transaction of the only writer.
-        row: the first nine values of the entry, in the order of ``COLUMNS``.
-        before: the digest of the entry before it.
+        values: the first nine values of the entry, in the order of ``COLUMNS``.
+        previous_digest: the digest of the entry before it.
         state: the state of the entry.
         run: identification of the process that makes the release.
-        added: the kind, the share and the period of the entry.
+        further_values: the kind, the share and the period of the entry.
     """
-    digest = _linked(before, row, added)
-    values = (*row, digest, state, run, *added)
+    digest = _chain_digest(previous_digest, values, further_values)
+    values = (*values, digest, state, run, *further_values)
     places = ", ".join("?" * len(values))
     query = f"INSERT INTO entry ({COLUMNS}) VALUES ({places})"  # noqa: S608 - names of our own
     connection.execute(query, values)
-    connection.execute("UPDATE head SET number = ?, digest = ?", (row[0], digest))
+    connection.execute("UPDATE head SET number = ?, digest = ?", (values[0], digest))
     return digest
 
 
-def _linked(before: str, row: Sequence[object], added: Sequence[object]) -> str:
-    """Return the digest of an entry, chained to the digest before it."""
+def _chain_digest(
+    previous_digest: str, values: Sequence[object], further_values: Sequence[object]
+) -> str:
+    """Return the digest of an entry and of the digest of the entry before it."""
     # lists of different lengths: no entry of one form has the text of one of the other
-    return hash_row((before, *row, *(added if tuple(added) != OF_RELEASE else ())))
+    return hash_row(
+        (previous_digest, *values, *(further_values if tuple(further_values) != OF_RELEASE else ()))
+    )
 
 
 def dump(value: Charge | Cost | Budget | Privacy) -> str:
-    """Return a charge, cost, budget or privacy as the file's text."""
+    """Return a value as the JSON text that the ledger file stores."""
     return json.dumps(value.to_json())
 
 
 def _read(text: object, reader: Callable[[object], Read]) -> Read:
-    """Return the value of a text that `dump` wrote.
+    """Return the value that `dump` wrote as a text.
 
     The JSON reader is not trusted: its value must be of the package's classes, and `dump` must
     return the same text for it.
@@ -212,7 +216,7 @@ def _read(text: object, reader: Callable[[object], Read]) -> Read:
 
 
 def hash_row(row: Sequence[object]) -> str:
-    """Return the SHA-256 of the parts of a row that never change.
+    """Return the SHA-256 of the given values of a row, in hexadecimal.
 
     It detects a flipped bit on the disk; it does not prevent forgery.
     """
@@ -221,7 +225,7 @@ def hash_row(row: Sequence[object]) -> str:
 
 @contextmanager
 def open_connection(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
-    """Open one connection for one operation; never create a file.
+    """Connect to an existing ledger file for a ``with`` block of one operation.
 
     Every error of SQLite becomes a `LedgerError` of one sentence.
     """
@@ -239,16 +243,16 @@ def open_connection(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
         finally:
             connection.close()
     except UnicodeDecodeError:  # from SQLite's own message about a damaged schema
-        raise LedgerError(damaged(path, "its tables are unreadable")) from None
+        raise LedgerError(damaged_message(path, "its tables are unreadable")) from None
     except sqlite3.Error as error:
         raise LedgerError(
-            _unusable(path, timeout, getattr(error, "sqlite_errorname", ""))
+            _sqlite_error_message(path, timeout, getattr(error, "sqlite_errorname", ""))
         ) from None
 
 
 @contextmanager
 def write_transaction(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
-    """Hold the lock of the only writer, and commit at the end.
+    """Run a ``with`` block as the only writer of the file; commit at the end.
 
     An exception rolls the transaction back and is raised again.
     """
@@ -305,28 +309,28 @@ def _remove_draft_of(file: Path) -> None:
                 other.unlink(missing_ok=True)
 
 
-def read_ledger(path: Path, timeout: float) -> Content:
+def read_ledger(path: Path, timeout: float) -> LedgerContent:
     """Return the whole content of the file at one moment."""
     with open_connection(path, timeout) as connection:
         connection.execute("BEGIN")
         return read_content(connection, path)
 
 
-def read_content(connection: sqlite3.Connection, path: Path) -> Content:
+def read_content(connection: sqlite3.Connection, path: Path) -> LedgerContent:
     """Return the checked content of the file; raise for a foreign file."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:
-        raise LedgerError(_not_a_ledger(path))
+        raise LedgerError(_not_a_ledger_message(path))
     if version < 1:
-        raise LedgerError(damaged(path, f"it has the unknown format {version}"))
+        raise LedgerError(damaged_message(path, f"it has the unknown format {version}"))
     if version != SCHEMA:
         raise LedgerError(
             f"The ledger {path} has the format {version}; this version of leastnoise reads the "
             f"format {SCHEMA}. Use {'a newer' if version > SCHEMA else 'an earlier'} leastnoise."
         )
     if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
-        raise LedgerError(damaged(path, "its pages do not fit together"))
+        raise LedgerError(damaged_message(path, "its pages do not fit together"))
     rows = connection.execute(SELECT).fetchall()
     try:
         ((*row, digest),) = connection.execute(
@@ -334,31 +338,35 @@ def read_content(connection: sqlite3.Connection, path: Path) -> Content:
         ).fetchall()
         if digest != hash_row(row):
             raise ValueError
-        name = checked_text("dataset", row[0], least=1)
+        name = checked_text("dataset", row[0], min_length=1)
         privacy = _read(row[1], privacy_from_json)
-        identity = checked_text("id", row[2], least=1)
+        identity = checked_text("id", row[2], min_length=1)
     except (ValueError, TypeError, RecursionError):
-        raise LedgerError(damaged(path, "the row of the data set is unreadable")) from None
+        raise LedgerError(damaged_message(path, "the row of the data set is unreadable")) from None
     if [row[0] for row in rows] != list(range(1, len(rows) + 1)):
-        raise LedgerError(damaged(path, "entries are missing"))
+        raise LedgerError(damaged_message(path, "entries are missing"))
     entries = []
     last = digest
     for row in rows:
-        entries.append(_entry(row, last, privacy.budget, path))
+        entries.append(_entry_of_row(row, last, privacy.budget, path))
         last = entries[-1].digest
     if connection.execute("SELECT number, digest FROM head").fetchall() != [(len(rows), last)]:
         raise LedgerError(
-            damaged(path, "its last entries are missing, or parts of it are from an older copy")
+            damaged_message(
+                path, "its last entries are missing, or parts of it are from an older copy"
+            )
         )
-    return Content(name, privacy, identity, last, tuple(entries))
+    return LedgerContent(name, privacy, identity, last, tuple(entries))
 
 
-def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> Entry:
-    """Return a checked row of the file as an entry."""
+def _entry_of_row(
+    row: tuple[object, ...], previous_digest: str, budget: Budget, path: Path
+) -> Entry:
+    """Return the entry of a row of the file; raise if the row is damaged."""
     values: dict[str, Any] = dict(zip((*COLUMNS.split(", "), "resumable"), row, strict=True))
     try:
         if (
-            values["digest"] != _linked(before, row[:9], row[12:15])
+            values["digest"] != _chain_digest(previous_digest, row[:9], row[12:15])
             or values["kind"] not in get_args(Kind)
             or values["period"] not in PERIODS
         ):
@@ -367,7 +375,7 @@ def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> 
             name: checked_text(name, values[name])
             for name in ("plan_digest", "output", "description", "run", "share")
         }
-        values["id"] = checked_text("id", values["id"], least=1)
+        values["id"] = checked_text("id", values["id"], min_length=1)
         values["resumable"] = bool(values["resumable"]) and values["state"] == "reserved"
         values["charge"] = _read(values["charge"], charge_from_json)
         values["cost"] = _read(values["cost"], cost_from_json)
@@ -377,15 +385,15 @@ def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> 
         if entry.kind == "budget":
             is_valid = entry.charge == Charge() and type(entry.declared) is type(budget)
         else:
-            is_valid = is_charge_of(budget, entry.charge)
+            is_valid = is_possible_charge(budget, entry.charge)
         if not is_valid:
             raise ValueError
     except (ValueError, TypeError, RecursionError):
-        raise LedgerError(damaged(path, f"entry {row[0]} is unreadable")) from None
+        raise LedgerError(damaged_message(path, f"entry {row[0]} is unreadable")) from None
     return entry
 
 
-def checked_text(name: str, value: object, least: int = 0) -> str:
+def checked_text(name: str, value: object, min_length: int = 0) -> str:
     """Return a checked text that is to be stored.
 
     Raises:
@@ -394,11 +402,11 @@ def checked_text(name: str, value: object, least: int = 0) -> str:
     """
     if (
         not isinstance(value, str)
-        or not least <= len(value.strip())
+        or not min_length <= len(value.strip())
         or len(value) > LONGEST_TEXT
         or "\0" in value
     ):
-        raise refuse(name, value, f"a text of {least} to {LONGEST_TEXT} characters")
+        raise refuse(name, value, f"a text of {min_length} to {LONGEST_TEXT} characters")
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -408,7 +416,7 @@ def checked_text(name: str, value: object, least: int = 0) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A budget that a release must not exceed: the whole budget, or the budget of a share.
+    """The whole budget or the budget of a share, with the charges to it.
 
     Attributes:
         share: name of the share; "" for the whole budget.
@@ -427,7 +435,7 @@ class Limit:
     @property
     def spent(self) -> Charge:
         """The sum of the charges."""
-        return total(self.charges)
+        return sum_charges(self.charges)
 
     @property
     def left(self) -> Charge:
@@ -442,12 +450,12 @@ class Limit:
         return ""
 
     def covers(self, request: Charge) -> bool:
-        """Return whether a release with this charge may be paid next."""
+        """Return whether the budget covers one more release, of this charge."""
         return is_within_budget(self.budget, [*self.charges, request])
 
 
-def budgets_in_force(content: Content) -> tuple[dict[str, Budget], str]:
-    """Return the budgets in force by share, and their period.
+def budgets_in_force(content: LedgerContent) -> tuple[dict[str, Budget], str]:
+    """Return the budget in force of each share, and the period of the budgets.
 
     The whole budget has the name "".
     """
@@ -472,8 +480,8 @@ def is_same_period(period: str, first_day: date, second_day: date) -> bool:
     return first_day.strftime(PERIODS[period]) == second_day.strftime(PERIODS[period])
 
 
-def charges_of(content: Content, share: str, period: str, day: date) -> tuple[Charge, ...]:
-    """Return the charges of a share in the period of a day, in order (L2).
+def charges_of(content: LedgerContent, share: str, period: str, day: date) -> tuple[Charge, ...]:
+    """Return the charges of a share in the budget period of a day (L2).
 
     Releases and amounts that were spent elsewhere are in one order (G5 of PROOFS-mu.md). The name
     "" stands for all charges.
@@ -487,7 +495,7 @@ def charges_of(content: Content, share: str, period: str, day: date) -> tuple[Ch
     )
 
 
-def limits(content: Content, share: str, day: date) -> Iterator[Limit]:
+def limits(content: LedgerContent, share: str, day: date) -> Iterator[Limit]:
     """Yield the limit of the whole budget, then the limit of a share.
 
     Raises:
@@ -503,8 +511,8 @@ def limits(content: Content, share: str, day: date) -> Iterator[Limit]:
         yield Limit(name, budgets[name], period, charges_of(content, name, period, day))
 
 
-def check_left(content: Content, requests: Sequence[Charge], share: str, day: date) -> None:
-    """Raise unless requests, paid in this order, are within each limit (L1).
+def check_left(content: LedgerContent, requests: Sequence[Charge], share: str, day: date) -> None:
+    """Raise unless each limit covers the requests, paid in this order (L1).
 
     Raises:
         BudgetError: a limit has less left than a request; the message names the limit.
@@ -522,12 +530,12 @@ def check_left(content: Content, requests: Sequence[Charge], share: str, day: da
         limit_then = limit
         for request in requests:
             if not limit_then.covers(request):
-                raise BudgetError(_above_limit(content.dataset, limit_then, request))
+                raise BudgetError(_above_limit_message(content.dataset, limit_then, request))
             limit_then = replace(limit_then, charges=(*limit_then.charges, request))
 
 
-def check_read_in_period(content: Content, read_on: date, day: date) -> None:
-    """Raise for rows whose reading began before the period of their payment (L2).
+def check_read_in_period(content: LedgerContent, read_on: date, day: date) -> None:
+    """Raise if reading began before the budget period of the payment (L2).
 
     Raises:
         LedgerError: another period.
@@ -541,8 +549,8 @@ def check_read_in_period(content: Content, read_on: date, day: date) -> None:
         )
 
 
-def check_not_below(content: Content, budget: Budget, share: str, period: str) -> None:
-    """Raise for a budget of another definition, or one below the amount spent.
+def check_not_below(content: LedgerContent, budget: Budget, share: str, period: str) -> None:
+    """Raise if a new budget is below the amount spent, or of another definition.
 
     The amount spent is compared in each period.
 
@@ -561,17 +569,17 @@ def check_not_below(content: Content, budget: Budget, share: str, period: str) -
             if isinstance(budget, ApproxDP) and has_late_delta(charges):
                 raise BudgetError(f"{_LATE_DELTA} Nothing was changed.")
             raise BudgetError(
-                f"The budget must be at least what is spent, {spent_text(budget, total(charges))}; "
-                f"got {charge_text(budget, whole_budget(budget), up=False)}. Nothing was changed."
+                f"The budget must be at least what is spent, {spent_text(budget, sum_charges(charges))}; "
+                f"got {charge_text(budget, charge_of_budget(budget), up=False)}. Nothing was changed."
             )
 
 
 def _share_names(budgets: Iterable[str]) -> str:
-    """Return the names of all shares, separated by commas; empty without shares."""
+    """Return the names of all shares, separated by commas; "" without shares."""
     return ", ".join(sorted(filter(None, budgets)))
 
 
-def _above_limit(dataset: str, limit: Limit, request: Charge) -> str:
+def _above_limit_message(dataset: str, limit: Limit, request: Charge) -> str:
     """Return the message for a request that exceeds a limit."""
     budget = limit.budget
     available = limit.left
@@ -591,7 +599,7 @@ def _above_limit(dataset: str, limit: Limit, request: Charge) -> str:
             only = ""
         advice = limit.reason_closed or _advice_in_mu(request, available)
         return f"{start} {only}{remaining} is left. Nothing was spent. {advice}"
-    excess = charge_text(budget, missing(request, available))
+    excess = charge_text(budget, charge_shortfall(request, available))
     advice = "Make no further release of this data set"
     if is_anything_left:
         advice = "Plan with at most what is left"
@@ -619,8 +627,8 @@ def _advice_in_mu(request: Charge, available: Charge) -> str:
     )
 
 
-def _unusable(path: Path, timeout: float, name: str) -> str:
-    """Return the message for an SQLite error, by the name of the error."""
+def _sqlite_error_message(path: Path, timeout: float, error_name: str) -> str:
+    """Return the message for an SQLite error with this name."""
     locked = (
         f"The ledger {path} was locked by another process for more than {timeout:g} seconds. Try "
         "again when that process has finished."
@@ -635,16 +643,16 @@ def _unusable(path: Path, timeout: float, name: str) -> str:
     reasons = {
         "CANTOPEN": f"The ledger {path} cannot be opened. Check that the file is there, and that "
         "you may write to it and its folder.",
-        "NOTADB": _not_a_ledger(path),
+        "NOTADB": _not_a_ledger_message(path),
         **dict.fromkeys(("BUSY", "LOCKED"), locked),
         **dict.fromkeys(("READONLY", "PERM", "AUTH"), forbidden),
         **dict.fromkeys(("FULL", "IOERR"), no_disk),
     }
-    family = name.removeprefix("SQLITE_").partition("_")[0]
-    return reasons.get(family, damaged(path, "its tables are unreadable"))
+    family = error_name.removeprefix("SQLITE_").partition("_")[0]
+    return reasons.get(family, damaged_message(path, "its tables are unreadable"))
 
 
-def damaged(path: Path, fault: str) -> str:
+def damaged_message(path: Path, fault: str) -> str:
     """Return the message for a file that another program changed."""
     return (
         f"The ledger {path} is damaged ({fault}). No release can be made from it. Restore it from "
@@ -652,7 +660,7 @@ def damaged(path: Path, fault: str) -> str:
     )
 
 
-def _not_a_ledger(path: Path) -> str:
+def _not_a_ledger_message(path: Path) -> str:
     """Return the message for a file that is not a ledger."""
     return (
         f"{path} is not a ledger, or is a damaged one. Check the path; if it was a ledger, restore "
@@ -660,7 +668,7 @@ def _not_a_ledger(path: Path) -> str:
     )
 
 
-def _file_exists(path: Path) -> str:
+def _file_exists_message(path: Path) -> str:
     """Return the message for a new ledger whose file exists."""
     if path.is_dir():
         return f"{path} is a directory; a ledger is a file. Name a file, such as people.ledger."
@@ -671,11 +679,11 @@ def _file_exists(path: Path) -> str:
 
 
 def os_error_reason(error: OSError) -> str:
-    """Return the reason of an error of the operating system, in lower case."""
+    """Return the text of an operating system error, in lower case."""
     return (error.strerror or type(error).__name__).lower()
 
 
-def create_file(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
+def create_file(file: Path, dataset: str, privacy: Privacy, timeout: float) -> str:
     """Create an empty ledger, and return its identifier.
 
     The file is written under a unique name and then linked into place. So no process ever sees an
@@ -684,7 +692,7 @@ def create_file(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
     draft = file.parent / f".{file.name}.{secrets.token_hex(8)}"
     try:
         if file.exists():
-            raise LedgerError(_file_exists(file))
+            raise LedgerError(_file_exists_message(file))
         for journal in (file.parent / f"{file.name}-journal", file.parent / f"{file.name}-wal"):
             if journal.exists():  # SQLite would play it into the new ledger
                 raise LedgerError(
@@ -698,7 +706,7 @@ def create_file(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
                 connection.execute(f"PRAGMA user_version = {SCHEMA}")
                 for table in TABLES:
                     connection.execute(table)
-                row = (name, dump(privacy), secrets.token_hex(16))
+                row = (dataset, dump(privacy), secrets.token_hex(16))
                 connection.execute(
                     "INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, hash_row(row))
                 )
@@ -709,7 +717,7 @@ def create_file(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
                 draft.unlink()
         flush_folder(file.parent)
     except FileExistsError:
-        raise LedgerError(_file_exists(file)) from None
+        raise LedgerError(_file_exists_message(file)) from None
     except OSError as error:
         raise LedgerError(
             f"A ledger cannot be made at {file}: {os_error_reason(error)}. Choose a folder that "
@@ -719,7 +727,7 @@ def create_file(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
 
 
 def flush_folder(folder: Path) -> None:
-    """Make the name of a new file durable too.
+    """Flush a folder, so that a new file keeps its name after a crash.
 
     >>> flush_folder(Path("/nowhere"))
     """

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from leastnoise._trusted.accounting import Charge
 from leastnoise._trusted.check import InputError, LedgerError
-from leastnoise._trusted.kernel._ledger_file import damaged, hash_row
+from leastnoise._trusted.kernel._ledger_file import damaged_message, hash_row
 
 _PART = 2**26  # characters; SQLite holds at most 10^9 bytes in one value
 
 
 class NeedsData(InputError):
-    """Raised if a paid release has steps left to draw, but no rows to draw them from."""
+    """The error of a paid release that has steps left to draw, but no rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +81,10 @@ class Pending:
     steps: tuple[Step, ...]
 
 
-def begin(connection: sqlite3.Connection, entry_id: str, number: int, request: str) -> None:
-    """Record that a step has begun (J1).
+def begin_step(
+    connection: sqlite3.Connection, entry_id: str, step_number: int, step_fingerprint: str
+) -> None:
+    """Enter the beginning of a step into the ledger (J1).
 
     Raises:
         LedgerError: any process has begun this step or a later one before, or an earlier step has no
@@ -91,29 +93,31 @@ def begin(connection: sqlite3.Connection, entry_id: str, number: int, request: s
     begun = connection.execute(
         "SELECT count(*), count(digest) FROM step WHERE id = ?", (entry_id,)
     ).fetchone()
-    if begun != (number - 1, number - 1):
+    if begun != (step_number - 1, step_number - 1):
         raise LedgerError(
-            f"Step {number} of the release {entry_id} was begun before, or follows a step "
+            f"Step {step_number} of the release {entry_id} was begun before, or follows a step "
             "without an outcome; it is not drawn twice. If another process is finishing this "
             "release, wait for it."
         )
-    connection.execute("INSERT INTO step VALUES (?, ?, ?, NULL)", (entry_id, number, request))
+    connection.execute(
+        "INSERT INTO step VALUES (?, ?, ?, NULL)", (entry_id, step_number, step_fingerprint)
+    )
 
 
-def record(
-    connection: sqlite3.Connection, entry_id: str, number: int, outcome: Iterable[str]
+def record_step(
+    connection: sqlite3.Connection, entry_id: str, step_number: int, outcome: Iterable[str]
 ) -> None:
-    """Store the outcome of a step that was begun and has none yet (J2)."""
-    step = (entry_id, number)
+    """Store the outcome of a step that has begun and has no outcome yet (J2)."""
+    step = (entry_id, step_number)
     if connection.execute(
         "SELECT count(*) FROM step WHERE id = ? AND number = ? AND digest IS NULL", step
     ).fetchone() != (1,):
         raise LedgerError(
-            f"Step {number} of the release {entry_id} is not under way. Let the process that "
+            f"Step {step_number} of the release {entry_id} is not under way. Let the process that "
             "makes this release finish it."
         )
     digest = hashlib.sha256(b'["')  # in the end equal to ``hash_row`` of all parts together
-    for index, text in enumerate(_parts(outcome)):
+    for index, text in enumerate(_text_parts(outcome)):
         digest.update(json.dumps(text)[1:-1].encode())
         connection.execute("INSERT INTO outcome VALUES (?, ?, ?, ?)", (*step, index, text))
     digest.update(b'"]')
@@ -122,8 +126,8 @@ def record(
     )
 
 
-def _parts(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the joined texts in parts of ``_PART`` characters.
+def _text_parts(texts: Iterable[str]) -> Iterator[str]:
+    """Yield the concatenation of texts, cut into parts of ``_PART`` characters.
 
     The last part may be shorter.
     """
@@ -176,9 +180,11 @@ def read_pending(connection: sqlite3.Connection, entry_id: str, path: Path) -> P
         step = Step(request, "".join(text for (text,) in texts))
         if number != len(steps) + 1 or hash_row((step.outcome,)) != digest:
             raise LedgerError(
-                damaged(path, f"the measurement of the release {entry_id} is unreadable")
+                damaged_message(path, f"the measurement of the release {entry_id} is unreadable")
             )
         steps.append(step)
     if hash_row((entry_id, *head[:2])) != head[2]:
-        raise LedgerError(damaged(path, f"the plan of the release {entry_id} is unreadable"))
+        raise LedgerError(
+            damaged_message(path, f"the plan of the release {entry_id} is unreadable")
+        )
     return Pending(head[0], head[1], tuple(steps))

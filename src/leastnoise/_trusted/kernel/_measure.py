@@ -16,11 +16,11 @@ from leastnoise._trusted.accounting import Cost, Noise, Privacy, covers
 from leastnoise._trusted.check import InputError, InternalError, refuse
 from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.domain import Domain
-from leastnoise._trusted.kernel._count import count
+from leastnoise._trusted.kernel._count import exact_marginals
 from leastnoise._trusted.kernel._entropy import Entropy
 from leastnoise._trusted.kernel._k_norm import k_norm_noise
 from leastnoise._trusted.kernel._noise import discrete_gaussian, discrete_laplace, rounded_gaussian
-from leastnoise._trusted.linop import SignedArray, along, apply, narrow
+from leastnoise._trusted.linop import SignedArray, along, apply, as_int32_if_exact
 from leastnoise._trusted.measurements import Limits, Measurements, cost, row_scales
 from leastnoise._trusted.table import Table
 
@@ -33,7 +33,7 @@ _BATCH_ROWS = 2**18  # queries measured in one batch: a few MiB of answers and n
 
 
 def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:
-    """Raise for a table of another domain or privacy unit (K2).
+    """Raise unless a table has the domain and the privacy unit of a plan (K2).
 
     Args:
         domain: the domain of the plan.
@@ -60,8 +60,8 @@ def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:
         )
 
 
-def verify(measurements: Measurements, table: Table | None) -> Cost:
-    """Return the exact cost, which the declared budget must cover (K1).
+def verified_cost(measurements: Measurements, table: Table | None) -> Cost:
+    """Return the exact cost; raise unless the declared budget covers it (K1).
 
     Args:
         measurements: the queries, their noise and their declared budget.
@@ -86,8 +86,10 @@ def verify(measurements: Measurements, table: Table | None) -> Cost:
     return spent
 
 
-def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[SignedArray, ...]:
-    """Return the noisy answers of every block.
+def draw_answers(
+    measurements: Measurements, table: Table, entropy: Entropy
+) -> tuple[SignedArray, ...]:
+    """Return the noisy answers to the queries of every block.
 
     Args:
         measurements: the measured queries, which the caller has verified and paid for.
@@ -124,17 +126,16 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
             )
         noise = k_norm_noise([tables[index].size for index in group], scale, entropy)  # (K4)
         for index, row_noise in zip(group, noise, strict=True):
-            values[index] = narrow(tables[index] + row_noise)
+            values[index] = as_int32_if_exact(tables[index] + row_noise)
     return tuple(value for value in values if value is not None)
 
 
 def _operator_groups(measurements: Measurements) -> list[int]:
-    """Return, for each block, the index of its group of equal blocks.
-
-    The blocks of a group have the same operators and noise scales.
-    """
+    """Return a number for each block, equal for equal operators and scales."""
     numbers = {
-        id(block): number for number, group in enumerate(measurements.alike) for block in group
+        id(block): number
+        for number, group in enumerate(measurements.similar_blocks)
+        for block in group
     }
     return [numbers[id(block)] for block in measurements.blocks]
 
@@ -164,11 +165,11 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
     pending: list[tuple[int, IntArray]] = []
     size = 0
     for (summed, limits, ends), blocks_of in groups.items():
-        marginals = count(
+        marginals = exact_marginals(
             table, blocks_of, summed, None if limits is None else (limits.attribute, limits.values)
         )
         for names, cells in (
-            _from_ends(table, marginals, blocks_of, summed)
+            _sums_of_end_distances(table, marginals, blocks_of, summed)
             if ends and summed is not None
             else marginals
         ):
@@ -184,19 +185,20 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
     yield from _apply_blocks(measurements, pending, kinds)
 
 
-def _from_ends(
+def _sums_of_end_distances(
     table: Table,
     sums: Iterator[tuple[tuple[str, ...], IntArray]],
-    blocks_of: Iterable[tuple[str, ...]],
+    attribute_sets: Iterable[tuple[str, ...]],
     measure: str,
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    """Yield sums of v - low, then of high - v, from sums of v.
+    """Yield the sums of v - low and of high - v, from the sums of v.
 
-    It needs the number of values (or of rows) in each cell.
+    ``low`` and ``high`` are the bounds of the measure. The number of values, or of rows, in each
+    cell is counted too. Each array has the sums of v - low of all cells, and then the others.
     """
     bounds = table.domain.measure(measure)
     for (names, summed), (_, values) in zip(
-        sums, count(table, blocks_of, table.domain.count_of(measure)), strict=True
+        sums, exact_marginals(table, attribute_sets, table.domain.count_of(measure)), strict=True
     ):
         yield (
             names,
@@ -207,16 +209,19 @@ def _from_ends(
 
 
 def _apply_blocks(
-    measurements: Measurements, pending: Sequence[tuple[int, IntArray]], kinds: Sequence[int]
+    measurements: Measurements,
+    pending: Sequence[tuple[int, IntArray]],
+    operator_groups: Sequence[int],
 ) -> Iterator[tuple[int, IntArray]]:
-    """Yield each pending block's index and exact answers, times the grid.
+    """Yield the index of each pending block, and its exact answers times the grid.
 
-    Blocks that are alike are computed in one batch; the answers are flat, in row-major order.
+    Blocks of one operator group are computed in one batch. The answers are flat, in row-major
+    order.
     """
     answers: dict[int, IntArray] = {}
     equal_parts: dict[int, list[tuple[int, IntArray]]] = {}
     for index, cells in pending:
-        equal_parts.setdefault(kinds[index], []).append((index, cells))
+        equal_parts.setdefault(operator_groups[index], []).append((index, cells))
     for group in equal_parts.values():
         cube = (
             np.stack([cells for _, cells in group]) if len(group) > 1 else group[0][1]
@@ -238,20 +243,23 @@ def _apply_blocks(
 def _add_noise(
     measurements: Measurements,
     pending: Sequence[tuple[int, IntArray]],
-    kinds: Sequence[int],
-    values: list[SignedArray | None],
+    operator_groups: Sequence[int],
+    noisy_answers: list[SignedArray | None],
     entropy: Entropy,
 ) -> None:
-    """Add one draw of noise to each row, at its exact scale, in place (K4).
+    """Add noise to the exact answers of pending blocks (K4).
 
-    Answers and noise are in multiples of 1 / grid.
+    The sums are stored in ``noisy_answers``, by the index of the block. Each query gets one draw of
+    its exact scale. Answers and noise are in multiples of 1 / grid.
     """
     if not pending:
         return
-    block_of = {kinds[index]: measurements.blocks[index] for index, _ in pending}
+    block_of = {operator_groups[index]: measurements.blocks[index] for index, _ in pending}
     scales = {kind: row_scales(block, measurements.grid) for kind, block in block_of.items()}
     numerators, denominators = (
-        _single_if_equal(np.concatenate([scales[kinds[index]][side] for index, _ in pending]))
+        _scalar_if_equal(
+            np.concatenate([scales[operator_groups[index]][side] for index, _ in pending])
+        )
         for side in (0, 1)
     )
     noise = SAMPLERS[measurements.noise](
@@ -261,12 +269,12 @@ def _add_noise(
     for index, exact in pending:
         noisy = noise[start : start + len(exact)]
         noisy += exact
-        values[index] = narrow(noisy)  # a function of only the noisy numbers
+        noisy_answers[index] = as_int32_if_exact(noisy)  # a function of only the noisy numbers
         start += len(exact)
 
 
-def _single_if_equal(terms: IntArray) -> int | IntArray:
-    """Return a single number if all terms are equal.
+def _scalar_if_equal(terms: IntArray) -> int | IntArray:
+    """Return an array, or a single number if all its entries are equal.
 
     The samplers are faster with a single number.
     """

@@ -17,12 +17,12 @@ from leastnoise._trusted.kernel._sampling import (
     Ratios,
     Scale,
     apply_signs,
+    checked_scale,
     coin_exp,
     draw_in_blocks,
     geometric_table,
     half_normal_table,
     random_signs,
-    read_scale,
     scale_at,
     toss_exp,
     uniform_below,
@@ -31,7 +31,7 @@ from leastnoise._trusted.kernel._sampling import (
 # the exponential is cut in eighths, so that 94% of the attempts are accepted; the table belongs to
 # it
 _PARTS = 8
-_FARTHEST = 2**62  # where geometric numbers are cut
+_FARTHEST = 2**62  # larger geometric numbers become this number
 _CUT = 128  # the table's last cell, which represents V of at least 128
 
 
@@ -68,7 +68,7 @@ def discrete_laplace(
     >>> discrete_laplace(3, 2, 6, SeededEntropy(1)).dtype.name
     'int64'
     """
-    p, q = read_scale(numerator, denominator, count)
+    p, q = checked_scale(numerator, denominator, count)
     largest = int(p.max(initial=1))
     table = geometric_table()
     unit = np.asarray(1, dtype=np.uint64)
@@ -91,9 +91,9 @@ def discrete_laplace(
         ) // divisor  # L3: v is at most 128, so the sum is below 2^64
         zero = magnitude == 0
         for i in np.flatnonzero(v == _CUT).tolist():
-            exact = (int(u[i]) + int(scale_at(scale_numerators, i)) * far_number(entropy)) // int(
-                scale_at(divisor, i)
-            )
+            exact = (
+                int(u[i]) + int(scale_at(scale_numerators, i)) * draw_far_geometric(entropy)
+            ) // int(scale_at(divisor, i))
             magnitude[i], zero[i] = exact % 2**64, exact == 0
         negative = random_signs(size, entropy)
         accepted &= ~(zero & negative)  # L4: a zero with a sign would count the zero twice
@@ -103,7 +103,7 @@ def discrete_laplace(
 
 
 def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) -> IntArray:
-    """Return exact geometric numbers, cut at 2^62.
+    """Return exact geometric draws; draws above 2^62 become 2^62.
 
     P(G >= j) = exp(-j denominator / numerator), for integers j from 0 to 2^62.
 
@@ -126,7 +126,7 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
     >>> geometric(3, 2, 6, SeededEntropy(1)).shape
     (6,)
     """
-    p, q = read_scale(numerator, denominator, count)
+    p, q = checked_scale(numerator, denominator, count)
     divisor = q * np.uint64(_PARTS)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:  # noqa: ARG001 - one scale for all
@@ -142,14 +142,16 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
         v = geometric_table().draw(size, entropy)  # L2
         drawn = (u + p * v) // divisor  # L3
         for i in np.flatnonzero(v == _CUT).tolist():
-            drawn[i] = min((int(u[i]) + int(p) * far_number(entropy)) // int(divisor), _FARTHEST)
+            drawn[i] = min(
+                (int(u[i]) + int(p) * draw_far_geometric(entropy)) // int(divisor), _FARTHEST
+            )
         return np.minimum(drawn, np.uint64(_FARTHEST)).astype(np.int64), accepted  # L6
 
     return draw_in_blocks(count, attempt)
 
 
-def far_number(entropy: Entropy) -> int:
-    """Return V, drawn under the condition that V >= 128 (L2).
+def draw_far_geometric(entropy: Entropy) -> int:
+    """Draw the geometric number V of L2, given that V is at least 128.
 
     The geometric distribution has no memory.
     """
@@ -190,7 +192,7 @@ def discrete_gaussian(
     >>> discrete_gaussian(3, 2, 6, SeededEntropy(1)).dtype.name
     'int64'
     """
-    p, q = read_scale(numerator, denominator, count)
+    p, q = checked_scale(numerator, denominator, count)
     if bool((p // q).min(initial=_FINE_FROM) >= _FINE_FROM):
         parts = _FINE
     else:
@@ -205,7 +207,7 @@ def discrete_gaussian(
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
         scale_numerators = scale_at(p, index)
         step = scale_at(unit, index)
-        k = _part_numbers(parts, table.draw(size, entropy), entropy)
+        k = _draw_part_numbers(parts, table.draw(size, entropy), entropy)
         j, accepted = uniform_below(scale_at(width, index), widest, size, entropy)
         start = k * scale_numerators
         y = (start + (step - np.uint64(1))) // step + j  # G2
@@ -219,7 +221,7 @@ def discrete_gaussian(
             y[i], x[i] = exact % 2**64, min(exact * step_i - start_i, p_i)
         accepted &= x < scale_numerators
         inside = np.flatnonzero(accepted)
-        accepted[inside] = _accept(
+        accepted[inside] = _toss_acceptance(
             parts, k[inside], Ratios(numerators=x, denominators=scale_numerators), inside, entropy
         )  # G4
         negative = random_signs(size, entropy)
@@ -252,21 +254,21 @@ def rounded_gaussian(
     >>> rounded_gaussian(3, 2, 6, SeededEntropy(1)).dtype.name
     'int64'
     """
-    p, q = read_scale(numerator, denominator, count)
+    p, q = checked_scale(numerator, denominator, count)
     table = half_normal_table(_FINE)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
         scale_numerators = scale_at(p, index)
         half_step = scale_at(q, index) * np.uint64(_FINE)
-        k = _part_numbers(_FINE, table.draw(size, entropy), entropy)
+        k = _draw_part_numbers(_FINE, table.draw(size, entropy), entropy)
         x = LazyReals(leading=entropy.words(size))  # R1
-        accepted = _accept(_FINE, k, x, np.arange(size), entropy)
+        accepted = _toss_acceptance(_FINE, k, x, np.arange(size), entropy)
         double = scale_numerators * np.uint64(2)
         high, low = _wide_product(double, x.leading)
         y = (double * k + half_step + high) // (half_step * np.uint64(2))  # R2
         doubtful = (low >= np.uint64(2**64 - 1) - double) | (k >= np.uint64(8 * _FINE))
         for i in np.flatnonzero(accepted & doubtful).tolist():  # R3
-            y[i] = _round(
+            y[i] = _round_exactly(
                 int(scale_at(scale_numerators, i)),
                 int(scale_at(half_step, i)),
                 int(k[i]),
@@ -281,8 +283,8 @@ def rounded_gaussian(
     return draw_in_blocks(count, attempt)
 
 
-def _accept(parts: int, k: Words, x: Coins, index: Index, entropy: Entropy) -> BoolArray:
-    """Return Bernoulli(exp(-x (2 k + x) / (2 parts^2))) for each x (G4)."""
+def _toss_acceptance(parts: int, k: Words, x: Coins, index: Index, entropy: Entropy) -> BoolArray:
+    """Toss a coin with P(True) = exp(-x (2 k + x) / (2 parts^2)) for each x (G4)."""
     squared = np.uint64(parts * parts)
     whole_units = k // squared
     remainder = k % squared
@@ -298,18 +300,18 @@ def _accept(parts: int, k: Words, x: Coins, index: Index, entropy: Entropy) -> B
     return accepted
 
 
-def _part_numbers(parts: int, k: Words, entropy: Entropy) -> Words:
-    """Return part numbers, with those beyond the table drawn (G0).
+def _draw_part_numbers(parts: int, k: Words, entropy: Entropy) -> Words:
+    """Replace the table's last part number by exact draws, in place (G0).
 
-    The last cell represents 8 standard deviations or more.
+    The last part number represents 8 standard deviations or more.
     """
     for i in np.flatnonzero(k == np.uint64(8 * parts)).tolist():
-        k[i] = _far_part(parts, entropy)
+        k[i] = _draw_far_part(parts, entropy)
     return k
 
 
-def _far_part(parts: int, entropy: Entropy) -> int:
-    """Return the number k of a part beyond 8 standard deviations (G0).
+def _draw_far_part(parts: int, entropy: Entropy) -> int:
+    """Draw the number k of a part beyond 8 standard deviations (G0).
 
     P(k) is proportional to exp(-k^2 / (2 parts^2)), for k >= 8 parts.
     """
@@ -337,8 +339,10 @@ def _wide_product(left: Scale, right: Words) -> tuple[Words, Words]:
     return left_high * right_high + (middle >> half) + (second_middle >> half), left * right
 
 
-def _round(p: int, half_step: int, k: int, x: LazyReals, i: int, *, entropy: Entropy) -> int:
-    """Return one rounded draw, with as many digits of x as needed (R3).
+def _round_exactly(
+    p: int, half_step: int, k: int, x: LazyReals, i: int, *, entropy: Entropy
+) -> int:
+    """Round one Gaussian draw exactly, with as many digits of x as needed (R3).
 
     Returns floor((2 p (k + x) + half_step) / (2 half_step)) modulo 2^64.
     """

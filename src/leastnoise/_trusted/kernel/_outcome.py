@@ -1,6 +1,6 @@
 """Write noisy outcomes of steps as text for the ledger, and read them.
 
-Not trusted: outcomes have their noise and are public.
+This file is not trusted, because outcomes are public: their noise has been added.
 """
 
 import json
@@ -13,7 +13,13 @@ import numpy as np
 from leastnoise._trusted.check import LedgerError
 from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.kernel._keys import FoundKeys
-from leastnoise._trusted.linop import SignedArray, narrow, unpack, whole_bytes, whole_bytes_text
+from leastnoise._trusted.linop import (
+    SignedArray,
+    array_from_json,
+    as_int32_if_exact,
+    noisy_array_to_json,
+    noisy_array_to_json_text,
+)
 from leastnoise._trusted.measurements import Observation
 
 Result = TypeVar("Result")
@@ -30,12 +36,12 @@ def outcome_to_text(outcome: object) -> Iterator[str]:
     if isinstance(outcome, FoundKeys):
         fields = {
             "keys": {"tuple": list(outcome.keys)},
-            "units": {"array": whole_bytes(outcome.units)},
+            "units": {"array": noisy_array_to_json(outcome.units)},
         }
         yield json.dumps({"kind": "FoundKeys", "fields": fields})
         return
     if isinstance(outcome, np.ndarray):
-        yield json.dumps({"cells": whole_bytes(outcome)})
+        yield json.dumps({"cells": noisy_array_to_json(outcome)})
         return
     blocks = (
         outcome.values if isinstance(outcome, Observation) else outcome
@@ -44,59 +50,65 @@ def outcome_to_text(outcome: object) -> Iterator[str]:
         raise TypeError(f"a step gave a {type(outcome).__name__}, which the ledger cannot hold")
     yield '{"values": ['
     for index, values in enumerate(blocks):
-        yield (", " if index else "") + whole_bytes_text(values)
+        yield (", " if index else "") + noisy_array_to_json_text(values)
     yield "]}"
 
 
 def outcome_from_text(text: str) -> Fraction | FoundKeys:
-    """Return the outcome of a choice or of a search for keys, from its text.
+    """Read the outcome of a choice or of a search for keys from its text.
 
-    `values_from_text` reads the text of measurements.
+    `answers_from_text` reads the text of measurements.
     """
 
     def reader(value: Any) -> Fraction | FoundKeys:
         if "fraction" in value:
             return Fraction(value["fraction"])
         return FoundKeys(
-            tuple(value["fields"]["keys"]["tuple"]), unpack(value["fields"]["units"]["array"])
+            tuple(value["fields"]["keys"]["tuple"]),
+            array_from_json(value["fields"]["units"]["array"]),
         )
 
-    return _read(text, reader)
+    return _read_json(text, reader)
 
 
-def cells_from_text(text: str, groups: int, cells: int) -> IntArray:
-    """Return the chosen cells of quantiles from their text.
+def cells_from_text(text: str, group_count: int, cell_count: int) -> IntArray:
+    """Read the numbers of the cells chosen as quantiles from their text.
 
     Args:
         text: as `outcome_to_text` wrote it.
-        groups: how many groups made a choice.
-        cells: how many cells each of them chose from.
+        group_count: how many groups made a choice.
+        cell_count: how many cells each of them chose from.
     """
 
     def reader(value: Any) -> IntArray:
-        chosen_cells = unpack(value["cells"], groups).astype(np.int64)
-        if chosen_cells.shape != (groups,) or chosen_cells.min() < 0 or chosen_cells.max() >= cells:
+        chosen_cells = array_from_json(value["cells"], group_count).astype(np.int64)
+        if (
+            chosen_cells.shape != (group_count,)
+            or chosen_cells.min() < 0
+            or chosen_cells.max() >= cell_count
+        ):
             raise ValueError("other groups or cells")
         return chosen_cells
 
-    return _read(text, reader)
+    return _read_json(text, reader)
 
 
-def values_from_text(text: str, rows: Iterable[int]) -> tuple[SignedArray, ...]:
-    """Return the noisy answers of measurements from their text.
+def answers_from_text(text: str, row_counts: Iterable[int]) -> tuple[SignedArray, ...]:
+    """Read the noisy answers of each block of measurements from their text.
 
     Args:
         text: as `outcome_to_text` wrote it.
-        rows: the largest number of answers of each block.
+        row_counts: the largest number of answers of each block.
     """
-    entries = _read(text, lambda value: list(value["values"]))
+    entries = _read_json(text, lambda value: list(value["values"]))
     return tuple(
-        narrow(unpack(entry, most_rows)) for entry, most_rows in zip(entries, rows, strict=True)
+        as_int32_if_exact(array_from_json(entry, most_rows))
+        for entry, most_rows in zip(entries, row_counts, strict=True)
     )
 
 
-def _read(text: str, reader: Callable[[Any], Result]) -> Result:
-    """Return a reader's result for JSON text; raise if the text is damaged."""
+def _read_json(text: str, reader: Callable[[Any], Result]) -> Result:
+    """Apply a function to the value of JSON text; raise if the text is damaged."""
     try:
         return reader(json.loads(text))
     except (ValueError, TypeError, KeyError, ArithmeticError):

@@ -20,11 +20,11 @@ import numpy as np
 from leastnoise._trusted.check import InputError, InternalError, LedgerError, one_of
 from leastnoise._trusted.check.arrays import BoolArray, IntArray
 from leastnoise._trusted.domain import PerUnit, UnitCount
-from leastnoise._trusted.kernel._count import count
+from leastnoise._trusted.kernel._count import exact_marginals
 from leastnoise._trusted.kernel._entropy import Entropy
 from leastnoise._trusted.kernel._ledger_file import flush_folder
 from leastnoise._trusted.kernel._measure import SAMPLERS, exact_answers
-from leastnoise._trusted.linop import SignedArray, last_cells, narrow
+from leastnoise._trusted.linop import SignedArray, as_int32_if_exact, last_cells
 from leastnoise._trusted.measurements import Block, Measurements, row_scales
 from leastnoise._trusted.table import (
     DIGEST_BYTES,
@@ -33,7 +33,7 @@ from leastnoise._trusted.table import (
     Table,
     TableKey,
     UsedRows,
-    columns_of,
+    open_content,
 )
 
 PRIVATE = "PRIVATE: exact counts of rows, for the data's holder alone. Never publish or share this file. leastnoise needs it, unchanged."
@@ -41,7 +41,7 @@ PRIVATE = "PRIVATE: exact counts of rows, for the data's holder alone. Never pub
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedPeriods:
-    """Exact counts and noise that later periods of a series need; all of it is private.
+    """Exact counts and noise of closed periods of a series; all of it is private.
 
     Attributes:
         number: the number of closed periods.
@@ -64,7 +64,7 @@ class ClosedPeriods:
 
 
 def has_total_bound(measurements: Measurements, along: str) -> bool:
-    """Return whether the rows of a unit in all periods together have a separate bound.
+    """Return whether a unit's rows have a bound over all periods of their own.
 
     Then the rows that a unit has used in earlier periods must be known when a period is closed (P2).
 
@@ -84,8 +84,8 @@ def has_total_bound(measurements: Measurements, along: str) -> bool:
     return bound is None or bound.rows * measurements.domain.cells(along) > privacy.max_rows
 
 
-def check_along(measurements: Measurements, along: str, late: str) -> None:
-    """Raise for measurements that cannot be drawn period by period.
+def check_drawable_by_period(measurements: Measurements, along: str, late: str) -> None:
+    """Raise if measurements cannot be drawn period by period.
 
     Args:
         measurements: the measurements of all periods together.
@@ -102,8 +102,8 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
 
     >>> domain = ln.Domain(month=[1, 2])
     >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
-    >>> check_along(made, "month", "drop")
-    >>> check_along(made, "month", "later")
+    >>> check_drawable_by_period(made, "month", "drop")
+    >>> check_drawable_by_period(made, "month", "later")
     Traceback (most recent call last):
     leastnoise._trusted.check._errors.InputError: what late rows do must be one of 'drop', 'arrival'; got 'later'.
     """
@@ -153,19 +153,19 @@ def close_period(
     along: str,
     late: str,
     table: Table,
-    before: ClosedPeriods,
+    closed_before: ClosedPeriods,
     entropy: Entropy,
 ) -> ClosedPeriods:
-    """Return the closed periods with the next one: counts frozen, noise drawn.
+    """Close the next period: freeze its counts and draw the noise of its queries.
 
     (P2) defines the counts; the noise depends on no count (P3).
 
     Args:
-        measurements: the measurements of all periods together; `check_along` has accepted them.
+        measurements: the measurements of all periods together; `check_drawable_by_period` has accepted them.
         along: the attribute whose cells are the periods.
         late: "drop" or "arrival".
         table: the present rows, over the domain of the measurements.
-        before: the closed periods so far.
+        closed_before: the closed periods so far.
         entropy: the source of the noise.
 
     Returns:
@@ -181,24 +181,24 @@ def close_period(
     {(None, ('month',)): array([[2, 0],
            [0, 0]])}
     """
-    period = before.number
+    period = closed_before.number
     used = None
     if has_total_bound(measurements, along):
-        used = _use_through(table, before)
+        used = _rows_used_after_closing(table, closed_before)
     tables: dict[TableKey, IntArray] = {}
     keys: list[TableKey]
     if late == "arrival":
         # one table of all attributes, so that a row arrives in the same period in all of them
         keys = [(None, measurements.columns()[0])]
     else:
-        keys = measured_tables(measurements)
+        keys = required_table_keys(measurements)
     for key in keys:
         measure, names = key
-        ((attributes, counts),) = count(table, [names], measure)
+        ((attributes, counts),) = exact_marginals(table, [names], measure)
         shape = [measurements.domain.cells(name) for name in attributes]
         axis = attributes.index(along)
         if period:
-            tables[key] = before.tables[key].copy()
+            tables[key] = closed_before.tables[key].copy()
         else:
             tables[key] = np.zeros((2, counts.size), dtype=np.int64)
         # views with the periods first, so that writing to them changes ``tables``
@@ -221,25 +221,25 @@ def close_period(
     return ClosedPeriods(number=period + 1, tables=tables, noise=tuple(noise), used=used)
 
 
-def _use_through(table: Table, before: ClosedPeriods) -> UsedRows:
-    """Return the rows that units use by the end of the next period (P2).
+def _rows_used_after_closing(table: Table, closed_before: ClosedPeriods) -> UsedRows:
+    """Return the rows that units have used after the next period is closed (P2).
 
     Raises:
         InputError: the table was read with another record of the rows used before.
     """
-    opened = columns_of(table, Columns, Counted)
+    opened = open_content(table, Columns, Counted)
     if isinstance(opened, Columns):
         use = opened.use
     else:
         use = None
-    if use is not None and use.before.periods <= before.number:
-        used_before = use.through(before.number)
-        if before.used is None:
+    if use is not None and use.before.periods <= closed_before.number:
+        used_before = use.used_after(closed_before.number)
+        if closed_before.used is None:
             recorded = UsedRows.none(used_before.salt)
         else:
-            recorded = before.used
+            recorded = closed_before.used
         if used_before.equals(recorded):
-            return use.through(before.number + 1)
+            return use.used_after(closed_before.number + 1)
     raise InputError(
         "The rows of this series were read without the record of used rows in the closed "
         "periods, which bounds the rows of a unit in all periods. Run the series again; "
@@ -247,7 +247,7 @@ def _use_through(table: Table, before: ClosedPeriods) -> UsedRows:
     )
 
 
-def answers(
+def answers_of_last_period(
     measurements: Measurements, along: str, closed: ClosedPeriods
 ) -> tuple[SignedArray, ...]:
     """Return the noisy answers of the last closed period.
@@ -265,7 +265,7 @@ def answers(
     >>> domain = ln.Domain(month=[1, 2])
     >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
     >>> closed = close_period(made, "month", "drop", Table(domain, {"month": [0, 0, 1]}), ClosedPeriods(), SeededEntropy(1))
-    >>> [len(values) for values in answers(made, "month", closed)]
+    >>> [len(values) for values in answers_of_last_period(made, "month", closed)]
     [1]
     """
     frozen = Table.counted(
@@ -282,12 +282,12 @@ def answers(
             "The noise of a period is not of its rows; nothing was published. Please report this."
         )
     return tuple(
-        narrow(exact[index].reshape(due.shape)[due] + closed.noise[index])
+        as_int32_if_exact(exact[index].reshape(due.shape)[due] + closed.noise[index])
         for index, due in enumerate(rows)
     )
 
 
-def fingerprint(measurements: Measurements, along: str, late: str) -> str:
+def fingerprint_measurements(measurements: Measurements, along: str, late: str) -> str:
     """Return a fingerprint of the answers of measurements (P4).
 
     It covers their answers to fixed test counts, and their noise scales.
@@ -302,14 +302,14 @@ def fingerprint(measurements: Measurements, along: str, late: str) -> str:
 
     >>> domain = ln.Domain(month=[1, 2])
     >>> first, second = (ln.plan(ln.queries(domain, month=asked), ln.ZCDP(1)).measured() for asked in ("identity", "total"))
-    >>> fingerprint(first, "month", "drop") == fingerprint(second, "month", "drop")
+    >>> fingerprint_measurements(first, "month", "drop") == fingerprint_measurements(second, "month", "drop")
     False
     """
     domain = measurements.domain
     columns = measurements.columns()
     trial = {
         key: np.arange(1, math.prod(map(domain.cells, key[1])) + 1) * 7919 % 65521
-        for key in measured_tables(measurements)
+        for key in required_table_keys(measurements)
     }
     exact = dict(exact_answers(measurements, Table.counted(domain, *columns, trial)))
     digest = hashlib.sha256(
@@ -333,16 +333,16 @@ def fingerprint(measurements: Measurements, along: str, late: str) -> str:
     return digest.hexdigest()
 
 
-def measured_tables(measurements: Measurements) -> list[TableKey]:
-    """Return the tables that the measurements need, each once.
+def required_table_keys(measurements: Measurements) -> list[TableKey]:
+    """Return the measure and the attributes of each table to be measured, once.
 
-    A table is given by the measure that is summed (None for rows) and the attributes.
+    The measure is None if rows are counted.
 
     Args:
         measurements: the measurements of all periods together; distances from both ends of a measure also need the
             counts of its values, or of rows.
 
-    >>> measured_tables(ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.ZCDP(1)).measured())
+    >>> required_table_keys(ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.ZCDP(1)).measured())
     [(None, ('sex',))]
     """
     tables = [(block.measure, block.attributes) for block in measurements.blocks]
@@ -355,7 +355,7 @@ def measured_tables(measurements: Measurements) -> list[TableKey]:
 
 
 def rows_due(block: Block, along: str, period: int) -> BoolArray:
-    """Return which rows of a block are drawn when a period is closed (P1).
+    """Return which queries of a block are drawn when a period is closed (P1).
 
     Each row is drawn in the last period for which it has a coefficient.
 
@@ -399,9 +399,9 @@ def write_closed(file: Path, owner: str, closed: ClosedPeriods) -> None:
     ...     read_closed(Path(folder, "state"), "ab12", 0).number
     0
     """
-    tables = [[*key, *map(_text, counts)] for key, counts in closed.tables.items()]
-    noise = [*map(_text, closed.noise)]
-    body = json.dumps([owner, closed.number, tables, noise, _used_to_value(closed.used)])
+    tables = [[*key, *map(_array_to_text, counts)] for key, counts in closed.tables.items()]
+    noise = [*map(_array_to_text, closed.noise)]
+    body = json.dumps([owner, closed.number, tables, noise, _used_rows_to_json(closed.used)])
     draft = file.with_name(f".{file.name}.draft")
     draft.unlink(missing_ok=True)
     with os.fdopen(
@@ -414,13 +414,13 @@ def write_closed(file: Path, owner: str, closed: ClosedPeriods) -> None:
     flush_folder(file.parent)
 
 
-def read_closed(file: Path, owner: str, recorded: int) -> ClosedPeriods:
+def read_closed(file: Path, owner: str, recorded_periods: int) -> ClosedPeriods:
     """Return the closed periods that `write_closed` wrote.
 
     Args:
         file: next to the ledger.
         owner: the payment and the fingerprint to which the file must belong.
-        recorded: the number of periods that the ledger has recorded; the file holds the same
+        recorded_periods: the number of periods that the ledger has recorded; the file holds the same
             number, or one more period whose record is missing in the ledger.
 
     Raises:
@@ -436,14 +436,14 @@ def read_closed(file: Path, owner: str, recorded: int) -> ClosedPeriods:
         if [heading, digest] != [PRIVATE, hashlib.sha256(body.encode()).hexdigest()]:
             raise ValueError
         written_for, number, tables, noise, used = json.loads(body)
-        if written_for != owner or number - recorded not in (0, 1):
+        if written_for != owner or number - recorded_periods not in (0, 1):
             raise ValueError
         table_counts = {
-            (summed, tuple(names)): np.array([*map(_array, counts)])
+            (summed, tuple(names)): np.array([*map(_array_from_text, counts)])
             for summed, names, *counts in tables
         }
-        noise_of_blocks = tuple(map(_array, noise))
-        used_rows = _used_from_value(used, number)
+        noise_of_blocks = tuple(map(_array_from_text, noise))
+        used_rows = _used_rows_from_json(used, number)
     except (OSError, ValueError, TypeError):
         raise LedgerError(
             f"The private file {file} is missing, is damaged, or does not match the ledger's "
@@ -455,16 +455,16 @@ def read_closed(file: Path, owner: str, recorded: int) -> ClosedPeriods:
     return ClosedPeriods(number=number, tables=table_counts, noise=noise_of_blocks, used=used_rows)
 
 
-def _used_to_value(used: UsedRows | None) -> list[object] | None:
-    """Return the JSON value of the rows that units have used."""
+def _used_rows_to_json(used: UsedRows | None) -> list[object] | None:
+    """Return the record of used rows as a JSON value."""
     if used is None:
         return None
-    counts = [[name, _text(numbers)] for name, numbers in used.counts.items()]
+    counts = [[name, _array_to_text(numbers)] for name, numbers in used.counts.items()]
     return [_base64(used.salt), _base64(b"".join(used.units)), counts]
 
 
-def _used_from_value(value: object, periods: int) -> UsedRows | None:
-    """Return the used rows of a value from `_used_to_value`.
+def _used_rows_from_json(value: object, periods: int) -> UsedRows | None:
+    """Return the record of used rows from its JSON value.
 
     Raises:
         ValueError, TypeError: the value has another form.
@@ -475,7 +475,7 @@ def _used_from_value(value: object, periods: int) -> UsedRows | None:
         raise TypeError
     salt, units, counts = value
     digests = base64.b64decode(units, validate=True)
-    by_name = {name: _array(numbers) for name, numbers in counts}
+    by_name = {name: _array_from_text(numbers) for name, numbers in counts}
     positions = range(0, len(digests), DIGEST_BYTES)
     if any(len(numbers) != len(positions) for numbers in by_name.values()):
         raise ValueError
@@ -487,19 +487,19 @@ def _used_from_value(value: object, periods: int) -> UsedRows | None:
     )
 
 
-def _text(array: IntArray) -> str:
-    """Return numbers as text, with 8 bytes each.
+def _array_to_text(array: IntArray) -> str:
+    """Encode an int64 array as base64 text, with 8 bytes for each number.
 
-    The length of the text is public, and reveals nothing.
+    The length of the text depends only on the public number of entries.
     """
     return _base64(array.astype("<i8").tobytes())
 
 
 def _base64(content: bytes) -> str:
-    """Return bytes as base64 text."""
+    """Encode bytes as base64 text."""
     return base64.b64encode(content).decode()
 
 
-def _array(text: str) -> IntArray:
-    """Return the numbers that `_text` wrote."""
+def _array_from_text(text: str) -> IntArray:
+    """Decode the int64 array that `_array_to_text` encoded."""
     return np.frombuffer(base64.b64decode(text, validate=True), dtype="<i8").astype(np.int64)

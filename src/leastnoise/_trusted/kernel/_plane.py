@@ -1,4 +1,4 @@
-"""Measure privately how much structure a table has.
+"""Measure the cost of the best partition of a table into blocks, with noise.
 
 The measure is the least cost of a partition of the table's cells into blocks of a tree, plus noise.
 
@@ -28,7 +28,7 @@ _SCALE_STEPS = 256  # scales are rounded up to multiples of 1 / 256 of the grid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeastCost:
-    """The noisy least cost of a partition of a table's cells into blocks.
+    """A request for the noisy least cost of a partition of cells into blocks.
 
     The blocks come from a tree; the cost estimates how much structure buckets find in the data.
 
@@ -64,14 +64,14 @@ class LeastCost:
             )
         object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
 
-    def on_grid(self, size: int, distance: int) -> tuple[int, int, int]:
-        """Return the penalty and the noise scale in multiples of 1 / GRID.
+    def penalty_and_scale(self, cell_count: int, neighbour_distance: int) -> tuple[int, int, int]:
+        """Return the penalty, and the numerator and denominator of the noise scale.
 
-        The scale is given as numerator and denominator.
+        All are in multiples of 1 / GRID. The scale is given as numerator and denominator.
 
         Args:
-            size: number of cells of the table.
-            distance: the number of records by which neighbours differ.
+            cell_count: number of cells of the table.
+            neighbour_distance: the number of records by which neighbours differ.
 
         Raises:
             InputError: too many cells, or a penalty or an epsilon with which sums are not exact. A
@@ -80,18 +80,18 @@ class LeastCost:
         >>> LeastCost(attributes=("age",), epsilon=1, penalty=2).on_grid(4, 1)
         (8192, 1048576, 256)
         """
-        if not size <= MOST_CELLS:
-            raise refuse("the cells of a private choice", size, f"at most {MOST_CELLS}")
-        return read_penalty(self.penalty, size), *noise_scale(
-            GRID, self.epsilon / whole("distance", distance, 1), size
+        if not cell_count <= MOST_CELLS:
+            raise refuse("the cells of a private choice", cell_count, f"at most {MOST_CELLS}")
+        return penalty_on_grid(self.penalty, cell_count), *noise_scale(
+            GRID, self.epsilon / whole("distance", neighbour_distance, 1), cell_count
         )
 
-    def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Fraction:
+    def draw(self, cells: IntArray, neighbour_distance: int, entropy: Entropy) -> Fraction:
         """Return the noisy least cost, in records.
 
         Args:
             cells: counts, int64 of shape (n,) or (height, width); private.
-            distance: the number of records by which neighbours differ: k for add/remove of a unit
+            neighbour_distance: the number of records by which neighbours differ: k for add/remove of a unit
                 of k rows, 2 k for replace.
             entropy: the source of the noise.
 
@@ -102,8 +102,10 @@ class LeastCost:
         Raises:
             InputError: an argument is not of this kind; never because of a count.
         """
-        counts, starts, children = read_plane(cells)
-        fixed, numerator, denominator = self.on_grid(len(counts), distance)  # Q3: group privacy
+        counts, starts, children = order_counts_by_tree(cells)
+        fixed, numerator, denominator = self.penalty_and_scale(
+            len(counts), neighbour_distance
+        )  # Q3: group privacy
         costs = [cost + fixed for cost in block_costs(counts, starts)]
         best = costs[-1]
         for undivided, first in zip(costs[-2::-1], children[::-1], strict=True):
@@ -119,8 +121,8 @@ class LeastCost:
         )
 
 
-def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
-    """Return clipped counts in tree order, and the blocks of each level (C1).
+def order_counts_by_tree(counts: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
+    """Clip counts and order them by the block tree; return the tree too (C1).
 
     The shape is public, and a wrong shape is refused. The counts are private, and are clipped to
     the range of exact arithmetic.
@@ -129,7 +131,7 @@ def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
     values of counts never raise an error.
 
     Args:
-        x: counts, int64 of shape (n,) or (height, width).
+        counts: counts, int64 of shape (n,) or (height, width).
 
     Returns:
         The counts in the order of the tree; for each level, coarse to fine, where each of its
@@ -139,25 +141,25 @@ def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
         InputError: something else.
         InternalError: the tree, which is not trusted, is not a tree (O2).
 
-    >>> read_plane(np.array([[3, -1]]))
+    >>> order_counts_by_tree(np.array([[3, -1]]))
     (array([3, 0]), [array([0]), array([0, 1])], [array([0])])
     """
     if not (
-        isinstance(x, np.ndarray)
-        and x.dtype == np.int64
-        and x.ndim in (1, 2)
-        and 1 <= x.size <= MOST_CELLS
+        isinstance(counts, np.ndarray)
+        and counts.dtype == np.int64
+        and counts.ndim in (1, 2)
+        and 1 <= counts.size <= MOST_CELLS
     ):
-        if isinstance(x, np.ndarray):
-            received = f"{x.dtype} array of shape {x.shape}"
+        if isinstance(counts, np.ndarray):
+            received = f"{counts.dtype} array of shape {counts.shape}"
         else:
-            received = type(x).__name__
+            received = type(counts).__name__
         raise refuse(
             "The table of counts",
             received,
             "an int64 array of shape (n,) or (height, width) with 1 to 2^24 cells",
         )
-    tree: BlockTree = interval_tree(len(x)) if x.ndim == 1 else block_tree(*x.shape)
+    tree: BlockTree = interval_tree(len(counts)) if counts.ndim == 1 else block_tree(*counts.shape)
     order, *levels = (
         np.asarray(array, dtype=np.int64) for array in (tree.order, *tree.starts, *tree.children)
     )
@@ -168,22 +170,22 @@ def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
         np.array_equal(fine[first], coarse)
         for (coarse, fine), first in zip(pairwise(starts), children, strict=True)
     )
-    once = np.array_equal(np.sort(order), np.arange(x.size))
+    once = np.array_equal(np.sort(order), np.arange(counts.size))
     if not (
         runs
         and unions
         and once
         and len(starts[0]) == 1
-        and np.array_equal(starts[-1], np.arange(x.size))
+        and np.array_equal(starts[-1], np.arange(counts.size))
     ):
         raise InternalError(
             "The blocks of a table do not form a tree; please report this. Nothing was drawn."
         )
-    return cut_counts(x.reshape(-1)[order]), starts, children
+    return clip_counts(counts.reshape(-1)[order]), starts, children
 
 
 def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
-    """Return each block's summed deviation from its median (C3).
+    """Return, by level, each block's sum of deviations from its median (C3).
 
     The deviations are exact, in multiples of 1 / GRID.
 
@@ -194,7 +196,7 @@ def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
     Returns:
         One int64 array for each level; the array of the last level, which has single cells, is 0.
 
-    >>> [(cost / GRID).tolist() for cost in block_costs(*read_plane(np.array([[2, 3, 8]]))[:2])]
+    >>> [(cost / GRID).tolist() for cost in block_costs(*order_counts_by_tree(np.array([[2, 3, 8]]))[:2])]
     [[6.0], [1.0, 0.0], [0.0, 0.0, 0.0]]
     """
     costs = []
@@ -211,33 +213,33 @@ def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
     return costs
 
 
-def largest_count(size: int) -> int:
+def largest_count(cell_count: int) -> int:
     """Return the largest count for which all costs fit int64 (C2).
 
     Clipping to it keeps neighbours at a distance of at most 1.
 
     Args:
-        size: number of cells, at least 1.
+        cell_count: number of cells, at least 1.
 
     >>> largest_count(4096) == 2**36, largest_count(2**20) == 2**21
     (True, True)
     """
-    return 2**61 // max(size * size, 2 * size * GRID)
+    return 2**61 // max(cell_count * cell_count, 2 * cell_count * GRID)
 
 
-def cut_counts(x: IntArray) -> IntArray:
-    """Return each count clipped to [0, largest_count] (C1).
+def clip_counts(counts: IntArray) -> IntArray:
+    """Clip each count to the range from 0 to `largest_count` (C1).
 
     Each cell is clipped separately, so that neighbours stay neighbours.
 
-    >>> cut_counts(np.array([-3, 5, 2**62])).tolist() == [0, 5, largest_count(3)]
+    >>> clip_counts(np.array([-3, 5, 2**62])).tolist() == [0, 5, largest_count(3)]
     True
     """
-    return np.clip(x, 0, largest_count(len(x)))
+    return np.clip(counts, 0, largest_count(len(counts)))
 
 
-def noise_scale(sensitivity: int, epsilon: Fraction, size: int) -> tuple[int, int]:
-    """Return sensitivity / epsilon, rounded up, as a fraction.
+def noise_scale(sensitivity: int, epsilon: Fraction, cell_count: int) -> tuple[int, int]:
+    """Return the noise scale sensitivity / epsilon as a fraction, rounded up.
 
     Numerator and denominator, in multiples of 1 / GRID.
 
@@ -250,25 +252,25 @@ def noise_scale(sensitivity: int, epsilon: Fraction, size: int) -> tuple[int, in
     """
     numerator = -(-sensitivity * _SCALE_STEPS * epsilon.denominator // epsilon.numerator)
     # refused here, before anything is charged, and not by the sampler (D4 of PROOFS-noise.md)
-    if numerator > min((2**50 // size) * _SCALE_STEPS, SCALE_LIMIT - 1):
+    if numerator > min((2**50 // cell_count) * _SCALE_STEPS, SCALE_LIMIT - 1):
         raise refuse(
             "epsilon",
             str(epsilon),
-            f"larger for {size} cells, so that the sums stay exact",
+            f"larger for {cell_count} cells, so that the sums stay exact",
             "Spend more or use fewer cells.",
         )
     return numerator, _SCALE_STEPS
 
 
-def read_penalty(penalty: Exact, size: int) -> int:
-    """Return a penalty, stated in records, as an integer in units of 1 / GRID.
+def penalty_on_grid(penalty: Exact, cell_count: int) -> int:
+    """Convert a penalty in records to an integer in multiples of 1 / GRID.
 
-    >>> read_penalty("0.5", 4)
+    >>> penalty_on_grid("0.5", 4)
     2048
     """
     number = exact("penalty", penalty)
-    if not 0 <= number * GRID <= Fraction(2**58, size):
+    if not 0 <= number * GRID <= Fraction(2**58, cell_count):
         raise refuse(
-            "penalty", penalty, f"from 0 to {float(Fraction(2**58, GRID * size)):.3g} records"
+            "penalty", penalty, f"from 0 to {float(Fraction(2**58, GRID * cell_count)):.3g} records"
         )
     return round(number * GRID)

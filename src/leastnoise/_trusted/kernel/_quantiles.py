@@ -25,7 +25,7 @@ _MOST_RANK = 2**50  # rows of one group; no cell of fewer than 2^32 rows is cut 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantileSelection:
-    """The choice of the cell where a share of a group's rows is reached.
+    """A request to choose, in each group, the cell that contains a quantile.
 
     Every group makes its own choice, and all of them together are one step.
 
@@ -77,17 +77,17 @@ class QuantileSelection:
 
     @property
     def sensitivity(self) -> Fraction:
-        """The largest change of a cell's distance by one row (S3)."""
+        """The largest change of a cell's distance from the target by one row (S3)."""
         return max(self.share, 1 - self.share)
 
-    def scale(self, distance: int) -> tuple[int, int]:
+    def scale(self, neighbour_distance: int) -> tuple[int, int]:
         """Return the distance at which a cell passes with probability 1 / e.
 
-        The distance is a numerator and a denominator, in units of a row divided by the denominator
+        The distance is returned as a numerator and a denominator, in units of a row divided by the denominator
         of the share.
 
         Args:
-            distance: the number of rows by which neighbours differ.
+            neighbour_distance: the number of rows by which neighbours differ.
 
         Raises:
             InputError: the epsilon is so small, or has so many digits, that the choice is not
@@ -97,7 +97,7 @@ class QuantileSelection:
         (12, 1)
         """
         parts = self.share.denominator * self.sensitivity
-        scale = 2 * whole("distance", distance, 1) * parts / self.epsilon  # S4
+        scale = 2 * whole("distance", neighbour_distance, 1) * parts / self.epsilon  # S4
         if max(scale.numerator, scale.denominator) >= SCALE_LIMIT:
             raise refuse(
                 "epsilon",
@@ -106,12 +106,12 @@ class QuantileSelection:
             )
         return scale.numerator, scale.denominator
 
-    def draw(self, counts: IntArray, distance: int, entropy: Entropy) -> IntArray:
-        """Return the number of the chosen cell of every group.
+    def draw(self, counts: IntArray, neighbour_distance: int, entropy: Entropy) -> IntArray:
+        """Draw the chosen cell of every group, and return the numbers of the cells.
 
         Args:
             counts: int64 of shape (groups, cells); private.
-            distance: the number of rows by which neighbours differ: k for add/remove of a unit of k
+            neighbour_distance: the number of rows by which neighbours differ: k for add/remove of a unit of k
                 rows, 2 k for replace.
             entropy: the source of the choice.
 
@@ -129,7 +129,7 @@ class QuantileSelection:
             raise refuse(
                 "counts", type(counts).__name__, f"an int64 array of groups by {self.cells} cells"
             )
-        numerator, denominator = self.scale(distance)
+        numerator, denominator = self.scale(neighbour_distance)
         chosen_cells = np.zeros(len(counts), dtype=np.int64)
         for group, cells in enumerate(counts):
             distances = self.distances(cells)
@@ -139,7 +139,7 @@ class QuantileSelection:
         return chosen_cells
 
     def distances(self, counts: IntArray) -> IntArray:
-        """Return the distance of each cell's rank from the target rank.
+        """Return how far each cell's rank in one group is from the target rank.
 
         The distance is in units of a row divided by the denominator of the share. It is 0 for the
         first cell at which the cumulative count reaches the target, and at least 1 for all others
@@ -162,7 +162,7 @@ class QuantileSelection:
 
 
 def _uniform_index(count: int, entropy: Entropy) -> int:
-    """Return a uniform integer from 0 to count - 1, exactly."""
+    """Draw a uniform integer from 0 to count - 1, exactly."""
     if count < 1:
         raise InternalError("No cell passed; please report this.")
     bound = np.asarray(count, dtype=np.uint64)

@@ -19,10 +19,10 @@ from leastnoise._trusted.check.locks import try_lock
 from leastnoise._trusted.kernel._ledger_file import os_error_reason
 
 
-def run_file(ledger: Path, run: str) -> Path:
-    """Return the path of the file of a run.
+def run_lock_path(ledger: Path, run: str) -> Path:
+    """Return the path of the lock file of a run, next to the ledger.
 
-    For an empty ``run``, return the prefix that the names of all such files share.
+    For an empty ``run``, return the common prefix of these paths.
     """
     real = Path(
         os.path.realpath(ledger)
@@ -31,8 +31,8 @@ def run_file(ledger: Path, run: str) -> Path:
 
 
 @contextmanager
-def hold_run_lock(ledger: Path, room: int) -> Iterator[str]:
-    """Hold the locked file of a new run, and yield its identifier.
+def hold_run_lock(ledger: Path, reserved_bytes: int) -> Iterator[str]:
+    """Lock the file of a new run for a ``with`` block; yield the id of the run.
 
     The operating system frees the lock when the process ends, for any reason.
     """
@@ -43,12 +43,12 @@ def hold_run_lock(ledger: Path, room: int) -> Iterator[str]:
         try:
             while handle < 0:
                 run = secrets.token_hex(16)
-                file = run_file(ledger, run)
+                file = run_lock_path(ledger, run)
                 handle = _lock_new_file(file)
-            _keep_room(handle, room)
+            _reserve_space(handle, reserved_bytes)
         except OSError as error:
             raise LedgerError(
-                f"A release needs a file of {room} bytes next to the ledger {ledger} while it is "
+                f"A release needs a file of {reserved_bytes} bytes next to the ledger {ledger} while it is "
                 f"made: {os_error_reason(error)}. Nothing was spent. "
                 "Free space there, or check that you may write to that folder."
             ) from None
@@ -61,9 +61,9 @@ def hold_run_lock(ledger: Path, room: int) -> Iterator[str]:
 
 
 def _lock_new_file(file: Path) -> int:
-    """Create and lock a file, and return its handle.
+    """Create and lock a file, and return its descriptor.
 
-    Returns -1 if another process has removed the file meanwhile.
+    The result is -1 if another process has removed the file meanwhile.
     """
     handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
     try:
@@ -76,10 +76,10 @@ def _lock_new_file(file: Path) -> int:
     return -1
 
 
-def release_states(
+def publication_by_entry(
     ledger: Path, entries: Iterable[Any], is_published: Callable[[Any], bool | None]
 ) -> dict[str, bool]:
-    """Return, by entry id, whether a release of an ended process is published.
+    """Return, by entry id, whether the release of an ended run was published.
 
     Releases that can still be finished are left out. The files that dead processes left are removed.
     """
@@ -93,19 +93,19 @@ def release_states(
         ):
             ended[entry.id] = published
     with suppress(OSError):
-        sign = run_file(ledger, "")
+        sign = run_lock_path(ledger, "")
         for file in list(sign.parent.iterdir()):
             if file.name.startswith(sign.name):
                 is_running(ledger, file.name.rpartition("-")[2])
     return ended
 
 
-def _keep_room(handle: int, room: int) -> None:
-    """Reserve bytes on the disk if the file system can do that."""
+def _reserve_space(handle: int, byte_count: int) -> None:
+    """Reserve disk space for an open file, if the file system can do that."""
     if not hasattr(os, "posix_fallocate"):  # macOS
         return
     try:
-        os.posix_fallocate(handle, 0, max(room, 1))
+        os.posix_fallocate(handle, 0, max(byte_count, 1))
     except OSError as error:
         if error.errno not in {
             errno.EINVAL,
@@ -115,10 +115,10 @@ def _keep_room(handle: int, room: int) -> None:
             raise
 
 
-def free_room(ledger: Path, run: str) -> None:
-    """Free the reserved space, so that the outcome can be written."""
+def free_reserved_space(ledger: Path, run: str) -> None:
+    """Free the disk space that a run reserved, for its outcome to be written."""
     with suppress(OSError):
-        os.truncate(run_file(ledger, run), 0)
+        os.truncate(run_lock_path(ledger, run), 0)
 
 
 def is_running(ledger: Path, run: str) -> bool:
@@ -128,7 +128,7 @@ def is_running(ledger: Path, run: str) -> bool:
     """
     if not run:
         return False
-    file = run_file(ledger, run)
+    file = run_lock_path(ledger, run)
     try:
         handle = os.open(file, os.O_RDWR)
     except FileNotFoundError:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from leastnoise._trusted.check import InternalError, refuse, whole
 from leastnoise._trusted.check.arrays import BoolArray, IntArray
 from leastnoise._trusted.kernel._entropy import Entropy, Words
-from leastnoise._trusted.linop import sealed
+from leastnoise._trusted.linop import sealed_copy
 
 Index = npt.NDArray[np.intp]
 Scale = Words  # of shape () or (count,)
@@ -45,7 +45,7 @@ def random_signs(count: int, entropy: Entropy) -> BoolArray:
 
 
 def apply_signs(magnitudes: Words, negative: BoolArray) -> IntArray:
-    """Return the magnitudes with their signs, modulo 2^64 as int64 (D2).
+    """Negate some magnitudes, and return all as int64, modulo 2^64 (D2).
 
     Args:
         magnitudes: uint64 array of shape (count,); overwritten.
@@ -61,7 +61,7 @@ def apply_signs(magnitudes: Words, negative: BoolArray) -> IntArray:
 def uniform_below(
     bound: Scale, largest: int, count: int, entropy: Entropy
 ) -> tuple[Words, BoolArray]:
-    """Return integers from [0, bound), and which to accept as uniform (D3).
+    """Draw integers from [0, bound), and return which are to be accepted (D3).
 
     Args:
         bound: uint64, one bound (shape ()) or one bound for each draw; each is from 1 to 2^56.
@@ -88,10 +88,10 @@ def uniform_below(
     return raw - quotient * bound, quotient < blocks
 
 
-def read_scale(
+def checked_scale(
     numerator: int | IntArray, denominator: int | IntArray, count: int
 ) -> tuple[Scale, Scale]:
-    """Return a checked scale, as numerator and denominator (D4).
+    """Check a noise scale; return numerator and denominator as uint64 (D4).
 
     Args:
         numerator: a whole number from 1 to 2^56 - 1, or an int64 array of them, of shape (count,).
@@ -104,15 +104,15 @@ def read_scale(
     Raises:
         InputError: a numerator or denominator is not such a number, for example 0.
 
-    >>> read_scale(3, 10, 5)
+    >>> checked_scale(3, 10, 5)
     (array(3, dtype=uint64), array(10, dtype=uint64))
     """
-    return _read_part("numerator of the noise scale", numerator, count), _read_part(
-        "denominator of the noise scale", denominator, count
-    )
+    return _checked_scale_term(
+        "numerator of the noise scale", numerator, count
+    ), _checked_scale_term("denominator of the noise scale", denominator, count)
 
 
-def _read_part(name: str, number: int | IntArray, count: int) -> Scale:
+def _checked_scale_term(name: str, number: int | IntArray, count: int) -> Scale:
     """Return the checked numerator or denominator of a scale."""
     if not isinstance(number, np.ndarray):
         return np.asarray(whole(name, number, 1, SCALE_LIMIT - 1), dtype=np.uint64)
@@ -125,7 +125,7 @@ def _read_part(name: str, number: int | IntArray, count: int) -> Scale:
 
 
 def scale_at(scale: Scale, index: Index | slice | int) -> Scale:
-    """Return the scales of some draws; a single scale applies to all draws."""
+    """Return the scales of the indexed draws; a single scale is for all draws."""
     if scale.ndim:
         return scale[index]
     return scale
@@ -134,7 +134,7 @@ def scale_at(scale: Scale, index: Index | slice | int) -> Scale:
 def draw_in_blocks(
     count: int, attempt: Callable[[Index | slice, int], tuple[IntArray, BoolArray]]
 ) -> IntArray:
-    """Return draws, each attempted until it is accepted (D5).
+    """Repeat attempts until each draw is accepted, and return the draws (D5).
 
     Args:
         count: number of draws, at least 0.
@@ -166,7 +166,7 @@ _AMBIGUOUS = 255  # the largest byte marks prefixes of several cells
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratios:
-    """The rationals numerators / denominators of [0, 1] (B1).
+    """Coins whose probabilities are fractions from 0 to 1 (B1).
 
     Args:
         numerators: uint64, shape () or (count,), at most the denominators.
@@ -177,7 +177,7 @@ class Ratios:
     denominators: Scale
 
     def toss(self, index: Index, entropy: Entropy) -> BoolArray:
-        """Return whether fresh uniform reals are below x_i, digit by digit (B1)."""
+        """Toss the coins with these indices, and return which show heads (B1)."""
         remainders = scale_at(self.numerators, index) << np.uint64(8)
         denominators = scale_at(self.denominators, index)
         digits = remainders // denominators
@@ -196,7 +196,7 @@ class Ratios:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LazyReals:
-    """Independent uniform reals of [0, 1), drawn digit by digit (B2).
+    """Independent uniform reals from [0, 1), drawn digit by digit (B2).
 
     Only the binary digits that are needed have been drawn.
 
@@ -208,7 +208,7 @@ class LazyReals:
     _further: dict[int, list[int]] = field(default_factory=dict)
 
     def word(self, i: int, position: int, entropy: Entropy) -> int:
-        """Return the 64 digits of the i-th real from digit 64 * position on.
+        """Return 64 binary digits of the i-th real, from digit 64 * position on.
 
         Every call with the same arguments returns the same digits.
         """
@@ -220,7 +220,7 @@ class LazyReals:
         return further_words[position - 1]
 
     def toss(self, index: Index, entropy: Entropy) -> BoolArray:
-        """Return whether fresh uniform reals are below x_i (B2).
+        """Toss coins whose probabilities are the reals with these indices (B2).
 
         It compares 8 digits first, then 64, then as many as needed.
         """
@@ -237,7 +237,7 @@ class LazyReals:
         return heads
 
     def _below(self, i: int, entropy: Entropy) -> bool:
-        """Return whether a uniform real is below x_i beyond 64 digits (B2)."""
+        """Toss the coin of one real, given that its first 64 digits are equal (B2)."""
         position = 1
         while (drawn := int(entropy.words(1)[0])) == (word := self.word(i, position, entropy)):
             position += 1
@@ -252,7 +252,7 @@ Coins: TypeAlias = (
 def toss_exp(
     coins: Coins, index: Index, entropy: Entropy, *, linear: Scale, square: bool, slots: int
 ) -> BoolArray:
-    """Return independent Bernoulli(exp(-g_i)) coins (B3).
+    """Toss independent coins with probabilities exp(-g_i) (B3).
 
     g = (linear x + square x^2) / slots.
 
@@ -297,7 +297,7 @@ def toss_exp(
 
 
 def coin_exp(numerator: int, denominator: int, entropy: Entropy) -> bool:
-    """Return one Bernoulli(exp(-numerator / denominator)) coin (B4).
+    """Toss one coin with the probability exp(-numerator / denominator) (B4).
 
     The quotient may be any rational of at least 0.
     """
@@ -316,9 +316,9 @@ def coin_exp(numerator: int, denominator: int, entropy: Entropy) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellTable:
-    """A distribution on 0 .. K, given by its K thresholds (T1).
+    """A lookup table that draws from a distribution on 0, ..., K (T1).
 
-    They are the thresholds of its cumulative distribution function.
+    The thresholds are the values of its cumulative distribution function.
 
     Args:
         cells: the cell of every 16-bit prefix of a uniform real, or 255 where a threshold has the
@@ -354,7 +354,7 @@ class CellTable:
         return drawn.astype(np.uint64)
 
     def _reaches(self, threshold: int, word: int, entropy: Entropy) -> bool:
-        """Return whether a uniform real reaches a threshold (T3)."""
+        """Return whether a uniform real is at least a threshold (T3)."""
         digits = word
         bits = 64
         while True:
@@ -367,8 +367,8 @@ class CellTable:
                 return True
 
 
-def make_table(enclose: Callable[[int], list[Interval]]) -> CellTable:
-    """Return the table of a distribution, from bounds on it (T1).
+def make_cell_table(enclose: Callable[[int], list[Interval]]) -> CellTable:
+    """Return the table of a distribution, from bounds on its thresholds (T1).
 
     The first 64 digits of every threshold are proved by its enclosures; every 16-bit prefix gets
     its cell.
@@ -389,12 +389,12 @@ def make_table(enclose: Callable[[int], list[Interval]]) -> CellTable:
         np.uint8
     )
     cells[prefixes] = _AMBIGUOUS
-    return CellTable(cells=sealed(cells), leading=sealed(leading), enclose=enclose)
+    return CellTable(cells=sealed_copy(cells), leading=sealed_copy(leading), enclose=enclose)
 
 
 @cache
 def geometric_table() -> CellTable:
-    """Return the table of floor(8 E), E exponential with mean 1 (T4).
+    """Return the table of floor(8 E), for E exponential with mean 1 (T4).
 
     The table ends at 128: the thresholds are 1 - exp(-i/8), i = 1 .. 128.
     """
@@ -408,7 +408,7 @@ def geometric_table() -> CellTable:
             power = _product(power, ratio, work)
         return thresholds
 
-    return make_table(enclose)
+    return make_cell_table(enclose)
 
 
 @cache
@@ -437,7 +437,7 @@ def half_normal_table(parts: int) -> CellTable:
             for low, high in sums[1 : 8 * parts + 1]
         ]
 
-    return make_table(enclose)
+    return make_cell_table(enclose)
 
 
 def _exp_of_minus_one_over(divisor: int, bits: int) -> Interval:

@@ -45,7 +45,7 @@ class SeededEntropy:
 
 
 def simulate(measurements: Measurements, table: Any, entropy: SeededEntropy) -> Observation:
-    """Return an observation with noise from a seed, for tests only.
+    """Return noisy answers with noise from a seed, for tests only.
 
     Nothing is paid, because nothing is private.
 
@@ -71,6 +71,6 @@ def simulate(measurements: Measurements, table: Any, entropy: SeededEntropy) -> 
             "series, with a ledger."
         )
     terms = ReleaseContract(
-        domain=measurements.domain, privacy=measurements.privacy, only=measurements
+        domain=measurements.domain, privacy=measurements.privacy, declared_step=measurements
     )
     return UnpaidSeries(terms, table, entropy).measure(measurements)

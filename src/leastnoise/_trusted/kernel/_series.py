@@ -33,9 +33,9 @@ from leastnoise._trusted.accounting import (
     SeriesCost,
     charge,
     charge_text,
-    left,
     step_charge,
-    total,
+    sum_charges,
+    unspent_charge,
 )
 from leastnoise._trusted.check import (
     BudgetError,
@@ -48,25 +48,25 @@ from leastnoise._trusted.check import (
 )
 from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.domain import Domain
-from leastnoise._trusted.kernel._count import count
+from leastnoise._trusted.kernel._count import exact_marginals
 from leastnoise._trusted.kernel._entropy import Entropy, SystemEntropy
 from leastnoise._trusted.kernel._keys import FoundKeys, KeySearch
 from leastnoise._trusted.kernel._ledger import Ledger
 from leastnoise._trusted.kernel._ledger_file import Entry
 from leastnoise._trusted.kernel._ledger_run import NeedsData, Receipt, Step
-from leastnoise._trusted.kernel._measure import check_table, draw, verify
+from leastnoise._trusted.kernel._measure import check_table, draw_answers, verified_cost
 from leastnoise._trusted.kernel._outcome import (
+    answers_from_text,
     cells_from_text,
     outcome_from_text,
     outcome_to_text,
-    values_from_text,
 )
 from leastnoise._trusted.kernel._periods import (
     ClosedPeriods,
-    answers,
-    check_along,
+    answers_of_last_period,
+    check_drawable_by_period,
     close_period,
-    fingerprint,
+    fingerprint_measurements,
     has_total_bound,
     read_closed,
     write_closed,
@@ -81,7 +81,7 @@ from leastnoise._trusted.table import (
     RowAllowance,
     Table,
     UsedRows,
-    columns_of,
+    open_content,
 )
 
 _CHANGED = (
@@ -92,21 +92,19 @@ _CHANGED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseContract:
-    """The terms of a release: its domain, its steps and its budget.
-
-    They state the steps that the release may take on private rows.
+    """The domain, the steps and the budget to which a release commits itself.
 
     Args:
         domain: the domain over which the rows are encoded.
         privacy: budget, neighbours and privacy unit of all steps together.
         attributes: the attributes with which rows are read, in the order of the domain.
         measures: the measures with which rows are read.
-        only: the single step, if there is only one: its exact cost is paid, and no other step is
-            carried out. None for adaptive steps within the whole budget.
-        gaussian: mu squared of all steps together, if they are measurements with rounded Gaussian
+        declared_step: the measurements of the only step, if there is a single one: their exact cost is
+            paid, and no other step is carried out. None for adaptive steps within the whole budget.
+        shared_mu_squared: mu squared of all steps together, if they are measurements with rounded Gaussian
             noise within (epsilon, delta). It is paid for, and the steps together use at most this
             mu squared. None if the steps divide the budget itself.
-        text: the plan as text, for the ledger and for the process that finishes the release.
+        plan_text: the plan as text, for the ledger and for the process that finishes the release.
         along: the attribute whose cells are the periods in which the only step is drawn, one after
             the other; "" to draw the step at once.
         late: how a row counts that arrives after its period was closed: "drop" (not at all), or
@@ -114,10 +112,10 @@ class ReleaseContract:
 
     Raises:
         InputError: an argument is of another class; the only step has another domain or privacy, or
-            cannot be drawn period by period; or ``gaussian`` is used with a budget that is not
+            cannot be drawn period by period; or ``shared_mu_squared`` is used with a budget that is not
             (epsilon, delta), or together with a single step.
 
-    >>> ReleaseContract(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",), text="a plan").digest()[:8]
+    >>> ReleaseContract(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",), plan_text="a plan").digest()[:8]
     'a27fa2ba'
     """
 
@@ -125,26 +123,29 @@ class ReleaseContract:
     privacy: Privacy
     attributes: tuple[str, ...] = ()
     measures: tuple[str, ...] = ()
-    only: Measurements | None = None
-    gaussian: Fraction | None = None
-    text: str = ""
+    declared_step: Measurements | None = None
+    shared_mu_squared: Fraction | None = None
+    plan_text: str = ""
     along: str = ""
     late: str = "drop"
 
     def __post_init__(self) -> None:
-        types = (*map(type, (self.domain, self.privacy, self.text, self.along, self.late)),)
-        if types != (Domain, Privacy, str, str, str) or type(self.only) not in {
+        types = (*map(type, (self.domain, self.privacy, self.plan_text, self.along, self.late)),)
+        if types != (Domain, Privacy, str, str, str) or type(self.declared_step) not in {
             Measurements,
             type(None),
         }:  # M6: of these very classes
             raise refuse(
                 "terms",
-                ", ".join(kind.__name__ for kind in (*types, type(self.only))),
+                ", ".join(kind.__name__ for kind in (*types, type(self.declared_step))),
                 "Domain, Privacy, three str, Measurements or None",
             )
         object.__setattr__(self, "attributes", tuple(self.attributes))
         object.__setattr__(self, "measures", tuple(self.measures))
-        if self.only is not None and (self.only.domain, self.only.privacy) != (
+        if self.declared_step is not None and (
+            self.declared_step.domain,
+            self.declared_step.privacy,
+        ) != (
             self.domain,
             self.privacy,
         ):
@@ -152,42 +153,48 @@ class ReleaseContract:
                 "The declared measurements must have the domain and the privacy of their series. "
                 "Make the plan again; nothing was spent."
             )
-        if self.gaussian is not None:
-            if self.only is not None or type(self.privacy.budget) is not ApproxDP:
+        if self.shared_mu_squared is not None:
+            if self.declared_step is not None or type(self.privacy.budget) is not ApproxDP:
                 raise InputError(
                     "mu-squared composition requires an ApproxDP budget and adaptive steps. Make "
                     "the plan again; nothing was spent."
                 )
-            object.__setattr__(self, "gaussian", exact_positive("gaussian", self.gaussian))
-            ZCDP(self.gaussian / 2)  # refused now, and not when it is paid, if it is too long
+            object.__setattr__(
+                self,
+                "shared_mu_squared",
+                exact_positive("shared_mu_squared", self.shared_mu_squared),
+            )
+            ZCDP(
+                self.shared_mu_squared / 2
+            )  # refused now, and not when it is paid, if it is too long
         if self.along:
-            if self.only is None:
+            if self.declared_step is None:
                 # A choice is not in the private file, and would be drawn again after every run
                 # that is killed.
                 raise InputError(
                     "A series that is drawn period by period must declare its measurements. Make "
                     "the plan again; nothing was spent."
                 )
-            check_along(self.only, self.along, self.late)
+            check_drawable_by_period(self.declared_step, self.along, self.late)
 
     @property
-    def shared(self) -> Budget:
+    def shared_budget(self) -> Budget:
         """The budget that adaptive steps share.
 
-        It is the budget of the terms; for Gaussian steps, half of their mu squared as rho.
+        This is the declared budget or, for steps that share mu squared, half of it as rho.
         """
-        if self.gaussian is None:
+        if self.shared_mu_squared is None:
             return self.privacy.budget
-        return ZCDP(self.gaussian / 2)
+        return ZCDP(self.shared_mu_squared / 2)
 
     def digest(self) -> str:
         """SHA-256 of the plan's text, in hexadecimal."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        return hashlib.sha256(self.plan_text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _PrivateState:
-    """The private parts of a series.
+    """The private rows, the source of noise and the charges of a series.
 
     They are stored outside the `Series` object, so that no reference leads from the object to the
     rows (K7).
@@ -217,7 +224,7 @@ _PRIVATE_STATES: "WeakKeyDictionary[Series, _PrivateState]" = WeakKeyDictionary(
 
 
 class Series(Immutable):
-    """Steps on private data, paid for together.
+    """A series of steps on private rows that the ledger has paid for together.
 
     All noise comes from the operating system. `Series.paid` or `Series.resumed` returns one.
 
@@ -284,14 +291,14 @@ class Series(Immutable):
         """
         spent = _checked_cost(terms, table)
         if terms.along:
-            _checked_ledger(ledger).check_for_all_times()
+            _checked_ledger(ledger).check_not_periodic()
         receipt = _checked_ledger(ledger).reserve(  # (K3)
             cost=spent,
             privacy=terms.privacy,
             plan_digest=terms.digest(),
             output=output,
             description=description,
-            plan=terms.text,
+            plan=terms.plan_text,
             options=options,
             run=run,
             read_on=None if table is None else table.read_on,
@@ -326,7 +333,7 @@ class Series(Immutable):
         )  # (K3): the ledger's file, not the receipt, must have the whole charge of these terms
         charge_due = charge(ledger.privacy.budget, terms.privacy.budget, spent)
         paid = (
-            spent if terms.only is not None else entry.cost
+            spent if terms.declared_step is not None else entry.cost
         )  # an only step's is computed again where it is drawn
         if (entry.plan_digest, entry.charge, paid) != (
             terms.digest(),
@@ -355,11 +362,11 @@ class Series(Immutable):
         return self.receipt is not None
 
     def left(self) -> Charge:
-        """Return the exact remainder of the shared budget."""
-        return left(self.terms.shared, total(_private_state(self).charges))
+        """Return the exact amount that the next steps may spend."""
+        return unspent_charge(self.terms.shared_budget, sum_charges(_private_state(self).charges))
 
     def choose(self, selection: LeastCost) -> Fraction:
-        """Return the noisy least cost of a partition, as the next step.
+        """Draw the noisy least cost of a partition, as the next step of the series.
 
         Args:
             selection: the choice, with its epsilon.
@@ -374,20 +381,20 @@ class Series(Immutable):
         state = _state_for_adaptive_step(self, "selection", selection, LeastCost)
         privacy = self.terms.privacy
         shape = [self.terms.domain.cells(name) for name in selection.attributes]
-        selection.on_grid(math.prod(shape), privacy.distance)
+        selection.penalty_and_scale(math.prod(shape), privacy.distance)
         if state.table is not None:
             state.table.require(selection.attributes)
 
         def draw_cost(table: Table) -> Fraction:
-            ((_, cells),) = count(table, [selection.attributes])
+            ((_, cells),) = exact_marginals(table, [selection.attributes])
             return selection.draw(cells.reshape(shape), privacy.distance, state.entropy)  # (K6)
 
         cost = step_charge(privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon))
         step = _step(self, cost, fingerprint_step(selection), draw_cost, outcome_from_text)
         return cast(Fraction, step)
 
-    def choose_cells(self, selection: QuantileSelection) -> IntArray:
-        """Return the cells where quantiles lie, as the next step.
+    def choose_quantile_cells(self, selection: QuantileSelection) -> IntArray:
+        """Choose the cells that contain quantiles, as the next step of the series.
 
         Args:
             selection: the quantile, its groups and its epsilon.
@@ -413,7 +420,7 @@ class Series(Immutable):
             state.table.require(axes)
 
         def draw_cells(table: Table) -> IntArray:
-            ((_, counts),) = count(table, [axes])
+            ((_, counts),) = exact_marginals(table, [axes])
             by_group = counts.reshape(-1, domain.cells(selection.attribute))
             numbers = np.ascontiguousarray(by_group[:, : selection.cells])
             return selection.draw(numbers, privacy.distance, state.entropy)  # (K6)
@@ -428,7 +435,7 @@ class Series(Immutable):
         return cast(IntArray, _step(self, cost, request, draw_cells, read_cells))
 
     def find(self, search: KeySearch) -> FoundKeys:
-        """Return the keys that a search finds, at the cost of the whole budget.
+        """Search for the keys of an attribute; the step costs the whole budget.
 
         Args:
             search: the search, with its noise and threshold.
@@ -448,14 +455,14 @@ class Series(Immutable):
             state.table.require([search.attribute])
 
         def draw_keys(table: Table) -> FoundKeys:
-            return search.draw(columns_of(table, Keyed), privacy, state.entropy)
+            return search.draw(open_content(table, Keyed), privacy, state.entropy)
 
         cost = step_charge(budget, budget, SeriesCost(budget))
         step = _step(self, cost, fingerprint_step(search), draw_keys, outcome_from_text)
         return cast(FoundKeys, step)
 
     def measure(self, measurements: Measurements) -> Observation:
-        """Return the noisy answers of measurements, as the next step.
+        """Draw the noisy answers to queries, as the next step of the series.
 
         Args:
             measurements: queries over the domain, neighbours and unit of the series, within the
@@ -477,25 +484,29 @@ class Series(Immutable):
                 f"A step must protect the unit of its series, {terms.privacy.unit}; got "
                 f"{measurements.privacy.unit}. Make the plan with the unit of the series."
             )
-        only = terms.only
-        if only is not None and (measurements is not only or state.charges or terms.along):
+        declared_step = terms.declared_step
+        if declared_step is not None and (
+            measurements is not declared_step or state.charges or terms.along
+        ):
             raise InputError(
                 "measure() carries out only the measurements that the series declares, and "
                 "only once; period() draws the measurements of a series of periods. For "
                 "other steps, declare a series without fixed measurements."
             )
-        spent = verify(measurements, state.table)
-        if only is not None and spent != state.cost:  # the measured queries are the paid ones
+        spent = verified_cost(measurements, state.table)
+        if (
+            declared_step is not None and spent != state.cost
+        ):  # the measured queries are the paid ones
             raise InputError(_CHANGED)
         # theorem 8 of PROOFS-accounting.md is of no other noise
-        if terms.gaussian is not None and type(spent) is not GaussianCost:
+        if terms.shared_mu_squared is not None and type(spent) is not GaussianCost:
             raise InputError(
                 "Steps that share mu squared must have rounded Gaussian noise; got another "
                 "noise. Nothing was drawn."
             )
-        cost = step_charge(terms.shared, measurements.privacy.budget, spent)
+        cost = step_charge(terms.shared_budget, measurements.privacy.budget, spent)
         request = terms.digest()
-        if only is None:
+        if declared_step is None:
             # with the charge that is computed here, because code that is not trusted writes the
             # text of the measurements
             request = fingerprint_step((cost, measurements_digest(measurements)))
@@ -508,22 +519,22 @@ class Series(Immutable):
             return Observation(measurements, values, receipt_id, private=self.private)
 
         def draw_observation(table: Table) -> Observation:
-            return observation_of(draw(measurements, table, state.entropy))
+            return observation_of(draw_answers(measurements, table, state.entropy))
 
         def read_observation(text: str) -> Observation:
             rows = [block.rows for block in measurements.blocks]
-            return observation_of(values_from_text(text, rows))
+            return observation_of(answers_from_text(text, rows))
 
         step = _step(self, cost, request, draw_observation, read_observation)
         return cast(Observation, step)
 
-    def period(self, state: Path) -> tuple[SignedArray, ...]:
-        """Return the noisy answers due in the next period.
+    def period(self, state_file: Path) -> tuple[SignedArray, ...]:
+        """Close the next period, and return the noisy answers that are then due.
 
         The first period is charged with the whole cost (P4).
 
         Args:
-            state: the private file next to the ledger; it is made with the first period.
+            state_file: the private file next to the ledger; it is made with the first period.
 
         Returns:
             For every block its noisy answers of that period in order, in multiples of 1 / grid.
@@ -537,42 +548,48 @@ class Series(Immutable):
         """
         terms = self.terms
         private_state = _private_state(self)
-        only = terms.only
+        declared_step = terms.declared_step
         number = len(private_state.charges)
-        if only is None or not terms.along:
+        if declared_step is None or not terms.along:
             raise InputError(
                 "period() requires a series that declares its measurements and the attribute of "
                 "its periods (along). Nothing was drawn."
             )
         cost = Charge()
         if number == 0:
-            cost = step_charge(terms.privacy.budget, only.privacy.budget, private_state.cost)
-        measurements_print = fingerprint(only, terms.along, terms.late)
-        owner = _owner_of_file(self.receipt.id if self.receipt else "", measurements_print)
+            cost = step_charge(
+                terms.privacy.budget, declared_step.privacy.budget, private_state.cost
+            )
+        measurements_fingerprint = fingerprint_measurements(declared_step, terms.along, terms.late)
+        owner = _owner_of_file(self.receipt.id if self.receipt else "", measurements_fingerprint)
 
         def close_and_answer(table: Table) -> tuple[SignedArray, ...]:
-            if verify(only, table) != private_state.cost:  # the measured queries are the paid ones
+            if (
+                verified_cost(declared_step, table) != private_state.cost
+            ):  # the measured queries are the paid ones
                 raise InputError(_CHANGED)
             if len(private_state.charges) != number + 1:
                 raise InputError(
                     "Another thread draws periods of this series at the same time. Resume the "
                     "series and draw its periods in one thread. Nothing was drawn."
                 )
-            if number or state.exists():
-                closed = read_closed(state, owner, number)
+            if number or state_file.exists():
+                closed = read_closed(state_file, owner, number)
             else:
                 closed = ClosedPeriods()
             # otherwise a process closed it and was killed before the ledger had its rows
             if closed.number == number:
                 entropy = private_state.entropy
-                closed = close_period(only, terms.along, terms.late, table, closed, entropy)
-                write_closed(state, owner, closed)
-            return answers(only, terms.along, closed)
+                closed = close_period(
+                    declared_step, terms.along, terms.late, table, closed, entropy
+                )
+                write_closed(state_file, owner, closed)
+            return answers_of_last_period(declared_step, terms.along, closed)
 
         def read_recorded(text: str) -> tuple[SignedArray, ...]:
-            return values_from_text(text, [block.rows for block in only.blocks])
+            return answers_from_text(text, [block.rows for block in declared_step.blocks])
 
-        request = fingerprint_step((measurements_print, number))
+        request = fingerprint_step((measurements_fingerprint, number))
         return tuple(_step(self, cost, request, close_and_answer, read_recorded))
 
     def __repr__(self) -> str:
@@ -583,7 +600,7 @@ class Series(Immutable):
 
 
 class UnpaidSeries(Series):
-    """Steps that are not paid for, and never private (K8).
+    """A series of steps that is not paid for, and never private (K8).
 
     Their noise comes from a seed, or their rows are synthetic.
 
@@ -608,15 +625,15 @@ class UnpaidSeries(Series):
 
 
 def row_allowance(
-    terms: ReleaseContract, ledger: Ledger | None, entry: Entry | None, state: Path | None
+    terms: ReleaseContract, ledger: Ledger | None, entry: Entry | None, state_file: Path | None
 ) -> RowAllowance | None:
-    """Return the rows that each unit may still use, for the next reading.
+    """Return the handle of the rows that each unit may still use in a series.
 
     Args:
         terms: the terms of the series.
         ledger: the ledger that paid; None before the payment.
         entry: the entry of the payment; None before the payment.
-        state: the private file next to the ledger; None before the payment.
+        state_file: the private file next to the ledger; None before the payment.
 
     Returns:
         A handle that reveals nothing about a unit. None if nothing has to be remembered, because
@@ -629,27 +646,29 @@ def row_allowance(
     >>> row_allowance(terms, None, None, None) is None
     True
     """
-    only = terms.only
-    if only is None or not terms.along or not has_total_bound(only, terms.along):
+    declared_step = terms.declared_step
+    if declared_step is None or not terms.along or not has_total_bound(declared_step, terms.along):
         return None
     used = None
-    if ledger is not None and entry is not None and state is not None:
+    if ledger is not None and entry is not None and state_file is not None:
         recorded = len(ledger.pending(entry).steps)
-        if recorded or state.exists():
-            owner = _owner_of_file(entry.id, fingerprint(only, terms.along, terms.late))
-            used = read_closed(state, owner, recorded).used
+        if recorded or state_file.exists():
+            owner = _owner_of_file(
+                entry.id, fingerprint_measurements(declared_step, terms.along, terms.late)
+            )
+            used = read_closed(state_file, owner, recorded).used
     if used is None:  # no period is closed
         used = UsedRows.none(os.urandom(SALT_BYTES))
     return RowAllowance(terms.along, terms.privacy.max_rows, used)
 
 
-def _owner_of_file(receipt_id: str, measurements_print: str) -> str:
+def _owner_of_file(receipt_id: str, measurements_fingerprint: str) -> str:
     """Return the text that names a series as owner of its private file."""
-    return f"{receipt_id} {measurements_print}"
+    return f"{receipt_id} {measurements_fingerprint}"
 
 
 def _private_state(series: Series) -> _PrivateState:
-    """Return the private parts of a series; refuse objects of other classes."""
+    """Return the private state of a series; raise for an object of another class."""
     if type(series) not in (Series, UnpaidSeries):
         raise InputError(
             f"A series is a Series or an UnpaidSeries; got a {type(series).__name__}, which "
@@ -658,21 +677,23 @@ def _private_state(series: Series) -> _PrivateState:
     return _PRIVATE_STATES[series]
 
 
-def _state_for_adaptive_step(series: Series, name: str, step: object, kind: type) -> _PrivateState:
-    """Return the private parts of a series for an adaptive step.
+def _state_for_adaptive_step(
+    series: Series, step_name: str, step: object, step_class: type
+) -> _PrivateState:
+    """Return the private state of a series that allows an adaptive step.
 
     Args:
         series: the series that takes this step next.
-        name: the name of the step in messages.
+        step_name: the name of the step in messages.
         step: the choice or the search.
-        kind: the class that the step must have exactly.
+        step_class: the class that the step must have exactly.
 
     Raises:
         InputError: the step is of another class, or the series declares its steps beforehand.
     """
-    if type(step) is not kind:
-        raise refuse(name, type(step).__name__, f"a {kind.__name__}")
-    if series.terms.only is not None or series.terms.gaussian is not None:
+    if type(step) is not step_class:
+        raise refuse(step_name, type(step).__name__, f"a {step_class.__name__}")
+    if series.terms.declared_step is not None or series.terms.shared_mu_squared is not None:
         raise InputError(
             "choose() and find() are not allowed in a series that declares fixed measurements or "
             "mu squared. Declare a series that shares out its whole budget."
@@ -691,7 +712,7 @@ def _initialise(
 
 
 def _checked_cost(terms: ReleaseContract, table: Table | None) -> Cost:
-    """Return the cost of all steps together (K1).
+    """Return the cost of all steps that a release contract allows, together (K1).
 
     The table, if there is one, must belong to the terms (K2).
     """
@@ -700,11 +721,11 @@ def _checked_cost(terms: ReleaseContract, table: Table | None) -> Cost:
     if table is not None:
         check_table(terms.domain, terms.privacy, table)
         table.require(terms.attributes, terms.measures)
-    if terms.gaussian is not None:  # that the budget covers it is seen when it is charged
-        return GaussianCost(terms.gaussian)
-    if terms.only is None:
+    if terms.shared_mu_squared is not None:  # `charge` checks later that the budget covers it
+        return GaussianCost(terms.shared_mu_squared)
+    if terms.declared_step is None:
         return SeriesCost(terms.privacy.budget)
-    return verify(terms.only, table)
+    return verified_cost(terms.declared_step, table)
 
 
 def _checked_ledger(ledger: Ledger) -> Ledger:
@@ -715,7 +736,7 @@ def _checked_ledger(ledger: Ledger) -> Ledger:
 
 
 def fingerprint_step(selection: object) -> str:
-    """Return the fingerprint of a step, from its public numbers.
+    """Return the SHA-256 of a step's public numbers, in hexadecimal.
 
     >>> fingerprint_step("a") == fingerprint_step("b")
     False
@@ -730,7 +751,7 @@ def _step(
     draw_outcome: Callable[[Table], Any],
     read_outcome: Callable[[str], Any],
 ) -> Any:
-    """Return the outcome of a step: drawn now, or recorded before (K5).
+    """Draw the outcome of the next step, or read it if it is recorded (K5).
 
     A step is charged and begun before anything is drawn, and recorded before it is returned; a
     recorded step is not drawn again. Two threads, or a process and its fork, cannot overspend
@@ -750,7 +771,7 @@ def _step(
         )
     along_periods = bool(series.terms.along)
     ledger = None if series.receipt is None else state.ledger
-    shared = series.terms.shared
+    shared = series.terms.shared_budget
     with state.lock:
         available = series.left()
         if not cost.is_within(available):

@@ -27,7 +27,7 @@ _PROTECTED_TABLE = "protected_table_"
 def find_ledger(
     ledger: object, source: Any, dataset: str | None, folders: list[Path], *, share: str = ""
 ) -> Ledger | None:
-    """Return the ledger that pays; None if it does not exist yet.
+    """Return the ledger that pays for a release; None if it does not exist yet.
 
     Args:
         ledger: the ledger, or the path of its file.
@@ -85,7 +85,7 @@ def find_ledger(
 
 
 def open_or_create_ledger(file: object, dataset: str, privacy: Privacy) -> Ledger:
-    """Create the ledger of a data set; open it if another process did so.
+    """Create the ledger of a data set, or open it if it exists by now.
 
     Args:
         file: the path of the ledger.
@@ -121,9 +121,9 @@ def _open_ledger(ledger: Path, share: str) -> Ledger | None:
 
 
 def _ledger_folder(location: Any) -> list[Path]:
-    """Return a list with the folder in which the ledger of a data file lies.
+    """Return, as a list, the folder in which the ledger of a data file lies.
 
-    The list is empty for data that are not files.
+    The list is empty for data that are not in a file.
     """
     if isinstance(location, dict):
         path = location.get("path")
@@ -137,7 +137,7 @@ def _ledger_folder(location: Any) -> list[Path]:
 def find_unrecorded_releases(
     ledger: Path, opened_ledger: Ledger | None, folders: Iterable[Path] = ()
 ) -> tuple[Path, ...]:
-    """Return releases that a ledger paid for but has no entry of, or fewer steps.
+    """Return paid releases that a ledger has no entry or fewer steps of.
 
     If there is such a release, the ledger is an older copy, or a new ledger of the same name.
 
@@ -176,7 +176,7 @@ def _folders_of(ledger: Path) -> set[Path]:
 def _is_recorded(
     release: Path, receipt: Mapping[str, str], ledger: Ledger | None, entry: Entry | None
 ) -> bool:
-    """Return whether a ledger has all steps that were drawn for a release.
+    """Return whether a ledger records all steps that were drawn for a release.
 
     A sealed or absent entry draws no more steps; an entry whose release is published will be
     sealed.
@@ -185,7 +185,7 @@ def _is_recorded(
         return False
     if entry.state != "reserved" or Path(entry.output) == release:
         return True
-    return ledger.recorded_steps(entry) >= int(receipt.get("steps", "0"))
+    return ledger.count_recorded_steps(entry) >= int(receipt.get("steps", "0"))
 
 
 def _paid_releases(folders: Iterable[Path]) -> Iterator[tuple[Path, dict[str, str]]]:
@@ -201,7 +201,7 @@ def _paid_releases(folders: Iterable[Path]) -> Iterator[tuple[Path, dict[str, st
 
 
 def _distinct_folders(folders: Iterable[Path]) -> list[Path]:
-    """Return the absolute path of each folder; a folder with several links is returned once."""
+    """Return the absolute paths of folders; a folder with several links once."""
     paths_by_target: dict[str, Path] = {}
     for path in sorted({Path(os.path.abspath(folder)) for folder in folders}):  # noqa: PTH100 - links stay links
         paths_by_target.setdefault(os.path.realpath(path), path)
@@ -209,7 +209,7 @@ def _distinct_folders(folders: Iterable[Path]) -> list[Path]:
 
 
 def _inner_releases(folder: Path) -> list[Path]:
-    """Return the releases of a series' periods, or of a profile, in its folder."""
+    """Return the folders of releases inside the folder of a series or profile."""
     manifests: list[Path] = []
     for pattern in ("*/manifest.json", f"{CATEGORY_FOLDER}/*/manifest.json"):
         with suppress(OSError):
@@ -220,7 +220,7 @@ def _inner_releases(folder: Path) -> list[Path]:
 def check_no_missing_releases(
     ledger: Path, opened_ledger: Ledger | None, folders: Iterable[Path] = ()
 ) -> None:
-    """Raise for a ledger that lacks releases that it paid, or steps of them.
+    """Raise if a ledger lacks releases that it paid for, or steps of them.
 
     Args:
         ledger: the path of the ledger.
@@ -246,7 +246,7 @@ def check_no_missing_releases(
 def find_other_ledgers(
     ledger: Path, dataset: str, folders: Iterable[Path] = ()
 ) -> tuple[Path, ...]:
-    """Return other ledgers of a data set; if there are none, its paid releases.
+    """Return other ledgers of a data set or, without any, its paid releases.
 
     Both are searched in the folder of the ledger and in ``folders``.
 
@@ -272,7 +272,7 @@ def find_other_ledgers(
 
 
 def _dataset_names(receipt: Mapping[str, str]) -> set[str]:
-    """Return the names of the data sets of a release's receipt.
+    """Return the names of the data sets in the receipt of a release.
 
     They are the data set of its ledger, and the joined tables that are not public.
     """
@@ -304,7 +304,7 @@ def check_no_second_ledger(ledger: Path, dataset: str | None, folders: Iterable[
 
 
 def _describe_payment(payer: Path) -> str:
-    """Return the start of a sentence that names the payer: a ledger or a release.
+    """Return the subject of a sentence about a ledger or a release that paid.
 
     Args:
         payer: the file of a ledger, or the folder of a release.
@@ -351,7 +351,7 @@ def _missing_steps(ledger: Path, release: Path) -> str:
 
 
 def _check_can_be_created(ledger: Path) -> None:
-    """Raise for a path at which no ledger can be created.
+    """Raise if no ledger can be created at a path.
 
     The function is called before anything is planned or read; `Ledger.create` refuses the same
     paths later.
@@ -375,7 +375,7 @@ def _check_can_be_created(ledger: Path) -> None:
 
 
 def read_receipt(release: Path) -> dict[str, str]:
-    """Return the texts of the receipt in a release's manifest.
+    """Return the receipt in the manifest of a release, as texts by key.
 
     The result is empty if the file is not a manifest. It omits entries that are not texts, so that
     the other entries can be compared for any file; only the number of steps is converted to a text.

@@ -4,16 +4,16 @@ from leastnoise._trusted.linop._functions import (
     all_range_ends,
     along,
     apply,
+    block_sums,
     column_sums,
     dense,
-    entries,
+    entry_bounds,
     is_partition,
     largest_entry,
     last_cells,
     non_negative,
-    operators,
-    run_spread,
-    run_sums,
+    operator_classes,
+    repeat_entries,
 )
 from leastnoise._trusted.linop._operators import (
     AllRanges,
@@ -26,16 +26,16 @@ from leastnoise._trusted.linop._operators import (
     SignedArray,
     Total,
     Tree,
-    narrow,
-    sealed,
+    as_int32_if_exact,
+    sealed_copy,
 )
 from leastnoise._trusted.linop._packed import (
     MOST_UNPACKED,
-    pack,
+    array_from_json,
+    array_to_json,
+    noisy_array_to_json,
+    noisy_array_to_json_text,
     to_json,
-    unpack,
-    whole_bytes,
-    whole_bytes_text,
 )
 from leastnoise._trusted.linop._plane_order import BlockTree, block_tree, interval_tree
 from leastnoise._trusted.linop._structured import Coarse, Contrasts, Haar, Nested, Ordered, Toeplitz

@@ -24,7 +24,7 @@ from leastnoise._trusted.linop._operators import (
     Ranges,
     Total,
     Tree,
-    sealed,
+    sealed_copy,
 )
 
 _EXACT_FLOAT = 2**53  # whole numbers up to it are exact in doubles
@@ -126,8 +126,8 @@ def _(operator: Prefix, y: Array) -> Array:
     return np.cumsum(y[::-1], axis=0, dtype=y.dtype)[::-1]
 
 
-def _ends(operator: AllRanges | Ranges) -> tuple[IntArray, IntArray]:
-    """Return the first and the last cell of every row of an operator."""
+def _range_ends(operator: AllRanges | Ranges) -> tuple[IntArray, IntArray]:
+    """Return arrays of the first and the last cell of every range."""
     if isinstance(operator, Ranges):
         return (operator.low, operator.high)
     return all_range_ends(operator.size)
@@ -137,7 +137,7 @@ def _ends(operator: AllRanges | Ranges) -> tuple[IntArray, IntArray]:
 @apply.register(Ranges)
 def _(operator: AllRanges | Ranges, x: Array) -> Array:
     """Return the sum of each range, as a difference of prefix sums."""
-    low, high = _ends(operator)
+    low, high = _range_ends(operator)
     sums = np.zeros(
         (x.shape[0] + 1, *x.shape[1:]), dtype=x.dtype
     )  # of the first 0, 1, ..., n cells
@@ -149,7 +149,7 @@ def _(operator: AllRanges | Ranges, x: Array) -> Array:
 @apply_transpose.register(Ranges)
 def _(operator: AllRanges | Ranges, y: Array) -> Array:
     """Return, for every cell, the sum of the values of ranges that contain it."""
-    low, high = _ends(operator)
+    low, high = _range_ends(operator)
     steps = np.zeros((operator.size + 1, *y.shape[1:]), dtype=y.dtype)
     np.add.at(steps, low, y)
     np.subtract.at(steps, high + 1, y)
@@ -157,7 +157,7 @@ def _(operator: AllRanges | Ranges, y: Array) -> Array:
 
 
 def all_range_ends(size: int) -> tuple[IntArray, IntArray]:
-    """Return the first and last cells of all intervals.
+    """Return arrays of the first and the last cell of every interval of cells.
 
     The intervals are in the order of `AllRanges`.
 
@@ -168,23 +168,23 @@ def all_range_ends(size: int) -> tuple[IntArray, IntArray]:
     return low.astype(np.int64), high.astype(np.int64)
 
 
-def run_sums(x: Array, width: int) -> Array:
+def block_sums(x: Array, width: int) -> Array:
     """Return the sums of blocks of ``width`` entries along the first axis.
 
     The last block may be shorter.
 
-    >>> run_sums(np.arange(5), 2).tolist()
+    >>> block_sums(np.arange(5), 2).tolist()
     [1, 5, 4]
     """
     return np.add.reduceat(x, np.arange(0, len(x), width), axis=0)
 
 
-def run_spread(x: Array, width: int, length: int) -> Array:
+def repeat_entries(x: Array, width: int, length: int) -> Array:
     """Return each entry repeated ``width`` times along the first axis.
 
     The result has only the first ``length`` entries.
 
-    >>> run_spread(np.array([1, 2]), 2, 3).tolist()
+    >>> repeat_entries(np.array([1, 2]), 2, 3).tolist()
     [1, 1, 2]
     """
     return np.repeat(x, min(width, length), axis=0)[:length]
@@ -193,9 +193,9 @@ def run_spread(x: Array, width: int, length: int) -> Array:
 @apply.register
 def _(operator: Tree, x: Array) -> Array:
     """Return the sum of each node, level by level from the root."""
-    levels = [run_sums(x, operator.widths[-1])]
+    levels = [block_sums(x, operator.widths[-1])]
     for wide, narrow in reversed(list(pairwise(operator.widths))):
-        levels.append(run_sums(levels[-1], wide // narrow))
+        levels.append(block_sums(levels[-1], wide // narrow))
     return np.concatenate(levels[::-1], axis=0)
 
 
@@ -205,8 +205,8 @@ def _(operator: Tree, y: Array) -> Array:
     parts = np.split(y, np.cumsum(operator.level_sizes)[:-1])
     carried = parts[0]
     for level, (wide, narrow) in zip(parts[1:], pairwise(operator.widths), strict=True):
-        carried = level + run_spread(carried, wide // narrow, len(level))
-    return run_spread(carried, operator.widths[-1], operator.size)
+        carried = level + repeat_entries(carried, wide // narrow, len(level))
+    return repeat_entries(carried, operator.widths[-1], operator.size)
 
 
 @column_sums.register(Total)
@@ -216,7 +216,7 @@ def _(operator: Tree, y: Array) -> Array:
 def _(operator: Total | Prefix | AllRanges | Ranges, weights: IntArray, power: int) -> IntArray:
     """Return the weighted number of queries that contain each cell."""
     # All entries are 0 or 1, so that |A_ij|^power is A_ij itself.
-    refuse_overflow(int(weights.max(initial=0)) * operator.rows)
+    check_column_sum_bound(int(weights.max(initial=0)) * operator.rows)
     return np.asarray(apply_transpose(operator, weights), dtype=np.int64)
 
 
@@ -229,7 +229,7 @@ def _(operator: Identity, weights: IntArray, power: int) -> IntArray:
 @column_sums.register
 def _(operator: Tree, weights: IntArray, power: int) -> IntArray:
     """Return, for every cell, the sum of the weights of nodes that contain it."""
-    refuse_overflow(
+    check_column_sum_bound(
         int(weights.max(initial=0)) * len(operator.widths)
     )  # a cell lies in one row of every level
     return apply_transpose(operator, weights)
@@ -237,12 +237,12 @@ def _(operator: Tree, weights: IntArray, power: int) -> IntArray:
 
 @apply.register
 def _(operator: DiagonalAndRows, x: Array) -> Array:
-    """Return the scaled cells, and the products of the other rows."""
+    """Return the multiples of the cells, then the answers to the dense rows."""
     scaled = operator.diagonal.reshape(-1, *([1] * (x.ndim - 1))) * x
-    return np.concatenate([scaled, tensor(operator.below, x)], axis=0)
+    return np.concatenate([scaled, multiply_first_axis(operator.below, x)], axis=0)
 
 
-def tensor(matrix: IntArray, x: Array) -> Array:
+def multiply_first_axis(matrix: IntArray, x: Array) -> Array:
     """Return the product of a matrix and an array, along its first axis."""
     return (matrix @ x.reshape(x.shape[0], -1)).reshape(matrix.shape[0], *x.shape[1:])
 
@@ -250,7 +250,7 @@ def tensor(matrix: IntArray, x: Array) -> Array:
 @apply.register
 def _(operator: Dense, x: Array) -> Array:
     """Return the product of the matrix and the cells."""
-    return tensor(operator.matrix, x)
+    return multiply_first_axis(operator.matrix, x)
 
 
 @column_sums.register
@@ -258,7 +258,7 @@ def _(operator: DiagonalAndRows, weights: IntArray, power: int) -> IntArray:
     """Return the weighted sums of |A_ij|^power over rows i, for each cell j."""
     cells = Dense(operator.diagonal[None, :])
     top = int(weights.max(initial=0))
-    refuse_overflow(
+    check_column_sum_bound(
         cells.largest**power * top
         + Dense(operator.below).largest ** power * top * len(operator.below)
     )
@@ -272,17 +272,17 @@ def _(operator: DiagonalAndRows, weights: IntArray, power: int) -> IntArray:
 def _(operator: Dense, weights: IntArray, power: int) -> IntArray:
     """Return the weighted sums of |A_ij|^power over rows i, for each cell j."""
     most = operator.largest**power * int(weights.max(initial=0)) * operator.rows
-    refuse_overflow(most)
+    check_column_sum_bound(most)
     powered: IntArray = np.abs(operator.matrix) ** power
     if most < _EXACT_FLOAT:
         return (powered.T.astype(np.float64) @ weights.astype(np.float64)).astype(np.int64)
     return powered.T @ weights
 
 
-def refuse_overflow(largest_sum: int) -> None:
+def check_column_sum_bound(largest_sum: int) -> None:
     """Raise if column sums might reach 2^63.
 
-    >>> refuse_overflow(2**62)
+    >>> check_column_sum_bound(2**62)
     """
     if largest_sum >= 2**63:
         raise refuse(
@@ -295,7 +295,7 @@ def refuse_overflow(largest_sum: int) -> None:
 def along(
     function: Callable[[Operator, Array], Array], operator: Operator, x: Array, axis: int
 ) -> Array:
-    """Return ``apply`` or ``apply_transpose`` along an axis, counted from 0.
+    """Call ``apply`` or ``apply_transpose`` along any axis of an array.
 
     Args:
         function: ``apply`` or ``apply_transpose``.
@@ -330,49 +330,49 @@ def dense(operator: Operator) -> IntArray:
 
 @lru_cache(maxsize=64)
 def last_cells(operator: Operator) -> IntArray:
-    """Return the last cell with a nonzero coefficient of each row.
+    """Return, for each row, the last cell with a nonzero coefficient.
 
     The result is a sealed array of shape (rows,), computed from the explicit matrix.
 
     >>> last_cells(Tree.full(3, 2)).tolist()
     [2, 1, 2, 0, 1, 2]
     """
-    return sealed(operator.size - 1 - (dense(operator) != 0)[:, ::-1].argmax(axis=1))
+    return sealed_copy(operator.size - 1 - (dense(operator) != 0)[:, ::-1].argmax(axis=1))
 
 
 @singledispatch
-def entries(operator: Operator) -> tuple[int, int]:
-    """Return a lower bound on all entries and the largest absolute entry.
+def entry_bounds(operator: Operator) -> tuple[int, int]:
+    """Return a lower bound on the entries of the matrix, and the largest |entry|.
 
     The lower bound is at least 0 if and only if no entry is negative.
 
-    >>> entries(Prefix(4)), entries(Dense([[1, -7]]))
+    >>> entry_bounds(Prefix(4)), entry_bounds(Dense([[1, -7]]))
     ((0, 1), (-7, 7))
     """
     raise _unregistered_error(operator)
 
 
-@entries.register(Identity)
-@entries.register(Total)
-@entries.register(Prefix)
-@entries.register(AllRanges)
-@entries.register(Ranges)
-@entries.register(Tree)
+@entry_bounds.register(Identity)
+@entry_bounds.register(Total)
+@entry_bounds.register(Prefix)
+@entry_bounds.register(AllRanges)
+@entry_bounds.register(Ranges)
+@entry_bounds.register(Tree)
 def _(operator: Operator) -> tuple[int, int]:
     """Return 0 and 1, because a cell is either in a query or not."""
     return 0, 1
 
 
-@entries.register
+@entry_bounds.register
 def _(operator: Dense) -> tuple[int, int]:
     """Return the smallest entry and the largest absolute entry."""
     return int(operator.matrix.min()), operator.largest
 
 
-@entries.register
+@entry_bounds.register
 def _(operator: DiagonalAndRows) -> tuple[int, int]:
     """Return the smallest entry and the largest absolute entry."""
-    parts = [entries(Dense(part)) for part in (operator.diagonal[None, :], operator.below)]
+    parts = [entry_bounds(Dense(part)) for part in (operator.diagonal[None, :], operator.below)]
     return min(low for low, _ in parts), max(largest for _, largest in parts)
 
 
@@ -382,7 +382,7 @@ def non_negative(operator: Operator) -> bool:
     >>> non_negative(Prefix(4)), non_negative(Dense([[1, -1]]))
     (True, False)
     """
-    return entries(operator)[0] >= 0
+    return entry_bounds(operator)[0] >= 0
 
 
 def largest_entry(operator: Operator) -> int:
@@ -393,7 +393,7 @@ def largest_entry(operator: Operator) -> int:
     >>> largest_entry(Dense([[1, -7]]))
     7
     """
-    return entries(operator)[1]
+    return entry_bounds(operator)[1]
 
 
 def is_partition(operator: Operator) -> bool:
@@ -413,14 +413,14 @@ def check_inner_operator(
 
     Subclasses of operators and the ``excluded`` classes are refused.
     """
-    if type(operator) not in operators() or type(operator) in excluded:
+    if type(operator) not in operator_classes() or type(operator) in excluded:
         raise refuse(name, type(operator).__name__, allowed)
 
 
-def operators() -> tuple[type[Operator], ...]:
+def operator_classes() -> tuple[type[Operator], ...]:
     """Return all classes of operators that have registered `apply`.
 
-    >>> Prefix in operators(), object in operators()
+    >>> Prefix in operator_classes(), object in operator_classes()
     (True, False)
     """
     return tuple(kind for kind in apply.registry if kind is not object)

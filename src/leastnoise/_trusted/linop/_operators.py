@@ -29,10 +29,10 @@ class Sealed(np.ndarray[Any, Any]):
     of NumPy's class (such as `np.ndarray.resize`) can. So no cost and no noise may rely on it: the
     kernel computes the cost of the measurements again just before it draws (K5).
 
-    >>> sealed(np.array([1, 2])).shape = (2, 1)
+    >>> sealed_copy(np.array([1, 2])).shape = (2, 1)
     Traceback (most recent call last):
     AttributeError: a sealed array stays as it is; 'shape' cannot be set
-    >>> sealed(np.array([1, 2])).resize((2, 1), refcheck=False)
+    >>> sealed_copy(np.array([1, 2])).resize((2, 1), refcheck=False)
     Traceback (most recent call last):
     AttributeError: a sealed array stays as it is; it cannot be resized
     """
@@ -50,7 +50,7 @@ class Sealed(np.ndarray[Any, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and unpickle by making a new sealed array."""
-        return sealed, (np.array(self),)
+        return sealed_copy, (np.array(self),)
 
     def __array_wrap__(self, array: Array, context: Any = None, return_scalar: bool = False) -> Any:  # noqa: FBT001, FBT002
         if return_scalar:
@@ -58,24 +58,24 @@ class Sealed(np.ndarray[Any, Any]):
         return np.asarray(array)
 
 
-def sealed(array: Array) -> Array:
-    """Return a copy whose entries cannot be changed.
+def sealed_copy(array: Array) -> Array:
+    """Return a copy of an array whose entries cannot be changed.
 
     It uses the memory of a ``bytes`` object, so NumPy refuses to make it writable again.
 
-    >>> sealed(np.array([1, 2])).setflags(write=True)
+    >>> sealed_copy(np.array([1, 2])).setflags(write=True)
     Traceback (most recent call last):
     ValueError: cannot set WRITEABLE flag to True of this array
     """
     return np.frombuffer(array.tobytes(), dtype=array.dtype).reshape(array.shape).view(Sealed)
 
 
-def narrow(array: IntArray) -> SignedArray:
-    """Return the same whole numbers as int32 if they all fit.
+def as_int32_if_exact(array: IntArray) -> SignedArray:
+    """Convert an int64 array to int32 if all its numbers fit.
 
     This halves the memory without loss. Otherwise the array is returned unchanged.
 
-    >>> narrow(np.array([3, -4])).dtype, narrow(np.array([2**31])).dtype
+    >>> as_int32_if_exact(np.array([3, -4])).dtype, as_int32_if_exact(np.array([2**31])).dtype
     (dtype('int32'), dtype('int64'))
     """
     fits = array.size > 0 and int(array.min()) >= -(2**31) and int(array.max()) < 2**31
@@ -111,7 +111,7 @@ def freeze_array(name: str, values: object, dimensions: int) -> IntArray:
             f"entries from {int(raw.min())} to {int(raw.max())}",
             "whole numbers between -2^53 and 2^53",
         )
-    return sealed(raw.astype(np.int64))
+    return sealed_copy(raw.astype(np.int64))
 
 
 class Operator(Protocol):
@@ -137,7 +137,7 @@ class ValueEquality:
     __slots__ = ()
 
     def _parts(self) -> tuple[object, ...]:
-        """Return the values that equal operators have in common, with arrays as bytes."""
+        """Return the values to compare for equality, with arrays as bytes."""
         kind: type = type(self)
         values = (getattr(self, field.name) for field in fields(kind))
         return tuple(
@@ -167,7 +167,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class Identity(Sized):
-    """Every cell separately: the n x n identity matrix.
+    """The queries for every single cell: the n x n identity matrix.
 
     >>> Identity(3).rows
     3
@@ -181,7 +181,7 @@ class Identity(Sized):
 
 @dataclass(frozen=True, slots=True)
 class Total(Sized):
-    """The sum of all cells: one row of ones.
+    """The query for the sum of all cells: one row of ones.
 
     >>> Total(3).rows
     1
@@ -195,7 +195,7 @@ class Total(Sized):
 
 @dataclass(frozen=True, slots=True)
 class Prefix(Sized):
-    """Row i sums the cells 0..i: the lower triangular matrix of ones.
+    """The prefix sums, of which row i is the sum of the cells 0 to i.
 
     >>> Prefix(3).rows
     3
@@ -209,7 +209,7 @@ class Prefix(Sized):
 
 @dataclass(frozen=True, slots=True)
 class AllRanges(Sized):
-    """One row for every interval of cells: n(n+1)/2 rows.
+    """The sums of all n (n + 1) / 2 intervals of consecutive cells.
 
     The rows are ordered by first cell, then by last cell.
 
@@ -225,7 +225,7 @@ class AllRanges(Sized):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranges(ValueEquality, Sized):
-    """Listed intervals: row i sums the cells low[i]..high[i], both included.
+    """The sums of listed intervals; row i is the sum of cells low[i] to high[i].
 
     >>> Ranges(5, [0, 2], [1, 4]).rows
     2
@@ -259,7 +259,7 @@ class Ranges(ValueEquality, Sized):
 
 @dataclass(frozen=True, slots=True)
 class Tree(Sized):
-    """A hierarchy of nested partitions, from the widest level to the narrowest.
+    """The sums of the blocks of nested partitions, the widest blocks first.
 
     Every level divides the cells into blocks of its width (the last block may be shorter). The rows
     are ordered by level, and from left to right. Every cell lies in exactly one row of every level,
@@ -286,7 +286,7 @@ class Tree(Sized):
 
     @staticmethod
     def full(size: int, branching: int) -> "Tree":
-        """Return the hierarchy of all powers of ``branching``.
+        """Return the tree whose block widths are all powers of ``branching``.
 
         The widths end with the first power that is at least the number of cells.
 
@@ -348,7 +348,7 @@ class Dense:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DiagonalAndRows(ValueEquality):
-    """A multiple of every cell and a few dense rows.
+    """A multiple of every cell, followed by a few dense rows.
 
     The strategies of p-Identity have this form.
 

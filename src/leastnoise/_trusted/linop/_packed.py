@@ -22,8 +22,8 @@ MOST_UNPACKED = 2**28
 _FORMS = {"zlib_int64": 8, "zlib_int32": 4, **{f"int{8 * size}": size for size in range(1, 9)}}
 
 
-def pack(array: SignedArray) -> dict[str, object]:
-    """Return an int64 or int32 array as a JSON value.
+def array_to_json(array: SignedArray) -> dict[str, object]:
+    """Convert an int64 or int32 array to a JSON value, compressed.
 
     The value holds the shape and the compressed bytes.
     """
@@ -36,7 +36,7 @@ def pack(array: SignedArray) -> dict[str, object]:
 
 
 def to_json(operator: Operator) -> dict[str, object]:
-    """Return an operator as a JSON value.
+    """Convert an operator to a JSON value.
 
     The value holds the name of the class and the arguments of the constructor.
     """
@@ -49,9 +49,9 @@ def to_json(operator: Operator) -> dict[str, object]:
 
 
 def _field_json(value: Any) -> object:
-    """Return an operator's field as a JSON value."""
+    """Convert a field of an operator to a JSON value."""
     if isinstance(value, np.ndarray):
-        return pack(value)
+        return array_to_json(value)
     if isinstance(value, tuple):
         return list(value)
     if isinstance(value, int):
@@ -59,8 +59,8 @@ def _field_json(value: Any) -> object:
     return to_json(value)
 
 
-def whole_bytes(array: SignedArray) -> dict[str, object]:
-    """Return integers as a JSON value, each in as few bytes as the largest integer needs.
+def noisy_array_to_json(array: SignedArray) -> dict[str, object]:
+    """Convert integers to a JSON value, with as few bytes as the largest needs.
 
     Noise can hardly be compressed.
     """
@@ -72,20 +72,20 @@ def whole_bytes(array: SignedArray) -> dict[str, object]:
     }
 
 
-def whole_bytes_text(array: SignedArray) -> str:
-    """Return ``whole_bytes`` as JSON text.
+def noisy_array_to_json_text(array: SignedArray) -> str:
+    """Return the result of `noisy_array_to_json` as JSON text.
 
     This avoids the encoder of ``json``, which would search the whole text for characters to escape.
     """
-    value = whole_bytes(array)
+    value = noisy_array_to_json(array)
     form = next(key for key in value if key != "shape")
     return f'{{"shape": [{", ".join(map(str, array.shape))}], "{form}": "{value[form]}"}}'
 
 
-def unpack(value: Mapping[str, Any], most: int = MOST_UNPACKED) -> IntArray:
-    """Return the array that ``pack`` or ``whole_bytes`` wrote, as int64.
+def array_from_json(value: Mapping[str, Any], max_size: int = MOST_UNPACKED) -> IntArray:
+    """Read an int64 array from a JSON value of this module.
 
-    An array of more than ``most`` numbers is refused before it is unpacked.
+    An array of more than ``max_size`` numbers is refused before it is unpacked.
     """
     allowed = "an object with shape and either zlib_int64, zlib_int32 or one of int8 to int64"
     advice = "The file is damaged; make it again."
@@ -94,11 +94,11 @@ def unpack(value: Mapping[str, Any], most: int = MOST_UNPACKED) -> IntArray:
             whole("a length in the shape of an array", length, 0) for length in value["shape"]
         )
         count = math.prod(shape)
-        if not count <= min(most, MOST_UNPACKED):
+        if not count <= min(max_size, MOST_UNPACKED):
             raise refuse(
                 "a packed array",
                 f"{count} numbers",
-                f"of at most {min(most, MOST_UNPACKED)} numbers",
+                f"of at most {min(max_size, MOST_UNPACKED)} numbers",
                 advice,
             )
         (form,) = _FORMS.keys() & value

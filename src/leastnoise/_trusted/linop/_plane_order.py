@@ -14,14 +14,14 @@ import numpy as np
 
 from leastnoise._trusted.check import whole
 from leastnoise._trusted.check.arrays import IntArray
-from leastnoise._trusted.linop._operators import sealed
+from leastnoise._trusted.linop._operators import sealed_copy
 
 _MOST_CELLS = 2**24  # as many as the kernel divides (`_plane.py`)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockTree:
-    """Blocks of a rectangle, level by level.
+    """A tree of blocks of cells of a rectangle, level by level.
 
     Each block is divided into one or two blocks of the next level. The division does not depend on
     counts.
@@ -40,20 +40,20 @@ class BlockTree:
     starts: tuple[IntArray, ...]
     children: tuple[IntArray, ...]
 
-    def lengths(self, level: int) -> IntArray:
+    def block_sizes(self, level: int) -> IntArray:
         """Return the number of cells of each block of a level.
 
-        >>> block_tree(2, 3).lengths(1).tolist()
+        >>> block_tree(2, 3).block_sizes(1).tolist()
         [4, 2]
         """
         return np.append(self.starts[level][1:], len(self.order)) - self.starts[level]
 
-    def broods(self, level: int) -> IntArray:
+    def child_counts(self, level: int) -> IntArray:
         """Return the number of children of each block of a level.
 
         The last level has no children. A block and its only child have the same cells.
 
-        >>> block_tree(2, 3).broods(1).tolist()
+        >>> block_tree(2, 3).child_counts(1).tolist()
         [2, 1]
         """
         return (
@@ -99,9 +99,9 @@ def block_tree(height: int, width: int) -> BlockTree:
     # The cached tree goes to all callers, so nobody may change its arrays.
     return BlockTree(
         shape=(height, width),
-        order=sealed(order),
-        starts=tuple(map(sealed, starts)),
-        children=tuple(map(sealed, children)),
+        order=sealed_copy(order),
+        starts=tuple(map(sealed_copy, starts)),
+        children=tuple(map(sealed_copy, children)),
     )
 
 

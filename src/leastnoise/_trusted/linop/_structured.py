@@ -12,18 +12,18 @@ from leastnoise._trusted.check import refuse, whole
 from leastnoise._trusted.check.arrays import Array, IntArray
 from leastnoise._trusted.linop._functions import (
     apply,
+    block_sums,
+    check_column_sum_bound,
     check_inner_operator,
     column_sums,
-    entries,
-    refuse_overflow,
-    run_sums,
+    entry_bounds,
 )
 from leastnoise._trusted.linop._operators import Operator, Sized, Tree, ValueEquality, freeze_array
 
 
 @dataclass(frozen=True, slots=True)
 class Contrasts:
-    """Orthogonal contrasts (Helmert).
+    """The Helmert contrasts of cells, which are orthogonal.
 
     Row k = 1, ..., n - 1 is the sum of the first k cells minus k times the next cell.
 
@@ -53,7 +53,7 @@ class Contrasts:
 
 @apply.register
 def _(operator: Contrasts, x: Array) -> Array:
-    """Return, for each k, the sum of the first k cells minus k times the next cell."""
+    """Return the sum of the first k cells minus k times the next, for each k."""
     k = np.arange(1, operator.size, dtype=np.int64).reshape(-1, *([1] * (x.ndim - 1)))
     return np.cumsum(x, axis=0, dtype=x.dtype)[:-1] - k * x[1:]
 
@@ -61,7 +61,7 @@ def _(operator: Contrasts, x: Array) -> Array:
 @column_sums.register
 def _(operator: Contrasts, weights: IntArray, power: int) -> IntArray:
     """Return the weighted sums of |A_ij|^power of the contrasts."""
-    refuse_overflow(int(weights.max(initial=0)) * operator.size**power * 2)
+    check_column_sum_bound(int(weights.max(initial=0)) * operator.size**power * 2)
     k = np.arange(1, operator.size, dtype=np.int64)
     answer = np.zeros(operator.size, dtype=np.int64)
     answer[:-1] = np.cumsum(weights[::-1])[::-1]
@@ -69,15 +69,15 @@ def _(operator: Contrasts, weights: IntArray, power: int) -> IntArray:
     return answer
 
 
-@entries.register
+@entry_bounds.register
 def _(operator: Contrasts) -> tuple[int, int]:
-    """Return 1 - size and size - 1, which bound the entries."""
+    """Return 1 - size and size - 1 as bounds on the entries."""
     return 1 - operator.size, operator.size - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Haar(Sized):
-    """The Haar wavelet.
+    """The Haar wavelet transform of the cells.
 
     The first row is the total. The other rows are, level by level, the sums of left halves minus
     the sums of right halves.
@@ -115,7 +115,7 @@ def _(operator: Haar, x: Array) -> Array:
     sums = x
     levels = []
     for _ in operator.widths:
-        both = run_sums(sums, 2)
+        both = block_sums(sums, 2)
         levels.append(2 * sums[::2] - both)
         sums = both
     return np.concatenate([sums, *levels[::-1]], axis=0)
@@ -127,7 +127,7 @@ def _(operator: Haar, weights: IntArray, power: int) -> IntArray:
     return column_sums(operator.absolute, weights, power)
 
 
-@entries.register
+@entry_bounds.register
 def _(operator: Haar) -> tuple[int, int]:
     """Return -1 and 1 as bounds of the entries; 0 and 1 for a single cell."""
     return (0 if operator.size == 1 else -1), 1
@@ -195,7 +195,7 @@ class Toeplitz(ValueEquality):
 
 
 def toeplitz_product(starts: IntArray, values: IntArray, x: Array) -> Array:
-    """Return the product of the Toeplitz matrix without scales and x.
+    """Multiply an array by the Toeplitz matrix without its scales.
 
     Entry i is the sum over j <= i of x_j times the coefficient of i - j.
 
@@ -211,7 +211,7 @@ def toeplitz_product(starts: IntArray, values: IntArray, x: Array) -> Array:
 
 
 def scale_cells(operator: Toeplitz, x: Array, power: int = 1) -> Array:
-    """Return the entries of x times the scales^power, along the first axis."""
+    """Multiply x by the scales of the cells, to a power, along the first axis."""
     return (operator.scales**power).reshape(-1, *([1] * (x.ndim - 1))) * x
 
 
@@ -229,7 +229,9 @@ def _(operator: Toeplitz, weights: IntArray, power: int) -> IntArray:
         abs(value) ** power * length
         for value, length in zip(operator.values.tolist(), lengths.tolist(), strict=True)
     )
-    refuse_overflow(tallest * int(weights.max(initial=0)) * int(operator.scales.max()) ** power)
+    check_column_sum_bound(
+        tallest * int(weights.max(initial=0)) * int(operator.scales.max()) ** power
+    )
     return scale_cells(
         operator,
         toeplitz_product(operator.starts, np.abs(operator.values) ** power, weights[::-1])[::-1],
@@ -237,7 +239,7 @@ def _(operator: Toeplitz, weights: IntArray, power: int) -> IntArray:
     )
 
 
-@entries.register
+@entry_bounds.register
 def _(operator: Toeplitz) -> tuple[int, int]:
     """Return bounds on the smallest entry and on the absolute entries."""
     most = int(operator.scales.max())
@@ -375,17 +377,17 @@ def _(operator: Ordered, weights: IntArray, power: int) -> IntArray:
 
 
 def inverse_permute(operator: Ordered, x: Array) -> Array:
-    """Return values of reordered cells in the original order."""
+    """Return the values of reordered cells in their original order."""
     answer = np.empty_like(x)
     answer[operator.order] = x
     return answer
 
 
-@entries.register(Coarse)
-@entries.register(Ordered)
+@entry_bounds.register(Coarse)
+@entry_bounds.register(Ordered)
 def _(operator: Coarse | Ordered) -> tuple[int, int]:
     """Return the entries of the inner operator."""
-    return entries(operator.operator)
+    return entry_bounds(operator.operator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,17 +444,17 @@ class Nested:
         return (self.above.size - 1) * self.inner.rows + self.last.rows + self.above.rows
 
     def split(self, y: Array) -> tuple[Array, Array, Array]:
-        """Return the row values in the blocks, the last block and above them.
+        """Split row values into those of the blocks, of the last block and above.
 
         All blocks but the last have shape (inner.rows, blocks - 1, ...).
         """
         first = (self.above.size - 1) * self.inner.rows
         end = self.rows - self.above.rows
-        return _blocks(y[:first], self.inner.rows), y[first:end], y[end:]
+        return _split_into_runs(y[:first], self.inner.rows), y[first:end], y[end:]
 
 
-def _blocks(x: Array, width: int) -> Array:
-    """Return the array with its first axis reshaped to runs of ``width``, one in each column.
+def _split_into_runs(x: Array, width: int) -> Array:
+    """Reshape the first axis of an array to columns of ``width`` entries.
 
     The result has the shape (width, runs, ...).
     """
@@ -460,14 +462,14 @@ def _blocks(x: Array, width: int) -> Array:
 
 
 def join_runs(x: Array) -> Array:
-    """Return the runs joined again along the first axis, undoing ``_blocks``."""
+    """Join the runs of `_split_into_runs` again along the first axis."""
     return x.swapaxes(0, 1).reshape(-1, *x.shape[2:])
 
 
 @apply.register
 def _(operator: Nested, x: Array) -> Array:
     """Return the answers within blocks, then those about sums of blocks."""
-    blocks = _blocks(x[: operator.before], operator.inner.size)
+    blocks = _split_into_runs(x[: operator.before], operator.inner.size)
     last = x[operator.before :]
     sums = np.concatenate([blocks.sum(axis=0), last.sum(axis=0, keepdims=True)], axis=0)
     return np.concatenate(
@@ -489,7 +491,7 @@ def _(operator: Nested, weights: IntArray, power: int) -> IntArray:
     within = [column_sums(operator.inner, row, power) for row in np.ascontiguousarray(blocks.T)]
     within.append(column_sums(operator.last, last, power))
     sums = column_sums(operator.above, above, power)
-    refuse_overflow(
+    check_column_sum_bound(
         max(int(public_sums_within.max()) for public_sums_within in within) + int(sums.max())
     )
     return np.concatenate(
@@ -497,8 +499,8 @@ def _(operator: Nested, weights: IntArray, power: int) -> IntArray:
     )
 
 
-@entries.register
+@entry_bounds.register
 def _(operator: Nested) -> tuple[int, int]:
-    """Return the smallest entry and the largest absolute entry over all three parts."""
-    parts = [entries(part) for part in (operator.inner, operator.last, operator.above)]
+    """Return the smallest and the largest absolute entry of all three parts."""
+    parts = [entry_bounds(part) for part in (operator.inner, operator.last, operator.above)]
     return min(low for low, _ in parts), max(largest for _, largest in parts)

@@ -6,7 +6,7 @@ Column sums, and so privacy costs, do not use the functions in this file.
 import numpy as np
 
 from leastnoise._trusted.check.arrays import Array
-from leastnoise._trusted.linop._functions import apply_transpose, tensor
+from leastnoise._trusted.linop._functions import apply_transpose, multiply_first_axis
 from leastnoise._trusted.linop._operators import Dense, DiagonalAndRows, Identity
 from leastnoise._trusted.linop._structured import (
     Coarse,
@@ -34,13 +34,13 @@ def _(operator: Identity, y: Array) -> Array:
 def _(operator: DiagonalAndRows, y: Array) -> Array:
     """Return the scaled values plus the products of the other rows."""
     scaled = operator.diagonal.reshape(-1, *([1] * (y.ndim - 1))) * y[: operator.size]
-    return scaled + tensor(operator.below.T, y[operator.size :])
+    return scaled + multiply_first_axis(operator.below.T, y[operator.size :])
 
 
 @apply_transpose.register
 def _(operator: Dense, y: Array) -> Array:
     """Return the product of the transposed matrix and the values."""
-    return tensor(operator.matrix.T, y)
+    return multiply_first_axis(operator.matrix.T, y)
 
 
 @apply_transpose.register

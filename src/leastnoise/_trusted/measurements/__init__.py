@@ -11,12 +11,12 @@ from leastnoise._trusted.measurements._json import (
 )
 from leastnoise._trusted.measurements._lattice import (
     WholeNumbers,
-    count_grid,
+    ball_count_numerators,
     count_tables,
-    dimensions,
-    divide_out,
-    draw_point,
-    numerators,
+    count_tables_up_to,
+    draw_tables,
+    lattice_dimension,
+    multiply_by_one_minus_x,
 )
 from leastnoise._trusted.measurements._measurements import (
     MOST_K_NORM_CELLS,
@@ -31,6 +31,6 @@ from leastnoise._trusted.measurements._sensitivity import (
     column_norm,
     cost,
     rows_in_view,
-    sum_up,
-    views,
+    split_by_counted_thing,
+    sum_rounded_up,
 )

@@ -16,10 +16,10 @@ MOST_ROWS = 2**32  # of a table; bounds of exact answers are computed from it
 MOST_TABLE_CELLS = 2**28  # of one measured table: 2 GiB of counts
 
 
-def check_headroom(block: Any, value: int, limited: int, grid: int) -> None:
-    """Raise for a block whose table or answers could overflow.
+def check_headroom(block: Any, largest_amount: int, largest_limited_amount: int, grid: int) -> None:
+    """Raise if the table or the answers of a block could be too large for int64.
 
-    A row adds at most ``value``, or at most ``limited`` if the block has limits or ends.
+    A row adds at most ``largest_amount``, or at most ``largest_limited_amount`` if the block has limits or ends.
     """
     cells = math.prod(factor.operator.size for factor in block.factors)
     if not cells <= MOST_TABLE_CELLS:
@@ -39,9 +39,9 @@ def check_headroom(block: Any, value: int, limited: int, grid: int) -> None:
     # The values of a table add up to at most the value of all rows, and no entry of a product is above
     # the product of the largest ones.
     if block.ends:
-        largest = max(value, limited)
+        largest = max(largest_amount, largest_limited_amount)
     else:
-        largest = limited
+        largest = largest_limited_amount
     most = (
         MOST_ROWS
         * largest

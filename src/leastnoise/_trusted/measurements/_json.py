@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leastnoise._trusted.check import refuse
-from leastnoise._trusted.linop import SignedArray, pack, to_json
+from leastnoise._trusted.linop import SignedArray, array_to_json, to_json
 from leastnoise._trusted.measurements._measurements import Factor, Limits, Measurements
 
 
@@ -49,7 +49,7 @@ class Observation:
 
 
 def measurements_value(measurements: Measurements) -> dict[str, Any]:
-    """Return measurements as a JSON value, equal for equal measurements."""
+    """Convert measurements to a JSON value; equal ones have equal values."""
     factors: dict[Factor, int] = {}
     limits: dict[Limits, int] = {}
     blocks = []
@@ -67,7 +67,7 @@ def measurements_value(measurements: Measurements) -> dict[str, Any]:
             value["k_norm_group"] = block.k_norm_group
         blocks.append(value)
     limit_values = [
-        {"attribute": limit.attribute, "values": pack(limit.values)} for limit in limits
+        {"attribute": limit.attribute, "values": array_to_json(limit.values)} for limit in limits
     ]
     return {
         "mechanism": measurements.noise.value,
@@ -78,7 +78,9 @@ def measurements_value(measurements: Measurements) -> dict[str, Any]:
             {
                 "attributes": list(factor.attributes),
                 "operator": to_json(factor.operator),
-                "row_weights": None if factor.row_weights is None else pack(factor.row_weights),
+                "row_weights": None
+                if factor.row_weights is None
+                else array_to_json(factor.row_weights),
             }
             for factor in factors
         ],
@@ -88,7 +90,7 @@ def measurements_value(measurements: Measurements) -> dict[str, Any]:
 
 
 def measurements_digest(measurements: Measurements) -> str:
-    """Return the SHA-256 of measurements' JSON text, in hexadecimal."""
+    """Return the SHA-256 of the JSON text of measurements, in hexadecimal."""
     return hashlib.sha256(
         json.dumps(
             measurements_value(measurements), separators=(",", ":"), allow_nan=False

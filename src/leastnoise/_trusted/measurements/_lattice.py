@@ -28,15 +28,15 @@ Below: TypeAlias = Callable[[int], int]
 """A source of whole numbers: ``below(n)`` is uniform on 0 ... n - 1, and independent of all others."""
 
 
-def dimensions(sizes: Sequence[int]) -> int:
-    """Return D, the number of free coordinates of tables that share one total.
+def lattice_dimension(table_sizes: Sequence[int]) -> int:
+    """Return the dimension D of the lists of tables that share one total.
 
-    The free coordinates are the total, and all cells of each table but one.
+    The free coordinates are the total, and all cells but one of each table.
 
-    >>> dimensions([2, 3])
+    >>> lattice_dimension([2, 3])
     4
     """
-    return 1 + sum(size - 1 for size in sizes)
+    return 1 + sum(size - 1 for size in table_sizes)
 
 
 def count_tables(cells: int, positive: int, negative: int) -> int:
@@ -66,18 +66,19 @@ def count_tables(cells: int, positive: int, negative: int) -> int:
     return number
 
 
-def count_grid(cells: int, most: int) -> WholeNumbers:
-    """Return `count_tables` for all P up to ``most`` and all Q up to half of ``most``.
+def count_tables_up_to(cells: int, largest_positive: int) -> WholeNumbers:
+    """Return an array of `count_tables` for many values of P and Q.
 
-    The array has the shape (most + 1, most // 2 + 1); the recurrence of J2 gives it row by row.
+    With m = ``largest_positive``, P has all values up to m, and Q all values up to m / 2. The shape
+    is (m + 1, m // 2 + 1); the recurrence of J2 gives the array row by row.
 
-    >>> count_grid(2, 2).tolist()
+    >>> count_tables_up_to(2, 2).tolist()
     [[1, 2], [2, 3], [3, 4]]
     """
-    half = most // 2
-    grid = np.zeros((most + 1, half + 1), object)
+    half = largest_positive // 2
+    grid = np.zeros((largest_positive + 1, half + 1), object)
     grid[0] = [math.comb(negative + cells - 1, cells - 1) for negative in range(half + 1)]
-    for positive in range(most):
+    for positive in range(largest_positive):
         row = (positive + cells) * grid[positive]
         row[1:] += (positive + 1 - cells) * grid[positive, :-1]
         if positive:
@@ -87,22 +88,24 @@ def count_grid(cells: int, most: int) -> WholeNumbers:
 
 
 @lru_cache(maxsize=64)
-def numerators(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the numbers h_0 ... h_D that count the points of all balls (J3).
+def ball_count_numerators(table_sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the numbers h_0, ..., h_D that count the points of all balls (J3).
 
     They are whole numbers.
 
     The number of points of norm at most m is the sum over j of h_j C(m - j + D, D).
 
     Args:
-        sizes: the numbers of cells of the tables, ascending.
+        table_sizes: the numbers of cells of the tables, ascending.
 
-    >>> numerators((2, 2))
+    >>> ball_count_numerators((2, 2))
     (1, 5, 5, 1)
     """
-    free = dimensions(sizes)
+    free = lattice_dimension(table_sizes)
     half = free // 2
-    tables = [(count_grid(size, half), number) for size, number in Counter(sizes).items()]
+    tables = [
+        (count_tables_up_to(size, half), number) for size, number in Counter(table_sizes).items()
+    ]
     shells = [0] * (half + 1)  # by P + Q
     for negative in range(half // 2 + 1):
         for positive in range(negative, half - negative + 1):
@@ -110,18 +113,18 @@ def numerators(sizes: tuple[int, ...]) -> tuple[int, ...]:
             shells[positive + negative] += points if positive == negative else 2 * points
     balls = np.array(shells, object)
     balls[1:] += np.array(shells[:-1], object)
-    first = divide_out(balls, free + 1)
+    first = multiply_by_one_minus_x(balls, free + 1)
     mirrored = first[: (free + 1) // 2][::-1]  # h_(D - j) = h_j
-    numerators = tuple(int(number) for number in (*first, *mirrored))
-    if len(numerators) != free + 1 or min(numerators) < 0:
+    ball_count_numerators = tuple(int(number) for number in (*first, *mirrored))
+    if len(ball_count_numerators) != free + 1 or min(ball_count_numerators) < 0:
         raise InternalError("The points of a ball were counted wrongly; please report this.")
-    return numerators
+    return ball_count_numerators
 
 
-def divide_out(series: WholeNumbers, power: int) -> WholeNumbers:
-    """Return the first coefficients of a power series times (1 - x)^power.
+def multiply_by_one_minus_x(series: WholeNumbers, power: int) -> WholeNumbers:
+    """Multiply a power series by (1 - x)^power; return the first coefficients.
 
-    >>> divide_out(np.array([1, 3, 6], object), 1).tolist()
+    >>> multiply_by_one_minus_x(np.array([1, 3, 6], object), 1).tolist()
     [1, 2, 3]
     """
     for _ in range(power):
@@ -129,34 +132,35 @@ def divide_out(series: WholeNumbers, power: int) -> WholeNumbers:
     return series
 
 
-def draw_point(sizes: Sequence[int], norm: int, below: Below) -> list[list[int]]:
-    """Return uniformly drawn tables of one total and bounded norm (J4).
+def draw_tables(table_sizes: Sequence[int], norm: int, draw_below: Below) -> list[list[int]]:
+    """Draw tables uniformly among those with one total and a bounded norm (J4).
 
     Args:
-        sizes: the number of cells of each table.
+        table_sizes: the number of cells of each table.
         norm: at least 0.
-        below: the source of whole numbers.
+        draw_below: the source of whole numbers.
 
     Returns:
         The cells of each table.
 
-    >>> draw_point([1, 2], 0, lambda bound: 0)
+    >>> draw_tables([1, 2], 0, lambda bound: 0)
     [[0], [0, 0]]
     """
-    total = _draw_total(sizes, norm, below)
+    total = _draw_total(table_sizes, norm, draw_below)
     sign = -1 if total < 0 else 1
     common = (norm - abs(total)) // 2
     return [
-        [sign * cell for cell in _draw_table(size, abs(total), common, below)] for size in sizes
+        [sign * cell for cell in _draw_table(size, abs(total), common, draw_below)]
+        for size in table_sizes
     ]
 
 
-def _draw_total(sizes: Sequence[int], norm: int, below: Below) -> int:
-    """Draw the common total of all tables, and return it (J5).
+def _draw_total(table_sizes: Sequence[int], norm: int, draw_below: Below) -> int:
+    """Draw the total that all tables have in common (J5).
 
     Each total has a probability in proportion to the number of points that have it.
     """
-    tables = Counter(sizes)
+    tables = Counter(table_sizes)
 
     def points(size: int, total: int) -> int:
         if norm < total:
@@ -167,20 +171,20 @@ def _draw_total(sizes: Sequence[int], norm: int, below: Below) -> int:
     most = {size: max(points(size, 0), points(size, 1)) for size in tables}
     bound = math.prod(most[size] ** number for size, number in tables.items())
     while True:
-        total = below(2 * norm + 1) - norm
+        total = draw_below(2 * norm + 1) - norm
         counts = {size: points(size, abs(total)) for size in tables}
         if any(counts[size] > most[size] for size in tables):
             raise InternalError("The points of a ball were counted wrongly; please report this.")
-        if below(bound) < math.prod(counts[size] ** number for size, number in tables.items()):
+        if draw_below(bound) < math.prod(counts[size] ** number for size, number in tables.items()):
             return total
 
 
-def _draw_table(cells: int, total: int, common: int, below: Below) -> list[int]:
-    """Return a uniformly drawn table with a total and a bounded norm (J6).
+def _draw_table(cells: int, total: int, common: int, draw_below: Below) -> list[int]:
+    """Draw a table uniformly among those with a total and a bounded norm (J6).
 
     The total is at least 0, and the norm at most total + 2 common.
     """
-    rank = below(count_tables(cells, total + common, common))
+    rank = draw_below(count_tables(cells, total + common, common))
     # the least negative part such that more than ``rank`` tables have it
     low = 0
     high = common
@@ -198,43 +202,43 @@ def _draw_table(cells: int, total: int, common: int, below: Below) -> list[int]:
     ways = [
         math.comb(cells, number)
         * math.comb(positive - 1, number - 1)
-        * _weak_compositions(negative, cells - number)
+        * _count_weak_compositions(negative, cells - number)
         for number in range(1, min(cells, positive) + 1)
     ]
     sums = list(accumulate(ways))
-    above = 1 + bisect_right(sums, below(sums[-1]))
-    subset = _draw_subset(cells, above, below)
+    above = 1 + bisect_right(sums, draw_below(sums[-1]))
+    subset = _draw_subset(cells, above, draw_below)
     others = [cell for cell in range(cells) if cell not in subset]
-    parts = _draw_parts(positive, above, below)
+    parts = _draw_parts(positive, above, draw_below)
     for cell, part in zip(sorted(subset), parts, strict=True):
         table[cell] = part
     if others:
-        less = _draw_parts(negative + len(others), len(others), below)
+        less = _draw_parts(negative + len(others), len(others), draw_below)
         for cell, part in zip(others, less, strict=True):
             table[cell] = 1 - part
     return table
 
 
-def _weak_compositions(total: int, parts: int) -> int:
-    """Return the number of ways to write a total as a sum of ``parts`` numbers.
+def _count_weak_compositions(total: int, part_count: int) -> int:
+    """Count the ways to write a total as a sum of ``part_count`` numbers in order.
 
     All of these are whole numbers of at least 0.
     """
-    if not parts:
+    if not part_count:
         return 0 if total else 1
-    return math.comb(total + parts - 1, parts - 1)
+    return math.comb(total + part_count - 1, part_count - 1)
 
 
-def _draw_parts(total: int, parts: int, below: Below) -> list[int]:
-    """Draw ``parts`` positive integers that add up to ``total``, uniformly (J7)."""
-    cuts = sorted(cut + 1 for cut in _draw_subset(total - 1, parts - 1, below))
+def _draw_parts(total: int, part_count: int, draw_below: Below) -> list[int]:
+    """Draw uniformly ``part_count`` positive integers of sum ``total`` (J7)."""
+    cuts = sorted(cut + 1 for cut in _draw_subset(total - 1, part_count - 1, draw_below))
     return [end - begin for begin, end in zip([0, *cuts], [*cuts, total], strict=True)]
 
 
-def _draw_subset(size: int, number: int, below: Below) -> set[int]:
-    """Return a uniform set of ``number`` numbers below ``size`` (J7)."""
+def _draw_subset(bound: int, count: int, draw_below: Below) -> set[int]:
+    """Draw a uniform set of ``count`` integers from 0 to ``bound`` - 1 (J7)."""
     drawn: set[int] = set()
-    for last in range(size - number, size):
-        candidate = below(last + 1)
+    for last in range(bound - count, bound):
+        candidate = draw_below(last + 1)
         drawn.add(last if candidate in drawn else candidate)
     return drawn

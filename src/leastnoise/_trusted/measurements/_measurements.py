@@ -23,7 +23,13 @@ from leastnoise._trusted.domain import (
     PerUnit,
     SquaredDeviation,
 )
-from leastnoise._trusted.linop import Contrasts, Operator, is_partition, operators, sealed
+from leastnoise._trusted.linop import (
+    Contrasts,
+    Operator,
+    is_partition,
+    operator_classes,
+    sealed_copy,
+)
 from leastnoise._trusted.measurements._headroom import check_headroom
 
 _MOST = 2**53 - 1  # the most units that a measure's bound may have
@@ -36,7 +42,7 @@ MOST_K_NORM_TABLE = 2**8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
-    """Upper limits on the amount that a row adds to a sum.
+    """Upper limits on the amounts that rows add to a sum.
 
     A value above its limit counts as the limit.
 
@@ -83,10 +89,10 @@ class Limits:
                 "Name the attribute whose cells they are for.",
             )
         object.__setattr__(self, "attribute", plain(self.attribute))
-        object.__setattr__(self, "values", sealed(values.astype(np.int64)))
+        object.__setattr__(self, "values", sealed_copy(values.astype(np.int64)))
 
     def key(self) -> tuple[str | None, bytes]:
-        """Return a hashable value that is equal for equal limits."""
+        """Return a hashable key; equal limits have equal keys."""
         return self.attribute, self.values.tobytes()
 
     def __eq__(self, other: object) -> bool:
@@ -101,7 +107,7 @@ MOST_SCALE_TERM = 2**56  # of scales times coefficients: integers of samplers st
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factor:
-    """Integer queries along some attributes, taken together in row-major order.
+    """Integer queries over the row-major cells of some attributes.
 
     Args:
         attributes: names in the order of the domain.
@@ -139,7 +145,7 @@ class Factor:
                 raise refuse(
                     "row_weights", received, f"{self.operator.rows} whole numbers from 1 to 2^20"
                 )
-            object.__setattr__(self, "row_weights", sealed(weights))
+            object.__setattr__(self, "row_weights", sealed_copy(weights))
             object.__setattr__(self, "heaviest", int(self.weights.max()))
         if isinstance(
             self.operator, Contrasts
@@ -156,7 +162,7 @@ class Factor:
 
     @property
     def squares(self) -> IntArray:
-        """The factors of the rows' noise variances, int64 of shape (rows,).
+        """The factors that multiply the noise variance of each query, int64, (rows,).
 
         They are the squared norms of contrasts, and ones for other operators.
         """
@@ -166,19 +172,19 @@ class Factor:
 
     @property
     def even(self) -> bool:
-        """Whether all rows have the same noise scale."""
+        """Whether all queries have the same noise scale."""
         return self.row_weights is None and not isinstance(self.operator, Contrasts)
 
     @property
     def scaling(self) -> FloatArray:
-        """The factors from the block's noise scale to each row's.
+        """The noise scale of each query over the noise scale of the block's first.
 
         Each factor is the weight over the norm: a float array of shape (rows,).
         """
         return np.asarray(self.weights / np.sqrt(self.squares), dtype=np.float64)
 
     def key(self) -> tuple[Operator, bytes]:
-        """Return a hashable value, equal for equal queries and weights."""
+        """Return a hashable key; equal queries and weights have equal keys."""
         return self.operator, b"" if self.row_weights is None else self.row_weights.tobytes()
 
     def __eq__(self, other: object) -> bool:
@@ -254,7 +260,7 @@ class Block:
 
     def row_weights(self) -> IntArray:
         """Return the product of the factors' row weights, shape (rows,)."""
-        return _outer([factor.weights for factor in self.factors], self.copies)
+        return _repeated_outer_product([factor.weights for factor in self.factors], self.copies)
 
     def scaling(self) -> FloatArray:
         """Return the factors from the block's noise scale to each row's.
@@ -265,11 +271,11 @@ class Block:
 
     def row_squares(self) -> IntArray:
         """Return the product of the factors' squared norms, shape (rows,)."""
-        return _outer([factor.squares for factor in self.factors], self.copies)
+        return _repeated_outer_product([factor.squares for factor in self.factors], self.copies)
 
 
-def _outer(parts: Sequence[IntArray], copies: int) -> IntArray:
-    """Return the flat outer product of arrays, repeated ``copies`` times."""
+def _repeated_outer_product(parts: Sequence[IntArray], copies: int) -> IntArray:
+    """Return the flattened outer product of arrays, repeated ``copies`` times."""
     whole_product = np.ones(copies, dtype=np.int64)
     for part in parts:
         whole_product = np.multiply.outer(whole_product, part).reshape(-1)
@@ -291,7 +297,7 @@ class Measurements:
 
     Attributes:
         factors: the factors of all blocks, each once.
-        alike: the blocks in groups that differ only in their attributes: scale, measure, limits
+        similar_blocks: the blocks in groups that differ only in their attributes: scale, measure, limits
             and ends agree, and so do the operators and weights of their factors in turn.
 
     Raises:
@@ -306,7 +312,9 @@ class Measurements:
     grid: int = 1
     # Very many blocks form few groups; checks and costs are then computed once a group.
     factors: tuple[Factor, ...] = field(default=(), init=False, repr=False, compare=False)
-    alike: tuple[tuple[Block, ...], ...] = field(default=(), init=False, repr=False, compare=False)
+    similar_blocks: tuple[tuple[Block, ...], ...] = field(
+        default=(), init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         grid = whole("grid", self.grid, 1, 2**20)
@@ -323,16 +331,16 @@ class Measurements:
         for factor in self.factors:
             self._check_factor(factor)
         object.__setattr__(self, "alike", self._group_blocks())
-        for block, *_ in self.alike:
-            self._check(block)
+        for block, *_ in self.similar_blocks:
+            self._check_block(block)
         self.check_k_norm_groups()
 
     def _factor_objects(self) -> dict[int, Factor]:
-        """Return each factor object of the blocks by its id; equal ones may differ."""
+        """Return each factor object of the blocks by its `id`."""
         return {id(factor): factor for block in self.blocks for factor in block.factors}
 
     def _check_factor(self, factor: Factor) -> None:
-        """Raise unless the domain has a factor's attributes and their number of cells."""
+        """Raise unless the domain has the attributes and the cells of a factor."""
         if not all(name in self.domain.names for name in factor.attributes):
             raise self._attributes_error(factor.attributes)
         cells = math.prod(map(self.domain.cells, factor.attributes))
@@ -341,7 +349,7 @@ class Measurements:
             raise refuse("the size of an operator", factor.operator.size, description)
 
     def _attributes_error(self, attributes: Sequence[str]) -> InputError:
-        """Return the error for attributes that are not the domain's, in its order."""
+        """Return the error for attributes that do not have the order of the domain."""
         return refuse(
             "the attributes of a block",
             list(attributes),
@@ -349,7 +357,7 @@ class Measurements:
         )
 
     def _group_blocks(self) -> tuple[tuple[Block, ...], ...]:
-        """Return the blocks in groups that differ only in their attributes.
+        """Return the blocks in groups; those of a group differ only in attributes.
 
         Raises InputError for a block that repeats an attribute, or has another order than the
         domain.
@@ -444,7 +452,7 @@ class Measurements:
             )
 
     def _check_types(self) -> None:
-        """Raise for parts of any other class (M6).
+        """Raise unless all parts are exactly of the expected classes (M6).
 
         An object of another class could give other answers when it is measured than when it is
         checked.
@@ -476,7 +484,7 @@ class Measurements:
             (
                 "the operator of a factor",
                 [factor.operator for factor in factors if type(factor) is Factor],
-                operators(),
+                operator_classes(),
             ),
         ):
             if unexpected_types := {*map(type, values)} - {*kinds}:
@@ -487,7 +495,7 @@ class Measurements:
                 )
 
     # M7
-    def _check(self, block: Block) -> None:
+    def _check_block(self, block: Block) -> None:
         """Raise if a block does not fit the domain or the unit."""
         self._check_measure(block)
         if block.limits is not None:
@@ -501,7 +509,7 @@ class Measurements:
         self._check_scale(block, self._checked_square(block))
 
     def _check_measure(self, block: Block) -> None:
-        """Raise if a block cannot take the sums or both ends of its measure."""
+        """Raise if a block cannot sum its measure, or the distances from both bounds."""
         if block.measure is None:
             summed = None
         elif block.measure in self.domain.measures:
@@ -509,12 +517,12 @@ class Measurements:
         else:
             raise refuse("the measure of a block", block.measure, "a measure of the domain")
         if block.ends:
-            self._check_ends(block, summed)
+            self._check_both_ends(block, summed)
         if isinstance(summed, PerUnit):
-            self._check_per_unit(block)
+            self._check_unit_amounts(block)
 
-    def _check_ends(self, block: Block, summed: Measure | None) -> None:
-        """Raise unless a block may measure both ends of its measure."""
+    def _check_both_ends(self, block: Block, summed: Measure | None) -> None:
+        """Raise unless a block may sum the distances from both bounds of its measure."""
         is_of_values = type(summed) in (DeviationProduct, Measure, SquaredDeviation)
         has_ends = is_of_values and block.limits is None
         if summed is None or not has_ends:
@@ -532,8 +540,8 @@ class Measurements:
                 "of a measure whose values are counted, or may be 0",
             )
 
-    def _check_per_unit(self, block: Block) -> None:
-        """Raise unless a block may sum amounts of units."""
+    def _check_unit_amounts(self, block: Block) -> None:
+        """Raise unless a block may sum a measure that has one amount for each unit."""
         if self.privacy.unit_column is None:
             excluded = "rows"
         elif block.limits is not None:
@@ -548,7 +556,7 @@ class Measurements:
         )
 
     def _checked_square(self, block: Block) -> int:
-        """Return the largest squared norm of a block's contrasts; 1 if it has none.
+        """Return the largest squared norm of a block's contrasts, or 1 without any.
 
         Raises InputError if the noise of contrasts cannot be drawn.
         """
@@ -631,12 +639,16 @@ class Measurements:
 
         They are in the order of the domain.
         """
-        limited = {group[0].limits.attribute for group in self.alike if group[0].limits is not None}
+        limited = {
+            group[0].limits.attribute
+            for group in self.similar_blocks
+            if group[0].limits is not None
+        }
         attributes = limited.union(*(factor.attributes for factor in self.factors))
-        measures = {group[0].measure for group in self.alike}
+        measures = {group[0].measure for group in self.similar_blocks}
         measures |= {
             self.domain.count_of(group[0].measure)
-            for group in self.alike
+            for group in self.similar_blocks
             if group[0].ends and group[0].measure
         }
         return tuple(name for name in self.domain.names if name in attributes), tuple(
@@ -645,7 +657,7 @@ class Measurements:
 
 
 def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
-    """Return numerators and denominators of a block's noise scales by row.
+    """Return the noise scale of each query of a block, as exact fractions.
 
     The scales are in multiples of 1 / grid.
 
@@ -654,7 +666,7 @@ def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
         grid: the plan's grid.
 
     Returns:
-        Two int64 arrays of shape (block.rows,).
+        The numerators and the denominators, two int64 arrays of shape (block.rows,).
 
     Guarantees: the scales are exact if the block has no contrasts. Along contrasts a scale is at
         least the exact value, and exceeds it by a relative 2^-24 at most.
@@ -673,12 +685,12 @@ def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
     shifts = np.where(
         squares == 1, 0, (54 - np.frexp(squares.astype(np.float64))[1].astype(np.int64)) // 2
     )
-    tops = fine.numerator * _root_up(squares << (2 * shifts))
+    tops = fine.numerator * _integer_root_up(squares << (2 * shifts))
     bottoms = (fine.denominator << shifts) * weights
     return np.broadcast_to(tops, block.rows), np.broadcast_to(bottoms, block.rows)
 
 
-def _root_up(values: IntArray) -> IntArray:
+def _integer_root_up(values: IntArray) -> IntArray:
     """Return the smallest integers whose squares are at least the values.
 
     The values are below 2^54.

@@ -22,20 +22,20 @@ _EXACT_FLOAT = 2**53  # sums of whole numbers below it are exact in floating poi
 _EXACT_INT = 2**62  # and below this in int64
 
 
-def largest_squared_move(
+def largest_squared_change(
     factors: Sequence[Factor],
-    sizes: Mapping[str, int],
+    cell_counts: Mapping[str, int],
     total_length: Fraction,
     *,
     mixed_signs: bool,
 ) -> Fraction | None:
-    """Return an upper bound of |sum_j v_j A_j|^2 over vectors v_j of cells (S5).
+    """Bound |sum_j v_j A_j|^2 over the vectors v_j of the cells (S5).
 
     The column A_j of each cell is multiplied by a vector v_j of length at most 1.
 
     Args:
         factors: the factors of a block; the block sums over the attributes of no factor.
-        sizes: the number of cells of each attribute, in the order of the domain.
+        cell_counts: the number of cells of each attribute, in the order of the domain.
         total_length: an upper bound on the sum of the lengths of the vectors of all cells.
         mixed_signs: whether the vectors of two cells may have a negative inner product.
 
@@ -43,28 +43,28 @@ def largest_squared_move(
         An exact fraction; None if the matrices are too large to be examined.
 
     >>> month = Factor(("month",), Identity(12))
-    >>> largest_squared_move([month], {"month": 12}, Fraction(5), mixed_signs=True)
+    >>> largest_squared_change([month], {"month": 12}, Fraction(5), mixed_signs=True)
     Fraction(5, 1)
     """
-    if math.prod(sizes.values()) > MOST_CELLS:
+    if math.prod(cell_counts.values()) > MOST_CELLS:
         return None
-    if total_length >= math.prod(sizes.values()):
-        total_length = Fraction(math.prod(sizes.values()))
-    return _squared_move(
-        tuple(factors), tuple(sizes.items()), total_length, mixed_signs=mixed_signs
+    if total_length >= math.prod(cell_counts.values()):
+        total_length = Fraction(math.prod(cell_counts.values()))
+    return _squared_change_bound(
+        tuple(factors), tuple(cell_counts.items()), total_length, mixed_signs=mixed_signs
     )
 
 
 @lru_cache(maxsize=512)
-def _squared_move(
+def _squared_change_bound(
     factors: tuple[Factor, ...],
-    sizes: tuple[tuple[str, int], ...],
+    cell_counts: tuple[tuple[str, int], ...],
     total_length: Fraction,
     *,
     mixed_signs: bool,
 ) -> Fraction | None:
-    """Return a bound on the squared change by one unit, or None (S6)."""
-    products = _inner_products(factors, dict(sizes))
+    """Bound the squared change of the answers by one unit (S6); None if unknown."""
+    products = _inner_products(factors, dict(cell_counts))
     if products is None:
         return None
     numerators, denominator = products
@@ -78,25 +78,25 @@ def _squared_move(
     return _largest_sum(_largest_sums(overlaps, total_length), total_length) / denominator
 
 
-def column_lengths(factors: Sequence[Factor], sizes: Mapping[str, int]) -> list[int]:
-    """Return the L1 norm of each cell's column, with the row weights.
+def column_l1_norms(factors: Sequence[Factor], cell_counts: Mapping[str, int]) -> list[int]:
+    """Return the L1 norm of each cell's column, multiplied by the row weights.
 
     Args:
         factors: the factors of a block; the block sums over the attributes of no factor.
-        sizes: the number of cells of each attribute, in the order of the domain.
+        cell_counts: the number of cells of each attribute, in the order of the domain.
 
-    >>> column_lengths([Factor(("month",), Identity(2), np.array([3, 5]))], {"month": 2})
+    >>> column_l1_norms([Factor(("month",), Identity(2), np.array([3, 5]))], {"month": 2})
     [3, 5]
     """
-    lengths = np.ones(tuple(sizes.values()), dtype=object)
+    lengths = np.ones(tuple(cell_counts.values()), dtype=object)
     for factor in factors:
         sums = column_sums(factor.operator, factor.weights, 1).astype(object)
-        lengths = lengths * sums.reshape(_axes(factor, sizes))
+        lengths = lengths * sums.reshape(_cell_shape(factor, cell_counts))
     return [int(length) for length in lengths.reshape(-1)]
 
 
 def largest_weighted_sum(values: Sequence[int], weight_sum: Fraction) -> Fraction:
-    """Return the largest weighted sum of values (S6).
+    """Return the largest weighted sum of whole numbers (S6).
 
     Weights are from 0 to 1 and sum to ``weight_sum``.
 
@@ -137,11 +137,11 @@ def _largest_sums(rows: IntArray, weight_sum: Fraction) -> list[Fraction]:
 
 
 def _inner_products(
-    factors: Sequence[Factor], sizes: Mapping[str, int]
+    factors: Sequence[Factor], cell_counts: Mapping[str, int]
 ) -> tuple[IntArray, int] | None:
-    """Return the inner products of all column pairs, and their denominator."""
-    shape = tuple(sizes.values())
-    cells = math.prod(sizes.values())
+    """Return the inner products of all pairs of columns, and their denominator."""
+    shape = tuple(cell_counts.values())
+    cells = math.prod(cell_counts.values())
     products = np.ones((1,) * (2 * len(shape)), dtype=np.int64)
     largest = 1
     denominator = 1
@@ -153,16 +153,16 @@ def _inner_products(
         largest *= max(int(np.abs(numerators).max()), 1)
         if largest >= _EXACT_INT:
             return None
-        axes = _axes(factor, sizes)
+        axes = _cell_shape(factor, cell_counts)
         products = products * numerators.reshape(axes + axes)
         denominator *= divisor
     every = np.broadcast_to(products, shape + shape)
     return np.ascontiguousarray(every).reshape(cells, cells), denominator
 
 
-def _axes(factor: Factor, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """Return the shape of a factor's cells, with 1 for other attributes."""
-    return tuple(size if name in factor.attributes else 1 for name, size in sizes.items())
+def _cell_shape(factor: Factor, cell_counts: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the cell counts of a factor's attributes; 1 for other attributes."""
+    return tuple(size if name in factor.attributes else 1 for name, size in cell_counts.items())
 
 
 @lru_cache(maxsize=64)
@@ -184,21 +184,21 @@ def _factor_products(factor: Factor) -> tuple[IntArray, int] | None:
     largest = int(np.abs(dense(operator)).max()) * factor.heaviest
     if operator.rows * largest**2 >= _EXACT_INT:
         return None
-    products = _product_with_itself(dense(operator) * factor.weights[:, None], largest)
+    products = _gram_matrix(dense(operator) * factor.weights[:, None], largest)
     if products is None:
         return None
     return (products, 1)
 
 
-def _product_with_itself(matrix: IntArray, largest: int) -> IntArray | None:
-    """Return the product A'A exactly; None if float64 could not hold it.
+def _gram_matrix(matrix: IntArray, largest_entry: int) -> IntArray | None:
+    """Return the matrix A'A exactly; None if its entries might exceed float64.
 
     It uses floating-point products in which every partial sum is exact.
     """
     rows = len(matrix)
-    if rows * largest**2 < _EXACT_FLOAT:
+    if rows * largest_entry**2 < _EXACT_FLOAT:
         return _exact_product(matrix, matrix)
-    shift = (largest.bit_length() + 1) // 2
+    shift = (largest_entry.bit_length() + 1) // 2
     if rows << (2 * shift + 1) >= _EXACT_FLOAT:
         return None
     high = matrix >> shift  # |high| <= 2^shift, 0 <= low < 2^shift

@@ -37,8 +37,8 @@ from leastnoise._trusted.linop import (
 from leastnoise._trusted.measurements._measurements import Block, Factor, Limits, Measurements
 from leastnoise._trusted.measurements._overlap import (
     MOST_CELLS,
-    column_lengths,
-    largest_squared_move,
+    column_l1_norms,
+    largest_squared_change,
     largest_weighted_sum,
 )
 
@@ -68,8 +68,8 @@ _Entries = IntArray | npt.NDArray[np.object_]  # whole numbers of at least 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
-    """The p-th powers of a row's amounts, by its cell of some attributes.
+class _CostColumn:
+    """The p-th powers of the amounts that a row adds, by its cell.
 
     It holds the largest power, and the array of all powers if they differ.
 
@@ -77,13 +77,13 @@ class _Column:
     one of the two is constant.
     """
 
-    names: tuple[str, ...]
-    top: Fraction
+    attributes: tuple[str, ...]
+    largest: Fraction
     entries: _Entries | None = None
 
 
 def cost(plan: Measurements) -> Cost:
-    """Return the privacy loss that one unit can cause (M1).
+    """Return the exact privacy cost of measurements, for one unit (M1).
 
     Args:
         plan: a plan whose queries are integers.
@@ -124,10 +124,18 @@ def cost(plan: Measurements) -> Cost:
         else:
             others = plan
         terms += [
-            (1, min([_shift(view, _bounds_in_cells(others, view)), *_shifts_by_attribute(view)]))
-            for view in views(others)
+            (
+                1,
+                min(
+                    [
+                        _shift_bound(view, _bounds_in_cells(others, view)),
+                        *_replaced_shift_bounds(view),
+                    ]
+                ),
+            )
+            for view in split_by_counted_thing(others)
         ]
-    total = sum_up(terms)
+    total = sum_rounded_up(terms)
     if total == 0:
         raise InputError(
             "At least one measured query must count or sum some row; got queries that are 0 for all "
@@ -136,8 +144,8 @@ def cost(plan: Measurements) -> Cost:
     return plan.noise.cost(total)
 
 
-def views(plan: Measurements) -> Iterator[Measurements]:
-    """Yield the parts of a plan for rows and for each amount of units (M8).
+def split_by_counted_thing(plan: Measurements) -> Iterator[Measurements]:
+    """Divide a plan: blocks of rows, and blocks of each measure of units (M8).
 
     There is one plan for each measure of units. It is about the rows that have an amount of this
     measure.
@@ -145,12 +153,12 @@ def views(plan: Measurements) -> Iterator[Measurements]:
     >>> domain = Domain(a=["x"], measures={"units": UnitCount()})
     >>> blocks, privacy = (Block((), 1), Block((), 1, "units")), Privacy(PureDP(1), unit_column="id", max_rows=5)
     >>> plan = Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
-    >>> [cost(view).epsilon for view in views(plan)], cost(plan).epsilon
+    >>> [cost(view).epsilon for view in split_by_counted_thing(plan)], cost(plan).epsilon
     ([Fraction(5, 1), Fraction(1, 1)], Fraction(6, 1))
     """
     units = {name for name, measure in plan.domain.measures.items() if isinstance(measure, PerUnit)}
     viewed: dict[str | None, list[Block]] = {}
-    for group in plan.alike:
+    for group in plan.similar_blocks:
         viewed.setdefault(group[0].measure if group[0].measure in units else None, []).extend(group)
     for name, blocks in viewed.items():
         if name is None and len(viewed) == 1:
@@ -162,7 +170,7 @@ def views(plan: Measurements) -> Iterator[Measurements]:
 
 
 def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Privacy:
-    """Return the bounds on a unit's rows for a measure of units (M8).
+    """Return a `Privacy` that bounds the rows of a unit with an amount (M8).
 
     The bounds are on all rows or, for a measure of units, on the rows that have an amount.
 
@@ -207,7 +215,7 @@ def cells_of_unit(domain: Domain, measure: PerUnit) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _RowsInCells:
-    """A bound on the rows of a unit that count in one cell.
+    """A bound on the rows of one unit in a cell of some attributes.
 
     A second bound is on the rows of the unit that also agree in other attributes.
 
@@ -222,7 +230,7 @@ class _RowsInCells:
 
 
 def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCells]:
-    """Return the bounds on rows per cell that hold in a view (M8, S7)."""
+    """Return the bounds on rows per cell for one part of a plan (M8, S7)."""
     bound = plan.privacy.max_per_cell
     measure = view.blocks[0].measure
     if bound is None:
@@ -248,8 +256,8 @@ def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCell
     return bounds
 
 
-def _shift(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> Fraction:
-    """Return a bound on |shift|_p^p from all rows of a unit (M1).
+def _shift_bound(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> Fraction:
+    """Bound |shift|_p^p, the change of the answers by all rows of a unit (M1).
 
     The shift is divided by the noise scales.
     """
@@ -260,20 +268,20 @@ def _shift(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> Fractio
         # Either row may be one outside the domain, whose column is 0 (R0).
         norm = min(
             norm * (2 if power == 1 or _all_non_negative(plan) else 4),
-            max(norm, replaced_distance(plan, power)),
+            max(norm, replaced_row_bound(plan, power)),
         )
     least = Fraction(norm * rows**power)
     for rows_in_cells in in_cells:
         if power == 2:
-            least = min(least, spread_distance(plan, rows_in_cells.bound))
-        apart = apart_distance(plan, rows_in_cells.bound, rows_in_cells.within)
+            least = min(least, squared_shift_of_spread_rows(plan, rows_in_cells.bound))
+        apart = shift_bound_by_cell(plan, rows_in_cells.bound, rows_in_cells.within)
         if apart is not None:
             least = min(least, apart)
     return least
 
 
-def _shifts_by_attribute(plan: Measurements) -> list[Fraction]:
-    """Return bounds on a replaced unit's |shift|_p^p, by attribute (S8).
+def _replaced_shift_bounds(plan: Measurements) -> list[Fraction]:
+    """Return bounds on |shift|_p^p for a replaced unit, one by attribute (S8).
 
     Each bound adds up the unit's changes in each cell of one attribute.
 
@@ -289,7 +297,7 @@ def _shifts_by_attribute(plan: Measurements) -> list[Fraction]:
     if len(plan.blocks) * len(names) > _MOST_SPLIT:
         return []
     every_row = plan.privacy.max_rows
-    shifts = [apart_distance(plan, PerCellBound(every_row, name)) for name in names]
+    shifts = [shift_bound_by_cell(plan, PerCellBound(every_row, name)) for name in names]
     return [shift for shift in shifts if shift is not None]
 
 
@@ -300,14 +308,14 @@ def _is_other_factor(factor: Factor) -> bool:
 
 
 def _all_non_negative(plan: Measurements) -> bool:
-    """Return whether no query has a negative coefficient or measure."""
+    """Return whether no query has a negative coefficient or a negative amount."""
     measures = {block.measure for block in plan.blocks if not block.ends}
     signed = any(plan.domain.measure(name).low_units < 0 for name in measures if name)
     return not signed and all(map(non_negative, {factor.operator for factor in plan.factors}))
 
 
 def column_norm(plan: Measurements, power: int) -> Fraction:
-    """Return the largest column norm over the noise scales, or a bound (M2).
+    """Return the largest norm of a column over the noise scales, or a bound (M2).
 
     This is the maximum over cells of the sum, over measured queries, of |entry / scale|^power.
 
@@ -324,18 +332,19 @@ def column_norm(plan: Measurements, power: int) -> Fraction:
     Fraction(4, 25)
     """
     known = {
-        factor: _Column(factor.attributes, *_column_sums(factor, power)) for factor in plan.factors
+        factor: _CostColumn(factor.attributes, *_column_sums(factor, power))
+        for factor in plan.factors
     }
     even: dict[Fraction, Fraction] = {}
-    uneven: list[tuple[Fraction, list[_Column]]] = []
-    for group in plan.alike:
+    uneven: list[tuple[Fraction, list[_CostColumn]]] = []
+    for group in plan.similar_blocks:
         # Alike blocks without limits and with constant columns are added as a multiple of one;
         # others are computed one by one.
         counted = group[0].limits is None and all(
             known[factor].entries is None for factor in group[0].factors
         )
         for block in group[:1] if counted else group:
-            columns, largest = _with_limits(
+            columns, largest = _multiply_by_limits(
                 plan, block, [known[factor] for factor in block.factors], power
             )
             if all(column.entries is None for column in columns):
@@ -345,14 +354,16 @@ def column_norm(plan: Measurements, power: int) -> Fraction:
                 ) * _largest_product(columns)
             else:
                 uneven.append(((largest / block.scale) ** power, columns))
-    total = sum_up((count, 1 / ratio**power) for ratio, count in even.items())
+    total = sum_rounded_up((count, 1 / ratio**power) for ratio, count in even.items())
     return total + _uneven_norm(plan, uneven)
 
 
-def _with_limits(
-    plan: Measurements, block: Block, columns: Sequence[_Column], power: int
-) -> tuple[list[_Column], int]:
-    """Return cost columns with a block's limits multiplied in, and a factor.
+def _multiply_by_limits(
+    plan: Measurements, block: Block, columns: Sequence[_CostColumn], power: int
+) -> tuple[list[_CostColumn], int]:
+    """Multiply the cost columns of a block by its limits.
+
+    Returns the columns, and a further factor of the cost.
 
     The factor is the same in every cell.
     """
@@ -366,27 +377,29 @@ def _with_limits(
     amounts = largest.astype(object) ** power  # of Python's integers: squares may leave int64
     limited = list(columns)
     for index, column in enumerate(columns):
-        if name in column.names and column.top.denominator == 1:
-            shape = tuple(map(plan.domain.cells, column.names))
+        if name in column.attributes and column.largest.denominator == 1:
+            shape = tuple(map(plan.domain.cells, column.attributes))
             along = np.ones(shape, dtype=object) * amounts.reshape(
-                [-1 if other == name else 1 for other in column.names]
+                [-1 if other == name else 1 for other in column.attributes]
             )
-            entries = int(column.top) if column.entries is None else column.entries
-            limited[index] = _cost_column(column.names, np.asarray(entries * along.reshape(-1)))
+            entries = int(column.largest) if column.entries is None else column.entries
+            limited[index] = _cost_column(
+                column.attributes, np.asarray(entries * along.reshape(-1))
+            )
             return limited, 1
     # The attribute is summed over, or measured by contrasts, whose column is constant.
     return [*limited, _cost_column((name,), amounts)], 1
 
 
-def _cost_column(names: tuple[str, ...], entries: _Entries) -> _Column:
-    """Return a column of costs; one number if all its entries are equal."""
+def _cost_column(names: tuple[str, ...], entries: _Entries) -> _CostColumn:
+    """Return a `_CostColumn`; without an array if all entries are equal."""
     low = int(entries.min())
     high = int(entries.max())
-    return _Column(names, Fraction(high), None if low == high else entries)
+    return _CostColumn(names, Fraction(high), None if low == high else entries)
 
 
 def _column_sums(factor: Factor, power: int) -> tuple[Fraction, IntArray | None]:
-    """Return the largest column sum of a factor, and all column sums if they differ.
+    """Return the largest column sum of a factor, and all sums if they differ.
 
     A column sum is the sum over the factor's rows of |entry * weight / norm|^power.
 
@@ -406,13 +419,15 @@ def _column_sums(factor: Factor, power: int) -> tuple[Fraction, IntArray | None]
     return Fraction(int(entry.max())), None if entry.min() == entry.max() else entry
 
 
-def _largest_product(columns: Iterable[_Column]) -> Fraction:
-    """Return the product of the largest entries of columns."""
-    return math.prod((column.top for column in columns), start=Fraction(1))
+def _largest_product(columns: Iterable[_CostColumn]) -> Fraction:
+    """Return the product of the largest entries of cost columns."""
+    return math.prod((column.largest for column in columns), start=Fraction(1))
 
 
-def _uneven_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Column]]]) -> Fraction:
-    """Return the norm of the blocks whose columns differ between cells.
+def _uneven_norm(
+    plan: Measurements, blocks: Sequence[tuple[Fraction, list[_CostColumn]]]
+) -> Fraction:
+    """Return the largest norm of blocks whose cost differs between cells.
 
     ``blocks`` has the weight and the columns of each of them.
     """
@@ -424,18 +439,18 @@ def _uneven_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Colu
             for _, columns in blocks
             for column in columns
             if column.entries is not None
-            for name in column.names
+            for name in column.attributes
         }
         names = [name for name in plan.domain.names if name in joint]
         if math.prod(map(plan.domain.cells, names)) <= _JOINT_CELLS:
             return _joint_norm(plan, blocks, names)
-    return sum_up((_largest_product(columns), weight) for weight, columns in blocks)
+    return sum_rounded_up((_largest_product(columns), weight) for weight, columns in blocks)
 
 
 def _joint_norm(
-    plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Column]]], names: list[str]
+    plan: Measurements, blocks: Sequence[tuple[Fraction, list[_CostColumn]]], names: list[str]
 ) -> Fraction:
-    """Return the largest norm over the cells of the named attributes.
+    """Return the largest norm of blocks over the joint cells of some attributes.
 
     The result is exact, or rounded up to 2^-GUARD_BITS if denominators are long.
     """
@@ -444,7 +459,7 @@ def _joint_norm(
         weight * _largest_product(column for column in columns if column.entries is None)
         for weight, columns in blocks
     ]
-    unit = _unit(constants)
+    unit = _common_denominator(constants)
     summed = np.zeros(shape, dtype=object)
     for (_, columns), constant in zip(blocks, constants, strict=True):
         product = np.full((1,) * len(names), math.ceil(constant * unit), dtype=object)
@@ -452,7 +467,7 @@ def _joint_norm(
             if column.entries is None:
                 continue
             axes_of = [
-                names.index(name) for name in column.names
+                names.index(name) for name in column.attributes
             ]  # rising, as `Measurements` has seen to
             axes = [shape[index] if index in axes_of else 1 for index in range(len(names))]
             product = product * column.entries.astype(object).reshape(axes)
@@ -460,10 +475,10 @@ def _joint_norm(
     return Fraction(int(summed.max()), unit)
 
 
-def _unit(values: Iterable[Fraction | int]) -> int:
-    """Return a denominator for values: their common denominator if it is short (M3).
+def _common_denominator(values: Iterable[Fraction | int]) -> int:
+    """Return the common denominator of values; a power of two if it is long (M3).
 
-    Otherwise it is a power of two, and the values are rounded up to multiples of 1 / that power.
+    In the second case the caller rounds the values up to multiples of 1 / that power.
     """
     unit = 1
     for value in values:
@@ -473,19 +488,19 @@ def _unit(values: Iterable[Fraction | int]) -> int:
     return unit
 
 
-def sum_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
-    """Return the sum of count * value, exact or rounded up (M3).
+def sum_rounded_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
+    """Return the sum of multiplicity * value, exact or rounded up (M3).
 
     The sum is exact if the common denominator is short.
 
     Args:
         terms: pairs of a multiplicity and a value, both at least 0.
 
-    >>> sum_up([(2, Fraction(1, 3)), (1, Fraction(1, 3))])
+    >>> sum_rounded_up([(2, Fraction(1, 3)), (1, Fraction(1, 3))])
     Fraction(1, 1)
     """
     values = [count * value for count, value in terms]
-    unit = _unit(values)
+    unit = _common_denominator(values)
     return Fraction(sum(math.ceil(value * unit) for value in values), unit)
 
 
@@ -498,7 +513,7 @@ _Amounts: TypeAlias = tuple[str | None, Limits | None, bool]  # measure, limits 
 def _forms(
     block: Block, names: Sequence[str]
 ) -> Iterator[tuple[frozenset[str], frozenset[Factor], Fraction]]:
-    """Yield the forms that add up to a block (S1).
+    """Yield the forms of S1 that add up to the squared change of a block.
 
     A form is cells along some of the named attributes, times other factors, with a coefficient.
     """
@@ -535,7 +550,7 @@ def _forms(
 def _summed_forms(
     plan: Measurements, names: Sequence[str], power: int
 ) -> tuple[dict[_FormKey, dict[frozenset[str], int]], int]:
-    """Return the summed coefficients of all blocks' forms, and their unit.
+    """Add up the coefficients of equal forms of all blocks (S1).
 
     The forms are grouped by the factors other than cells. The function returns the coefficients in
     multiples of 1 / unit, and the unit.
@@ -546,13 +561,14 @@ def _summed_forms(
             for factor in block.factors
             if isinstance(factor.operator, Contrasts)
         )
-        for block, *_ in plan.alike
+        for block, *_ in plan.similar_blocks
     ]
-    unit = _unit(
-        1 / (block.scale**power * size) for (block, *_), size in zip(plan.alike, sizes, strict=True)
+    unit = _common_denominator(
+        1 / (block.scale**power * size)
+        for (block, *_), size in zip(plan.similar_blocks, sizes, strict=True)
     )
     summed: dict[_FormKey, dict[frozenset[str], int]] = {}
-    for group in plan.alike:
+    for group in plan.similar_blocks:
         weight = unit / group[0].scale ** power
         for block in group:
             for cells, other_factors, share in _forms(block, names):
@@ -568,8 +584,8 @@ def _largest_amount(plan: Measurements, form_key: _FormKey) -> int:
     return int(plan.largest_values(Block((), Fraction(1), *form_key[1:])).max())
 
 
-def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
-    """Return a bound on a unit's |shift|_2^2, with bounded rows per cell.
+def squared_shift_of_spread_rows(plan: Measurements, bound: PerCellBound) -> Fraction:
+    """Bound |shift|_2^2 for a unit with a bounded number of rows in each cell.
 
     A unit has at most ``bound.rows`` rows in each cell of the bound; the shift is divided by the
     noise scales.
@@ -587,7 +603,7 @@ def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
     >>> months = Block((Factor(("month",), Contrasts(24)),), Fraction(1))
     >>> domain = Domain(month=Coded(24))
     >>> plan = Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_GAUSSIAN, blocks=(months,))
-    >>> spread_distance(plan, privacy.max_per_cell)
+    >>> squared_shift_of_spread_rows(plan, privacy.max_per_cell)
     Fraction(6, 1)
     """
     in_cell = min(bound.rows, plan.privacy.max_rows)
@@ -601,7 +617,8 @@ def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
         other_factors, measure, limits, ends = form_key
         signed = measure is not None and not ends and plan.domain.measure(measure).low_units < 0
         norm = _largest_amount(plan, form_key) ** 2 * math.prod(
-            (_norm(factor, replaced=replaced) for factor in other_factors), start=Fraction(1)
+            (_squared_column_norm(factor, replaced=replaced) for factor in other_factors),
+            start=Fraction(1),
         )
         # without other factors, the form of the total is the squared sum of the amounts (S3)
         has_exact_total = not (replaced or signed or other_factors or ends)
@@ -618,34 +635,39 @@ def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
             prices[amounts] = prices.get(amounts, Fraction(0)) + share * pairs * norm
     distance = Fraction(0)
     for amounts in {**apart, **together}:
-        distance += _largest_spread(
+        distance += _largest_spread_form(
             apart.get(amounts, Fraction(0)), together.get(amounts, Fraction(0)), rows, in_cell
         )
     return distance / unit
 
 
-def _largest_spread(apart: Fraction, together: Fraction, rows: int, in_cell: int) -> Fraction:
+def _largest_spread_form(
+    apart: Fraction, together: Fraction, rows: int, rows_in_cell: int
+) -> Fraction:
     """Return the largest apart * q(s) + together * s^2 for s up to rows (S3).
 
-    q(s) is the largest sum of the squared numbers of s rows in cells of at most ``in_cell``.
+    q(s) is the largest sum of the squared numbers of s rows in cells of at most ``rows_in_cell``.
     """
     numbers = [rows]
     if together < 0:  # then the worst rows fill some cells, if they are not all rows
-        full_cells = min(rows // in_cell, round(-apart / (2 * together)))
-        numbers.append(full_cells * in_cell)
-    return max(apart * _squares(number, in_cell) + together * number**2 for number in numbers)
+        full_cells = min(rows // rows_in_cell, round(-apart / (2 * together)))
+        numbers.append(full_cells * rows_in_cell)
+    return max(
+        apart * _largest_squared_rows(number, rows_in_cell) + together * number**2
+        for number in numbers
+    )
 
 
-def _squares(rows: int, in_cell: int) -> int:
-    """Return the largest sum of squared numbers of rows in cells (S2)."""
-    full_cells, remainder = divmod(rows, in_cell)
-    return full_cells * in_cell**2 + remainder**2
+def _largest_squared_rows(rows: int, rows_in_cell: int) -> int:
+    """Return the largest sum over cells of the squared number of rows (S2)."""
+    full_cells, remainder = divmod(rows, rows_in_cell)
+    return full_cells * rows_in_cell**2 + remainder**2
 
 
-def apart_distance(
+def shift_bound_by_cell(
     plan: Measurements, bound: PerCellBound, within: PerCellBound | None = None
 ) -> Fraction | None:
-    """Return a bound on a unit's |shift|_p^p, cell by cell (S5).
+    """Bound |shift|_p^p by the changes of a unit's rows in each cell (S5).
 
     It adds up the changes by the unit's rows in each cell of the bound.
 
@@ -662,14 +684,14 @@ def apart_distance(
     >>> privacy = Privacy(ZCDP(1), unit_column="id", max_rows=3, max_per_cell=ln.PerCellBound(1, "month"))
     >>> block = Block((Factor(("month",), Prefix(3)),), Fraction(1))
     >>> plan = Measurements(domain=Domain(month=Coded(3)), privacy=privacy, noise=Noise.DISCRETE_GAUSSIAN, blocks=(block,))
-    >>> apart_distance(plan, privacy.max_per_cell)
+    >>> shift_bound_by_cell(plan, privacy.max_per_cell)
     Fraction(14, 1)
     """
     domain, privacy = plan.domain, plan.privacy
     sizes = {name: domain.cells(name) for name in domain.names if name in bound.attributes}
     if math.prod(sizes.values()) > MOST_CELLS:
         return None
-    groups, other_blocks = _split_along(plan, bound)
+    groups, other_blocks = _split_by_bound(plan, bound)
     in_a_cell = Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, bound.rows, within)
     # Under Laplace noise each row counts as the largest one: so all groups share their cells (S5).
     bounds = [] if within is None or plan.noise.norm == 1 else [_RowsInCells(within)]
@@ -679,25 +701,29 @@ def apart_distance(
     lengths: list[tuple[Fraction, list[int]]] = []
     for factors, blocks in groups.items():
         group = replace(plan, privacy=in_a_cell, blocks=tuple(blocks))
-        of_cell = _shift(group, bounds)
+        of_cell = _shift_bound(group, bounds)
         if of_cell == 0:
             continue
         if plan.noise.norm == 1:
-            lengths.append((of_cell, column_lengths(factors, sizes)))
+            lengths.append((of_cell, column_l1_norms(factors, sizes)))
             continue
-        of_row = _shift(replace(group, privacy=replace(in_a_cell, max_rows=1, max_per_cell=None)))
-        squared = largest_squared_move(
+        of_row = _shift_bound(
+            replace(group, privacy=replace(in_a_cell, max_rows=1, max_per_cell=None))
+        )
+        squared = largest_squared_change(
             factors,
             sizes,
-            _root_up(Fraction(rows) ** 2 * of_row / of_cell),
+            _fraction_root_up(Fraction(rows) ** 2 * of_row / of_cell),
             mixed_signs=privacy.neighbours == "replace" or not _all_non_negative(group),
         )
         if squared is None:
-            other_blocks += [block for block in plan.blocks if _along(block, bound) == factors]
+            other_blocks += [
+                block for block in plan.blocks if _factors_on_bound(block, bound) == factors
+            ]
         else:
             distances.append(of_cell * squared)
     if lengths:
-        unit = _unit(of_cell for of_cell, _ in lengths)
+        unit = _common_denominator(of_cell for of_cell, _ in lengths)
         weights = [math.ceil(of_cell * unit) for of_cell, _ in lengths]
         in_cells = [
             sum(weight * length for weight, length in zip(weights, cell, strict=True))
@@ -707,19 +733,19 @@ def apart_distance(
         distances.append(largest_weighted_sum(in_cells, weight_sum) / unit)
     if other_blocks:
         unbounded = replace(privacy, max_per_cell=None)
-        distances.append(_shift(replace(plan, privacy=unbounded, blocks=tuple(other_blocks))))
-    distance = sum_up((1, distance) for distance in distances)
+        distances.append(_shift_bound(replace(plan, privacy=unbounded, blocks=tuple(other_blocks))))
+    distance = sum_rounded_up((1, distance) for distance in distances)
     if privacy.neighbours == "replace":  # a unit that comes, and one that goes
         added = replace(plan, privacy=replace(privacy, neighbours="add_remove"))
-        one = apart_distance(added, bound, within)
+        one = shift_bound_by_cell(added, bound, within)
         times = 2 if plan.noise.norm == 1 or _all_non_negative(plan) else 4
         if one is not None:
             distance = min(distance, times * one)
     return distance
 
 
-def _along(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
-    """Return a block's factors on the attributes of a bound.
+def _factors_on_bound(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
+    """Return a block's factors on the attributes of a bound on rows per cell.
 
     The result is None if a factor is also on other attributes.
     """
@@ -728,10 +754,10 @@ def _along(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
     return factors if is_within_bound else None
 
 
-def _split_along(
+def _split_by_bound(
     plan: Measurements, bound: PerCellBound
 ) -> tuple[dict[tuple[Factor, ...], list[Block]], list[Block]]:
-    """Return blocks by their factors on a bound's attributes, and the others.
+    """Group blocks by factors on the attributes of a bound on rows per cell.
 
     Limits that depend on one of the attributes are replaced by the largest of them. Blocks with a
     factor on both kinds of attributes are returned unchanged, in a separate list.
@@ -739,7 +765,7 @@ def _split_along(
     groups: dict[tuple[Factor, ...], list[Block]] = {}
     other_blocks: list[Block] = []
     for block in plan.blocks:
-        factors = _along(block, bound)
+        factors = _factors_on_bound(block, bound)
         if factors is None:
             other_blocks.append(block)
             continue
@@ -751,8 +777,8 @@ def _split_along(
     return groups, other_blocks
 
 
-def _root_up(square: Fraction) -> Fraction:
-    """Return the square root of a fraction, or a whole number above it.
+def _fraction_root_up(square: Fraction) -> Fraction:
+    """Return the square root of a fraction, or an integer above it.
 
     If the root is a fraction, it is returned exactly.
     """
@@ -763,8 +789,8 @@ def _root_up(square: Fraction) -> Fraction:
     return Fraction(math.isqrt(math.ceil(square) - 1) + 1)
 
 
-def _norm(factor: Factor, *, replaced: bool) -> Fraction:
-    """Return the largest squared norm of a column (S4).
+def _squared_column_norm(factor: Factor, *, replaced: bool) -> Fraction:
+    """Return the largest squared norm of the columns of a factor (S4).
 
     For replaced rows it is twice this norm if columns may have opposite signs.
     """
@@ -778,8 +804,8 @@ def _norm(factor: Factor, *, replaced: bool) -> Fraction:
     return 2 * top
 
 
-def replaced_distance(plan: Measurements, power: int) -> Fraction:
-    """Return a bound on |c - c'|_p^p for the columns of two rows (R1).
+def replaced_row_bound(plan: Measurements, power: int) -> Fraction:
+    """Bound |c - c'|_p^p over the columns c and c' of any two rows (R1).
 
     Both rows are inside the domain; the columns are divided by the noise scales.
 
@@ -794,12 +820,12 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
     >>> block = Block((Factor(("age",), Prefix(4)),), Fraction(1))
     >>> domain = Domain(age=["a", "b", "c", "d"])
     >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
-    >>> replaced_distance(plan, 1)
+    >>> replaced_row_bound(plan, 1)
     Fraction(3, 1)
     """
     forms, unit = _summed_forms(plan, plan.domain.names, power)
     apart = {other_factors: _norm_and_distance(other_factors, power) for other_factors, *_ in forms}
-    kinds = _kinds(plan, forms, apart)
+    kinds = _attribute_kinds(plan, forms, apart)
     distance = np.zeros(
         1, dtype=object
     )  # Python's integers throughout, so that nothing wraps around
@@ -830,12 +856,12 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
     return Fraction(int(distance.max()), unit)
 
 
-def _kinds(
+def _attribute_kinds(
     plan: Measurements,
     forms: Mapping[_FormKey, Mapping[frozenset[str], int]],
     apart: Mapping[frozenset[Factor], tuple[int, int]],
 ) -> dict[str, object] | None:
-    """Return the kind of each attribute; kinds merge sets of attributes (R4).
+    """Return a kind for each attribute; few kinds make the sets countable (R4).
 
     Sets of attributes with equal numbers of each kind are merged. The result is None if the sets
     make no difference.
@@ -863,7 +889,7 @@ def _kinds(
 def _bounds_by_agreement(
     summed: Mapping[frozenset[str], int], kinds: Mapping[str, object]
 ) -> npt.NDArray[np.object_]:
-    """Return bounds on forms, by the attributes in which two rows agree (R4).
+    """Bound summed forms, by the attributes in which two rows agree (R4).
 
     There is one bound for each number of attributes of each kind; the bound for all attributes
     comes last.
@@ -894,7 +920,7 @@ def _bounds_by_agreement(
 
 @lru_cache(maxsize=256)
 def _norm_and_distance(factors: frozenset[Factor], power: int) -> tuple[int, int]:
-    """Return bounds on the norm and distance of columns of a product (R5).
+    """Bound the norm, and the distance, of columns of a product of factors (R5).
 
     The second bound is on the distance of two columns of the product.
     """
@@ -908,7 +934,7 @@ def _norm_and_distance(factors: frozenset[Factor], power: int) -> tuple[int, int
 
 
 def _column_bounds(factor: Factor, power: int) -> tuple[int, int, int]:
-    """Return bounds on the norm, overlap and distance of columns (R5).
+    """Bound the norm, the common part and the distance of columns (R5).
 
     The result is the largest norm, a lower bound on the common part of two columns, and a bound on
     the distance of two columns.

@@ -18,15 +18,15 @@ from leastnoise._trusted.check import InternalError
 from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntArray
 from leastnoise._trusted.domain import (
     COMBINED_MEASURES,
-    Clocked,
-    Cuts,
     DeviationProduct,
-    Forms,
     Measure,
     Reading,
     Rule,
     SquaredDeviation,
-    Steps,
+    StepTable,
+    TextTable,
+    ThresholdTable,
+    TimeRule,
     ValueCount,
 )
 from leastnoise._trusted.reading._column import (
@@ -75,7 +75,7 @@ def cell_encoder(rule: Rule) -> Encoder:
     >>> cell_encoder(quarters)(Column(["2024-05-01", "2024-01-01T00:30", "x", None])).tolist()
     [1, 0, -1, -1]
     """
-    if isinstance(rule.table, Forms):
+    if isinstance(rule.table, TextTable):
         return stateless(_category_encoder(rule, rule.table))
     if rule.clock is not None:
         return stateless(_time_encoder(rule, rule.clock))
@@ -116,7 +116,7 @@ def amount_encoder(measure: Measure) -> Encoder:
 
 
 def combined_amounts(measure: Measure, amounts: Sequence[IntArray]) -> IntArray:
-    """Compute the amounts of a product or square from the amounts of its `factor_measures`.
+    """Compute the amounts of a product or square from the amounts of its `column_measures`.
 
     All numbers stay below 2^63 (E3). Products and squares are clipped to the bounds of the
     measure, which changes nothing unless its attributes were changed after its bounds were checked.
@@ -165,7 +165,7 @@ def unreadable_encoder(reading: Reading) -> Encoder:
     return stateless(_number_encoder(lambda _, is_outside: is_outside.astype(np.int64), reading))
 
 
-def _category_encoder(rule: Rule, table: Forms) -> Encoder:
+def _category_encoder(rule: Rule, table: TextTable) -> Encoder:
     """Return an encoder that looks up each value's normalised text in a table.
 
     If a text is a whole number followed by a point and zeros, the number without these is looked up
@@ -181,7 +181,7 @@ def _category_encoder(rule: Rule, table: Forms) -> Encoder:
         form = rule.reading.form(form)
         known = table.cells.get(form)
         if known is None and isinstance(value, (str, bytes)):
-            known = table.wholes.get(without_zeros(form) or "")
+            known = table.whole_numbers.get(without_zeros(form) or "")
         if known is None:
             return rule.outside
         return known
@@ -199,11 +199,11 @@ def _cells_of_numbers(
     Bounds are below 2^53, so converting an integer to a double never moves it across a bound.
     """
     table = rule.table
-    if isinstance(table, Cuts):
-        cells = table.cells[np.searchsorted(table.at, numbers, side="right")]
+    if isinstance(table, ThresholdTable):
+        cells = table.cells[np.searchsorted(table.thresholds, numbers, side="right")]
     else:
         cells = _cells_by_steps(rule, numbers)
-    cells[is_outside] = rule.strange
+    cells[is_outside] = rule.unreadable
     cells[missing] = rule.null
     return cells
 
@@ -211,7 +211,7 @@ def _cells_of_numbers(
 def _cells_by_steps(rule: Rule, numbers: Array) -> IntArray:
     """Compute the cell of each number as the number of steps above an origin."""
     table = rule.table
-    if not isinstance(table, Steps):
+    if not isinstance(table, StepTable):
         raise InternalError("numbers have no cell among texts; please report this.")
     if rule.clip:
         numbers = np.clip(numbers, table.low, table.high)
@@ -223,12 +223,12 @@ def _cells_by_steps(rule: Rule, numbers: Array) -> IntArray:
         inside &= numbers == np.floor(numbers)
     # only integers within the bounds may be converted, because other conversions are undefined
     cells = (np.where(inside, numbers, table.low).astype(np.int64) - table.origin) // table.step
-    if table.again is not None:
-        cells = cells % table.again
+    if table.repeat_after is not None:
+        cells = cells % table.repeat_after
     return np.where(inside, cells, rule.outside)
 
 
-def _time_encoder(rule: Rule, clocked: Clocked) -> Encoder:
+def _time_encoder(rule: Rule, clocked: TimeRule) -> Encoder:
     """Return a function that encodes dates and times as cell numbers.
 
     It converts arrays of time stamps as a whole, and other values one by one.

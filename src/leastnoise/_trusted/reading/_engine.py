@@ -20,13 +20,13 @@ from leastnoise._trusted.check import InternalError
 from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.domain import (
     READ_AS_IT_IS,
-    Keys,
+    KeyTable,
     PerUnit,
     Reading,
     UnitCount,
     UnitTotal,
     ValueCount,
-    factor_measures,
+    column_measures,
 )
 from leastnoise._trusted.reading._column import (
     Chunks,
@@ -52,7 +52,7 @@ from leastnoise._trusted.reading._sql import (
     unit_of,
 )
 from leastnoise._trusted.reading._units import MOST_CUT, RowUsage, cut_limit
-from leastnoise._trusted.table import TableKey, groups
+from leastnoise._trusted.table import TableKey, group_attribute_sets
 
 # With more cells than this, which take 512 MiB as counts, the rows are read and counted here
 # instead.
@@ -125,7 +125,9 @@ class Engine:
         sets = sorted(
             {names for attribute_sets in request.tables.values() for names in attribute_sets}
         )
-        proposed = groups([_sorted_positions(order, names) for names in sets], sizes, _ROWS)
+        proposed = group_attribute_sets(
+            [_sorted_positions(order, names) for names in sets], sizes, _ROWS
+        )
         covers: list[tuple[str, ...]] = []
         for group in proposed:
             names_of_group = [order[position] for position in group.attributes]
@@ -171,7 +173,7 @@ class Engine:
         (rule,) = request.rules.values()
         rows = self._bounded_rows(request, entropy_bytes)
         allowed = rule.table
-        if rows is None or not isinstance(allowed, Keys):
+        if rows is None or not isinstance(allowed, KeyTable):
             return None
         units_of: dict[str, int] = {}
         query = exp.select("c0", "COUNT(*) AS n").from_(rows.subquery("kept")).group_by("c0")
@@ -357,9 +359,9 @@ class Engine:
         sums = {
             f"v{number}": measure
             for number, measure in enumerate(request.sums.values())
-            if factor_measures(measure)
+            if column_measures(measure)
         }
-        added = [part.column for measure in sums.values() for part in factor_measures(measure)]
+        added = [part.column for measure in sums.values() for part in column_measures(measure)]
         column_names = [*sources, *added, *_unit_columns(request)]
         if not set(column_names) <= set(self.values):
             return None
@@ -376,7 +378,7 @@ class Engine:
                 rule, Value(value.held, exp.column(f"p{number}")), self.sound
             )
         for name, measure in sums.items():
-            amounts = [amount_of(part, values[part.column]) for part in factor_measures(measure)]
+            amounts = [amount_of(part, values[part.column]) for part in column_measures(measure)]
             columns[name] = combined_amount(measure, amounts)
         for number, measure in enumerate(request.sums.values()):
             if isinstance(measure, UnitTotal):
@@ -401,7 +403,7 @@ class Engine:
         if request.unit_column is not None:
             with_units = self._once(rows).subquery("with_units")
             rows = exp.select("*").from_(with_units).where("NOT u0 IS NULL")
-        if any(isinstance(rule.table, Keys) for rule in request.rules.values()):
+        if any(isinstance(rule.table, KeyTable) for rule in request.rules.values()):
             with_keys = self._once(rows).subquery("with_keys")
             rows = exp.select("*").from_(with_keys).where("NOT c0 IS NULL")
         if request.unit_column is None:
@@ -565,7 +567,7 @@ def _unreadable(request: CountRequest, values: Mapping[str, Value]) -> Expressio
     In typed columns such a value is an infinity.
     """
     columns = {
-        part.column for measure in request.sums.values() for part in factor_measures(measure)
+        part.column for measure in request.sums.values() for part in column_measures(measure)
     }
     infinite = [values[column].is_infinite() for column in sorted(columns)]
     return sql(

@@ -35,7 +35,7 @@ from leastnoise._trusted.domain import (
     DROP,
     READ_AS_IT_IS,
     Domain,
-    Keys,
+    KeyTable,
     Kind,
     Measure,
     PerCellBound,
@@ -45,7 +45,7 @@ from leastnoise._trusted.domain import (
     UnitCount,
     UnitTotal,
     ValueCount,
-    factor_measures,
+    column_measures,
     type_fault,
 )
 from leastnoise._trusted.reading._column import (
@@ -522,7 +522,7 @@ def _encode_rows(
     rules = request.rules
     sums = request.sums
     factors = {
-        name: factor_measures(measure) for name, measure in sums.items() if factor_measures(measure)
+        name: column_measures(measure) for name, measure in sums.items() if column_measures(measure)
     }
     totals = {name: sums[name] for name in factors if isinstance(sums[name], UnitTotal)}
     # Several measures may use the same column, which is encoded only once.
@@ -921,7 +921,7 @@ def check_source(
         kind = domain.kind(name)
         pairs.append((name, kind.reading.column or name, kind))
     for name in measures:
-        pairs += [(name, part.column, part) for part in factor_measures(domain.measure(name))]
+        pairs += [(name, part.column, part) for part in column_measures(domain.measure(name))]
     for name, column, column_name in pairs:
         holds = opened.holds.get(column)
         # Polars, Arrow and pandas infer the type of nulls from the values. A refusal would show
@@ -953,7 +953,7 @@ def open_columns(
         check_unit(source, unit_column, unit_reading)
     columns = [domain.kind(name).reading.column or name for name in attributes]
     for name in measures:
-        columns += [part.column for part in factor_measures(domain.measure(name))]
+        columns += [part.column for part in column_measures(domain.measure(name))]
     if unit_column is not None:
         columns.append(unit_column)
     opened = open_source(source, columns)
@@ -1207,7 +1207,7 @@ def _key_of(rule: Rule) -> Callable[[object], str | None]:
             form = rule.reading.form(form)
         if form is None or is_spelled_null(form, rule.reading):
             return None
-        if isinstance(rule.table, Keys) and rule.table.allows(form):
+        if isinstance(rule.table, KeyTable) and rule.table.allows(form):
             return form
         return None
 

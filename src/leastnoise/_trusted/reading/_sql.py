@@ -19,15 +19,15 @@ from sqlglot import exp
 from leastnoise._trusted.domain import (
     COMBINED_MEASURES,
     READ_AS_IT_IS,
-    Clocked,
     DeviationProduct,
-    Forms,
-    Keys,
+    KeyTable,
     Measure,
     Reading,
     Rule,
     SquaredDeviation,
-    Steps,
+    StepTable,
+    TextTable,
+    TimeRule,
     ValueCount,
 )
 from leastnoise._trusted.reading._values import (
@@ -195,7 +195,7 @@ def prepare_value(rule: Rule, value: Value) -> Value | None:
         if reading.trim or reading.ignore_case:
             return None
         return value
-    if not isinstance(table, Keys):
+    if not isinstance(table, KeyTable):
         return value
     if value.held == "boolean":
         return Value(
@@ -221,20 +221,20 @@ def cell_of(
     >>> cell_of(rule_of(Coded(2)), Value("text", exp.column("a"))) is None
     True
     """
-    if isinstance(rule.table, Forms):
+    if isinstance(rule.table, TextTable):
         return _category_cell(rule, rule.table, value)
-    if isinstance(rule.table, Keys):
+    if isinstance(rule.table, KeyTable):
         return _key_text(rule.reading, rule.table, value, sound)
     number = value.number
     if number is None or (rule.clock is not None) != (number.held == "clock"):
         return None
-    if isinstance(rule.table, Steps):
+    if isinstance(rule.table, StepTable):
         cell = _cell_by_steps(rule, rule.table, number)
-    elif len(rule.table.at) > MOST_CASES:
+    elif len(rule.table.thresholds) > MOST_CASES:
         return None
     else:
         clock = number.held == "clock"
-        cuts = rule.table.at.tolist()
+        cuts = rule.table.thresholds.tolist()
         cells = rule.table.cells.tolist()
         if clock:
             cell = _bisect_cuts(number.it, [int(cut) * _MICROSECONDS for cut in cuts], cells)
@@ -250,12 +250,12 @@ def cell_of(
         missing=number.is_missing(nulls),
         null=rule.null,
         infinite=number.is_infinite(),
-        strange=rule.strange,
+        strange=rule.unreadable,
         cell=cell,
     )
 
 
-def _category_cell(rule: Rule, table: Forms, value: Value) -> Expression | None:
+def _category_cell(rule: Rule, table: TextTable, value: Value) -> Expression | None:
     """Return SQL for a category's cell; None if SQL cannot compute it."""
     forms = {form: cell for form, cell in table.cells.items() if form}
     # case does not matter for spellings of nulls without letters
@@ -303,14 +303,14 @@ def _case_of_pairs(it: Expression, pairs: Any, otherwise: Expression) -> Express
     return otherwise
 
 
-def _cell_without_zeros(table: Forms, it: Expression, outside: int) -> Expression:
+def _cell_without_zeros(table: TextTable, it: Expression, outside: int) -> Expression:
     """Return SQL for the cell of a text such as 12.00, looked up as 12.
 
     Such a text consists of an integer, a point and zeros. The cell of other texts is ``outside``.
     """
-    again = [(f"{form}.", cell) for form, cell in table.wholes.items()]
-    if "0" in table.wholes:
-        again.append(("-0.", table.wholes["0"]))
+    again = [(f"{form}.", cell) for form, cell in table.whole_numbers.items()]
+    if "0" in table.whole_numbers:
+        again.append(("-0.", table.whole_numbers["0"]))
     if not again:
         return _to_expression(outside)
     kept = sql("TRIM(TRAILING '0' FROM :it)", it=it)
@@ -326,7 +326,7 @@ def _cell_without_zeros(table: Forms, it: Expression, outside: int) -> Expressio
 
 
 def _key_text(
-    reading: Reading, keys: Keys, value: Value, sound: Callable[[Expression], Expression] | None
+    reading: Reading, keys: KeyTable, value: Value, sound: Callable[[Expression], Expression] | None
 ) -> Expression | None:
     """Return SQL for the key of a value: its text, or NULL if it has no key."""
     nulls = sorted({"", *map(reading.form, reading.nulls)})
@@ -335,7 +335,7 @@ def _key_text(
     fits = [sql(":it <> :one", it=value.it, one=null) for null in nulls]
     fits.append(
         sql(
-            f"LENGTH(:it) <= {keys.longest} AND TRANSLATE(:it, :controls, '') = :it",
+            f"LENGTH(:it) <= {keys.max_length} AND TRANSLATE(:it, :controls, '') = :it",
             it=value.it,
             controls=_CONTROLS,
         )
@@ -367,7 +367,7 @@ _ROUNDING: dict[str, Callable[[Expression], Expression]] = {
 }
 
 
-def _cell_by_steps(rule: Rule, table: Steps, number: Value) -> Expression:
+def _cell_by_steps(rule: Rule, table: StepTable, number: Value) -> Expression:
     """Return SQL for the number of whole steps of a number above an origin."""
     scale = 1
     if number.held == "clock":
@@ -395,8 +395,8 @@ def _cell_by_steps(rule: Rule, table: Steps, number: Value) -> Expression:
     if table.step > 1:
         # the quotient is rounded down first, so that no engine rounds it
         cell = sql("CAST((:it - :it % :step) / :step AS BIGINT)", it=cell, step=table.step * scale)
-    if table.again is not None:
-        cell = sql(":it % :again", it=cell, again=table.again)
+    if table.repeat_after is not None:
+        cell = sql(":it % :again", it=cell, again=table.repeat_after)
     if not whole:
         cell = sql(
             "CASE WHEN :it = FLOOR(:it) THEN :cell ELSE :outside END",
@@ -435,7 +435,7 @@ def _bisect_cuts(it: Expression, at: Sequence[int | float], values: Sequence[int
     )
 
 
-def _time_of_number(clock: Clocked, value: Value, reading: Reading) -> Value | None:
+def _time_of_number(clock: TimeRule, value: Value, reading: Reading) -> Value | None:
     """Return SQL that converts a numeric time to microseconds since 1970.
 
     The result is None if rows must be read.
@@ -463,7 +463,7 @@ def _time_of_number(clock: Clocked, value: Value, reading: Reading) -> Value | N
     return _on_the_clock(clock, Value(column_type, it))
 
 
-def _on_the_clock(clock: Clocked, value: Value) -> Value | None:
+def _on_the_clock(clock: TimeRule, value: Value) -> Value | None:
     """Return SQL that converts a time to local microseconds since 1970.
 
     A time far before or after the days of the attribute becomes another time on the same side.

@@ -502,7 +502,7 @@ class _SeriesRows:
 
         ``name`` is the measure of units; None for rows that count as rows.
         """
-        return self._before.of_units(self.digests(numbers), name)
+        return self._before.used_by_units(self.digests(numbers), name)
 
     def count_period_use(
         self,

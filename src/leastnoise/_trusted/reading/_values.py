@@ -19,7 +19,7 @@ import numpy as np
 
 from leastnoise._trusted.check import InternalError
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
-from leastnoise._trusted.domain import BLANKS, MINUS, Clocked, Reading, number_pattern
+from leastnoise._trusted.domain import BLANKS, MINUS, Reading, TimeRule, number_pattern
 
 # Matches most numeric texts if the decimal mark is the point.
 _SIMPLE = re.compile(
@@ -387,7 +387,7 @@ def stamps(data: Any) -> IntArray | None:
     return numbers // _PARTS[unit]
 
 
-def time_reader(clocked: Clocked, reading: Reading) -> Callable[[object], tuple[int, bool] | None]:
+def time_reader(clocked: TimeRule, reading: Reading) -> Callable[[object], tuple[int, bool] | None]:
     """Return a function that reads a value of any type as a time.
 
     Texts are read by a pattern, and numbers by their unit.

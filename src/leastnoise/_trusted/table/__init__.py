@@ -8,7 +8,7 @@ from leastnoise._trusted.table._allowance import (
     UsedRows,
     used_rows,
 )
-from leastnoise._trusted.table._share import Group, groups
+from leastnoise._trusted.table._share import AttributeGroup, group_attribute_sets
 from leastnoise._trusted.table._table import (
     Codes,
     Columns,
@@ -18,6 +18,6 @@ from leastnoise._trusted.table._table import (
     TableKey,
     Values,
     code_dtype,
-    columns_of,
+    open_content,
     set_reading_day,
 )

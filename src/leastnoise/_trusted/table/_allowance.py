@@ -23,7 +23,7 @@ DIGEST_BYTES = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class UsedRows:
-    """The rows that each unit has used in the closed periods; private.
+    """The number of rows that each unit has used in closed periods; private.
 
     Attributes:
         salt: random bytes, with which ids are hashed.
@@ -43,11 +43,11 @@ class UsedRows:
 
     @classmethod
     def none(cls, salt: bytes) -> "UsedRows":
-        """Return the record before the first period: no unit has used a row."""
+        """Return the empty record, with which the first period begins."""
         return cls(salt=salt, periods=0, units=(), counts={})
 
     def digest(self, key: Hashable) -> bytes:
-        """Return the digest of a unit's key.
+        """Return the salted digest that identifies a unit by its key.
 
         >>> record = UsedRows.none(bytes(16))
         >>> record.digest("17") == record.digest(b"17"), len(record.digest("17"))
@@ -59,16 +59,19 @@ class UsedRows:
             content = b"text." + str(key).encode("utf-8", "surrogatepass")
         return hashlib.blake2b(content, digest_size=DIGEST_BYTES, key=self.salt).digest()
 
-    def of_units(self, digests: Sequence[bytes], name: str | None) -> IntArray:
-        """Return the number of rows, or cells of a count, that each unit has used."""
+    def used_by_units(self, digests: Sequence[bytes], measure: str | None) -> IntArray:
+        """Return the number of rows, or of cells, that each of these units has used.
+
+        Cells are those of a count or total of units, if ``measure`` names one.
+        """
         used = np.zeros(len(digests), dtype=np.int64)
-        if name in self.counts:
-            by_unit = dict(zip(self.units, self.counts[name].tolist(), strict=True))
+        if measure in self.counts:
+            by_unit = dict(zip(self.units, self.counts[measure].tolist(), strict=True))
             used[:] = [by_unit.get(digest, 0) for digest in digests]
         return used
 
     def equals(self, other: "UsedRows") -> bool:
-        """Return whether two records are equal in every number."""
+        """Return whether two records have the same units and numbers."""
         return (
             (self.salt, self.periods, self.units) == (other.salt, other.periods, other.units)
             and self.counts.keys() == other.counts.keys()
@@ -80,7 +83,7 @@ class UsedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PeriodUse:
-    """The rows that units use in each period of a table that was read; private.
+    """The number of rows in a table, by unit and open period; private.
 
     Attributes:
         before: the rows that units had used before this table.
@@ -96,8 +99,8 @@ class PeriodUse:
     units: tuple[bytes, ...]
     uses: Mapping[str | None, tuple[IntArray, IntArray, IntArray]]
 
-    def through(self, periods: int) -> UsedRows:
-        """Return the rows that units use in the first ``periods`` periods.
+    def used_after(self, periods: int) -> UsedRows:
+        """Return the record of used rows after the first ``periods`` periods.
 
         Args:
             periods: the number of closed periods; at least their number before the table was read.
@@ -137,7 +140,7 @@ _USED: "WeakKeyDictionary[RowAllowance, UsedRows]" = WeakKeyDictionary()
 
 
 class RowAllowance(Immutable):
-    """The rows that each unit may still use in a series, as an opaque handle.
+    """An opaque handle of the rows that each unit may still use in a series.
 
     The kernel creates it from its private file, and readers open it. Like a `Table` it reveals
     nothing about a unit, and it can be neither changed nor pickled.
@@ -169,7 +172,7 @@ class RowAllowance(Immutable):
 
 
 def used_rows(allowance: RowAllowance) -> UsedRows:
-    """Return the rows that units have used, for readers and the kernel only.
+    """Return the record behind a handle; only for readers and the kernel.
 
     >>> used_rows(RowAllowance("month", 12, UsedRows.none(bytes(16)))).units
     ()

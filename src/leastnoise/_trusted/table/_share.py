@@ -25,8 +25,8 @@ LEAST_CELLS = 2**10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """Attributes counted in one pass over the rows.
+class AttributeGroup:
+    """Attributes whose joint table is counted in one pass over the rows.
 
     Attributes:
         attributes: positions of the attributes, in the order of the table's axes.
@@ -37,10 +37,10 @@ class Group:
     members: tuple[int, ...]
 
 
-def groups(
+def group_attribute_sets(
     attribute_sets: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int
-) -> list[Group]:
-    """Return groups of attributes that together contain all attribute sets.
+) -> list[AttributeGroup]:
+    """Group attribute sets, each group to be counted in one pass over the rows.
 
     Each set is a member of exactly one group; a set is a tuple of distinct positions.
 
@@ -49,11 +49,11 @@ def groups(
     cache, or would be so large relative to the rows that summing it out costs more than the passes
     that it saves.
 
-    >>> groups([(0, 1), (1, 2), (0, 2), (1,)], [2, 2, 2], 10**6)
+    >>> group_attribute_sets([(0, 1), (1, 2), (0, 2), (1,)], [2, 2, 2], 10**6)
     [Group(attributes=(0, 1, 2), members=(0, 1, 2, 3))]
     """
     if len(attribute_sets) == 1:
-        return [Group(attributes=tuple(sorted(attribute_sets[0])), members=(0,))]
+        return [AttributeGroup(attributes=tuple(sorted(attribute_sets[0])), members=(0,))]
     limit = max(LEAST_CELLS, min(rows // 8, CACHED_CELLS))
     used = sorted({attribute for attributes in attribute_sets for attribute in attributes})
     column = {attribute: index for index, attribute in enumerate(used)}
@@ -75,7 +75,7 @@ def groups(
     first = 0
     while waiting.any():
         first += int(waiting[first:].argmax())
-        group, covered = _grow(
+        group, covered = _grow_group(
             sorted_incidence,
             first,
             np.where(waiting, width_of, len(used) + 2),
@@ -91,7 +91,7 @@ def groups(
             summed = covered & (sorted_incidence == sorted_incidence[first]).all(axis=1)
         summed[first] = True
         grouped.append(
-            Group(
+            AttributeGroup(
                 attributes=tuple(used[index] for index in group),
                 members=tuple(sorted(names[summed].tolist())),
             )
@@ -100,7 +100,7 @@ def groups(
     return grouped
 
 
-def _grow(
+def _grow_group(
     sorted_incidence: npt.NDArray[np.int16],
     first: int,
     missing: IntArray,
@@ -108,7 +108,7 @@ def _grow(
     cells: int,
     limit: int,
 ) -> tuple[list[int], BoolArray]:
-    """Return the columns of a group grown from one set, and its sets.
+    """Extend one attribute set to a group; return its attributes and its sets.
 
     ``missing`` holds the number of attributes of each set that the group lacks, at first all of
     them. For a set that is already in a group it holds a larger number.

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from leastnoise._trusted.check import Immutable, InputError, InternalError, today
 from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
-from leastnoise._trusted.domain import Domain, Keys, Measure, PerCellBound, PerUnit
+from leastnoise._trusted.domain import Domain, KeyTable, Measure, PerCellBound, PerUnit
 from leastnoise._trusted.table._allowance import PeriodUse
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -28,7 +28,7 @@ TableKey = tuple[str | None, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False, repr=False)
 class Columns:
-    """Private rows, as columns of cells and amounts.
+    """Private rows, stored as one column for each attribute and measure.
 
     Attributes:
         codes: for each attribute that was read, the cell of every row.
@@ -48,7 +48,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False, repr=False)
 class Counted:
-    """Private counts of rows that stay in their database.
+    """Private marginals of rows that stay in their database.
 
     Attributes:
         tables: marginals, flat and row-major in the order of their attributes: rows, or units of a
@@ -75,20 +75,20 @@ class Keyed:
 _CONTENT: WeakKeyDictionary[object, Columns | Counted | Keyed] = WeakKeyDictionary()  # T3
 
 
-def keep(handle: object, columns: Columns | Counted | Keyed) -> None:
-    """Hold the rows or counts of a new handle for as long as it lives.
+def store_content(handle: object, columns: Columns | Counted | Keyed) -> None:
+    """Store the private content of a handle for as long as the handle lives.
 
     >>> class Handle: ...
     >>> handle = Handle()
-    >>> keep(handle, Columns(codes={}, values={}, rows=3))
-    >>> columns_of(handle).rows
+    >>> store_content(handle, Columns(codes={}, values={}, rows=3))
+    >>> open_content(handle).rows
     3
     """
     _CONTENT[handle] = columns
 
 
-def columns_of(handle: object, *kinds: type) -> Any:
-    """Return the rows, counts or keys behind a handle; only for the kernel.
+def open_content(handle: object, *kinds: type) -> Any:
+    """Return the private content behind a handle; only for the kernel.
 
     Args:
         handle: a table.
@@ -98,9 +98,9 @@ def columns_of(handle: object, *kinds: type) -> Any:
     Raises:
         InternalError: the handle has other contents.
 
-    >>> columns_of(Table(ln.Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})).rows
+    >>> open_content(Table(ln.Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})).rows
     3
-    >>> columns_of(Table.keyed(ln.Domain(agent=ln.Unknown(9)), "agent", ["curl"], np.array([3])), Keyed).keys
+    >>> open_content(Table.keyed(ln.Domain(agent=ln.Unknown(9)), "agent", ["curl"], np.array([3])), Keyed).keys
     ('curl',)
     """
     content = _CONTENT[handle]
@@ -113,7 +113,7 @@ def columns_of(handle: object, *kinds: type) -> Any:
 
 
 class Table(Immutable):
-    """Private rows, encoded as columns of cells and of whole units.
+    """An opaque handle on private rows, encoded as columns of whole numbers.
 
     One column of cell numbers for each attribute, one of whole units for each measure.
 
@@ -205,13 +205,14 @@ class Table(Immutable):
                 "domain."
             )
         columns = {
-            name: _codes(name, codes[name], domain.cells(name))
+            name: _checked_codes(name, codes[name], domain.cells(name))
             for name in domain.names
             if name in codes
         }
         measures = {name: measure for name, measure in domain.measures.items() if name in amounts}
         sums: dict[str, Values] = {
-            name: _frozen(_whole("values", name, amounts[name])) for name in measures
+            name: _read_only_copy(_integer_array("values", name, amounts[name]))
+            for name in measures
         }  # T2
         lengths = {len(column) for column in (*columns.values(), *sums.values())} | (
             set() if rows is None else {rows}
@@ -239,7 +240,7 @@ class Table(Immutable):
         if counts is not None:
             values_of[None] = counts
         content = Columns(codes=columns, values=values_of, rows=lengths.pop(), use=use)  # T7
-        keep(self, content)
+        store_content(self, content)
 
     @classmethod
     def counted(
@@ -254,7 +255,7 @@ class Table(Immutable):
         max_per_cell: PerCellBound | None = None,
         usage: "Table | None" = None,
     ) -> "Table":
-        """Return a handle on marginals that a database has counted.
+        """Return a handle on private marginals that a database has counted.
 
         A row that one of these attributes drops is in no marginal.
 
@@ -293,7 +294,7 @@ class Table(Immutable):
                 )  # T4
             if measure is None and int(counts.min()) < 0:
                 raise InternalError(f"the counts of {names!r} must not be negative.")  # T4
-            counted_tables[measure, tuple(names)] = _frozen(counts)
+            counted_tables[measure, tuple(names)] = _read_only_copy(counts)
         bounds = {
             "unit_column": unit_column,
             "max_rows": max_rows,
@@ -301,7 +302,7 @@ class Table(Immutable):
             "usage": usage,
         }
         table._set_facts(domain=domain, attributes=read, measures=sums, **bounds)
-        keep(table, Counted(tables=counted_tables))
+        store_content(table, Counted(tables=counted_tables))
         return table
 
     @classmethod
@@ -315,7 +316,7 @@ class Table(Immutable):
         unit_column: str | None = None,
         max_rows: int = 1,
     ) -> "Table":
-        """Return a handle on unlisted keys and the number of units of each.
+        """Return a handle on private keys and the number of units that have each.
 
         Args:
             domain: a domain in which the attribute is `Unknown`.
@@ -335,7 +336,7 @@ class Table(Immutable):
         allowed = domain.keys(attribute).table
         texts = tuple(keys)
         are_allowed = (
-            isinstance(allowed, Keys)
+            isinstance(allowed, KeyTable)
             and len(set(texts)) == len(texts)
             and all(type(text) is str and allowed.allows(text) for text in texts)
         )
@@ -357,7 +358,7 @@ class Table(Immutable):
             "usage": None,
         }
         table._set_facts(domain=domain, attributes=(attribute,), measures=(), **bounds)
-        keep(table, Keyed(keys=texts, units=_frozen(units)))
+        store_content(table, Keyed(keys=texts, units=_read_only_copy(units)))
         return table
 
     def _set_facts(self, **facts: object) -> None:
@@ -398,7 +399,7 @@ class Table(Immutable):
 
 
 def set_reading_day(table: Table, day: date) -> Table:
-    """Set the day of reading of a new table and of its usage table; return the table.
+    """Set the day on which the reading of a new table began; return the table.
 
     Only readers may call it, before they return the table.
 
@@ -426,12 +427,12 @@ def code_dtype(size: int) -> np.dtype[np.unsignedinteger[Any]]:
     return np.min_scalar_type(size - 1)
 
 
-def _codes(name: str, column: npt.ArrayLike, size: int) -> Codes:
+def _checked_codes(name: str, column: npt.ArrayLike, size: int) -> Codes:
     """Return a checked, read-only column of codes (T1, T2)."""
-    array = _whole("codes", name, column)
+    array = _integer_array("codes", name, column)
     if array.size and not (int(array.min()) >= 0 and int(array.max()) < size):
         raise InternalError(f"the codes of {name!r} must be cells of the attribute.")  # T1
-    codes: Codes = _frozen(array, code_dtype(size))  # T2
+    codes: Codes = _read_only_copy(array, code_dtype(size))  # T2
     return codes
 
 
@@ -441,11 +442,11 @@ def _checked_counting(
     measures: Mapping[str, Measure],
     sums: Mapping[str, Values],
 ) -> Values:
-    """Return which rows count as rows, checked (T6).
+    """Check which rows count as rows, and return the column (T6).
 
     A row that does not count adds 0 to every sum except amounts of units.
     """
-    counting: Values = _frozen(_whole("rows", "counting", column))
+    counting: Values = _read_only_copy(_integer_array("rows", "counting", column))
     if {len(counting)} != lengths or not ((counting == 0) | (counting == 1)).all():
         raise InternalError("counting must be 1 or 0 for every row of a table.")
     for name, measure in measures.items():
@@ -455,8 +456,8 @@ def _checked_counting(
     return counting
 
 
-def _whole(content: str, name: str, column: npt.ArrayLike) -> Array:
-    """Return a column as a flat integer array; raise for any other."""
+def _integer_array(content: str, name: str, column: npt.ArrayLike) -> Array:
+    """Return a column as a flat integer array; raise if it is not one."""
     array = np.asarray(column)
     # an empty list has no integer type
     if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
@@ -464,7 +465,7 @@ def _whole(content: str, name: str, column: npt.ArrayLike) -> Array:
     return array
 
 
-def _frozen(array: Array, dtype: npt.DTypeLike = np.int64) -> Any:
+def _read_only_copy(array: Array, dtype: npt.DTypeLike = np.int64) -> Any:
     """Return a read-only copy (T2)."""
     copy = array.astype(dtype, order="C")
     copy.flags.writeable = False
@@ -472,7 +473,7 @@ def _frozen(array: Array, dtype: npt.DTypeLike = np.int64) -> Any:
 
 
 def _is_within_bounds(measure: Measure, amounts: Values, value_counts: Values | None) -> BoolArray:
-    """Return which amounts are within the bounds of a measure, or 0 without a value.
+    """Return which amounts are within the bounds of a measure, or 0 if missing.
 
     Args:
         measure: the measure with the bounds, in units.

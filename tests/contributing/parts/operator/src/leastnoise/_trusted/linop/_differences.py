@@ -12,9 +12,9 @@ from leastnoise._trusted.check.arrays import Array, IntArray
 from leastnoise._trusted.linop._functions import (
     apply,
     apply_transpose,
+    check_column_sum_bound,
     column_sums,
-    entries,
-    refuse_overflow,
+    entry_bounds,
 )
 
 
@@ -50,10 +50,10 @@ def _(operator: Differences, y: Array) -> Array:
 
 @column_sums.register
 def _(operator: Differences, weights: IntArray, power: int) -> IntArray:
-    refuse_overflow(2 * int(weights.max(initial=0)))
+    check_column_sum_bound(2 * int(weights.max(initial=0)))
     return np.append(0, weights) + np.append(weights, 0)
 
 
-@entries.register
+@entry_bounds.register
 def _(operator: Differences) -> tuple[int, int]:
     return -1, 1
