@@ -9,7 +9,7 @@ import pytest
 from baselines._noisy_costs import cheapest_of_powers, costs_of_length, noisy_costs
 
 from baselines import _noisy_costs as costs
-from behind_the_wall import cut_counts
+from behind_the_wall import clip_counts
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.kernel import GRID, SeededEntropy
 
@@ -85,7 +85,7 @@ def test_deviation_sensitivity_is_two_minus_two_over_length(length):
 def test_nothing_overflows_at_the_largest_counts(n):
     x = np.zeros(n, dtype=np.int64)
     x[: (n + 1) // 2] = 2**63 - 1
-    cut = cut_counts(x)
+    cut = clip_counts(x)
     (found,) = costs_of_length(cut, [n])
     assert found[0] == n * by_definition(cut, 0, n)
 

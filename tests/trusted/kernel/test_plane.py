@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from behind_the_wall import cut_counts
+from behind_the_wall import clip_counts
 from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.kernel import GRID, LeastCost, SeededEntropy
 from leastnoise._trusted.kernel import _plane as plane
@@ -173,7 +173,7 @@ def test_no_count_makes_the_choice_fail():
 def test_nothing_overflows_at_the_largest_counts(n):
     x = np.zeros(n, dtype=np.int64)
     x[: (n + 1) // 2] = 2**63 - 1
-    cut = cut_counts(x)
+    cut = clip_counts(x)
     assert cut.max() == largest_count(n)
     assert block_costs(cut, [*interval_tree(n).starts])[0][0] == GRID * largest_count(n) * (n // 2)
 
