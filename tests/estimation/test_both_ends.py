@@ -102,17 +102,17 @@ def test_both_ends_needs_measure_without_limits() -> None:
     ):
         with pytest.raises(
             InputError,
-            match="the ends of a block must be those of a measure without limits; got 'of counts "
+            match="the quantity of a block with ends must be a measure without limits; got 'counts "
             "or limited sums'",
         ):
             fit_noise_scales(ENDS, *LAPLACE, [(block, 1.0)])
     of_rows = Domain(a=Coded(3), measures={"tips": TIPS})
     with pytest.raises(
         InputError,
-        match=r"the ends of a block must be of a measure whose values are counted, or may be 0; got",
+        match=r"the measure of a block with ends must be a measure whose values are counted, or may be 0; got",
     ):
         fit_noise_scales(of_rows, *LAPLACE, [(ends((A,), "tips"), 1.0)])
-    with pytest.raises(InputError, match="got 'of counts or limited sums'"):
+    with pytest.raises(InputError, match="got 'counts or limited sums'"):
         fit_noise_scales(ENDS, *LAPLACE, [(ends((A,), "count of tips"), 1.0)])
     like = type("Name", (str,), {"__hash__": str.__hash__, "__eq__": lambda *_: True})("pay")
     with pytest.raises(

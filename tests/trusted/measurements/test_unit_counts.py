@@ -146,7 +146,7 @@ def test_amounts_of_units_cost_the_largest(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"ends": True}, "those of a measure without limits; got 'of counts or limited sums'"),
+        ({"ends": True}, "a measure without limits; got 'counts or limited sums'"),
         (
             {"limits": Limits([1])},
             (

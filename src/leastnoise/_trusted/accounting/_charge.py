@@ -295,8 +295,7 @@ def is_within_budget(budget: Budget, charges: Sequence[Charge]) -> bool:
         budget: the budget of the data set.
         charges: what `charge` returned for each release, in the order of payment.
 
-    Returns:
-        True only if this is proved, also where each release was chosen after the earlier releases
+    Returns: True only if this is proved, even if each release was chosen after the earlier releases
         were seen; the proof assumes that the result was True at each payment. For PureDP, ZCDP and
         GDP the sum of the charges is compared. For ApproxDP see PROOFS-mu.md, G4.
 
@@ -316,7 +315,7 @@ def is_within_budget(budget: Budget, charges: Sequence[Charge]) -> bool:
     spent = sum_charges(division.composed)
     if division.is_all_pure and spent.epsilon <= epsilon:
         return True
-    # (G2): squares of mu add up, also if a release was chosen by the outputs of earlier ones
+    # (G2): squares of mu add up, even if a release was chosen after earlier outputs were seen
     return gaussian_is_private(epsilon, spent.mu_squared, delta)
 
 

@@ -43,7 +43,7 @@ from leastnoise._trusted.check import Exact, InternalError, exact, exact_positiv
 
 Enclosure = tuple[Decimal, Decimal]
 
-# Smaller deltas are replaced by this one: exp(-7000) is below 1e-3040.
+# Smaller deltas are replaced by this one; exp(-7000) is below 1e-3040.
 LEAST_DELTA = Fraction(1, 10**3000)
 HOPELESS = 7000
 
@@ -252,7 +252,7 @@ def _enclose_delta(epsilon: Fraction, square: Fraction, digits: int) -> Enclosur
 def _enclose_mills_ratio(x_squared: Fraction, contexts: Rounding) -> Enclosure:
     """Return bounds on Mills' ratio ``R(x) = Q(x)/phi(x)``.
 
-    R falls in x, and x is at least 0.
+    R decreases in x, and x is at least 0.
     """
     x_low, x_high = contexts.sqrt(x_squared)
     if x_squared < contexts.digits:
@@ -277,7 +277,7 @@ def _mills_by_series(x: Decimal, contexts: Rounding) -> Enclosure:
     sum_low = sum_high = x
     odd = 1
     enough = Decimal((0, (1,), -wide.digits))
-    # Once a term is at most half of the one before, all that follow together are at most that term.
+    # Once a term is at most half of the previous term, all later terms add up to at most that term.
     while not (term_high <= up.multiply(sum_low, enough) and 2 * exact_square <= odd + 2):
         odd += 2
         divisor = Decimal(odd)

@@ -25,13 +25,13 @@ from typing import Any
 
 from leastnoise._trusted.check._texts import ADVISED, REQUIRED, did_you_mean, message, quoted
 
-MOST_CHARACTERS = 4000  # of a message, so that no value fills the screen
+MOST_CHARACTERS = 4000  # characters of a message, so that no value fills the screen
 
 
 class LeastNoiseError(Exception):
     """Base of every error that this package raises on purpose.
 
-    The middle of a very long message is left out.
+    The middle of a very long message is omitted.
     """
 
     def __init__(self, message: str = "", *rest: object) -> None:
@@ -84,7 +84,7 @@ class PaidError(LeastNoiseError):
 
 
 class InternalError(LeastNoiseError):
-    """A fault of this package, not of its user."""
+    """A fault of this package, not a mistake of its user."""
 
 
 Exact = int | float | str | Fraction | Decimal

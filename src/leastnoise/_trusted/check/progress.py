@@ -37,11 +37,11 @@ class RowProgress:
 
     Args:
         line: the progress line.
-        doing: the text while rows are read.
-        then: the text after that; its time starts at 0.
+        doing: the text to show while rows are read.
+        then: the text to show after that; its time starts at 0.
         blocks: the number of calls of `show`, if it is known. It gives the percentage if the number
             of rows is not known in advance.
-        about: how many seconds the rest will probably take.
+        about: how many seconds the work after reading will probably take.
 
     >>> class Lines(ProgressLine):
     ...     def say(self, text, share=0.0):

@@ -101,7 +101,7 @@ class ThresholdTable:
         for name, values in (
             ("thresholds", self.thresholds),
             ("cells", self.cells),
-        ):  # copies: the checked cells are the ones that are looked up
+        ):  # copies, so that the checked cells are the ones that are looked up
             array = values.copy()
             array.flags.writeable = False
             object.__setattr__(self, name, array)
@@ -135,7 +135,7 @@ class TextTable:
     whole_numbers: Mapping[str, int]
 
     def __post_init__(self) -> None:
-        # of Python's own: a mapping of another class could answer otherwise the next time
+        # a plain `dict`: a mapping of another class could give another answer the next time
         for name, mapping in (("cells", self.cells), ("whole_numbers", self.whole_numbers)):
             cells = {plain(form): cell for form, cell in dict(mapping).items()}
             if not all(type(form) is str and type(cell) is int for form, cell in cells.items()):
@@ -159,7 +159,7 @@ class KeyTable:
         object.__setattr__(self, "max_length", whole("max_length", self.max_length, 1))
 
     def allows(self, text: str) -> bool:
-        r"""Return whether a text may be a key, judged by the text only.
+        r"""Return whether a text may be a key; only the text itself decides.
 
         Args:
             text: the text after reading, which is not a null.
@@ -273,8 +273,8 @@ class Rule:
                 if isinstance(table, StepTable)
                 else {*table.cells.values(), *table.whole_numbers.values()}
             )
-        # among thresholds that do not rise a search in many values at once could let one value have
-        # a say in another's place
+        # if thresholds did not rise, the search of many values at once could let one value affect
+        # the cell of another
         if type(self.reading) is not Reading or not all(DROP <= cell < self.size for cell in cells):
             raise InternalError("a rule must give cells of its own attribute; please report this.")
 

@@ -78,7 +78,7 @@ class Domain(Immutable):
     size: int
     _kinds: tuple[tuple[str, Kind], ...]
     _measures: tuple[tuple[str, Measure], ...]
-    # What is asked for once a table of a workload, made once.
+    # Lookups that every table of a workload needs, made once.
     _by_name: Mapping[str, Kind]
     _sizes: Mapping[str, int]
     _hash: int
@@ -102,7 +102,7 @@ class Domain(Immutable):
         checked = _checked_kinds(pairs)
         checked_measures = _checked_measures(measures, checked)
         entries = tuple(checked.items())
-        # Read once: the sizes that are checked here are the ones to encode, count and pay with.
+        # Read once: encoding, counting and costs use the sizes that are checked here.
         sizes = {
             name: whole(f"the number of cells of {name!r}", kind.size, 1, MOST_CELLS)
             for name, kind in entries

@@ -19,7 +19,7 @@ from leastnoise._trusted.check import (
 from leastnoise._trusted.domain._cells import MOST_CELLS, READ_AS_IT_IS
 from leastnoise._trusted.domain._reading import Reading, attribute_name
 
-# Numerator and denominator of a unit stay within the doubles.
+# Numerator and denominator of a unit can be represented as doubles.
 LEAST_UNIT = Fraction(1, 10**100)
 MOST_UNITS = 2**30 - 1
 """The largest bound of a measure in units: sums of 2^32 such rows stay below 2^62."""

@@ -76,7 +76,7 @@ class Reading:
             object.__setattr__(self, "column", attribute_name("column", self.column))
         for name, value in checked_reading(self, BLANKS).items():
             object.__setattr__(self, name, value)
-        # of Python's own: a text of another class could answer otherwise the next time
+        # plain `str`: a text of another class could give another answer the next time
         texts = {
             type(text)
             for text in (

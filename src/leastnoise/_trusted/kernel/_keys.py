@@ -83,8 +83,8 @@ class KeySearch:
     def draw(self, keyed: Keyed, privacy: Privacy, entropy: Entropy) -> FoundKeys:
         """Return the keys whose noisy number of units reaches the threshold.
 
-        Every key that occurs gets separate noise, and a unit has at most ``max_rows`` keys (U0).
-        The result depends only on the noisy numbers (U2).
+        Every key that occurs gets its own draw of noise, and a unit has at most ``max_rows`` keys (U0). The
+        result depends only on the noisy numbers (U2).
 
         Args:
             keyed: the private keys, with the number of units of each.
@@ -92,7 +92,7 @@ class KeySearch:
             entropy: the source of the noise.
 
         Raises:
-            InputError: as `verify`; nothing was drawn.
+            InputError: `verify` refuses the rule; nothing was drawn.
         """
         self.verify(privacy)
         scale = self.rule.scale

@@ -59,7 +59,7 @@ from leastnoise._trusted.kernel._run_locks import (
     publication_by_entry,
 )
 
-_DISPLAY_TIMEOUT = 0.2  # seconds to wait for another process where the ledger is only shown
+_DISPLAY_TIMEOUT = 0.2  # seconds to wait for another process if the ledger is only displayed
 _CREATION_TIMEOUT = 1.0  # seconds to wait for a process that is just creating the file
 _LONGEST_TIMEOUT = 86400  # seconds, one day
 
@@ -173,7 +173,7 @@ class Ledger:
         seconds = _checked_seconds(timeout)
         _wait_for_file(file, seconds)
         content = read_ledger(file, seconds)
-        list(limits(content, share, today()))  # refuses a share that is not there
+        list(limits(content, share, today()))  # raises if the ledger has no such share
         return cls(
             file,
             content.dataset,

@@ -51,7 +51,7 @@ from leastnoise._trusted.check import BudgetError, InputError, LedgerError, refu
 State = Literal["reserved", "sealed", "absent"]
 Read = TypeVar("Read", Privacy, Budget, Charge, Cost)
 Kind = Literal["release", "spent", "budget"]
-# A period has the common part of its days' names as its name.
+# The name of a period is the part of the date that all its days have in common.
 PERIODS = {"": "", "day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m", "year": "%Y"}
 OF_RELEASE = ("release", "", "")  # kind, share and period of a release that names no share
 
@@ -237,7 +237,7 @@ def open_connection(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
             connection.execute("PRAGMA synchronous = EXTRA")
             connection.execute(
                 "PRAGMA fullfsync = ON"
-            )  # where a plain flush stops at the disk's own cache
+            )  # on systems where a plain flush stops at the disk's own cache
             connection.execute("PRAGMA trusted_schema = OFF")
             yield connection
         finally:
@@ -303,7 +303,7 @@ def _check_single_name(path: Path) -> None:
 def _remove_draft_of(file: Path) -> None:
     """Remove the draft of a ledger if it is another name of the same file."""
     draft_name = re.compile(re.escape(f".{file.name}.") + "[0-9a-f]{16}")
-    with suppress(OSError):  # a folder that cannot be read or written
+    with suppress(OSError):  # the folder cannot be read or written
         for other in file.parent.iterdir():
             if draft_name.fullmatch(other.name) and other.samefile(file):
                 other.unlink(missing_ok=True)

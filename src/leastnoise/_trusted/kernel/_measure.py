@@ -74,7 +74,7 @@ def verified_cost(measurements: Measurements, table: Table | None) -> Cost:
     """
     if type(measurements) is not Measurements:
         raise refuse("measurements", type(measurements).__name__, "Measurements")
-    if table is not None:  # a resumed series asks for its recorded steps without the rows
+    if table is not None:  # a resumed series can read its recorded steps without the rows
         check_table(measurements.domain, measurements.privacy, table)
         table.require(*measurements.columns())
     spent = cost(measurements)
@@ -177,7 +177,7 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
                 pending.append((index, cells))
                 size += max(
                     cells.size, measurements.blocks[index].rows
-                )  # there may be many more queries than cells
+                )  # a block may have many more queries than cells
                 if size >= _BATCH_ROWS:
                     yield from _apply_blocks(measurements, pending, kinds)
                     pending = []
@@ -213,7 +213,7 @@ def _apply_blocks(
     pending: Sequence[tuple[int, IntArray]],
     operator_groups: Sequence[int],
 ) -> Iterator[tuple[int, IntArray]]:
-    """Yield the index of each pending block, and its exact answers times the grid.
+    """Yield each pending block's index, and its exact answers times the grid.
 
     Blocks of one operator group are computed in one batch. The answers are flat, in row-major
     order.

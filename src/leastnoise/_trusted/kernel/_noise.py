@@ -45,7 +45,7 @@ def discrete_laplace(
     Args:
         numerator: the numerator of the scale: a whole number from 1 to 2^56 - 1, or an int64 array
             of shape (count,) with one scale for each draw.
-        denominator: the same.
+        denominator: the denominator of the scale, with the same type and range.
         count: number of draws, at least 0.
         entropy: the source of bits; the noise is private only if it is `SystemEntropy`.
 
@@ -53,7 +53,7 @@ def discrete_laplace(
         int64 array of shape (count,), in counts.
 
     Raises:
-        InputError: a scale or the count is not such a number; a scale of 0 is refused.
+        InputError: the numerator, the denominator or the count is not such a number.
 
     Guarantees:
         Given independent uniform bits the draws are independent and have exactly the stated
@@ -96,7 +96,9 @@ def discrete_laplace(
             ) // int(scale_at(divisor, i))
             magnitude[i], zero[i] = exact % 2**64, exact == 0
         negative = random_signs(size, entropy)
-        accepted &= ~(zero & negative)  # L4: a zero with a sign would count the zero twice
+        accepted &= ~(
+            zero & negative
+        )  # L4: with both signs allowed, zero would be drawn twice as often
         return apply_signs(magnitude, negative), accepted
 
     return draw_in_blocks(count, attempt)
@@ -109,7 +111,7 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
 
     Args:
         numerator: the numerator of the scale, a whole number from 1 to 2^56 - 1.
-        denominator: the same.
+        denominator: the denominator of the scale, from 1 to 2^56 - 1.
         count: number of draws, at least 0.
         entropy: the source of bits; the numbers are private only if it is `SystemEntropy`.
 
@@ -117,10 +119,9 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
         int64 array of shape (count,), independent draws from 0 to 2^62.
 
     Raises:
-        InputError: a scale or the count is not such a number.
+        InputError: the numerator, the denominator or the count is not such a number.
 
-    Guarantees:
-        Given independent uniform bits the draws have exactly the stated distribution (corollary L6
+    Guarantees: Given independent uniform bits the draws have exactly the stated distribution (corollary L6
         of PROOFS-noise.md).
 
     >>> geometric(3, 2, 6, SeededEntropy(1)).shape
@@ -164,9 +165,7 @@ def draw_far_geometric(entropy: Entropy) -> int:
 
 
 _FINE = 8  # parts of a standard deviation
-_FINE_FROM = (
-    32  # standard deviations from which on a part holds enough integers for the fine cut to pay
-)
+_FINE_FROM = 32  # from this standard deviation on, a part holds enough integers for the finer division to be faster
 
 
 def discrete_gaussian(
@@ -225,7 +224,9 @@ def discrete_gaussian(
             parts, k[inside], Ratios(numerators=x, denominators=scale_numerators), inside, entropy
         )  # G4
         negative = random_signs(size, entropy)
-        accepted &= (y != 0) | far | ~negative  # G5: a zero with a sign would count the zero twice
+        accepted &= (
+            (y != 0) | far | ~negative
+        )  # G5: with both signs allowed, zero would be drawn twice as often
         return apply_signs(y, negative), accepted
 
     return draw_in_blocks(count, attempt)

@@ -188,7 +188,7 @@ def close_period(
     tables: dict[TableKey, IntArray] = {}
     keys: list[TableKey]
     if late == "arrival":
-        # one table of all attributes, so that a row arrives in the same period in all of them
+        # one table of all attributes, so that a row arrives in the same period for all queries
         keys = [(None, measurements.columns()[0])]
     else:
         keys = required_table_keys(measurements)
@@ -201,7 +201,7 @@ def close_period(
             tables[key] = closed_before.tables[key].copy()
         else:
             tables[key] = np.zeros((2, counts.size), dtype=np.int64)
-        # views with the periods first, so that writing to them changes ``tables``
+        # views whose first axis is the period; writing to them changes ``tables``
         current, frozen, highest = (
             np.moveaxis(counted.reshape(shape), axis, 0) for counted in (counts, *tables[key])
         )
@@ -277,7 +277,7 @@ def answers_of_last_period(
     rows = [rows_due(block, along, closed.number - 1) for block in measurements.blocks]
     if [int(due.sum()) for due in rows] != [
         *map(len, closed.noise)
-    ]:  # else one draw would be added to several answers
+    ]:  # otherwise one draw would be added to several answers
         raise InternalError(
             "The noise of a period is not of its rows; nothing was published. Please report this."
         )

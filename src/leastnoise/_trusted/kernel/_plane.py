@@ -100,7 +100,7 @@ class LeastCost:
             Laplace noise of scale distance / epsilon.
 
         Raises:
-            InputError: an argument is not of this kind; never because of a count.
+            InputError: an argument has another type or shape. The values of counts never raise it.
         """
         counts, starts, children = order_counts_by_tree(cells)
         fixed, numerator, denominator = self.penalty_and_scale(
@@ -110,7 +110,7 @@ class LeastCost:
         best = costs[-1]
         for undivided, first in zip(costs[-2::-1], children[::-1], strict=True):
             split_costs = np.add.reduceat(best, first)
-            # a block with one child is that child
+            # a block with one child has the same cells as the child
             best = np.where(
                 np.diff(first, append=len(best)) > 1,
                 np.minimum(undivided, split_costs),

@@ -38,7 +38,7 @@ class QuantileSelection:
         by: the attributes of the groups; without them, all rows are one group.
 
     Raises:
-        InputError: an argument of another kind.
+        InputError: an argument has another type, or is out of range.
 
     Guarantees: epsilon-DP (theorem S of PROOFS-quantiles.md). In a group of n cells the chosen cell
         is further than scale x ln(n / (2 risk)) from its target with probability at most ``risk``,
@@ -119,7 +119,7 @@ class QuantileSelection:
             int64 of shape (groups,), each from 0 to cells - 1.
 
         Raises:
-            InputError: an argument is not of this kind; never because of a count.
+            InputError: an argument has another type or shape. The values of counts never raise it.
         """
         if not (
             isinstance(counts, np.ndarray)

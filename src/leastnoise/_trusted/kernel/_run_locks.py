@@ -81,7 +81,7 @@ def publication_by_entry(
 ) -> dict[str, bool]:
     """Return, by entry id, whether the release of an ended run was published.
 
-    Releases that can still be finished are left out. The files that dead processes left are removed.
+    Releases that can still be finished are left out. The files of processes that have ended are removed.
     """
     ended = {}
     for entry in entries:
@@ -111,7 +111,7 @@ def _reserve_space(handle: int, byte_count: int) -> None:
             errno.EINVAL,
             errno.EOPNOTSUPP,
             errno.ENOSYS,
-        }:  # a file system that keeps no room
+        }:  # a file system that cannot reserve space
             raise
 
 
@@ -124,7 +124,8 @@ def free_reserved_space(ledger: Path, run: str) -> None:
 def is_running(ledger: Path, run: str) -> bool:
     """Return whether a process holds the lock of a run.
 
-    Returns True also if this cannot be determined. Removes the file that a dead process left.
+    The result is also True if this cannot be determined. The function removes the file of a process
+    that has ended.
     """
     if not run:
         return False

@@ -95,7 +95,7 @@ def checked_scale(
 
     Args:
         numerator: a whole number from 1 to 2^56 - 1, or an int64 array of them, of shape (count,).
-        denominator: the same.
+        denominator: the denominator of the scale, with the same type and range.
         count: number of draws.
 
     Returns:
@@ -184,7 +184,7 @@ class Ratios:
         drawn = random_bytes(index.size, entropy)
         heads: BoolArray = drawn < digits
         tied = np.flatnonzero(drawn == digits)
-        if tied.size:  # the rest of these, times 256
+        if tied.size:  # the remainders of these fractions, times 256
             same = scale_at(denominators, tied)
             later = Ratios(
                 numerators=scale_at(remainders, tied) - scale_at(digits, tied) * same,

@@ -134,7 +134,7 @@ class ReleaseContract:
         if types != (Domain, Privacy, str, str, str) or type(self.declared_step) not in {
             Measurements,
             type(None),
-        }:  # M6: of these very classes
+        }:  # M6: exactly of these classes
             raise refuse(
                 "terms",
                 ", ".join(kind.__name__ for kind in (*types, type(self.declared_step))),
@@ -166,7 +166,7 @@ class ReleaseContract:
             )
             ZCDP(
                 self.shared_mu_squared / 2
-            )  # refused now, and not when it is paid, if it is too long
+            )  # raises now, before the payment, if the number has too many digits
         if self.along:
             if self.declared_step is None:
                 # A choice is not in the private file, and would be drawn again after every run
@@ -334,7 +334,7 @@ class Series(Immutable):
         charge_due = charge(ledger.privacy.budget, terms.privacy.budget, spent)
         paid = (
             spent if terms.declared_step is not None else entry.cost
-        )  # an only step's is computed again where it is drawn
+        )  # the cost of a declared step is computed again when the step is drawn
         if (entry.plan_digest, entry.charge, paid) != (
             terms.digest(),
             charge_due,
@@ -498,7 +498,7 @@ class Series(Immutable):
             declared_step is not None and spent != state.cost
         ):  # the measured queries are the paid ones
             raise InputError(_CHANGED)
-        # theorem 8 of PROOFS-accounting.md is of no other noise
+        # theorem 8 of PROOFS-accounting.md holds only for this noise
         if terms.shared_mu_squared is not None and type(spent) is not GaussianCost:
             raise InputError(
                 "Steps that share mu squared must have rounded Gaussian noise; got another "

@@ -159,7 +159,9 @@ def find_unrecorded_releases(
         searched |= {Path(output).parent for output in outputs if output.startswith("/")}
     paid = [found for found in _paid_releases(searched) if found[1].get(key) == value]
     entries = {}
-    if opened_ledger is not None and paid:  # read after the folders: releases are paid meanwhile
+    if (
+        opened_ledger is not None and paid
+    ):  # read after the folders, because other processes may pay for releases meanwhile
         entries = {entry.id: entry for entry in opened_ledger.entries()}
     return tuple(
         release
@@ -203,7 +205,7 @@ def _paid_releases(folders: Iterable[Path]) -> Iterator[tuple[Path, dict[str, st
 def _distinct_folders(folders: Iterable[Path]) -> list[Path]:
     """Return the absolute paths of folders; a folder with several links once."""
     paths_by_target: dict[str, Path] = {}
-    for path in sorted({Path(os.path.abspath(folder)) for folder in folders}):  # noqa: PTH100 - links stay links
+    for path in sorted({Path(os.path.abspath(folder)) for folder in folders}):  # noqa: PTH100 - links are not resolved
         paths_by_target.setdefault(os.path.realpath(path), path)
     return list(paths_by_target.values())
 

@@ -17,7 +17,7 @@ from leastnoise._trusted.check.arrays import Array, IntArray
 
 SignedArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 
-# Far from the ends of int64, so that absolute values and sums of two cannot wrap around.
+# Far from the limits of int64, so that absolute values and sums of two numbers cannot wrap around.
 _MOST = 2**53
 
 

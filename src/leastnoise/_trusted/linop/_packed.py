@@ -16,9 +16,9 @@ from leastnoise._trusted.check import InputError, refuse, whole
 from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.linop._operators import Operator, SignedArray
 
-# As many numbers as a measured table may have cells.
+# The largest number of cells of a measured table.
 MOST_UNPACKED = 2**28
-# Bytes of a number, by the key of an array's text.
+# The number of bytes of each integer, by the key of the text in the JSON value.
 _FORMS = {"zlib_int64": 8, "zlib_int32": 4, **{f"int{8 * size}": size for size in range(1, 9)}}
 
 
@@ -105,8 +105,8 @@ def array_from_json(value: Mapping[str, Any], max_size: int = MOST_UNPACKED) -> 
         raw = base64.b64decode(value[form], validate=True)
         size = _FORMS[form]
         if form.startswith("zlib"):
-            # One byte more than the shape says, at most: a short text can be the compressed form of
-            # gigabytes.
+            # At most one byte more than the shape requires, because a short text can be the
+            # compressed form of gigabytes.
             raw = zlib.decompressobj().decompress(raw, count * size + 1)
         if len(raw) != count * size:
             raise InputError(

@@ -358,8 +358,7 @@ def _(operator: Coarse, x: Array) -> Array:
 @column_sums.register
 def _(operator: Coarse, weights: IntArray, power: int) -> IntArray:
     """Return the column sum of each cell's bucket."""
-    # The cells of a bucket have equal columns: a bucket's sum changes by one with one row in any of
-    # them.
+    # The cells of a bucket have equal columns: a row in any of them changes the bucket's sum by one.
     return np.repeat(column_sums(operator.operator, weights, power), operator.lengths)
 
 
@@ -486,8 +485,8 @@ def _(operator: Nested, x: Array) -> Array:
 def _(operator: Nested, weights: IntArray, power: int) -> IntArray:
     """Return each cell's column sums within its block and above it."""
     blocks, last, above = operator.split(weights)
-    # A cell is in its block's queries, by its place there, and in those on its block's sum as any
-    # other cell of the block.
+    # A cell is in the queries of its block, by its position there, and in the queries on the block
+    # sums, like every other cell of the block.
     within = [column_sums(operator.inner, row, power) for row in np.ascontiguousarray(blocks.T)]
     within.append(column_sums(operator.last, last, power))
     sums = column_sums(operator.above, above, power)

@@ -21,7 +21,7 @@ from leastnoise._trusted.linop._structured import (
     toeplitz_product,
 )
 
-__all__ = ["apply_transpose"]  # with those of all operators
+__all__ = ["apply_transpose"]  # together with the transposes of the other operators
 
 
 @apply_transpose.register

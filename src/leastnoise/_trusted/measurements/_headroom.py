@@ -19,7 +19,8 @@ MOST_TABLE_CELLS = 2**28  # of one measured table: 2 GiB of counts
 def check_headroom(block: Any, largest_amount: int, largest_limited_amount: int, grid: int) -> None:
     """Raise if the table or the answers of a block could be too large for int64.
 
-    A row adds at most ``largest_amount``, or at most ``largest_limited_amount`` if the block has limits or ends.
+    A row changes a sum by at most ``largest_limited_amount``, in which limits and the distances from
+    both bounds are included; ``largest_amount`` is the largest amount of the measure itself.
     """
     cells = math.prod(factor.operator.size for factor in block.factors)
     if not cells <= MOST_TABLE_CELLS:
@@ -36,8 +37,8 @@ def check_headroom(block: Any, largest_amount: int, largest_limited_amount: int,
             f"at most {MOST_TABLE_CELLS}",
             "Choose another strategy.",
         )
-    # The values of a table add up to at most the value of all rows, and no entry of a product is above
-    # the product of the largest ones.
+    # The cells of a table add up to at most the amount of all rows, and no entry of a product of
+    # matrices is above the product of their largest entries.
     if block.ends:
         largest = max(largest_amount, largest_limited_amount)
     else:

@@ -185,7 +185,7 @@ def _draw_table(cells: int, total: int, common: int, draw_below: Below) -> list[
     The total is at least 0, and the norm at most total + 2 common.
     """
     rank = draw_below(count_tables(cells, total + common, common))
-    # the least negative part such that more than ``rank`` tables have it
+    # the least negative part for which more than ``rank`` tables have at most this negative part
     low = 0
     high = common
     while low < high:
@@ -220,7 +220,7 @@ def _draw_table(cells: int, total: int, common: int, draw_below: Below) -> list[
 
 
 def _count_weak_compositions(total: int, part_count: int) -> int:
-    """Count the ways to write a total as a sum of ``part_count`` numbers in order.
+    """Count the ordered sums of ``part_count`` numbers that give a total.
 
     All of these are whole numbers of at least 0.
     """

@@ -32,7 +32,7 @@ from leastnoise._trusted.linop import (
 )
 from leastnoise._trusted.measurements._headroom import check_headroom
 
-_MOST = 2**53 - 1  # the most units that a measure's bound may have
+_MOST = 2**53 - 1  # the largest bound of a measure, in units
 # Cells of a group with K-norm noise, and of one of its tables. The points of its balls are counted
 # in whole numbers, in time that grows with cells^2 times the largest table: 5 CPU seconds for
 # 4 tables of 256 cells, 133 for 2 of 1000.
@@ -120,7 +120,7 @@ class Factor:
     attributes: tuple[str, ...]
     operator: Operator
     row_weights: IntArray | None = None
-    # Plans of many blocks use these once a block.
+    # Computed once, because plans with many blocks use them for every block.
     heaviest: int = field(default=1, init=False, repr=False)
     largest_square: int = field(default=1, init=False, repr=False)
     _hash: int = field(default=0, init=False, repr=False)
@@ -149,7 +149,7 @@ class Factor:
             object.__setattr__(self, "heaviest", int(self.weights.max()))
         if isinstance(
             self.operator, Contrasts
-        ):  # all other squares are ones, one for each row, which are not listed here
+        ):  # all other operators have a square of 1 for each row, which is not stored here
             object.__setattr__(self, "largest_square", int(self.squares.max()))
         object.__setattr__(self, "_hash", hash((self.attributes, self.key())))
 
@@ -310,7 +310,7 @@ class Measurements:
     noise: Noise
     blocks: tuple[Block, ...]
     grid: int = 1
-    # Very many blocks form few groups; checks and costs are then computed once a group.
+    # Even very many blocks form few groups; checks and costs are computed once for each group.
     factors: tuple[Factor, ...] = field(default=(), init=False, repr=False, compare=False)
     similar_blocks: tuple[tuple[Block, ...], ...] = field(
         default=(), init=False, repr=False, compare=False
@@ -320,8 +320,8 @@ class Measurements:
         grid = whole("grid", self.grid, 1, 2**20)
         if grid & (grid - 1):
             raise refuse("grid", grid, "a power of two")
-        # M6: copies of Python's own immutable kinds: the checked values cannot change before they are
-        #     measured.
+        # M6: copies in Python's immutable types, so that checked values cannot change before they are
+        # measured.
         object.__setattr__(self, "grid", grid)
         object.__setattr__(self, "blocks", tuple(self.blocks))
         if not self.blocks:
@@ -527,17 +527,17 @@ class Measurements:
         has_ends = is_of_values and block.limits is None
         if summed is None or not has_ends:
             raise refuse(
-                "the ends of a block",
-                "of counts or limited sums",
-                "those of a measure without limits",
-                "Name the measure alone.",
+                "the quantity of a block with ends",
+                "counts or limited sums",
+                "a measure without limits",
+                "Name only the measure.",
             )
         has_counts = self.domain.count_of(str(block.measure)) is not None
         if not has_counts and not summed.low_units <= 0 <= summed.high_units:
             raise refuse(
-                "the ends of a block",
-                f"those of {summed!r}",
-                "of a measure whose values are counted, or may be 0",
+                "the measure of a block with ends",
+                repr(summed),
+                "a measure whose values are counted, or may be 0",
             )
 
     def _check_unit_amounts(self, block: Block) -> None:
@@ -676,7 +676,7 @@ def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
     [1.414214, 2.44949]
     """
     fine = block.scale * grid
-    # Rows that are all alike are computed as one.
+    # If all rows are equal, one of them is computed.
     weights, squares = (
         scales[:1] if (scales == scales[0]).all() else scales
         for scales in (block.row_weights(), block.row_squares())

@@ -16,7 +16,7 @@ from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.linop import Contrasts, Identity, Total, column_sums, dense
 from leastnoise._trusted.measurements._measurements import Factor
 
-MOST_CELLS = 2**11  # of the attributes together: all pairs of cells are looked at
+MOST_CELLS = 2**11  # cells of the attributes together; all pairs of them are examined
 _MOST_ENTRIES = 2**23  # of the matrix of a factor
 _EXACT_FLOAT = 2**53  # sums of whole numbers below it are exact in floating point
 _EXACT_INT = 2**62  # and below this in int64

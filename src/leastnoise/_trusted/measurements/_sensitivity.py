@@ -251,7 +251,9 @@ def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCell
                 PerCellBound(rows, bound.attributes), PerCellBound(1, other) if other else None
             )
         ]
-    if measured_unit.attributes and view.noise.norm == 2:  # Laplace noise gains next to nothing
+    if (
+        measured_unit.attributes and view.noise.norm == 2
+    ):  # under Laplace noise the second bound gains almost nothing
         bounds.append(_RowsInCells(PerCellBound(1, measured_unit.attributes)))
     return bounds
 
@@ -374,7 +376,7 @@ def _multiply_by_limits(
         name = block.limits.attribute
     if name is None:
         return list(columns), int(largest[0])
-    amounts = largest.astype(object) ** power  # of Python's integers: squares may leave int64
+    amounts = largest.astype(object) ** power  # Python's integers, because squares may exceed int64
     limited = list(columns)
     for index, column in enumerate(columns):
         if name in column.attributes and column.largest.denominator == 1:
@@ -468,7 +470,7 @@ def _joint_norm(
                 continue
             axes_of = [
                 names.index(name) for name in column.attributes
-            ]  # rising, as `Measurements` has seen to
+            ]  # ascending, as `Measurements` has checked
             axes = [shape[index] if index in axes_of else 1 for index in range(len(names))]
             product = product * column.entries.astype(object).reshape(axes)
         summed = summed + product
@@ -649,7 +651,7 @@ def _largest_spread_form(
     q(s) is the largest sum of the squared numbers of s rows in cells of at most ``rows_in_cell``.
     """
     numbers = [rows]
-    if together < 0:  # then the worst rows fill some cells, if they are not all rows
+    if together < 0:  # then the worst case fills some of the cells, or has all rows
         full_cells = min(rows // rows_in_cell, round(-apart / (2 * together)))
         numbers.append(full_cells * rows_in_cell)
     return max(
@@ -693,9 +695,9 @@ def shift_bound_by_cell(
         return None
     groups, other_blocks = _split_by_bound(plan, bound)
     in_a_cell = Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, bound.rows, within)
-    # Under Laplace noise each row counts as the largest one: so all groups share their cells (S5).
+    # Under Laplace noise each row counts as the largest one, so all groups share their cells (S5).
     bounds = [] if within is None or plan.noise.norm == 1 else [_RowsInCells(within)]
-    # As many rows may come as go where a unit is replaced, and in other cells.
+    # If a unit is replaced, as many rows may be added as removed, in other cells.
     rows = min(privacy.distance, bound.rows * math.prod(sizes.values()))
     distances: list[Fraction] = []
     lengths: list[tuple[Fraction, list[int]]] = []
@@ -735,7 +737,7 @@ def shift_bound_by_cell(
         unbounded = replace(privacy, max_per_cell=None)
         distances.append(_shift_bound(replace(plan, privacy=unbounded, blocks=tuple(other_blocks))))
     distance = sum_rounded_up((1, distance) for distance in distances)
-    if privacy.neighbours == "replace":  # a unit that comes, and one that goes
+    if privacy.neighbours == "replace":  # one unit that is added, and one that is removed
         added = replace(plan, privacy=replace(privacy, neighbours="add_remove"))
         one = shift_bound_by_cell(added, bound, within)
         times = 2 if plan.noise.norm == 1 or _all_non_negative(plan) else 4
@@ -826,9 +828,7 @@ def replaced_row_bound(plan: Measurements, power: int) -> Fraction:
     forms, unit = _summed_forms(plan, plan.domain.names, power)
     apart = {other_factors: _norm_and_distance(other_factors, power) for other_factors, *_ in forms}
     kinds = _attribute_kinds(plan, forms, apart)
-    distance = np.zeros(
-        1, dtype=object
-    )  # Python's integers throughout, so that nothing wraps around
+    distance = np.zeros(1, dtype=object)  # Python's integers throughout, which cannot wrap around
     for form_key, summed in forms.items():
         other_factors, measure, _, ends = form_key
         norm, most = apart[other_factors]
@@ -875,7 +875,7 @@ def _attribute_kinds(
     if all(2 * norm >= most for norm, most in apart.values()) and all(
         u >= 0 for summed in forms.values() for cells, u in summed.items() if cells
     ):
-        return None  # rows that agree in nothing are farthest
+        return None  # rows that agree in no attribute are farthest apart
     for kinds in (
         tuple(sizes),
         tuple(sizes.values()),
@@ -972,7 +972,7 @@ def _column_bounds(factor: Factor, power: int) -> tuple[int, int, int]:
             )
     everywhere = (
         apply(operator, np.ones(size, dtype=np.int64)) == most * size
-    )  # rows that are the same for every cell
+    )  # rows with the same entry for every cell
     top = int(norms.max())
     shared = int((weights[everywhere] ** power).sum()) * most**power
     if power == 1 or non_negative(operator):

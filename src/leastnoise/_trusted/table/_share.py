@@ -20,7 +20,7 @@ from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 # Beyond this a table of counts no longer stays in the second-level cache, and counting into it
 # becomes several times slower.
 CACHED_CELLS = 2**17
-# Below this the fixed cost of a call outweighs the cells.
+# For smaller tables the fixed cost of a call outweighs the cost of the cells.
 LEAST_CELLS = 2**10
 
 
