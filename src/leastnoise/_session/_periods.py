@@ -47,7 +47,7 @@ from leastnoise._spec import Spec, differing_parts
 from leastnoise._threads import one_thread
 from leastnoise._trusted import reading
 from leastnoise._trusted.check import InputError, LedgerError, one_of
-from leastnoise._trusted.kernel import Entry, Ledger, Receipt, Series, row_allowance, rows_due
+from leastnoise._trusted.kernel import Entry, Ledger, Receipt, Series, queries_due, row_allowance
 from leastnoise._trusted.ledgers import find_ledger, open_or_create_ledger
 from leastnoise._trusted.linop import SignedArray, as_int32_if_exact, last_cells
 from leastnoise._trusted.measurements import Observation
@@ -480,7 +480,7 @@ def combine_periods(
         answers = np.zeros(shape, dtype=np.int64)
         is_drawn = np.zeros(shape, dtype=bool)
         for period, block_answers in enumerate(values):
-            rows = rows_due(block, along, period)
+            rows = queries_due(block, along, period)
             answers[rows] = block_answers[index]
             is_drawn[rows] = True
         noisy_answers.append(as_int32_if_exact(answers[is_drawn]))

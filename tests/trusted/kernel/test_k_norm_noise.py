@@ -150,7 +150,7 @@ def test_group_of_a_thousand_cells_is_drawn_at_very_small_budgets():
 @pytest.mark.parametrize("bits", [10, 64, 1000])
 def test_exponentials_are_enclosed(value, bits):
     mpmath = pytest.importorskip("mpmath")
-    low, high = _k_norm._exp_of_minus(value, bits)
+    low, high = _k_norm._enclose_exp_of_minus(value, bits)
     with mpmath.workprec(bits + 200):
         exact = mpmath.exp(-mpmath.mpf(value.numerator) / value.denominator) * 2**bits
         assert low <= exact <= high

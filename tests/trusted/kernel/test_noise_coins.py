@@ -220,7 +220,7 @@ def test_signs_and_raw_bits_use_every_bit_once():
     words = SeededEntropy(0).words(4)
     raw = words.tobytes()
     assert _sampling.random_bytes(27, Script(words.tolist(), then=None)).tolist() == list(raw[:27])
-    assert _sampling.random_halves(13, Script(words.tolist(), then=None)).tobytes() == raw[:26]
+    assert _sampling.random_uint16(13, Script(words.tolist(), then=None)).tobytes() == raw[:26]
     bits = "".join(f"{byte:08b}" for byte in raw)[:200]
     assert _sampling.random_signs(200, Script(words.tolist(), then=None)).tolist() == [
         bit == "1" for bit in bits

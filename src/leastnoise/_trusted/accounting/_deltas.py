@@ -113,6 +113,7 @@ def rounding_contexts(digits: int) -> Rounding:
     """
 
     def context(mode: str) -> Context:
+        """Return a decimal context with this rounding mode."""
         traps = [InvalidOperation, DivisionByZero, Overflow]
         return Context(
             prec=digits,

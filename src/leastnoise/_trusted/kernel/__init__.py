@@ -13,7 +13,7 @@ from leastnoise._trusted.kernel._outcome import (
     outcome_from_text,
     outcome_to_text,
 )
-from leastnoise._trusted.kernel._periods import required_table_keys, rows_due
+from leastnoise._trusted.kernel._periods import queries_due, required_table_keys
 from leastnoise._trusted.kernel._plane import GRID, LeastCost
 from leastnoise._trusted.kernel._quantiles import MOST_CELLS, QuantileSelection
 from leastnoise._trusted.kernel._seeded import SeededEntropy, simulate

@@ -124,7 +124,7 @@ def _enclose_partial_sums(
 
     The sums begin at j = 0, and are multiplied by 2^bits.
     """
-    ratio = _exp_of_minus(1 / scale, bits)
+    ratio = _enclose_exp_of_minus(1 / scale, bits)
     power: Interval = (1 << bits, 1 << bits)
     powers = [power]
     for _ in weights[1:]:
@@ -137,7 +137,7 @@ def _enclose_partial_sums(
     return low, high
 
 
-def _exp_of_minus(value: Fraction, bits: int) -> Interval:
+def _enclose_exp_of_minus(value: Fraction, bits: int) -> Interval:
     """Return bounds on exp(-value) times 2^bits, for a value above 0 (N2)."""
     halvings = max(0, value.numerator.bit_length() - value.denominator.bit_length() + 1)
     work = bits + halvings + 8

@@ -108,6 +108,7 @@ class Ledger:
         return f"Ledger({', '.join(f'{name}: {text}' for name, text in _ledger_facts(self))})"
 
     def _repr_html_(self) -> str:
+        """Return the facts of the ledger as an HTML table, for notebooks."""
         return html_facts("Ledger", _ledger_facts(self))
 
     @classmethod
@@ -901,13 +902,13 @@ def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
 
 
 def _check_path(path: str | os.PathLike[str]) -> None:
-    """Raise for a value that cannot be the path of a ledger's file."""
+    """Raise unless a value can be the path of a ledger's file."""
     if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in str(path):
         raise refuse("path", path, "the path of a ledger's file")
 
 
 def _checked_seconds(timeout: float) -> float:
-    """Return a checked number of seconds to wait for another process."""
+    """Return a waiting time in seconds; raise if it is out of range."""
     if (
         isinstance(timeout, bool)
         or not isinstance(timeout, int | float)

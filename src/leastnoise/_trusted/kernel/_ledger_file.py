@@ -276,7 +276,7 @@ def write_transaction(path: Path, timeout: float) -> Iterator[sqlite3.Connection
 
 
 def _check_single_name(path: Path) -> None:
-    """Raise for a ledger with several hard links; remove a draft among them (S2).
+    """Raise if a ledger has several hard links; remove a draft among them (S2).
 
     SQLite finds the journal of a killed process by the name of the file. Under another name of the
     file, SQLite would not roll the transaction back at once; a later rollback would remove the
@@ -317,7 +317,7 @@ def read_ledger(path: Path, timeout: float) -> LedgerContent:
 
 
 def read_content(connection: sqlite3.Connection, path: Path) -> LedgerContent:
-    """Return the checked content of the file; raise for a foreign file."""
+    """Read and check the content of a ledger file; raise for any other file."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:
@@ -394,7 +394,7 @@ def _entry_of_row(
 
 
 def checked_text(name: str, value: object, min_length: int = 0) -> str:
-    """Return a checked text that is to be stored.
+    """Return a text; raise if the ledger cannot store it.
 
     Raises:
         InputError: another class, a length that is not allowed, a null character, or a text that
@@ -444,7 +444,7 @@ class Limit:
 
     @property
     def reason_closed(self) -> str:
-        """The reason that no charge fits any more, with any budget (G4), or ""."""
+        """The reason that no further charge is allowed with any budget (G4), or ""."""
         if isinstance(self.budget, ApproxDP) and has_late_delta(self.charges):
             return _LATE_DELTA
         return ""
@@ -610,7 +610,7 @@ def _above_limit_message(dataset: str, limit: Limit, request: Charge) -> str:
 
 
 def _advice_in_mu(request: Charge, available: Charge) -> str:
-    """Return advice where an (epsilon, delta) budget does not cover a request."""
+    """Return advice for a request that an (epsilon, delta) budget does not cover."""
     if not (available.epsilon or available.mu_squared):
         return "Make no further release of this data set, or ask the data holder."
     if request.has_own_delta and request.delta:

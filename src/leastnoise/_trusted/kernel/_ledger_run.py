@@ -55,7 +55,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A recorded step.
+    """The fingerprint and the outcome of a recorded step.
 
     Attributes:
         request: fingerprint of the request of the step.
@@ -68,7 +68,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The data needed to finish a release that was paid.
+    """The plan, the options and the recorded steps of an unpublished release.
 
     Attributes:
         plan: its JSON text.

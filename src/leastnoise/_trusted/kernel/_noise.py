@@ -74,6 +74,7 @@ def discrete_laplace(
     unit = np.asarray(1, dtype=np.uint64)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
+        """Draw some elements once; return the values and which are accepted."""
         scale_numerators = scale_at(p, index)
         divisor = scale_at(q, index) * np.uint64(_PARTS)
         u, accepted = uniform_below(scale_numerators, largest, size, entropy)  # L1
@@ -131,6 +132,7 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
     divisor = q * np.uint64(_PARTS)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:  # noqa: ARG001 - one scale for all
+        """Draw some elements once; return the values and which are accepted."""
         u, accepted = uniform_below(p, int(p), size, entropy)  # L1
         accepted &= toss_exp(
             Ratios(numerators=u, denominators=p),
@@ -152,7 +154,7 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
 
 
 def draw_far_geometric(entropy: Entropy) -> int:
-    """Draw the geometric number V of L2, given that V is at least 128.
+    """Draw a geometric number of at least 128, for the table's last cell (L2).
 
     The geometric distribution has no memory.
     """
@@ -204,6 +206,7 @@ def discrete_gaussian(
     table = half_normal_table(parts)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
+        """Draw some elements once; return the values and which are accepted."""
         scale_numerators = scale_at(p, index)
         step = scale_at(unit, index)
         k = _draw_part_numbers(parts, table.draw(size, entropy), entropy)
@@ -259,6 +262,7 @@ def rounded_gaussian(
     table = half_normal_table(_FINE)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
+        """Draw some elements once; return the values and which are accepted."""
         scale_numerators = scale_at(p, index)
         half_step = scale_at(q, index) * np.uint64(_FINE)
         k = _draw_part_numbers(_FINE, table.draw(size, entropy), entropy)
@@ -284,13 +288,20 @@ def rounded_gaussian(
     return draw_in_blocks(count, attempt)
 
 
-def _toss_acceptance(parts: int, k: Words, x: Coins, index: Index, entropy: Entropy) -> BoolArray:
+def _toss_acceptance(
+    parts_per_sigma: int, k: Words, x: Coins, index: Index, entropy: Entropy
+) -> BoolArray:
     """Toss a coin with P(True) = exp(-x (2 k + x) / (2 parts^2)) for each x (G4)."""
-    squared = np.uint64(parts * parts)
+    squared = np.uint64(parts_per_sigma * parts_per_sigma)
     whole_units = k // squared
     remainder = k % squared
     accepted = toss_exp(
-        x, index, entropy, linear=remainder * np.uint64(2), square=True, slots=2 * parts * parts
+        x,
+        index,
+        entropy,
+        linear=remainder * np.uint64(2),
+        square=True,
+        slots=2 * parts_per_sigma * parts_per_sigma,
     )
     linear_unit = np.asarray(1, dtype=np.uint64)
     for unit in range(int(whole_units.max(initial=0))):
@@ -301,27 +312,27 @@ def _toss_acceptance(parts: int, k: Words, x: Coins, index: Index, entropy: Entr
     return accepted
 
 
-def _draw_part_numbers(parts: int, k: Words, entropy: Entropy) -> Words:
+def _draw_part_numbers(parts_per_sigma: int, k: Words, entropy: Entropy) -> Words:
     """Replace the table's last part number by exact draws, in place (G0).
 
     The last part number represents 8 standard deviations or more.
     """
-    for i in np.flatnonzero(k == np.uint64(8 * parts)).tolist():
-        k[i] = _draw_far_part(parts, entropy)
+    for i in np.flatnonzero(k == np.uint64(8 * parts_per_sigma)).tolist():
+        k[i] = _draw_far_part(parts_per_sigma, entropy)
     return k
 
 
-def _draw_far_part(parts: int, entropy: Entropy) -> int:
+def _draw_far_part(parts_per_sigma: int, entropy: Entropy) -> int:
     """Draw the number k of a part beyond 8 standard deviations (G0).
 
     P(k) is proportional to exp(-k^2 / (2 parts^2)), for k >= 8 parts.
     """
     while True:
         j = 0
-        while coin_exp(8, parts, entropy):
+        while coin_exp(8, parts_per_sigma, entropy):
             j += 1
-        if coin_exp(j * j, 2 * parts * parts, entropy):
-            return 8 * parts + j
+        if coin_exp(j * j, 2 * parts_per_sigma * parts_per_sigma, entropy):
+            return 8 * parts_per_sigma + j
 
 
 def _wide_product(left: Scale, right: Words) -> tuple[Words, Words]:

@@ -61,6 +61,7 @@ def outcome_from_text(text: str) -> Fraction | FoundKeys:
     """
 
     def reader(value: Any) -> Fraction | FoundKeys:
+        """Return the fraction or the found keys of the JSON value."""
         if "fraction" in value:
             return Fraction(value["fraction"])
         return FoundKeys(
@@ -81,6 +82,7 @@ def cells_from_text(text: str, group_count: int, cell_count: int) -> IntArray:
     """
 
     def reader(value: Any) -> IntArray:
+        """Return the chosen cells of the JSON value; raise if they are impossible."""
         chosen_cells = array_from_json(value["cells"], group_count).astype(np.int64)
         if (
             chosen_cells.shape != (group_count,)

@@ -64,7 +64,7 @@ class ClosedPeriods:
 
 
 def has_total_bound(measurements: Measurements, along: str) -> bool:
-    """Return whether a unit's rows have a bound over all periods of their own.
+    """Return whether the rows of a unit are bounded separately over all periods.
 
     Then the rows that a unit has used in earlier periods must be known when a period is closed (P2).
 
@@ -211,7 +211,7 @@ def close_period(
             np.maximum(highest[: period + 1], current[: period + 1], out=highest[: period + 1])
     noise = []
     for block in measurements.blocks:
-        rows = rows_due(block, along, period)
+        rows = queries_due(block, along, period)
         numerators, denominators = (
             scales.reshape(rows.shape)[rows] for scales in row_scales(block, measurements.grid)
         )
@@ -274,7 +274,7 @@ def answers_of_last_period(
         {key: counts for key, (counts, _) in closed.tables.items()},
     )
     exact = dict(exact_answers(measurements, frozen))  # later periods are 0 there (P1)
-    rows = [rows_due(block, along, closed.number - 1) for block in measurements.blocks]
+    rows = [queries_due(block, along, closed.number - 1) for block in measurements.blocks]
     if [int(due.sum()) for due in rows] != [
         *map(len, closed.noise)
     ]:  # otherwise one draw would be added to several answers
@@ -354,7 +354,7 @@ def required_table_keys(measurements: Measurements) -> list[TableKey]:
     return list(dict.fromkeys(tables))
 
 
-def rows_due(block: Block, along: str, period: int) -> BoolArray:
+def queries_due(block: Block, along: str, period: int) -> BoolArray:
     """Return which queries of a block are drawn when a period is closed (P1).
 
     Each row is drawn in the last period for which it has a coefficient.
@@ -369,7 +369,7 @@ def rows_due(block: Block, along: str, period: int) -> BoolArray:
 
     >>> domain = ln.Domain(month=[1, 2, 3])
     >>> (block,) = ln.plan(ln.queries(domain, month="identity"), ln.ZCDP(1)).measured().blocks
-    >>> rows_due(block, "month", 1).tolist()
+    >>> queries_due(block, "month", 1).tolist()
     [[False, True, False]]
     """
     shape = [block.copies, *(factor.operator.rows for factor in block.factors)]

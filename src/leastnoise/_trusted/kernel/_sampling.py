@@ -34,7 +34,7 @@ def random_bytes(count: int, entropy: Entropy) -> npt.NDArray[np.uint8]:
     return entropy.words(-(-count // 8)).view(np.uint8)[:count]
 
 
-def random_halves(count: int, entropy: Entropy) -> npt.NDArray[np.uint16]:
+def random_uint16(count: int, entropy: Entropy) -> npt.NDArray[np.uint16]:
     """Return ``count`` independent uniform 16-bit numbers (D1)."""
     return entropy.words(-(-count // 4)).view(np.uint16)[:count]
 
@@ -75,7 +75,7 @@ def uniform_below(
         equally likely. At least 255 of 256 are accepted on average.
     """
     if largest <= 1 << 8:
-        raw = random_halves(count, entropy).astype(np.uint64)
+        raw = random_uint16(count, entropy).astype(np.uint64)
         highest = (1 << 16) - 1
     elif largest <= 1 << 24:
         raw = entropy.words(-(-count // 2)).view(np.uint32)[:count].astype(np.uint64)
@@ -336,7 +336,7 @@ class CellTable:
 
         A draw is the number of thresholds that are at most a uniform real.
         """
-        prefix = random_halves(count, entropy)
+        prefix = random_uint16(count, entropy)
         drawn = self.cells[prefix]
         ambiguous = np.flatnonzero(drawn == _AMBIGUOUS)
         if ambiguous.size:
@@ -400,47 +400,49 @@ def geometric_table() -> CellTable:
     """
 
     def enclose(bits: int) -> list[Interval]:
+        """Return integers around each threshold times 2^bits."""
         work = bits + 32
-        ratio = power = _exp_of_minus_one_over(8, work)
+        ratio = power = _enclose_exp_of_minus_inverse(8, work)
         thresholds = []
         for _ in range(128):
             thresholds.append(((1 << bits) + (-power[1] >> 32), (1 << bits) - (power[0] >> 32)))
-            power = _product(power, ratio, work)
+            power = _enclose_product(power, ratio, work)
         return thresholds
 
     return make_cell_table(enclose)
 
 
 @cache
-def half_normal_table(parts: int) -> CellTable:
+def half_normal_table(parts_per_sigma: int) -> CellTable:
     """Return the table of the discrete half-normal distribution (T5).
 
     P(k) is proportional to exp(-k^2 / (2 parts^2)), k = 0, 1, ..., cut at 8 parts.
     """
 
     def enclose(bits: int) -> list[Interval]:
+        """Return integers around each threshold times 2^bits."""
         work = bits + 32
-        ratio = _exp_of_minus_one_over(2 * parts * parts, work)
+        ratio = _enclose_exp_of_minus_inverse(2 * parts_per_sigma * parts_per_sigma, work)
         step = ratio
-        ratio_squared = _product(ratio, ratio, work)
+        ratio_squared = _enclose_product(ratio, ratio, work)
         weight: Interval = (1 << work, 1 << work)
         sums: list[Interval] = [(0, 0)]
         while (
-            len(sums) <= parts * parts or weight[1] > 1
+            len(sums) <= parts_per_sigma * parts_per_sigma or weight[1] > 1
         ):  # T5: from here on a weight is at most 1/2 of the one before
             sums.append((sums[-1][0] + weight[0], sums[-1][1] + weight[1]))
-            weight = _product(weight, step, work)
-            step = _product(step, ratio_squared, work)
+            weight = _enclose_product(weight, step, work)
+            step = _enclose_product(step, ratio_squared, work)
         total = (sums[-1][0], sums[-1][1] + 2 * weight[1])
         return [
             ((low << bits) // total[1], -((-high << bits) // total[0]))
-            for low, high in sums[1 : 8 * parts + 1]
+            for low, high in sums[1 : 8 * parts_per_sigma + 1]
         ]
 
     return make_cell_table(enclose)
 
 
-def _exp_of_minus_one_over(divisor: int, bits: int) -> Interval:
+def _enclose_exp_of_minus_inverse(divisor: int, bits: int) -> Interval:
     """Return bounds on exp(-1/divisor) times 2^bits (T6).
 
     The partial sums of the alternating series are alternately above and below the value.
@@ -460,6 +462,6 @@ def _exp_of_minus_one_over(divisor: int, bits: int) -> Interval:
     )
 
 
-def _product(left: Interval, right: Interval, bits: int) -> Interval:
+def _enclose_product(left: Interval, right: Interval, bits: int) -> Interval:
     """Return bounds on the product of two reals of at least 0 (T6)."""
     return left[0] * right[0] >> bits, -(-left[1] * right[1] >> bits)

@@ -386,6 +386,7 @@ class Series(Immutable):
             state.table.require(selection.attributes)
 
         def draw_cost(table: Table) -> Fraction:
+            """Draw the noisy least cost from the counts of the table."""
             ((_, cells),) = exact_marginals(table, [selection.attributes])
             return selection.draw(cells.reshape(shape), privacy.distance, state.entropy)  # (K6)
 
@@ -420,6 +421,7 @@ class Series(Immutable):
             state.table.require(axes)
 
         def draw_cells(table: Table) -> IntArray:
+            """Draw the chosen cells from the counts of the table."""
             ((_, counts),) = exact_marginals(table, [axes])
             by_group = counts.reshape(-1, domain.cells(selection.attribute))
             numbers = np.ascontiguousarray(by_group[:, : selection.cells])
@@ -429,6 +431,7 @@ class Series(Immutable):
         groups = math.prod(domain.cells(name) for name in selection.by)
 
         def read_cells(text: str) -> IntArray:
+            """Read the chosen cells from the recorded text."""
             return cells_from_text(text, groups, selection.cells)
 
         request = fingerprint_step(selection)
@@ -455,6 +458,7 @@ class Series(Immutable):
             state.table.require([search.attribute])
 
         def draw_keys(table: Table) -> FoundKeys:
+            """Draw the released keys from the private keys."""
             return search.draw(open_content(table, Keyed), privacy, state.entropy)
 
         cost = step_charge(budget, budget, SeriesCost(budget))
@@ -516,12 +520,15 @@ class Series(Immutable):
             receipt_id = ""
 
         def observation_of(values: tuple[SignedArray, ...]) -> Observation:
+            """Return an observation of noisy answers, with the receipt of the series."""
             return Observation(measurements, values, receipt_id, private=self.private)
 
         def draw_observation(table: Table) -> Observation:
+            """Draw the noisy answers from the rows of the table."""
             return observation_of(draw_answers(measurements, table, state.entropy))
 
         def read_observation(text: str) -> Observation:
+            """Read the noisy answers from the recorded text."""
             rows = [block.rows for block in measurements.blocks]
             return observation_of(answers_from_text(text, rows))
 
@@ -564,6 +571,7 @@ class Series(Immutable):
         owner = _owner_of_file(self.receipt.id if self.receipt else "", measurements_fingerprint)
 
         def close_and_answer(table: Table) -> tuple[SignedArray, ...]:
+            """Close the next period unless the private file has it; return its answers."""
             if (
                 verified_cost(declared_step, table) != private_state.cost
             ):  # the measured queries are the paid ones
@@ -587,6 +595,7 @@ class Series(Immutable):
             return answers_of_last_period(declared_step, terms.along, closed)
 
         def read_recorded(text: str) -> tuple[SignedArray, ...]:
+            """Read the noisy answers of the period from the recorded text."""
             return answers_from_text(text, [block.rows for block in declared_step.blocks])
 
         request = fingerprint_step((measurements_fingerprint, number))
