@@ -176,7 +176,7 @@ def test_lost_locks_never_cause_a_second_draw(ledger, monkeypatch) -> None:
             ledger.take_over(ledger.entries()[0], run)
         for answer, state in ((False, "absent"), ("reserved", "sealed")):
             monkeypatch.setattr(
-                _ledger, "release_states", lambda *_, answer=answer: {receipt.id: answer}
+                _ledger, "publication_by_entry", lambda *_, answer=answer: {receipt.id: answer}
             )
             assert [entry.state for entry in ledger.reconcile(lambda _: None)] == [state]
             with pytest.raises(LedgerError, match=f"is {state}; nothing more is drawn for it"):

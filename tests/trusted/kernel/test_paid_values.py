@@ -172,9 +172,9 @@ NAMES = [*PLANNERS, *(name for mechanism in MECHANISMS for name in mechanism.nam
 def test_strategy_arrays_are_read_only(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every step of seeded releases, when its noise is drawn and again when its errors were computed."""
     drawn: list[Measurements] = []
-    real = _series.draw
+    real = _series.draw_answers
     monkeypatch.setattr(
-        _series, "draw", lambda made, *given: (drawn.append(made), real(made, *given))[1]
+        _series, "draw_answers", lambda made, *given: (drawn.append(made), real(made, *given))[1]
     )
     rng = np.random.default_rng(1)
     rows = pd.DataFrame(

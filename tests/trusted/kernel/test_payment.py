@@ -121,7 +121,7 @@ def test_step_is_begun_on_disk_before_drawing(
     series = Series.paid(aware(ALL), TABLE, ledger, output="out")
     (entry,) = ledger.entries()
     assert (entry.description, entry.run, ledger.pending(entry).options) == ("", "", "")
-    draw, states = _series.draw, []
+    draw, states = _series.draw_answers, []
 
     def watched(*arguments: object) -> object:
         states.append((len(ledger.pending(entry).steps), ledger.entries()[0].resumable))
