@@ -9,7 +9,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._spec import parse_spec, plan_warnings, spec_warnings
-from leastnoise._trusted.measurements import cost, split_by_counted_thing
+from leastnoise._trusted.measurements import cost, split_by_quantity
 from session.releasing import manifest, report
 from simulated import releases
 
@@ -83,7 +83,7 @@ def test_rows_and_units_share_the_budget(
 ) -> None:
     paid = {
         view.blocks[0].measure: cost(view).epsilon
-        for view in split_by_counted_thing(plan.measured())
+        for view in split_by_quantity(plan.measured())
     }
     assert float(sum(paid.values())) == pytest.approx(1)
     assert plan.cost().epsilon == sum(paid.values())

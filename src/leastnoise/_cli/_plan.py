@@ -128,7 +128,7 @@ from leastnoise._trusted.accounting import (
     step_charge,
 )
 from leastnoise._trusted.check import InputError, number_text, readable, refuse
-from leastnoise._trusted.measurements import cost, split_by_counted_thing
+from leastnoise._trusted.measurements import cost, split_by_quantity
 from leastnoise._workload import Product, Statistic, leaves_out
 
 _MOST_VALUES = 8  # values of --budgets or --max-rows
@@ -1082,7 +1082,7 @@ def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
         return []
     measurements = plan.measurements if isinstance(plan, LinearPlan) else plan.measured()
     costs: dict[str, float] = {}
-    for view in split_by_counted_thing(measurements):
+    for view in split_by_quantity(measurements):
         name = names.get(view.blocks[0].measure, "rows and sums")
         costs[name] = costs.get(name, 0.0) + float(
             next(iter(parameters_by_name(cost(view)).values()))

@@ -49,7 +49,7 @@ from leastnoise._fitting import allowed_epsilon, allowed_mu_squared
 from leastnoise._trusted.accounting import Noise, Privacy
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.linop import Identity, Operator, Total
-from leastnoise._trusted.measurements import rows_in_view
+from leastnoise._trusted.measurements import privacy_of_part
 from leastnoise._workload import Product, Workload, index_queries
 
 _MOST_GRAM = 2048  # the most cells of an operator whose n x n spectrum is computed
@@ -578,7 +578,7 @@ def lower_bound(
         units = set()
     if units and (
         len(workload.measures) > 1
-        or rows_in_view(workload.domain, privacy, workload.measures[0]) != privacy
+        or privacy_of_part(workload.domain, privacy, workload.measures[0]) != privacy
     ):
         row_products = tuple(product for product in workload if product.measure not in units)
         power = (
@@ -626,7 +626,7 @@ def _attainable_bounds(
 ) -> list[Privacy]:
     """Return the privacy, once for each extreme number of rows of a unit."""
     bound = privacy.max_per_cell
-    view = rows_in_view(domain, privacy, measure)
+    view = privacy_of_part(domain, privacy, measure)
     # every row costs as much as the row of largest cost
     if bound is None and noise is Noise.DISCRETE_LAPLACE:
         return [replace(view, max_per_cell=None)]

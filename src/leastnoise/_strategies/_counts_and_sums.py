@@ -27,7 +27,7 @@ from leastnoise._strategies._marginals import MARGINALS
 from leastnoise._strategies._planning_problem import Planner, PlanningProblem, Strategy
 from leastnoise._strategies._tables import RESIDUAL
 from leastnoise._trusted.accounting import Noise, parameters_by_name
-from leastnoise._trusted.measurements import Block, cost, split_by_counted_thing
+from leastnoise._trusted.measurements import Block, cost, split_by_quantity
 from leastnoise._workload import Product, Workload
 
 _BITS = 30  # bits of weights
@@ -278,7 +278,7 @@ def split_units_budget(
     largest = max(parameters_by_name(problem.privacy.budget).values())
     small = problem.privacy.scaled(Fraction(1, 8 * math.ceil(largest)))
     measured = fit_noise_scales(problem.workload.domain, small, problem.noise, blocks)
-    parts = list(split_by_counted_thing(measured))
+    parts = list(split_by_quantity(measured))
     covariances = covariance_by_measure(problem.workload, measured)
     if len(parts) == 1 or any(structure.solver_cells for structure in covariances.values()):
         return blocks

@@ -27,7 +27,7 @@ from leastnoise._domain import Domain, PerCellBound
 from leastnoise._strategies._planning_problem import relative_sensitivity
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check.arrays import FloatArray
-from leastnoise._trusted.measurements import rows_in_view
+from leastnoise._trusted.measurements import privacy_of_part
 
 # the search ends when the logarithm of the number of rows is this precise
 _SEARCH = {"xatol": 1e-6, "maxiter": 60}
@@ -57,7 +57,7 @@ def residual_prices(
         the cost of the plan.
     """
     sizes = np.array(domain.shape, dtype=np.float64)
-    view = rows_in_view(domain, privacy, measure)
+    view = privacy_of_part(domain, privacy, measure)
     bound = _bound_in_cells(privacy, view)
     if bound is not None and _spreads_added_rows(domain, view, measure, bound):
         axis = domain.names.index(bound.attributes[0])

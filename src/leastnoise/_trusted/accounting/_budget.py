@@ -338,7 +338,7 @@ Budget = PureDP | ApproxDP | ZCDP | GDP
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """A budget with the privacy unit and the neighbours that it protects.
+    """A privacy guarantee: the budget, the privacy unit and the neighbours.
 
     Args:
         budget: PureDP, ApproxDP, ZCDP or GDP.
@@ -466,7 +466,7 @@ class Privacy:
         return full_cells * ((self.max_rows - remainder) // full_cells) ** 2 + remainder**2
 
     def within(self, budget: Budget) -> "Privacy":
-        """Return the same unit and neighbours with another budget.
+        """Return a copy with another budget.
 
         >>> ln.Privacy(ln.PureDP(1), "replace").within(ln.PureDP("1/2"))
         Privacy(budget=PureDP(epsilon='1/2'), neighbours='replace', unit_column=None, max_rows=1, max_per_cell=None)
@@ -474,11 +474,11 @@ class Privacy:
         return replace(self, budget=budget)
 
     def scaled(self, factor: Fraction) -> "Privacy":
-        """Return the same unit and neighbours with the budget multiplied by a factor."""
+        """Return a copy whose budget is multiplied by a factor."""
         return self.within(self.budget.scaled(factor))
 
     def share(self, fraction: Exact) -> "Privacy":
-        """Return the same unit and neighbours with a share of the budget."""
+        """Return a copy whose budget is a fraction of this one."""
         return self.within(self.budget.share(fraction))
 
     def same_unit(self, other: "Privacy") -> bool:

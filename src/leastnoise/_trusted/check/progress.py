@@ -96,7 +96,7 @@ class RowProgress:
 
 
 def row_progress(progress: object) -> RowProgress | None:
-    """Return the argument if it shows progress, or None for None or False.
+    """Return a `RowProgress`, or None for None and False; raise for others.
 
     Args:
         progress: a `RowProgress`, or None or False.

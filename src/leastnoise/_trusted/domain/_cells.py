@@ -33,7 +33,7 @@ _STRANGE = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepTable:
-    """The cells of numbers, by equal steps.
+    """The cells of numbers in steps of equal width.
 
     From ``low`` to ``high``, the cell is the number of whole steps above ``origin``.
 
@@ -122,7 +122,7 @@ class ThresholdTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextTable:
-    """The cells of texts, each listed.
+    """The cells of listed texts.
 
     Attributes:
         cells: the cell of each form, as the reading compares texts; the forms that mean a null are
@@ -145,7 +145,7 @@ class TextTable:
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """A condition on texts that cannot be listed beforehand, so have no cells.
+    """A condition on texts that cannot be listed beforehand and have no cells.
 
     No text has a cell yet.
 

@@ -134,7 +134,7 @@ class Kind(ABC):
         return self._further_cell(self.outside, OUTSIDE_LABEL)
 
     def _further_cell(self, policy: str, own_label: str) -> int | None:
-        """Return the position of the null or outside cell; None without one."""
+        """Return the number of the cell for nulls or for values outside, or None."""
         label = {OTHER: OTHER, OWN_CELL: own_label}.get(policy)
         if label is None:
             return None
@@ -163,7 +163,7 @@ class Kind(ABC):
         )
 
     def level(self, name: str) -> Level:
-        """Return a level over the published cells by its name.
+        """Return the level with a name, extended to all published cells.
 
         Each cell after the regular cells is a separate group. The cell ``other`` has a group of
         that name unless the level assigns it to one.
@@ -268,7 +268,7 @@ class Kind(ABC):
 
 
 def _checked_reading(reading: object) -> Reading:
-    """Return a `Reading`, given itself or its JSON values."""
+    """Return a `Reading`; convert it from JSON values if necessary."""
     if isinstance(reading, Mapping):
         settings: dict[str, Any] = checked_keys(
             "reading", reading, [setting.name for setting in fields(Reading)]
@@ -338,7 +338,7 @@ def check_bound(name: str, value: Exact) -> Fraction:
 
 
 def attribute_pairs(attributes: Any) -> list[tuple[str, Any]]:
-    """Return positional attributes as pairs of a name and an unchecked kind."""
+    """Convert attributes in any allowed form to pairs of name and unchecked kind."""
     if attributes is None:
         return []
     single = isinstance(attributes, str) or not isinstance(attributes, Iterable)

@@ -280,7 +280,7 @@ def _(operator: Dense, weights: IntArray, power: int) -> IntArray:
 
 
 def check_column_sum_bound(largest_sum: int) -> None:
-    """Raise if column sums might reach 2^63.
+    """Raise if column sums might reach 2^63 and overflow int64.
 
     >>> check_column_sum_bound(2**62)
     """

@@ -63,7 +63,7 @@ class BlockTree:
 
 @lru_cache(maxsize=2)
 def block_tree(height: int, width: int) -> BlockTree:
-    """Return the tree that halves the longer side of blocks at every level.
+    """Return the tree that halves each block along its longer side.
 
     If the side is odd, the first part is the longer one.
 

@@ -30,7 +30,7 @@ from leastnoise._trusted.measurements._measurements import (
 from leastnoise._trusted.measurements._sensitivity import (
     column_norm,
     cost,
-    rows_in_view,
-    split_by_counted_thing,
+    privacy_of_part,
+    split_by_quantity,
     sum_rounded_up,
 )

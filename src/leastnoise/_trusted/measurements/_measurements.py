@@ -177,9 +177,9 @@ class Factor:
 
     @property
     def scaling(self) -> FloatArray:
-        """The noise scale of each query over the noise scale of the block's first.
+        """The block's noise scale divided by the noise scale of each query.
 
-        Each factor is the weight over the norm: a float array of shape (rows,).
+        This is the weight of the query over its norm, a float array of shape (rows,).
         """
         return np.asarray(self.weights / np.sqrt(self.squares), dtype=np.float64)
 
@@ -263,7 +263,7 @@ class Block:
         return _repeated_outer_product([factor.weights for factor in self.factors], self.copies)
 
     def scaling(self) -> FloatArray:
-        """Return the factors from the block's noise scale to each row's.
+        """Return the block's noise scale divided by the noise scale of each query.
 
         The result is a float array of shape (rows,).
         """
@@ -284,7 +284,7 @@ def _repeated_outer_product(parts: Sequence[IntArray], copies: int) -> IntArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurements:
-    """The queries of a plan, their noise, and the budget that they may cost.
+    """The queries that a plan measures, their noise and their budget.
 
     The kernel sees nothing else of a plan.
 
@@ -349,7 +349,7 @@ class Measurements:
             raise refuse("the size of an operator", factor.operator.size, description)
 
     def _attributes_error(self, attributes: Sequence[str]) -> InputError:
-        """Return the error for attributes that do not have the order of the domain."""
+        """Return the error for attributes that the domain lacks, or in another order."""
         return refuse(
             "the attributes of a block",
             list(attributes),
@@ -618,7 +618,7 @@ class Measurements:
             )
 
     def largest_values(self, block: Block) -> IntArray:
-        """Return the largest change of each sum of a block by one row, as int64.
+        """Return the largest amount that one row adds to a sum of a block, as int64.
 
         There is one number for each limit, or a single number without limits.
 

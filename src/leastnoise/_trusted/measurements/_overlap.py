@@ -63,7 +63,9 @@ def _squared_change_bound(
     *,
     mixed_signs: bool,
 ) -> Fraction | None:
-    """Bound the squared change of the answers by one unit (S6); None if unknown."""
+    """Bound the squared change of the answers by one unit (S6).
+
+    The result is None if the matrices are too large to be examined."""
     products = _inner_products(factors, dict(cell_counts))
     if products is None:
         return None
@@ -79,7 +81,7 @@ def _squared_change_bound(
 
 
 def column_l1_norms(factors: Sequence[Factor], cell_counts: Mapping[str, int]) -> list[int]:
-    """Return the L1 norm of each cell's column, multiplied by the row weights.
+    """Return the L1 norm of each cell's column, in which rows have their weights.
 
     Args:
         factors: the factors of a block; the block sums over the attributes of no factor.
@@ -167,7 +169,7 @@ def _cell_shape(factor: Factor, cell_counts: Mapping[str, int]) -> tuple[int, ..
 
 @lru_cache(maxsize=64)
 def _factor_products(factor: Factor) -> tuple[IntArray, int] | None:
-    """Return the inner products of a factor's columns, scaled by row noise.
+    """Return the inner products of a factor's columns, each row over its scale.
 
     The second number is their common divisor. The result is None if they are too large.
     """

@@ -133,7 +133,7 @@ def cost(plan: Measurements) -> Cost:
                     ]
                 ),
             )
-            for view in split_by_counted_thing(others)
+            for view in split_by_quantity(others)
         ]
     total = sum_rounded_up(terms)
     if total == 0:
@@ -144,7 +144,7 @@ def cost(plan: Measurements) -> Cost:
     return plan.noise.cost(total)
 
 
-def split_by_counted_thing(plan: Measurements) -> Iterator[Measurements]:
+def split_by_quantity(plan: Measurements) -> Iterator[Measurements]:
     """Divide a plan: blocks of rows, and blocks of each measure of units (M8).
 
     There is one plan for each measure of units. It is about the rows that have an amount of this
@@ -153,7 +153,7 @@ def split_by_counted_thing(plan: Measurements) -> Iterator[Measurements]:
     >>> domain = Domain(a=["x"], measures={"units": UnitCount()})
     >>> blocks, privacy = (Block((), 1), Block((), 1, "units")), Privacy(PureDP(1), unit_column="id", max_rows=5)
     >>> plan = Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
-    >>> [cost(view).epsilon for view in split_by_counted_thing(plan)], cost(plan).epsilon
+    >>> [cost(view).epsilon for view in split_by_quantity(plan)], cost(plan).epsilon
     ([Fraction(5, 1), Fraction(1, 1)], Fraction(6, 1))
     """
     units = {name for name, measure in plan.domain.measures.items() if isinstance(measure, PerUnit)}
@@ -165,12 +165,12 @@ def split_by_counted_thing(plan: Measurements) -> Iterator[Measurements]:
             yield plan
         else:
             yield replace(
-                plan, privacy=rows_in_view(plan.domain, plan.privacy, name), blocks=tuple(blocks)
+                plan, privacy=privacy_of_part(plan.domain, plan.privacy, name), blocks=tuple(blocks)
             )
 
 
-def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Privacy:
-    """Return a `Privacy` that bounds the rows of a unit with an amount (M8).
+def privacy_of_part(domain: Domain, privacy: Privacy, measure: str | None) -> Privacy:
+    """Return the privacy, with the bound on a unit's rows for one measure (M8).
 
     The bounds are on all rows or, for a measure of units, on the rows that have an amount.
 
@@ -180,7 +180,7 @@ def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Priva
         measure: the measure that is summed, None for rows.
 
     >>> domain, privacy = Domain(a=["x"], measures={"units": UnitCount()}), Privacy(PureDP(1), unit_column="id", max_rows=5)
-    >>> rows_in_view(domain, privacy, "units").max_rows, rows_in_view(domain, privacy, None).max_rows
+    >>> privacy_of_part(domain, privacy, "units").max_rows, privacy_of_part(domain, privacy, None).max_rows
     (1, 5)
     """
     if measure is None:
@@ -229,10 +229,10 @@ class _RowsInCells:
     within: PerCellBound | None = None
 
 
-def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCells]:
+def _bounds_in_cells(plan: Measurements, part: Measurements) -> list[_RowsInCells]:
     """Return the bounds on rows per cell for one part of a plan (M8, S7)."""
     bound = plan.privacy.max_per_cell
-    measure = view.blocks[0].measure
+    measure = part.blocks[0].measure
     if bound is None:
         bounds = []
     else:
@@ -252,7 +252,7 @@ def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCell
             )
         ]
     if (
-        measured_unit.attributes and view.noise.norm == 2
+        measured_unit.attributes and part.noise.norm == 2
     ):  # under Laplace noise the second bound gains almost nothing
         bounds.append(_RowsInCells(PerCellBound(1, measured_unit.attributes)))
     return bounds
@@ -283,7 +283,7 @@ def _shift_bound(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> F
 
 
 def _replaced_shift_bounds(plan: Measurements) -> list[Fraction]:
-    """Return bounds on |shift|_p^p for a replaced unit, one by attribute (S8).
+    """Return a bound on |shift|_p^p of a replaced unit for each attribute (S8).
 
     Each bound adds up the unit's changes in each cell of one attribute.
 
@@ -861,7 +861,7 @@ def _attribute_kinds(
     forms: Mapping[_FormKey, Mapping[frozenset[str], int]],
     apart: Mapping[frozenset[Factor], tuple[int, int]],
 ) -> dict[str, object] | None:
-    """Return a kind for each attribute; few kinds make the sets countable (R4).
+    """Return a kind for each attribute, by which sets of attributes merge (R4).
 
     Sets of attributes with equal numbers of each kind are merged. The result is None if the sets
     make no difference.

@@ -40,7 +40,7 @@ class AttributeGroup:
 def group_attribute_sets(
     attribute_sets: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int
 ) -> list[AttributeGroup]:
-    """Group attribute sets, each group to be counted in one pass over the rows.
+    """Group attribute sets; the rows are counted in one pass for each group.
 
     Each set is a member of exactly one group; a set is a tuple of distinct positions.
 

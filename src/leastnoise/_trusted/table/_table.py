@@ -368,7 +368,7 @@ class Table(Immutable):
         object.__setattr__(self, "read_on", today())  # T8
 
     def require(self, attributes: Iterable[str], measures: Iterable[str] = ()) -> None:
-        """Raise if the table was read without some attributes or measures.
+        """Raise unless the table was read with these attributes and measures.
 
         Args:
             attributes: names.
@@ -428,7 +428,7 @@ def code_dtype(size: int) -> np.dtype[np.unsignedinteger[Any]]:
 
 
 def _checked_codes(name: str, column: npt.ArrayLike, size: int) -> Codes:
-    """Return a checked, read-only column of codes (T1, T2)."""
+    """Check a column of codes, and return a read-only copy (T1, T2)."""
     array = _integer_array("codes", name, column)
     if array.size and not (int(array.min()) >= 0 and int(array.max()) < size):
         raise InternalError(f"the codes of {name!r} must be cells of the attribute.")  # T1
@@ -473,7 +473,7 @@ def _read_only_copy(array: Array, dtype: npt.DTypeLike = np.int64) -> Any:
 
 
 def _is_within_bounds(measure: Measure, amounts: Values, value_counts: Values | None) -> BoolArray:
-    """Return which amounts are within the bounds of a measure, or 0 if missing.
+    """Return which amounts a measure allows: within bounds, or 0 without a value.
 
     Args:
         measure: the measure with the bounds, in units.
