@@ -287,7 +287,7 @@ def test_series_gives_no_access_to_rows(ledger: Ledger) -> None:
 def test_two_threads_cannot_together_overspend(monkeypatch: pytest.MonkeyPatch) -> None:
     series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
     gate = threading.Barrier(8)
-    real = _series.left
+    real = _series.unspent_charge
 
     def slow(
         budget: Budget, spent: Charge

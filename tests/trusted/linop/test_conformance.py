@@ -235,7 +235,7 @@ def test_entries_are_at_most_2_to_the_53() -> None:
 
 @pytest.mark.parametrize("narrow", [np.int8, np.uint8, np.bool_])
 def test_narrow_entries_are_counted_as_wide(narrow) -> None:
-    matrix = np.full((3, 2), 100, dtype=as_int32_if_exact)
+    matrix = np.full((3, 2), 100, dtype=narrow)
     expected = (3 * matrix[0].astype(np.int64) ** 2).tolist()
     assert column_sums(Dense(matrix), np.ones(3, dtype=np.int64), 2).tolist() == expected
     assert (
