@@ -82,8 +82,7 @@ def test_rows_and_units_share_the_budget(
     plan: ln.Plan,
 ) -> None:
     paid = {
-        view.blocks[0].measure: cost(view).epsilon
-        for view in split_by_quantity(plan.measured())
+        view.blocks[0].measure: cost(view).epsilon for view in split_by_quantity(plan.measured())
     }
     assert float(sum(paid.values())) == pytest.approx(1)
     assert plan.cost().epsilon == sum(paid.values())

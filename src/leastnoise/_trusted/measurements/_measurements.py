@@ -330,7 +330,7 @@ class Measurements:
         object.__setattr__(self, "factors", tuple(dict.fromkeys(self._factor_objects().values())))
         for factor in self.factors:
             self._check_factor(factor)
-        object.__setattr__(self, "alike", self._group_blocks())
+        object.__setattr__(self, "similar_blocks", self._group_blocks())
         for block, *_ in self.similar_blocks:
             self._check_block(block)
         self.check_k_norm_groups()

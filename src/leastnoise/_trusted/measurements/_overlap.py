@@ -65,7 +65,8 @@ def _squared_change_bound(
 ) -> Fraction | None:
     """Bound the squared change of the answers by one unit (S6).
 
-    The result is None if the matrices are too large to be examined."""
+    The result is None if the matrices are too large to be examined.
+    """
     products = _inner_products(factors, dict(cell_counts))
     if products is None:
         return None
