@@ -373,8 +373,8 @@ def test_rule_looks_up_exactly_what_it_checked():
     at, cells = np.array([0.5]), np.array([0, 1])
     cuts, forms = ThresholdTable(at, cells), TextTable(Remembering({"": -1, "a": 3}), {})
     at[0], cells[0] = 9.0, 70
-    assert (cuts.at.tolist(), cuts.cells.tolist()) == ([0.5], [0, 1])
-    for array in (cuts.at, cuts.cells):
+    assert (cuts.thresholds.tolist(), cuts.cells.tolist()) == ([0.5], [0, 1])
+    for array in (cuts.thresholds, cuts.cells):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 5
     assert type(forms.cells) is dict
