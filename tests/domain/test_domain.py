@@ -386,7 +386,7 @@ def test_rule_parts_are_builtin_classes():
         StepTable(np.int8(-128), np.int8(127), np.int8(-128))
     with pytest.raises(InternalError, match="texts with whole numbers"):
         TextTable({"a": np.int64(1)}, {})
-    with pytest.raises(InputError, match="longest must be a whole number"):
+    with pytest.raises(InputError, match="max_length must be a whole number"):
         KeyTable("1 OR 1=1")
     with pytest.raises(InternalError, match="days, a zone and a pattern"):
         TimeRule(0, 1, "UTC", "%Y")

@@ -125,7 +125,9 @@ def test_series_is_paid_before_its_first_step(
     assert (observation.private, observation.receipt, series.left().epsilon) == (True, entry.id, 0)
     assert len(ledger.entries()) == 1
     monkeypatch.setattr(
-        _measure, "exact_marginals", lambda *_: pytest.fail("the rows were touched before the ledger agreed")
+        _measure,
+        "exact_marginals",
+        lambda *_: pytest.fail("the rows were touched before the ledger agreed"),
     )
     with pytest.raises(BudgetError, match=r"only (epsilon = )?0 is left"):
         measure(step(PureDP("1/3")), TABLE, ledger, output="again")
