@@ -235,7 +235,9 @@ def test_far_gaussian_values_are_exact_modulo_2_64(monkeypatch, one_attempt, law
     monkeypatch.setattr(_noise, "_draw_far_part", lambda parts, entropy: k)
     if far == 10**6:  # so many coins exp(-x) would take long to check one by one
         monkeypatch.setattr(
-            _noise, "_accept", lambda parts, k, x, index, entropy: np.ones(index.size, dtype=bool)
+            _noise,
+            "_toss_acceptance",
+            lambda parts, k, x, index, entropy: np.ones(index.size, dtype=bool),
         )
     j, negative = np.array([0, -(-p // (parts * q)) // 2, 0]), np.array([False, False, True])
     source = Script([word] * 3, then=0)
