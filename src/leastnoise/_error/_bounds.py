@@ -52,17 +52,17 @@ from leastnoise._trusted.linop import Identity, Operator, Total
 from leastnoise._trusted.measurements import privacy_of_part
 from leastnoise._workload import Product, Workload, index_queries
 
-_MOST_GRAM = 2048  # the most cells of an operator whose n x n spectrum is computed
+_MOST_GRAM = 2048  # maximum number of cells of an operator whose n x n spectrum is computed
 _MOST_CLOSED = 1024  # the same limit if there is a closed form
 _GAP_OF_CELL_WEIGHTS = 1e-4  # relative to the squared error; the bound may be lower by this share
-_MOST_JOINT = 1536  # the most directions of a joint spectrum: rows of a dense matrix
-_MOST_DIRECTIONS = 2**62  # the most directions, whose number must fit int64
-_MOST_CORNER_VALUES = 11  # the most values at their bounds; they have 2^11 corners
+_MOST_JOINT = 1536  # maximum number of directions of a joint spectrum: rows of a dense matrix
+_MOST_DIRECTIONS = 2**62  # maximum number of directions, whose number must fit int64
+_MOST_CORNER_VALUES = 11  # maximum number of values at their bounds; they have 2^11 corners
 _SWEEPS = 2  # sweeps over the measures when their shares are chosen
 _SHARES = [
     share / 50 for share in range(25, 51)
 ]  # tried shares of a measure's values at its larger end
-_MOST_BITS = 62  # the most bits of a key that codes a set of attributes in int64
+_MOST_BITS = 62  # maximum number of bits of a key that codes a set of attributes in int64
 Worth = Callable[[Names], float]
 """The largest change of the residual space of some attributes by the rows of a unit, divided by the
 largest number of rows of a unit in one cell."""

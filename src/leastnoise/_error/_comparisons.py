@@ -30,7 +30,7 @@ from leastnoise._workload import Product, Quotient, matrix, queries
 
 # variances below this relative size may be floating-point errors of a difference
 _ROUNDING = 2.0**-40
-_MOST_ENTRIES = 2**24  # the most entries of the matrix of differences along an attribute
+_MOST_ENTRIES = 2**24  # maximum number of entries of the matrix of differences along an attribute
 
 
 @dataclass(frozen=True, slots=True)

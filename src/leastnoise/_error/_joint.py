@@ -75,19 +75,20 @@ from leastnoise._trusted.linop import (
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Product
 
-MOST_JOINT = 2**24  # the most joint cells; 128 MiB of doubles
+MOST_JOINT = 2**24  # maximum number of joint cells; 128 MiB of floats
 TOLERANCE = 1e-9  # relative residual of a solution
-_MOST_STEPS = 3000  # the most steps of conjugate gradients
+_MOST_STEPS = 3000  # maximum number of steps of conjugate gradients
 # give up if the residual is not halved within this number of steps
 _PATIENCE = 300
-_MOST_TURNED = 1024  # the most cells of an axis that the preconditioner transforms
-_AT_ONCE = 2**24  # the most numbers in memory
-_MOST_EXACT = 2048  # the most queries whose variances are solved for one by one
-_MOST_EXACT_NUMBERS = 2**28  # the most queries times joint cells of these solutions
-_MOST_SIMULATED = 2**26  # the most queries whose variances are simulated
-_MOST_COLUMNS = 2**20  # the most numbers in a batch of columns, to fit into the cache
+_MOST_TURNED = 1024  # maximum number of cells of an axis that the preconditioner transforms
+_AT_ONCE = 2**24  # maximum number of array entries in memory
+_MOST_EXACT = 2048  # maximum number of queries whose variances are solved for one by one
+_MOST_EXACT_NUMBERS = 2**28  # maximum number of queries times joint cells of these solutions
+_MOST_SIMULATED = 2**26  # maximum number of queries whose variances are simulated
+# maximum number of array entries in a batch of columns, to fit into the cache
+_MOST_COLUMNS = 2**20
 _DRAWS = (16, 256)  # the fewest and the most simulated errors for a variance
-_DRAWN_NUMBERS = 2**27  # the most joint cells times draws; 1 GiB of doubles
+_DRAWN_NUMBERS = 2**27  # maximum number of joint cells times draws; 1 GiB of floats
 _DOUBT = 1e-3  # probability that a simulated variance is stated too small
 _ERROR_TOLERANCE = 1e-6  # tolerance of a solution; the relative error of its variance is the square
 _SEED = 20240229  # seed of simulated errors, so that equal plans state equal errors

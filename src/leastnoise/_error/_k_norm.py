@@ -126,7 +126,7 @@ def _numerators(shells: WholeNumbers, degree: int) -> tuple[int, ...]:
 
 
 def _square_grid(cells: int, largest_sum: int) -> WholeNumbers:
-    """Return the summed squares of a table's first cell, by sums P and Q.
+    """Return the sum of the first cell's square over tables with sums P, Q.
 
     P is the sum of a table's positive cells, and Q is minus the sum of its negative cells.
 
@@ -282,9 +282,9 @@ def _log_sum(degree: int, power_shift: int, positive_shares: FloatArray) -> Floa
     return np.asarray(logsumexp(terms, axis=0))
 
 
-# the most values of P and Q for quantiles; fewer for long tables
+# maximum number of values of P and Q for quantiles; fewer for long tables
 _FINE = 512
-_FINE_CELLS = 2**18  # the most grid points times cells of a table
+_FINE_CELLS = 2**18  # maximum number of grid points times cells of a table
 _LEAST_STD = 10.0  # least standard deviation of a cell, in steps of a coarser grid
 
 

@@ -324,7 +324,9 @@ def smallest_eigenvalue(moments: FloatArray) -> Gradient:
 
 
 def public_eigenvalue(scales: MomentScales) -> float:
-    """Return the smallest eigenvalue for one row at the public scales.
+    """Return the smallest eigenvalue of the normal equations at public scales.
+
+    The normal equations are for one row.
 
     Predictors are uncorrelated, with means in the middle of their bounds and standard deviations
     of `PUBLIC_STD_RATIO` times the distance of the bounds.

@@ -72,8 +72,8 @@ Positions = tuple[int, ...]
 MOST_EXPLAINED = 10
 """The most attributes of a block whose subsets are listed."""
 _FEW = 4  # components that occur in more than this number of blocks are summed in one pass
-_MOST_TOGETHER = 2**20  # the most numbers of blocks in one batch
-_MOST_SORTED = 2**20  # the most queries along all attributes whose rows are sorted
+_MOST_TOGETHER = 2**20  # maximum number of array entries of blocks in one batch
+_MOST_SORTED = 2**20  # maximum number of queries along all attributes whose rows are sorted
 # a query's component along the total is treated as 0 below this fraction of its norm
 _ZERO_PART = 1e-7
 _MANY = 16  # from this number of products on, computing with arrays is faster
@@ -373,7 +373,10 @@ class ScaledInverse(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _QueryTerms:
-    """For each query q along an attribute: (q mean)^2 and q R q."""
+    """The total and residual parts of the variances of queries q.
+
+    The queries are along one attribute. The parts are (q mean)^2 and q R q.
+    """
 
     squared_means: FloatArray
     residual_variances: FloatArray
@@ -438,7 +441,9 @@ class ProductStructure(Structure):
                 raise undetermined_error(product)
 
     def _needs(self, name: str, operator: Operator) -> tuple[bool, bool] | None:
-        """Return whether queries along an attribute need its total, its contrasts.
+        """Return whether queries depend on the total and on the contrasts.
+
+        The queries are along one attribute.
 
         The result is None if the strategy does not determine a query.
         """

@@ -82,7 +82,8 @@ from leastnoise._workload import Product, Statistic, Workload
 MOST_LONG = 2048
 """The most cells of an attribute whose eigenvectors are affordable."""
 _FEW = 512  # largest number of cells whose inverse takes a negligible time
-_MOST_PRECISIONS = 2**22  # the most numbers of a matrix whose weights are found in a second
+# maximum number of entries of a matrix whose weights are found in a second
+_MOST_PRECISIONS = 2**22
 Exact: TypeAlias = Sequence[Block]
 """Tables of counts that are known without noise."""
 # the variance of exact counts divided by the least other variance; a much smaller ratio would
@@ -566,7 +567,7 @@ def _(structure: ProductStructure) -> ProductStructure | None:
 def block_precisions(
     workload: Workload, plan: Measurements
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return c and K of the error sum(c / (K p)) for relative precisions p.
+    """Return the terms of the squared error as a function of precisions.
 
     If the precision of block b is p_b times its precision in the plan, the error is the sum of c /
     (K p) over the residual spaces.

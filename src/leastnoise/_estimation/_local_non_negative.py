@@ -217,7 +217,7 @@ def residual_precisions(
 def _groups(
     maximal_tables: Sequence[Names], sizes: Mapping[str, int], indices: Mapping[Names, IntArray]
 ) -> list[_EqualShapeTables]:
-    """Return the tables grouped by shape."""
+    """Return the tables grouped by shape, for joint computation."""
     by_shape: dict[tuple[int, ...], list[Names]] = {}
     for names in maximal_tables:
         by_shape.setdefault(tuple(sizes[name] for name in names), []).append(names)

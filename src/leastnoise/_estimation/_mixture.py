@@ -33,7 +33,7 @@ _SEED = 20_261_124  # seed of the first logits
 _LEAST_ROUNDS = 60  # steps before a fit may end
 _LAST_ROUNDS = 250  # steps in which the step size falls to zero
 _EVERY = 10  # steps between two checks of the residual
-# the most steps, if answers are moved towards the measurements and if they are not
+# maximum number of steps, if answers are moved towards the measurements and if they are not
 ROUNDS = 300
 MORE_ROUNDS = 1500
 # factors of the penalty; it is lowered if residuals fall by less than this share in ten rounds

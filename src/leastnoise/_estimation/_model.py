@@ -71,10 +71,10 @@ _UNSEEN = 0.5
 # model
 _EVEN_BINS = 0.5
 _SIZES = 4.0 ** np.arange(-1, 12)  # limits of the size classes of cells, in rows
-MOST_RECORDS = 2**27  # the most synthetic records
+MOST_RECORDS = 2**27  # maximum number of synthetic records
 # subtracted from the kept fraction of residuals: smaller fractions add more noise than they correct
 _NOT_KEPT = 0.1
-# the most cells of a table to which a model is fitted after the release
+# maximum number of cells of a table to which a model is fitted after the release
 _MOST_CELLS = 2**20
 _LEAST_STD = 1e-3  # rows; public tables have no noise, and a fit divides by it
 # the parts of the way from least squares to the model that are tried

@@ -62,10 +62,10 @@ from leastnoise._trusted.measurements import (
 from leastnoise._workload import Product, QuerySet, identity, prefix
 
 GAP = 1e-4  # duality gap of the objective at which a solution is accepted
-MOST_CELLS = 2**20  # the most joint cells
+MOST_CELLS = 2**20  # maximum number of joint cells
 REPETITIONS = 50
 """The number of simulated releases from which the errors of an answer are computed."""
-_MOST_STEPS = 20000  # the most steps of the accelerated gradient method
+_MOST_STEPS = 20000  # maximum number of steps of the accelerated gradient method
 _CHECK_EVERY = 25  # steps between computations of the gap
 _SEED = 20240301  # seed of simulated releases, so that equal releases state equal errors
 

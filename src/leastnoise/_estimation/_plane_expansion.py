@@ -26,7 +26,7 @@ from leastnoise._trusted.linop import Coarse, Operator, Ordered, Ranges, Total, 
 from leastnoise._trusted.measurements import Observation
 from leastnoise._workload import Product
 
-_AT_ONCE = 2**22  # the most numbers in a batch
+_AT_ONCE = 2**22  # maximum number of array entries in a batch
 
 
 def laplace_variances(scales: FloatArray) -> FloatArray:

@@ -27,8 +27,8 @@ Names: TypeAlias = tuple[str, ...]
 Combination: TypeAlias = tuple[
     tuple[str, tuple[int, ...]], ...
 ]  # for each attribute, the codes that cannot occur together with the codes of the others
-_MOST_SHOWN = 5  # the most counts in a message
-_ROUNDS = 1000  # the most rounds of proportional fitting
+_MOST_SHOWN = 5  # maximum number of counts in a message
+_ROUNDS = 1000  # maximum number of rounds of proportional fitting
 _EXACT = 1e-10  # the relative error at which a sum counts as met
 _LEAST = 1e-6  # the least size of a cell, relative to the mean cell, from which it can be scaled up
 

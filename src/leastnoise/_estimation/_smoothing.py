@@ -37,7 +37,7 @@ from leastnoise._trusted.linop import Ranges
 from leastnoise._trusted.measurements import Measurements, Observation
 from leastnoise._workload import Product, queries
 
-_FREE = 4  # the most blocks of a level that is too small to fit a prior
+_FREE = 4  # maximum number of blocks of a level that is too small to fit a prior
 _CLEAR = 1e-6  # relative difference from the noise below which a posterior variance counts as equal
 # the number of simulations with added noise
 _DRAWS = 3

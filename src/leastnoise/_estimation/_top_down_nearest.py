@@ -28,12 +28,12 @@ from leastnoise._estimation._top_down_rounding import SumConstraints
 from leastnoise._estimation._top_down_steps import Step
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 
-_MOST_ROUNDS = 300  # the most rounds of the method of multipliers
+_MOST_ROUNDS = 300  # maximum number of rounds of the method of multipliers
 _CHECK_EVERY = 10  # rounds between two checks whether the method may stop
 _CLIPPED = 0.01  # the method stops when clipping changes cells by at most this number of rows
 _RELAXATION = 1.6  # Boyd et al. 2011, section 3.4.3
 _LARGEST_RATIO = 1e4  # largest ratio of two weights: variances of components are approximate
-_MERGED_SIZE = 512  # the most cells of axes whose bases are multiplied into one matrix
+_MERGED_SIZE = 512  # maximum number of cells of axes whose bases are multiplied into one matrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,7 @@ from leastnoise._trusted.linop import Operator, apply, dense
 from leastnoise._trusted.measurements import Observation
 from leastnoise._workload import Product, identity
 
-_AT_ONCE = 2**22  # the most numbers in a batch
+_AT_ONCE = 2**22  # maximum number of array entries in a batch
 _ROUNDING = 1e-9  # a coefficient this near to 0 counts as 0
 
 

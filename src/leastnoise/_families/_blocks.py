@@ -60,15 +60,15 @@ _FINEST = 18.0  # distance of bumps in the finest layer, in cells
 # distance of bumps in a layer relative to the layer below, for cells and for blocks
 _COARSER = 15.0
 _COARSER_ABOVE = 8.0
-_MOST_BLOCKS = 1024  # the most blocks, each of 4096 cells
+_MOST_BLOCKS = 1024  # maximum number of blocks, each of 4096 cells
 # up to this number of blocks, block sums are not measured separately, because the measurements
 # within blocks suffice
 _FEW = 256
-_STEPS = 100  # the most steps of a descent
+_STEPS = 100  # maximum number of steps of a descent
 _MADE_FOR = "it supports only cells, prefix sums, ranges and totals"
 # bits of coefficients, and of row weights
 _BLOCK_BITS = 14
-_MOST_BITS = 20  # the most bits of a coefficient
+_MOST_BITS = 20  # maximum number of bits of a coefficient
 _ONES = np.array([[1.0, 0.0], [0.0, 0.0]])  # the coefficients of a matrix of ones
 
 

@@ -52,7 +52,7 @@ from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.linop import Dense
 
-# the most cells of an eigen-design, and of an eigen-design that is rotated
+# maximum number of cells of an eigen-design, and of an eigen-design that is rotated
 _MOST_EIGEN = 1024
 _MOST_TURNED = 16  # rotated to a smaller L1 norm
 # For each step: the sharpness of the smooth maximum over columns, and the width of the rounded kink
@@ -66,14 +66,14 @@ _SHARPENING = (
     (1e4, 1e-4),
     (1e5, 1e-5),
 )
-# the most steps of the dual ascent
+# maximum number of steps of the dual ascent
 _EIGEN_STEPS = 1000
 _EIGEN_GAP = 1e-4  # relative gap of the dual ascent
 _COARSE_ABOVE = 96  # cells above which dual weights start from the weights of coarser cells
 _EDGE = 16  # the number of cells at each end whose weights are copied
 # eigenvalues of a tridiagonal inverse below this part of the largest are rounding errors
 _LOST = 1e-10
-_MOST_STEPS = 500  # the most steps of the dual iteration of the Gaussian optimum
+_MOST_STEPS = 500  # maximum number of steps of the dual iteration of the Gaussian optimum
 _LOW_RANK = 0.9  # up to this rank, relative to the cells, a low rank makes a step cheaper
 _SINGULAR = 1e-8  # M counts as singular if K has an eigenvalue below this part of the largest
 _SMALL = 256  # up to this number of cells, a step takes almost no time

@@ -45,7 +45,7 @@ Generators = tuple[tuple[FloatArray, FloatArray], ...]
 # largest number of cells for which fits are cached; the cache takes some megabytes
 _MOST_KEPT = 256
 _FITS = 64  # largest number of cached fits for each family
-_AT_ONCE = 2**22  # the most numbers in memory
+_AT_ONCE = 2**22  # maximum number of array entries in memory
 Fitting = TypeVar("Fitting", bound=Callable[..., Any])
 
 

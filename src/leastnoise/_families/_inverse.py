@@ -56,7 +56,7 @@ from leastnoise._trusted.measurements import Factor
 
 MOST_LISTED = 2**22
 """The most answers whose variances are listed to find the largest variance."""
-_NUMBERS = 2**22  # the most numbers in memory at a time
+_NUMBERS = 2**22  # maximum number of array entries in memory at a time
 
 _UNDETERMINED = (
     "The measured queries along an attribute do not determine the workload's queries along it."

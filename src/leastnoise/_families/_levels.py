@@ -36,9 +36,9 @@ from leastnoise._trusted.linop import Identity, Operator, Total, apply, apply_tr
 
 _ROUNDING = 1e-13  # eigenvalues below this part of the largest one count as 0
 _LEAST_PRECISION = 1e-300  # with a smaller precision, a variance is not a finite number
-_MOST_ROOT = 1024  # the most orbits of cells below a group in a common spectrum
-_MOST_SOLVED = 2**28  # the most queries times cells of an operator that is not a level
-_AT_ONCE = 2**22  # the most numbers in memory
+_MOST_ROOT = 1024  # maximum number of orbits of cells below a group in a common spectrum
+_MOST_SOLVED = 2**28  # maximum number of queries times cells of an operator that is not a level
+_AT_ONCE = 2**22  # maximum number of array entries in memory
 Precision = float | FloatArray  # one number for all groups of a level, or one for each orbit
 
 
@@ -305,7 +305,7 @@ class Orbits:
     def group_variances(
         self, precisions: Sequence[Precision]
     ) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Return the finest measured level, and three variances per orbit.
+        """Return the finest measured level, and three variances v, S, f by orbit.
 
         Each array has one entry for each orbit of its level.
 

@@ -60,7 +60,8 @@ _THIN = 1.1
 ENDS: tuple[Ends, ...] = tuple(
     (before, after) for before in (_REACHED, _THIN) for after in (_REACHED, _THIN)
 )
-_SMALL = 1 << 15  # the most entries of Theta for one product instead of one for each window
+# maximum number of entries of Theta for one product instead of one for each window
+_SMALL = 1 << 15
 _MANY_ROWS, _FEW_PER_CELL = (
     32,
     16,
@@ -77,7 +78,7 @@ _LEAST_STEPS = 10  # least number of steps of a descent, which it needs to estim
 # further steps by 0.5%
 _LEAST_LAST_STEPS = 30
 _GAIN = 5e-5  # a descent ends if ten steps lower the logarithm of the squared error by less
-_BELLS_FOR_ENDS = 128  # the most bells in the finest layer
+_BELLS_FOR_ENDS = 128  # maximum number of bells in the finest layer
 
 
 def bump_rows(size: int, count: int, height: float, margin: float) -> Iterator[Window]:

@@ -50,8 +50,8 @@ from leastnoise._trusted.linop import (
 )
 from leastnoise._trusted.measurements import Factor
 
-_AT_ONCE = 2**22  # the most numbers in memory
-MOST_DENSE = 4096  # the most cells of a dense matrix
+_AT_ONCE = 2**22  # maximum number of array entries in memory
+MOST_DENSE = 4096  # maximum number of cells of a dense matrix
 _ZERO_EIGENVALUE = 1e-10  # relative to the largest eigenvalue
 _ZERO_PART = 1e-7  # relative to the norm of the query
 # For these operators, a product with the stored Gram matrix is quicker than products with the
@@ -342,7 +342,7 @@ class RowSpace:
         return bool((self.components == self.components[first[other.components]]).all())
 
     def contains_rows(self, rows: npt.NDArray[np.generic]) -> bool:
-        """Return whether all queries lie in the space, shape (queries, size)."""
+        """Return whether every row of an array (queries, size) is in the space."""
         if self.is_full:
             return True
         squares = (rows.astype(float) ** 2).sum(axis=1)
@@ -399,7 +399,7 @@ class _RunSpace(RowSpace):
         return self.contains(other.interval_basis)
 
     def contains_rows(self, rows: npt.NDArray[np.generic]) -> bool:
-        """Return whether all queries lie in the space, shape (queries, size)."""
+        """Return whether every row of an array (queries, size) is in the space."""
         expanded = np.repeat(rows[:, self.starts], np.diff(self.starts, append=self.size), axis=1)
         return bool(np.allclose(rows, expanded)) and self.runs.contains_rows(rows[:, self.starts])
 

@@ -50,13 +50,14 @@ from leastnoise._trusted.measurements import Factor
 # the number of distances with a separate coefficient; beyond them, steps grow
 _SINGLE = 16
 _GROWTH = 1.1  # the ratio of the starts of consecutive runs of equal values
-_RUNS = 32  # the most runs of equal scales
+_RUNS = 32  # maximum number of runs of equal scales
 _VALUE_BITS = 14  # bits of the Toeplitz coefficients
 _SCALE_BITS = 10  # bits of the column scales
-_MOST_WORK = 2**28  # the most cells times runs of equal scales
-_NUMBERS = 2**22  # the most numbers in memory at a time
-_MOST_KEPT = 2**18  # the most cells for which the weights before every run of scales are stored
-MOST_LISTED_WORK = 2**28  # the most widths of ranges times cells
+_MOST_WORK = 2**28  # maximum number of cells times runs of equal scales
+_NUMBERS = 2**22  # maximum number of array entries in memory at a time
+# maximum number of cells for which the weights before every run of scales are stored
+_MOST_KEPT = 2**18
+MOST_LISTED_WORK = 2**28  # maximum number of widths of ranges times cells
 _MOST_ALONE = 20  # the bits that are passed if this is the only attribute, which may then use more
 
 
@@ -312,15 +313,15 @@ def square_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     return FittedFamily(toeplitz_root(gram.size, all_bits(bits)))
 
 
-MOST_TRIANGULAR = 512  # the most cells of a matrix that a plan contains
+MOST_TRIANGULAR = 512  # maximum number of cells of a matrix that a plan contains
 _LEAST = 16  # the least rounded entry on the diagonal
 # the part of the squared norm for single cells, if the queries leave some cells undetermined
 _BESIDE = 1e-3
-# the most cells of a hierarchy
+# maximum number of cells of a hierarchy
 _MOST_HIERARCHY = 128
-_MOST_BRANCHING = 16  # the most children of a node in the hierarchies to compare
+_MOST_BRANCHING = 16  # maximum number of children of a node in the hierarchies to compare
 _RATIOS = (0.6, 0.8, 1.0, 1.25, 1.6)  # weights of a level relative to the next finer level
-_MOST_TIMES = 16  # the most numbers of cells for which the error of a hierarchy is computed
+_MOST_TIMES = 16  # maximum number of cell counts for which the error of a hierarchy is computed
 _FINE = 64  # the row weight of a cell
 # The largest row weight if every cell has a separate weight: contrasts of other attributes leave 5
 # bits (`Measurements` refuses scales with terms of 2^56).

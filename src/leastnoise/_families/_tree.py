@@ -41,7 +41,7 @@ from leastnoise._trusted.measurements import Factor
 
 Part = tuple[FloatArray, FloatArray]
 """Two numbers for every suffix or prefix of a node, or for every run of them."""
-_RUNS = 16  # the most runs of suffixes or prefixes of a child; each run has one bound
+_RUNS = 16  # maximum number of runs of suffixes or prefixes of a child; each run has one bound
 _ROUNDING = 2.0**-50  # relative rounding error of a sum of squares
 # logarithm of the least weight relative to the largest; with smaller weights of the cells, rounding
 # errors exceed the error

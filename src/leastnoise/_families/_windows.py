@@ -41,8 +41,8 @@ _MOST_CELLS = 2**16  # the transforms of a million cells would take seconds
 _SINGLE = 16
 _RATIO = 1.1
 _LEAST_COEFFICIENT = 2**-11  # smaller coefficients, relative to the largest, have one run
-_RUNS = 32  # the most runs of equal scales
-_MOST_WIDTHS = 64  # the most widths of ranges with a lower bound
+_RUNS = 32  # maximum number of runs of equal scales
+_MOST_WIDTHS = 64  # maximum number of widths of ranges with a lower bound
 
 
 def diagonal_sums(gram: Gram) -> FloatArray:

@@ -36,9 +36,12 @@ _EXPONENT = {
     "xatol": 0.03,
     "maxiter": 11,
 }  # the precision and the most steps of the search for the exponent
-_MOST_TRIED = 2**20, 256  # the most queries and blocks for which splits of the budget are tried
-_MOST_SEARCHED = 4  # the most parts that are all searched; each takes some seconds with 77 tables
-_MOST_JOINT = 256  # the most cells for which tables on shared attributes are balanced exactly
+# maximum number of queries and blocks for which splits of the budget are tried
+_MOST_TRIED = 2**20, 256
+# maximum number of parts that are all searched; each takes some seconds with 77 tables
+_MOST_SEARCHED = 4
+# maximum number of cells for which tables on shared attributes are balanced exactly
+_MOST_JOINT = 256
 # the largest weight at which the error is a power of the budget; discrete noise of a scale below
 # 1/2 is nearly always 0
 _SMOOTH = 2

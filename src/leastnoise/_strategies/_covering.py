@@ -137,11 +137,12 @@ CIRCLES: dict[int, Blocks] = {
         ),
     ),
 }
-_MOST_PAIRS = 1 << 25  # the most candidates times requested marginals
-_MOST_TABLES = 400_000  # the most tables of a candidate design
+_MOST_PAIRS = 1 << 25  # maximum number of candidates times requested marginals
+_MOST_TABLES = 400_000  # maximum number of tables of a candidate design
 _LARGE = 10_000  # requested tables above which fewer starts are tried, unsorted
-_MOST_MERGED = 1200  # the most requested tables of which pairs are merged greedily
-# the most requested tables times candidates for which cuboids are chosen greedily among all
+_MOST_MERGED = 1200  # maximum number of requested tables of which pairs are merged greedily
+# maximum number of requested tables times candidates for which cuboids are chosen greedily among
+# all
 _MOST_CHOSEN = 1 << 25
 _STEPS = 15  # steps of the rough weights by which starts are compared
 _LAID = 60  # blocks of all placements on one design; there are at least three placements

@@ -50,10 +50,10 @@ from leastnoise._trusted.linop import (
 )
 from leastnoise._trusted.measurements import Factor
 
-# the most buckets for which p-Identity is fitted
+# maximum number of buckets for which p-Identity is fitted
 _MOST_P_IDENTITY = 64
-_MOST_OPTIMUM = 512  # the most buckets for which the Gaussian optimum is fitted
-_AT_ONCE = 2**22  # the most numbers in memory
+_MOST_OPTIMUM = 512  # maximum number of buckets for which the Gaussian optimum is fitted
+_AT_ONCE = 2**22  # maximum number of array entries in memory
 _LEAST_WEIGHT = 1e-3  # the part of the norm on every bucket, so that all buckets are determined
 _FAULTS = (InputError, InternalError, ArithmeticError, ValueError, np.linalg.LinAlgError)
 
@@ -224,7 +224,7 @@ _BUCKETS_A_BLOCK = 7
 # the first round has 16 to 64 blocks, or 128 or 256 if all queries are narrow
 _LEVELS = (4, 6)
 _NARROW_LEVELS = (7, 8)
-_NARROW = 4  # the most cells of a narrow query
+_NARROW = 4  # maximum number of cells of a narrow query
 _DEEP = 4  # from this number of halvings on, parts are also measured in groups
 # target records in a part, in units of 1 / epsilon
 _FINEST = 2.0

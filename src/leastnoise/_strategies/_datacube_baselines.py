@@ -45,10 +45,10 @@ from leastnoise._trusted.linop import Dense, Operator
 from leastnoise._trusted.measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._workload import Workload
 
-_MOST_CELLS = 1024  # the most cells of an attribute that is coded in bits
+_MOST_CELLS = 1024  # maximum number of cells of an attribute that is coded in bits
 # the relative gap of the largest variance over its bound
 _GAP = 1e-6
-_STEPS = 5000  # the most steps of the dual ascent
+_STEPS = 5000  # maximum number of steps of the dual ascent
 
 
 def cuboids(problem: PlanningProblem, *, has_equal_noise: bool = False) -> Strategy:

@@ -55,7 +55,7 @@ from leastnoise._trusted.linop import Identity, Operator
 from leastnoise._trusted.measurements import MOST_K_NORM_CELLS, MOST_K_NORM_TABLE, Block, Factor
 from leastnoise._workload import Product, Workload, with_hidden_group
 
-_MOST_CUTS = 24  # the most positions between sizes at which groups may be separated
+_MOST_CUTS = 24  # maximum number of positions between sizes at which groups may be separated
 _LAPLACE_VARIANCE = 2.0  # variance at scale 1
 _SHARED_NOISE = (
     "its noise is for counts of rows in two or more one-way tables of cells or of groups of a level"

@@ -63,7 +63,7 @@ from leastnoise._trusted.linop import Operator
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import QuerySet, Workload
 
-_MOST_BITS = 29  # the most bits of coefficients times a measure's values
+_MOST_BITS = 29  # maximum number of bits of coefficients times a measure's values
 _ALIKE = 0.02  # query sets with smaller differences between their shares get the same best strategy
 
 

@@ -46,17 +46,17 @@ from leastnoise._trusted.linop import Total
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Workload
 
-_MOST_TABLES = 128  # the most tables of levels that are weighted together
-_MOST_SPACES = 256  # the most residual spaces that are weighted together
+_MOST_TABLES = 128  # maximum number of tables of levels that are weighted together
+_MOST_SPACES = 256  # maximum number of residual spaces that are weighted together
 _ADDED = 0.15  # share of the budget with which a table is added
 _STEPS = 12  # descent steps after each added table
 _GAIN = 1e-3  # least relative gain for which a table is added or a search continues
-# the most orbits whose groups get separate weights; columns of more cells are not added up
+# maximum number of orbits whose groups get separate weights; columns of more cells are not added up
 _MOST_ORBITS = 2**12
-_MOST_CELLS = 2**16  # the most cells of the attribute with levels
+_MOST_CELLS = 2**16  # maximum number of cells of the attribute with levels
 _GROUP_GAIN = 0.01  # least relative gain of squared error for which groups get separate weights
 _FIRST_STEPS = 30  # steps of the descent from each start
-_MOST_STEPS = 600  # the most steps of the descent from the best start
+_MOST_STEPS = 600  # maximum number of steps of the descent from the best start
 _HEAVIEST = 2**12  # largest integer row weight of a group
 _LEAST = 1e-9  # share that keeps every level's gradient finite
 _LEAST_SPENT = 1e-8  # squared weight below which a table is left out

@@ -23,9 +23,10 @@ LEAST_EFFORT = 0.01  # the least share of the steps of a full search
 # mean number of fits along an attribute if the weights of its query sets depend on the other
 # attributes
 _FITS = 1.3
-_MOST_LISTED = 2**20  # the most queries along an attribute whose errors are computed one by one
+# maximum number of queries along an attribute whose errors are computed one by one
+_MOST_LISTED = 2**20
 _MOST_SEARCHED = 1024  # cells
-_MOST_STRUCTURED = 4096  # the most cells of an attribute that is fitted within a minute
+_MOST_STRUCTURED = 4096  # maximum number of cells of an attribute that is fitted within a minute
 
 
 @dataclass(frozen=True, slots=True)

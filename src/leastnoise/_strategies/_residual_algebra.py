@@ -37,8 +37,8 @@ from leastnoise._workload import by_width
 
 AttributeSet = tuple[int, ...]
 Matrix = Any  # a NumPy array, or a sparse matrix of SciPy, which is imported only when it is needed
-_DENSE_ENTRIES = 1 << 21  # the most entries of a dense incidence matrix
-_MOST_ENTRIES = 400_000_000  # the most containments in an incidence matrix
+_DENSE_ENTRIES = 1 << 21  # maximum number of entries of a dense incidence matrix
+_MOST_ENTRIES = 400_000_000  # maximum number of containments in an incidence matrix
 _BEGIN = 10  # the number of steps before a descent
 _NOTHING = 1e-7  # tables below this part of the largest budget are left out
 

@@ -51,7 +51,7 @@ from leastnoise._trusted.linop import Coarse, Dense, Identity, Total
 from leastnoise._trusted.measurements import MOST_ROWS, Factor, Limits
 from leastnoise._workload import Workload, identity
 
-MOST_SUM_CELLS = 1024  # the most cells that queries distinguish: the optimum takes seconds
+MOST_SUM_CELLS = 1024  # maximum number of cells that queries distinguish: the optimum takes seconds
 # counts above this number of standard errors are not shrunk; with Laplace noise this happens to one
 # empty interval in 10,000
 SURE = 6

@@ -74,9 +74,9 @@ from leastnoise._workload import Product, Workload, index_queries, with_hidden_g
 
 Names = tuple[str, ...]
 _LEAST_SHARE = 1e-8  # tables below this fraction of the largest budget share are dropped
-_MOST_QUERIES = 2**22  # the most queries of a workload that is measured unchanged
-_MOST_JOINT = 2**24  # the most cells of a joint table
-_MOST_ENTRIES = 2**22  # the most numbers of a dense query matrix; 32 MiB of doubles
+_MOST_QUERIES = 2**22  # maximum number of queries of a workload that is measured unchanged
+_MOST_JOINT = 2**24  # maximum number of cells of a joint table
+_MOST_ENTRIES = 2**22  # maximum number of entries of a dense query matrix; 32 MiB of floats
 _LEAST_WEIGHT = 2**-20  # the least weight of a row, relative to the heaviest row
 
 

@@ -58,8 +58,9 @@ _LEAST_GAIN = 1e-3
 # relative gaps of the squared error at which the final tilt and rows are accepted
 _CLOSE_TILT = 1e-4
 _CLOSE_ROWS = 1e-4
-_MOST_CELLS = 1024  # the most cells of an attribute: eigenvectors take n^3 operations
-_MOST_TERMS = 4_000_000  # the most terms of the error, one for each table and subset of attributes
+_MOST_CELLS = 1024  # maximum number of cells of an attribute: eigenvectors take n^3 operations
+# maximum number of terms of the error, one for each table and subset of attributes
+_MOST_TERMS = 4_000_000
 _TOP_BITS = 20  # bits of the largest integer coefficient
 _LEAST_TOP = 15  # the least largest coefficient; below it, rounding costs too much
 

@@ -47,10 +47,10 @@ from leastnoise._trusted.linop import Operator, Total
 from leastnoise._trusted.measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._workload import Product, QuerySet, Workload
 
-_MOST_BITS = 29  # the most bits of the product of all attributes' coefficients
-_QUICK = partial(p_identity, effort=LEAST_EFFORT)  # the fewest steps, for the first sweep
-_MOST_JOINT = 2**22  # the most joint cells
-_MOST_LONG = 1024  # the most cells of the longest attribute
+_MOST_BITS = 29  # maximum number of bits of the product of all attributes' coefficients
+_QUICK = partial(p_identity, effort=LEAST_EFFORT)  # minimum number of steps, for the first sweep
+_MOST_JOINT = 2**22  # maximum number of joint cells
+_MOST_LONG = 1024  # maximum number of cells of the longest attribute
 # two tables are tried only if the quick estimate of their error is below this share of the error of
 # one table
 _WORTH = 0.95

@@ -39,7 +39,8 @@ from leastnoise._workload import QuerySet, query_set
 
 OWN = "own"
 _MOST_BITS = (
-    29  # the most bits of all attributes of a table: sums of 2^32 rows must stay below 2^62
+    # maximum number of bits of all attributes of a table: sums of 2^32 rows must stay below 2^62
+    29
 )
 Own: TypeAlias = Any
 """An array or an operator, if the workload has only one attribute; a mapping from attributes to
