@@ -624,7 +624,7 @@ def pure_lower_bound(workload: Workload, privacy: Privacy) -> float:
 def _attainable_bounds(
     domain: Domain, privacy: Privacy, measure: str | None, noise: Noise
 ) -> list[Privacy]:
-    """Return the privacy, once for each extreme number of rows of a unit."""
+    """Return the privacy for each extreme distribution of a unit's rows."""
     bound = privacy.max_per_cell
     view = privacy_of_part(domain, privacy, measure)
     # every row costs as much as the row of largest cost
@@ -750,7 +750,7 @@ def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> 
 def _norm_along(
     products: Sequence[Product], attribute: str, total_factor: float, contrast_factor: float
 ) -> float:
-    """Return a lower bound on the nuclear norm for units spread along an attribute.
+    """Return a nuclear norm bound for units with rows spread along an attribute.
 
     The bound is the largest norm of tables with equal queries on all other attributes.
 

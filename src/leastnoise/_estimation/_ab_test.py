@@ -221,7 +221,7 @@ def design_effect(privacy: Privacy) -> int:
 
 
 def _check_outcome(domain: Domain, measure: str) -> None:
-    """Raise if the outcome is a weighted measure, with unknown sampling error."""
+    """Raise if the outcome is weighted: its sampling error is unknown."""
     if type(domain.measure(measure)) is not Measure:
         raise refuse(
             "mean",

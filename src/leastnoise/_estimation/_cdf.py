@@ -123,7 +123,7 @@ class CumulativeQuery:
         return replace(self.product, query_sets=sets)
 
     def reshape_answers(self, answers: FloatArray) -> FloatArray:
-        """Return the answers with the groups first and the cells as last axis."""
+        """Return the answers reshaped to groups by cells, the cells last."""
         last = np.moveaxis(answers, self.product.attributes.index(self.attribute), -1)
         return np.asarray(last.reshape(*map(len, self.labels), -1)[..., : len(self.cells)])
 
@@ -226,16 +226,16 @@ def checked_share(share: object) -> float:
     return float(share)
 
 
-def monotone_shares(upto: FloatArray, variances: FloatArray) -> FloatArray:
+def monotone_shares(cumulative: FloatArray, variances: FloatArray) -> FloatArray:
     """Return the non-decreasing cumulative shares nearest to noisy counts.
 
     The last share is 1.
     """
     from scipy.optimize import isotonic_regression
 
-    share = np.zeros(upto.shape)
-    for at in np.ndindex(upto.shape[:-1]):
-        rising = np.maximum(isotonic_regression(upto[at], weights=1 / variances[at]).x, 0.0)
+    share = np.zeros(cumulative.shape)
+    for at in np.ndindex(cumulative.shape[:-1]):
+        rising = np.maximum(isotonic_regression(cumulative[at], weights=1 / variances[at]).x, 0.0)
         share[at] = rising / rising[-1] if rising[-1] > 0 else 0.0
     share[..., -1] = 1.0
     return share
@@ -582,12 +582,12 @@ def _least_draws(level: float) -> int:
     return math.ceil(level / (1 - level) - 1e-9)
 
 
-def _join_complements(upto: FloatArray) -> FloatArray:
+def _join_complements(cumulative: FloatArray) -> FloatArray:
     """Return the counts up to each cell, then the counts after each cell.
 
     The last cell has no count after it.
     """
-    return np.concatenate([upto, upto[..., -1:] - upto[..., :-1]], axis=-1)
+    return np.concatenate([cumulative, cumulative[..., -1:] - cumulative[..., :-1]], axis=-1)
 
 
 def _band_widths(

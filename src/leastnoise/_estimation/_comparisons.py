@@ -148,7 +148,7 @@ def estimate_compared_quantity(
 
 
 def pair_covariances(estimate: Estimate) -> PairCovariances:
-    """Return the covariances between any two answers of an estimate."""
+    """Return an object that computes covariances between answers."""
 
     def variances_of(product: Product) -> FloatArray:
         """Return the variances of the answers to a product."""
@@ -176,7 +176,7 @@ def possible_values(quantity: Quantity, domain: Domain) -> tuple[float, float]:
 
 
 def unit_of(quantity: Quantity, domain: Domain) -> float:
-    """Return the unit of a quantity: 1 for counts, or the unit of its measure."""
+    """Return the amount of one unit of a quantity; 1 for counts."""
     if quantity.measure is None:
         return 1.0
     measure = domain.measure(quantity.measure)
@@ -254,16 +254,21 @@ def _in_one_unit(
     return _in_amounts(first), _in_amounts(second)
 
 
-def _in_amounts(side: ComparedQuantity) -> ComparedQuantity:
+def _in_amounts(quantity: ComparedQuantity) -> ComparedQuantity:
     """Return a compared quantity with its units converted to amounts."""
-    scaled = side.estimated._replace(
-        value=side.estimated.value * side.unit,
-        low=side.estimated.low * side.unit,
-        high=side.estimated.high * side.unit,
-        std_error=side.estimated.std_error * side.unit,
-        bounds=(side.estimated.bounds[0] * side.unit, side.estimated.bounds[1] * side.unit),
+    scaled = quantity.estimated._replace(
+        value=quantity.estimated.value * quantity.unit,
+        low=quantity.estimated.low * quantity.unit,
+        high=quantity.estimated.high * quantity.unit,
+        std_error=quantity.estimated.std_error * quantity.unit,
+        bounds=(
+            quantity.estimated.bounds[0] * quantity.unit,
+            quantity.estimated.bounds[1] * quantity.unit,
+        ),
     )
-    return side._replace(estimated=scaled, half_step=side.half_step * side.unit, unit=1.0)
+    return quantity._replace(
+        estimated=scaled, half_step=quantity.half_step * quantity.unit, unit=1.0
+    )
 
 
 @one_thread()
@@ -503,19 +508,19 @@ def _estimate_selected_rows(
 
 
 def _with_group_axes(
-    side: ComparedQuantity, names: tuple[str, ...], groups: Mapping[str, QuerySet]
+    quantity: ComparedQuantity, names: tuple[str, ...], groups: Mapping[str, QuerySet]
 ) -> ComparedQuantity:
     """Return a compared quantity whose arrays have only the axes of its groups."""
     group_axes = [axis for axis, name in enumerate(names) if name in groups]
-    sizes = [side.estimated.value.shape[axis] for axis in group_axes]
-    reshaped = side.estimated._replace(
+    sizes = [quantity.estimated.value.shape[axis] for axis in group_axes]
+    reshaped = quantity.estimated._replace(
         **{
             name: array.reshape(sizes)
-            for name, array in side.estimated._asdict().items()
+            for name, array in quantity.estimated._asdict().items()
             if name != "bounds"
         }
     )
-    return side._replace(estimated=reshaped)
+    return quantity._replace(estimated=reshaped)
 
 
 def _check_same_bounds(domains: Sequence[Domain], quantity: Quantity) -> None:

@@ -355,7 +355,7 @@ class _PosteriorErrors:
         self._spreads = [covariance + np.diag(posterior.noise) for covariance in spreads]
 
     def _split(self, rows: Any) -> list[FloatArray]:
-        """Return three products of ``rows``: with V R' for V fitted, noise, total."""
+        """Return ``rows`` times V R' for three V: fitted, noise and total error."""
         return np.split((rows @ self._crossed).toarray(), 3, axis=1)
 
     def variances(self, rows: Any) -> FloatArray:

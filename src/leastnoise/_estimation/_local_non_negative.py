@@ -59,7 +59,7 @@ def residual_parts(table: FloatArray, names: Names) -> dict[Names, FloatArray]:
 def from_residual_parts(
     components: Mapping[Names, FloatArray], names: Names, shape: Sequence[int]
 ) -> FloatArray:
-    """Return the table that has the residual components ``components``.
+    """Return the table with the given residual components.
 
     Each component is divided evenly among the cells of attributes outside its set.
     """
@@ -265,7 +265,7 @@ def nearest_tables(
     for tau, index in indices.items():
         if tau and precisions[tau] > 0:
             variance[index] = 1 / precisions[tau]
-    nearest = _nearest(
+    nearest = _nearest_components(
         _groups(maximal_tables, sizes, indices), unbiased, variance, (total, max_rounds)
     )
     return ConsistentNonNegativeTables(
@@ -274,7 +274,7 @@ def nearest_tables(
     )
 
 
-def _nearest(
+def _nearest_components(
     groups: Sequence[_EqualShapeTables],
     unbiased: FloatArray,
     variances: FloatArray,

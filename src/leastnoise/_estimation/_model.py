@@ -575,7 +575,7 @@ class ShrunkToModel:
         return residual_precisions(self.least_squares, self._parts, None)
 
     def _cells_of(self, components: Mapping[Names, FloatArray]) -> dict[Names, FloatArray]:
-        """Return the requested and one-way tables with some residual components."""
+        """Return the requested and one-way tables with the given components."""
         fitted = [
             *((name,) for name in self._sizes),
             *(names for names in self.tables if len(names) > 1),
@@ -660,7 +660,7 @@ class ShrunkToModel:
 
     @cached_property
     def _published(self) -> tuple[float, ConsistentNonNegativeTables, float]:
-        """The fraction of the way of least estimated risk, its tables, the risk.
+        """The fraction of least estimated risk, the tables there, and the risk.
 
         The risk is the squared error of the tables in units of the noise.
         """
@@ -761,12 +761,12 @@ class ShrunkToModel:
 
 
 def _components(
-    table: Callable[[Names], FloatArray], tables: Iterable[Names]
+    cells_of_table: Callable[[Names], FloatArray], tables: Iterable[Names]
 ) -> dict[Names, FloatArray]:
     """Return the residual components of tables, keyed by attribute set."""
     parts: dict[Names, FloatArray] = {}
     for names in tables:
-        for tau, part in residual_parts(table(names), names).items():
+        for tau, part in residual_parts(cells_of_table(names), names).items():
             parts.setdefault(tau, part)
     return parts
 
@@ -852,7 +852,7 @@ def draw_records(
         wrong = np.flatnonzero(impossible_rows(codes, impossible))
         if not len(wrong):
             break
-        _refuse_endless(again, len(wrong))
+        _check_attempts(again, len(wrong))
         codes[wrong] = _draw_rows(mixture, len(wrong), np.random.default_rng([seed, 2, again]))
     for attributes, sums in public:
         _project_to_public_counts(
@@ -861,7 +861,7 @@ def draw_records(
     return codes
 
 
-def _refuse_endless(attempts: int, invalid_records: int) -> None:
+def _check_attempts(attempts: int, invalid_records: int) -> None:
     """Raise if records are still impossible after the last attempt."""
     if attempts == _REDRAWN:
         raise InputError(
@@ -900,7 +900,7 @@ def _project_to_public_counts(
         surplus = order[np.arange(len(codes)) - begins[groups[order]] >= targets[groups[order]]]
         if not len(surplus):
             return
-        _refuse_endless(again, len(surplus))
+        _check_attempts(again, len(surplus))
         moved = codes[surplus]
         for row, group in enumerate(
             random.permutation(

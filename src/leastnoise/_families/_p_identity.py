@@ -395,7 +395,7 @@ def p_identity_objective(
 def _windowed_objective(
     gram: Gram, pairs: Generators, support: Support, values: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Return the error and its gradient, for many narrow windows.
+    """Return the error and its gradient, fast for many narrow windows.
 
     M must be ``M_ij = sum a_i b_j`` (i <= j). No matrix of shape (p, n) is formed.
     """
@@ -479,7 +479,7 @@ class _GeneratorPart:
 
     @staticmethod
     def of(support: Support, a: FloatArray, b: FloatArray, y: FloatArray) -> "_GeneratorPart":
-        """Return the products for rows with entries y on a support."""
+        """Return the products for rows with the entries y on a support."""
         layout = support.layout
         cells = support.cells
         begin = support.offsets[:-1]

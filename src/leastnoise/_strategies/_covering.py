@@ -450,7 +450,7 @@ def _start_families(
     *,
     is_large: bool,
 ) -> Iterator[tuple[str, list[AttributeSet]]]:
-    """Yield names and tables of starting designs, before completion.
+    """Yield names and tables of starting designs that may be incomplete.
 
     If many tables are requested, there are fewer families.
     """

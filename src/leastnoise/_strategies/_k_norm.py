@@ -382,7 +382,7 @@ def _stack_columns(columns: Sequence[Matrix]) -> Matrix:
 
 
 def _with_sums(errors: Errors, error_of_sums: float) -> Errors:
-    """Return an error function with an additional part for all sums."""
+    """Return an error function with one more part, for all sums."""
 
     def with_sums(squares: FloatArray) -> tuple[float, FloatArray]:
         """Return the total error and minus its gradient."""
