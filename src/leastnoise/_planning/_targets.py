@@ -129,8 +129,7 @@ class Goal:
     def ratio(self, plan: Plan, table_index: int) -> float:
         """Return the table's squared error over its squared target, under a plan.
 
-        If a statistic that follows from the table has a larger ratio, that ratio is returned. The
-        goal is met if the result is at most 1.
+        Statistics that follow from the table are not included.
         """
         table = plan.expected_error().tables[table_index]
         measured = plan.measured()
@@ -139,12 +138,7 @@ class Goal:
         else:
             times = measured_multiplier(measured, self.level, plan.workload)
             error = times * table.largest_std + 0.5 / measured.grid
-        return max(
-            [
-                (error / self.most) ** 2,
-                *((goal.error(plan) / goal.most) ** 2 for goal in self.statistics),
-            ]
-        )
+        return (error / self.most) ** 2
 
     def std(self, noise: Noise, table_index: int) -> float:
         """Return the largest standard error of the table that meets the goal.
@@ -241,9 +235,20 @@ def _table_goal(product: Product, level: float, statistics: tuple[StatisticGoal,
 def ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
     """Return each table's squared error over its squared target, (tables,).
 
-    An entry is at most 1 if the goal is met.
+    If a statistic that follows from the table has a larger ratio, the entry is that ratio. It is at
+    most 1 if the goal is met.
     """
-    return np.array([goal.ratio(plan, number) for number, goal in enumerate(goals)])
+    # a statistic follows from several tables, and its error takes long
+    of_statistics: dict[int, float] = {}
+    for goal in goals:
+        for statistic in goal.statistics:
+            if id(statistic) not in of_statistics:
+                of_statistics[id(statistic)] = (statistic.error(plan) / statistic.most) ** 2
+    of_tables = []
+    for number, goal in enumerate(goals):
+        shared = [of_statistics[id(statistic)] for statistic in goal.statistics]
+        of_tables.append(max([goal.ratio(plan, number), *shared]))
+    return np.array(of_tables)
 
 
 _WEIGHT_BITS = 20  # bits of a table's exact weight
