@@ -97,8 +97,8 @@ def _shade_cells(
         The records of the cells, the encoding of colours, the largest absolute answer, and the
         encodings of axes and tooltips.
 
-    Two colours are used if over 5% of the cells are certainly below 0. Noise alone makes a few
-    cells in a hundred look so.
+    Two colours are used if over 5% of the cells are certainly below 0. Noise alone causes this for
+    a few cells in a hundred.
     """
     rows = picture.rows()
     for row in rows:

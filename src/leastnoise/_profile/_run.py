@@ -122,9 +122,9 @@ def profile(
             ledger is created now; the delta grows in proportion. Defaults to the budget of the
             profile.
         unit: ``"row"``, or the column that names a person. Required if a column may name persons.
-        max_rows: the largest number of rows of a person that count. With a unit column, None
-            derives it from the histogram of units by their number of rows, which gets a tenth of
-            the tables' budget.
+        max_rows: the largest number of rows of a person that count. If it is None and ``unit`` is a
+            column, it is chosen from a histogram of the number of rows per unit, which gets a tenth
+            of the tables' budget.
         ledger: the file of the ledger; defaults to a file next to the data.
         seed: a seed for reproducible noise, which protects nobody, for tests; nothing is paid.
 

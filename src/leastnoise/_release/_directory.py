@@ -1,9 +1,9 @@
 """Publish directories atomically.
 
-A directory is written under a temporary name next to its target, synced to disk, and renamed. It is
-created when the first file is written, after counting, so the modification and creation times of
-directories and files do not reveal how long counting took. Only the lock file next to it is created
-before counting, and it is never published.
+A directory is written under a temporary name next to its target, synced to disk, and renamed. The
+directory is created after counting, when the first file is written. The timestamps of directories
+and files therefore do not reveal how long counting took. Only the lock file next to the directory
+is created before counting, and it is never published.
 """
 
 import hashlib

@@ -135,7 +135,7 @@ def _columns_with_margins(result: ResultTable) -> Columns:
 class Workbook:
     """The Excel workbook of a release.
 
-    A label is always written as a text, so that no label becomes a formula.
+    Labels are always written as text and cannot become formulas.
     """
 
     def __init__(self, release: Release, directory: Path) -> None:
@@ -791,7 +791,7 @@ def _list_observation_codes(flow: DataFlow, result: ResultTable) -> Iterator[lis
 
 
 def _distinct_tables(tables: Sequence[Table]) -> list[Table]:
-    """Return the tables without those whose keys equal those of an earlier one."""
+    """Return the tables without those that have the keys of an earlier table."""
     by_keys: dict[tuple[str, ...], Table] = {}
     for table in tables:
         by_keys.setdefault(tuple(table.product.keys), table)

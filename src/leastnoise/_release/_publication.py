@@ -193,7 +193,7 @@ def _statistic_blocks(
 class PublicationWorkbook:
     """Writes the publication tables of a release in one language to Excel.
 
-    A text is always written as a text cell, so that no label becomes a formula.
+    Texts are always written as text cells and cannot become formulas.
     """
 
     def __init__(self, release: Release, directory: Path, language: str) -> None:

@@ -335,7 +335,7 @@ class Release:
     ) -> FloatArray | None:
         """Return the stated sampling errors of a published table, or None.
 
-        The arguments are those of `find_published`; the array has one entry for each group.
+        The arguments are as in `find_published`. The array has one entry for each group.
         """
         if self.survey is None:
             return None

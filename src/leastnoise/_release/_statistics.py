@@ -511,7 +511,7 @@ class Statistics(LazySequence[StatisticTable]):
         return table
 
     def _suppress_with_means(self, table: StatisticTable, sums: Product) -> StatisticTable:
-        """Return standard deviations without those of groups with suppressed means."""
+        """Return standard deviations with NaN for groups with suppressed means."""
         is_suppressed = self.suppressed_sums(sums)
         if is_suppressed is None:
             return table
@@ -667,7 +667,7 @@ def _compute_statistic(
 def _several_measures_values(
     source: HasLeastSquares, statistic: Statistic, level: float
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the same as `_compute_statistic` for correlations or a regression.
+    """Return the key columns, labels and values of correlations or a regression.
 
     An unbounded interval is NaN in the table.
     """
@@ -692,7 +692,7 @@ def _several_measures_values(
 def _distribution_values(
     source: HasLeastSquares, statistic: Statistic, level: float, workload: Workload
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the same as `_compute_statistic` for a distribution function."""
+    """Return the key columns, labels and values of a distribution function."""
     (product,) = workload.tables_of(statistic)
     labels_of = dict(zip(product.attributes, product.labels, strict=True))
     distribution = cdf(
@@ -716,7 +716,7 @@ def _distribution_values(
 def _quantile_values(
     statistic: Statistic, estimated: Quantiles, workload: Workload
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the same as `_compute_statistic` for quantiles."""
+    """Return the key columns, labels and values of quantiles."""
     (product,) = workload.tables_of(statistic)
     labels_of = dict(zip(product.attributes, product.labels, strict=True))
     labels = (
