@@ -252,7 +252,7 @@ def _notebook_cells(publication: Publication) -> Iterator[dict[str, Any]]:
     if release.finding.answers_new_questions:
         yield _markdown_cell(
             "## A sum of its cells\n\n"
-            "Answers share noise: compute the error of a sum, and do not add up errors."
+            "Answers share noise. Use `release.sum` for the error of a sum; do not add up errors."
         )
         yield _code_cell(f"release.sum({first})")
     limits = "\n".join(f"- {text}" for text in manifest.intervals.does_not_cover)
