@@ -700,4 +700,4 @@ def test_hint_states_the_best_guess_under_each_budget():
     for epsilon, percent in (("0.1", 53), ("1", 74), ("4", 99)):
         chance = 1 / (1 + math.exp(-float(epsilon)))
         assert math.ceil(100 * chance) == percent
-        assert re.search(rf"{percent}% (with a budget of|with) {re.escape(epsilon)}\b", text)
+        assert re.search(rf"{percent}% (sure with a budget of|with) {re.escape(epsilon)}\b", text)
