@@ -312,7 +312,7 @@ class _Recorder:
         self.steps.append(selection)
         return self.series.choose(selection)
 
-    def choose_cells(self, selection: Any) -> Any:
+    def choose_quantile_cells(self, selection: Any) -> Any:
         self.steps.append(selection)
         return self.series.choose_quantile_cells(selection)
 

@@ -198,7 +198,7 @@ class _Recorder:
         self.steps.append(selection)
         return self.series.choose(selection)
 
-    def choose_cells(self, selection: QuantileSelection) -> IntArray:
+    def choose_quantile_cells(self, selection: QuantileSelection) -> IntArray:
         """Record a private choice of quantiles, and return the chosen cells."""
         self.steps.append(selection)
         return self.series.choose_quantile_cells(selection)

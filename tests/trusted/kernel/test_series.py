@@ -438,7 +438,7 @@ def test_gaussian_terms_stay_within_epsilon_and_delta(
     with pytest.raises(InputError, match="mu-squared composition requires"):
         replace(one_step(step(WITHIN, Noise.ROUNDED_GAUSSIAN)), shared_mu_squared=MU_SQUARED)
     for square in (Fraction(0), Fraction(-1)):
-        with pytest.raises(InputError, match="gaussian must be"):
+        with pytest.raises(InputError, match="shared_mu_squared must be"):
             gaussian(square)
     with pytest.raises(InputError, match="at most 1000 digits"):
         gaussian(Fraction(1, 9 * 10**999))
