@@ -80,6 +80,12 @@ WORKLOADS: dict[str, Workload] = {
     "ranges": queries(LONG, b="all_ranges"),
     "sums": marginals(DOMAIN, upto=2, sum="tips") + queries(DOMAIN, a="identity"),
 }
+# of strategies that cannot be used for the workloads above
+OTHER_WORKLOADS: dict[str, dict[str, Workload]] = {
+    "window_root": {
+        "ranges of three cells": queries(LONG, b={"ranges": [[low, low + 2] for low in range(6)]})
+    }
+}
 
 
 @dataclass(frozen=True)
@@ -180,7 +186,7 @@ def _row(
 def strategies(units: list[tuple[str, int]] = UNITS, names: Any = PLANNERS) -> Iterator[Row]:
     """Every strategy of every planner, on the first workloads that it can be used for."""
     for name, (budget, (declared, noise)) in itertools.product(names, KINDS.items()):
-        for label, workload in WORKLOADS.items():
+        for label, workload in {**WORKLOADS, **OTHER_WORKLOADS.get(name, {})}.items():
             try:
                 proposal = PLANNERS[name].strategy(
                     PlanningProblem(workload, Privacy(declared), noise)
