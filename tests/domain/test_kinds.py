@@ -271,7 +271,7 @@ def test_number_text_is_exact(number):
         ),
         (
             lambda: Categories(["a", "other"], outside="other"),
-            "categories must not contain 'other' when null or outside is 'other'",
+            "categories must not contain 'other' if null or outside is 'other'",
         ),
         (
             lambda: Categories(["a"], outside="clip"),

@@ -565,7 +565,7 @@ def test_a_plan_of_a_series_is_no_plan_of_one_release(office: Office) -> None:
         (('{ month = "prefix" }', '{ sex = "identity" }'), "sex has none"),
         (
             ('{ month = "prefix" }', '{ month = { level = "quarter" } }'),
-            "what a series asks along month",
+            "the query set of a series along month",
         ),
         (("rolling = 3 }", "rolling = 9 }"), "from 1 to 6"),
         (
@@ -662,7 +662,7 @@ def test_series_bounds_rows_of_a_unit_in_all_periods(
 def test_series_limit_is_checked_and_part_of_the_spec(office: Office) -> None:
     limited = ("[series]", "[series]\nmax_rows = 4")
     office.spec(limited)
-    with pytest.raises(ln.InputError, match="left out where every row is a unit"):
+    with pytest.raises(ln.InputError, match="left out if every row is a unit"):
         _ = office.asked
     unit = 'unit = { column = "person", max_rows = 1 }'
     for wrong in ("0", "1.5", '"4"', "true"):

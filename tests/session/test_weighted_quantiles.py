@@ -151,7 +151,10 @@ def test_weights_of_quantiles_are_checked(domain) -> None:
     median = ln.quantile_queries(domain, "pay", ["1/2"])
     with pytest.raises(ln.InputError, match="weighted_by must be applied once"):
         median.weighted_by("weight").weighted_by("weight")
-    with pytest.raises(ln.InputError, match="of rows without weights for selected_quantiles"):
+    with pytest.raises(
+        ln.InputError,
+        match=r"With the strategy selected_quantiles, the .* must be of unweighted rows",
+    ):
         ln.plan(median.weighted_by("weight"), ln.PureDP(1), strategy="selected_quantiles")
     release = ln.release(ln.plan(median, ln.PureDP(1)), PEOPLE, seed=1)
     with pytest.raises(ln.InputError, match="weight"):

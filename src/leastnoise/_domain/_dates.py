@@ -87,7 +87,7 @@ class Dates(Kind):
     A value is a date, a time stamp or a text. A text is read as ``2024-05-01``, ``2024-05-01
     13:45:00`` or ``2024-05-01T13:45Z``, or by ``format``. A time stamp with a time zone (or a text
     with ``Z`` or ``+02:00``) is converted to the clock of ``zone``; a time stamp without a zone is
-    on that clock already. A value that denotes no day is outside the domain.
+    on that clock already. A value that is not a day or a time is outside the domain.
 
     Args:
         start: the first day, a date or a text such as ``"2024-01-01"``; kept as a date.
@@ -114,9 +114,10 @@ class Dates(Kind):
     Raises:
         InputError: a day, period, zone or format cannot be used.
 
-    Edge cases: the first cell holds only days from ``start`` on, and the last cell only days up to
-        ``end``. A fraction of a second is cut off. The hour that a clock repeats in autumn is one
-        cell. Names of months, AM and PM are read without regard to case. Excel serials are rounded
+    Edge cases: the first cell has only days from ``start`` on, and the last cell only days up to
+    ``end``, even if the period is longer. Fractions of a second are ignored. If clocks repeat an
+    hour in autumn, both hours are in one cell. Names of months, AM and PM may have any case. Excel
+    serials are rounded
         to thousandths of a second.
 
     >>> ln.Dates("2024-11-15", "2025-01-31", by="month").labels
@@ -354,7 +355,7 @@ def _check_format(written_as: object, century: object, months: tuple[str, ...]) 
             "2049."
         )
     if century is not None and "y" not in directives:
-        raise refuse("century", century, "given with %y in format alone", "Leave it out.")
+        raise refuse("century", century, "set only if format contains %y", "Leave it out.")
     if century is not None:
         whole("century", century, 1, 9900)
     if months and not {"b", "B"} & {*directives}:

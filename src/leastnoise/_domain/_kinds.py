@@ -1,7 +1,7 @@
 """Define the kinds of attributes, and read and write them as JSON.
 
-A kind defines the values of a column, the cell of each value, and the treatment of every other
-value.
+A kind defines which values a column may have, the cell of each value, and how all other values are
+treated.
 
 The rule, which `leastnoise._trusted.reading` applies to whole columns and whose words are part of the
 promise of a release:
@@ -17,28 +17,29 @@ promise of a release:
    decimal that means it), and whole numbers up to 2^53 are exact. docs/spec.md lists
    the texts that are numbers ("How a text is read"), the same under every reading
    but for its decimal mark, its mark of thousands and its currency signs. The text ``nan`` is a
-   null; an infinity, as a text or a float, is no number. True is 1 and False is 0.
-3. **Text** (for `Categories`). A value matches the category whose string form equals its own,
-  letter for letter: spaces are not stripped,
-   case counts, Unicode is not normalised. The string form of a whole number is its digits, also
-   where it is stored as a float or a decimal (17.0 is ``17``); of another number its shortest
-   decimal; of a Boolean ``true`` or ``false``; of a date ``2024-05-01``; of a time stamp
-   ``2024-05-01 13:45:00``, in UTC if it has a time zone, and of one at midnight the date alone; of
-   a UUID its usual form. Bytes that are UTF-8 are that text; other bytes, and numbers of more than
-   40 digits, have no string form. Text made of a whole number, a point and zeros (``17.0``) is
-   ``17``, as a category too. ``trim`` and ``ignore_case`` of the reading are
-   applied to both sides; a value may also be one of the further ``spellings`` of a category.
+   null. An infinity, as a text or as a float, is not a number. The Booleans True and False are read
+   as 1 and 0.
+3. **Text** (for `Categories`). A value belongs to the category that has the same string form,
+   letter for letter: spaces are not stripped, case matters, and Unicode is not normalised. The
+   string form of a whole number is its digits, also where it is stored as a float or a decimal
+   (17.0 is ``17``); of another number its shortest decimal; of a Boolean ``true`` or ``false``; of
+   a date ``2024-05-01``; of a time stamp ``2024-05-01 13:45:00``, in UTC if it has a time zone, and
+   of one at midnight the date alone; of a UUID its usual form. Bytes that are UTF-8 are that text;
+   other bytes, and numbers of more than 40 digits, have no string form. A text of a whole number, a
+   point and zeros, such as ``17.0``, counts as ``17``. The same holds for a category. ``trim`` and
+   ``ignore_case`` of the reading are applied to both sides; a value may also be one of the further
+   ``spellings`` of a category.
 4. **Dates** (for `Dates`): see there.
 5. **Outside.** A value without a cell is treated by ``outside``: ``drop`` the row, ``clip`` to the
   nearest cell (numbers and dates),
-   ``other``, or ``cell``: count it in the cell ``(outside)``. Under ``clip``, text that is no
-   number or date has no nearest cell and follows ``null``.
+   ``other``, or ``cell``: count it in the cell ``(outside)``. Under ``clip``, a text that is not a
+   number or a date has no nearest cell, and is treated as ``null`` states.
 
 A value that is dropped takes its row out of the tables of its attribute only: where there are
 others, planning gives the attribute a hidden cell, last, which is measured and never published
-(``hidden``). Without one the row is dropped from every table: where all tables have the attribute,
-or where it is declared ``complete``. Attributes that no query uses are not read. The result of the
-rule for a row depends only on that row.
+(``hidden``). There is no such cell if all tables have the attribute, or if it is declared
+``complete``: the row is then dropped from every table. Attributes that no query uses are not read.
+The result of the rule for a row depends only on that row.
 """
 
 import datetime as dt
@@ -151,14 +152,14 @@ class Categories(Kind):
         for label in (NULL_LABEL, OUTSIDE_LABEL):
             if label in self.further_labels and label in distinct_forms:
                 raise InputError(
-                    f"categories must not contain {label!r} when null or outside is 'cell', which "
-                    "adds a cell of that name. Call the category otherwise."
+                    f"categories must not contain {label!r} if null or outside is 'cell', because this "
+                    "setting adds a cell with this name. Rename the category."
                 )
         if self.has_other and OTHER in distinct_forms:
             raise InputError(
-                "categories must not contain 'other' when null or outside is 'other', which adds "
-                "a cell of that name. "
-                "Leave 'other' out of the list: the added cell then holds it together with every "
+                "categories must not contain 'other' if null or outside is 'other', because this "
+                "setting adds a cell with this name. "
+                "Leave 'other' out of the list: the added cell then counts it together with every "
                 "value that is not listed."
             )
         object.__setattr__(
@@ -295,8 +296,8 @@ class Integers(Kind):
         InputError: a bound is not a whole number, ``low`` is not below ``high``, or there are over
             2^31 cells.
 
-    Edge cases: 17.5 is outside; under ``clip`` it becomes 18, and an infinity becomes the bound on
-        its side. A number is rounded first and then compared with the bounds.
+    Edge cases: the value 17.5 is outside; under ``clip`` it becomes 18, and an infinity becomes the
+    nearest bound. A number is rounded first and then compared with the bounds.
 
     >>> ln.Integers(17, 20).labels
     (17, 18, 19, 20)
@@ -343,7 +344,8 @@ class Coded(Kind):
     Raises:
         InputError: the size is not a whole number from 1 to 2^31.
 
-    Edge cases: the code 3 may be stored as 3, 3.0 or the text ``3``. ``codes`` is the number of
+    Edge cases: a column may store the code 3 as 3, 3.0 or the text ``3``. ``codes`` is the number
+    of
         codes; ``size`` also counts the cell ``other`` if there is one.
 
     >>> ln.Coded(3).labels
@@ -471,8 +473,8 @@ class Edges(Kind):
     Raises:
         InputError: there are fewer than two edges, or they are not ascending.
 
-    Edge cases: as for `Bins`; two edges must also differ as doubles, so that every bin can have
-        values.
+    Edge cases: as for `Bins`; two edges must also differ as doubles, because a bin between equal
+    doubles could have no values.
 
     >>> ln.Edges(["0", "9.99", "50"]).labels
     ('[0, 9.99)', '[9.99, 50]')
@@ -520,7 +522,7 @@ class Decimals(Kind):
 
     Args:
         low: the smallest value, exact, between -(2^53 - 1) and 2^53 - 1.
-        high: the largest value, a whole number of steps above ``low``.
+        high: the largest value, which must be a whole number of steps above ``low``.
         step: the difference between one value and the next, exact and above 0.
         null: how to treat a null: ``"drop"`` the row, ``"other"`` or ``"cell"``.
         outside: how to treat other numbers, including numbers between two values: ``"drop"`` the
@@ -605,8 +607,8 @@ class Unknown(Kind):
         InputError: ``most`` is below 1 or above 10^6, ``longest`` is below 1 or above 1000, or
             there are levels, which need known categories.
 
-    Edge cases: nulls, values without a string form (see `Categories`), texts that are longer or
-        have control characters are never found.
+    Edge cases: a search never finds nulls, values without a string form (see `Categories`), texts
+    that are too long, and texts with control characters.
 
     >>> ln.Unknown(10000, outside="other").size
     10001

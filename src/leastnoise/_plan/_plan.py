@@ -496,7 +496,7 @@ class AdaptivePlan(Plan):
         """Return the InputError for a property that only fixed plans have."""
         return InputError(
             f"The plan {self.strategy!r} has {missing}: its measurements depend on the data. Choose "
-            "strategy = 'auto' for a plan that promises an error."
+            "strategy = 'auto' for a plan with an expected error."
         )
 
     def cost(self) -> Cost:

@@ -174,9 +174,9 @@ def plan(
             `Least` and for the objective "worst"; `target_errors` shows which targets a plan meets.
         seconds: the approximate CPU seconds of one core that "auto" may take. Estimates determine
             the time of each strategy, so the plan is the same on every machine; it names the
-            searches that were ended because they took ten times as long. A strategy whose error is the lower bound
-            may take four times as long. With more seconds the error may be smaller; `compare` lists
-            the strategies that were left out.
+            searches that were ended because they took ten times as long. A strategy whose error
+            reaches the lower bound may take four times as long. With more seconds the error may be
+            smaller; `compare` lists the strategies that were left out.
         guard: the share of the budget, such as "1/100", with which `release` pays its guard; the
             plan gets the remaining budget.
         after: earlier releases of the same data, for example from `read_release`, with the same
@@ -188,10 +188,10 @@ def plan(
             Without it, a notebook shows steps that take over a second below its cell.
 
     Returns:
-        The plan, with ``expected_error()``, ``lower_bound()`` and ``to_json()``. It comes from the
-        user's cache folder if the same plan was made before. The plan of a data-dependent mechanism
-        has no expected error, but ``plan.adaptive.reference`` summarises the best data-independent
-        plan.
+        The plan, with ``expected_error()``, ``lower_bound()`` and ``to_json()``. If the same plan
+        was made before, it is read from the user's cache folder. The plan of a data-dependent
+        mechanism has no expected error, but ``plan.adaptive.reference`` summarises the best
+        data-independent plan.
 
     Raises:
         InputError: an argument cannot be used.
@@ -289,7 +289,7 @@ def plan_workload(
             "strategy",
             strategy,
             "one whose error is known beforehand",
-            "Targets and objectives are about promised errors.",
+            "Targets and objectives refer to errors that are known before the release.",
         )
     if is_data_dependent(strategy) and search.comparisons:
         raise refuse(
@@ -455,7 +455,7 @@ def _plan_cached(
             raise refuse(
                 "objective",
                 objective,
-                "left out where the budget is the least that keeps every target",
+                "left out with a Least budget, which is the least that meets every target",
             )
         result = plan_least_budget(workload, privacy, search)
         return replace(result, details=replace(result.details, objective="least"))

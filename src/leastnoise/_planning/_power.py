@@ -156,7 +156,7 @@ def ab_power(
             "what is searched", " and ".join(missing), "one of effect, size and a Least budget"
         )
     if not (isinstance(power, float) and 0.5 <= power < 1):
-        raise refuse("power", power, "a number from 0.5 and below 1, such as 0.8")
+        raise refuse("power", power, "a number of at least 0.5 and below 1, such as 0.8")
     if isinstance(budget, (PureDP, ApproxDP, GDP, ZCDP)):
         budget = Privacy(budget)
     if not isinstance(budget, (Privacy, Least)):

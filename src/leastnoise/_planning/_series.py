@@ -137,7 +137,7 @@ class SeriesOptions:
                 raise refuse(
                     "max_rows",
                     self.max_rows,
-                    "left out where every row is a unit",
+                    "left out if every row is a unit",
                     "Name the column of the unit in [privacy] unit.",
                 )
             return privacy
@@ -417,7 +417,7 @@ def _check_table(product: Product, along: str) -> None:
     kind = product.query_sets[product.attributes.index(along)].kind
     if kind not in _PERIOD_QUERIES:
         raise refuse(
-            f"what a series asks along {along}", kind, "one of " + ", ".join(_PERIOD_QUERIES)
+            f"the query set of a series along {along}", kind, "one of " + ", ".join(_PERIOD_QUERIES)
         )
 
 
@@ -436,7 +436,7 @@ def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesO
             raise refuse(
                 f"[series] max_rows together with {name}",
                 privacy.max_rows,
-                "left out where units are counted by levels, ranges or windows",
+                "left out if units are counted by levels, ranges or windows",
                 "Leave out [series] max_rows, or count the units of each cell.",
             )
 

@@ -394,13 +394,13 @@ def _check_public_numbers(target: ComparisonTarget) -> None:
         )
     if target.form == "ratio" and quantity.kind == "count" and target.size is None:
         raise InputError(
-            "The error of a ratio of counts depends on the count in against: state a public size, "
-            "for example size = 1000."
+            "The error of a ratio of counts depends on the count of the group in 'against': state a "
+            "public size for it, for example size = 1000."
         )
     if target.form == "ratio" and quantity.kind != "count" and target.value is None:
         raise InputError(
-            f"The error of a ratio of {quantity.kind}s depends on the {quantity.kind} in against: "
-            "state a public value, for example value = 0.1."
+            f"The error of a ratio of {quantity.kind}s depends on the {quantity.kind} of the group in "
+            "'against': state a public value for it, for example value = 0.1."
         )
 
 

@@ -497,7 +497,7 @@ def identity() -> QuerySet:
 def total() -> QuerySet:
     """Return the query set of the total over an attribute.
 
-    The attribute is summed over, as if the table did not have it.
+    The answers are summed over the attribute, as if the table did not have it.
 
     Returns:
         A query set with one query, for `queries`. For an attribute of n cells its matrix is a row of
@@ -544,9 +544,9 @@ def ranges(pairs: Iterable[Sequence[Any]]) -> QuerySet:
     """Return a query set of stated intervals.
 
     Args:
-        pairs: one pair (low, high) per query. For Integers, Decimals and Dates the two values are
-            included; for Bins and Edges they are two edges; for other attributes they are positions
-            of cells, both included.
+        pairs: one pair (low, high) per query. For Integers, Decimals and Dates, these are values,
+            and both are included. For Bins and Edges they are two edges. For other attributes they
+            are positions of cells, and both are included.
 
     Returns:
         A query set with one query per pair, for `queries`.
@@ -631,7 +631,7 @@ def matrix(rows: Iterable[Iterable[int]]) -> QuerySet:
 def level(name: str) -> QuerySet:
     """Return the query set of all groups of a level.
 
-    An example is the regions of an attribute of stores.
+    For example, stores may have a level of regions.
 
     Args:
         name: the name of the level that the attribute declares.
@@ -658,7 +658,7 @@ def change(periods: int) -> QuerySet:
 
     Args:
         periods: the number of periods between the two dates, at least 1. The first ``periods``
-            periods have no earlier one and are left out.
+            periods are left out, because there is no earlier period to compare with.
 
     Returns:
         A query set with one query per remaining period, for `queries`: its count minus the count

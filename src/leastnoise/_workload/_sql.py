@@ -41,24 +41,24 @@ def sql(
 ) -> Workload:
     """Translate SQL statements to the workload of the tables that they need.
 
-    A statement is a SELECT of COUNT, SUM, AVG and quantiles with WHERE and GROUP BY. It has the
-    meaning of SQL, also for null values.
+    A statement is a SELECT with COUNT, SUM, AVG or quantiles, and may have WHERE and GROUP BY. Its
+    meaning is that of SQL, also for null values.
 
     Args:
         domain: the domain; the statements' only table has attributes, their levels and columns, and
             measures as its columns.
-        statements: texts; each has one SELECT, or several separated by semicolons.
+        statements: SQL texts. Each text contains one SELECT, or several separated by semicolons.
         unit: the column of the privacy unit, whose COUNT(DISTINCT) counts units.
-        of_unit: attributes in which the rows of a unit agree.
-        weight: of every table.
-        today: the day of CURRENT_DATE, such as "2026-01-31".
-        joined_on: ``on`` of the `Joined` source, so that statements may write its LEFT JOIN; a
-            list of these if several tables are joined.
+        of_unit: attributes that have one value for all rows of a unit.
+        weight: the weight of every table, above 0.
+        today: the day that CURRENT_DATE stands for, such as "2026-01-31".
+        joined_on: the argument ``on`` of the `Joined` source, or a list of these if several tables
+            are joined. With it, statements may contain the source's LEFT JOIN.
 
     Returns:
-        The workload. A CASE or another grouping with a name becomes a level of its ``domain``, and
-        an attribute gets the cells ``(null)`` and ``(outside)`` where a statement counts nulls or
-        values outside the domain; `Release.sql` lays out the answers.
+        The workload. In its ``domain``, a named CASE or other grouping becomes a level, and an
+        attribute gets the cells ``(null)`` and ``(outside)`` if a statement counts nulls or values
+        outside the domain. `Release.sql` returns the answers as the statements request them.
 
     Raises:
         InputError: a clause cannot be answered; the message lists all such clauses by name and

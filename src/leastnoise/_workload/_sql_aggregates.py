@@ -251,7 +251,7 @@ class AggregateReader:
         attribute, level_name = self._columns.find("A quantile", column)
         if level_name is not None:
             raise refused(
-                f"A quantile of the level {level_name}", "Take it of an attribute of numbers"
+                f"A quantile of the level {level_name}", "Compute it for a numeric attribute"
             )
         quantile_queries(self._columns.domain, attribute, [share])  # whether it has numbers
         quantile = Aggregate(node.sql("duckdb"), "quantile", attribute, share)

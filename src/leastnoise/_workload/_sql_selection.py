@@ -282,7 +282,7 @@ class SelectionReader:
             self.faults.add(
                 group,
                 f"GROUP BY with {len(sets)} grouping sets cannot be answered. At most "
-                f"{_MOST_SETS} stand in a statement.",
+                f"{_MOST_SETS} are possible in one statement.",
             )
         return list(dict.fromkeys(sets))
 

@@ -250,8 +250,8 @@ class Workload:
             margin: half width of every answer's interval at the release's level, in rows or in the
                 amounts of the measure.
             relative: use instead of ``margin``: a share of ``size``.
-            size: a public number: the expected size of an answer. Without ``relative`` it is not a
-                target, but the objective "relative" uses it.
+            size: a public number: the expected size of an answer. If ``relative`` is not passed,
+                the size is no target, but the objective "relative" uses it.
             rmse: use instead of both: the root mean square of the standard errors of a table's
                 answers.
 
@@ -281,7 +281,7 @@ class Workload:
     def weighted_by(self, weight: str) -> "Workload":
         """Return the same tables and statistics with weighted rows.
 
-        A row counts, or adds its value, multiplied by its weight.
+        The count of a row, or the value that it adds to a sum, is multiplied by the row's weight.
 
         Args:
             weight: a measure whose bounds are not negative.
@@ -290,8 +290,9 @@ class Workload:
             InputError: there is no such measure, the tables count privacy units or are weighted
                 already, or there are variances.
 
-        The size of a statistic is then the expected sum of the weights of a group. The weighted
-        p-quantile is the smallest value up to which rows have at least a share p of the weights.
+        The ``size`` of a statistic is then the expected sum of the weights in a group. The weighted
+        p-quantile is the smallest value v for which the rows with values of at most v have at least
+        the share p of all weights.
 
         >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 100), "w": ln.Measure("weight", 0, 50)})
         >>> [table.name for table in ln.mean_queries(domain, "pay", by=["sex"]).weighted_by("w")]

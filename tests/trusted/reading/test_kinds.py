@@ -381,7 +381,7 @@ def test_reader_refuses_multi_byte_encodings(tmp_path, encoding):
                 "zlib_codec",
             )
         ),
-        (lambda: CSV("x", header=False), "how many columns there are is not learned from a row"),
+        (lambda: CSV("x", header=False), "the number of columns is not inferred from a row"),
         (lambda: CSV("x", header="id"), "header must be true or a list of names"),
         (lambda: CSV(7), "the path of CSV files must be a path"),
         (lambda: ln.Reading(decimal=";"), "decimal must be '.' or ','"),

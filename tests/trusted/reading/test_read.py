@@ -434,7 +434,7 @@ def test_bad_frames_and_arguments():
         ),
         (
             lambda: read(pl.DataFrame({"sex": [MARK]}), DOMAIN, max_rows=2),
-            "max_rows must be 1 where each row is a unit; got 2. Name the u",
+            "max_rows must be 1 if every row is a unit; got 2. Name the u",
         ),
         (
             lambda: read(pl.DataFrame({"sex": [MARK]}), DOMAIN, unit_column="sex", max_rows=0),

@@ -178,10 +178,10 @@ class CSV:
         object.__setattr__(self, "encoding", _encoding(self.encoding))
         if self.header is False:
             raise InputError(
-                "header must be true, or the list of the columns' names where the file has no "
-                "line of names; got false. "
-                'Write for example header = ["id", "age", "sex"]: how many columns there are is '
-                "not learned from a row."
+                "header must be true, or the list of the column names if the file has no "
+                "header line; got false. "
+                'Write for example header = ["id", "age", "sex"]: the number of columns is not '
+                "inferred from a row."
             )
         if self.header is not True:
             if (

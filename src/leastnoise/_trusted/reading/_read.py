@@ -758,9 +758,9 @@ def _check_bounds(
     """Raise if rows per unit are bounded although every row is a unit."""
     advice = "Name the unit_column whose rows are to be bounded."
     if unit_column is None and max_rows != 1:
-        raise refuse("max_rows", max_rows, "1 where each row is a unit", advice)
+        raise refuse("max_rows", max_rows, "1 if every row is a unit", advice)
     if unit_column is None and max_per_cell is not None:
-        raise refuse("max_per_cell", max_per_cell, "None where each row is a unit", advice)
+        raise refuse("max_per_cell", max_per_cell, "None if every row is a unit", advice)
 
 
 @dataclass(frozen=True, slots=True)
