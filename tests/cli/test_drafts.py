@@ -312,7 +312,7 @@ def open_feather(path):
     """Open a kind of file that the package does not have."""
     table = pyarrow.feather.read_table(path)
     return Source(
-        what=f"the Feather file {str(path)!r}",
+        description=f"the Feather file {str(path)!r}",
         fields=arrow_fields(table.schema),
         total=table.num_rows,
         encoded=by_columns(

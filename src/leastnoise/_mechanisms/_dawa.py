@@ -478,9 +478,9 @@ def _adaptive(
 
 
 def relative_split_noise(setting: DawaSetting, costs: list[np.ndarray]) -> float:
-    """Estimate the noise variance of a difference of halves, per cell variance.
+    """Estimate the noise of the difference between a bucket's two halves.
 
-    It is the variance in the second step, relative to the variance of the cells.
+    The result is the variance in the second step, relative to the variance of single cells.
     """
     # The data-independent plan has the relative variance v on average. On few buckets it is less: 3
     # (v / 3)^0.6. This is exact for the identity, where v is 3, and gives 18 for all ranges over

@@ -115,7 +115,7 @@ class AggregateReader:
         """Keep the settings that the aggregates of a SELECT share.
 
         Args:
-            columns: looks up columns.
+            columns: finds the attributes and measures that columns refer to.
             unit: the column of the privacy unit.
             where: the boxes of WHERE. One box is a condition of the selection itself; if there are
                 several, each aggregate is computed over every box.

@@ -51,7 +51,7 @@ def without_joins(
 
     Args:
         select: the syntax tree; it may have joins of tables.
-        columns: looks up columns.
+        columns: finds the attributes and measures that columns refer to.
         source_joins: the columns on which the source is joined with each further table.
         query_names: the names of the queries of WITH, which are not tables.
 
@@ -244,7 +244,7 @@ class _JoinReader:
     Attributes:
         select: the SELECT around it; conditions of the join that filter rows move to its WHERE.
         join: the syntax tree.
-        columns: looks up columns.
+        columns: finds the attributes and measures that columns refer to.
         source_joins: the columns on which the source is joined.
         tables: the tables that are joined before this one.
     """

@@ -23,12 +23,12 @@ _OUTER_COLUMNS = ("expressions", "where", "qualify", "windows", "order")
 
 
 def with_groups_of(select: Node, inner: Node, columns: ColumnReader) -> Node | None:
-    """Merge a SELECT from a grouped subquery with the subquery; None if unsafe.
+    """Merge a SELECT with the grouped query in its FROM; None if impossible.
 
     Args:
         select: the outer query, with a name for every column.
         inner: the query of groups in its FROM.
-        columns: looks up columns of the rows.
+        columns: finds the attributes and measures that columns of rows refer to.
 
     Returns:
         The merged query; None if one of the two does more than compute a result for each group.

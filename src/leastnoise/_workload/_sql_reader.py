@@ -83,7 +83,7 @@ class StatementReader:
             domain: the domain; its attributes and measures are the columns.
             settings: the unit, the current day and the join.
             tree: the syntax tree.
-            faults: collects the parts that cannot be answered.
+            faults: collects the errors of the statement.
         """
         from sqlglot import exp
 
@@ -199,7 +199,7 @@ class StatementReader:
     def _merged_layer(
         self, select: Node, query: NamedQuery, queries: Queries
     ) -> ComputedQuery | None:
-        """Merge a SELECT with a grouped query, and translate it; None if unsafe."""
+        """Merge a SELECT with a grouped query, and translate it; else None."""
         inner_queries = self._queries_of(query.tree, query.queries)
         inner = self._inlined(self._prepared(query.tree, inner_queries), inner_queries)
         if not self._is_over_rows(inner, inner_queries):

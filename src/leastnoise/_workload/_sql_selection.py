@@ -109,11 +109,11 @@ class SelectionReader:
     """Translates one SELECT over the rows.
 
     Attributes:
-        columns: looks up columns.
+        columns: finds the attributes and measures that columns refer to.
         unit: the column of the privacy unit.
         of_unit: attributes that have one value for all rows of a unit.
         select: the syntax tree; every column of SELECT has an alias.
-        faults: collects the parts that cannot be answered.
+        faults: collects the errors of the statement.
         translate: a function that answers subqueries among the columns.
         add_selection: a function that adds a released table and returns its number.
     """

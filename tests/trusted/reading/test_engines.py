@@ -202,7 +202,7 @@ def test_every_cell_and_amount_is_that_of_reading(engine):
     query = exp.select(exp.column("i"), *columns, copy=False).from_(
         raw.subquery("raw", copy=False), copy=False
     )
-    with opened.engine.session(opened.what) as run:
+    with opened.engine.session(opened.description) as run:
         answer = run(query).read_all().sort_by("i")
     for place, (kind, name, _, encode) in enumerate(wanted):
         expected = encode(to_column(ARROW.column(name).combine_chunks())).tolist()
@@ -1001,7 +1001,7 @@ def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
         max_rows=1,
     )
     # one query for each set of attributes, and rows that come in between
-    with opened.engine.session(opened.what) as run:
+    with opened.engine.session(opened.description) as run:
         run("SELECT count(*) FROM visits").read_all()
 
         @contextmanager
@@ -1024,7 +1024,7 @@ def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
     assert found[None, ("t", "b")].tolist() == expected[None, ("t", "b")]
     with (
         pytest.raises(ln.InputError, match="cannot be read"),
-        opened.engine.session(opened.what) as run,
+        opened.engine.session(opened.description) as run,
     ):
         run("CREATE TABLE written AS SELECT 1")
 

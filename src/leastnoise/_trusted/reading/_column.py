@@ -390,7 +390,7 @@ class Source:
     """An opened source: public facts, and access to its private rows.
 
     Attributes:
-        what: its name in messages.
+        description: its name in messages.
         fields: its columns, in order; a name that occurs twice is listed twice.
         total: the number of rows if it is known in advance; only the progress line uses it.
         encoded: a function that takes columns with their encoders, and yields for each chunk its
@@ -404,7 +404,7 @@ class Source:
             rows; None if the rows are not in several files.
     """
 
-    what: str
+    description: str
     fields: tuple[SchemaField, ...]
     total: int | None
     encoded: Callable[[Encoders], Chunks[IntArray]]

@@ -40,8 +40,8 @@ from leastnoise._trusted.reading._column import (
 )
 from leastnoise._trusted.reading._column_types import database_value_types
 from leastnoise._trusted.reading._sql import (
+    ContentKind,
     Expression,
-    Held,
     Value,
     amount_of,
     cell_of,
@@ -72,7 +72,7 @@ class Engine:
     """A database or Spark cluster that can count rows by SQL.
 
     Attributes:
-        what: its name in messages.
+        description: its name in messages.
         relation: the expression after FROM.
         values: for each usable column, the expression of its value and the content of that value.
         hashed: the expression of a keyed hash of a text; it sorts by its bytes.
@@ -83,22 +83,22 @@ class Engine:
             context manager yields a function from a query to a reader of Arrow batches; all queries
             see one snapshot of the data. It raises only InputError, without the engine's messages,
             which may quote a row.
-        sound: the expression of whether a text is UTF-8 and has no NUL; None if this holds for
-            every text.
+        is_valid_text: returns the condition that a text is UTF-8 and has no NUL; None if this holds
+            for every text.
         merges: whether it puts the expressions of a subquery wherever they are named, unless the
             subquery has an OFFSET.
         home: the server or session of the relation; one query can use two relations with the same
             one, also a relation of joined tables; None if it can use no other.
     """
 
-    what: str
+    description: str
     relation: Expression
     values: Mapping[str, Value]
     hashed: Callable[[Expression], Expression]
     numbered: Callable[[Expression], Expression]
     most_sets: int
     session: Session
-    sound: Callable[[Expression], Expression] | None = None
+    is_valid_text: Callable[[Expression], Expression] | None = None
     merges: bool = False
     home: object = None
 
@@ -151,7 +151,7 @@ class Engine:
         ):
             return None
         tables: dict[TableKey, IntArray] = {}
-        with self.session(self.what) as run:
+        with self.session(self.description) as run:
             for start in range(0, len(covers), self.most_sets):
                 some = covers[start : start + self.most_sets]
                 answer = run(_marginals_query(rows, some, request)).read_all()
@@ -177,7 +177,7 @@ class Engine:
             return None
         units_of: dict[str, int] = {}
         query = exp.select("c0", "COUNT(*) AS n").from_(rows.subquery("kept")).group_by("c0")
-        with self.session(self.what) as run:
+        with self.session(self.description) as run:
             for batch in run(query):
                 for key, units in zip(
                     batch.column("c0").to_pylist(), batch.column("n").to_pylist(), strict=True
@@ -211,10 +211,10 @@ class Engine:
             return None
 
         @contextmanager
-        def session(what: str) -> Iterator[Run]:
+        def session(description: str) -> Iterator[Run]:
             with (
-                other.session(what),
-                self.session(what) as run,
+                other.session(description),
+                self.session(description) as run,
             ):  # the relation of a source may exist only while its session is open
                 yield run
 
@@ -224,7 +224,10 @@ class Engine:
         }
         with_key = [
             _select_columns(
-                {**{short: table.values[name].it for name, short in columns.items()}, "k": key},
+                {
+                    **{short: table.values[name].expression for name, short in columns.items()},
+                    "k": key,
+                },
                 table.relation.copy(),
             )
             for table, columns, key in ((self, named, keys[0]), (other, joined_names, keys[1]))
@@ -247,7 +250,7 @@ class Engine:
         values = {**other.values_named(joined_names), **self.values_named(named)}
         return replace(
             self,
-            what=f"{self.what} joined with {other.what}",
+            description=f"{self.description} joined with {other.description}",
             relation=rows.subquery("joined"),
             values=values,
             session=session,
@@ -256,7 +259,7 @@ class Engine:
     def values_named(self, columns: Mapping[str, str]) -> dict[str, Value]:
         """Return the engine's values, each read from a query column of a new name."""
         return {
-            name: Value(self.values[name].held, exp.column(short))
+            name: Value(self.values[name].content, exp.column(short))
             for name, short in columns.items()
         }
 
@@ -281,7 +284,7 @@ class Engine:
                 column: sql(f"CAST(COALESCE(SUM({column}), :no) AS BIGINT)", no=0)
                 for column in sums
             }
-            with self.session(self.what) as run:
+            with self.session(self.description) as run:
                 answer = run(_select_columns(added, by_unit.subquery("by_unit"))).read_all()
             kept, cut = (int(answer.column(column)[0].as_py()) for column in added)
             amounts[name] = kept, cut
@@ -314,7 +317,7 @@ class Engine:
         }
         by_unit = _select_columns(numbers, self._once(rows).subquery("encoded")).group_by(*unit)
         sums = {name: sql(f"CAST(COALESCE(SUM({name}), :no) AS BIGINT)", no=0) for name in numbers}
-        with self.session(self.what) as run:
+        with self.session(self.description) as run:
             answer = run(_select_columns(sums, by_unit.subquery("by_unit"))).read_all()
         every, used_rows, cut, *lacking = (int(answer.column(name)[0].as_py()) for name in sums)
         return RowUsage(used=used_rows, unused=every - used_rows, cut=cut, lacking=tuple(lacking))
@@ -375,7 +378,7 @@ class Engine:
         columns: dict[str, Expression | None] = {}
         for number, (rule, value) in enumerate(zip(request.rules.values(), ready, strict=True)):
             columns[f"c{number}"] = value and cell_of(
-                rule, Value(value.held, exp.column(f"p{number}")), self.sound
+                rule, Value(value.content, exp.column(f"p{number}")), self.is_valid_text
             )
         for name, measure in sums.items():
             amounts = [amount_of(part, values[part.column]) for part in column_measures(measure)]
@@ -391,10 +394,11 @@ class Engine:
         if any(column is None for column in columns.values()):
             return None
         raw = _select_columns(
-            {short: self.values[name].it for name, short in given.items()}, self.relation.copy()
+            {short: self.values[name].expression for name, short in given.items()},
+            self.relation.copy(),
         )
         further = [
-            exp.alias_(value.it.copy(), f"p{number}")
+            exp.alias_(value.expression.copy(), f"p{number}")
             for number, value in enumerate(ready)
             if value is not None
         ]
@@ -753,11 +757,11 @@ def _tables_of_answer(
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """How columns of one database type are queried and converted.
+    """How columns of one database type are queried and converted to arrays.
 
     Attributes:
         read: a function that converts the received array to a column.
-        held: the content of an engine's value; None if the rows must be read.
+        content: the content of an engine's value; None if the rows must be read.
         selected: the expression that is requested instead of the column, so that no value makes the
             query fail; None if the column is requested.
         value: the expression of its value; None if this is the requested expression.
@@ -765,7 +769,7 @@ class Type:
     """
 
     read: Callable[[Any], Column]
-    held: Held | None = None
+    content: ContentKind | None = None
     selected: Callable[[Expression], Expression] | None = None
     value: Callable[[Expression], Expression] | None = None
     arrow: str | None = None
@@ -789,13 +793,13 @@ UNREAD = Type(unsupported_column, selected=lambda column: sql(":it IS NULL", it=
 def values_of(types: Mapping[str, Type]) -> dict[str, Value]:
     """Return the SQL value of each column that the engine can encode, by name.
 
-    >>> values_of({"a": Type(to_column, "integer"), "b": UNREAD})["a"].held
+    >>> values_of({"a": Type(to_column, "integer"), "b": UNREAD})["a"].content
     'integer'
     """
     return {
-        name: Value(kind.held, replace(kind, selected=kind.value or kind.selected).sent(name))
+        name: Value(kind.content, replace(kind, selected=kind.value or kind.selected).sent(name))
         for name, kind in types.items()
-        if kind.held
+        if kind.content
     }
 
 
@@ -818,13 +822,13 @@ def engine_source(
             {f"c{number}": types[name].sent(name) for number, name in enumerate(columns)},
             engine.relation.copy(),
         )
-        with session(engine.what) as run:
+        with session(engine.description) as run:
             yield from chunk_batches(
                 run(query), [(number, types[name].read) for number, name in enumerate(columns)]
             )
 
     return Source(
-        what=engine.what,
+        description=engine.description,
         fields=tuple(fields),
         total=None,
         encoded=by_columns(chunks),

@@ -400,8 +400,8 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
         positions = [names.index(name) for name in columns]
 
         def in_columns(block: bytes) -> Chunk[Column]:
-            # bytes.count takes ten times as long
             """Split a block of lines into the requested columns."""
+            # bytes.count takes ten times as long
             lines = int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == _LF))
             rows = lines
             plain = plain_lines(block, delimiter)
@@ -425,7 +425,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
 
     fields = tuple(SchemaField(name=name) for name in names)
     return Source(
-        what=description, fields=fields, total=None, encoded=by_parts(parts), delimiter=mark
+        description=description, fields=fields, total=None, encoded=by_parts(parts), delimiter=mark
     )
 
 
@@ -548,8 +548,8 @@ def open_parquet(path: Path) -> Source:
     schema = opened.schema_arrow
 
     def not_whole() -> InputError:
-        # the text of PyArrow's own errors may quote the file
         """Return the error for a damaged file, without PyArrow's message."""
+        # the text of PyArrow's own errors may quote the file
         return InputError(message(NOT_WHOLE, what=description))
 
     def cut(part: Part) -> Chunk[Column]:
@@ -569,7 +569,7 @@ def open_parquet(path: Path) -> Source:
             raise not_whole() from None
 
     return Source(
-        what=description,
+        description=description,
         fields=arrow_fields(schema),
         total=opened.metadata.num_rows,
         encoded=by_parts(parts),
@@ -702,7 +702,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
             total += opened.total
 
     source = Source(
-        what=f"the source of {len(matched)} files {os.fsdecode(path)!r}",
+        description=f"the source of {len(matched)} files {os.fsdecode(path)!r}",
         fields=tuple(fields[name] for name in (first.names if first else ())),
         total=total,
         encoded=_read_in_turn(described, open_one),
@@ -722,7 +722,9 @@ def _check_same_columns(opened: Source, first: Source) -> None:
     """Raise `InputError` if two files of a source have different columns."""
     if sorted(opened.names) != sorted(first.names):
         names = ", ".join(map(repr, sorted({*opened.names} ^ {*first.names})))
-        raise InputError(message(OTHER_COLUMNS, what=opened.what, first=first.what, names=names))
+        raise InputError(
+            message(OTHER_COLUMNS, what=opened.description, first=first.description, names=names)
+        )
 
 
 def _read_in_turn(

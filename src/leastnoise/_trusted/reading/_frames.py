@@ -125,7 +125,7 @@ def open_frame(frame: Any) -> Source | None:
         periods = [name for name, dtype in dtypes.items() if type(dtype).__name__ == "PeriodDtype"]
         holds |= dict.fromkeys(periods, "time stamps")
     return Source(
-        what=description,
+        description=description,
         fields=tuple(_frame_field(name, kinds[name], dtypes.get(name)) for name in names),
         total=total,
         encoded=by_columns(chunks),
@@ -214,7 +214,7 @@ def _open_table(table: Any, description: str) -> Source:
         yield from chunk_batches(table.to_batches(), [(name, to_column) for name in columns])
 
     return Source(
-        what=description,
+        description=description,
         fields=arrow_fields(table.schema),
         total=table.num_rows,
         encoded=by_columns(chunks),
@@ -392,7 +392,7 @@ def open_relation(
 
     fields = tuple(_duckdb_field(name, types, unread, not_null_columns) for name in names)
     return Source(
-        what=description,
+        description=description,
         fields=fields,
         total=None,
         encoded=by_columns(chunks),

@@ -155,7 +155,7 @@ def open_postgres(source: DatabaseTable) -> Source:
         session = _session(source, url, FORBIDDEN_TABLE)
     types = _types_of({row["name"]: row["kind"] for row in columns}, unicode=encoding == "UTF8")
     engine = Engine(
-        what=description,
+        description=description,
         relation=relation,
         values=values_of(types),
         hashed=lambda it: sql("SHA256(CONVERT_TO(:it, 'UTF8'))", it=it),
@@ -181,7 +181,7 @@ def _types_of(kinds: Mapping[str, str], *, unicode: bool) -> dict[str, Type]:
     if unicode:
         types = _TYPES
     else:
-        types = {**_TYPES, **dict.fromkeys(_TEXTS, replace(_TEXT, held=None))}
+        types = {**_TYPES, **dict.fromkeys(_TEXTS, replace(_TEXT, content=None))}
     return {name: types.get(kind, UNREAD) for name, kind in kinds.items()}
 
 
@@ -205,10 +205,10 @@ def _session(
         ) from None
 
     @contextmanager
-    def session(what: str) -> Iterator[Callable[[str | exp.Select], Any]]:
+    def session(description: str) -> Iterator[Callable[[str | exp.Select], Any]]:
+        """Open a transaction, and yield the function that runs a query in it."""
         # The text of an error may quote the password, the query or a row. After a failed connection
         # it only chooses between fixed sentences. The text of a failed query is ignored.
-        """Open a transaction, and yield the function that runs a query in it."""
         try:
             connection = driver.connect(url)
         except (driver.Error, pa.ArrowException, OSError) as error:
@@ -217,7 +217,7 @@ def _session(
             if cause is None:
                 reason = NO_POSTGRES
             raise InputError(
-                message(reason, what=what, connection=source.connection, cause=cause or "")
+                message(reason, what=description, connection=source.connection, cause=cause or "")
             ) from None
         try:
             with connection, connection.cursor() as cursor:
@@ -231,7 +231,9 @@ def _session(
                     cursor.execute(sentence)
                 yield run_query
         except (driver.Error, pa.ArrowException, OSError):
-            raise InputError(message(failure, what=what, connection=source.connection)) from None
+            raise InputError(
+                message(failure, what=description, connection=source.connection)
+            ) from None
 
     return session
 

@@ -234,7 +234,7 @@ def read(
     _check_amounts_of_units(_measures_of_units(sums), sizes, units)
     opened, names = open_columns(source, domain, list(sizes), list(sums), unit_column, unit_reading)
     if period_files is not None and opened.restrict_files is not None:
-        opened = opened.restrict_files(_is_of_periods(period_files, domain))
+        opened = opened.restrict_files(_file_selector(period_files, domain))
     request = CountRequest(
         rules={name: domain.rule(name) for name in sizes},
         sums=sums,
@@ -255,7 +255,7 @@ def read(
     return _read_rows(opened, names, domain, request, units, shown)
 
 
-def _is_of_periods(periods: PeriodFiles, domain: Domain) -> Callable[[SourceFile], bool]:
+def _file_selector(periods: PeriodFiles, domain: Domain) -> Callable[[SourceFile], bool]:
     """Return a function that selects the files with rows of given periods (E16)."""
     column = domain.kind(periods.along).reading.column or periods.along
     encode = cell_encoder(domain.rule(periods.along))
@@ -912,7 +912,7 @@ def check_source(
                 message(
                     STRANGE_COLUMN,
                     name=name,
-                    what=opened.what,
+                    what=opened.description,
                     kind=opened.unreadable_columns[name],
                 )
             )
@@ -930,7 +930,7 @@ def check_source(
             continue
         fault = type_fault(column_name, holds)
         if fault is not None:
-            pair = message(NO_MATCH, name=name, column=column, what=opened.what, holds=holds)
+            pair = message(NO_MATCH, name=name, column=column, what=opened.description, holds=holds)
             raise InputError(f"{pair}: {fault}.")
 
 
@@ -961,7 +961,7 @@ def open_columns(
         if opened.names.count(name) != 1:
             untyped = all(field.type is None and field.readable for field in opened.fields)
             raise InputError(
-                missing_column_message(opened.what, opened.names, name, in_header=untyped)
+                missing_column_message(opened.description, opened.names, name, in_header=untyped)
             )
     for attribute, name in zip(attributes, columns, strict=False):
         _check_zone(opened, domain, attribute, name)
@@ -971,7 +971,7 @@ def open_columns(
             message(
                 STRANGE_COLUMN,
                 name=unit_column,
-                what=opened.what,
+                what=opened.description,
                 kind=opened.unreadable_columns[unit_column],
             )
         )
@@ -995,7 +995,7 @@ def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> No
         message(
             NO_ZONE,
             name=name,
-            what=opened.what,
+            what=opened.description,
             zone=of_schema,
             attribute=attribute,
             advised=advised,
@@ -1264,7 +1264,7 @@ def joined_source(
     # a row without a partner has nulls there
     partners_fields = [replace(of_second[name], required=False) for name in joined_names]
     return Source(
-        what=f"{first.what} joined with {second.what}",
+        description=f"{first.description} joined with {second.description}",
         fields=(*first.fields, *partners_fields),
         total=first.total,
         encoded=encoded,
@@ -1282,12 +1282,12 @@ def _check_join_key(opened: Source, name: str) -> None:
     times = opened.names.count(name)
     if times != 1:
         raise InputError(
-            f"{opened.what} must have one column {name!r} to be joined on; it has {times} of "
+            f"{opened.description} must have one column {name!r} to be joined on; it has {times} of "
             "that name."
         )
     if name in opened.unreadable_columns:
         raise InputError(
-            f"the column {name!r} of {opened.what} must hold numbers, text or dates; its type "
+            f"the column {name!r} of {opened.description} must hold numbers, text or dates; its type "
             f"is {opened.unreadable_columns[name]}."
         )
 
@@ -1299,7 +1299,7 @@ def _joined_columns(joined: Joined, second: Source) -> list[str]:
     for name in joined.columns:
         if name not in second.names:
             raise InputError(
-                f"{second.what} has no column {name!r}, which the join names. Correct its columns."
+                f"{second.description} has no column {name!r}, which the join names. Correct its columns."
             )
     return list(joined.columns)
 

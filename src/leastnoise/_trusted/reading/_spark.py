@@ -67,7 +67,7 @@ def open_spark(frame: Any) -> Source:
             raise InputError(message(NO_SPARK, what=description)) from None
 
     engine = Engine(
-        what=description,
+        description=description,
         relation=exp.to_table(view),
         values=values_of(types),
         hashed=lambda it: sql("SHA2(CAST(:it AS BINARY), 256)", it=it),
@@ -76,7 +76,9 @@ def open_spark(frame: Any) -> Source:
         ),
         most_sets=1,
         session=session,
-        sound=lambda it: sql("IS_VALID_UTF8(:it) AND TRANSLATE(:it, CHR(0), '') = :it", it=it),
+        is_valid_text=lambda it: sql(
+            "IS_VALID_UTF8(:it) AND TRANSLATE(:it, CHR(0), '') = :it", it=it
+        ),
         home=spark,
     )
     fields = [
@@ -97,9 +99,9 @@ def _batches(frame: Any) -> Iterator[Any]:
     import pyarrow as pa
 
     def packed(batches: Iterable[Any]) -> Iterator[Any]:
+        """Serialise the Arrow batches of one partition."""
         # the function is sent to executors that do not have this package, so it uses nothing else
         # of it
-        """Serialise the Arrow batches of one partition."""
         import pyarrow as pa
 
         for batch in batches:

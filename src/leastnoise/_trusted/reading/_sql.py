@@ -47,7 +47,7 @@ Expression = Any
 # doubles; Booleans; text compared by its bytes; days since 1970; and microseconds since 1970 on a
 # clock without a time zone, in UTC, or on the clock of an attribute. Days and microseconds are 64-bit
 # integers too.
-Held = Literal["integer", "double", "boolean", "text", "day", "stamp", "instant", "clock"]
+ContentKind = Literal["integer", "double", "boolean", "text", "day", "stamp", "instant", "clock"]
 # With more cases than this, CASE is slower than reading the rows.
 MOST_CASES = 4096
 # Integers beyond this bound may change when they are read as doubles.
@@ -104,15 +104,15 @@ def _parse_template(template: str) -> Expression:
 class Value:
     """An SQL expression for a column's value, and the kind of its content.
 
-    The content is text, an integer, days since 1970, and so on (`Held`).
+    The content is text, an integer, days since 1970, and so on (`ContentKind`).
 
     Attributes:
-        held: the content of the column.
-        it: the expression.
+        content: the content of the column.
+        expression: the SQL expression of the value.
     """
 
-    held: Held
-    it: Expression
+    content: ContentKind
+    expression: Expression
 
     def is_missing(self, nulls: Iterable[float] = ()) -> Expression:
         """Return an SQL condition: the value is null, or one of some numbers.
@@ -126,9 +126,9 @@ class Value:
             "instant": -(2**63),
         }
         null = sql(
-            ":it IS NULL OR :it = :also" if self.held in also else ":it IS NULL",
-            it=self.it,
-            also=also.get(self.held),
+            ":it IS NULL OR :it = :also" if self.content in also else ":it IS NULL",
+            it=self.expression,
+            also=also.get(self.content),
         )
         if nulls:
             return exp.or_(
@@ -138,34 +138,36 @@ class Value:
 
     def is_infinite(self) -> Expression:
         """Return an SQL condition: the value is infinite."""
-        if self.held != "double":
+        if self.content != "double":
             return exp.false()
         infinities = (exp.cast(exp.Literal.string(text), "DOUBLE") for text in _INFINITIES)
-        return exp.or_(*(sql(":it = :infinity", it=self.it, infinity=one) for one in infinities))
+        return exp.or_(
+            *(sql(":it = :infinity", it=self.expression, infinity=one) for one in infinities)
+        )
 
     @property
     def number(self) -> "Value | None":
         """The value converted to a number; None if SQL cannot convert it."""
-        if self.held == "boolean":
+        if self.content == "boolean":
             return Value(
                 "integer",
                 sql(
                     "CASE WHEN :it THEN :yes WHEN NOT :it THEN :no ELSE NULL END",
-                    it=self.it,
+                    it=self.expression,
                     yes=1,
                     no=0,
                 ),
             )
-        if self.held in {"integer", "double", "clock"}:
+        if self.content in {"integer", "double", "clock"}:
             return self
         return None
 
     @property
     def double(self) -> Expression:
         """The value, which must be a number, as an SQL double."""
-        if self.held == "integer":
-            return exp.cast(self.it.copy(), "DOUBLE")
-        return self.it
+        if self.content == "integer":
+            return exp.cast(self.expression.copy(), "DOUBLE")
+        return self.expression
 
 
 def prepare_value(rule: Rule, value: Value) -> Value | None:
@@ -176,7 +178,7 @@ def prepare_value(rule: Rule, value: Value) -> Value | None:
 
     SQL compares texts unchanged. If a reading ignores blanks or capital letters, the rows are read.
 
-    >>> prepare_value(rule_of(Coded(2)), Value("integer", exp.column("a"))).it.sql()
+    >>> prepare_value(rule_of(Coded(2)), Value("integer", exp.column("a"))).expression.sql()
     'a'
     """
     table = rule.table
@@ -184,38 +186,41 @@ def prepare_value(rule: Rule, value: Value) -> Value | None:
     if {field.name for field in fields(reading)} != _READING:
         return None
     if rule.clock is not None:
-        if value.held in {"day", "stamp", "instant"}:
+        if value.content in {"day", "stamp", "instant"}:
             return _on_the_clock(rule.clock, value)
         # an infinity is not a time, so it must not be clipped to the first or last day
-        has_number = value.held == "integer" or (value.held == "double" and not rule.clip)
+        has_number = value.content == "integer" or (value.content == "double" and not rule.clip)
         if has_number:
             return _time_of_number(rule.clock, value, reading)
         return None
-    if value.held == "text":
+    if value.content == "text":
         if reading.trim or reading.ignore_case:
             return None
         return value
     if not isinstance(table, KeyTable):
         return value
-    if value.held == "boolean":
+    if value.content == "boolean":
         return Value(
             "text",
-            sql("CASE WHEN :it THEN 'true' WHEN NOT :it THEN 'false' ELSE NULL END", it=value.it),
+            sql(
+                "CASE WHEN :it THEN 'true' WHEN NOT :it THEN 'false' ELSE NULL END",
+                it=value.expression,
+            ),
         )
     form = _key_form(value)
     return form and Value("text", form)
 
 
 def cell_of(
-    rule: Rule, value: Value, sound: Callable[[Expression], Expression] | None = None
+    rule: Rule, value: Value, is_valid_text: Callable[[Expression], Expression] | None = None
 ) -> Expression | None:
     """Return SQL for the cell of an attribute's value; None if impossible.
 
     The cell is a 64-bit integer; ``DROP`` means that the row is dropped. The result is None if rows
     must be read.
 
-    For unknown categories the result is the key of a value, or null if a value is no key. In that
-    case ``sound`` is the expression of whether a text of the engine is UTF-8 and has no NUL; None
+    For unknown categories the result is the key of a value, or null if a value is not a key. Then
+    ``is_valid_text`` returns the condition that a text of the engine is UTF-8 and has no NUL; None
     if this holds for every text.
 
     >>> cell_of(rule_of(Coded(2)), Value("text", exp.column("a"))) is None
@@ -224,20 +229,22 @@ def cell_of(
     if isinstance(rule.table, TextTable):
         return _category_cell(rule, rule.table, value)
     if isinstance(rule.table, KeyTable):
-        return _key_text(rule.reading, rule.table, value, sound)
+        return _key_text(rule.reading, rule.table, value, is_valid_text)
     number = value.number
-    if number is None or (rule.clock is not None) != (number.held == "clock"):
+    if number is None or (rule.clock is not None) != (number.content == "clock"):
         return None
     if isinstance(rule.table, StepTable):
         cell = _cell_by_steps(rule, rule.table, number)
     elif len(rule.table.thresholds) > MOST_CASES:
         return None
     else:
-        clock = number.held == "clock"
+        clock = number.content == "clock"
         cuts = rule.table.thresholds.tolist()
         cells = rule.table.cells.tolist()
         if clock:
-            cell = _bisect_cuts(number.it, [int(cut) * _MICROSECONDS for cut in cuts], cells)
+            cell = _bisect_cuts(
+                number.expression, [int(cut) * _MICROSECONDS for cut in cuts], cells
+            )
         else:
             cell = _bisect_cuts(number.double, cuts, cells)
     # for times, null numbers were compared before the conversion to the clock
@@ -265,24 +272,26 @@ def _category_cell(rule: Rule, table: TextTable, value: Value) -> Expression | N
         or not all(map(_PLAIN.fullmatch, forms))
     ):
         return None
-    if value.held == "text":
+    if value.content == "text":
         cell = _case_of_pairs(
-            value.it, forms.items(), _cell_without_zeros(table, value.it, rule.outside)
+            value.expression,
+            forms.items(),
+            _cell_without_zeros(table, value.expression, rule.outside),
         )
-    elif value.held == "integer":
+    elif value.content == "integer":
         known = [
             (int(form), cell)
             for form, cell in forms.items()
             if _WHOLE.fullmatch(form) and str(int(form)) == form
         ]
         cell = _case_of_pairs(
-            value.it,
+            value.expression,
             [(number, cell) for number, cell in known if number >> 63 in {0, -1}],
             _to_expression(rule.outside),
         )
-    elif value.held == "boolean":
+    elif value.content == "boolean":
         yes, no = (forms.get(form, rule.outside) for form in ("true", "false"))
-        cell = sql("CASE WHEN :it THEN :yes ELSE :no END", it=value.it, yes=yes, no=no)
+        cell = sql("CASE WHEN :it THEN :yes ELSE :no END", it=value.expression, yes=yes, no=no)
     else:
         return None
     return sql(
@@ -293,9 +302,9 @@ def _category_cell(rule: Rule, table: TextTable, value: Value) -> Expression | N
     )
 
 
-def _case_of_pairs(it: Expression, pairs: Any, otherwise: Expression) -> Expression:
+def _case_of_pairs(compared: Expression, pairs: Any, otherwise: Expression) -> Expression:
     """Return a CASE that maps constants to cells."""
-    built = exp.Case(this=it.copy())
+    built = exp.Case(this=compared.copy())
     for constant, cell in pairs:
         built = built.when(_to_expression(constant), _to_expression(cell), copy=False)
     if built.args.get("ifs"):
@@ -313,12 +322,12 @@ def _cell_without_zeros(table: TextTable, it: Expression, outside: int) -> Expre
         again.append(("-0.", table.whole_numbers["0"]))
     if not again:
         return _to_expression(outside)
-    kept = sql("TRIM(TRAILING '0' FROM :it)", it=it)
+    kept = sql("TRIM(TRAILING '0' FROM :it)", it=text_expression)
     fits = f":it LIKE '%.0%' AND LENGTH(:it) <= {_LONGEST} AND :kept <> :it"
     matched = _case_of_pairs(kept, again, _to_expression(outside))
     return sql(
         f"CASE WHEN {fits} THEN :cell ELSE :outside END",
-        it=it,
+        it=text_expression,
         kept=kept,
         cell=matched,
         outside=outside,
@@ -332,23 +341,23 @@ def _key_text(
     nulls = sorted({"", *map(reading.form, reading.nulls)})
     if not all(map(_PLAIN.fullmatch, nulls)):
         return None
-    fits = [sql(":it <> :one", it=value.it, one=null) for null in nulls]
+    fits = [sql(":it <> :one", it=value.expression, one=null) for null in nulls]
     fits.append(
         sql(
             f"LENGTH(:it) <= {keys.max_length} AND TRANSLATE(:it, :controls, '') = :it",
-            it=value.it,
+            it=value.expression,
             controls=_CONTROLS,
         )
     )
-    if sound is not None:
-        fits.append(sound(value.it))
-    return sql("CASE WHEN :fits THEN :it ELSE NULL END", fits=exp.and_(*fits), it=value.it)
+    if is_valid_text is not None:
+        fits.append(is_valid_text(value.expression))
+    return sql("CASE WHEN :fits THEN :it ELSE NULL END", fits=exp.and_(*fits), it=value.expression)
 
 
-def rounded(it: Expression) -> Expression:
+def rounded(number: Expression) -> Expression:
     """Return SQL that rounds a double to the nearest integer, ties to even."""
-    floor = sql("CAST(FLOOR(:it) AS BIGINT)", it=it)
-    fraction = sql(":it - CAST(:floor AS DOUBLE)", it=it, floor=floor)
+    floor = sql("CAST(FLOOR(:it) AS BIGINT)", it=number)
+    fraction = sql(":it - CAST(:floor AS DOUBLE)", it=number, floor=floor)
     up = sql(
         ":rest > :half OR :rest = :half AND :floor % :two <> :zero",
         rest=fraction,
@@ -370,13 +379,13 @@ _ROUNDING: dict[str, Callable[[Expression], Expression]] = {
 def _cell_by_steps(rule: Rule, table: StepTable, number: Value) -> Expression:
     """Return SQL for the number of whole steps of a number above an origin."""
     scale = 1
-    if number.held == "clock":
+    if number.content == "clock":
         scale = _MICROSECONDS
     low = table.low * scale
     high = (table.high + 1) * scale - 1
-    it = number.it
+    it = number.expression
     kind: type[int | float] = int
-    if number.held == "double":
+    if number.content == "double":
         kind = float
     whole = kind is int or table.rounding is not None
     if rule.clip:
@@ -415,21 +424,24 @@ def _cell_by_steps(rule: Rule, table: StepTable, number: Value) -> Expression:
     )
 
 
-def _bisect_cuts(it: Expression, at: Sequence[int | float], values: Sequence[int]) -> Expression:
+def _bisect_cuts(
+    number: Expression, thresholds: Sequence[int | float], cells: Sequence[int]
+) -> Expression:
     """Return nested CASEs that find the interval of a number by bisection.
 
-    The result is ``values[k]``, where k is the number of thresholds in ``at`` that are at most the
-    number.
+    The result is ``cells[k]``, where k is the number of thresholds that are at most the number.
     """
-    if not at:
-        return _to_expression(values[0])
-    middle = len(at) // 2
-    less = _bisect_cuts(it, at[:middle], values[: middle + 1])
-    more = _bisect_cuts(it, at[middle + 1 :], values[middle + 1 :])
+    if not thresholds:
+        return _to_expression(cells[0])
+    middle = len(thresholds) // 2
+    less = _bisect_cuts(number, thresholds[:middle], cells[: middle + 1])
+    more = _bisect_cuts(number, thresholds[middle + 1 :], cells[middle + 1 :])
     return (
         exp.Case()
         .when(
-            exp.LT(this=_to_expression(it), expression=_to_expression(at[middle])), less, copy=False
+            exp.LT(this=_to_expression(number), expression=_to_expression(thresholds[middle])),
+            less,
+            copy=False,
         )
         .else_(more, copy=False)
     )
@@ -457,7 +469,7 @@ def _time_of_number(clock: TimeRule, value: Value, reading: Reading) -> Value | 
     microseconds = sql("CAST(FLOOR(:it) AS BIGINT) * :times", it=seconds, times=_MICROSECONDS)
     missing = value.is_missing(null_numbers(reading).tolist())
     it = sql("CASE WHEN :missing THEN NULL ELSE :it END", missing=missing, it=microseconds)
-    column_type: Held = "stamp"
+    column_type: ContentKind = "stamp"
     if is_counted_in_utc(clock.counted_in):
         column_type = "instant"
     return _on_the_clock(clock, Value(column_type, it))
@@ -471,16 +483,16 @@ def _on_the_clock(clock: TimeRule, value: Value) -> Value | None:
     first = clock.first
     last = clock.last
     day = DAY * _MICROSECONDS
-    if value.held == "day":
+    if value.content == "day":
         it = sql(
             ":near * :day",
-            near=clipped(exp.cast(value.it.copy(), "BIGINT"), first - 1, last + 1),
+            near=clipped(exp.cast(value.expression.copy(), "BIGINT"), first - 1, last + 1),
             day=day,
         )
     else:
         # no clock is a day from UTC
-        it = clipped(value.it, (first - 2) * day, (last + 3) * day)
-    if value.held == "instant":
+        it = clipped(value.expression, (first - 2) * day, (last + 3) * day)
+    if value.content == "instant":
         changes = changes_of_clock(clock.zone, (first - 2) * DAY, (last + 3) * DAY)
         if changes is None:
             return None
@@ -512,8 +524,8 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
     )
     if isinstance(measure, ValueCount):
         return sql(written, missing=missing, none=0, units=1)
-    if number.held == "integer" and measure.unit == 1:
-        return sql(written, missing=missing, none=0, units=clipped(number.it, low, high))
+    if number.content == "integer" and measure.unit == 1:
+        return sql(written, missing=missing, none=0, units=clipped(number.expression, low, high))
     # the number is clipped first, so that products and quotients neither overflow nor underflow
     far = 4.0 * measure.largest * numerator / denominator
     units = sql(
@@ -570,14 +582,14 @@ def combined_amount(measure: Measure, amounts: Sequence[Expression | None]) -> E
     )
 
 
-def clipped(it: Expression, low: float, high: float) -> Expression:
+def clipped(number: Expression, low: float, high: float) -> Expression:
     """Return SQL that clips a number to bounds.
 
     Engines guarantee that they do not compute branches of CASE that do not apply.
     """
     return sql(
         "CASE WHEN :it < :low THEN :low WHEN :it > :high THEN :high ELSE :it END",
-        it=it,
+        it=number,
         low=low,
         high=high,
     )
@@ -595,7 +607,7 @@ def unit_of(value: Value, reading: Reading = READ_AS_IT_IS) -> Expression | None
     nulls = sorted(set(reading.nulls))
     if form is None or {field.name for field in fields(reading)} != _READING:
         return None
-    if value.held == "text":
+    if value.content == "text":
         if reading.trim or reading.ignore_case or not all(map(_PLAIN.fullmatch, nulls)):
             return None
         form = _without_zero_decimals(form)
@@ -609,24 +621,24 @@ def unit_of(value: Value, reading: Reading = READ_AS_IT_IS) -> Expression | None
 
 def _key_form(value: Value) -> Expression | None:
     """Return SQL for a value's text, as keys compare it; None if impossible."""
-    if value.held == "integer":
-        return exp.cast(value.it.copy(), "TEXT")
-    return value.it.copy() if value.held == "text" else None
+    if value.content == "integer":
+        return exp.cast(value.expression.copy(), "TEXT")
+    return value.expression.copy() if value.content == "text" else None
 
 
-def _without_zero_decimals(it: Expression) -> Expression:
+def _without_zero_decimals(text_expression: Expression) -> Expression:
     """Return SQL that turns a text such as 12.00 into 12, and keeps others.
 
     See `without_zeros`.
     """
-    kept = sql("TRIM(TRAILING '0' FROM :it)", it=it)
+    kept = sql("TRIM(TRAILING '0' FROM :it)", it=text_expression)
     body = sql("TRIM(TRAILING '.' FROM :kept)", kept=kept)
     digits = sql("TRIM(LEADING '-' FROM :body)", body=body)
     fits = sql(
         ":it LIKE '%.%0' AND LENGTH(:it) <= :longest AND :kept = :body || '.'"
         " AND :digits <> '' AND TRANSLATE(:digits, '0123456789', '') = ''"
         " AND (:body = :digits OR :body = '-' || :digits)",
-        it=it,
+        it=text_expression,
         longest=_LONGEST,
         kept=kept,
         body=body,
@@ -636,5 +648,5 @@ def _without_zero_decimals(it: Expression) -> Expression:
         "CASE WHEN :fits THEN CASE WHEN :body = '-0' THEN '0' ELSE :body END ELSE :it END",
         fits=fits,
         body=body,
-        it=it,
+        it=text_expression,
     )

@@ -213,8 +213,8 @@ def number_reader(reading: Reading) -> Callable[[object], float | None]:
 
     @unless_it_raises(None)
     def read(value: object) -> float | None:
-        # test for text first, because most columns that are not arrays contain text
         """Return the number of a value; NaN for null, None if it is not a number."""
+        # test for text first, because most columns that are not arrays contain text
         if isinstance(value, bytes):
             value = value.decode()
         if not isinstance(value, str):

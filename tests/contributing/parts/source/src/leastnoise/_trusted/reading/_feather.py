@@ -44,7 +44,9 @@ def open_feather(path: Path) -> Source:
             # their own text may quote the file
             raise InputError(message(NOT_WHOLE, what=what)) from None
 
-    return Source(what=what, fields=arrow_fields(schema), total=None, encoded=by_columns(chunks))
+    return Source(
+        description=what, fields=arrow_fields(schema), total=None, encoded=by_columns(chunks)
+    )
 
 
 def _opened(path: Path, what: str) -> Any:
