@@ -106,7 +106,7 @@ def pure_share(budget: Budget, share: Fraction) -> Fraction:
     return Fraction(budget.epsilon * share)
 
 
-def choice_distance(scale: float, cells: int, risk: float) -> float:
+def choice_distance(scale: float, cells: int, failure_probability: float) -> float:
     """Return the rank distance that a private choice exceeds with a probability.
 
     The bound (S6 of PROOFS-quantiles.md) holds for all data, and is attained if all rows are in one
@@ -115,7 +115,7 @@ def choice_distance(scale: float, cells: int, risk: float) -> float:
     Args:
         scale: the distance at which a cell passes with probability 1 / e.
         cells: the number of cells to choose from.
-        risk: the probability that the chosen cell is further away.
+        failure_probability: the probability that the chosen cell is further away.
 
     >>> round(choice_distance(10.0, 50, 0.05), 1)
     61.6
@@ -126,9 +126,9 @@ def choice_distance(scale: float, cells: int, risk: float) -> float:
     def is_exceeded_rarely(passing: float) -> bool:
         """Return whether such cells are chosen with at most the probability ``risk``."""
         none_passes = cells * math.log1p(-passing)
-        return 1 + math.expm1(none_passes) / (cells * passing) <= risk
+        return 1 + math.expm1(none_passes) / (cells * passing) <= failure_probability
 
-    rare = risk / cells
+    rare = failure_probability / cells
     frequent = 1 - 1e-9
     for _ in range(_CHOICE_BITS):
         middle = math.sqrt(rare * frequent)
@@ -147,25 +147,31 @@ def round_up(value: Fraction, bits: int) -> Fraction:
     return Fraction(whole) / Fraction(2) ** shift
 
 
-def root_up(value: Fraction) -> Fraction:
+def root_up(square: Fraction) -> Fraction:
     """Return a square root, rounded up by at most a relative 2^-60."""
-    shift = max(0, 62 + (value.denominator.bit_length() - value.numerator.bit_length() + 1) // 2)
-    scaled = (value.numerator << (2 * shift)) // value.denominator
+    shift = max(0, 62 + (square.denominator.bit_length() - square.numerator.bit_length() + 1) // 2)
+    scaled = (square.numerator << (2 * shift)) // square.denominator
     root = math.isqrt(scaled)
-    exact = root * root == scaled and scaled * value.denominator == value.numerator << (2 * shift)
+    exact = root * root == scaled and scaled * square.denominator == square.numerator << (2 * shift)
     return Fraction(root if exact else root + 1, 1 << shift)
 
 
-def _sampler_scale(scale: Fraction, heaviest: int, grid: int, *, contrasts: bool) -> Fraction:
+def _sampler_scale(
+    scale: Fraction, largest_row_weight: int, grid: int, *, has_contrasts: bool
+) -> Fraction:
     """Round a noise scale up to a fraction that the sampler supports.
 
     The scale is not changed if its numerator and denominator are short enough.
     """
-    if contrasts:  # the square roots of their norms multiply the scale and need bits of their own
+    if (
+        has_contrasts
+    ):  # the square roots of their norms multiply the scale and need bits of their own
         return round_up(scale, _SCALE_BITS)
-    if scale.numerator * grid < 2**50 and scale.denominator * heaviest < 2**50:
+    if scale.numerator * grid < 2**50 and scale.denominator * largest_row_weight < 2**50:
         return scale
-    return round_up(scale, _FINE_BITS - max(grid.bit_length() - 1, heaviest.bit_length() - 1))
+    return round_up(
+        scale, _FINE_BITS - max(grid.bit_length() - 1, largest_row_weight.bit_length() - 1)
+    )
 
 
 # Rounding can leave the cost a little above the budget; then all noise is scaled up by a factor.
@@ -248,7 +254,7 @@ def fit_noise_scales(
     for noise_factor in _NOISE_FACTORS:
         scales = {
             kind: _sampler_scale(
-                ratios[kind[0]] * factor * noise_factor, kind[1], grid, contrasts=kind[2]
+                ratios[kind[0]] * factor * noise_factor, kind[1], grid, has_contrasts=kind[2]
             )
             for kind in distinct
         }
@@ -263,9 +269,9 @@ def fit_noise_scales(
     )
 
 
-def _noise_factor(spent: Cost, budget: Budget) -> Fraction:
+def _noise_factor(cost: Cost, budget: Budget) -> Fraction:
     """Return the factor for all noise scales at which the cost equals the budget."""
-    if isinstance(spent, PureCost) and not isinstance(budget, ZCDP):
+    if isinstance(cost, PureCost) and not isinstance(budget, ZCDP):
         if isinstance(budget, GDP):
             return spent.epsilon / pure_epsilon(budget.mu_squared)
         return spent.epsilon / budget.epsilon

@@ -108,9 +108,9 @@ def number_or_null(value: float) -> float | None:
     return value
 
 
-def pluralize(count: int, singular: str, many: str = "") -> str:
+def pluralize(count: int, singular: str, plural: str = "") -> str:
     """Return a count with a noun, in the singular or the plural."""
-    return f"{count:,} {singular if count == 1 else many or singular + 's'}"
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 def escape_controls(text: str) -> str:

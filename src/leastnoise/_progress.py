@@ -96,15 +96,15 @@ class Progress(ProgressLine):
         self.say(text, self._steps / steps)
         self._steps += 1
 
-    def begin(self, text: str, about: float = 0.0) -> None:
+    def begin(self, text: str, estimated_seconds: float = 0.0) -> None:
         """Change the text, and restart the clock for the time left.
 
         Args:
             text: the new text of the line.
-            about: the estimated seconds of this work; 0 if there is no estimate.
+            estimated_seconds: the estimated seconds of this work; 0 if there is no estimate.
         """
         self.say(text)
-        self._about, self._work_start = about, self.seconds
+        self._about, self._work_start = estimated_seconds, self.seconds
 
     def _done_share(self, seconds: float) -> float:
         """Return which share of the work is done after some seconds.

@@ -331,7 +331,7 @@ class _Trials:
             self._seconds_left -= _planning_passes(self._workload) * trial.problem.seconds
         needless = bool(trial.needless) and plan is not None
         if plan is not None:
-            self._results.add(noise, plan, needless=needless)
+            self._results.add(noise, plan, is_needless=needless)
             if self._has_many_tables:
                 contained = planner.contains(self._workload)
                 self._results.add_contained(planner, noise, contained)
@@ -458,9 +458,9 @@ class _ResultsSoFar:
             return ""
         return message(_CONTAINED, name=container)
 
-    def add(self, noise: Noise, plan: Plan, *, needless: bool) -> None:
+    def add(self, noise: Noise, plan: Plan, *, is_needless: bool) -> None:
         """Record the expected error and the lower bound of a plan."""
-        if not needless:
+        if not is_needless:
             expected_error = plan.expected_error()
             self.least[noise] = min(self.least[noise], expected_error.total_squared_error)
             self.proved[noise] = max(self.proved[noise], expected_error.lower_bound)

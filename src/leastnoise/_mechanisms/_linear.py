@@ -60,31 +60,31 @@ class Linear(Mechanism):
         return Finding()
 
 
-def _check_expected_errors(errors_of_plan: ExpectedError, computed: ExpectedError) -> None:
+def _check_expected_errors(stated: ExpectedError, computed: ExpectedError) -> None:
     """Raise if the errors that a plan states differ from computed ones.
 
     A plan file may be damaged or written by hand.
     """
     total = computed.total_squared_error
-    bound = errors_of_plan.lower_bound
+    bound = stated.lower_bound
     is_bound = (
         isinstance(bound, (int, float))
         and not isinstance(bound, bool)
         and 0 <= bound <= total * (1 + 1e-6)
     )
-    if not (_nearly_equal(errors_of_plan.total_squared_error, total) and is_bound):
+    if not (_nearly_equal(stated.total_squared_error, total) and is_bound):
         raise InputError(
-            f"The plan states a total squared error of {quoted(errors_of_plan.total_squared_error)}, "
-            f"with the lower bound {quoted(errors_of_plan.lower_bound)}; its measurements have "
+            f"The plan states a total squared error of {quoted(stated.total_squared_error)}, "
+            f"with the lower bound {quoted(stated.lower_bound)}; its measurements have "
             f"{computed.total_squared_error:.6g}. Make the plan again; nothing was spent."
         )
-    if len(errors_of_plan.tables) != len(computed.tables) or not all(
+    if len(stated.tables) != len(computed.tables) or not all(
         (table.name, table.largest_is_bound) == (other.name, other.largest_is_bound)
         and _nearly_equal(table.queries, other.queries)
         and _nearly_equal(table.weight, other.weight)
         and _nearly_equal(table.rmse, other.rmse)
         and _nearly_equal(table.largest_std, other.largest_std)
-        for table, other in zip(errors_of_plan.tables, computed.tables, strict=True)
+        for table, other in zip(stated.tables, computed.tables, strict=True)
     ):
         raise InputError(
             "The errors of tables that the plan states differ from the errors of its measurements. "
@@ -92,10 +92,10 @@ def _check_expected_errors(errors_of_plan: ExpectedError, computed: ExpectedErro
         )
 
 
-def _nearly_equal(value_of_plan: object, computed: float) -> bool:
+def _nearly_equal(stated: object, computed: float) -> bool:
     """Return whether a stated number is within a relative 1e-6 of another one."""
     return (
-        isinstance(value_of_plan, (int, float))
-        and not isinstance(value_of_plan, bool)
-        and math.isclose(value_of_plan, computed, rel_tol=1e-6)
+        isinstance(stated, (int, float))
+        and not isinstance(stated, bool)
+        and math.isclose(stated, computed, rel_tol=1e-6)
     )

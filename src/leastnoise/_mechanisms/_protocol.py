@@ -175,7 +175,7 @@ def rescale_plan(plan: Plan, privacy: Privacy) -> LinearPlan:
 
 
 def adaptive_plan(
-    reference: Plan, remaining: Privacy, strategy: str, details: AdaptiveDetails
+    reference: Plan, remaining_privacy: Privacy, strategy: str, details: AdaptiveDetails
 ) -> AdaptivePlan:
     """Assemble a data-dependent plan from its details and a reference plan.
 
@@ -187,7 +187,7 @@ def adaptive_plan(
         privacy=reference.privacy,
         strategy=strategy,
         adaptive=replace(details, reference=summarize_reference(reference)),
-        fallback=rescale_plan(reference, remaining),
+        fallback=rescale_plan(reference, remaining_privacy),
     )
 
 
@@ -238,17 +238,17 @@ def reference_of(plan: Plan) -> ReferencePlan:
     return reference
 
 
-def require_details(plan: Plan, expected: AdaptiveDetails) -> None:
+def require_details(plan: Plan, planned_details: AdaptiveDetails) -> None:
     """Raise if a plan's steps are not those that this version would plan.
 
     Args:
         plan: a plan, which may come from a file.
-        expected: the details of this version; its reference is not compared.
+        planned_details: the details of this version; its reference is not compared.
     """
     reference_measurements(plan)
     reference_of(plan)
     details = adaptive_details(plan)
-    if replace(details, reference=None) != replace(expected, reference=None):
+    if replace(details, reference=None) != replace(planned_details, reference=None):
         raise InputError(
             "The steps of the plan differ from the steps of this version of leastnoise. Make the "
             "plan again; nothing was spent."

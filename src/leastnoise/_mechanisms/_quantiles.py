@@ -62,17 +62,17 @@ class SelectedQuantile:
     selection: QuantileSelection
 
 
-def reach(selection: QuantileSelection, distance: int, risk: float) -> float:
+def reach(selection: QuantileSelection, row_distance: int, failure_probability: float) -> float:
     """Bound the rank error of a private choice, in rows.
 
     Args:
         selection: the choice.
-        distance: the number of rows by which neighbouring data sets differ.
-        risk: the probability that the error exceeds the bound.
+        row_distance: the number of rows by which neighbouring data sets differ.
+        failure_probability: the probability that the error exceeds the bound.
     """
-    numerator, denominator = selection.scale(distance)
+    numerator, denominator = selection.scale(row_distance)
     scale = numerator / denominator / selection.share.denominator
-    return choice_distance(scale, selection.cells, risk)
+    return choice_distance(scale, selection.cells, failure_probability)
 
 
 def largest_rank_errors(workload: Workload, privacy: Privacy) -> dict[Statistic, float]:

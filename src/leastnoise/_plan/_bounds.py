@@ -318,7 +318,11 @@ def _candidates(edges: Sequence[Fraction], reading: Reading = READ_AS_IT_IS) -> 
 
 
 def candidate_edges(
-    lowest: Fraction, most: Fraction, *, unit: Fraction | None = None, is_low_found: bool = False
+    lower_limit: Fraction,
+    largest: Fraction,
+    *,
+    unit: Fraction | None = None,
+    is_low_found: bool = False,
 ) -> tuple[Fraction, ...]:
     """Return the candidate bounds of a search, on a logarithmic grid.
 
@@ -327,8 +331,8 @@ def candidate_edges(
     distances from both ends are.
 
     Args:
-        lowest: the public lower bound, or the smallest lower bound that may be found.
-        most: the largest upper bound.
+        lower_limit: the public lower bound, or the smallest lower bound that may be found.
+        largest: the largest upper bound.
         unit: the number of which candidates are whole multiples, and which is also the smallest
             distance; None for any candidates.
         is_low_found: whether the lower bound is found too.
@@ -336,39 +340,39 @@ def candidate_edges(
     >>> [int(edge) for edge in candidate_edges(Fraction(0), Fraction(12), unit=Fraction(1))]
     [0, 1, 2, 3, 5, 7, 10, 12]
     """
-    if not lowest < most:
+    if not lower_limit < largest:
         raise refuse(
             "most",
-            str(most),
-            f"above the lower bound, {lowest}",
+            str(largest),
+            f"above the lower bound, {lower_limit}",
             "It is the largest upper bound that may be found.",
         )
-    if not 1 / _LARGEST_WIDTH <= most - lowest <= _LARGEST_WIDTH:
-        raise refuse("most", number_text(most), "from 1e-100 to 1e100 above the lower bound")
-    for name, bound in (("the lower bound", lowest), ("most", most)):
+    if not 1 / _LARGEST_WIDTH <= largest - lower_limit <= _LARGEST_WIDTH:
+        raise refuse("most", number_text(largest), "from 1e-100 to 1e100 above the lower bound")
+    for name, bound in (("the lower bound", lower_limit), ("most", largest)):
         if unit is not None and (bound / unit).denominator != 1:
             raise refuse(name, str(bound), f"a whole multiple of the unit, {unit}")
-    distances = _log_grid(most - lowest, unit)
-    candidates = {lowest + distance for distance in distances}
-    if is_low_found and lowest < 0 < most:
-        distances = _log_grid(max(most, -lowest), unit)
+    distances = _log_grid(largest - lower_limit, unit)
+    candidates = {lower_limit + distance for distance in distances}
+    if is_low_found and lower_limit < 0 < largest:
+        distances = _log_grid(max(largest, -lower_limit), unit)
         candidates = {Fraction(0), *distances, *(-distance for distance in distances)}
     elif is_low_found:
-        candidates |= {most - distance for distance in distances}
-    inner = {candidate for candidate in candidates if lowest < candidate < most}
-    return tuple(sorted(inner | {lowest, most}))
+        candidates |= {largest - distance for distance in distances}
+    inner = {candidate for candidate in candidates if lower_limit < candidate < largest}
+    return tuple(sorted(inner | {lower_limit, largest}))
 
 
-def _log_grid(largest: Fraction, unit: Fraction | None) -> list[Fraction]:
+def _log_grid(largest: Fraction, common_unit: Fraction | None) -> list[Fraction]:
     """Return a logarithmic grid from a fraction of a number up to the number."""
-    smallest = unit or largest / 10**_DECADES
+    smallest = common_unit or largest / 10**_DECADES
     decade = Fraction(10) ** math.floor(math.log10(smallest))
     grid = []
     while decade <= largest:
         for step in _STEPS:
             number = Fraction(step) * decade
-            if unit is not None:
-                number = number // unit * unit
+            if common_unit is not None:
+                number = number // common_unit * common_unit
             if smallest <= number <= largest:
                 grid.append(number)
         decade *= 10

@@ -168,12 +168,12 @@ def _errors(goal: MomentGoal, plan: Plan) -> list[_NumberError]:
 
 
 def _exceeds_noise(
-    scales: MomentScales, number: NumberAtScales, margins: FloatArray, size: float
+    scales: MomentScales, published_number: NumberAtScales, margins: FloatArray, size: float
 ) -> bool:
     """Return whether noise can hide neither the count nor a positive quantity."""
     if size <= margins[0, 0]:
         return False
-    for positive in number.must_be_positive:
+    for positive in published_number.must_be_positive:
         half_widths = scales.propagate(positive, margins) / size
         if np.any(positive.value <= half_widths):
             return False

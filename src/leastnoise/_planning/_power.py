@@ -298,20 +298,20 @@ def _search_size(outcome: _Outcome, test_plan: Plan, effect: float, power: float
     return size
 
 
-def _least_whole(condition: Callable[[int], bool], low: int, most: int) -> int | None:
+def _least_whole(condition: Callable[[int], bool], start: int, largest: int) -> int | None:
     """Find the least integer that meets a monotone condition, or None."""
-    high = low
+    high = start
     while not condition(high):
-        low = high
+        start = high
         high = 2 * high
-        if high > most:
+        if high > largest:
             return None
-    while high - low > 1:
-        middle = (low + high) // 2
+    while high - start > 1:
+        middle = (start + high) // 2
         if condition(middle):
             high = middle
         else:
-            low = middle
+            start = middle
     return high
 
 

@@ -351,22 +351,28 @@ def _quick_search(search: Search, workload: Workload, privacy: Privacy) -> Searc
 
 
 def _compare_strategies(
-    first: Workload, privacy: Privacy, goals: tuple[Goal, ...], rounds: int, search: Search
+    weighted_workload: Workload,
+    privacy: Privacy,
+    goals: tuple[Goal, ...],
+    most_rounds: int,
+    search: Search,
 ) -> list[BalancedPlan]:
     """Balance each strategy in a quick search, and return the best ones.
 
     Plans are sorted by their largest ratio.
     """
-    candidates = choose_plan(first, privacy, _quick_search(search, first, privacy))[1]
+    candidates = choose_plan(
+        weighted_workload, privacy, _quick_search(search, weighted_workload, privacy)
+    )[1]
     tried = [
-        _evaluate_balance(candidate.plan, first, goals)
+        _evaluate_balance(candidate.plan, weighted_workload, goals)
         for candidate in candidates
         if candidate.plan is not None
     ]
     compared: list[BalancedPlan] = []
     for trial in sorted(tried, key=lambda trial: trial.mean):
         if not compared or trial.mean <= _BEHIND * min(other.ratio for other in compared):
-            compared.append(_equalise_ratios(trial, rounds, search))
+            compared.append(_equalise_ratios(trial, most_rounds, search))
     compared.sort(key=lambda trial: trial.ratio)
     return [trial for trial in compared if trial.ratio <= _BEHIND * compared[0].ratio]
 
@@ -454,15 +460,17 @@ def equalised_weights(workload: Workload, goals: Sequence[Goal]) -> Workload:
 
 
 def _weight_by_ratio_shares(
-    workload: Workload, goals: Sequence[Goal], shares: FloatArray, noise: Noise
+    workload: Workload, goals: Sequence[Goal], ratio_weights: FloatArray, noise: Noise
 ) -> Workload:
     """Weight the tables such that the error is a weighted sum of their ratios.
 
-    ``shares`` are the weights of the ratios. The error equals the sum up to a constant factor.
+    ``ratio_weights`` are the weights of the ratios. The error equals the sum up to a constant factor.
     """
     stds = np.array([goal.std(noise, number) for number, goal in enumerate(goals)])
     largest = np.array([workload.domain.largest_value(product.measure) for product in workload])
-    weights = np.sqrt(shares / np.array([product.rows for product in workload])) * largest / stds
+    weights = (
+        np.sqrt(ratio_weights / np.array([product.rows for product in workload])) * largest / stds
+    )
     weights = np.maximum(weights / weights.max(), _LEAST_WEIGHT)
     exact = [
         Fraction(max(1, round(weight * 2**_WEIGHT_BITS)), 2**_WEIGHT_BITS) for weight in weights
@@ -645,7 +653,7 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
 
 
 def _least_parameter_above(
-    low_parameter: Fraction, meets_goals: Callable[[Fraction], bool]
+    lower_limit: Fraction, meets_goals: Callable[[Fraction], bool]
 ) -> Fraction:
     """Find the least epsilon or rho, above a given one, that meets the goals.
 
@@ -655,9 +663,9 @@ def _least_parameter_above(
     Raises:
         InputError: no size up to the largest budget meets the goals.
     """
-    low = low_parameter
-    step = _last_digit_unit(low_parameter)
-    high = low_parameter + step
+    low = lower_limit
+    step = _last_digit_unit(lower_limit)
+    high = lower_limit + step
     while not meets_goals(high):
         if high > _MOST_BUDGET:
             raise InputError(message(_NO_BUDGET, most=_MOST_BUDGET))
@@ -896,7 +904,7 @@ def joint_price(
 
 
 def _error_ratio_of_tables(
-    plan: Plan, remaining_tables: Sequence[int], search: Search, cached_prices: PriceCache
+    plan: Plan, table_indices: Sequence[int], search: Search, cached_prices: PriceCache
 ) -> float:
     """Return the largest ratio of new to old errors if only some tables remain.
 
@@ -905,18 +913,18 @@ def _error_ratio_of_tables(
     """
     products = plan.workload.products
     errors = [table.rmse for table in plan.expected_error().tables]
-    workload = Workload(plan.domain, tuple(products[number] for number in remaining_tables))
-    if len(remaining_tables) == 1:
+    workload = Workload(plan.domain, tuple(products[number] for number in table_indices))
+    if len(table_indices) == 1:
         question = workload.products[0].table_key
         if question not in cached_prices:
             cached_prices[question] = (
                 choose_plan(workload, plan.privacy, search)[0].expected_error().tables[0].rmse
             )
-        return (cached_prices[question] / errors[remaining_tables[0]]) ** 2
-    if frozenset(remaining_tables) not in cached_prices:
-        goals = tuple(Goal(errors[number]) for number in remaining_tables)
+        return (cached_prices[question] / errors[table_indices[0]]) ** 2
+    if frozenset(table_indices) not in cached_prices:
+        goals = tuple(Goal(errors[number]) for number in table_indices)
         smaller_plan = None
-        if len(remaining_tables) >= _NEARLY_ALL * len(
+        if len(table_indices) >= _NEARLY_ALL * len(
             products
         ):  # only a few tables are left out, so the same strategy is nearly the best one
             with suppress(InputError):
@@ -935,7 +943,7 @@ def _error_ratio_of_tables(
                     workload,
                     goals,
                 )
-        cached_prices[frozenset(remaining_tables)] = (
+        cached_prices[frozenset(table_indices)] = (
             smaller_plan or _compare_strategies(workload, plan.privacy, goals, 2, search)[0]
         ).ratio
-    return cached_prices[frozenset(remaining_tables)]
+    return cached_prices[frozenset(table_indices)]

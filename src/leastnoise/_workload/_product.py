@@ -169,14 +169,14 @@ class Product:
             "Ask for them in the workload of a release.",
         )
 
-    def _check_unit_total(self, summed: UnitTotal) -> None:
+    def _check_unit_total(self, unit_total: UnitTotal) -> None:
         """Raise for a table that is finer than the cells of a unit's totals."""
-        others = [name for name in self.attributes if name not in summed.attributes]
+        others = [name for name in self.attributes if name not in unit_total.attributes]
         if others:
             raise refuse(
                 f"the attributes of a table of {self.measure}",
                 " x ".join(self.attributes),
-                f"among the attributes of its unit_total, by = {list(summed.attributes)}",
+                f"among the attributes of its unit_total, by = {list(unit_total.attributes)}",
                 f"The values of a unit are added up in each cell of by: add {others[0]} to by.",
             )
 

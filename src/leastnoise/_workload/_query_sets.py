@@ -212,7 +212,7 @@ class QuerySet:
         return {"kind": self.kind, "arguments": [list(argument) for argument in self.arguments]}
 
 
-def _along_cells(word: str, attribute: str, kind: Kind) -> Operator:
+def _along_cells(kind_of_queries: str, attribute: str, kind: Kind) -> Operator:
     """Return the operator of all published cells, prefix sums or ranges."""
     if not kind.hidden:
         simple: dict[str, type[Identity | Prefix | AllRanges]] = {
@@ -220,11 +220,11 @@ def _along_cells(word: str, attribute: str, kind: Kind) -> Operator:
             "prefix": Prefix,
             "all_ranges": AllRanges,
         }
-        return simple[word](kind.size)
+        return simple[kind_of_queries](kind.size)
     cells = np.arange(kind.published)
-    if word == "identity":
+    if kind_of_queries == "identity":
         return Ranges(kind.size, cells, cells)
-    if word == "prefix":
+    if kind_of_queries == "prefix":
         return Ranges(kind.size, np.zeros_like(cells), cells)
     if kind.published > _MOST_RANGES:
         raise refuse(
@@ -338,11 +338,11 @@ def _predicate_label(kind: Kind, row: IntArray) -> str:
     return " or ".join([*map(str, spans), *other])
 
 
-def _indicators(attribute: str, kind: Kind, groups: Iterable[Iterable[object]]) -> IntArray:
+def _indicators(attribute: str, kind: Kind, cell_lists: Iterable[Iterable[object]]) -> IntArray:
     """Return a 0/1 matrix with one row for each list of cells."""
     names = kind.names
     rows = []
-    for group in groups:
+    for group in cell_lists:
         row = np.zeros(kind.size, dtype=np.int64)  # the hidden cell has no name
         row[names.cells(f"a predicate on {attribute}", group)] = 1
         rows.append(row)

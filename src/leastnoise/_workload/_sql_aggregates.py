@@ -335,10 +335,12 @@ class AggregateReader:
             return False
         return self._columns.is_attribute(node)
 
-    def _merged(self, counted: Iterator[tuple[str, str, Boxes]]) -> list[tuple[str, str, Boxes]]:
+    def _merged(
+        self, counted_cells: Iterator[tuple[str, str, Boxes]]
+    ) -> list[tuple[str, str, Boxes]]:
         """Merge the boxes of what COUNT counts, by kind and measure."""
         boxes_of: dict[tuple[str, str], Boxes] = {}
-        for kind, measure, boxes in counted:
+        for kind, measure, boxes in counted_cells:
             boxes_of[kind, measure] = (*boxes_of.get((kind, measure), ()), *boxes)
         return [(kind, measure, boxes) for (kind, measure), boxes in boxes_of.items()]
 

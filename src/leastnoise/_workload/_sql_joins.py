@@ -453,7 +453,7 @@ def _with_subqueries_as_joins(select: Node, query_names: Sequence[str]) -> Node:
     return copy
 
 
-def _semi_join(term: Node, alias: str, no_tables: Collection[str]) -> Node | None:
+def _semi_join(term: Node, alias: str, query_names: Collection[str]) -> Node | None:
     """Return ``key IN (SELECT key ...)`` as a JOIN; None for other conditions."""
     exp = _exp()
     query = term.args.get("query")
@@ -468,7 +468,7 @@ def _semi_join(term: Node, alias: str, no_tables: Collection[str]) -> Node | Non
     table = inner.args["from_"].this
     if not isinstance(key, exp.Column) or not isinstance(table, exp.Table):
         return None
-    if table.name.lower() in no_tables or inner.find(exp.Subquery):
+    if table.name.lower() in query_names or inner.find(exp.Subquery):
         return None
     inner = inner.copy()
     for column in inner.find_all(exp.Column):

@@ -48,7 +48,9 @@ def without_groups_of_units(inner: Node, select: Node, unit: str) -> tuple[Node,
     return rows, translated
 
 
-def _over_rows(aggregate: Node, of_rows: set[str], units: set[str], unit: str) -> Node | None:
+def _over_rows(
+    aggregate: Node, row_count_columns: set[str], unit_columns: set[str], unit: str
+) -> Node | None:
     """Return an aggregate over units as an aggregate over rows, or None."""
     from sqlglot import exp
 
@@ -56,12 +58,12 @@ def _over_rows(aggregate: Node, of_rows: set[str], units: set[str], unit: str) -
     argument = aggregate.this
     name = argument.name.lower() if isinstance(argument, exp.Column) else ""
     if isinstance(aggregate, exp.Count):
-        is_of_units = isinstance(argument, (exp.Star, exp.Literal)) or name in units
+        is_of_units = isinstance(argument, (exp.Star, exp.Literal)) or name in unit_columns
         return people if is_of_units else None
     rows = exp.Count(this=exp.Star())
-    if isinstance(aggregate, exp.Sum) and name in of_rows:
+    if isinstance(aggregate, exp.Sum) and name in row_count_columns:
         return rows
-    if isinstance(aggregate, exp.Avg) and name in of_rows:
+    if isinstance(aggregate, exp.Avg) and name in row_count_columns:
         divisor = exp.Nullif(this=people, expression=exp.Literal.number(0))
         return exp.Paren(this=exp.Div(this=rows, expression=divisor))
     return None

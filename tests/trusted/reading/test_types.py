@@ -197,7 +197,7 @@ def test_postgresql_types_are_counted_as_documented(unicode):
     texts = dict.fromkeys(["text", "character varying", "character"], "text")
     other = ["real", "uuid", "json", "bytea", "interval", "time without time zone", "ARRAY"]
     values = values_of(
-        _postgres._types_of({kind: kind for kind in (*held, *texts, *other)}, unicode=unicode)
+        _postgres._types_of({kind: kind for kind in (*held, *texts, *other)}, is_unicode=unicode)
     )
     assert {kind: value.held for kind, value in values.items()} == held | (texts if unicode else {})
 

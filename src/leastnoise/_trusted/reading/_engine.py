@@ -191,8 +191,8 @@ class Engine:
         self,
         other: "Engine",
         on: tuple[str, str],
-        mine: Sequence[str],
-        theirs: Sequence[str],
+        first_columns: Sequence[str],
+        second_columns: Sequence[str],
         reading: Reading = READ_AS_IT_IS,
     ) -> "Engine | None":
         """Return the engine of this table left-joined with a second one (E10).
@@ -218,9 +218,11 @@ class Engine:
             ):  # the relation of a source may exist only while its session is open
                 yield run
 
-        named = {name: f"a{number}" for number, name in enumerate(mine) if name in self.values}
+        named = {
+            name: f"a{number}" for number, name in enumerate(first_columns) if name in self.values
+        }
         joined_names = {
-            name: f"b{number}" for number, name in enumerate(theirs) if name in other.values
+            name: f"b{number}" for number, name in enumerate(second_columns) if name in other.values
         }
         with_key = [
             _select_columns(
@@ -522,14 +524,14 @@ def _with_worth(rows: exp.Select, request: CountRequest) -> exp.Select:
     return rows
 
 
-def _with_total(rows: exp.Select, cell: Sequence[str], number: int) -> exp.Select:
+def _with_total(rows: exp.Select, cell_columns: Sequence[str], measure_number: int) -> exp.Select:
     """Add a column with the sum of a measure over all rows in the same cell."""
     total = exp.Window(
-        this=exp.Sum(this=exp.column(f"v{number}")),
-        partition_by=[exp.column(column) for column in cell],
+        this=exp.Sum(this=exp.column(f"v{measure_number}")),
+        partition_by=[exp.column(column) for column in cell_columns],
     )
-    named = exp.alias_(exp.cast(total, "BIGINT"), f"total{number}")
-    return exp.select("*", named).from_(rows.subquery(f"before_total{number}"))
+    named = exp.alias_(exp.cast(total, "BIGINT"), f"total{measure_number}")
+    return exp.select("*", named).from_(rows.subquery(f"before_total{measure_number}"))
 
 
 def _sorted_positions(order: Sequence[str], names: Iterable[str]) -> tuple[int, ...]:
@@ -637,14 +639,14 @@ def _hidden_cell_count(request: CountRequest) -> list[Expression]:
     return [reduce(lambda one, other: sql(":one + :other", one=one, other=other), parts)]
 
 
-def _in_no_hidden_cell(request: CountRequest, table: Mapping[str, int]) -> Expression:
+def _in_no_hidden_cell(request: CountRequest, hidden_cells: Mapping[str, int]) -> Expression:
     """Return SQL for the condition that a row is in no hidden cell of a table."""
-    columns = _cell_columns(request, [*table])
+    columns = _cell_columns(request, [*hidden_cells])
     return exp.and_(
         exp.true(),
         *(
             sql(f"{column} < :hidden", hidden=hidden)
-            for column, hidden in zip(columns, table.values(), strict=True)
+            for column, hidden in zip(columns, hidden_cells.values(), strict=True)
         ),
     )
 
@@ -656,15 +658,15 @@ def _cell_columns(request: CountRequest, attributes: Sequence[str]) -> list[str]
 
 def _with_row_number(
     rows: exp.Select,
-    alike: Sequence[str],
+    group_columns: Sequence[str],
     order: Sequence[str | Expression],
     name: str,
-    most: int | None = None,
+    most_rows: int | None = None,
 ) -> exp.Select:
     """Add a column that numbers the rows of each group, in a given order.
 
-    Rows with equal values in the columns ``alike`` form a group. With ``most``, only rows with
-    numbers up to ``most`` are kept.
+    Rows with equal values in the columns ``group_columns`` form a group. With ``most_rows``, only rows with
+    numbers up to ``most_rows`` are kept.
     """
     turns = exp.Order(
         expressions=[
@@ -672,20 +674,22 @@ def _with_row_number(
         ]
     )
     number = exp.Window(
-        this=exp.RowNumber(), partition_by=[exp.column(column) for column in alike], order=turns
+        this=exp.RowNumber(),
+        partition_by=[exp.column(column) for column in group_columns],
+        order=turns,
     )
     numbered = exp.select("*", exp.alias_(number, name)).from_(rows.subquery(f"before_{name}"))
-    if most is None:
+    if most_rows is None:
         return numbered
     return (
         exp.select("*")
         .from_(numbered.subquery(f"by_{name}"))
-        .where(sql(f"{name} <= :most", most=most))
+        .where(sql(f"{name} <= :most", most=most_rows))
     )
 
 
 def _marginals_query(
-    rows: exp.Select, covers: Sequence[tuple[str, ...]], request: CountRequest
+    rows: exp.Select, attribute_sets: Sequence[tuple[str, ...]], request: CountRequest
 ) -> exp.Select:
     """Return the query that counts and sums the cells of several marginals.
 
@@ -705,7 +709,7 @@ def _marginals_query(
         if isinstance(measure, PerUnit):
             amount = f"w{number}"
         numbers.append(f"CAST(COALESCE(SUM({amount}), 0) AS BIGINT) AS s{number}")
-    sets = [_cell_columns(request, cover) for cover in covers]
+    sets = [_cell_columns(request, cover) for cover in attribute_sets]
     used = sorted({name for names in sets for name in names}, key=lambda name: int(name[1:]))
     query = exp.select(*used, *numbers).from_(rows.subquery("kept"))
     if len(sets) > 1:
@@ -720,7 +724,7 @@ def _marginals_query(
 
 
 def _tables_of_answer(
-    answer: Any, cover: tuple[str, ...], request: CountRequest
+    answer: Any, attributes: tuple[str, ...], request: CountRequest
 ) -> Iterator[tuple[TableKey, IntArray]]:
     """Convert the engine's answer for one set of attributes to arrays of counts.
 
@@ -730,15 +734,15 @@ def _tables_of_answer(
     import pyarrow as pa
 
     of_cover = np.ones(answer.num_rows, dtype=np.bool_)
-    columns = _cell_columns(request, cover)
+    columns = _cell_columns(request, attributes)
     # a row belongs to this marginal if its columns have a cell and all other columns are null
     for column in answer.column_names:
         if column.startswith("c"):
             of_cover &= answer.column(column).is_null().to_numpy() != (column in columns)
     answer = answer.filter(pa.array(of_cover))
-    shape = tuple(request.rules[name].size for name in cover)
+    shape = tuple(request.rules[name].size for name in attributes)
     cells = [answer.column(column).cast(pa.int64()).to_numpy() for column in columns]
-    if cover:
+    if attributes:
         where = np.ravel_multi_index(cells, shape)
     else:
         where = np.zeros(answer.num_rows, dtype=np.int64)
@@ -752,7 +756,7 @@ def _tables_of_answer(
         if measure in request.tables:
             counts = np.zeros(math.prod(shape), dtype=np.int64)
             counts[where] = answer.column(column).cast(pa.int64()).to_numpy()
-            yield (measure, cover), counts
+            yield (measure, attributes), counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -837,26 +841,26 @@ def engine_source(
     )
 
 
-def engine_field(name: str, type_name: str, kind: Type, *, required: bool) -> SchemaField:
+def engine_field(name: str, type_name: str, column_type: Type, *, is_not_null: bool) -> SchemaField:
     """Return the schema entry of a database column.
 
-    ``kind`` determines how the column is read.
+    ``column_type`` determines how the column is read.
 
     In the schema of an engine an instant has no zone.
     """
     import pyarrow as pa
 
-    instants = kind.arrow == INSTANTS
+    instants = column_type.arrow == INSTANTS
     arrow_type = None
     if instants:
         arrow_type = pa.timestamp("us", "UTC")
-    elif kind.arrow is not None:
-        arrow_type = pa.type_for_alias(kind.arrow)
+    elif column_type.arrow is not None:
+        arrow_type = pa.type_for_alias(column_type.arrow)
     return SchemaField(
         name=name,
         type=arrow_type,
         type_name=type_name,
-        readable=kind is not UNREAD,
-        required=required,
+        readable=column_type is not UNREAD,
+        required=is_not_null,
         zone="" if instants else None,
     )

@@ -135,10 +135,10 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
         yield incomplete_line + b"\n"
 
 
-def split_line(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | None:
+def split_line(line: bytes, delimiter: bytes, most_fields: int = LONGEST) -> list[bytes] | None:
     """Split a line of a CSV file into its unquoted fields.
 
-    The result is None if the line is not a record: it is quoted wrongly, or has more than ``most``
+    The result is None if the line is not a record: it is quoted wrongly, or has more than ``most_fields``
     fields.
 
     >>> split_line(b'1,"a ""b"", c",,x"y', b",")
@@ -151,7 +151,7 @@ def split_line(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes
     )
     fields: list[bytes] = []
     at = 0
-    while len(fields) < most:
+    while len(fields) < most_fields:
         match = field.match(line, at)
         if match is None:
             return None
@@ -168,10 +168,10 @@ def split_line(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes
     return None
 
 
-def line_fault(line: bytes, delimiter: bytes, width: int) -> str | None:
-    r"""Explain why a line is not a record of ``width`` fields, or return None.
+def line_fault(line: bytes, delimiter: bytes, number_of_fields: int) -> str | None:
+    r"""Explain why a line is not a record of ``number_of_fields`` fields, or return None.
 
-    The line must have no LF; a record has ``width`` fields.
+    The line must have no LF; a record has ``number_of_fields`` fields.
 
     >>> line_fault(b"F,3,", b",", 2), line_fault(b'F,"x"y', b",", 2), line_fault(b'F,"x', b",", 2)
     ('it has 3 fields, and the header has 2', 'text stands behind a closing quote', 'a quote does not close')
@@ -185,18 +185,18 @@ def line_fault(line: bytes, delimiter: bytes, width: int) -> str | None:
         if b'"' in closed:
             return "a quote does not close"
         return "text stands behind a closing quote"
-    if len(fields) != width:
+    if len(fields) != number_of_fields:
         many = f"{len(fields):,} field{'s' * (len(fields) != 1)}"
-        return f"it has {many}, and the header has {width:,}"
+        return f"it has {many}, and the header has {number_of_fields:,}"
     return None
 
 
 def parse_lines(
-    block: bytes, delimiter: bytes, width: int, positions: Sequence[int]
+    block: bytes, delimiter: bytes, number_of_fields: int, column_positions: Sequence[int]
 ) -> tuple[int, Bytes, list[tuple[IntArray, IntArray]]]:
     r"""Split a block into records; return their number, text and field positions.
 
-    Each line has its LF and ``width`` fields.
+    Each line has its LF and ``number_of_fields`` fields.
 
     Returns:
         The number of records, the bytes that contain their fields, and for each requested column a
@@ -214,10 +214,10 @@ def parse_lines(
     starts = np.append(0, feeds[:-1] + 1)
     stops = feeds - ((feeds > starts) & (buffer[feeds - 1] == _CR))
     short = feeds - starts <= LONGEST
-    regular = short & (fields == width)
+    regular = short & (fields == number_of_fields)
     lines = np.flatnonzero(regular)
     # a field lies between two delimiters, or between a delimiter and an end of its line
-    between = marks[np.repeat(regular, fields)].reshape(-1, width)[:, :-1]
+    between = marks[np.repeat(regular, fields)].reshape(-1, number_of_fields)[:, :-1]
     begins = np.column_stack([starts[lines], between + 1])
     ends = np.column_stack([between, stops[lines]])
     quotes = np.flatnonzero(buffer == _QUOTE)
@@ -234,25 +234,31 @@ def parse_lines(
         hard[np.searchsorted(feeds, quotes)] = True
         hard[lines[plain]] = False
         split_lines = {
-            line: split_line(block[starts[line] : stops[line]], delimiter, width)
+            line: split_line(block[starts[line] : stops[line]], delimiter, number_of_fields)
             for line in np.flatnonzero(hard & short).tolist()
         }
         records = {
             line: of_line
             for line, of_line in split_lines.items()
-            if of_line is not None and len(of_line) == width
+            if of_line is not None and len(of_line) == number_of_fields
         }
         # the unquoted fields are appended to the block, and the lines sorted into their old order
         texts = [field for of_line in records.values() for field in of_line]
         lengths = np.array([len(field) for field in texts], dtype=np.int64)
         next_begins = len(block) + np.cumsum(lengths)
         order = np.argsort(np.append(lines[plain], np.array([*records], dtype=np.int64)))
-        begins = np.vstack([(begins + wrapped)[plain], (next_begins - lengths).reshape(-1, width)])[
+        begins = np.vstack(
+            [(begins + wrapped)[plain], (next_begins - lengths).reshape(-1, number_of_fields)]
+        )[order]
+        ends = np.vstack([(ends - wrapped)[plain], next_begins.reshape(-1, number_of_fields)])[
             order
         ]
-        ends = np.vstack([(ends - wrapped)[plain], next_begins.reshape(-1, width)])[order]
         buffer = np.frombuffer(b"".join([block, *texts]), dtype=np.uint8)
-    return len(begins), buffer, [(begins[:, position], ends[:, position]) for position in positions]
+    return (
+        len(begins),
+        buffer,
+        [(begins[:, position], ends[:, position]) for position in column_positions],
+    )
 
 
 def plain_lines(block: bytes, delimiter: bytes) -> bytes:
@@ -290,7 +296,7 @@ def plain_lines(block: bytes, delimiter: bytes) -> bytes:
 
 
 def parse_plain_lines(
-    block: bytes, delimiter: str, width: int, positions: Sequence[int]
+    block: bytes, delimiter: str, number_of_fields: int, column_positions: Sequence[int]
 ) -> list[Column] | None:
     r"""Split a block without quotes by PyArrow; None if this is not possible.
 
@@ -306,20 +312,20 @@ def parse_plain_lines(
     import pyarrow as pa
     from pyarrow import csv
 
-    if len(block) > LONGEST or not positions or block.startswith(codecs.BOM_UTF8):
+    if len(block) > LONGEST or not column_positions or block.startswith(codecs.BOM_UTF8):
         return None
     if b'"' in block or b"\r" in block:
         return None
     buffer = np.frombuffer(block, dtype=np.uint8)
     is_feed = buffer == _LF
     # pyarrow would read an empty line as a record
-    if width > 1 and (is_feed[:1].any() or (is_feed[1:] & is_feed[:-1]).any()):
+    if number_of_fields > 1 and (is_feed[:1].any() or (is_feed[1:] & is_feed[:-1]).any()):
         return None
     rows = int(np.count_nonzero(is_feed))
-    if np.count_nonzero(buffer == ord(delimiter)) != rows * (width - 1):
+    if np.count_nonzero(buffer == ord(delimiter)) != rows * (number_of_fields - 1):
         return None
-    names = [str(position) for position in range(width)]
-    column_names = [names[position] for position in positions]
+    names = [str(position) for position in range(number_of_fields)]
+    column_names = [names[position] for position in column_positions]
     try:
         table = csv.read_csv(
             pa.BufferReader(block),
@@ -460,26 +466,26 @@ def _column_names_in(header: str, delimiter: str, description: str) -> list[str]
     return [field.decode() for field in fields]
 
 
-def _decode_column(column: Column, characters: str) -> Column:
+def _decode_column(column: Column, decoding_table: str) -> Column:
     """Decode a column of bytes by a table of 256 characters.
 
     ASCII bytes stay unchanged if the table agrees with ASCII.
     """
     data = column.data
-    if isinstance(data, DistinctTexts) and characters[:_ASCII] == _ASCII_TABLE:
+    if isinstance(data, DistinctTexts) and decoding_table[:_ASCII] == _ASCII_TABLE:
         content, _ = data.bytes_and_starts()
         if (content < _ASCII).all():
             return column
-    return Column([_decode_bytes(raw, characters) for raw in data], None, column.index)
+    return Column([_decode_bytes(raw, decoding_table) for raw in data], None, column.index)
 
 
-def _decode_bytes(raw: Any, characters: str) -> object:
+def _decode_bytes(raw: Any, decoding_table: str) -> object:
     """Decode one byte string by a table of 256 characters.
 
     The result is `UNSUPPORTED` if a byte has no character (U+FFFE).
     """
     # this mapping cannot fail, whatever the bytes are
-    decoded = codecs.charmap_decode(raw, "replace", characters)[0]
+    decoded = codecs.charmap_decode(raw, "replace", decoding_table)[0]
     return UNSUPPORTED if "\ufffd" in decoded else decoded
 
 
@@ -756,19 +762,19 @@ def _common_field(first: SchemaField, other: SchemaField) -> SchemaField:
     )
 
 
-def folder_values(below: Path) -> dict[str, str | None]:
+def folder_values(relative_path: Path) -> dict[str, str | None]:
     """Parse folder names such as ``year=2024`` into columns with one value.
 
     Folders have names such as ``year=2024``.
 
     Args:
-        below: the file's path relative to the path of the source.
+        relative_path: the file's path relative to the path of the source.
 
     >>> folder_values(Path("year=2024/region=01/part-0.parquet"))
     {'year': '2024', 'region': '01'}
     """
     values: dict[str, str | None] = {}
-    for folder in below.parts[:-1]:
+    for folder in relative_path.parts[:-1]:
         name, mark, value = folder.partition("=")
         if mark and name:
             if value == _NO_VALUE:

@@ -452,24 +452,28 @@ def private_tables(source: Any) -> tuple[Any, ...]:
     return (first, *(join.second for join in joins if join.public is not True))
 
 
-def source_from_location(recorded: Any, moved: Any = None) -> Any:
+def source_from_location(record: Any, present_location: Any = None) -> Any:
     """Recreate the source that `source_location` described.
 
     Args:
-        recorded: the record.
-        moved: the present location of the data, if it is another one; a path has the same layout
+        record: the record.
+        present_location: the present location of the data, if it is another one; a path has the same layout
             and the same joined tables.
 
     >>> source_from_location("/data/people.csv"), source_from_location(source_location(ln.CSV("/data/people.csv", ";"))).delimiter
     ('/data/people.csv', ';')
     """
-    if isinstance(recorded, dict) and "joined" in recorded and not isinstance(moved, Joined):
-        first, second = recorded["joined"]
-        terms = {key: value for key, value in recorded.items() if key != "joined"}
-        return Joined(source_from_location(first, moved), source_from_location(second), **terms)
-    if isinstance(recorded, dict) and (moved is None or isinstance(moved, (str, Path))):
-        return CSV(**{**recorded, "path": moved or recorded["path"]})
-    return recorded if moved is None else moved
+    if isinstance(record, dict) and "joined" in record and not isinstance(present_location, Joined):
+        first, second = record["joined"]
+        terms = {key: value for key, value in record.items() if key != "joined"}
+        return Joined(
+            source_from_location(first, present_location), source_from_location(second), **terms
+        )
+    if isinstance(record, dict) and (
+        present_location is None or isinstance(present_location, (str, Path))
+    ):
+        return CSV(**{**record, "path": present_location or record["path"]})
+    return record if present_location is None else present_location
 
 
 def _are_same_table(first: Any, second: Any) -> bool:
@@ -492,7 +496,7 @@ def file_endings(kinds: "Sequence[FileKind]") -> str:
 
 
 def find_files(
-    path: str | os.PathLike[str], kinds: "Sequence[FileKind]"
+    path: str | os.PathLike[str], file_kinds: "Sequence[FileKind]"
 ) -> "list[tuple[Path, FileKind]]":
     """Return the files of a path or pattern with their kinds, sorted by name.
 
@@ -504,7 +508,7 @@ def find_files(
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(
-            f"the source must be a path to {file_endings(kinds)} files; got an object of type "
+            f"the source must be a path to {file_endings(file_kinds)} files; got an object of type "
             f"{type(path).__name__!r}."
         )
     root = Path(os.fsdecode(path))
@@ -524,20 +528,20 @@ def find_files(
         ]
         description = message("The pattern {path!r}", path=str(root))
     else:
-        return [(root, _kind_of_file(root, kinds))]
+        return [(root, _kind_of_file(root, file_kinds))]
     if not matched:
         raise InputError(
             message("the source must be files that exist. {what} has none.", what=description)
         )
-    endings = tuple(ending for kind in kinds for ending in kind.endings)
+    endings = tuple(ending for kind in file_kinds for ending in kind.endings)
     for file in matched:
         if not file.name.lower().endswith(endings):
-            listed = file_endings(kinds)
+            listed = file_endings(file_kinds)
             raise InputError(
                 message(_FOREIGN_FILE, endings=listed, what=description, path=str(file))
             )
-    pairs = [(file, _kind_of_file(file, kinds)) for file in matched]
-    names = [kind.name for kind in kinds if any(kind is other for _, other in pairs)]
+    pairs = [(file, _kind_of_file(file, file_kinds)) for file in matched]
+    names = [kind.name for kind in file_kinds if any(kind is other for _, other in pairs)]
     if len(names) > 1:
         both = " and ".join(names)
         raise InputError(

@@ -153,7 +153,7 @@ def open_postgres(source: DatabaseTable) -> Source:
         )
     if not columns[0]["allowed"]:  # the role may see the columns, but not select rows
         session = _session(source, url, FORBIDDEN_TABLE)
-    types = _types_of({row["name"]: row["kind"] for row in columns}, unicode=encoding == "UTF8")
+    types = _types_of({row["name"]: row["kind"] for row in columns}, is_unicode=encoding == "UTF8")
     engine = Engine(
         description=description,
         relation=relation,
@@ -166,34 +166,36 @@ def open_postgres(source: DatabaseTable) -> Source:
         home=url,
     )
     fields = [
-        engine_field(row["name"], row["kind"], types[row["name"]], required=row["required"] is True)
+        engine_field(
+            row["name"], row["kind"], types[row["name"]], is_not_null=row["required"] is True
+        )
         for row in columns
     ]
     return engine_source(engine, types, fields, session)
 
 
-def _types_of(kinds: Mapping[str, str], *, unicode: bool) -> dict[str, Type]:
+def _types_of(type_names: Mapping[str, str], *, is_unicode: bool) -> dict[str, Type]:
     """Return how each column is queried, by name; `UNREAD` if not supported.
 
     Text is counted only if the server's encoding is Unicode, so that the conversion of a text never
     fails.
     """
-    if unicode:
+    if is_unicode:
         types = _TYPES
     else:
         types = {**_TYPES, **dict.fromkeys(_TEXTS, replace(_TEXT, content=None))}
-    return {name: types.get(kind, UNREAD) for name, kind in kinds.items()}
+    return {name: types.get(kind, UNREAD) for name, kind in type_names.items()}
 
 
 def _session(
-    source: DatabaseTable, url: str, failure: str = NO_POSTGRES
+    source: DatabaseTable, url: str, failure_message: str = NO_POSTGRES
 ) -> Callable[[str], AbstractContextManager[Callable[[str | exp.Select], Any]]]:
     """Return a function that opens a read-only transaction on one snapshot.
 
     Args:
         source: the table.
         url: the URL of the database.
-        failure: the message if a query fails.
+        failure_message: the message if a query fails.
     """
     import pyarrow as pa
 
@@ -232,7 +234,7 @@ def _session(
                 yield run_query
         except (driver.Error, pa.ArrowException, OSError):
             raise InputError(
-                message(failure, what=description, connection=source.connection)
+                message(failure_message, what=description, connection=source.connection)
             ) from None
 
     return session

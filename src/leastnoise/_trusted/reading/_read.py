@@ -472,9 +472,9 @@ def _unit_totals(sums: Mapping[str, Measure]) -> dict[str, UnitTotal]:
     return {name: measure for name, measure in sums.items() if isinstance(measure, UnitTotal)}
 
 
-def _with_zeros(column: IntArray, number: int) -> IntArray:
-    """Return a column with ``number`` zeros appended."""
-    return np.append(column, np.zeros(number, dtype=np.int64))
+def _with_zeros(column: IntArray, count: int) -> IntArray:
+    """Return a column with ``count`` zeros appended."""
+    return np.append(column, np.zeros(count, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -605,20 +605,20 @@ def _row_encoders(
 
 
 def _counted_rows(
-    keep: BoolArray, inside: BoolArray, rows_of_measures: Mapping[str, BoolArray]
+    keep: BoolArray, is_inside: BoolArray, rows_of_measures: Mapping[str, BoolArray]
 ) -> dict[str | None, BoolArray]:
     """Return a mask of the rows that count as rows, and one per unit measure.
 
     Args:
         keep: which rows of the source count as rows.
-        inside: which rows of the source are inside the domain.
+        is_inside: which rows of the source are inside the domain.
         rows_of_measures: for each count or total of units, which of the rows inside the domain have
             the amounts of their units.
     """
     masks: dict[str | None, BoolArray] = {None: keep}
     for name, rows in rows_of_measures.items():
-        masks[name] = np.zeros(len(inside), dtype=np.bool_)
-        masks[name][inside] = rows
+        masks[name] = np.zeros(len(is_inside), dtype=np.bool_)
+        masks[name][is_inside] = rows
     return masks
 
 
@@ -683,11 +683,11 @@ def _in_hidden_cells(
     return [cells[name][used] == cell for name, cell in hidden.items()]
 
 
-def _in_tables(inside: BoolArray, filled: BoolArray | None) -> BoolArray:
+def _in_tables(is_inside: BoolArray, is_published: BoolArray | None) -> BoolArray:
     """Return a mask of the source rows that are in a published table."""
-    in_tables = inside.copy()
-    if filled is not None:
-        in_tables[inside] = filled
+    in_tables = is_inside.copy()
+    if is_published is not None:
+        in_tables[is_inside] = is_published
     return in_tables
 
 
@@ -710,12 +710,12 @@ def _counted_in_engine(engine: Any, domain: Domain, request: CountRequest) -> Ta
     )
 
 
-def _unreadable(factors: Sequence[Sequence[Measure]]) -> Encoders:
+def _unreadable(factors_of_measures: Sequence[Sequence[Measure]]) -> Encoders:
     """Return encoders that mark the values of measures that are not numbers.
 
     The count of used rows needs these marks.
     """
-    summed = {part.column: part.reading for factor in factors for part in factor}
+    summed = {part.column: part.reading for factor in factors_of_measures for part in factor}
     return [(name, unreadable_encoder(reading)) for name, reading in summed.items()]
 
 
@@ -819,9 +819,9 @@ class UnitRows:
             cells,
             totals,
             amounts,
-            chosen=is_chosen,
-            published=is_eligible,
-            most=cut_limit(measure.largest),
+            is_chosen=is_chosen,
+            is_selectable=is_eligible,
+            most_per_cell=cut_limit(measure.largest),
         )
         return is_chosen, amounts, cut
 
@@ -835,8 +835,8 @@ class UnitRows:
             self.most if measure.attributes else 1,
             urandom,
             name=name,
-            missing=missing,
-            published=is_eligible,
+            hidden_cell_counts=missing,
+            is_selectable=is_eligible,
         )
         return represents_unit == 1
 
@@ -849,8 +849,8 @@ class UnitRows:
             unit_count,
             self.most,
             urandom,
-            missing=missing,
-            published=is_eligible,
+            hidden_cell_counts=missing,
+            is_selectable=is_eligible,
         )
 
     def _eligible(self, measure: PerUnit) -> tuple[BoolArray, IntArray]:

@@ -82,7 +82,7 @@ def open_spark(frame: Any) -> Source:
         home=spark,
     )
     fields = [
-        engine_field(name, type_name, types[name], required=required)
+        engine_field(name, type_name, types[name], is_not_null=required)
         for name, type_name, required in schema
     ]
     source = engine_source(engine, types, fields, partial(session, batches=_batches))

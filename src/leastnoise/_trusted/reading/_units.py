@@ -124,7 +124,10 @@ class Units:
         return cell
 
     def keep(
-        self, max_rows: int, entropy_bytes: Callable[[int], bytes], among: BoolArray | None = None
+        self,
+        max_rows: int,
+        entropy_bytes: Callable[[int], bytes],
+        is_selectable: BoolArray | None = None,
     ) -> BoolArray:
         """Choose up to ``max_rows`` random rows of each unit; return their mask.
 
@@ -134,7 +137,7 @@ class Units:
             max_rows: the number k, at least 1; if there is an allowance, it is the bound of the
                 series.
             entropy_bytes: returns a given number of random bytes; `os.urandom` outside tests.
-            among: a mask of the rows to choose from, in which the entry of a row depends only on
+            is_selectable: a mask of the rows to choose from, in which the entry of a row depends only on
                 that row; None for all rows.
 
         Returns:
@@ -168,8 +171,8 @@ class Units:
             the earlier row comes first, and the proof above still holds.
         """
         units = self._open_rows()
-        if among is not None:
-            units = np.where(among, units, -1)
+        if is_selectable is not None:
+            units = np.where(is_selectable, units, -1)
         keys = _random_keys(len(units), entropy_bytes)
         if self._bound is not None:
             units = np.where(
@@ -207,7 +210,9 @@ class Units:
         used = self._series.used(self._numbers, name)
         # the last entry is for rows without a unit, whose number is -1
         allowed = np.append(np.maximum(most - used, 0), 0)
-        return _smallest_in_group(keys, allowed[units], units, before=self._series.periods[rows])
+        return _smallest_in_group(
+            keys, allowed[units], units, period_of_row=self._series.periods[rows]
+        )
 
     def count_period_use(self, is_counted: Mapping[str | None, BoolArray]) -> PeriodUse | None:
         """Count the rows that each unit uses in each open period of a series.
@@ -222,14 +227,14 @@ class Units:
             return None
         return self._series.count_period_use(self._unit_of_rows(), self._numbers, is_counted)
 
-    def count_cut_rows(self, keep: BoolArray, most: int) -> int:
+    def count_cut_rows(self, keep: BoolArray, most_per_kept_row: int) -> int:
         """Count the rows of units that are not kept, up to a limit for each unit.
 
-        For each kept row of a unit, at most ``most`` cut rows of the unit count.
+        For each kept row of a unit, at most ``most_per_kept_row`` cut rows of the unit count.
 
         Args:
             keep: the mask that `keep` returned.
-            most: the largest number of cut rows for each kept row.
+            most_per_kept_row: the largest number of cut rows for each kept row.
 
         >>> units = Units()
         >>> units.add(units.number(Column(["a"] * 9 + ["b", "b", None])))
@@ -240,38 +245,38 @@ class Units:
         count = len(self._numbers)
         kept = np.bincount(units.take(np.flatnonzero(keep)), minlength=count)
         rows = _count_groups(units, count)[1:]
-        return int(np.minimum(rows - kept, most * kept).sum())
+        return int(np.minimum(rows - kept, most_per_kept_row * kept).sum())
 
     def choose_representatives(
         self,
-        rows: BoolArray,
+        is_inside: BoolArray,
         cells: Sequence[npt.ArrayLike],
-        most: int,
+        most_cells: int,
         entropy_bytes: Callable[[int], bytes],
         *,
         name: str | None = None,
-        missing: IntArray | None = None,
-        published: BoolArray | None = None,
+        hidden_cell_counts: IntArray | None = None,
+        is_selectable: BoolArray | None = None,
     ) -> IntArray:
         """Choose the rows that represent their units in cells; return their mask.
 
         The mask, of integers 0 and 1, marks one row of a unit in each of its cells.
 
-        Rows of a unit in one cell count once towards ``most``, and towards a bound on the rows in
-        cells of other attributes. If a unit has more cells than ``most``, random keys choose
-        ``most`` of them.
+        Rows of a unit in one cell count once towards ``most_cells``, and towards a bound on the rows in
+        cells of other attributes. If a unit has more cells than ``most_cells``, random keys choose
+        ``most_cells`` of them.
 
         Args:
-            rows: a mask over all rows added: those inside the domain.
+            is_inside: a mask over all rows added: those inside the domain.
             cells: for every attribute whose values together identify a cell, the cells of these
                 rows; without any, all rows of a unit are in one cell.
-            most: the largest number of cells in which a unit counts.
+            most_cells: the largest number of cells in which a unit counts.
             entropy_bytes: as for `keep`.
             name: the name of the measure of units; each unit may have an allowance of cells for it
                 (E14).
-            missing: the number of hidden cells that each of these rows is in. Rows in fewer hidden
+            hidden_cell_counts: the number of hidden cells that each of these rows is in. Rows in fewer hidden
                 cells are chosen first, so that rows with a value represent a unit.
-            published: whether each of these rows may be chosen: for a count, if it is in none of
+            is_selectable: whether each of these rows may be chosen: for a count, if it is in none of
                 the hidden cells of these attributes; for totals, if it has a value. None if all
                 rows may be chosen.
 
@@ -281,25 +286,25 @@ class Units:
         [1, 0, 1, 1, 0]
         """
         every = self._open_rows()
-        units = every[rows]
-        keys = _random_keys(len(every), entropy_bytes)[rows]
-        if published is not None:
-            units = np.where(published, units, -1)
-        if missing is not None:
-            keys = _rank_keys(keys, missing)
-        bounded = self._cells_of_rows()[rows]
+        units = every[is_inside]
+        keys = _random_keys(len(every), entropy_bytes)[is_inside]
+        if is_selectable is not None:
+            units = np.where(is_selectable, units, -1)
+        if hidden_cell_counts is not None:
+            keys = _rank_keys(keys, hidden_cell_counts)
+        bounded = self._cells_of_rows()[is_inside]
         chosen = self._chosen(
-            keys, most, units, [*map(np.asarray, cells)], bounded, name=name, rows=rows
+            keys, most_cells, units, [*map(np.asarray, cells)], bounded, name=name, rows=is_inside
         )
         return chosen.astype(np.int64)
 
     def _chosen(
         self,
         keys: npt.NDArray[np.uint64],
-        most: int,
+        most_cells: int,
         units: Numbers,
         cells: Sequence[IntArray],
-        bounded: IntArray,
+        bounded_cells: IntArray,
         *,
         name: str | None = None,
         rows: BoolArray | slice = slice(None),
@@ -307,30 +312,32 @@ class Units:
         """Choose one row of each unit in each cell, within bounds; return a mask."""
         once = _smallest_in_group(keys, 1, units, *cells) & (units >= 0)
         if self._bound is not None:
-            once &= _smallest_in_group(keys, self._bound.rows, np.where(once, units, -1), bounded)
-        return self._within_bound(keys, most, np.where(once, units, -1), name, rows) & once
+            once &= _smallest_in_group(
+                keys, self._bound.rows, np.where(once, units, -1), bounded_cells
+            )
+        return self._within_bound(keys, most_cells, np.where(once, units, -1), name, rows) & once
 
     def group_rows(
         self,
-        rows: BoolArray,
+        is_inside: BoolArray,
         codes: Mapping[str, Array],
         unit_count: UnitCount,
-        most: int,
+        most_groups: int,
         entropy_bytes: Callable[[int], bytes],
         *,
-        missing: IntArray,
-        published: BoolArray,
+        hidden_cell_counts: IntArray,
+        is_selectable: BoolArray,
     ) -> dict[str, Array]:
         """Return the cells, by attribute, of one row for each group of a unit (E12).
 
         Args:
-            rows: a mask over all rows added: those inside the domain.
+            is_inside: a mask over all rows added: those inside the domain.
             codes: for every attribute that is read, the cells of these rows.
             unit_count: the count of units, with groups.
-            most: the largest number of groups in which a unit counts.
+            most_groups: the largest number of groups in which a unit counts.
             entropy_bytes: as for `keep`.
-            missing: the number of hidden cells that each of these rows is in.
-            published: whether each of these rows may count, as for `choose_representatives`.
+            hidden_cell_counts: the number of hidden cells that each of these rows is in.
+            is_selectable: whether each of these rows may count, as for `choose_representatives`.
 
         Returns:
             The cells of one row for each group that a unit is in. Along the attributes of the
@@ -353,8 +360,8 @@ class Units:
                 ", ".join(unit_count.attributes),
                 "without a bound on the rows of a unit in all periods of a series",
             )
-        units = np.where(published, self._unit_of_rows()[rows], -1)
-        keys = _rank_keys(_random_keys(len(units), entropy_bytes), missing)
+        units = np.where(is_selectable, self._unit_of_rows()[is_inside], -1)
+        keys = _rank_keys(_random_keys(len(units), entropy_bytes), hidden_cell_counts)
         cells = [codes[name].astype(np.int64) for name in unit_count.attributes]
         # all rows of a unit in one cell are in the same groups, so one of them is enough
         source = np.flatnonzero(_smallest_in_group(keys, 1, units, *cells) & (units >= 0))
@@ -370,39 +377,39 @@ class Units:
             source = source[copied]
             along = {other: of_rows[copied] for other, of_rows in along.items()}
             along[name] = place_of_copy
-        keys = _rank_keys(_random_keys(len(source), entropy_bytes), missing[source])
+        keys = _rank_keys(_random_keys(len(source), entropy_bytes), hidden_cell_counts[source])
         copied_cells = {
             name: along[name] if name in along else codes[name][source] for name in codes
         }
         bounded = self._bounded_cells(len(source), [copied_cells[name] for name in self._names])
-        chosen = self._chosen(keys, most, units[source], [*along.values()], bounded)
+        chosen = self._chosen(keys, most_groups, units[source], [*along.values()], bounded)
         return {
             name: column[chosen].astype(codes[name].dtype) for name, column in copied_cells.items()
         }
 
     def cut_amount(
         self,
-        rows: BoolArray,
+        is_inside: BoolArray,
         cells: Sequence[npt.ArrayLike],
         totals: IntArray,
         amounts: IntArray,
         *,
-        chosen: BoolArray,
-        published: BoolArray,
-        most: int,
+        is_chosen: BoolArray,
+        is_selectable: BoolArray,
+        most_per_cell: int,
     ) -> int:
         """Return the amount that clipping and limits take from unit totals (E8).
 
-        For each cell in which a unit has a total, at most ``most`` is counted.
+        For each cell in which a unit has a total, at most ``most_per_cell`` is counted.
 
         Args:
-            rows: a mask over all rows added: those inside the domain.
+            is_inside: a mask over all rows added: those inside the domain.
             cells: for every attribute whose values together identify a cell, the cells of these rows.
             totals: for each of these rows the total of its unit in its cell.
             amounts: the amount of each of these rows; 0 unless chosen.
-            chosen: the rows that have the totals of their units.
-            published: whether each of these rows may have been chosen.
-            most: the largest cut amount for each chosen row.
+            is_chosen: the rows that have the totals of their units.
+            is_selectable: whether each of these rows may have been chosen.
+            most_per_cell: the largest cut amount for each chosen row.
 
         >>> units = Units()
         >>> units.add(units.number(Column(["a", "a", "b"])))
@@ -413,29 +420,29 @@ class Units:
         ... )
         7
         """
-        units = self._open_rows()[rows]
-        eligible = np.flatnonzero(published & (units >= 0))
+        units = self._open_rows()[is_inside]
+        eligible = np.flatnonzero(is_selectable & (units >= 0))
         order, starts = _order_by_group(
             len(eligible), units[eligible], *(np.asarray(column)[eligible] for column in cells)
         )
         one_in_each_cell = eligible[order[starts]]
-        positions = np.flatnonzero(chosen)
+        positions = np.flatnonzero(is_chosen)
         beyond = np.zeros(len(self._numbers), dtype=np.int64)
         np.add.at(beyond, units[one_in_each_cell], np.abs(totals[one_in_each_cell]))
         np.subtract.at(beyond, units[positions], np.abs(totals[positions]))
         np.add.at(beyond, units[positions], np.abs(totals[positions] - amounts[positions]))
         number_chosen = np.bincount(units[positions], minlength=len(self._numbers))
-        return int(np.minimum(beyond, most * number_chosen).sum())
+        return int(np.minimum(beyond, most_per_cell * number_chosen).sum())
 
     def totals(
-        self, rows: BoolArray, cells: Sequence[npt.ArrayLike], amounts: IntArray
+        self, is_inside: BoolArray, cells: Sequence[npt.ArrayLike], amounts: IntArray
     ) -> IntArray:
         """Sum the amounts of each unit in each cell; return each row's sum (E12).
 
         The amounts are whole numbers, so the totals do not depend on the order of the rows.
 
         Args:
-            rows: a mask over all rows added: those inside the domain.
+            is_inside: a mask over all rows added: those inside the domain.
             cells: for every attribute whose values together identify a cell, the cells of these rows.
             amounts: the amounts of these rows, in units.
 
@@ -444,7 +451,7 @@ class Units:
         >>> units.totals(np.ones(4, dtype=bool), [np.array([0, 0, 1, 0])], np.array([5, -2, 7, 1])).tolist()
         [3, 3, 7, 1]
         """
-        units = self._unit_of_rows()[rows]
+        units = self._unit_of_rows()[is_inside]
         order, starts = _order_by_group(len(units), units, *map(np.asarray, cells))
         totals = np.zeros(len(units), dtype=np.int64)
         if len(starts):
@@ -533,20 +540,20 @@ def _random_keys(count: int, entropy_bytes: Callable[[int], bytes]) -> npt.NDArr
     return keys
 
 
-def _rank_keys(keys: npt.NDArray[np.uint64], missing: Array) -> npt.NDArray[np.uint64]:
+def _rank_keys(keys: npt.NDArray[np.uint64], hidden_cell_counts: Array) -> npt.NDArray[np.uint64]:
     """Rank random keys, so that rows with fewer missing values come first."""
-    order = np.lexsort((keys, missing))
+    order = np.lexsort((keys, hidden_cell_counts))
     ranks = np.empty_like(keys)
     ranks[order] = np.arange(len(order), dtype=np.uint64)
     return ranks
 
 
 def _group_places(
-    cells: IntArray, groups: Sequence[Sequence[int]], positions: Sequence[int]
+    cells: IntArray, groups: Sequence[Sequence[int]], places: Sequence[int]
 ) -> tuple[IntArray, IntArray]:
     """Return how many groups contain each cell, and the places of these groups.
 
-    The place of a group is the cell that holds its count; ``positions`` has the place of each
+    The place of a group is the cell that holds its count; ``places`` has the place of each
     group.
 
     >>> times, place_of_copy = _group_places(np.array([1, 0, 9]), [(0, 1), (1, 2)], [1, 2])
@@ -554,7 +561,7 @@ def _group_places(
     ([2, 1, 0], [1, 2, 1])
     """
     members = np.concatenate([np.array(group, dtype=np.int64) for group in groups])
-    place_of_member = np.repeat(np.array(positions), [len(group) for group in groups])
+    place_of_member = np.repeat(np.array(places), [len(group) for group in groups])
     order = np.argsort(members, kind="stable")
     starts = np.searchsorted(members[order], cells, side="left")
     times = np.searchsorted(members[order], cells, side="right") - starts
@@ -566,21 +573,21 @@ def _smallest_in_group(
     keys: npt.NDArray[np.uint64],
     most: int | IntArray,
     *groups: Array,
-    before: IntArray | None = None,
+    period_of_row: IntArray | None = None,
 ) -> BoolArray:
     """Return a mask of the rows with the ``most`` smallest keys of their group.
 
     ``most`` is one number, or an array with a number for every row, equal within a group. Rows with
-    a smaller number in ``before`` come first, whatever their keys are. Among rows with equal keys
+    a smaller number in ``period_of_row`` come first, whatever their keys are. Among rows with equal keys
     the earlier row comes first.
     """
-    if before is None and isinstance(most, int):
+    if period_of_row is None and isinstance(most, int):
         group = _group_numbers(*groups)
         if group is not None:
             return _smallest_by_limits(keys, most, group)
     ranks: tuple[Array, ...] = (keys,)
-    if before is not None:
-        ranks = (keys, before)
+    if period_of_row is not None:
+        ranks = (keys, period_of_row)
     order, starts = _order_by_group(len(keys), *groups, ranks=ranks)
     first = np.zeros(len(keys), dtype=np.bool_)
     positions = _places_in_groups(len(keys), starts)

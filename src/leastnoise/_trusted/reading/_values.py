@@ -500,14 +500,14 @@ def counted_seconds(numbers: FloatArray, counted_in: str) -> IntArray:
     return np.where(has_day, seconds.astype(np.int64), NO_DAY)
 
 
-def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, which: BoolArray) -> IntArray:
+def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, is_selected: BoolArray) -> IntArray:
     """Convert UTC seconds to the local clock time of a time zone.
 
-    Only the entries marked by ``which`` are converted; all others are arbitrary.
+    Only the entries marked by ``is_selected`` are converted; all others are arbitrary.
     """
-    instants, where = np.unique(seconds[which], return_inverse=True)
+    instants, where = np.unique(seconds[is_selected], return_inverse=True)
     shown = seconds.copy()
-    shown[which] += np.array(
+    shown[is_selected] += np.array(
         [ahead(clock, moment) for moment in instants.tolist()], dtype=np.int64
     )[where.reshape(-1)]
     return shown
