@@ -172,7 +172,7 @@ def test_every_cell_and_amount_is_that_of_reading(engine):
         for kind, name in itertools.product(kinds, values)
     ]
     cells = [
-        ready and cell_of(rule_of(kind), Value(ready.held, exp.column(f"p{at}")))
+        ready and cell_of(rule_of(kind), Value(ready.content, exp.column(f"p{at}")))
         for at, (kind, _, ready) in enumerate(pairs)
     ]
     assert [cell is not None for cell in cells] == [has_sql(kind, name) for kind, name, _ in pairs]
@@ -194,7 +194,7 @@ def test_every_cell_and_amount_is_that_of_reading(engine):
         exp.alias_(made, f"k{place}", copy=False) for place, (_, _, made, _) in enumerate(wanted)
     ]
     ready = [
-        exp.alias_(one.it, f"p{place}")
+        exp.alias_(one.expression, f"p{place}")
         for place, (_, _, one) in enumerate(pairs)
         if one is not None
     ]
