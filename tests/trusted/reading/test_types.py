@@ -199,7 +199,9 @@ def test_postgresql_types_are_counted_as_documented(unicode):
     values = values_of(
         _postgres._types_of({kind: kind for kind in (*held, *texts, *other)}, is_unicode=unicode)
     )
-    assert {kind: value.content for kind, value in values.items()} == held | (texts if unicode else {})
+    assert {kind: value.content for kind, value in values.items()} == held | (
+        texts if unicode else {}
+    )
 
 
 def test_eight_bit_booleans_follow_their_bytes():
