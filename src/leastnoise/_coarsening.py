@@ -25,7 +25,7 @@ MOST_CELLS = 20_000
 """The most cells of the table of all attributes. Each has a variable of the solver."""
 MOST_HIDDEN_CELLS = 2_000
 """The most hidden cells. Each takes two linear programs, and at most two integer programs."""
-_MOST_DIGITS = 12  # of a count: more than `MOST_COUNT` has
+_MOST_DIGITS = 12  # the longest text of a count, which `MOST_COUNT` does not reach
 MOST_COUNT = 10**9
 """The largest count. Larger ones are not exact within the tolerances of the solver."""
 _TOLERANCE = 1e-4  # differences by which the solver may miss a whole number
@@ -33,8 +33,10 @@ _TIME_LIMIT = 1  # a status of SciPy
 _INFEASIBLE = 2  # a status of SciPy
 _MOST_EXTREME_SOLUTIONS = 12  # rounds that look for other solutions; a cost, the result is the same
 _WHOLE_TOLERANCE = 1e-6  # differences by which a whole solution may miss whole numbers
-_SECONDS = 10.0  # for one program of the solver; then its proved bound is used
-_FIRST_SECONDS = 30.0  # to find whole numbers that agree; then linear programs have to do
+_SECONDS = 10.0  # the time limit of one optimisation; after it, the proved bound is used
+_FIRST_SECONDS = (
+    30.0  # the time limit for finding whole solutions; after it, only linear programs are solved
+)
 _INTEGER_SECONDS = 120.0  # after them no further integer program is started
 _LINEAR_SECONDS = 600.0  # after them no further program is started
 

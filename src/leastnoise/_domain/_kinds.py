@@ -93,7 +93,7 @@ from leastnoise._trusted.domain import (
 
 _TWICE = "categories must differ from each other; got {value!r} twice. Values are compared by their string form."
 _ZEROS_AFTER_POINT = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)
-_MOST_KEYS = 10**6  # of an attribute with unknown categories, all of them in memory
+_MOST_KEYS = 10**6  # the most categories that a search may find, all of which are in memory
 _LONGEST = 1000  # characters of a key, against texts that fill the memory
 _USUAL = 200  # characters of a key, if the spec does not say
 

@@ -86,7 +86,11 @@ from leastnoise._trusted.measurements import MOST_ROWS, Block, Factor, Measureme
 from leastnoise._workload import Workload
 
 STRATEGIES = ("dawa", "dawa_levels")
-TEST_SHARE = {"pure": Fraction(3, 100), "gaussian": Fraction(1, 100)}  # of the budget
+# the share of the budget for the test, by kind of noise
+TEST_SHARE = {
+    "pure": Fraction(3, 100),
+    "gaussian": Fraction(1, 100),
+}
 # the data count as nearly empty below this least cost per cell, in units of the noise
 EASY = 0.10
 CLEAR = 1.2  # the same, if this multiple of the noise of the test is below EASY too

@@ -39,7 +39,7 @@ from leastnoise._trusted.measurements import (
 )
 from leastnoise._workload import declared
 
-_SCALE_BITS = 40  # of a scale on a finer grid: less than a numerator of the sampler may have
+_SCALE_BITS = 40  # bits of a noise scale on a finer grid; the sampler supports longer numerators
 _ADVICE = "Remove it from `after`, or plan like the earlier release. Nothing was spent."
 
 

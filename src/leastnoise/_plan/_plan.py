@@ -49,7 +49,7 @@ from leastnoise._trusted.measurements import (
 from leastnoise._workload import Workload
 from leastnoise._workload import from_json as workload_from_json
 
-FORMAT = 1  # of plans in JSON; another one is refused
+FORMAT = 1  # the format of plans in JSON; other formats are refused
 MOST_SHOWN = 20  # tables of a plan in a notebook
 _FACTS_IN_REPR = ("size", "error_ratio", "strategy", "budget", "protects", "after")
 
@@ -597,7 +597,8 @@ def _workload_from_value(domain: Domain, value: Mapping[str, Any]) -> Workload:
     return workload_from_json(domain, questions, value.get("statistics", ()))
 
 
-_MOST_QUERIES = 2**200  # of a table in JSON: far more than any table has, and still a double
+# the most queries of a table in JSON: far more than any table has, but still a double
+_MOST_QUERIES = 2**200
 
 
 def _expected_error_from_value(value: Mapping[str, Any], workload: Workload) -> ExpectedError:

@@ -267,7 +267,7 @@ class BalancedPlan:
     """A plan for certain table weights, and the ratios of its errors to goals."""
 
     plan: Plan
-    workload: Workload  # with the weights
+    workload: Workload  # the workload with these weights
     goals: tuple[Goal, ...]
     ratios: FloatArray  # the ratio of squared error to squared target of every table
     shares: FloatArray  # the weight of each table's ratio in the total squared error; the sum is 1
@@ -301,7 +301,7 @@ def balance_plan(
     )[:_FINALISTS]:
         if search.progress is not None:
             search.progress(trial.plan.strategy)
-        again = _search_weights(trial, trial.workload, search)  # with all steps
+        again = _search_weights(trial, trial.workload, search)  # this time with the full time limit
         finalists += [trial] if again is None else [trial, _equalise_ratios(again, _ROUNDS, search)]
     return min(finalists, key=lambda trial: trial.ratio)
 

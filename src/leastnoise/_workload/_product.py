@@ -403,7 +403,7 @@ class AttributeQueries(NamedTuple):
     """A query set on an attribute, and its operator."""
 
     name: str
-    position: int  # of the attribute in the domain
+    position: int  # the position of the attribute in the domain
     query_set: QuerySet
     operator: Operator
 
@@ -468,10 +468,10 @@ Cell = tuple[Fraction | int, Fraction | int]
 class StatisticForm:
     """How one kind of statistics is named, requested and printed."""
 
-    noun: str  # in files and reports
-    column: str  # of its values
+    noun: str  # the name of the statistic in files and reports
+    column: str  # the name of the column with the values
     of_measure: bool = False  # not of an attribute
-    row_key: str = ""  # of several measures: the name of the column of their pairs or terms
+    row_key: str = ""  # for several measures, the name of the column with their pairs or terms
     at_shares: bool = False  # one value for each given share
     along: bool = False  # one value for each cell of the attribute
     target_columns: tuple[str, ...] = ()  # the columns that a target can be for

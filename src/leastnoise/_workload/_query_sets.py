@@ -63,7 +63,7 @@ class Form:
     intervals: bool = False  # each query counts one interval of cells
     structured: bool = False  # its Gram matrix has a closed form
     internal: bool = False  # no spec can ask for it
-    axis: str = "spans"  # of a chart: "cells", sums "up_to" a cell, or "spans"
+    axis: str = "spans"  # the axis of charts: "cells", sums "up_to" a cell, or "spans"
 
 
 FORMS: Mapping[str, Form] = {

@@ -30,9 +30,9 @@ _WITHOUT_ZEROS = {"MM": "%-m", "DDD": "%-j", "DD": "%-d", "HH24": "%-H", "HH12":
 """These patterns after FM, which leaves out zeros at the beginning."""
 _NAMES = {"MONTH": "%B", "MON": "%b", "DAY": "%A", "DY": "%a", "AM": "%p", "PM": "%p"}
 """Patterns of names, whose case is that of the pattern."""
-_HALVES_OF_DAY = ("AM", "PM")  # as DuckDB writes them
+_HALVES_OF_DAY = ("AM", "PM")  # the spelling of DuckDB
 _PADDED = ("MONTH", "DAY")
-_WIDTH = 9  # to which PostgreSQL fills these names with blanks
+_WIDTH = 9  # PostgreSQL pads these names with blanks to this width
 _PATTERN = re.compile(
     r"(?P<fill>FM|TM)?(?:(?P<name>MONTH|MON|DAY|DY|AM|PM)|(?P<number>IYYY|YYYY|YY|MM|DDD|DD|IW|ID"
     r'|HH24|HH12|HH|MI|SS|MS|Q))|"(?P<text>[^"]*)"|(?P<other>[^A-Za-z"])',

@@ -20,7 +20,7 @@ from leastnoise._workload._sql_values import Node, constant_number, number_liter
 
 JoinColumns = tuple[str, str]
 """The column of a source and the column of a further table that are joined."""
-_MOST_BUCKETS = 1000  # of one expression, as in `_sql_buckets.py`
+_MOST_BUCKETS = 1000  # the most buckets of one expression, as in `_sql_buckets.py`
 _BIGQUERY_NAMES = (
     "FORMAT_DATE",
     "FORMAT_TIMESTAMP",
@@ -174,7 +174,7 @@ def _dialect_of(node: Node) -> str | None:
     from sqlglot import exp
 
     if isinstance(node, exp.Format) and not _is_text_literal(node.this):
-        return "tsql"  # in DuckDB the format comes first
+        return "tsql"  # the argument order of SQL Server; in DuckDB the format comes first
     if not isinstance(node, exp.Anonymous):
         return None
     if node.name.upper() == "DATE_SUB" and len(node.expressions) != 2:

@@ -623,7 +623,7 @@ def _column_name(node: Node) -> str:
 
     if isinstance(node, exp.Column):
         return str(node.name)
-    if isinstance(node, exp.WithinGroup):  # as DuckDB names it
+    if isinstance(node, exp.WithinGroup):  # the name that DuckDB gives such a column
         order = node.expression.sql("duckdb").strip()
         return f"quantile_{node.this.key[-4:]}({node.this.this.sql('duckdb')} {order})"
     return str(node.sql("duckdb"))

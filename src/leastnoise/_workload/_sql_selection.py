@@ -67,7 +67,7 @@ _CLAUSES = {
     *("kind", "hint", "operation_modifiers", "expressions", "from", "from_", "where", "group"),
     *("having", "qualify", "windows", "distinct", "order", "limit", "offset", "with", "with_"),
 }
-_MOST_SETS = 200  # of GROUPING SETS, CUBE and ROLLUP together
+_MOST_SETS = 200  # the most grouping sets of a statement, with those of CUBE and ROLLUP
 _LINEAR_KINDS = ("rows", "units", "values", "sum", "weighted")
 _CAN_FAIL = ("Sqrt", "Ln", "Log", "Pow", "Exp")
 
@@ -126,18 +126,19 @@ class SelectionReader:
     translate: TranslateQuery
     add_selection: Callable[[Selection], int]
     exp: Any = field(init=False)  # the module of sqlglot's nodes
-    _condition: CellBox = field(default_factory=CellBox)  # of WHERE
+    _condition: CellBox = field(default_factory=CellBox)  # the box of WHERE
     _answers: list[Aggregate] = field(default_factory=list)
     _combinations: list[Combination | PairCombination] = field(default_factory=list)
     _groups: list[GroupColumn] = field(default_factory=list)
-    _group_of_text: dict[str, int] = field(default_factory=dict)  # by `_comparable_text`
+    # group indices by `_comparable_text`
+    _group_of_text: dict[str, int] = field(default_factory=dict)
     _aliases: dict[str, Node] = field(default_factory=dict)  # expressions of SELECT by name
     _failed: set[int] = field(default_factory=set)  # ids of nodes whose fault is collected
     _sets: list[tuple[int, ...]] = field(default_factory=list)  # grouping sets
     _written_groups: list[Node] = field(default_factory=list)  # GROUP BY as it is written
-    _joint_groups: dict[str, Node] = field(default_factory=dict)  # of several attributes, by text
+    _joint_groups: dict[str, Node] = field(default_factory=dict)  # groups of several attributes
     _hidden_groups: set[int] = field(default_factory=set)  # groups only for conditions of WHERE
-    _failed_texts: set[str] = field(default_factory=set)  # of groups whose fault is collected
+    _failed_texts: set[str] = field(default_factory=set)  # texts of groups with errors
     _query_terms: list[Node] = field(default_factory=list)  # conditions of WHERE with subqueries
 
     def __post_init__(self) -> None:
@@ -244,7 +245,7 @@ class SelectionReader:
                 f"WHERE with {aggregates[-1].sql('duckdb')}",
                 "Write the condition in HAVING, or in QUALIFY if it has a window function",
             )
-        definition_term.parent = term.parent  # for the position of a fault
+        definition_term.parent = term.parent  # gives errors their position
         return definition_term
 
     # GROUP BY

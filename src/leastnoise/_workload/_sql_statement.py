@@ -32,7 +32,7 @@ from leastnoise._workload._workload import (
 Key = tuple[object, ...]
 
 OTHER = "other"  # the cell that nulls and values outside the domain may share
-_MOST_GROUPS = 200_000  # of one statement, listed one by one
+_MOST_GROUPS = 200_000  # the most groups of a statement, because each one is listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,9 @@ class Aggregate:
     # "rows", "complete_rows", "units", "values", "sum", "weighted", "mean", "quantile", or of
     # SPREADS, OF_PAIRS or OF_LINES
     kind: str
-    of: str = ""  # the measure; of a quantile the attribute
+    of: str = ""  # the measure or, for a quantile, the attribute
     share: Fraction = Fraction(0)
-    condition: CellBox = field(default_factory=CellBox)  # of FILTER and CASE
+    condition: CellBox = field(default_factory=CellBox)  # the box of FILTER and CASE
     weight: str = ""  # the measure by which rows are weighted
     on: str = ""  # the second measure of a pair, or the one that explains the first
 

@@ -63,7 +63,7 @@ _COMPUTED = (
     "|Trunc"
 )
 _VALUE = " value"
-_MOST_ROWS = 2_000_000  # of public values that a column's cells stand for
+_MOST_ROWS = 2_000_000  # the most public values for which an expression is computed
 _EPOCH = dt.date(1970, 1, 1)
 
 

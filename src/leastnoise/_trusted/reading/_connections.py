@@ -129,7 +129,7 @@ def explain_failure(url: str, error_text: str) -> str | None:
     for pattern, part, reason in _CAUSES:
         if re.search(pattern, error_text):
             return f"{address.describe(part)} of its URL is refused. {reason}"
-    if "No such file or directory" in error_text:  # of a socket in a folder
+    if "No such file or directory" in error_text:  # the host is the folder of a Unix socket
         if address.host is not None and Path(address.host).is_dir():
             part = "port"
         else:

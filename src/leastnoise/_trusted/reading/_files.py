@@ -666,7 +666,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         layout = path
         path = path.path
     matched = find_files(path, KINDS)
-    kind = matched[0][1]  # of all
+    kind = matched[0][1]  # all files have the same kind
     below = _fixed_folder(path)
     _check_files(path, [file for file, _ in matched], kind, below)
     if layout is not None and not kind.rows_are_lines:

@@ -158,7 +158,7 @@ def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
     elif isinstance(kind, nw.Decimal):
         arrow_type = pa.decimal128(38, 10)
     elif getattr(native_dtype, "tz", None) is not None:
-        # of pandas, which narwhals does not name in every version
+        # a pandas type that not every version of narwhals names
         zone = str(native_dtype.tz)
         arrow_type = pa.timestamp("us", "UTC")
     elif alias := next((alias for known, alias in _ARROW.items() if isinstance(kind, known)), None):
@@ -290,7 +290,7 @@ _READ = {
     "INTEGER",
     "UINTEGER",
 }
-_NULL_TYPES = ("Null", "null[pyarrow]")  # of Polars, and of pandas over Arrow
+_NULL_TYPES = ("Null", "null[pyarrow]")  # the names in Polars, and in pandas with Arrow arrays
 _READ |= {"BOOLEAN", "FLOAT", "DOUBLE", "VARCHAR", "BLOB", "DATE", '"NULL"'}
 _PARAMETRIC = ("DECIMAL", "ENUM", "TIMESTAMP")
 # The Arrow types that DuckDB sends, by its own type names.
