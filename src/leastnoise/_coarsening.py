@@ -1,9 +1,9 @@
 """Find cells that planned tables with rounded and suppressed counts determine.
 
 A data holder plans to publish tables whose counts are rounded or left out. A reader knows the
-tables, the rounding rule, and that counts are whole numbers of at least 0. `solve_tables` computes
-what the reader can infer: the smallest and the largest value of every hidden cell. It reads tables
-and never rows, and gives no privacy guarantee.
+tables and the rounding rule, and knows that counts are whole numbers of at least 0. `solve_tables`
+computes what the reader can infer: the smallest and the largest value of every hidden cell. It
+reads tables and never rows, and gives no privacy guarantee.
 """
 
 import csv

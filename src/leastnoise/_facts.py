@@ -1,8 +1,8 @@
 """Facts about plans, releases and ledgers, which every display chooses from.
 
-`describe` returns the facts. Two packages register the classes that they can describe, and are
-loaded when a value is first described: a plan then shows in a notebook the facts that commands and
-pages show, and ``import leastnoise`` is still quick.
+`describe` returns the facts. Two packages register the classes that they can describe. They are
+loaded when a value is first described, so ``import leastnoise`` stays quick, and a notebook shows
+the same facts about a plan as commands and pages.
 """
 
 from collections.abc import Iterable

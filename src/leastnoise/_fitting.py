@@ -3,8 +3,8 @@
 The module also scales the threshold of a search for keys.
 
 This file is not trusted: the kernel computes the cost of its results again. It also converts a rho
-and a delta to an epsilon. That number is shown to people and is never charged; ledgers add up rho
-itself.
+and a delta to an epsilon. This epsilon is only displayed and never charged, because ledgers add up
+rho itself.
 """
 
 import math

@@ -1,6 +1,6 @@
 """The description of errors, and the payments that a run noted before them.
 
-This module takes part in no payment.
+This module has no influence on payments.
 """
 
 import re

@@ -1,7 +1,7 @@
 """The logger "leastnoise", which programs that run releases can configure.
 
-It reports the rows read and left out, the payments and the written files. No message has a value
-of a row, or an exact number of rows. Without a handler of the program's own nothing is printed.
+Its messages report which rows were read and left out, payments, and written files. No message has a
+value of a row, or an exact number of rows. Nothing is printed unless the program adds a handler.
 """
 
 import logging

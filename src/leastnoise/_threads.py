@@ -2,8 +2,8 @@
 
 Linear algebra has one thread, unless the user sets another number.
 
-Planning is many small matrix products: threads that wait for each other take several times the CPU,
-and on a busy machine the time too.
+Planning consists of many small matrix products. Threads that wait for each other would take several
+times the CPU time, and on a busy machine also more elapsed time.
 """
 
 import os
@@ -33,7 +33,7 @@ def one_thread() -> Iterator[None]:
 
     It is for the public functions that compute, also as a decorator. The limit holds for the
     process, like the threads of the libraries. A library that is loaded in this block starts with
-    one thread, and has as many as the others after it.
+    one thread, and after the block has as many threads as the others.
     """
     if any(name in os.environ for name in THREAD_VARIABLES):
         yield
@@ -72,8 +72,8 @@ class BoundedThreadPool:
     """A pool of up to four threads that limits how much work may wait.
 
     It has as many threads as there are cores. At the end of the block, all functions have ended.
-    The first error is raised by `do` or at the end of the block; functions that were not started
-    then are dropped.
+    The first error is raised by `submit` or at the end of the block. Functions that have not
+    started by then are dropped.
     """
 
     def __init__(self) -> None:

@@ -2,12 +2,12 @@
 
 These mechanisms use structure in the data, and pay for every data-dependent choice.
 
-A private test chooses between two kinds of measurements (docs/decisions/dawa.md). One is a
-data-independent plan. The other, if the data are nearly empty, is adaptive: levels and then buckets
-on one attribute, or a grid on two attributes. The choice depends only on paid answers and public
-values. Before anything is paid, the plan's details state the steps and the share of the budget of
-each step. All measurements are steps of the series, so the kernel computes their cost from their
-integers and checks the budget once more.
+A private test chooses between two kinds of measurements (docs/decisions/dawa.md). The first kind is
+a data-independent plan. The second kind, for nearly empty data, is adaptive: levels and then
+buckets on one attribute, or a grid on two attributes. The choice depends only on paid answers and
+public values. Before anything is paid, the plan's details state the steps and the share of the
+budget of each step. All measurements are steps of the series, so the kernel computes their cost
+from their integers and checks the budget once more.
 """
 
 import math

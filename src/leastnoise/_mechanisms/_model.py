@@ -4,9 +4,9 @@ The number of rows determines the measured tables.
 
 The number of rows is counted first. If there are too few rows for an accurate data-independent
 plan, single attributes are measured, and then pairs (and triples) of attributes on bins that follow
-from the noisy counts of the single attributes. Otherwise the data-independent plan is carried out.
-The model is fitted to the measurements. One payment covers all steps, and the model is
-post-processing.
+from the noisy counts of the single attributes. If there are enough rows, the data-independent plan
+is carried out. The model is fitted to the measurements. One payment covers all steps, and the model
+is post-processing.
 """
 
 import math

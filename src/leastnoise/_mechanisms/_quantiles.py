@@ -1,10 +1,10 @@
 """Privately chosen quantiles, and tables with fixed measurements.
 
-A quantile from a distribution function pays for the counts up to every cell of the number. A
+A quantile that is computed from a distribution function pays for the counts up to every cell. A
 private choice of one cell pays only for that cell, so a median among thousands of cells is usually
-within one row of its target. The distance that it may have is known beforehand and does not depend
-on the data (S6 of PROOFS-quantiles.md). The other half of the budget measures the tables, which
-give the intervals.
+within one row of its target. How far it may be from its target is known beforehand, and does not
+depend on the data (S6 of PROOFS-quantiles.md). The other half of the budget measures the tables,
+which give the intervals.
 """
 
 import math

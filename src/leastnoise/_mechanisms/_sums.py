@@ -1,16 +1,16 @@
 """Sums whose public maximum is far above most values.
 
-Noise in proportion to the maximum would be too large (docs/decisions/sums.md).
+Noise proportional to the maximum would be too large (docs/decisions/sums.md).
 
 If queries use only the summed number and it has at most 1024 cells, one step measures buckets of
-the number with the whole budget. The noise of a bucket is in proportion to its values. Buckets
+the number with the whole budget. The noise of a bucket is proportional to the values in it. Buckets
 whose noisy sums do not exceed their noise are left out of the answers.
 
 Otherwise a tenth of the budget counts the records between candidate thresholds. The threshold of
 least predicted error follows from these noisy counts. For a single table of groups, the remaining
 budget measures buckets of the number under the threshold, and each group keeps the buckets that
 lower its error. For other workloads every value is clipped at the threshold, and a strategy is
-planned for the limits of the cells.
+planned for the largest amounts that the cells can then have.
 """
 
 import itertools

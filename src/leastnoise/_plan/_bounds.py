@@ -1,9 +1,9 @@
 """The plan of a search for bounds of a unit's rows or a column's values.
 
-A search chooses from public candidates on a logarithmic grid. The candidate that a certain share of
-the units does not exceed is a quantile of a table with one row per unit, and is chosen as a
-quantile (PROOFS-quantiles.md). One unit with any number of rows changes the number of units beyond
-a candidate by at most 1. So a search does not depend on ``max_rows``.
+A search chooses from public candidates on a logarithmic grid. The candidate that a given share of
+the units does not exceed is a quantile of a table with one row per unit. It is chosen like any
+private quantile (PROOFS-quantiles.md). One unit, however many rows it has, changes the number of
+units beyond a candidate by at most 1. So a search does not depend on ``max_rows``.
 """
 
 import hashlib

@@ -155,7 +155,7 @@ class AdaptiveDetails:
             plan is used.
         reference: the best data-independent plan.
         selects_quantiles: whether quantiles are chosen privately and all other statistics follow
-            from fixed measurements. Other adaptive plans give no statistics.
+            from fixed measurements. Other adaptive plans cannot compute statistics.
     """
 
     noise: Noise
@@ -290,8 +290,8 @@ class PlanDetails:
             that variance divided by a lower bound on it.
         impossible: the combinations of cells, by attribute, that no row has.
         public: the public tables of counts: each is a table of a workload and its counts.
-        counts_unit_sizes: whether each unit is counted once, by its number of rows. Then this
-            number is the only attribute, and only the column of the unit is read.
+        counts_unit_sizes: whether each unit is counted once, by its number of rows. In this case
+            the number of rows is the only attribute, and only the column of the unit is read.
     """
 
     objective: str = "total"

@@ -33,9 +33,9 @@ def guard_share(value: Any) -> Fraction | None:
 def without_guard(privacy: Privacy, guard_share: Fraction | None) -> Privacy:
     """Return the privacy that remains for the plan after paying the guard.
 
-    A guard takes no part of delta, because its noise is pure. With an (epsilon, delta) budget,
-    guard and plan together are within the budget in two ways: by the sum of their epsilons and by
-    the sum of their mu squared.
+    A guard costs no delta, because its noise satisfies pure differential privacy. With an (epsilon,
+    delta) budget, guard and plan together are within the budget in two ways: by the sum of their
+    epsilons and by the sum of their mu squared.
     """
     if guard_share is None:
         return privacy
@@ -47,8 +47,9 @@ def without_guard(privacy: Privacy, guard_share: Fraction | None) -> Privacy:
 def _without_guard_in_mu(budget: ApproxDP, guard_share: Fraction) -> ApproxDP:
     """Return the largest (epsilon, delta) for a plan, besides its guard.
 
-    The guard has a share of epsilon and pure noise. Usually the mu squared of the guard is less
-    than the decrease of the plan's mu squared. If the share is large, all epsilons are reduced.
+    The guard has a share of epsilon, and noise that satisfies pure differential privacy. Usually
+    the mu squared of the guard is less than the decrease of the plan's mu squared. If the share is
+    large, all epsilons are reduced.
     """
     available = gaussian_mu_squared(budget.epsilon, budget.delta)
 

@@ -1,8 +1,8 @@
 """Plans that also use the measurements of earlier releases of the data.
 
 Every candidate strategy is judged by the joint error of its measurements and the earlier
-measurements. Then its budget is moved to where precision is missing: block by block if the error is
-a sum over residual spaces, and table by table for all strategies.
+measurements. Then the budget is moved to where precision is missing. This is done block by block if
+the error is a sum over residual spaces, and table by table for all strategies.
 
 Source: docs/mathematics.md, section 11.
 """

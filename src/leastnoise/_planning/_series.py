@@ -2,10 +2,10 @@
 
 The periods are the cells of an attribute of dates.
 
-A series measures C (x) A. C is the strategy along time; it is lower triangular, so that each row
-can be measured when its period is over. A is a planner's strategy for the other attributes. A
-release up to a period is an ordinary release, from the first rows of C, over the domain that ends
-with this period.
+A series measures C (x) A. C is the strategy along time. It is lower triangular, which makes it
+possible to measure each row when its period is over. A is a planner's strategy for the other
+attributes. A release up to a period is an ordinary release, from the first rows of C, over the
+domain that ends with this period.
 """
 
 import datetime as dt

@@ -1,8 +1,8 @@
 """Hidden cells keep rows with a missing value in the tables of other attributes.
 
-A row counts in each table for which it has a value in all columns. So if some tables do not use an
-attribute, the measurements must still include the rows whose value of this attribute would be
-dropped. These rows are counted in a last cell of the attribute, which is measured and never
+A row counts in each table for which it has a value in all columns. If some tables do not use an
+attribute, the measurements must therefore include the rows without a usable value of this
+attribute. These rows are counted in a last cell of the attribute, which is measured and never
 published. Which attributes need such a cell depends only on the workload and on public
 declarations.
 """

@@ -1,6 +1,6 @@
 """Read files, data frames and databases into encoded private rows.
 
-No message contains anything of a row, and no row makes reading fail.
+No message contains data of a row, and no row makes reading fail.
 """
 
 from leastnoise._trusted.reading._location import (

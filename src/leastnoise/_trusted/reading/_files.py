@@ -3,9 +3,9 @@
 CSV goes from bytes to lines to fields (E1, E2). Several files are one source.
 
 1. A line ends with LF. One CR before the LF is part of the line end; any other CR is an ordinary
-   byte. The bytes after the last LF are a line if there are any.
-2. Every line is a record, whatever it contains: no line affects another line, and a field cannot
-   contain a line break.
+   byte. If there are bytes after the last LF, they are a line too.
+2. Every line is a separate record, whatever it contains. No line affects another one, and a field
+   cannot contain a line break.
 3. A line is divided at its delimiters. A field that begins with ``"`` must end with ``"``, and may
    contain delimiters; ``""`` within it means one ``"``.
 4. A line is dropped if it does not have as many fields as the header has names, if it has a field
@@ -15,9 +15,9 @@ CSV goes from bytes to lines to fields (E1, E2). Several files are one source.
 Lines without quotes, and lines in which quotes only surround whole fields, are divided by
 arithmetic on the positions of all delimiters at once. Other lines are divided one by one.
 
-If there are several files, only their names decide which of them are read, never their content. A
-folder below the path with a name ``key=value`` gives every row of its files a column ``key`` with
-that text, as Hive and Spark write such folders.
+If there are several files, only their names decide which of them are read, never their content. If
+a folder below the path has a name such as ``key=value``, every row of its files gets a column
+``key`` with the text ``value``. Hive and Spark write such folders.
 """
 
 import codecs

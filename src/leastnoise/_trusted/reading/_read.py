@@ -1,9 +1,10 @@
 """Read a source into a table of encoded rows, of keys, or of the sizes of units.
 
-Rows are encoded one by one (E4, E5 of PROOFS-reading.md). Keys that cannot be listed beforehand are
-counted (E9), and so are the rows of each unit (E15).
+Rows are encoded one by one (E4, E5 of PROOFS-reading.md). The module also counts keys that cannot
+be listed beforehand (E9), and the rows of each unit (E15).
 
-Rows may also have the columns of their partner in a second table (E10).
+A source may be joined: its rows then also have the columns of their partner in a second table
+(E10).
 """
 
 import fnmatch

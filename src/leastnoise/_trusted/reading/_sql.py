@@ -2,9 +2,9 @@
 
 The results are expressions of one row's values, and no value can make them fail.
 
-The module fails closed: if it has no expression (for a type of column, a long table, an unusual
-text), the result is None, and the rows are read instead. Expressions are trees of sqlglot, which
-writes and quotes them for each engine. The labels refer to PROOFS-reading.md.
+The module fails closed: for types of columns, long tables and unusual texts without an expression,
+the result is None, and the rows are read instead. Expressions are trees of sqlglot, which writes
+and quotes them for each engine. The labels refer to PROOFS-reading.md.
 """
 
 import re
