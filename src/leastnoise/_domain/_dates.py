@@ -104,8 +104,8 @@ class Dates(Kind):
         century: for ``%y``, the first of the hundred years that two digits can mean.
         months: the twelve names of ``%b`` or ``%B``, if they are not English.
         null: how to treat a null: ``"drop"`` the row, ``"other"`` or ``"cell"``.
-        outside: how to treat a day before ``start`` or after ``end``: ``"drop"`` the row, ``"clip"``
-            to the nearest day, ``"other"`` or ``"cell"``.
+        outside: how to treat a day before ``start`` or after ``end``: ``"drop"`` the row,
+            ``"clip"`` to the nearest day, ``"other"`` or ``"cell"``.
         reading: how values are read.
         levels: public maps from cells to groups. Some levels need no declaration: months have
             quarter and year, days also have weekday, week and month, and hours also have day and
@@ -234,8 +234,8 @@ def period_of(hour: Any, by: str) -> Any:
     """Return the number of the period that contains an hour since 1970.
 
     Args:
-        hour: hours since 1970-01-01 00:00: a number or an array; only a number for years, quarters and
-            months.
+        hour: hours since 1970-01-01 00:00: a number or an array; only a number for years, quarters
+            and months.
         by: one of `PERIODS` and `FOLDED`.
     """
     day = hour // 24

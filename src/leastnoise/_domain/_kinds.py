@@ -3,8 +3,8 @@
 A kind defines which values a column may have, the cell of each value, and how all other values are
 treated.
 
-The rule, which `leastnoise._trusted.reading` applies to whole columns and whose words are part of the
-promise of a release:
+The rule, which `leastnoise._trusted.reading` applies to whole columns and whose words are part of
+the promise of a release:
 
 1. **Null.** A missing value, a NaN, an empty text and the spellings in ``reading.nulls`` are null.
   ``null="drop"`` (the default) drops
@@ -284,8 +284,8 @@ class Integers(Kind):
         low: the smallest value, at least -(2^53 - 1).
         high: the largest value, above ``low``, at most 2^53 - 1.
         null: how to treat a null: ``"drop"`` the row, ``"other"`` or ``"cell"``.
-        outside: how to treat another value: ``"drop"`` the row, ``"clip"`` to the nearest whole number
-            in the range (ties to the even one), ``"other"`` or ``"cell"``.
+        outside: how to treat another value: ``"drop"`` the row, ``"clip"`` to the nearest whole
+            number in the range (ties to the even one), ``"other"`` or ``"cell"``.
         rounding: how to round a number between two whole numbers: ``"down"``, ``"up"`` or
             ``"nearest"`` (ties to the even number). With None such a number is outside.
         reading: how values are read.
@@ -415,8 +415,8 @@ class Bins(Kind):
         closed: ``"left"``: a bin is [a, b), the last one is [a, high]. ``"right"``: a bin is (a,
             b], the first one is [low, b].
         null: how to treat a null: ``"drop"`` the row, ``"other"`` or ``"cell"``.
-        outside: how to treat a number below ``low`` or above ``high``: ``"drop"`` the row, ``"clip"``
-            to the first or last bin, ``"other"`` or ``"cell"``.
+        outside: how to treat a number below ``low`` or above ``high``: ``"drop"`` the row,
+            ``"clip"`` to the first or last bin, ``"other"`` or ``"cell"``.
         reading: how values are read.
         levels: public maps from the bins' labels to groups.
 

@@ -112,8 +112,8 @@ def _check_rows_per_cell(workload: Workload, privacy: Privacy | Least) -> None:
 def with_max_rows(privacy: Privacy | Least, rows_text: str) -> Privacy | Least:
     """Return the privacy with another bound ``max_rows`` on a unit's rows.
 
-    ``rows_text`` is the number as text. A bound on the rows in a cell is lowered to this number if it is
-    larger.
+    ``rows_text`` is the number as text. A bound on the rows in a cell is lowered to this number if
+    it is larger.
     """
     if privacy.unit_column is None:
         raise InputError(
@@ -172,9 +172,9 @@ def plan(
             objective "worst"; `Least` has a separate level.
         targets: targets of differences and ratios, in the form of ``[targets]`` of a spec, for
             `Least` and for the objective "worst"; `target_errors` shows which targets a plan meets.
-        seconds: the approximate CPU seconds of one core that "auto" may take. Estimates determine
-            the time of each strategy, so the plan is the same on every machine; it names the
-            searches that were ended because they took ten times as long. A strategy whose error
+        seconds: how many CPU seconds of one core "auto" may take, approximately. Estimates
+            determine the time of each strategy, so the plan is the same on every machine; it names
+            the searches that were ended because they took ten times as long. A strategy whose error
             reaches the lower bound may take four times as long. With more seconds the error may be
             smaller; `compare` lists the strategies that were left out.
         guard: the share of the budget, such as "1/100", with which `release` pays its guard; the

@@ -483,8 +483,8 @@ def identity() -> QuerySet:
     """Return the query set of all cells of an attribute: a histogram.
 
     Returns:
-        A query set with one query per cell, for `queries`. For an attribute of n cells its matrix is
-        the identity, n x n.
+        A query set with one query per cell, for `queries`. For an attribute of n cells its matrix
+        is the identity, n x n.
 
     >>> ln.identity().kind
     'identity'
@@ -500,8 +500,8 @@ def total() -> QuerySet:
     The answers are summed over the attribute, as if the table did not have it.
 
     Returns:
-        A query set with one query, for `queries`. For an attribute of n cells its matrix is a row of
-        n ones.
+        A query set with one query, for `queries`. For an attribute of n cells its matrix is a row
+        of n ones.
 
     >>> ln.total().kind
     'total'
@@ -515,8 +515,8 @@ def prefix() -> QuerySet:
     """Return the query set of all prefix sums: the empirical CDF in counts.
 
     Returns:
-        A query set with one query per cell, for `queries`: the count of rows up to and including this
-        cell. For an attribute of n cells its matrix is lower triangular, n x n.
+        A query set with one query per cell, for `queries`: the count of rows up to and including
+        this cell. For an attribute of n cells its matrix is lower triangular, n x n.
 
     >>> ln.prefix().kind
     'prefix'
@@ -640,8 +640,8 @@ def level(name: str) -> QuerySet:
         A query set with one query per group, for `queries`.
 
     Raises:
-        InputError: the name is empty or not a text. `queries` refuses a level that the attribute does not
-            have.
+        InputError: the name is empty or not a text. `queries` refuses a level that the attribute
+            does not have.
 
     >>> ln.level("region").arguments
     (('region',),)

@@ -1,7 +1,7 @@
 """Rewrites items of FROM that do not select rows of the source.
 
-Constants, such as the dates in ``WITH params AS (SELECT DATE '2026-01-01' AS first_day)``, replace the
-columns that name them. A join of rows with groups that another query selects, such as the five
+Constants, such as the dates in ``WITH params AS (SELECT DATE '2026-01-01' AS first_day)``, replace
+the columns that name them. A join of rows with groups that another query selects, such as the five
 largest groups, becomes a condition ``key IN (SELECT key ...)``.
 """
 

@@ -247,13 +247,13 @@ class Workload:
         """Return the same queries with a target for the error of each table.
 
         Args:
-            margin: half width of every answer's interval at the release's level, in rows or in the
-                amounts of the measure.
-            relative: use instead of ``margin``: a share of ``size``.
-            size: a public number: the expected size of an answer. If ``relative`` is not passed,
-                the size is no target, but the objective "relative" uses it.
-            rmse: use instead of both: the root mean square of the standard errors of a table's
-                answers.
+            margin: a target for the half width of every answer's interval, at the confidence level
+                of the release, in rows or in the amounts of the measure.
+            relative: the target as a share of ``size``; pass it instead of ``margin``.
+            size: the expected value of an answer, which is public. Without ``relative`` it sets no
+                target, but the objective "relative" uses it.
+            rmse: a target for the root mean square of the standard errors of a table's answers;
+                pass it instead of ``margin`` and ``relative``.
 
         Raises:
             InputError: none or several of them are stated, or one is not above 0.
@@ -696,8 +696,8 @@ def queries(
 
     Args:
         domain: the domain.
-        sets_by_attribute: query sets by attribute, as a mapping, for attributes whose names are not Python
-            identifiers or are parameters of this function.
+        sets_by_attribute: query sets by attribute, as a mapping, for attributes whose names are not
+            Python identifiers or are parameters of this function.
         weight: a number above 0. The total error is the sum over tables of the squared error times
             the weight squared.
         sum: a measure to sum; without it, rows are counted.
@@ -828,11 +828,12 @@ def mean_queries(
         by: attributes whose cells are the groups, or mappings such as ``{"store":
             level("region")}``; none for the mean of all rows.
         weight: the weight of both tables, above 0.
-        size: a public number of rows with a value that a group is expected to have. The plan states
-            the error of a mean for this number.
-        margin: a target, in units of the measure: half the width of the interval of a mean, at the
-            release's level, in a group of ``size`` rows, for every possible mean.
-        rmse: a target for the standard error; use it instead of ``margin``.
+        size: the expected number of rows with a value in a group, which is public. The plan states
+            the error of a mean for a group of this size.
+        margin: a target for half the width of the interval of a mean, in units of the measure. It
+            is for the confidence level of the release and for every possible mean in a group of
+            ``size`` rows.
+        rmse: a target for the standard error; pass it instead of ``margin``.
 
     Returns:
         A workload, which you can add to others and pass to `plan`.
@@ -879,15 +880,16 @@ def variance_queries(
         by: attributes whose cells are the groups, or mappings such as ``{"store":
             level("region")}``; none for all rows.
         weight: the weight of the three tables, above 0.
-        size: a public number of rows with a value that a group is expected to have. The plan states
-            the error of a variance for this number.
-        margin: a target, in units of the measure: half the width of the interval of a standard
-            deviation, at the release's level, in a group of ``size`` rows, at the public scale.
-        relative: instead of ``margin``, a share of the public scale.
-        rmse: instead of both, a target for the standard error.
+        size: the expected number of rows with a value in a group, which is public. The plan states
+            the error of a variance for a group of this size.
+        margin: a target for half the width of the interval of a standard deviation, in units of the
+            measure. It is for the confidence level of the release, in a group of ``size`` rows
+            whose standard deviation is the public scale.
+        relative: the target as a share of the public scale; pass it instead of ``margin``.
+        rmse: a target for the standard error; pass it instead of ``margin`` and ``relative``.
         target_of: ``"variance"`` if the target is for the variance, in squared values.
-        scales: the public standard deviation of the measure, such as ``{"pay": 20_000}``; a quarter
-            of the distance of its bounds if it is not stated.
+        scales: the public standard deviation of the measure, such as ``{"pay": 20_000}``. Defaults
+            to a quarter of the distance between its bounds.
 
     Returns:
         A workload, which you can add to others and pass to `plan`.
@@ -938,16 +940,17 @@ def correlation_queries(
         by: attributes whose cells are the groups, or mappings such as ``{"store":
             level("region")}``; none for all rows.
         weight: the weight of the tables, above 0.
-        size: a public number of rows with all values that a group is expected to have. The plan
-            states the error of a covariance for this number.
-        margin: a target: half the width of the interval of every correlation, at the release's
-            level, in a group of ``size`` rows, at the public scales.
-        relative: instead of ``margin``; for covariances a share of the product of both scales; for
-            correlations the same as ``margin``.
-        rmse: instead of both, a target for the standard error.
+        size: the expected number of rows with all values in a group, which is public. The plan
+            states the error of a covariance for a group of this size.
+        margin: a target for half the width of the interval of every correlation. It is for the
+            confidence level of the release, in a group of ``size`` rows whose standard deviations
+            are the public scales.
+        relative: a target to pass instead of ``margin``. For covariances it is a share of the
+            product of both scales; for correlations it means the same as ``margin``.
+        rmse: a target for the standard error; pass it instead of ``margin`` and ``relative``.
         target_of: ``"covariance"`` if the target is for the covariances, in products of values.
-        scales: public standard deviations by measure; a quarter of the distance of its bounds for
-            every measure without one.
+        scales: public standard deviations by measure. For measures without one, a quarter of the
+            distance between the bounds is used.
 
     Returns:
         A workload, which you can add to others and pass to `plan`.
@@ -993,17 +996,18 @@ def regression_queries(
         by: attributes whose cells are the groups, or mappings such as ``{"store":
             level("region")}``; none for all rows.
         weight: the weight of the tables, above 0.
-        size: a public number of rows with all values that a group is expected to have. The plan
-            states the error of each coefficient for this number and for public scales of the
-            measures.
-        margin: a target: half the width of the interval of every slope, at the release's level, in
-            a group of ``size`` rows, at the public scales. The intercept has no target.
-        relative: instead of ``margin``, a share of the scale of the response over the scale of the
-            predictor.
-        rmse: instead of both, a target for the standard error.
+        size: the expected number of rows with all values in a group, which is public. The plan
+            states the error of each coefficient for a group of this size and for public scales of
+            the measures.
+        margin: a target for half the width of the interval of every slope. It is for the confidence
+            level of the release, in a group of ``size`` rows whose standard deviations are the
+            public scales. The intercept has no target.
+        relative: the target as a share of the response's scale divided by the predictor's scale;
+            pass it instead of ``margin``.
+        rmse: a target for the standard error; pass it instead of ``margin`` and ``relative``.
         target_of: ``"coefficient"``, the only column that a target can be for.
-        scales: public standard deviations by measure; a quarter of the distance of its bounds for
-            every measure without one.
+        scales: public standard deviations by measure. For measures without one, a quarter of the
+            distance between the bounds is used.
 
     Returns:
         A workload, which you can add to others and pass to `plan`.
@@ -1059,15 +1063,15 @@ def quantile_queries(
         at: shares above 0 and at most 1, read exactly; ["0.25", "0.5", "0.75"] for the quartiles.
         by: as for `mean_queries`.
         weight: the weight of the table, above 0.
-        size: a public number of rows that a group is expected to have. The plan states the error of
-            the shares for this number.
+        size: the expected number of rows in a group, which is public. The plan states the error of
+            the shares for a group of this size.
 
     Returns:
         A workload, which you can add to others and pass to `plan`.
 
     Raises:
-        InputError: the attribute does not exist or has no numbers, a share is not in (0, 1], or ``by``
-            names the number itself.
+        InputError: the attribute does not exist or has no numbers, a share is not in (0, 1], or
+            ``by`` names the number itself.
 
     >>> ln.quantile_queries(ln.Domain(age=ln.Integers(17, 90)), "age", ["0.5"]).products[0].name
     'age:prefix'

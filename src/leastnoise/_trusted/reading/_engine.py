@@ -111,9 +111,9 @@ class Engine:
 
         Returns:
             Marginals from which all requested marginals follow and, if ``usage`` is requested, the
-            numbers of rows that are used, not used and cut (as in `Units.count_cut_rows`). None if the
-            engine's SQL cannot compute them and the rows must be read instead, which depends only
-            on the request and on the types of the columns.
+            numbers of rows that are used, not used and cut (as in `Units.count_cut_rows`). None if
+            the engine's SQL cannot compute them and the rows must be read instead, which depends
+            only on the request and on the types of the columns.
 
         Guarantees: as for `leastnoise._trusted.reading.read`. The choice of the rows of a unit that
             count depends only on the unit's rows and the key (E7).
@@ -665,8 +665,8 @@ def _with_row_number(
 ) -> exp.Select:
     """Add a column that numbers the rows of each group, in a given order.
 
-    Rows with equal values in the columns ``group_columns`` form a group. With ``most_rows``, only rows with
-    numbers up to ``most_rows`` are kept.
+    Rows with equal values in the columns ``group_columns`` form a group. With ``most_rows``, only
+    rows with numbers up to ``most_rows`` are kept.
     """
     turns = exp.Order(
         expressions=[

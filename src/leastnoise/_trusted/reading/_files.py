@@ -138,8 +138,8 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
 def split_line(line: bytes, delimiter: bytes, most_fields: int = LONGEST) -> list[bytes] | None:
     """Split a line of a CSV file into its unquoted fields.
 
-    The result is None if the line is not a record: it is quoted wrongly, or has more than ``most_fields``
-    fields.
+    The result is None if the line is not a record: it is quoted wrongly, or has more than
+    ``most_fields`` fields.
 
     >>> split_line(b'1,"a ""b"", c",,x"y', b",")
     [b'1', b'a "b", c', b'', b'x"y']

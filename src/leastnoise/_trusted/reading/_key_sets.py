@@ -97,8 +97,8 @@ class WordSet:
 class PairSet:
     r"""A set of byte strings of 8 to 15 bytes, stored as pairs of integers (`word_pairs_of`).
 
-    Pairs with the same hash (`hash_word_pairs`) get one place, and each is then compared with the first
-    pair of this place.
+    Pairs with the same hash (`hash_word_pairs`) get one place, and each is then compared with the
+    first pair of this place.
 
     >>> pairs = PairSet()
     >>> pairs.wait(WordPairs(np.array([7, 7, 7], dtype=np.uint64), np.array([1, 326, 1], dtype=np.uint64)))

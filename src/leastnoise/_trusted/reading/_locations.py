@@ -457,8 +457,8 @@ def source_from_location(record: Any, present_location: Any = None) -> Any:
 
     Args:
         record: the record.
-        present_location: the present location of the data, if it is another one; a path has the same layout
-            and the same joined tables.
+        present_location: the present location of the data, if it is another one; a path has the
+            same layout and the same joined tables.
 
     >>> source_from_location("/data/people.csv"), source_from_location(source_location(ln.CSV("/data/people.csv", ";"))).delimiter
     ('/data/people.csv', ';')

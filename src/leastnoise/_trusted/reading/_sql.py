@@ -45,8 +45,8 @@ from leastnoise._trusted.reading._values import (
 Expression = Any
 # The content of a column, for any name of its type in the engine: integers of at most 64 bits;
 # doubles; Booleans; text compared by its bytes; days since 1970; and microseconds since 1970 on a
-# clock without a time zone, in UTC, or on the clock of an attribute. Days and microseconds are 64-bit
-# integers too.
+# clock without a time zone, in UTC, or on the clock of an attribute. Days and microseconds are
+# 64-bit integers too.
 ContentKind = Literal["integer", "double", "boolean", "text", "day", "stamp", "instant", "clock"]
 # With more cases than this, CASE is slower than reading the rows.
 MOST_CASES = 4096

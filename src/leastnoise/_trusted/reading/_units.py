@@ -137,8 +137,8 @@ class Units:
             max_rows: the number k, at least 1; if there is an allowance, it is the bound of the
                 series.
             entropy_bytes: returns a given number of random bytes; `os.urandom` outside tests.
-            is_selectable: a mask of the rows to choose from, in which the entry of a row depends only on
-                that row; None for all rows.
+            is_selectable: a mask of the rows to choose from, in which the entry of a row depends
+                only on that row; None for all rows.
 
         Returns:
             A mask over all rows added.
@@ -262,22 +262,22 @@ class Units:
 
         The mask, of integers 0 and 1, marks one row of a unit in each of its cells.
 
-        Rows of a unit in one cell count once towards ``most_cells``, and towards a bound on the rows in
-        cells of other attributes. If a unit has more cells than ``most_cells``, random keys choose
-        ``most_cells`` of them.
+        Rows of a unit in one cell count once towards ``most_cells``, and towards a bound on the
+        rows in cells of other attributes. If a unit has more cells than ``most_cells``, random keys
+        choose ``most_cells`` of them.
 
         Args:
-            is_inside: a mask over all rows added: those inside the domain.
+            is_inside: a mask of the rows inside the domain, over all rows that were added.
             cells: for every attribute whose values together identify a cell, the cells of these
                 rows; without any, all rows of a unit are in one cell.
             most_cells: the largest number of cells in which a unit counts.
             entropy_bytes: as for `keep`.
             name: the name of the measure of units; each unit may have an allowance of cells for it
                 (E14).
-            hidden_cell_counts: the number of hidden cells that each of these rows is in. Rows in fewer hidden
-                cells are chosen first, so that rows with a value represent a unit.
-            is_selectable: whether each of these rows may be chosen: for a count, if it is in none of
-                the hidden cells of these attributes; for totals, if it has a value. None if all
+            hidden_cell_counts: the number of hidden cells that each of these rows is in. Rows in
+                fewer hidden cells are chosen first, so that rows with a value represent a unit.
+            is_selectable: whether each of these rows may be chosen: for a count, if it is in none
+                of the hidden cells of these attributes; for totals, if it has a value. None if all
                 rows may be chosen.
 
         >>> units = Units()
@@ -331,7 +331,7 @@ class Units:
         """Return the cells, by attribute, of one row for each group of a unit (E12).
 
         Args:
-            is_inside: a mask over all rows added: those inside the domain.
+            is_inside: a mask of the rows inside the domain, over all rows that were added.
             codes: for every attribute that is read, the cells of these rows.
             unit_count: the count of units, with groups.
             most_groups: the largest number of groups in which a unit counts.
@@ -403,8 +403,9 @@ class Units:
         For each cell in which a unit has a total, at most ``most_per_cell`` is counted.
 
         Args:
-            is_inside: a mask over all rows added: those inside the domain.
-            cells: for every attribute whose values together identify a cell, the cells of these rows.
+            is_inside: a mask of the rows inside the domain, over all rows that were added.
+            cells: for every attribute whose values together identify a cell, the cells of these
+                rows.
             totals: for each of these rows the total of its unit in its cell.
             amounts: the amount of each of these rows; 0 unless chosen.
             is_chosen: the rows that have the totals of their units.
@@ -442,7 +443,7 @@ class Units:
         The amounts are whole numbers, so the totals do not depend on the order of the rows.
 
         Args:
-            is_inside: a mask over all rows added: those inside the domain.
+            is_inside: a mask of the rows inside the domain, over all rows that were added.
             cells: for every attribute whose values together identify a cell, the cells of these rows.
             amounts: the amounts of these rows, in units.
 
@@ -578,8 +579,8 @@ def _smallest_in_group(
     """Return a mask of the rows with the ``most`` smallest keys of their group.
 
     ``most`` is one number, or an array with a number for every row, equal within a group. Rows with
-    a smaller number in ``period_of_row`` come first, whatever their keys are. Among rows with equal keys
-    the earlier row comes first.
+    a smaller number in ``period_of_row`` come first, whatever their keys are. Among rows with equal
+    keys the earlier row comes first.
     """
     if period_of_row is None and isinstance(most, int):
         group = _group_numbers(*groups)
