@@ -349,7 +349,7 @@ class Units:
         >>> every = np.ones(3, dtype=bool)
         >>> counted = UnitCount(["month"], [[[0, 1], [2, 3]]])
         >>> made = units.group_rows(
-        ...     every, {"month": np.array([0, 1, 2])}, counted, 2, os.urandom, missing=np.zeros(3), published=every
+        ...     every, {"month": np.array([0, 1, 2])}, counted, 2, os.urandom, hidden_cell_counts=np.zeros(3), is_selectable=every
         ... )
         >>> sorted(made["month"].tolist())
         [1, 3]
@@ -417,7 +417,7 @@ class Units:
         >>> every, totals = np.ones(3, dtype=bool), np.array([9, 4, 5])
         >>> chosen = np.array([True, False, True])
         >>> units.cut_amount(
-        ...     every, [np.array([0, 1, 0])], totals, np.array([6, 0, 5]), chosen=chosen, published=every, most=30
+        ...     every, [np.array([0, 1, 0])], totals, np.array([6, 0, 5]), is_chosen=chosen, is_selectable=every, most_per_cell=30
         ... )
         7
         """
