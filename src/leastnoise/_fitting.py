@@ -273,9 +273,9 @@ def _noise_factor(cost: Cost, budget: Budget) -> Fraction:
     """Return the factor for all noise scales at which the cost equals the budget."""
     if isinstance(cost, PureCost) and not isinstance(budget, ZCDP):
         if isinstance(budget, GDP):
-            return spent.epsilon / pure_epsilon(budget.mu_squared)
-        return spent.epsilon / budget.epsilon
-    return root_up(2 * rho_of_cost(spent) / allowed_mu_squared(budget))
+            return cost.epsilon / pure_epsilon(budget.mu_squared)
+        return cost.epsilon / budget.epsilon
+    return root_up(2 * rho_of_cost(cost) / allowed_mu_squared(budget))
 
 
 def _with_scale(block: Block, noise_scale: Fraction) -> Block:

@@ -312,7 +312,7 @@ def _case_of_pairs(compared: Expression, pairs: Any, otherwise: Expression) -> E
     return otherwise
 
 
-def _cell_without_zeros(table: TextTable, it: Expression, outside: int) -> Expression:
+def _cell_without_zeros(table: TextTable, text_expression: Expression, outside: int) -> Expression:
     """Return SQL for the cell of a text such as 12.00, looked up as 12.
 
     Such a text consists of an integer, a point and zeros. The cell of other texts is ``outside``.
@@ -335,7 +335,10 @@ def _cell_without_zeros(table: TextTable, it: Expression, outside: int) -> Expre
 
 
 def _key_text(
-    reading: Reading, keys: KeyTable, value: Value, sound: Callable[[Expression], Expression] | None
+    reading: Reading,
+    keys: KeyTable,
+    value: Value,
+    is_valid_text: Callable[[Expression], Expression] | None,
 ) -> Expression | None:
     """Return SQL for the key of a value: its text, or NULL if it has no key."""
     nulls = sorted({"", *map(reading.form, reading.nulls)})
