@@ -153,7 +153,7 @@ def test_predicted_bias_is_exact_at_bucket_centres() -> None:
     for place, threshold in enumerate(found.candidates):
         lost = np.cumsum(counts * np.maximum(centres - threshold, 0))
         assert found.clipping_rmse[place] == pytest.approx(math.sqrt((lost**2).sum() / 20))
-    assert found.noise == pytest.approx(2.0 * edges)
+    assert found.noise_rmse == pytest.approx(2.0 * edges)
     assert found.clipped_amounts.sum() == pytest.approx(
         (counts * np.maximum(centres - found.threshold, 0)).sum()
     )
