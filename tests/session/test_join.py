@@ -283,7 +283,7 @@ def test_stopped_star_is_finished_with_all_its_tables(tmp_path, star: ln.Joined)
         (
             'path = "cards.csv"',
             "",
-            r"\[\[source\.join\]\] number 2 must name a table and what both have",
+            r"\[\[source\.join\]\] number 2 must name a table and the columns that both tables have",
         ),
         (
             'on = { patient_id = "holder" }',
@@ -333,7 +333,7 @@ def test_spec_with_an_invalid_star_is_refused(
             "",
             r'\[source\.join\] must name a table and the columns that both tables have, such as path = "patients\.csv" and on =',
         ),
-        ('path = "patients.csv"', "", r"\[source\.join\] must name a table and what both have"),
+        ('path = "patients.csv"', "", r"\[source\.join\] must name a table and the columns that both tables have"),
         (
             'path = "patients.csv"',
             'table = "patients"',
