@@ -333,7 +333,11 @@ def test_spec_with_an_invalid_star_is_refused(
             "",
             r'\[source\.join\] must name a table and the columns that both tables have, such as path = "patients\.csv" and on =',
         ),
-        ('path = "patients.csv"', "", r"\[source\.join\] must name a table and the columns that both tables have"),
+        (
+            'path = "patients.csv"',
+            "",
+            r"\[source\.join\] must name a table and the columns that both tables have",
+        ),
         (
             'path = "patients.csv"',
             'table = "patients"',

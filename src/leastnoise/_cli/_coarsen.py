@@ -192,7 +192,7 @@ def _expected_margins(
 
 
 def _split_attributes(table: PlannedTable, total_label: str) -> frozenset[str]:
-    """Return the attributes that split a table: those with more than totals."""
+    """Return the attributes with other labels than the label of totals."""
     return frozenset(
         name
         for position, name in enumerate(table.attributes)

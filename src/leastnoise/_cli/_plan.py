@@ -582,7 +582,7 @@ class _ExpectedStatistic:
         return format_number(float(self.statistic.size or 0))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the statistic as a JSON object, without the facts that it lacks."""
+        """Return the statistic as a JSON object; facts without a value are left out."""
         error = self.error
         statistic = self.statistic
         optional = {

@@ -346,7 +346,7 @@ def run_spec(
     note: str = "",
     observer: RunObserver | None = None,
 ) -> SpecRun:
-    """Release a spec, or publish the periods that are due.
+    """Publish a release of a spec, or the periods of its series that are due.
 
     The arguments are the same as for `SpecFile.release`, and an observer of the run.
     """

@@ -1174,7 +1174,7 @@ def _read_privacy(
 def _read_unit(
     value: object, workload: Workload, series_max_rows: int | None
 ) -> tuple[str | None, Any, PerCellBound | None]:
-    """Read the unit; return its column, its max_rows, and its max_per_cell.
+    """Read the unit; return its column, ``max_rows`` and ``max_per_cell``.
 
     If the unit states no ``max_rows``, the ``max_rows`` of [series] applies.
     """
