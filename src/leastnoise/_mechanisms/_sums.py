@@ -396,7 +396,7 @@ def _deviation(measurements: Measurements | None) -> float:
     return float(block_variance(measurements, measurements.blocks[0]) ** 0.5)
 
 
-# Queries only along the number.
+# Workloads with queries only on the summed number.
 
 
 def fit_bucket_sums(setting: SumsSetting) -> tuple[SumBuckets, Measurements]:

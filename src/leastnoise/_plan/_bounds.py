@@ -364,7 +364,7 @@ def candidate_edges(
 
 
 def _log_grid(largest: Fraction, common_unit: Fraction | None) -> list[Fraction]:
-    """Return a logarithmic grid from a fraction of a number up to the number."""
+    """Return the candidates on a logarithmic grid, up to the largest one."""
     smallest = common_unit or largest / 10**_DECADES
     decade = Fraction(10) ** math.floor(math.log10(smallest))
     grid = []

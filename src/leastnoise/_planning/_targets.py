@@ -684,7 +684,7 @@ def _least_parameter_above(
 
 
 def _budget_factor(ratio: float, privacy: Privacy) -> float:
-    """Return the factor of the budget that brings a ratio to about 1.
+    """Return by which factor to change a budget for an error ratio of about 1.
 
     Errors are in proportion to 1 / epsilon or 1 / sqrt(rho).
     """

@@ -307,7 +307,7 @@ class Product:
 
     @property
     def values_of(self) -> str | None:
-        """The measure whose values the table counts; None for other tables."""
+        """The measure whose non-null values the table counts; None for other tables."""
         if self.measure is None or self.of_values or self.of_units or self.of_complete_rows:
             return None
         return next(
