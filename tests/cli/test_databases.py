@@ -87,3 +87,80 @@ def test_schema_check_lists_every_column_that_does_not_fit(folder, run):
         "income": False,
     }
     run.refused("--schema reads no row", "check", "people.toml", "--schema", "--values")
+
+
+TYPES = {
+    "mood": ["'sad'", "'glad'", "'glad'"],
+    "positive": ["1", "2", "2"],
+    "code": ["'a'", "'b'", "'b'"],
+    "name": ["'a'", "'b'", "'b'"],
+    '"char"': ["'a'", "'b'", "'b'"],
+    "char(4)": ["'a'", "'b'", "'b'"],
+    "uuid": [f"'{digit * 8}-0000-0000-0000-000000000000'" for digit in "122"],
+    "numeric(8, 3)": ["1.50", "2.50", "2.5"],
+    "real": ["0.1", "0.2", "0.2"],
+    "date": ["'2024-01-05'", "'2024-01-06'", "'2024-01-06'"],
+    "integer[]": [],
+    "citext": [],
+    "money": [],
+    "jsonb": [],
+    "interval": [],
+    "time": [],
+    "bytea": [],
+    "inet": [],
+}
+
+
+@pytest.fixture(scope="module")
+def typed(url):
+    fill(
+        url,
+        [
+            "CREATE TYPE mood AS ENUM ('sad', 'glad')",
+            "CREATE DOMAIN positive AS integer CHECK (value > 0)",
+            "CREATE DOMAIN code AS varchar(3)",
+            "CREATE EXTENSION IF NOT EXISTS citext",
+        ],
+    )
+    return url
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_every_command_reads_the_same_types(typed, folder, run, monkeypatch, kind):
+    monkeypatch.setenv("SHOP", typed)
+    values = TYPES[kind]
+    rows = ", ".join(f"({value})" for value in values or ["NULL"])
+    fill(typed, ["DROP TABLE IF EXISTS kinds", f"CREATE TABLE kinds (x {kind})"])
+    fill(typed, [f"INSERT INTO kinds VALUES {rows}"])
+    run("init", "--table", "kinds", "--connection", "env:SHOP", "--out", "draft.toml")
+    draft = (folder / "draft.toml").read_text(encoding="utf-8")
+    labels = [
+        value.strip("'").rstrip("0") if "." in value else value.strip("'") for value in values
+    ]
+    spec = f"""
+        [source]
+        table = "kinds"
+        connection = "env:SHOP"
+        [privacy]
+        epsilon = "20"
+        [domain.x]
+        categories = {list(dict.fromkeys(labels)) or ["a"]}
+        [[workload]]
+        queries = {{ x = "identity" }}
+        [output]
+        formats = ["csv"]
+    """
+    (folder / "kinds.toml").write_text(spec, encoding="utf-8")
+    commands = (("check", "--schema"), ("check",), ("release", "--out", "out"))
+    runs = [run(command, "kinds.toml", *options) for command, *options in commands]
+    if values:
+        assert [one.code for one in runs] == [0, 0, 0]
+        assert "[domain.x]" in draft
+        (table,) = ln.read_release("out").tables
+        assert table.answer.round().tolist() == [1, 2]
+    else:
+        assert [one.code for one in runs] == [2, 2, 2]
+        assert "[domain.x]" not in draft
+        refused = [one.err.partition("leastnoise: ")[2].splitlines()[0] for one in runs]
+        assert "must hold numbers, text or dates; its type is" in refused[0]
+        assert len(set(refused)) == 1

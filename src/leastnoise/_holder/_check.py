@@ -34,7 +34,7 @@ from leastnoise._trusted.reading._column import Column, Encoder
 from leastnoise._trusted.reading._encode import cell_encoder, unreadable_encoder
 from leastnoise._trusted.reading._location import dataset_name
 from leastnoise._trusted.reading._locations import CSV, Joined, list_joins, private_tables
-from leastnoise._trusted.reading._read import open_columns, open_source
+from leastnoise._trusted.reading._read import check_source, open_columns, open_source
 from leastnoise._trusted.reading._units import Units
 from leastnoise._trusted.reading._values import text
 from leastnoise._workload import Workload, with_hidden_cells
@@ -503,7 +503,7 @@ def check(
         Exact counts, marked as private. Nothing is paid, written or published.
 
     Raises:
-        InputError: an argument cannot be used, or a column is missing.
+        InputError: an argument cannot be used, a column is missing, or its type cannot match.
 
     Guarantees: the result is not private. Copying a part of it into a spec is an unpaid release.
 
@@ -532,6 +532,8 @@ def check(
     tables: dict[tuple[str, ...], None] = {}
     for product in workload:
         tables[tuple(name for name in product.attributes if name in attributes)] = None
+    # every source that a release refuses is refused here, with the same sentence
+    check_source(source, workload.domain, attributes, measures, unit_column, unit_reading)
     counts = count_fit(
         source,
         workload.domain,

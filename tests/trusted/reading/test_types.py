@@ -194,7 +194,7 @@ def test_postgresql_types_are_counted_as_documented(unicode):
         "timestamp without time zone": "stamp",
         "timestamp with time zone": "instant",
     }
-    texts = dict.fromkeys(["text", "character varying", "character"], "text")
+    texts = dict.fromkeys(["text", "character varying", "character", "name", '"char"'], "text")
     other = ["real", "uuid", "json", "bytea", "interval", "time without time zone", "ARRAY"]
     values = values_of(
         _postgres._types_of({kind: kind for kind in (*held, *texts, *other)}, is_unicode=unicode)

@@ -41,8 +41,12 @@ _LATEST = 2**63 - 1
 _GREATEST = sys.float_info.max
 # All digits of half of the smallest positive double, which is rounded to 0.
 _NEAR = str(Context(prec=800).power(2, -1075))
-_COLUMNS = """SELECT attname::text AS name, format_type(atttypid, NULL) AS kind, attnotnull AS required,
+# The type of a domain is its base type, and an enumerated type is read as text.
+_COLUMNS = """SELECT attname::text AS name, attnotnull AS required,
+CASE base.typtype WHEN 'e' THEN 'text' ELSE format_type(base.oid, NULL) END AS kind,
 has_any_column_privilege(attrelid, 'SELECT') AS allowed FROM pg_attribute
+JOIN pg_type AS declared ON declared.oid = atttypid
+JOIN pg_type AS base ON base.oid = COALESCE(NULLIF(declared.typbasetype, 0), declared.oid)
 WHERE attrelid = to_regclass({}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
 _START = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
@@ -92,7 +96,7 @@ _TEXT = Type(
     lambda it: sql('CAST(:it AS TEXT) COLLATE "C"', it=it),
     arrow="string",
 )
-_TEXTS = ("text", "character varying", "character")
+_TEXTS = ("text", "character varying", "character", "name", '"char"')
 _DECIMAL = Type(
     lambda array: Column([None if text is None else Decimal(text) for text in array.to_pylist()]),
     "double",
