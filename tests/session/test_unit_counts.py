@@ -470,3 +470,38 @@ def test_uncountable_groups_of_people_are_refused() -> None:
     (measure,) = asked.workload.measures
     with pytest.raises(ln.InputError, match="must be groups of shop that it counts"):
         ln.queries(asked.workload.domain, shop="identity", sum=measure)
+
+
+INCOMPLETE = ln.Domain(
+    region=ln.Categories(["N", "S", "W"], levels={"coast": {"N": "yes", "S": "no", "W": "yes"}}),
+    month=ln.Coded(4),
+)
+OPTIONS: list[dict[str, object]] = [
+    {"non_negative": True},
+    {"integer": True},
+    {"nnls": True},
+    {"local_non_negative": True},
+    {"top_down": True},
+    {"round": 5, "rounding": "controlled"},
+    {"round": 5, "below": 20},
+    {"formats": ["csv", "xlsx", "sdmx"]},
+]
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=str)
+@pytest.mark.parametrize("counted", [{"month": "identity"}, {"region": ln.level("coast")}], ids=str)
+def test_every_option_publishes_people_or_is_refused_unpaid(option, counted, tmp_path) -> None:
+    """The attributes have hidden cells, because each is in one of the tables only."""
+    workload = ln.marginals(INCOMPLETE, ways=1) + ln.queries(INCOMPLETE, counted, count="units")
+    privacy = ln.Privacy(ln.ZCDP(2), unit_column="customer", max_rows=2)
+    plan = ln.plan(workload, privacy, strategy="marginals")
+    options = ln.Options(**{"formats": ["csv"], **option})
+    ledger = tmp_path / "shop.ledger"
+    try:
+        release = ln.release(plan, SHOP, ledger=ledger, out=tmp_path / "out", options=options)
+    except ln.PaidError as error:
+        pytest.fail(str(error))
+    except ln.InputError:
+        assert not ledger.exists()
+    else:
+        assert ln.read_release(tmp_path / "out").tables[0].name == release.tables[0].name

@@ -431,10 +431,10 @@ def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesO
     periods = workload.domain.cells(series.along)
     if privacy.unit_column is None or (bound and bound.rows * periods <= privacy.max_rows):
         return
-    for name, measure in workload.domain.measures.items():
+    for measure in workload.domain.measures.values():
         if isinstance(measure, UnitCount) and measure.has_groups:
             raise refuse(
-                f"[series] max_rows together with {name}",
+                f"[series] max_rows together with units by {' x '.join(measure.attributes)}",
                 privacy.max_rows,
                 "left out if units are counted by levels, ranges or windows",
                 "Leave out [series] max_rows, or count the units of each cell.",

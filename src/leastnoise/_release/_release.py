@@ -1181,6 +1181,7 @@ def _check_non_negative(
     if is_joint:
         _check_joint_size(measurements, measures)
     if is_local:
+        _check_local_unit_counts(workload)
         _check_local_size(measurements, workload, measures)
     _check_simulated_non_negative(
         measurements, workload, measures, is_joint=is_joint, is_local=is_local
@@ -1208,6 +1209,22 @@ def _check_joint_size(measurements: Measurements, measures: Sequence[str | None]
 def _number_of_cells(measurements: Measurements, names: Iterable[str]) -> int:
     """Return the number of cells of a table, hidden cells included."""
     return math.prod(measurements.domain.kind(name).size for name in names)
+
+
+def _check_local_unit_counts(workload: Workload) -> None:
+    """Raise for counts of units whose tables the local projection cannot complete."""
+    incomplete = [
+        product.name
+        for product in workload
+        if product.counts_units_in_cells and (product.counts_groups or product.has_hidden)
+    ]
+    if incomplete:
+        raise refuse(
+            "local_non_negative together with the table " + incomplete[0],
+            True,
+            "left out where units are counted in groups, or in cells of an attribute that may lack values",
+            "Use non_negative, or write complete = true if no value can be missing.",
+        )
 
 
 def _check_local_size(

@@ -148,8 +148,12 @@ def rows_left_out(domain: Domain, name: str) -> Product:
 
 
 def with_hidden_groups(product: Product) -> Product:
-    """Return a table with its hidden cells as additional groups."""
-    if not product.has_hidden or product.counts_groups:
+    """Return a table with its hidden cells as additional groups.
+
+    A count of units in cells or groups of cells has no other tables with which it adds up, and is
+    returned unchanged.
+    """
+    if not product.has_hidden or product.counts_units_in_cells:
         return product
     query_sets = tuple(
         with_hidden_group(query_set, product.domain.kind(name))

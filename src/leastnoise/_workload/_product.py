@@ -147,7 +147,7 @@ class Product:
         elif cell and not (cell == self.attributes and self.asks_single_cells):
             advice = "A unit may be in several cells. If its rows agree in these attributes, name them in of_unit."
             raise refuse(
-                f"the queries of {self.measure}",
+                f"the queries of units by {' x '.join(cell)}",
                 replace(self, measure=None).name,
                 f"the cells of {' x '.join(cell)}",
                 advice,
@@ -163,7 +163,7 @@ class Product:
         ):
             return
         raise refuse(
-            f"the queries of {self.measure}",
+            f"the queries of units by {' x '.join(unit_count.attributes)}",
             replace(self, measure=None).name,
             f"groups of {' x '.join(unit_count.attributes)} that it counts",
             "Ask for them in the workload of a release.",
@@ -286,6 +286,14 @@ class Product:
             return False
         measure = self.domain.measure(self.measure)
         return isinstance(measure, UnitCount) and measure.has_groups
+
+    @property
+    def counts_units_in_cells(self) -> bool:
+        """Whether it counts a unit once in each cell or group of cells that has a row of it."""
+        if self.measure is None:
+            return False
+        measure = self.domain.measure(self.measure)
+        return isinstance(measure, UnitCount) and bool(measure.attributes)
 
     @property
     def of_values(self) -> bool:
