@@ -18,6 +18,7 @@ from leastnoise._trusted.domain import (
     Holds,
     KeyTable,
     Kind,
+    Reading,
     Rule,
     StepTable,
     TextTable,
@@ -32,6 +33,7 @@ HOUR = 3600
 DAY = 86_400
 _EPOCH = dt.date(1970, 1, 1)
 _WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
+_WHOLE_WITH_ZEROS = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)
 # Periods of equal length: the length in seconds, and after how many periods they repeat.
 _EVEN = {
     "hour": (HOUR, None),
@@ -86,6 +88,16 @@ def _(
     )
 
 
+def _null_forms(reading: Reading) -> list[str]:
+    """Return the texts that mean a null; of -9.0 also the whole number -9."""
+    forms = ["", *map(reading.form, reading.nulls)]
+    for form in forms[1:]:
+        match = _WHOLE_WITH_ZEROS.fullmatch(form)
+        if match is not None:
+            forms.append("0" if match[1] == "-0" else match[1])
+    return forms
+
+
 def _table(
     kind: Kind, null: int, outside: int
 ) -> StepTable | ThresholdTable | TextTable | KeyTable:
@@ -100,16 +112,13 @@ def _table(
 
     clip = kind.outside == "clip"
     if isinstance(kind, Categories):
-        nulls = dict.fromkeys(("", *map(kind.reading.form, kind.reading.nulls)), null)
-        lookup = kind.lookup
-        return TextTable(
-            {**nulls, **lookup},
-            {
-                form: cell
-                for form, cell in lookup.items()
-                if _WHOLE.fullmatch(form) and form != "-0"
-            },
-        )
+        text_cells = dict.fromkeys(_null_forms(kind.reading), null) | kind.lookup
+        whole_numbers = {
+            form: cell
+            for form, cell in text_cells.items()
+            if _WHOLE.fullmatch(form) and form != "-0"
+        }
+        return TextTable(text_cells, whole_numbers)
     if isinstance(kind, Integers):
         # clipped values become whole too
         return StepTable(

@@ -4,6 +4,7 @@ import datetime as dt
 import hashlib
 import itertools
 import math
+import re
 import sys
 from collections import Counter
 from contextlib import contextmanager
@@ -511,11 +512,17 @@ KEYS = [
 
 
 def keys_of(name, kind):
-    """By hand, the key of each row, None where there is none."""
-    found = [
-        None if value is None else kind.reading.form(text_of(value)) for value in COLUMNS[name]
-    ]
-    nulls = {"", *map(kind.reading.form, kind.reading.nulls)}
+    """By hand, the key of each row, None where there is none; 17.0 and 17 are one key."""
+
+    def key_of(text: str) -> str:
+        form = kind.reading.form(text)
+        whole = re.fullmatch(r"(-?[0-9]+)\.0+", form, re.ASCII)
+        if whole is None or len(form) > 400:
+            return form
+        return "0" if whole[1] == "-0" else whole[1]
+
+    found = [None if value is None else key_of(text_of(value)) for value in COLUMNS[name]]
+    nulls = {"", *map(key_of, kind.reading.nulls)}
     return [
         key if key is not None and key not in nulls and rule_of(kind).table.allows(key) else None
         for key in found

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import re
+from collections import Counter
 from pathlib import Path
 
 import duckdb
@@ -15,8 +16,9 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._domain import UnitCount, ValueCount
-from leastnoise._trusted.reading import ReadRequest, read
+from leastnoise._trusted.reading import ReadRequest, read, read_keys
 from leastnoise._trusted.table import open_content
+from trusted.reading.encoders import units_of
 from trusted.reading.engine_rows import counts, literal
 from trusted.reading.postgres import table as server_table
 
@@ -30,10 +32,10 @@ KEYS = {
     '`currency = ["€"]`': {"currency": ["€"]},
     "`trim = true`": {"trim": True},
     "`ignore_case = true`": {"ignore_case": True},
-    '`null = ["NA"]`': {"nulls": ["NA"]},
+    '`null = ["NA", "-9"]`': {"nulls": ["NA", "-9"]},
 }
 
-ABOUT_TEXTS = ["no key", "`trim = true`", "`ignore_case = true`", '`null = ["NA"]`']
+ABOUT_TEXTS = ["no key", "`trim = true`", "`ignore_case = true`", '`null = ["NA", "-9"]`']
 
 
 def table_of_page(kind):
@@ -200,6 +202,18 @@ def test_categories_are_distinguished_as_documented(source_of, title: str) -> No
     cells = dict(zip(found.codes["number"].tolist(), found.codes["x"].tolist(), strict=True))
     labels = [*values, "null"]
     assert [labels[cells[row]] for row in range(len(texts))] == said
+
+
+@pytest.mark.parametrize("title", ABOUT_TEXTS)
+def test_found_categories_are_distinguished_as_documented(source_of, title: str) -> None:
+    texts, columns = table_of_page("Texts")
+    said = [
+        text if cell == "itself" else cell for text, cell in zip(texts, columns[title], strict=True)
+    ]
+    kind = ln.Unknown(99, reading=ln.Reading(column="text", **KEYS[title]))
+    found = units_of(read_keys(source_of(texts), ln.Domain(x=kind), "x"))
+    assert found == Counter(text for text in said if text != "null")
+    ln.Categories([*found])  # no two of them are one category
 
 
 @pytest.mark.parametrize("title", ["no key", "`trim = true`"])

@@ -127,8 +127,8 @@ class TextTable:
     Attributes:
         cells: the cell of each form, as the reading compares texts; the forms that mean a null are
             included.
-        whole_numbers: the cell of each category that is a whole number. The number followed by a point and
-            zeros means this category too, unless such a text is itself a form.
+        whole_numbers: the cell of each form that is a whole number. The number followed by a point
+            and zeros means this form too, unless such a text is itself a form.
     """
 
     cells: Mapping[str, int]

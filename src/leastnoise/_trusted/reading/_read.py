@@ -76,7 +76,12 @@ from leastnoise._trusted.reading._locations import (
     Joined,
     missing_column_message,
 )
-from leastnoise._trusted.reading._unit_keys import key_number_encoder, key_reader
+from leastnoise._trusted.reading._unit_keys import (
+    key_number_encoder,
+    key_reader,
+    key_text,
+    null_keys,
+)
 from leastnoise._trusted.reading._units import (
     MOST_CUT,
     RowUsage,
@@ -85,7 +90,7 @@ from leastnoise._trusted.reading._units import (
     lacking_rows,
     usage_table,
 )
-from leastnoise._trusted.reading._values import is_null, is_spelled_null, text
+from leastnoise._trusted.reading._values import is_null, text
 from leastnoise._trusted.table import RowAllowance, Table, set_reading_day
 
 # These replace the position of a partner: NONE without a partner or a key, and SEVERAL if the key
@@ -1198,15 +1203,17 @@ def read_unit_sizes(
 
 def _key_of(rule: Rule) -> Callable[[object], str | None]:
     """Return the function that maps a value to its key, or to None."""
+    nulls = null_keys(rule.reading)
 
     def key(value: object) -> str | None:
         """Return the normalised text of a value if it may be a key, else None."""
         form = None
         if not is_null(value):
             form = text(value)
-        if form is not None:
-            form = rule.reading.form(form)
-        if form is None or is_spelled_null(form, rule.reading):
+        if form is None:
+            return None
+        form = key_text(form, rule.reading)
+        if form in nulls:
             return None
         if isinstance(rule.table, KeyTable) and rule.table.allows(form):
             return form

@@ -30,6 +30,7 @@ from leastnoise._trusted.domain import (
     TimeRule,
     ValueCount,
 )
+from leastnoise._trusted.reading._unit_keys import null_keys
 from leastnoise._trusted.reading._values import (
     DAY,
     EXCEL_OF_1970,
@@ -196,6 +197,8 @@ def prepare_value(rule: Rule, value: Value) -> Value | None:
     if value.content == "text":
         if reading.trim or reading.ignore_case:
             return None
+        if isinstance(table, KeyTable):
+            return Value("text", _without_zero_decimals(value.expression))
         return value
     if not isinstance(table, KeyTable):
         return value
@@ -340,8 +343,11 @@ def _key_text(
     value: Value,
     is_valid_text: Callable[[Expression], Expression] | None,
 ) -> Expression | None:
-    """Return SQL for the key of a value: its text, or NULL if it has no key."""
-    nulls = sorted({"", *map(reading.form, reading.nulls)})
+    """Return SQL for the key of a value: its text, or NULL if it has no key.
+
+    ``value`` is a text without zeros after a point, as `prepare_value` makes it.
+    """
+    nulls = sorted(null_keys(reading))
     if not all(map(_PLAIN.fullmatch, nulls)):
         return None
     fits = [sql(":it <> :one", it=value.expression, one=null) for null in nulls]

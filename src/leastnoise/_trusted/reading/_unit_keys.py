@@ -58,7 +58,7 @@ def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
     >>> [key(value) for value in (17.0, b"17", "17.00", " P17 ", "p17", "", "na", [17])]
     ['17', '17', '17', 'p17', 'p17', None, None, None]
     """
-    nulls = _null_keys(reading)
+    nulls = null_keys(reading)
 
     def key(value: object) -> Hashable | None:
         """Return the key of a value; None if it has none."""
@@ -67,21 +67,29 @@ def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
         form = text(value)
         if form is None:
             return value if isinstance(value, bytes) else None
-        form = _canonical_text(form, reading)
+        form = key_text(form, reading)
         return None if form in nulls else form
 
     return key
 
 
-def _canonical_text(form: str, reading: Reading) -> str:
-    """Return the text that a key is compared by, such as 17 for 17.00."""
+def key_text(form: str, reading: Reading) -> str:
+    """Return the text that a key is compared by, such as 17 for 17.00.
+
+    >>> key_text("17.00", Reading()), key_text("17.50", Reading())
+    ('17', '17.50')
+    """
     compared = reading.form(form)
     return without_zeros(compared) or compared
 
 
-def _null_keys(reading: Reading) -> set[str]:
-    """Return the texts that mean a null and so cannot be keys."""
-    return {"", *(_canonical_text(null, reading) for null in reading.nulls)}
+def null_keys(reading: Reading) -> set[str]:
+    """Return the texts that mean a null and so cannot be keys.
+
+    >>> sorted(null_keys(Reading(nulls=["-9.0", "NA"])))
+    ['', '-9', 'NA']
+    """
+    return {"", *(key_text(null, reading) for null in reading.nulls)}
 
 
 def key_number_encoder(
@@ -341,7 +349,7 @@ def key_columns(reading: Reading) -> Callable[[Column], KeyColumn]:
     ([b'17'], [0, -1])
     """
     key = key_reader(reading)
-    nulls = _byte_strings([key_bytes(null) for null in _null_keys(reading)])
+    nulls = _byte_strings([key_bytes(null) for null in null_keys(reading)])
 
     def keys_of(column: Column) -> KeyColumn:
         """Return the unit keys of a column's rows."""
