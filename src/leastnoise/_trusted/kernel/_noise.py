@@ -291,7 +291,10 @@ def rounded_gaussian(
 def _toss_acceptance(
     parts_per_sigma: int, k: Words, x: Coins, index: Index, entropy: Entropy
 ) -> BoolArray:
-    """Toss a coin with P(True) = exp(-x (2 k + x) / (2 parts^2)) for each x (G4)."""
+    """Toss coins with probabilities exp(-x (2 k + x) / (2 parts^2)) (G4).
+
+    Here ``parts`` is ``parts_per_sigma``.
+    """
     squared = np.uint64(parts_per_sigma * parts_per_sigma)
     whole_units = k // squared
     remainder = k % squared
@@ -325,7 +328,8 @@ def _draw_part_numbers(parts_per_sigma: int, k: Words, entropy: Entropy) -> Word
 def _draw_far_part(parts_per_sigma: int, entropy: Entropy) -> int:
     """Draw the number k of a part beyond 8 standard deviations (G0).
 
-    P(k) is proportional to exp(-k^2 / (2 parts^2)), for k >= 8 parts.
+    With ``parts`` = ``parts_per_sigma``, P(k) is proportional to exp(-k^2 / (2 parts^2)), for
+    k >= 8 parts.
     """
     while True:
         j = 0

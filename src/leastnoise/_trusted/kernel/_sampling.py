@@ -416,7 +416,8 @@ def geometric_table() -> CellTable:
 def half_normal_table(parts_per_sigma: int) -> CellTable:
     """Return the table of the discrete half-normal distribution (T5).
 
-    P(k) is proportional to exp(-k^2 / (2 parts^2)), k = 0, 1, ..., cut at 8 parts.
+    With ``parts`` = ``parts_per_sigma``, P(k) is proportional to exp(-k^2 / (2 parts^2)), for
+    k = 0, 1, ..., cut at 8 parts.
     """
 
     def enclose(bits: int) -> list[Interval]:

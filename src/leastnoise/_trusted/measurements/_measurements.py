@@ -47,8 +47,7 @@ class Limits:
     A value above its limit counts as the limit.
 
     A row's limit is the limit of its cell. So a query clips only the rows that it contains (it
-    filters first and clips then), and no other row changes it. The kernel enforces the limits and
-    the cost of a plan is computed from them.
+    filters first and clips then), and no other row changes it. The kernel enforces the limits, and the cost of a plan depends on them.
 
     Args:
         values: whole numbers of at least 0, at least one of them above 0, in units of the measure:
@@ -541,7 +540,7 @@ class Measurements:
             )
 
     def _check_unit_amounts(self, block: Block) -> None:
-        """Raise unless a block may sum a measure that has one amount for each unit."""
+        """Raise unless a block may sum the amounts of privacy units."""
         if self.privacy.unit_column is None:
             excluded = "rows"
         elif block.limits is not None:

@@ -170,7 +170,7 @@ def split_by_quantity(plan: Measurements) -> Iterator[Measurements]:
 
 
 def privacy_of_part(domain: Domain, privacy: Privacy, measure: str | None) -> Privacy:
-    """Return the privacy, with the bound on a unit's rows for one measure (M8).
+    """Return a privacy whose bounds on rows hold for one measure (M8).
 
     The bounds are on all rows or, for a measure of units, on the rows that have an amount.
 
@@ -304,7 +304,7 @@ def _replaced_shift_bounds(plan: Measurements) -> list[Fraction]:
 
 
 def _is_other_factor(factor: Factor) -> bool:
-    """Return whether a factor is neither cells, a total nor contrasts (S1)."""
+    """Return whether a factor is not unweighted cells, a total or contrasts (S1)."""
     is_weighted = factor.row_weights is not None
     return is_weighted or not isinstance(factor.operator, (Identity, Total, Contrasts))
 
