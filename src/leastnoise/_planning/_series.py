@@ -238,7 +238,7 @@ class _SeriesProblem:
         return Privacy(budget, unit_column=self.privacy.unit_column, max_rows=rows_of_unit)
 
     def errors_of_counted_cells(self) -> dict[_OtherQueries, float]:
-        """Return the error of each query set on other attributes if cells are counted."""
+        """Return the error of each query set on other attributes, for counted cells."""
         domain = self.workload.domain
         return {
             table.others: table.product.rows
