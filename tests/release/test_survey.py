@@ -74,6 +74,11 @@ def table_named(release, name):
     return next(table for table in (*release.statistics, *release.tables) if table.name == name)
 
 
+def report_text(folder):
+    """Return the text of the whole report."""
+    return Page((folder / "out/report.html").read_text(encoding="utf-8")).text
+
+
 def first_screen(folder):
     text = Page((folder / "out" / "report.html").read_text(encoding="utf-8")).text
     return text[: text.index("The tables")]
@@ -192,11 +197,13 @@ def test_weighted_release_without_survey_gives_no_yes(tmp_path):
     screen = first_screen(tmp_path)
     assert "The sampling error is not included in any margin" in screen
     assert "yes" not in screen.lower()
+    assert "the sampling error where it is stated" not in report_text(tmp_path)
 
 
 def test_survey_says_yes_only_for_covered_tables(tmp_path):
     release = publish(tmp_path, SPEC + DESIGN)
     screen = first_screen(tmp_path)
+    assert "the sampling error where it is stated" in report_text(tmp_path)
     assert re.search(r"The sampling error is not stated, and so in no margin, for .*pay", screen)
     yes = re.search(r"Yes, for (.*?): a typical", screen)
     assert yes is None or "pay" not in yes.group(1)
