@@ -158,6 +158,7 @@ SMALL = ln.Domain(
     a=ln.Coded(3), b=ln.Integers(0, 15), c=ln.Coded(2), measures={"pay": ln.Measure("pay", 0, 40)}
 )
 RANGES = ln.queries(SMALL, b="all_ranges", weight="1/2")
+WINDOWS = ln.queries(SMALL, b=ln.ranges([(start, start + 3) for start in range(13)]))
 MIXED = (
     ln.marginals(SMALL, ways=2)
     + ln.queries(SMALL, b="prefix", weight=3)
@@ -170,6 +171,7 @@ CASES = [
     (ln.ZCDP("1/3"), RANGES),
     (ln.ApproxDP(1, "1e-6"), ln.marginals(SMALL, upto=2)),
     (ln.ApproxDP(1, "1e-6"), MIXED),
+    (ln.ZCDP("1/3"), WINDOWS),
 ]
 
 
