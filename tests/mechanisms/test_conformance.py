@@ -59,7 +59,7 @@ def test_adaptive_plan_is_public_and_read_back(row: Row, budget: Budget) -> None
         row.looks,
     )
     told = mechanism_of(plan).explain(plan)
-    assert (bool(told.steps), told.data_independent_error is None) == (row.looks, row.looks)
+    assert (bool(told.steps), told.expected_error is None) == (row.looks, row.looks)
     assert json.dumps([step.to_json() for step in told.steps])
 
 

@@ -145,6 +145,7 @@ ASKED = (
     + ln.queries(PLANE, age="identity", sex="identity"),
     ln.marginals(PLANE, ways=1),
     ln.quantile_queries(PLANE, "age", ["1/2"]),
+    ln.queries(LINE, age=ln.ranges([(start, start + 3) for start in range(13)])),
 )
 BUDGETS = (ln.PureDP(2), ln.ZCDP(1), ln.Privacy(ln.PureDP(2), "replace"))
 # Every strategy is measured in the first that it is for, beginning elsewhere than the one before
@@ -163,6 +164,7 @@ TRIED = [
         (5, 2),
         (6, 0),
         (7, 0),
+        (8, 1),
     )
 ]
 NAMES = [*PLANNERS, *(name for mechanism in MECHANISMS for name in mechanism.names)]
