@@ -1,4 +1,4 @@
-"""The tests' one door to functions on private rows and counts, and to the draws of noise.
+"""Functions on private rows, counts and noise that only tests may import.
 
 No room exports these names, so that nothing in the package that makes a release can use them. Tests
 compare them with oracles, and count what a release draws.

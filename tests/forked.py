@@ -1,4 +1,4 @@
-"""Processes that run a Python program, forked from one that has imported the package.
+"""Python programs in processes that are forked from one with the package imported.
 
 Importing it takes longer than a small release. A forked process is as real as one that is started:
 it has a working directory, an environment, files and signals of its own, and ends by itself.

@@ -1,4 +1,4 @@
-"""Places in counties in states, by sex and age: the domain of tests about tables that add up along levels."""
+"""A domain of places in counties in states, by sex and age, for tests of levels."""
 
 import numpy as np
 

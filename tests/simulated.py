@@ -1,4 +1,4 @@
-"""Many simulations and releases of one plan in one draw, for the tests that compare errors with what was promised."""
+"""Many simulations and releases of one plan in one draw."""
 
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
@@ -26,7 +26,7 @@ class _Listed(list[np.ndarray]):
 def simulations(
     measurements: Measurements, table: Table, count: int, seed: int
 ) -> list[Observation]:
-    """Independent observations as `simulate` makes them: noise is added to the same answers again and again.
+    """Return observations as `simulate` makes them, with answers computed only once.
 
     Plan and table are checked, the table is counted, and the scales are computed once.
     """
@@ -60,7 +60,7 @@ def exact_answers(measurements: Measurements, table: Table) -> list[np.ndarray]:
 def releases(
     plan: Plan, rows: Any, seeds: Iterable[int], options: Options | None = None
 ) -> Iterator[Release]:
-    """What `release` makes of each seed: the plan is checked, and the rows are read and encoded, once."""
+    """Return a release for each seed, after one check of the plan and one reading of rows."""
     run, terms, table = (
         mechanism_of(plan).prepare(plan),
         release_contract(plan),

@@ -1,4 +1,4 @@
-"""The documentation is about the code as it is."""
+"""Checks that the documentation agrees with the code."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""`describe`: one list of facts for a plan, a release and a ledger."""
+"""`describe` lists the same facts for a plan, a release and a ledger."""
 
 import pandas as pd
 import pytest

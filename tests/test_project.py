@@ -539,7 +539,7 @@ BLOCK = re.compile(r"^```.*?^```[ ]*$", flags=re.DOTALL | re.MULTILINE)
 
 
 def anchors(path: Path) -> set[str]:
-    """Return the anchors of the headings of a page, as mkdocs and code hosts build them (titles hold no links)."""
+    """Return the anchors of a page's headings, as mkdocs builds them from plain titles."""
     titles = re.findall(
         r"^#{1,6}\s+(.+)$", BLOCK.sub("", path.read_text(encoding="utf-8")), flags=re.MULTILINE
     )

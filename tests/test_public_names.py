@@ -1,4 +1,4 @@
-"""The public face: lazy, complete, and the only module without an underscore."""
+"""The public module is lazy and complete, and the only one without an underscore."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""How a test waits for another process. No assertion depends on how fast the machine is."""
+"""Waiting for another process, without a limit that a busy machine could miss."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Axes of every sort, and a picture of every sort that a chart may be asked to draw: the rows of the conformance kit.
+"""The rows of the conformance kit of charts: axes and pictures of every kind.
 
 A chart in its own file has its rows in its own file too: ``pictures_NAME.py`` beside this
 one, with a dictionary ``AXES``.

@@ -1,4 +1,4 @@
-"""The conformance kit of charts: what holds for every chart and every picture, whatever is drawn."""
+"""The conformance kit of charts: checks of every chart and every picture."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Cells that planned tables determine: tables with known answers, and brute force on small ones."""
+"""Cells that planned tables determine, against known answers and brute force."""
 
 from itertools import product
 

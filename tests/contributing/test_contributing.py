@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md promises: an added part of any kind passes the checks of the project.
+"""The promise of CONTRIBUTING.md: added parts of every kind pass the checks.
 
 The example contributions in ``parts`` are added to a copy of the project, and the copy meets the
 checks of ``make test`` that look at new files: format, rules, types, imports, the rules of the

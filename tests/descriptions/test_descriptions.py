@@ -1,4 +1,4 @@
-"""Descriptions by other tools become specs that can be planned, and say nothing that they did not."""
+"""Descriptions by other tools become specs without invented facts."""
 
 import json
 import tomllib

@@ -1,4 +1,4 @@
-"""Small plans of every structure, and their least squares by one matrix, for the tests of accuracy and estimate."""
+"""Small plans of every structure, and their dense least squares."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -67,7 +67,7 @@ def _whitening_of_group(plan: Measurements, group: Sequence[int]) -> np.ndarray:
 
 
 class LeastSquares:
-    """Least squares over the integers that a plan measures, by one explicit matrix; unknown are all joint cells of all measures at once."""
+    """Least squares over the measured integers by one matrix of all cells and measures."""
 
     def __init__(self, plan: Measurements) -> None:
         self.plan, domain = plan, plan.domain
@@ -153,7 +153,7 @@ def dense_product(product: Product) -> np.ndarray:
 
 
 def dense_rows(workload: Workload, *, total: bool = True) -> np.ndarray:
-    """The weighted queries of a workload over all cells, or what of them lies across equal cells."""
+    """Return the weighted queries over all cells, or their parts across equal cells."""
     rows = np.vstack(
         [float(product.importance) ** 0.5 * dense_product(product) for product in workload]
     )
@@ -392,7 +392,7 @@ IN_ORDER, SHUFFLED = [0, 0, 0, 1, 1, 2, 3, 3, 3, 3], [0, 1, 0, 2, 3, 3, 1, 0, 3,
 
 
 def leveled(groups: list[int], *, more: bool = True) -> Workload:
-    """Places in unequal groups and regions, by nothing, sex, and sex and age; and prefix sums of places and ages by sex."""
+    """Return a workload of places in unequal groups and regions, by sex and age."""
     regions = np.array([0, 0, 1, 1])[groups]
     levels = {"group": dict(enumerate(groups)), "region": dict(enumerate(regions.tolist()))}
     domain = Domain(sex=Coded(2), place=Coded(len(groups), levels=levels), age=Coded(3))
@@ -409,7 +409,7 @@ def leveled(groups: list[int], *, more: bool = True) -> Workload:
 
 
 def level_tables(workload: Workload, *, apart: bool = False) -> list[tuple[Block, float]]:
-    """Cells by sex and age, groups by age, regions by sex in contrasts, ages alone, places alone: with weights that are not alike.
+    """Return measurements of cells, groups and regions with unequal weights.
 
     Of groups by age and of places alone every row may have its own weight.
     """

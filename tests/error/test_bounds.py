@@ -1,4 +1,4 @@
-"""Lower bounds: closed forms against dense singular values, and below every plan that can be made."""
+"""Lower bounds of the error: closed forms, singular values, and actual plans."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Tables of levels along one attribute, by others: errors, estimates and bounds against dense algebra, at weights that are not 1."""
+"""Tables of levels: errors, estimates and bounds against dense algebra."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""Very many tables at once: the same errors as one table at a time, and no work a table that is alike for all."""
+"""Errors of workloads with very many tables."""
 
 import itertools
 import math
@@ -41,7 +41,7 @@ MIXED = Domain(
 
 
 def mixed() -> Workload:
-    """Tables of several sizes and weights, one attribute of one cell, and queries whose answers differ in variance."""
+    """Return tables of several sizes and weights whose answers differ in variance."""
     parts = [
         marginals(MIXED, upto=3, weight="3/2"),
         queries(MIXED, d="prefix", g="identity", weight=2),

@@ -49,7 +49,7 @@ def test_multipliers_cover_their_level() -> None:
 @pytest.mark.parametrize("scale", [0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 12.0])
 @pytest.mark.parametrize("mechanism", Noise)
 def test_interval_of_one_count_covers_exactly(mechanism: Noise, scale: float) -> None:
-    """The exact coverage of multiplier * std + half a step: never below the level by more than a tenth of a percent."""
+    """Exact coverage is at most a tenth of a percent below the level."""
     masses = {z: mass(mechanism, scale, z) for z in range(-400, 401)}
     for level in (0.68, 0.8, 0.9, 0.95, 0.99):
         reach = math.floor(

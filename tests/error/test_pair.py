@@ -1,4 +1,4 @@
-"""Two tables of different strategies: what neither determines, and rounding; tests/error/test_structure has their errors and answers."""
+"""Two tables of different strategies: undetermined queries and rounding errors."""
 
 from fractions import Fraction
 
@@ -40,7 +40,7 @@ def test_pair_refuses_undetermined_queries() -> None:
 
 
 def test_pair_of_unequal_weights_has_no_rounding_error() -> None:
-    """Without a second solution for what is left of the residual the error is 6e-3 of the noise here, and grows with the weights."""
+    """A second solution for the residual keeps the rounding error far below the noise."""
     rng = np.random.default_rng(3)
     domain = Domain(a=Coded(16), b=Coded(18), c=Coded(17))
     uneven = [

@@ -1,4 +1,4 @@
-"""How far tables disagree about the cells that several of them determine."""
+"""The largest disagreement between tables that share attributes."""
 
 from itertools import combinations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def disagreement(tables):
-    """The largest difference between two tables, by attributes in any order, in the sums over the attributes that they do not share."""
+    """Return the largest difference between the shared sums of two tables."""
     found = [0.0]
     for (one, first), (other, second) in combinations(tables.items(), 2):
         shared = sorted({*one} & {*other})

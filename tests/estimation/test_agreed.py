@@ -1,4 +1,4 @@
-"""Non-negative and whole answers of tables with levels: they agree up the tree, and are the nearest ones within each group."""
+"""Non-negative whole answers of tables with levels: they agree, and are the nearest."""
 
 import numpy as np
 import pandas as pd

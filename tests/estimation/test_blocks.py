@@ -1,4 +1,4 @@
-"""Least squares on blocks that nest, its standard errors, and bounds."""
+"""Least squares on nested blocks: its standard errors, bounds, and shrinkage."""
 
 import numpy as np
 import pytest
@@ -70,7 +70,7 @@ def test_bounded_cells_stay_within_their_blocks(shape):
 
 @pytest.mark.parametrize("shape", [(8, 8), (5, 7), (1, 9)])
 def test_shrinkage_factors_follow_james_and_stein(shape):
-    """Block by block from dense weights: deviations of halves in units of their noise, all of a level and first block together."""
+    """The factors match James and Stein's from dense weights, level by level."""
     tree, generator = block_tree(*shape), np.random.default_rng(6)
     base, size = tree.starts[1], len(tree.order)
     # The second first block is not divided further than once.
@@ -108,7 +108,7 @@ def test_shrinkage_factors_follow_james_and_stein(shape):
 
 @pytest.mark.parametrize(("heavy", "kept"), [(0.0, False), (3.0, False), (40.0, True)])
 def test_first_blocks_keep_all_unless_noise_explains_it(heavy, kept):
-    """Sixteen first blocks of one cell each, noise of 1: deviations at the level of eight, one of which is heavy."""
+    """First blocks keep their deviations unless noise explains them."""
     tree, counts = block_tree(4, 4), np.full(16, 9.0)
     counts[::2] += np.random.default_rng(2).normal(size=8)
     counts[0] = 9 + heavy
@@ -120,7 +120,7 @@ def test_first_blocks_keep_all_unless_noise_explains_it(heavy, kept):
 
 @pytest.mark.parametrize(("apart", "most"), [(0.0, 0.45), (1.0, 0.75), (4.0, 1.0), (40.0, 1.01)])
 def test_keeping_less_deviation_reduces_cell_errors(apart, most):
-    """Normal noise of 1 in 64 cells of one first block, whose counts lie some way apart: mean squares over 200 runs.
+    """Shrinkage reduces the mean square of 64 noisy cells over 200 runs.
 
     James and Stein's theorem has it below 1 for every level of 3 blocks and more.
     """
@@ -138,7 +138,7 @@ def test_keeping_less_deviation_reduces_cell_errors(apart, most):
 
 
 def test_deviations_of_several_levels_form_one_group():
-    """A first block of 64 cells beside 16 of 4: what is within the large one is shrunk by itself."""
+    """The deviations within a large first block have a factor of their own."""
     tree = block_tree(8, 16)
     base = np.concatenate([[0], np.arange(64, 128, 4)])
     counts = np.concatenate(

@@ -1,4 +1,4 @@
-"""Counts and sums measured together, by the distances of values from both ends: what is measured, its error, estimates and intervals."""
+"""Counts and sums measured by distances from both ends: errors and intervals."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -33,7 +33,7 @@ LAPLACE = KINDS["Laplace"]
 
 
 def test_counts_and_sums_cost_as_much_as_one() -> None:
-    """The published standard errors, 2.00 and 1.41 R at epsilon 1, where half of the budget for each gave 2.83 and 2.83 R."""
+    """Standard errors are 2.00 and 1.41 R at epsilon 1, instead of 2.83 and 2.83 R."""
     domain = Domain(a=Coded(3), measures={"pay": Measure("pay", 0, 1000)})
     plan = fit_noise_scales(
         domain,
@@ -50,7 +50,7 @@ def test_counts_and_sums_cost_as_much_as_one() -> None:
 
 
 def test_mean_error_bound_is_reached_at_both_ends() -> None:
-    """For every r the error of a sum less r counts is at most that said, and at the ends of the values it is that."""
+    """The error of a sum minus r counts is below its bound, and equal to it at the ends."""
     asked = mean_queries(ENDS, "pay", by=["a"], size=100) + queries(ENDS, b="identity")
     plan = evaluate_plan(
         asked,

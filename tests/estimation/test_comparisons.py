@@ -1,4 +1,4 @@
-"""Differences, ratios and shares of released numbers: coverage by simulation, exact errors, refusals."""
+"""Differences, ratios and shares of released numbers: errors, coverage and refusals."""
 
 from dataclasses import replace
 from pathlib import Path

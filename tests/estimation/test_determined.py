@@ -1,4 +1,4 @@
-"""No interval for what was not measured: random plans and random questions, against ranks in whole numbers."""
+"""Queries that measurements determine, against exact ranks of random plans."""
 
 import re
 from fractions import Fraction
@@ -53,7 +53,7 @@ PRIME = 2**31 - 1
 
 
 def rank(rows: np.ndarray) -> int:
-    """The rank of small whole numbers, modulo a prime: right but for a chance of about the number of rows in 2^31."""
+    """Return the rank of an integer matrix modulo a prime; it errs with chance rows / 2^31."""
     left, found = rows.astype(np.int64) % PRIME, 0
     for column in range(left.shape[1]):
         pivots = np.flatnonzero(left[found:, column])
@@ -426,7 +426,7 @@ QUESTIONS = [
 
 
 def test_intervals_cover_at_their_stated_rate() -> None:
-    """One cell of each of many simulated releases, one band of some: their misses are at most binomial."""
+    """Misses of one cell or band for each simulated release are at most binomial."""
     generator, level = np.random.default_rng(11), 0.8
     trials = misses = bands = missed = refused = 0
     for place, strategy in enumerate(PLANNERS):

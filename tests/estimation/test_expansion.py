@@ -1,4 +1,4 @@
-"""Answers and their two errors from data-aware observations: exact algebra against dense matrices, and simulation."""
+"""Answers and errors from data-aware observations, against dense matrices."""
 
 import json
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Iterative least squares against dense least squares, its residual check, and its simulated error bars."""
+"""Iterative least squares against dense least squares, and its simulated errors."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""Locally non-negative tables: the optimum of a quadratic programme, its certificates, and what is and is not promised."""
+"""Locally non-negative tables against a quadratic programme, and their certificates."""
 
 from itertools import combinations
 
@@ -57,7 +57,7 @@ def observed(tables, scale=8, seed=0, *, cells=1.5, density=0.3, operator=Identi
 
 
 def optimum(estimate, tables):
-    """The same programme with a dense solver over the components, the precisions taken from the formula for identities."""
+    """Solve the programme with a dense solver over the components."""
     parts, weight = {}, {}
     for names in tables:
         parts |= residual_parts(estimate.marginal(names), names)

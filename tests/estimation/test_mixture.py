@@ -1,4 +1,4 @@
-"""The mixture of products: its slopes, its fit, and that it is the same again."""
+"""The mixture of products: its slopes, its fit, and its repeatability."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ SIZES = (5, 4, 3)
 def tables(
     noise: float, seed: int = 1, rows: float = 10_000.0
 ) -> tuple[list[NoisyTable], list[np.ndarray]]:
-    """Noisy tables of one, two and three attributes, some on bins, of rows of three kinds; and the true distributions."""
+    """Return noisy tables of up to three attributes, and the true distributions."""
     random = np.random.default_rng(seed)
     kinds, along = (
         np.array([0.5, 0.3, 0.2]),

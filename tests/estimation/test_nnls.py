@@ -1,4 +1,4 @@
-"""Non-negative least squares: the minimiser, its certificate, what it does to ranges, and what is refused."""
+"""Non-negative least squares: its minimiser, certificates, errors and refusals."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -106,7 +106,7 @@ def test_nnls_keeps_the_total_and_is_optimal(grid: int) -> None:
 
 
 def errors(plan: Measurements) -> tuple[float, float]:
-    """Root mean square error of cells and of ranges after non-negative least squares, over those before, in 40 simulated releases."""
+    """Return errors of cells and ranges after non-negative least squares over those before."""
     joint, truth = (
         JointBlocks.of(plan.domain, [(one.block, one.variance) for one in equations(plan, None)]),
         sparse()[:, None],

@@ -1,4 +1,4 @@
-"""Projections are checked by the conditions of an optimum and against non-negative least squares on small tables."""
+"""Projections to non-negative tables against the conditions of an optimum."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ DOMAIN = Domain(
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_projection_on_simplices_meets_its_conditions(seed, weighted):
-    """What pulls at cells is alike where they are above zero, and no more than that where they are zero."""
+    """The slope is equal where cells are positive, and no larger where they are 0."""
     rng = np.random.default_rng(seed)
     cells, sums = rng.normal(1.0, 4.0, size=(8, 3)), np.array([*rng.uniform(0.5, 12, 2), 0.0])
     weights = rng.uniform(0.5, 4, (8, 1)) if weighted else np.ones((8, 1))

@@ -1,4 +1,4 @@
-"""Shrinkage: exact least squares and noise of levels with padding, bounds, posterior, pruning."""
+"""Shrinkage: exact least squares, bounds, the posterior, and pruning."""
 
 import itertools
 

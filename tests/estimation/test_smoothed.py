@@ -1,4 +1,4 @@
-"""Answers of a plan that does not look, shrunk: the algebra against dense matrices, intervals that stay, and errors by simulation."""
+"""Smoothed answers: their algebra, unchanged intervals, and simulated errors."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -184,7 +184,7 @@ def test_smoothing_reduces_errors_on_even_counts(shape: str, most: float) -> Non
 def test_smoothed_means_shrink_by_james_and_stein(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """If the means are half of least squares, what remains is least squares times 1 - n / q, q its squares in units of the noise."""
+    """The remaining share is 1 - n / q, with q the squares in units of the noise."""
 
     def halved(observation: Observation) -> PosteriorMeans:
         smoothed = posterior_means(observation)

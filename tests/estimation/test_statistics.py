@@ -1,4 +1,4 @@
-"""Distribution functions, quantiles, means and changes: coverage and errors in simulation at noise that is not of scale 1; refusals."""
+"""Distribution functions, quantiles, means and changes: errors, coverage and refusals."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -95,7 +95,7 @@ KINDS = {
 
 
 def trees(kind: tuple[Privacy, Noise]) -> Plan:
-    """Trees of ages with weights of their own for each sex, and sums and numbers of values of pay: noise of several scales."""
+    """Return weighted trees of ages by sex, and sums and counts of pay, at several scales."""
     weights = np.concatenate([[3], np.full(5, 2), np.full(30, 7)])
     sex = Factor(("sex",), Tree(2, (1,)))
     ages = Block((Factor(("age",), Tree(30, (30, 6, 1)), weights), sex), Fraction(1))

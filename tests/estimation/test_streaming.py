@@ -1,4 +1,4 @@
-"""Estimates of many tables: what is kept in memory, and that every way to a component gives the same one."""
+"""Estimates of many tables: the components that memory holds, and their equality."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""Whole non-negative tables from the total down: sums, public facts, errors and refusals."""
+"""Whole non-negative tables from the total down: sums, errors and refusals."""
 
 from collections.abc import Callable
 from functools import cache

@@ -1,4 +1,4 @@
-"""What published intervals cover, on few data sets: nominal 95%. Seeds are fixed, so nothing here varies from run to run."""
+"""Coverage of published 95% intervals on a few data sets, with fixed seeds."""
 
 import csv
 from collections import defaultdict
@@ -64,7 +64,7 @@ def test_intervals_on_two_attributes_cover() -> None:
 
 
 def test_intervals_of_shrunk_cells_cover() -> None:
-    """The variance of least squares and the square of what was shrunk away: at least 91% for normal errors, wherever they are shrunk to."""
+    """Intervals of shrunk cells cover at least 91% for normal errors."""
     data = {
         name: x
         for name, x in tables(32, 10**4, 12).items()
@@ -78,7 +78,7 @@ def test_intervals_of_shrunk_cells_cover() -> None:
 
 
 def test_sum_intervals_cover_their_target() -> None:
-    """With a threshold the sums of the values cut at it; without one those of all values, however much of them is in the noise."""
+    """With a threshold the target is the sums of the cut values, else of all values."""
     shapes = amounts(1)
     with quick_strategies():
         cut = Case(

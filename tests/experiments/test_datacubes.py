@@ -1,4 +1,4 @@
-"""The data cube experiment: published and computed figures, draws against expected errors, and a run on small made-up data."""
+"""The data cube experiment: published figures, simulated errors, and a small run."""
 
 import math
 

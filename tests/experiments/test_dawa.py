@@ -1,4 +1,4 @@
-"""The comparisons of `dawa` on small histograms and tables: queries, fair sums, files; and what smoothing gains."""
+"""The comparisons of `dawa` on small histograms and tables."""
 
 import csv
 
@@ -104,7 +104,7 @@ def test_missing_data_are_reported(run, folder, tmp_path):
 
 
 def test_smoothing_gains_on_most_histograms(tmp_path):
-    """One release each, of which a single ratio varies by much; where nothing is to be gained all stays, and the mean gains clearly."""
+    """Smoothing has a clear mean gain over one release of each histogram."""
     (tmp_path / "hist1d").mkdir()
     np.save(tmp_path / "hist1d" / "rough.n4096.npy", np.arange(4096) * 7919 % 5000)
     rows = run_smooth(

@@ -1,4 +1,4 @@
-"""The matrix mechanism experiment on small sizes, its figures, and the command that runs it."""
+"""The matrix mechanism experiment: small sizes, figures, and its command."""
 
 import csv
 import math

@@ -1,4 +1,4 @@
-"""The least Gram matrix of prefix sums and ranges is a mixture of partitions into intervals; a matrix that is none is seen."""
+"""The least Gram matrix is a mixture of partitions; other matrices are recognised."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""The experiment on sums: mechanisms that are private as built, in whole numbers, unbiased given the threshold; tables and figures."""
+"""The experiment on sums: private, unbiased mechanisms, tables and figures."""
 
 import csv
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Sums cut at a threshold: the published noise levels, the algorithms against brute force, and the strategies against each other."""
+"""Strategies for sums cut at a threshold: published noise and brute force."""
 
 import math
 
@@ -45,7 +45,7 @@ LEVELS = {
 
 
 def close(value: float, printed: float) -> bool:
-    """Equal to the digits that are printed: one unit of the third, or half a unit of the second where there are only two."""
+    """Tell whether numbers are equal to the printed digits."""
     return abs(value / printed - 1) < (0.006 if f"{printed:.2e}"[3] != "0" else 0.01)
 
 

@@ -1,4 +1,4 @@
-"""The study of least budgets counts the truth rightly, and sees a target that is not kept."""
+"""The study of least budgets: correct truths, and recognition of missed targets."""
 
 from functools import reduce
 

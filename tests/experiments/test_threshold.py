@@ -1,4 +1,4 @@
-"""Private thresholds: against their definitions, by exact enumeration of the output probabilities, and the published faults."""
+"""Private thresholds: exact output probabilities and published errors."""
 
 import itertools
 import math
@@ -55,7 +55,7 @@ def at_least(scale, values):
 
 
 def vector_law(rows, epsilon, kept=Fraction(3, 4), damp=1.0):
-    """Exact probabilities of the sparse vector's results, from the definition; ``damp`` makes the noise too small."""
+    """Return the probabilities of sparse vector results; ``damp`` reduces the noise."""
     a, b = kept.as_integer_ratio()
     queries = [b * sum(w <= u for w in rows) - a * len(rows) for u in CANDIDATES[:-1]]
     bars, mass = laplace(damp * max(a, b - a) / (epsilon / 2), 400)
@@ -119,7 +119,7 @@ def worst(law):
     ],
 )
 def test_choices_are_private_by_enumeration(law, epsilon, more):
-    """Every result of all pairs of neighbours, one of which has a row more: the number of rows is private too."""
+    """Neighbours differ by one row, as the number of rows is private too."""
     assert worst(lambda rows: law(rows, epsilon, *more)) <= epsilon + 1e-9
     assert worst(lambda rows: law(rows, epsilon, *more, damp=0.3)) > epsilon
 
@@ -131,7 +131,7 @@ def ahead(monkeypatch):
 
 
 def agrees(draw, law, trials=2500):
-    """Frequencies against probabilities, each result within 5 standard errors: false alarm below 1e-5 a test."""
+    """Tell whether frequencies are within 5 standard errors (false alarm below 1e-5)."""
     found = Counter(draw() for _ in range(trials))
     for limit, chance in zip(CANDIDATES, law, strict=True):
         assert (
@@ -186,7 +186,7 @@ def scales(monkeypatch):
 
 
 def test_threshold_noise_has_the_scale_of_its_proof(scales):
-    """Theorems V, R and J at epsilon 7/13, whose scales are no multiples of anything; of J in the mechanism's own unit, rounded up."""
+    """Theorems V, R and J hold at epsilon 7/13, whose scales must be rounded up."""
     epsilon, rows = Fraction(7, 13), amounts((1, 3, 5, 6))
 
     def asked(call, *more):
@@ -254,7 +254,7 @@ def test_recursive_without_noise_is_the_definition(rows, epsilon):
 
 
 def test_recursive_draws_the_stated_law(ahead):
-    """The logarithm of the limit is beta (i* + Z) + 1/2 above the start: each of the likely places within 5 standard errors."""
+    """Frequencies of likely results are within 5 standard errors of the law."""
     rows, trials, entropy, start = (
         [one * 10**6 for one in (3, 9, 14, 30, 31, 55)],
         3000,
@@ -275,7 +275,7 @@ def test_recursive_draws_the_stated_law(ahead):
 
 
 def test_searches_end_within_the_public_range(scales):
-    """Erratum 12: an uncapped sequence runs on. All amounts at or beyond the bound, and nothing below it is enough."""
+    """Searches stop at the bound where no smaller limit is enough (erratum 12)."""
     for values in (amounts([6] * 50), amounts([10**15] * 50)):
         assert sparse_vector(values, Fraction(1), SeededEntropy(1), CANDIDATES) == MOST
         assert recursive(values, Fraction(1), SeededEntropy(1), start=2, most=MOST) == MOST

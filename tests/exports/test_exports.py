@@ -1,4 +1,4 @@
-"""Every export of every stored release: complete, read by its own program where there is one, and honest about the privacy loss."""
+"""Every export of every stored release: complete, readable, and true on privacy loss."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The format of measurements: what was stored when it was new is read today, by the program and by the page about it alone."""
+"""The stored measurement formats are read today, by the package and by its page."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Metadata of a release, read by validators of other people where they are installed."""
+"""Metadata of a release, checked by other validators where they are installed."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Gram matrices of the workloads that families are tried on."""
+"""Gram matrices of workloads for the tests of families."""
 
 import numpy as np
 

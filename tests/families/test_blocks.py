@@ -1,4 +1,4 @@
-"""p-Identity on two levels: its fit, and its inverse."""
+"""p-Identity on two levels: its fit and its inverse."""
 
 import math
 

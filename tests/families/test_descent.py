@@ -1,4 +1,4 @@
-"""Descent between bounds, against points that are known to be the best."""
+"""Descent between bounds, against known minimisers."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The Gaussian optimum and eigen-designs: published figures, certificates, structure against brute force."""
+"""Gaussian optima and eigen-designs: published figures, certificates, brute force."""
 
 import math
 from collections.abc import Callable

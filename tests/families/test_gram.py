@@ -1,4 +1,4 @@
-"""Gram matrices by formula against the same by brute force, and the shared numerics."""
+"""Gram matrices by formula against brute force."""
 
 import math
 

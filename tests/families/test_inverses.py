@@ -1,4 +1,4 @@
-"""Structured inverses of trees, nested blocks and Toeplitz strategies: every answer is that of the matrix."""
+"""Inverses of trees, nested blocks and Toeplitz strategies against dense matrices."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Levels against dense algebra: groups of any sizes, cells in any order, levels that are not measured, weights other than 1."""
+"""Levels of unequal groups against dense algebra."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from leastnoise._trusted.linop import Dense, Identity, Operator, Prefix, Ranges,
 
 
 def levels_of(seed: int) -> tuple[Levels, list[np.ndarray]]:
-    """A tree of random groups, the cells of every second one shuffled, and the groups of its levels as rows."""
+    """Return a tree of random groups, and the groups of each level as rows."""
     rng = np.random.default_rng(seed)
     size = int(rng.integers(5, 30))
     groups, operators = np.arange(size), list[Operator]()
@@ -133,7 +133,7 @@ def test_many_equal_groups_form_one_orbit_per_level() -> None:
 
 
 def test_error_is_infinite_where_a_group_of_the_finest_level_is_not_measured() -> None:
-    """Group 0 has one cell, so that it could be measured in place of it; the search stays beside."""
+    """A group of one cell cannot replace that cell in the finest level."""
     levels = nested_levels(4, [Ranges(4, [0, 1], [0, 3])])
     assert levels is not None
     for unmeasured in (0.0, 1e-310):

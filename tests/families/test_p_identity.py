@@ -1,4 +1,4 @@
-"""p-Identity: gradients, published figures at small n, laws."""
+"""p-Identity: gradients, published figures and algebraic laws."""
 
 import math
 from collections.abc import Callable

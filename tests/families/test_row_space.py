@@ -1,4 +1,4 @@
-"""Row spaces against ranks of explicit matrices, and facts about operators that are refused until they are given."""
+"""Row spaces against the ranks of explicit matrices."""
 
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Variances of ranges and of products of queries, without a list of all of them."""
+"""Variances of ranges and products of queries without listing the queries."""
 
 import tracemalloc
 from functools import reduce

@@ -1,4 +1,4 @@
-"""Errors, comparisons, means, quantiles and functions give frames of the library of the data, and print as tables."""
+"""Results as data frames in the library of the data, and as printed tables."""
 
 import subprocess
 import sys

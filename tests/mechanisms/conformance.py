@@ -1,4 +1,4 @@
-"""One row a mechanism: what is asked of it in the conformance tests, and what it must refuse.
+"""The rows of the conformance kit of mechanisms, one for each mechanism.
 
 A mechanism that is added has its rows in its own file: ``rows_NAME.py`` beside this one, with
 a tuple ``ROWS``.

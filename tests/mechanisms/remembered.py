@@ -1,4 +1,4 @@
-"""Draws of one table, again and again: what each computes from the same counts is computed once, and noise is drawn for many at once."""
+"""Repeated releases of one table that share computations and draw noise in advance."""
 
 from types import ModuleType
 
@@ -16,7 +16,7 @@ NUMBERS = 4096  # drawn together, of one scale
 
 
 def without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Data-aware plans measure the cells where they do not look: the search for the best takes seconds a budget, and tests/cli makes it."""
+    """Make data-aware plans measure the cells, without the slow search for the best."""
 
     def measure_cells(workload: Workload, privacy: Privacy, _: object) -> Plan:
         return mechanism_for("identity", workload).plan(workload, privacy, Search("identity"))
@@ -25,7 +25,7 @@ def without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def draw_ahead(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> None:
-    """Discrete Laplace noise of measurements, and of modules that draw it too, comes from one draw for many calls.
+    """Draw the discrete Laplace noise of many calls at once.
 
     The kernel's sampler draws it, of the scales that are asked for and from the same source; no
     number is given twice.

@@ -1,4 +1,4 @@
-"""A row of the conformance kit of mechanisms, and some workloads with tables that are not secret."""
+"""A row of the conformance kit of mechanisms, and some workloads."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet

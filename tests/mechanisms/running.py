@@ -1,4 +1,4 @@
-"""A plan carried out with seeded noise, as a release would."""
+"""Carry out a plan with seeded noise, as a release does."""
 
 from collections.abc import Callable
 from typing import Any

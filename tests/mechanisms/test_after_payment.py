@@ -1,4 +1,4 @@
-"""What is paid is released: random questions about random tables, for every mechanism that decides on the way, from plan to answers.
+"""Random queries of random tables: every paid plan is released.
 
 What is measured after the first step follows from noisy answers, so no check beforehand sees every
 plan that may come.
@@ -25,7 +25,7 @@ ON_TWO = ("dawa",)
 
 
 def asked_along(random: np.random.Generator, name: str, size: int) -> object:
-    """A random set of queries along an attribute; along the number also ranges that leave cells out, or overlap."""
+    """Return a random query set along an attribute; for numbers also partial ranges."""
     kind = random.choice(["identity", "prefix", "total", "all_ranges", "ranges", "ranges"])
     if kind == "ranges" and name == "number":
         ends = np.sort(random.integers(0, size, (int(random.integers(1, 4)), 2)), axis=1)

@@ -1,4 +1,4 @@
-"""The audit of every mechanism: what is as it should be stays below its claim, and each kind of step that is wrong by a quarter is seen.
+"""The audit of every mechanism: correct steps pass, and wrong noise is found.
 
 The seeds fix the verdicts. Trials are as many as a fault needs to be seen by nineteen seeds of
 twenty or more.
@@ -53,7 +53,7 @@ every_row = pytest.mark.parametrize(
 
 @cache
 def prepared(row: Row) -> tuple[Plan, list[LeastCost | QuantileSelection | Measurements]]:
-    """Within a budget at which draws tell something: of an epsilon of 20 no number of trials sees the tails. With its steps, found once."""
+    """Return a row's plan and steps, found once, at a budget that draws can test."""
     plan = mechanism_for(row.strategy, row.workload).plan(
         row.workload, Privacy(PureDP("1/2")), Search(row.strategy)
     )
@@ -199,7 +199,7 @@ def test_audit_sees_wrong_ends_of_a_measure(
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_audit_covers_units_of_several_rows(neighbours: str) -> None:
-    """For both relations the tables differ by whole units; a choice that forgets the distance is far too sharp."""
+    """Neighbours differ by whole units; a choice that ignores this is too sharp."""
     row = next(row for row in ROWS if row.strategy == "dawa" and row.mechanism == "Dawa")
     privacy = Privacy(PureDP(1), neighbours, "id", 2)  # type: ignore[arg-type]
     plan = mechanism_for("dawa", row.workload).plan(row.workload, privacy, Search("dawa"))

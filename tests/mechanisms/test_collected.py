@@ -1,4 +1,4 @@
-"""While very many tables are planned cycles are not collected, and afterwards as before, whatever happened."""
+"""Garbage collection pauses while very many tables are planned, and then resumes."""
 
 import gc
 

@@ -1,4 +1,4 @@
-"""What every mechanism must do, whatever it does: one protocol, from the plan to answers that are written and read."""
+"""The conformance kit of mechanisms, from the plan to answers that are read back."""
 
 import json
 from dataclasses import replace

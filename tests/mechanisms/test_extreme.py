@@ -1,4 +1,4 @@
-"""Weights and budgets that are too much for floating point somewhere in a search: planned without a word on standard error, or refused."""
+"""Extreme weights and budgets are planned without warnings, or refused."""
 
 import math
 

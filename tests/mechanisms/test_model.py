@@ -1,4 +1,4 @@
-"""Tables from a model: which tables it measures, how near its answers are, and whether intervals hold the truth."""
+"""The model mechanism: its tables, its accuracy, and the coverage of its intervals."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -41,7 +41,7 @@ RANGES = queries(DOMAIN, a2="prefix", a3="identity")
 
 @pytest.fixture(autouse=True)
 def one_reference(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not look measures tables by name: the search of all takes a second a budget, and tests/release makes it."""
+    """Let the reference measure tables by name, without the slow search."""
     real = _model.choose_plan
     monkeypatch.setattr(
         _model,

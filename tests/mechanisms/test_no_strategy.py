@@ -1,4 +1,4 @@
-"""The message when no strategy can be used leads with what the user can change."""
+"""The message when no strategy can be used begins with what the user can change."""
 
 import pytest
 

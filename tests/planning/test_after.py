@@ -1,4 +1,4 @@
-"""Plans that count the measurements of earlier releases, against dense least squares."""
+"""Plans that use earlier releases, against dense least squares."""
 
 import math
 from dataclasses import replace

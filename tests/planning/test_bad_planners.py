@@ -1,4 +1,4 @@
-"""A planner whose arithmetic fails is left out, and the others plan."""
+"""A planner that fails is left out, and the others are used."""
 
 import dataclasses
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Targets of differences and ratios: promised errors are those of releases, and the least budget keeps them."""
+"""Targets of differences and ratios: promised errors and least budgets."""
 
 from fractions import Fraction
 from typing import Any

@@ -1,4 +1,4 @@
-"""Means have targets: the least budget keeps them, a little less does not, and releases of groups of the public size are as exact."""
+"""Targets of means: least budgets, and the errors of releases at the public sizes."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -78,7 +78,7 @@ PURE, RHO = PureDP("3/4"), ZCDP("1/50")
 def test_mean_errors_match_sum_less_mean_times_count(
     measure: str, budget: ln.PureDP | ln.ZCDP
 ) -> None:
-    """At the mean where they are largest, with the covariance of both; and no table has more than its limit where the target is kept."""
+    """The error of a mean follows from the covariance of its sum and count."""
     bounds = MEASURES[measure]
     for strategy in ("workload", "auto") if (measure, budget) == ("pay", PURE) else ("workload",):
         made = ln.plan(asked(measure, rmse=1), budget, strategy=strategy)
@@ -137,7 +137,7 @@ def test_mean_margin_needs_counts_above_their_noise() -> None:
 
 
 def test_margin_includes_half_a_noise_step() -> None:
-    """With next to no noise the sum is off by half a step, and the count by as much times the distance of the mean from the middle."""
+    """The grid of the noise adds half a step to sums and to counts."""
     plan = ln.plan(asked("pay", margin=25), PureDP(10_000), strategy="workload")
     (goal,) = mean_goals(plan.workload, 0.95)
     assert goal.error(plan) == pytest.approx(0.5 * (1 + 500) / SIZE, rel=1e-3)
@@ -204,7 +204,7 @@ def test_least_budget_names_tables_without_target() -> None:
 
 
 def test_limits_hold_for_every_way_to_err() -> None:
-    """Of any covariance of sum and count the error of the mean, where it is largest, is at least what the limits say."""
+    """No covariance of sum and count has a largest error of the mean below the limits."""
     random = np.random.default_rng(3)
     for measure, bounds in MEASURES.items():
         (goal,) = mean_goals(asked(measure, rmse=1), 0.95)

@@ -1,4 +1,4 @@
-"""Targets of variances, correlations and regressions: the least budget keeps them, and releases are as exact as promised."""
+"""Targets of variances, correlations and regressions, and errors of releases."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -37,7 +37,7 @@ PAIRS = np.repeat(np.tile([-1.0, 1.0], SIZE // 4), 2)
 
 
 def rows_at_scales(sign: int = 1, *, explained: bool = False) -> pd.DataFrame:
-    """Rows with the public scales; the means of the stores are at both ends of their range and between.
+    """Return rows with the public scales, and stores with low, middle and high means.
 
     Pay and age have the correlation ``sign``, or age and gain explain pay in equal parts.
     """
@@ -129,7 +129,7 @@ def drawn_numbers(plan: ln.Plan, rows: pd.DataFrame, column: str, count: int) ->
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 @pytest.mark.parametrize("column", ["std_dev", "variance", "covariance", "coefficient"])
 def test_errors_match_releases_at_scales(column: str, budget: ln.PureDP) -> None:
-    """The standard error and the width of intervals are largest where the means are farthest from the middle."""
+    """Errors and intervals are widest where the means are farthest from the middle."""
     request = {"std_dev": variances, "variance": variances, "covariance": correlations}
     make = request.get(column, regression)
     plan = ln.plan(make(margin=1, target_of=column), budget)

@@ -1,4 +1,4 @@
-"""Plans that are kept: planned once, checked when they are taken, public, and switched off in three ways."""
+"""The cache of plans: reuse, checks of entries, privacy, and how it is switched off."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The power of an A/B test before any data: what is promised happens in simulated tests."""
+"""The power of an A/B test, against simulated tests."""
 
 from typing import Any
 

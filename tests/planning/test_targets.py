@@ -1,4 +1,4 @@
-"""Targets are kept by the budget that is found, and not by a little less; the largest ratio is as small as the weights can make it."""
+"""Least budgets for error targets, and plans with the smallest largest ratio."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -300,7 +300,7 @@ def test_every_objective_has_an_estimate_of_its_time():
 
 
 def test_cached_tables_are_reweighted_for_other_queries(covered):
-    """No worse than the scales that they had, whatever the weights; and found again where they were best."""
+    """Reweighting never makes a plan worse, and restores the best weights."""
     again = reweight_plan(covered, covered.workload)
     assert again.expected_error().total_squared_error == pytest.approx(
         covered.expected_error().total_squared_error, rel=1e-4
@@ -406,7 +406,7 @@ def test_report_names_the_objective(tmp_path: Path, objective: str) -> None:
 
 
 def small():
-    """A workload whose strategy has whole numbers that leave no room for the noise of far smaller budgets."""
+    """Return a workload whose integer strategy cannot take the noise of small budgets."""
     pay = ln.Measure("pay", 0, 100)
     domain = ln.Domain(
         a=ln.Integers(0, 39), b=ln.Integers(0, 7), c=ln.Integers(0, 4), measures={"pay": pay}

@@ -1,4 +1,4 @@
-"""Observations made without the kernel: numpy noise of the plan's scales on a small table of counts."""
+"""Releases with numpy's noise on a small table of counts."""
 
 import math
 from dataclasses import replace
@@ -41,7 +41,7 @@ def write(release, directory, *formats):
 
 
 def observe(plan, cells, seed):
-    """What the kernel would give, with numpy's noise; ``cells`` maps a measure (None for counts) to all cells of the domain, flat."""
+    """Return an observation with numpy's noise of the cells of each measure (None: counts)."""
     values, measured, random = [], plan.measured(), np.random.default_rng(seed)
     draw = random.laplace if measured.noise == Noise.DISCRETE_LAPLACE else random.normal
     for block in measured.blocks:
@@ -54,7 +54,7 @@ def observe(plan, cells, seed):
 
 
 def example_workload():
-    """Tables of every sort: a total, marginals, prefix sums, ranges, a matrix with negative entries, sums."""
+    """Return a total, marginals, prefix sums, ranges, a matrix and sums."""
     parts = [
         queries(DOMAIN),
         queries(DOMAIN, sex="identity"),
@@ -71,7 +71,7 @@ def example_workload():
 
 
 def example_plan(workload=None, privacy=None, noise=Noise.DISCRETE_LAPLACE, totals=True):
-    """A fitted plan of a table a set of attributes, far from scale 1; with ``totals`` also the sum over every ordered attribute."""
+    """Return a plan with a table for every attribute set, with scales far from 1."""
     workload = workload or example_workload()
     domain, blocks = workload.domain, {}
     for product in workload:

@@ -6,7 +6,7 @@ VOID = {"meta", "br", "link", "img", "hr", "input", "tr", "td", "th"}
 
 
 class Page(HTMLParser):
-    """The tags, ids, references, links, texts and cells of a page; every element is closed, and none has a script in an attribute."""
+    """The elements of a page; it checks that all are closed and that none has a script."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)

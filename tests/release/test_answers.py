@@ -1,4 +1,4 @@
-"""Answers, standard errors and intervals against dense least squares, and their coverage by simulation."""
+"""Answers, standard errors and intervals against dense least squares and simulation."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""What may stand beside the unbiased answers: what it is, found out before anything is paid, and bounded in what it takes."""
+"""Improved answers of a release: their description, their limits, and early refusals."""
 
 import json
 
@@ -47,7 +47,7 @@ def cells():
 
 @pytest.fixture(scope="module")
 def fitted():
-    """Non-negative least squares of cells, of their prefix sums, and of sums that may be negative."""
+    """Return non-negative least squares of cells, prefix sums and negative sums."""
     asked = (
         marginals(DOMAIN, ways=1, of=["age"])
         + queries(DOMAIN, age="prefix")

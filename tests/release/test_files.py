@@ -1,4 +1,4 @@
-"""Files of a release: read back equal, complete, durable, and there as a whole or not at all."""
+"""Files of a release: read back, complete, durable, and written whole or not at all."""
 
 import csv
 import hashlib

@@ -1,4 +1,4 @@
-"""Answers as Excel workbooks and SDMX-CSV messages: read back equal by other programs, whatever labels say, or refused before payment."""
+"""Excel workbooks and SDMX-CSV messages that other programs read back."""
 
 import csv
 import datetime as dt
@@ -23,7 +23,7 @@ MEAN = ["=1+1", "-2", "<= 5", "a\x07b", "x: y", "\u00fc"]
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
-    """Hostile labels, attributes of like names, a table of the total, months, left out answers, and all kinds of statistics."""
+    """Write a release with hostile labels, similar names, months and all statistics."""
     month = ln.Dates("2024-01-01", "2024-03-31", by="month")
     domain = ln.Domain(
         {

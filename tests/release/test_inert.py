@@ -1,4 +1,4 @@
-"""Texts that were found in data are data: no spreadsheet runs them, and they are read back unchanged."""
+"""Texts from data stay data: spreadsheets do not run them, and they are read back."""
 
 import csv
 import json
@@ -79,7 +79,7 @@ ACTED_ON = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2
 
 @pytest.fixture(scope="module")
 def releases(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A release whose categories were found in its rows, and one of given categories with control characters too."""
+    """Return releases of categories found in rows, and of ones with control characters."""
     folder = tmp_path_factory.mktemp("inert")
     rows = pd.DataFrame({"agent": [text for text in FOUND for _ in range(400)]})
     search = ln.plan_categories("agent", ln.Unknown(99, outside="other"), ln.ApproxDP(2, "1e-9"))
@@ -166,7 +166,7 @@ def test_reports_escape_texts(released: Path) -> None:
 
 
 def test_sdmx_holds_texts_behind_codes(released: Path) -> None:
-    """XML has no place for control characters; of everything else the text is whole, and no field begins with it."""
+    """Control characters, which XML does not allow, are missing; other texts are whole."""
     root = ET.parse(released / "structure.sdmx.xml").getroot()  # noqa: S314 - of our own
     known = [
         label
@@ -181,7 +181,7 @@ def test_sdmx_holds_texts_behind_codes(released: Path) -> None:
 
 
 def test_terminals_act_on_nothing(released: Path) -> None:
-    """Tables for people have escapes in the place of what a terminal acts on; JSON is read back unchanged."""
+    """Tables for people escape control characters; JSON is read back unchanged."""
 
     def said(command: str, *arguments: str) -> str:
         asked = [command, str(released), *arguments]

@@ -1,4 +1,4 @@
-"""Records are written to JSON and read back, and any damage ends in one sentence."""
+"""JSON of records: read back equal, and one message for any damage."""
 
 import datetime as dt
 import json

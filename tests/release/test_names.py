@@ -1,4 +1,4 @@
-"""Display names: titles as an office writes them, a report in each language, codes in files."""
+"""Display names in titles, in reports of each language, and in files."""
 
 import csv
 import datetime as dt

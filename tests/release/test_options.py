@@ -1,4 +1,4 @@
-"""Options are one value: the same names in the spec, in Python, in the manifest and in the ledger, checked once."""
+"""Options have the same names and checks in the spec, Python, manifest and ledger."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The page about R is run in R, on releases that it is about; where R is missing, the test is skipped (make machine, as root)."""
+"""The code of the page about R, run in R where R is installed."""
 
 import re
 import shutil
@@ -20,7 +20,7 @@ ONE, MANY = (
 
 
 def run_in_r(code, folder):
-    """What R prints of the last value, with the lines of the page run one after another in the folder of a release."""
+    """Return the printed last value of the page's lines, run in the folder of a release."""
     if shutil.which("Rscript") is None:
         pytest.skip("R is not installed (make machine, as root)")
     (folder / "page.R").write_text(code)
@@ -39,7 +39,7 @@ def run_in_r(code, folder):
 
 
 def released(folder, attributes, **options):
-    """A release of a few people in the folder, which the page calls `release`; each attribute is F or M."""
+    """Write a release of a few people whose attributes are all F or M."""
     domain = ln.Domain({name: ["F", "M"] for name in attributes})
     plan = ln.plan(
         ln.marginals(domain, upto=min(len(attributes), 2)), ln.PureDP(1), strategy="workload"

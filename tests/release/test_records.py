@@ -1,4 +1,4 @@
-"""Records from a release: whole numbers that add up, spellings that are read back into the same cells, and what is refused."""
+"""Synthetic records: whole counts, values of the right cells, and refusals."""
 
 import resource
 from pathlib import Path
@@ -66,7 +66,7 @@ def synthesized(*arguments: object) -> str:
 
 
 def allowed(table: Table) -> float:
-    """The answers' margin and what a draw of so many records would add, which rounding undercuts."""
+    """Return the margin of the answers plus the sampling error of the drawn records."""
     return table.typical_margin + np.sqrt(max(table.answer.mean(), 1.0))
 
 

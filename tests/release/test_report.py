@@ -1,4 +1,4 @@
-"""The page: well-formed, self-contained, with every label escaped; its small drawing functions."""
+"""The HTML report: well-formed, self-contained, with all labels escaped."""
 
 import base64
 import hashlib
@@ -539,7 +539,7 @@ def share_of(release, *counts):
     ],
 )
 def test_share_interval_covers_at_its_level(limited, cut, uncounted, kept, std):
-    """Of units that had over three rows cut for each that counts, three are counted: then the lower end holds, as the sentences say."""
+    """The lower end of the interval of a share covers at the stated level."""
     rng, right, trials = np.random.default_rng(3), 0, 1500
     true = (cut + uncounted) / (cut + uncounted + kept)
     for _ in range(trials):

@@ -1,4 +1,4 @@
-"""The risk sentence: its bounds against brute force, and where it appears."""
+"""The bounds of the risk sentence against brute force, and where it appears."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Rounding and suppression: what is said of every cell stays right as often as the level says, and is what was done."""
+"""Rounding and suppression of answers: coverage of the stated intervals, and files."""
 
 import csv
 import json
@@ -249,7 +249,7 @@ def test_means_of_few_rows_are_suppressed_with_counts(asked):
 
 @pytest.mark.parametrize(("to", "digits"), [(None, 0), ("0.1", 1), ("0.05", 2)])
 def test_no_file_has_a_digit_of_floating_point(tmp_path, to, digits):
-    """The number of values is a third of two measured sums, amounts are cents, answers multiples of a decimal: all written as they are."""
+    """Counts, amounts in cents and multiples of decimals are written exactly."""
     rng = np.random.default_rng(4)
     rows = pd.DataFrame(
         {

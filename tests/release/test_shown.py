@@ -1,4 +1,4 @@
-"""What values show of themselves in notebooks, and the sums of cells that a release gives."""
+"""Representations of values in notebooks, and sums of released cells."""
 
 import altair as alt
 import numpy as np

@@ -1,4 +1,4 @@
-"""Whole answers and rounding: no rounded answer is a part of a row."""
+"""Rounding to whole numbers and by quantity, and controlled rounding."""
 
 import json
 from itertools import combinations, product

@@ -1,4 +1,4 @@
-"""What planners propose, and sets of tables, for the tests of several folders."""
+"""Proposals of planners, and sets of tables, for the tests of several folders."""
 
 import itertools
 import math
@@ -57,7 +57,7 @@ def prefix(size: int) -> Workload:
 def tables(
     shape: tuple[int, ...], sets: Iterable[tuple[int, ...]], rich: int = 0, kind: str = "prefix"
 ) -> Workload:
-    """Tables of these attributes; the first ``rich`` ones are asked for by prefix sums or ranges, the others by their cells."""
+    """Return tables of attribute sets: prefix sums or ranges for the first ``rich`` ones."""
     domain = Domain({f"a{place}": Integers(0, size - 1) for place, size in enumerate(shape)})
     parts = [
         queries(domain, {f"a{place}": kind if place < rich else "identity" for place in own})
@@ -76,7 +76,7 @@ def ways(count: int, *sizes: int) -> list[tuple[int, ...]]:
 
 
 def cube_workload(count: int, k: int, kind: str) -> list[tuple[int, ...]]:
-    """All tables of k attributes, and none, half, or those with the first attribute, of the tables of one more."""
+    """Return all tables of k attributes, and some of k + 1."""
     larger = ways(count, k + 1)
     return ways(count, k) + {"": [], "*": larger[::2], "a": [s for s in larger if 0 in s]}[kind]
 

@@ -1,4 +1,4 @@
-"""Strategies on buckets: exact Gram matrices, costs of differences, and the least expected error."""
+"""Strategies on buckets: Gram matrices, costs of differences, and expected errors."""
 
 import numpy as np
 import pytest

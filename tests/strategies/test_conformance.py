@@ -1,4 +1,4 @@
-"""The conformance kit of planners: what holds for every record in the registry, so a new one is tested by being there."""
+"""The conformance kit of planners: checks of every planner in the registry."""
 
 import sys
 

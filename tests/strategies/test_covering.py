@@ -1,4 +1,4 @@
-"""Covering designs and greedy covers of data cubes: which tables are measured under Laplace noise."""
+"""Covering designs and greedy covers of data cubes under Laplace noise."""
 
 import itertools
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The strategies of Cormode et al. by name: known totals through whole plans, native and coded attributes, both budgets."""
+"""The data cube strategies of Cormode et al.: known errors of whole plans."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Buckets under a threshold by hand: which cells they hold, how heavy they are, and what groups keep of them."""
+"""Buckets under a threshold by hand: their cells, their noise, and choices by group."""
 
 import numpy as np
 import pytest
@@ -83,7 +83,7 @@ def test_nothing_at_all_keeps_nothing() -> None:
 
 
 def test_more_groups_lower_the_cut_less_than_evenly() -> None:
-    """What is cut from one of k groups is a k-th; the threshold falls, and by less than if they were known to be of one size."""
+    """More groups lower the threshold, by less than groups of one known size would."""
     places = candidate_cells(EDGES)
     ends = EDGES[places].astype(float)
     counts = 1e5 * -np.diff(ends**-2.0) * ends[0] ** 2
@@ -102,7 +102,7 @@ def test_more_groups_lower_the_cut_less_than_evenly() -> None:
 
 
 def test_dropped_amount_is_estimated_from_tails() -> None:
-    """A heavier tail is good for the choice of a threshold, and would tell of a few records at the maximum wherever noise is large."""
+    """A heavier tail raises the threshold, unless the noise hides it."""
     places = candidate_cells(EDGES)
     noisy = np.random.default_rng(4).laplace(3.0, 40.0, len(places) - 1)
     found = choose_group_threshold(EDGES, noisy, 10, lambda one: 20.0 * one, certain_count=np.inf)

@@ -1,4 +1,4 @@
-"""One-way tables with K-norm noise: what is planned, what is promised, and that it holds."""
+"""One-way tables with K-norm noise: plans, promised errors, and releases."""
 
 import math
 from fractions import Fraction
@@ -149,7 +149,7 @@ def test_units_of_several_rows_scale_the_noise(neighbours, max_rows, changes, bu
 
 @pytest.mark.parametrize("sizes", [(2, 8, 100), (9, 16, 7, 15, 6, 5, 2, 2), (2, 2, 2, 40, 40)])
 def test_groups_share_the_budget_by_cube_roots(sizes):
-    """Shares near the cube roots of the groups' errors, and better than these and than even ones."""
+    """Shares are near cube roots of the errors, and better than these and equal shares."""
     plan = ln.plan(one_way(sizes), PURE, strategy="k_norm")
     measured = plan.measured()
     blocks = measured.blocks

@@ -1,4 +1,4 @@
-"""K-norm noise beside other tables, for levels, and what a finished release answers from it."""
+"""K-norm noise together with other tables and with levels, and its releases."""
 
 import math
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""What the planners, the fits and the errors keep between plans: inputs that differ in one field each are planned as from empty caches."""
+"""The caches of planners, fits and errors: every field of the input is part of the key."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What a row added, removed or replaced really changes in a plan, tried for all rows: never more than claimed, and nothing is lost."""
+"""The cost of a plan against the changes by every row added, removed or replaced."""
 
 import dataclasses
 from fractions import Fraction

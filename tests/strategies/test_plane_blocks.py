@@ -1,4 +1,4 @@
-"""The public part of the adaptive grid: how it begins, and what it divides and joins."""
+"""The public part of the adaptive grid: first blocks, division and merging."""
 
 from fractions import Fraction
 
@@ -46,7 +46,7 @@ def test_budget_below_zero_is_refused():
 @pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("shape", [(16, 16), (9, 23)])
 def test_light_blocks_merge_up_the_tree(shape: tuple[int, int], narrow: bool) -> None:
-    """Against the definition, cell by cell: the largest light block of the tree that holds a cell, else the first round's block of it."""
+    """Each cell gets the largest light block that holds it, or its first block."""
     tree, random = block_tree(*shape), np.random.default_rng(8)
     base, size = first_level(tree, 16), shape[0] * shape[1]
     ends = [np.append(starts[1:], size) for starts in tree.starts]

@@ -1,4 +1,4 @@
-"""What a planner cannot plan, and what it says then."""
+"""Workloads that a planner cannot plan, and the messages."""
 
 import numpy as np
 import pytest

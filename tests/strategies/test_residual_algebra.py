@@ -1,4 +1,4 @@
-"""The residual algebra and budgets of queries against brute force and general solvers, and published figures."""
+"""The residual algebra and its budgets against brute force, solvers and papers."""
 
 import math
 from functools import reduce
@@ -233,7 +233,7 @@ PUBLISHED = {
 
 
 def residual_rmse(shape: tuple[int, ...], *sizes: int) -> float:
-    """Root mean squared error of a cell of all tables of so many attributes at privacy cost 1, of the plan."""
+    """Return the root mean squared error of a cell at privacy cost 1."""
     asked = tables(shape, ways(len(shape), *sizes))
     return math.sqrt(error_of("residual", asked, ZCDP("1/2")) / asked.rows)
 
@@ -261,7 +261,7 @@ def magnitudes(operator: Operator) -> np.ndarray:
 @both_norms
 @pytest.mark.parametrize("is_tree", [True, False], ids=["tree", "Fourier"])
 def test_equal_groups_get_the_closed_form(is_tree: bool, norm: int) -> None:
-    """The rows of a level are a group of a tree, each sign by itself: weights by cube or square roots of summed errors."""
+    """Weights of equal groups are cube or square roots of their summed errors."""
     rows = magnitudes(Tree.full(16, 2)) if is_tree else np.abs(walsh_functions(8)).astype(float)
     group = np.unique(rows.sum(axis=1), return_inverse=True)[1] if is_tree else np.arange(len(rows))
     each = np.random.default_rng(3).random(group.max() + 1) + 0.2

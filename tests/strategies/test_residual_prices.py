@@ -1,4 +1,4 @@
-"""Budget shares of contrasts and totals, if a unit has few rows in a cell: the least error, and the error of releases."""
+"""Budgets of contrasts and totals for units with few rows in a cell."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Planners as a whole: what they propose can be fitted, promises what dense algebra says, and is never worse than what it contains."""
+"""Planners as a whole: promised errors against dense algebra and simpler strategies."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Hierarchies under limits, and thresholds from tail counts: costs, errors against dense algebra, and choices against what is known."""
+"""Strategies for sums under limits and thresholds, against dense algebra."""
 
 import math
 from collections.abc import Callable
@@ -35,7 +35,7 @@ LIMITS = np.minimum(np.arange(1, 81) * 25, 900)
 
 
 def noise_of(gram: prefix_gram) -> Callable[[np.ndarray], float]:
-    """`estimated_rmse` at norm 1, which knows nothing of the counts: computed once for each of the limits."""
+    """Return `estimated_rmse` at norm 1, computed once for each set of limits."""
     known: dict[bytes, float] = {}
 
     def noise(limits: np.ndarray) -> float:

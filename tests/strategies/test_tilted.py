@@ -1,4 +1,4 @@
-"""Tilted splits: the convex programme against a general solver, rounding, published figures, plans against dense least squares."""
+"""Tilted splits: the convex programme, rounding, published figures, and plans."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The automatic choice within a stated time, by estimates alone."""
+"""The automatic choice of a strategy within a time limit."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Counts and sums that are measured together: chosen where that is better, with the error that is known to be possible."""
+"""Counts and sums that are measured together: when they are chosen, and their errors."""
 
 from collections.abc import Iterable
 
@@ -45,7 +45,7 @@ def at_ends(plan: Plan) -> set[str | None]:
 @pytest.mark.parametrize(("low", "high"), [(0, 1000), (-400, 1200), (200, 1000), (-1000, 1000)])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_means_under_laplace_noise(low: int, high: int, neighbours: str) -> None:
-    """A count has the variance 4, a sum 2 high^2 and 2 low^2 over R^2 each: v - low and high - v with one noise."""
+    """The variances of v - low and high - v follow from one noise for both."""
     twice = 2 if neighbours == "replace" else 1
     plan = planned(
         mean_queries(domain(low, high), "pay", by=["cells"]), PureDP(1), neighbours=neighbours
@@ -61,7 +61,7 @@ def test_means_under_laplace_noise(low: int, high: int, neighbours: str) -> None
     [(0, 1000, ((5**0.5 + 1) / 2) ** 2), (-400, 1200, None), (-1000, 1000, 4.0)],
 )
 def test_gaussian_means_reach_the_lower_bound(low: int, high: int, total: float | None) -> None:
-    """With counts beside both ends; where the ends are alike there is nothing to be gained, and the plan apart is as good."""
+    """Measuring both ends reaches the bound; equal ends gain nothing."""
     plan = planned(mean_queries(domain(low, high), "pay", by=["cells"]), ZCDP("1/2"))
     expected_error = plan.expected_error()
     assert expected_error.total_squared_error == pytest.approx(expected_error.lower_bound, rel=2e-3)
@@ -104,7 +104,7 @@ def test_joint_prefix_sums_use_a_strategy_for_counts() -> None:
 
 
 def no_split_is_better(plan: Plan, strengths: Iterable[float], factor: float) -> None:
-    """The error is no larger than ``factor`` times that of the same blocks with the weights at both ends multiplied."""
+    """Tell whether the error is at most ``factor`` times that of any other split."""
     total = plan.expected_error().total_squared_error
     for strength in strengths:
         blocks = [
@@ -167,7 +167,7 @@ def test_totals_and_one_cell_groups_are_planned(name: str, budget: Budget) -> No
 
 
 def test_parts_beside_means_have_own_tables() -> None:
-    """Towns, and by county means, medians and another table: no one table of counts serves them, and no split of the budget is better."""
+    """Means, medians and counts by county need separate tables and a good split."""
     towns = Categories(
         [str(town) for town in range(60)],
         levels={"county": {str(town): str(town % 4) for town in range(60)}},
@@ -196,7 +196,7 @@ def test_parts_beside_means_have_own_tables() -> None:
     ids=["pure", "large pure", "rho", "large rho"],
 )
 def test_parts_share_a_nearly_noiseless_budget(budget: Budget) -> None:
-    """Means beside prefix sums, whose discrete noise is all 0 at large budgets: no other share is far better."""
+    """No other split is far better at a budget so large that most noise is 0."""
     few = Domain(
         {"sex": Coded(2), "pay": Integers(0, 89)}, measures={"pay": Measure("pay", 0, 90_000)}
     )

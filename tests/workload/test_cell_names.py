@@ -1,4 +1,4 @@
-"""Names of cells: one reading wherever users name cells, and queries that count none."""
+"""Names of cells have one reading everywhere, and empty query sets are refused."""
 
 import datetime as dt
 import json

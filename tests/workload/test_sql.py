@@ -1,4 +1,4 @@
-"""SQL as a way to ask: shapes of well-known benchmarks answered as DuckDB answers them, or refused by the name of the clause."""
+"""SQL of well-known benchmarks: answered as by DuckDB, or refused by clause."""
 
 import datetime as dt
 import math

@@ -1,4 +1,4 @@
-"""SQL as BI tools write it is answered as DuckDB answers it over the rows, where noise is near 0."""
+"""SQL of BI tools is answered as by DuckDB where the noise is near 0."""
 
 import datetime as dt
 import math

@@ -1,4 +1,4 @@
-"""Workloads: what products mean, how they are named and kept, and what is refused."""
+"""Workloads: the meaning of products, names, files, and refusals."""
 
 import json
 from fractions import Fraction
