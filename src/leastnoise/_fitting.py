@@ -163,9 +163,8 @@ def _sampler_scale(
 
     The scale is not changed if its numerator and denominator are short enough.
     """
-    if (
-        has_contrasts
-    ):  # the square roots of their norms multiply the scale and need bits of their own
+    # the square roots of their norms multiply the scale and need bits of their own
+    if has_contrasts:
         return round_up(scale, _SCALE_BITS)
     if scale.numerator * grid < 2**50 and scale.denominator * largest_row_weight < 2**50:
         return scale

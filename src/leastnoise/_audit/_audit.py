@@ -97,9 +97,10 @@ class LeastCostDistribution:
         path = [
             int(np.searchsorted(starts, position, side="right")) - 1 for starts in tree.starts[:-1]
         ]
+        # subtrees that do not contain the cell
         self._off_path_subtrees = sum(
             int(tree.child_counts(level)[block]) - 1 for level, block in enumerate(path)
-        )  # subtrees that do not contain the cell
+        )
         self._penalty, self.scale = (
             float(selection.penalty),
             privacy.distance / float(selection.epsilon),
@@ -223,9 +224,8 @@ def enumerate_mechanism_runs(plan: Plan, entropy: Source) -> dict[str, Steps]:
     run = mechanism_of(plan).prepare(plan)
     sizes = [plan.domain.kind(name).size for name in terms.attributes]
     size = math.prod(sizes)
-    noise = plan.privacy.distance / allowed_epsilon(
-        plan.privacy.budget
-    )  # typical error of a count for the whole budget
+    # typical error of a count for the whole budget
+    noise = plan.privacy.distance / allowed_epsilon(plan.privacy.budget)
     height = max(1, min(math.ceil(8 * noise), _MOST_ROWS // size))
     steps_by_regime: dict[str, Steps] = {}
     for steps in dict.fromkeys((1, max(2, size // 20), max(2, size // 3), size)):
@@ -276,9 +276,8 @@ def audit_choice(plan: Plan, selection: LeastCost, effort: Effort) -> AuditResul
     }
     unit_rows = unit_with_equal_rows(row, plan.privacy)
     distribution = LeastCostDistribution(plan, selection, unit_rows)
-    log_ratios = list[
-        float
-    ]()  # of both tables in turn, because their noise is equal: each half contains both
+    # of both tables in turn, because their noise is equal: each half contains both
+    log_ratios = list[float]()
     for count in effort.batches(_CHOICES):
         draws_of_both = (
             _run_choice_repeatedly(plan, selection, rows_present, distribution.units, count, effort)
@@ -291,9 +290,8 @@ def audit_choice(plan: Plan, selection: LeastCost, effort: Effort) -> AuditResul
             ]
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
-        chance = -np.expm1(
-            thresholds * factor / distribution.scale
-        )  # the grid of costs is so fine that they can be treated as continuous
+        # the grid of costs is so fine that they can be treated as continuous
+        chance = -np.expm1(thresholds * factor / distribution.scale)
         return chance, chance
 
     factor = noise_shortfall(np.array(log_ratios), np.array(log_ratios), effort.risk, tails)

@@ -49,9 +49,8 @@ _CANDIDATES = 40  # rows that are tried in the search for the worst pair
 _BATCH = 2**20  # random numbers drawn at a time
 _MOST_UNITS = 1000  # units in which two tables differ
 _TRIALS_OF_SHARED_NOISE = 32  # trials between two readings of the clock
-_SMOOTH = (
-    2**10
-)  # discrete and rounded Gaussians of larger scales differ by less than 1e-6 of a probability
+# discrete and rounded Gaussians of larger scales differ by less than 1e-6 of a probability
+_SMOOTH = 2**10
 Row: TypeAlias = Mapping[str, int]
 """A row: its cell of every attribute, and its value of every measure in units of the measure."""
 UnitRows: TypeAlias = tuple[tuple[Row, int], ...]
@@ -280,9 +279,8 @@ def measure_repeatedly(
     """
     if measurements.k_norm_groups():
         return _measure_trial_by_trial(measurements, codes, values, count, entropy)
-    trial = "trial" + "'" * max(
-        map(len, measurements.domain.names)
-    )  # longer than the name of every attribute, and so different from all
+    # longer than the name of every attribute, and so different from all
+    trial = "trial" + "'" * max(map(len, measurements.domain.names))
     kinds = {name: measurements.domain.kind(name) for name in measurements.domain.names}
     domain = Domain({**kinds, trial: Coded(count)}, measures=measurements.domain.measures)
     each = Factor((trial,), Identity(count))
@@ -463,9 +461,8 @@ class Pairs:
     def _farthest_pair(self, distance: Callable[[Pair], float]) -> Pair:
         """Return the pair of tables for which ``distance`` is largest."""
         pairs = pairs_of_units(self.measured.domain, self.measured.privacy)
-        best = max(
-            pairs, key=lambda unit_rows: float(f"{distance(self.build(unit_rows, 1)):.9g}")
-        )  # among equal distances the first
+        # among equal distances the first
+        best = max(pairs, key=lambda unit_rows: float(f"{distance(self.build(unit_rows, 1)):.9g}"))
         single = self.build(best, 1)
         single_distance = float(np.max(np.abs(single.shifts) / single.scales))
         enough = math.floor(4 / single.distance(self.measured.noise.norm))
@@ -684,9 +681,8 @@ def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditRes
     bound = certify_loss(first, second, effort.risk, joint_loss) / pair.units ** (
         2 if joint_loss is rho_bound else 1
     )
-    plan_cost = cost(
-        measured
-    )  # epsilon for Laplace noise; mu or rho for Gaussian noise, depending on the budget
+    # epsilon for Laplace noise; mu or rho for Gaussian noise, depending on the budget
+    plan_cost = cost(measured)
     if isinstance(plan_cost, GaussianCost):
         claim = math.sqrt(plan_cost.mu_squared)
     else:

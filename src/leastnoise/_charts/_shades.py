@@ -59,9 +59,8 @@ def draw_heat(picture: Picture) -> Spec:
     layer: list[Spec] = [
         {"mark": {"type": "rect"}, "encoding": {"color": {**grey, **colour}, **encoding["tip"]}}
     ]
-    width = max(
-        3, (WIDTH - 30 - estimate_width(down.labels, 120)) // across.size
-    )  # whole pixels, to avoid visible seams between the cells
+    # whole pixels, to avoid visible seams between the cells
+    width = max(3, (WIDTH - 30 - estimate_width(down.labels, 120)) // across.size)
     if down.size <= _MOST_NAMED_ROWS:
         height = 15
     else:
@@ -74,9 +73,8 @@ def draw_heat(picture: Picture) -> Spec:
             picture.high.reshape(-1).tolist(),
             strict=True,
         ):
-            row["text"] = picture.format_number(
-                answer, high - answer
-            )  # with all digits, as in the table
+            # with all digits, as in the table
+            row["text"] = picture.format_number(answer, high - answer)
         dark = {
             "test": f"!datum.zero && (datum.answer > {0.62 * largest_answer} || datum.answer < "
             f"{-0.62 * largest_answer})",

@@ -59,9 +59,8 @@ _MOST_JOINT = 1536  # maximum number of directions of a joint spectrum: rows of 
 _MOST_DIRECTIONS = 2**62  # maximum number of directions, whose number must fit int64
 _MOST_CORNER_VALUES = 11  # maximum number of values at their bounds; they have 2^11 corners
 _SWEEPS = 2  # sweeps over the measures when their shares are chosen
-_SHARES = [
-    share / 50 for share in range(25, 51)
-]  # tried shares of a measure's values at its larger end
+# tried shares of a measure's values at its larger end
+_SHARES = [share / 50 for share in range(25, 51)]
 _MOST_BITS = 62  # maximum number of bits of a key that codes a set of attributes in int64
 Worth = Callable[[Names], float]
 """The largest change of the residual space of some attributes by the rows of a unit, divided by the
@@ -581,9 +580,8 @@ def lower_bound(
         or privacy_of_part(workload.domain, privacy, workload.measures[0]) != privacy
     ):
         row_products = tuple(product for product in workload if product.measure not in units)
-        power = (
-            3 if noise is Noise.DISCRETE_LAPLACE else 2
-        )  # the error of parts with budget shares s is: sum of error / s^(power - 1)
+        # the error of parts with budget shares s is: sum of error / s^(power - 1)
+        power = 3 if noise is Noise.DISCRETE_LAPLACE else 2
         separate_bounds = []
         for name in units:
             quantity = Workload(workload.domain, tuple(workload.of(name)))
@@ -823,9 +821,8 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
             # the least value is 0, the largest is the square of the bound farther from 0
             value = measure
         norm_pairs[name] = (1.0, 1.0)
-        if (
-            not counts and value is not None
-        ):  # both bounds divided by the largest absolute value; the larger bound first
+        # both bounds divided by the largest absolute value; the larger bound first
+        if not counts and value is not None:
             ends = value.low_units / value.largest, value.high_units / value.largest
             norm_pairs[name] = ends if abs(ends[0]) > abs(ends[1]) else (ends[1], ends[0])
     if not norm_pairs:  # all values are weights

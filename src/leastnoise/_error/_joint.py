@@ -237,9 +237,8 @@ class JointBlocks:
         count = values[0].shape[1]
         result = np.zeros((*self.shape, count))
         for (factors, summed, variance), rows in zip(self._tables, values, strict=True):
-            cube = rows.reshape(
-                *(factor.operator.rows for factor in factors), count
-            )  # totals have a single row and therefore no axes
+            # totals have a single row and therefore no axes
+            cube = rows.reshape(*(factor.operator.rows for factor in factors), count)
             for axis, factor in enumerate(factors):
                 moved = np.moveaxis(cube, axis, 0)
                 if not factor.even:
@@ -364,6 +363,7 @@ class JointBlocks:
             else:
                 residual = right_side
             residual_norm = np.sqrt(np.maximum((residual * turn(residual)).sum(axis=0), 0.0))
+            # relative residual
             worst = float(
                 np.max(
                     np.where(
@@ -371,7 +371,7 @@ class JointBlocks:
                     ),
                     initial=0.0,
                 )
-            )  # relative residual
+            )
             if worst <= tolerance or not worst < before / 2:
                 break
             before = worst
@@ -697,9 +697,8 @@ class IterativeStructure(JointStructure):
             generator.standard_normal([operator.rows for operator in operators]),
             apply_transpose,
         )
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # without a solution, the steps may grow without bound
+        # without a solution, the steps may grow without bound
+        with np.errstate(over="ignore", invalid="ignore"):
             self.joint.solve(mixed.reshape(-1, 1), inner.name, _ERROR_TOLERANCE)
         self._determined.add(inner)
 

@@ -92,9 +92,8 @@ class ProductCells(Cells):
         self.sizes = {name: basis.size for name, basis in structure.bases.items()}
         self.components: dict[Names, FloatArray] = {}
         self._latest: tuple[tuple[Names, ...], FloatArray] | None = None
-        self._few = (
-            _FEW if structure.leveled_attribute is None else 0
-        )  # with levels, all components are computed in one sum
+        # with levels, all components are computed in one sum
+        self._few = _FEW if structure.leveled_attribute is None else 0
         self._along = [
             measured_along(table.block, structure.leveled_attribute) for table in measured
         ]
@@ -275,9 +274,8 @@ class ProductCells(Cells):
             answer = self._stacked_marginals(tables)
         for numbers in tables_by_bases.values() if len(tables_by_bases) > 1 else ():
             answer[numbers] = self._stacked_marginals([tables[number] for number in numbers])
-        if (
-            self.structure.leveled_attribute is not None
-        ):  # the next call is often for another level of the same tables
+        # the next call is often for another level of the same tables
+        if self.structure.leveled_attribute is not None:
             self._latest = (*tables,), answer
         return answer
 
@@ -408,13 +406,11 @@ class ProductStructure(Structure):
     """Least squares for blocks with one strategy along each attribute."""
 
     bases: Mapping[str, GramInverse]
-    precisions: Mapping[
-        Names, Any
-    ]  # by tau: lambda, or for each level its precision or the precisions of its groups
+    # by tau: lambda, or for each level its precision or the precisions of its groups
+    precisions: Mapping[Names, Any]
     wide_blocks: tuple[tuple[Names, Names, float], ...]
-    attributes_without_total: frozenset[
-        str
-    ]  # the attributes along which some table excludes the total
+    # the attributes along which some table excludes the total
+    attributes_without_total: frozenset[str]
     leveled_attribute: str | None = None
     levels: Levels | None = None
     _inverses: dict[Names, LevelInverse] = field(default_factory=dict, repr=False)
@@ -585,9 +581,8 @@ class ProductStructure(Structure):
         """Return the sum and the maximum of the variances of the answers."""
         summed = self.total(product)
         queries, names, operators = self._split_queries(product)
-        if (
-            len(names) == 1 and self.levels is None and product.rows <= MOST_LISTED
-        ):  # faster than searching for equal rows
+        # faster than searching for equal rows
+        if len(names) == 1 and self.levels is None and product.rows <= MOST_LISTED:
             # all variances are q G^-1 q over one precision
             basis = self.bases[names[0]]
             precision = self.precision_of(names)

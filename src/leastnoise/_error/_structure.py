@@ -165,9 +165,8 @@ def quantity_structure(
     if is_product:
         try:
             structure = _product_structure(domain, tables, along)
-        except (
-            UndeterminedQuery
-        ):  # a strategy may determine the queries without determining every cell
+        except UndeterminedQuery:
+            # a strategy may determine the queries without determining every cell
             structure = None
         if structure is not None:
             return structure

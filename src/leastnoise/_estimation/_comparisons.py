@@ -48,9 +48,8 @@ from leastnoise._workload import (
     selected_cells,
 )
 
-_WORST_CORRELATION = (
-    -1.0
-)  # correlation assumed for two releases with an unknown part of common noise
+# correlation assumed for two releases with an unknown part of common noise
+_WORST_CORRELATION = -1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

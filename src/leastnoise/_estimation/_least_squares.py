@@ -239,9 +239,8 @@ class Estimate:
                 tuple(name for name in names if name in cells_of_quantity.names)
             )
             for axis, name in enumerate(names):
-                if (
-                    name not in cells_of_quantity.names
-                ):  # no table has this attribute, so divide the counts evenly among its cells
+                # no table has this attribute, so divide the counts evenly among its cells
+                if name not in cells_of_quantity.names:
                     size = self.observation.measurements.domain.kind(name).size
                     cube = np.repeat(np.expand_dims(cube / size, axis), size, axis)
             cells = np.asarray(cells + factor * cube)

@@ -143,9 +143,8 @@ class _EqualShapeTables:
         """
         for axes, index in zip(self.patterns, self.indices, strict=True):
             part = multipliers
-            for axis in range(
-                len(self.shape) - 1, -1, -1
-            ):  # the mean over an axis, or the deviations from it
+            # the mean over an axis, or the deviations from it
+            for axis in range(len(self.shape) - 1, -1, -1):
                 mean = part.mean(axis=axis + 1, keepdims=True)
                 if axis in axes:
                     part = part - mean
@@ -259,9 +258,8 @@ def nearest_tables(
         for (tau, part), start in zip(components.items(), starts, strict=False)
     }
     unbiased = np.concatenate([part.reshape(-1) for part in components.values()])
-    variance = np.zeros(
-        len(unbiased)
-    )  # a variance of 0 fixes the total, and components of attributes with one value
+    # a variance of 0 fixes the total, and components of attributes with one value
+    variance = np.zeros(len(unbiased))
     for tau, index in indices.items():
         if tau and precisions[tau] > 0:
             variance[index] = 1 / precisions[tau]

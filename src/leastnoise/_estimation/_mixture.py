@@ -362,9 +362,8 @@ class _Fit:
         distribution_gradient *= shares
         self.rounds += 1
         slopes = (distribution_gradient, shares * (share_gradient - shares @ share_gradient))
-        learning_rate *= math.sqrt(1 - 0.99**self.rounds) / (
-            1 - 0.9**self.rounds
-        )  # corrects the bias of the running means in the first rounds
+        # corrects the bias of the running means in the first rounds
+        learning_rate *= math.sqrt(1 - 0.99**self.rounds) / (1 - 0.9**self.rounds)
         for state, (mean, square), slope in zip(self.state, self.moments, slopes, strict=True):
             np.add(mean, 0.1 * (slope - mean), out=mean)
             np.square(slope, out=slope)

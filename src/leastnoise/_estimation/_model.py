@@ -163,11 +163,12 @@ class NoisyTables:
             total_std = 0.0
             exact = _interval_tables(public, names, least)
         every = [table for table in [*tables, *exact] if len(table.attributes) == 1]
+        # the shares of all cells
         one_way_tables = {
             table.attributes[0]: table
             for table in every
             if len(table.starts[0]) == int(table.starts[0][-1]) + 1
-        }  # the shares of all cells
+        }
         shares = tuple(
             smoothed_shares(one_way_tables[attribute].counts, one_way_tables[attribute].std, total)
             for attribute in range(len(names))

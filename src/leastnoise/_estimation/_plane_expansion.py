@@ -102,9 +102,8 @@ def shrinkage_factors(
         deviation = cells[middle] - cells[coarse] - part * (cells[end] - cells[coarse])
         noise = (1 - part) ** 2 * explained_variance + part**2 * right
         owner = np.searchsorted(first_round_starts, coarse, side="right") - 1
-        owner[end > np.append(first_round_starts[1:], size)[owner]] = len(
-            first_round_starts
-        )  # above the first-round blocks
+        # above the first-round blocks
+        owner[end > np.append(first_round_starts[1:], size)[owner]] = len(first_round_starts)
         ratio = np.where(divided, deviation**2 / np.where(divided, noise, 1.0), 0.0)
         number, q = (
             np.bincount(owner, values, len(first_round_starts) + 1)
@@ -349,9 +348,8 @@ def _differences(
     number = np.zeros(len(block_starts))
     chance = np.zeros(len(block_starts))
     for side in (slice(1, None), slice(None, -1)):
-        used = (
-            inside | is_single_part[owner[side]]
-        )  # a block of one part is compared with its neighbours
+        # a block of one part is compared with its neighbours
+        used = inside | is_single_part[owner[side]]
         np.add.at(total, owner[side][used], square[used])
         np.add.at(number, owner[side][used], 1)
         np.add.at(chance, owner[side][used], (variance[1:] + variance[:-1])[used] ** 2)

@@ -24,9 +24,8 @@ from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Product, from_json
 
 Names: TypeAlias = tuple[str, ...]
-Combination: TypeAlias = tuple[
-    tuple[str, tuple[int, ...]], ...
-]  # for each attribute, the codes that cannot occur together with the codes of the others
+# for each attribute, the codes that cannot occur together with the codes of the others
+Combination: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
 _MOST_SHOWN = 5  # maximum number of counts in a message
 _ROUNDS = 1000  # maximum number of rounds of proportional fitting
 _EXACT = 1e-10  # the relative error at which a sum counts as met

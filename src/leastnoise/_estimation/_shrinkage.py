@@ -147,9 +147,8 @@ class HalvingTree:
             self.share, self.left, self.right, levels, levels[1:], strict=False
         ):
             both = np.pad(halves, (0, 2 * len(share) - len(halves))).reshape(-1, 2)
-            across = np.pad(parent, (0, len(share) - len(parent))) - both.sum(
-                axis=1
-            )  # twice the covariance of the two halves
+            # twice the covariance of the two halves
+            across = np.pad(parent, (0, len(share) - len(parent))) - both.sum(axis=1)
             variance = 4 * (
                 (1 - share) ** 2 * both[:, 0] + share**2 * both[:, 1] - share * (1 - share) * across
             )
@@ -203,9 +202,10 @@ def shrink(
         )
     sd = np.sqrt(np.where(has_noise, noise_variances, 1.0))
     size = np.abs(noisy_differences)[:, None]
+    # the sequence starts at a quarter of the least noise
     rungs = np.concatenate(
         [[0.0], (float(sd[has_noise].min()) / 4 * 2.0 ** np.arange(_STATES)) ** 2]
-    )  # the sequence starts at a quarter of the least noise
+    )
     total = (sd**2)[:, None] + rungs
     log = -(size**2) / (2 * total)
     if tail_scale is not None:
@@ -248,9 +248,8 @@ def posterior_states(
     Each level has one array. The transitions from parents to halves are learned.
     """
     rung = np.arange(_STATES + 1)
-    prior = 0.6 ** np.abs(
-        rung[:, None] - rung
-    )  # favours nearby states, and empty halves for an empty block
+    # favours nearby states, and empty halves for an empty block
+    prior = 0.6 ** np.abs(rung[:, None] - rung)
     prior[0], prior[:, 0], prior[0, 0] = 0.15 * 0.8 ** (rung - 1.0), 0.15, 1.0
     prior /= prior.sum(axis=1, keepdims=True)
     matrix = prior

@@ -93,9 +93,8 @@ class BlockGram(NamedTuple):
     """
 
     identity: float
-    pairs: tuple[
-        tuple[FloatArray, FloatArray], ...
-    ]  # for each pair, a and b in every block as (value at cell 0, slope): shape (blocks, 2)
+    # for each pair, a and b in every block as (value at cell 0, slope): shape (blocks, 2)
+    pairs: tuple[tuple[FloatArray, FloatArray], ...]
     range_coefficients: (
         FloatArray  # coefficients that listed ranges add to every M_bb, shape (blocks, 2, 2)
     )

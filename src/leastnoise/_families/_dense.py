@@ -305,9 +305,8 @@ def _tridiagonal_spectrum(
         inverse_diagonal / dual_weights,
         -1 / (neighbour_scale * np.sqrt(dual_weights[1:] * dual_weights[:-1])),
     )
-    if (
-        not values[0] > _LOST * values[-1]
-    ):  # for very unequal weights, rounding errors would exceed even the large singular values
+    # for very unequal weights, rounding errors would exceed even the large singular values
+    if not values[0] > _LOST * values[-1]:
         return _full_spectrum(gram.dense(), dual_weights)
     return 1 / np.sqrt(values), vectors
 

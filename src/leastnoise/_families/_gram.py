@@ -63,9 +63,8 @@ def _cover_sums(size: int, range_amounts: FloatArray, low: IntArray, high: IntAr
 
 def _pair_products(a: FloatArray, b: FloatArray, matrix: FloatArray) -> FloatArray:
     """Return ``matrix @ M`` for M with entries ``a_i b_j`` (i <= j)."""
-    if (a == a[0]).all() and np.array_equal(
-        b, np.arange(len(b), 0.0, -1)
-    ):  # prefix sums need only half of the computation
+    # prefix sums need only half of the computation
+    if (a == a[0]).all() and np.array_equal(b, np.arange(len(b), 0.0, -1)):
         sums = np.cumsum(np.cumsum(matrix, axis=1)[:, ::-1], axis=1)[:, ::-1]
         if a[0] == 1:
             return sums
@@ -181,9 +180,8 @@ class Gram:
         if self.identity_weight:
             parts.append(self.identity_weight * matrix)
         if self.weighted_ranges is not None:
-            sums = np.zeros(
-                (len(matrix), self.size + 1)
-            )  # sums of the first 0, 1, ... numbers of every row
+            # sums of the first 0, 1, ... numbers of every row
+            sums = np.zeros((len(matrix), self.size + 1))
             np.cumsum(matrix, axis=1, out=sums[:, 1:])
             parts.append(np.asarray(sums @ self._edges)[:, :0:-1].cumsum(axis=1)[:, ::-1])
         if self.array is not None:
@@ -336,9 +334,8 @@ class Gram:
                     np.maximum(0.0, np.minimum(high, ends) + 1 - np.maximum(low, starts)) / factor
                 )
                 array += (inside.T * amounts[part : part + step]) @ inside
-        pairs = tuple(
-            (a[ends], b[starts]) for a, b in self.pairs
-        )  # entries for queries that contain both groups completely
+        # entries for queries that contain both groups completely
+        pairs = tuple((a[ends], b[starts]) for a, b in self.pairs)
         return Gram(count, self.queries, pairs, self.identity_weight / factor, None, array)
 
 
@@ -532,9 +529,8 @@ def fit_family(
         (weight, gram_of(restrict_to_runs(operator, starts)))
         for weight, operator in weighted_queries
     ]
-    factor, gram = (
-        grams[0] if len(grams) == 1 else (1.0, sum_grams(grams))
-    )  # a common weight of all queries does not change the strategy
+    # a common weight of all queries does not change the strategy
+    factor, gram = grams[0] if len(grams) == 1 else (1.0, sum_grams(grams))
     operator, row_weights, bound = (
         fit(gram, norm, bits) if gram.array is None else fit_on_merged_cells(fit, gram, norm, bits)
     )

@@ -169,9 +169,8 @@ class GramInverse(ABC):
                 - cells_to_end @ self.solve(cells_to_end)
             )
         if operator.rows > operator.size and interval_ends(operator) is None:
-            return float(
-                np.trace(self.solve(apply_gram(operator, np.eye(operator.size))))
-            )  # use the Gram matrix of the rows, which is smaller
+            # use the Gram matrix of the rows, which is smaller
+            return float(np.trace(self.solve(apply_gram(operator, np.eye(operator.size)))))
         return float(self.variances(operator).sum())
 
     def largest_variance(self, operator: Operator) -> float:

@@ -287,9 +287,8 @@ class Levels:
 class Orbits:
     """Classes of groups with equal variances, for every level."""
 
-    parents: tuple[
-        IntArray, ...
-    ]  # for every level but the last: the orbit of the next level that contains each orbit
+    # for every level but the last: the orbit of the next level that contains each orbit
+    parents: tuple[IntArray, ...]
     multiplicities: tuple[
         FloatArray, ...
         # for every level but the last: the number of groups of each orbit in one group of the

@@ -33,9 +33,8 @@ from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.linop import DiagonalAndRows, Identity
 
-Window = tuple[
-    int, int, FloatArray
-]  # the first cell, the cell after the last, and the values of a row of Theta between them
+# the first cell, the cell after the last, and the values of a row of Theta between them
+Window = tuple[int, int, FloatArray]
 Ends = tuple[
     float, float
     # distances of the first and the last bell from the ends of the line, relative to the spacing
@@ -616,9 +615,8 @@ def _descend_from_bells(gram: Gram, effort: float) -> _DescentRun:
         return min(tried, key=lambda pair: pair[0].rmse)
 
     groups = bell_shapes(gram.size)
-    if (
-        effort < _ALL_STARTS and gram.size > 2 * _SHORT
-    ):  # first choose the spacing of the finest bells, then the layers above them
+    # first choose the spacing of the finest bells, then the layers above them
+    if effort < _ALL_STARTS and gram.size > 2 * _SHORT:
         run, shape = best(group[0] for group in groups)
         runs = [run, best(next(group[1:] or group for group in groups if group[0] == shape))[0]]
     else:

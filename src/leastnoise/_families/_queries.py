@@ -323,9 +323,8 @@ class RowSpace:
         """Return whether another space is a subspace of this space."""
         if self.is_full or other.dimension > self.dimension:
             return self.is_full
-        if (
-            self.null_basis is not None and other.null_basis is not None
-        ):  # the null space of this space must lie in the null space of the other
+        # the null space of this space must lie in the null space of the other
+        if self.null_basis is not None and other.null_basis is not None:
             outside = self.null_basis - other.null_basis @ (other.null_basis.T @ self.null_basis)
             return self._is_negligible(outside.T, np.ones(len(outside.T)))
         if other.components is None:
@@ -336,9 +335,8 @@ class RowSpace:
                 apply(other.interval_basis, np.ones(self.size)),
             )
         first = np.zeros(self.size + 1, dtype=np.int64)
-        first[other.components[::-1]] = np.arange(
-            self.size, -1, -1
-        )  # the first node of every component
+        # the first node of every component
+        first[other.components[::-1]] = np.arange(self.size, -1, -1)
         return bool((self.components == self.components[first[other.components]]).all())
 
     def contains_rows(self, rows: npt.NDArray[np.generic]) -> bool:

@@ -46,9 +46,8 @@ _STEEP, _TRIALS = (
     # number of lengths to try
 )
 _Point = tuple[FloatArray, float, FloatArray]  # coefficients, value and gradient
-_Memory = deque[
-    tuple[FloatArray, FloatArray, float]
-]  # a step, the change of the gradient, and one over their product
+# a step, the change of the gradient, and one over their product
+_Memory = deque[tuple[FloatArray, FloatArray, float]]
 
 
 @dataclass(slots=True)

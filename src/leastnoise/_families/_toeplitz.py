@@ -137,9 +137,8 @@ class ToeplitzInverse(GramInverse):
     @cached_property
     def kappa(self) -> float:
         """The variance of the sum of all cells."""
-        return float(
-            self.prefix_variances[-1]
-        )  # more accurate than the sum of ``solve``, which uses Fourier transforms
+        # more accurate than the sum of ``solve``, which uses Fourier transforms
+        return float(self.prefix_variances[-1])
 
     def lifted(self, v: FloatArray) -> FloatArray:
         """Return A^-T v along the first axis.

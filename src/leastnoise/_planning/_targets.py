@@ -925,9 +925,8 @@ def _error_ratio_of_tables(
     if frozenset(table_indices) not in cached_prices:
         goals = tuple(Goal(errors[number]) for number in table_indices)
         smaller_plan = None
-        if len(table_indices) >= _NEARLY_ALL * len(
-            products
-        ):  # only a few tables are left out, so the same strategy is nearly the best one
+        # only a few tables are left out, so the same strategy is nearly the best one
+        if len(table_indices) >= _NEARLY_ALL * len(products):
             with suppress(InputError):
                 smaller_plan = _equalise_ratios(
                     _evaluate_balance(reweight_plan(plan, workload), workload, goals), 2, search

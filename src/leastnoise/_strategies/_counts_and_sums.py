@@ -32,10 +32,8 @@ from leastnoise._workload import Product, Workload
 
 _BITS = 30  # bits of weights
 _WIDEST = 5.0  # the weights of a part are multiplied by 2^-5 to 2^5
-_EXPONENT = {
-    "xatol": 0.03,
-    "maxiter": 11,
-}  # the precision and the most steps of the search for the exponent
+# the precision and the most steps of the search for the exponent
+_EXPONENT = {"xatol": 0.03, "maxiter": 11}
 # maximum number of queries and blocks for which splits of the budget are tried
 _MOST_TRIED = 2**20, 256
 # maximum number of parts that are all searched; each takes some seconds with 77 tables
@@ -47,9 +45,8 @@ _MOST_JOINT = 256
 _SMOOTH = 2
 
 Weighted = Sequence[tuple[Block, float]]
-_Counts = Mapping[
-    str | None, str | None
-]  # for each measure that is measured on both ends, the measure that counts its values
+# for each measure that is measured on both ends, the measure that counts its values
+_Counts = Mapping[str | None, str | None]
 
 
 def counts_and_sums(planner: Planner, problem: PlanningProblem) -> Strategy:

@@ -178,9 +178,8 @@ def designs(strength: int, max_points: int) -> Iterator[tuple[str, int, Blocks]]
                 points,
                 _shifted_blocks(points, base_blocks),
             )
-    for points in (
-        (8, 16, 32, 64) if strength == 3 else ()
-    ):  # points are bit strings; blocks are the quadruples that add up to zero
+    # points are bit strings; blocks are the quadruples that add up to zero
+    for points in (8, 16, 32, 64) if strength == 3 else ():
         if points <= most:
             yield f"{points} bit strings", points, zero_xor_blocks(points)
 
@@ -244,9 +243,8 @@ def greedy_cover(
     added = _cells_added(shape, options, requested)
     least = math.inf
     best = list[int]()
-    for threshold in np.unique(
-        added[np.isfinite(added)]
-    ).tolist():  # every limit leads to a cover, because each requested marginal is also a candidate
+    # every limit leads to a cover, because each requested marginal is also a candidate
+    for threshold in np.unique(added[np.isfinite(added)]).tolist():
         if not threshold < least:
             break
         cover = _greedy_cover(added <= threshold)
@@ -582,9 +580,8 @@ def designed_strategy(
     """
     domain = workload.domain
     if len(workload.attributes) < 2:
-        return weighted_strategy(
-            strategy_name, workload, along, workload.tables, 1
-        )  # nothing to combine
+        # nothing to combine
+        return weighted_strategy(strategy_name, workload, along, workload.tables, 1)
     requested_tables: dict[str | None, list[Names]] = {}
     start: dict[str | None, list[float]] = {}
     for measure, sets in workload.tables.items():

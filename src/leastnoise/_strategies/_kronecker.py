@@ -190,9 +190,8 @@ def _weighted_queries(
             continue
         importance = product.importance
         for name, operator in zip(product.attributes, product.operators, strict=True):
-            if (
-                name != attribute
-            ):  # scaled to privacy cost 1, because the coefficients of strategies may have any size
+            # scaled to privacy cost 1, because the coefficients of strategies may have any size
+            if name != attribute:
                 factor = factor_along(workload.domain, name, along)
                 importance *= (
                     invert_gram(factor).total_variance(operator)
@@ -415,9 +414,10 @@ P_IDENTITY = Planner(
     norms=(1,),
     advice_for_other_noise="p-Identity is made for pure differential privacy; for Gaussian noise "
     "gaussian_optimum is never worse",
+    # CPU seconds of comparing starts and of the first steps
     seconds=seconds_per_attribute(
         lambda line: p_identity_seconds(line.cells, is_one_dimensional=line.is_structured)[0]
-    ),  # CPU seconds of comparing starts and of the first steps
+    ),
     most=seconds_per_attribute(_full_p_identity_seconds),
     extra_laplace_seconds=joint_design_seconds,
     is_near_best=fits_within_a_minute,

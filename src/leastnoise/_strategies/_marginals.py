@@ -68,9 +68,8 @@ class _LevelTables:
 
     attribute: str  # the attribute that has levels
     levels: Levels
-    tables: list[
-        tuple[str | None, int, Names]
-    ]  # the measure, the level and the other attributes of every table that may be measured
+    # the measure, the level and the other attributes of every table that may be measured
+    tables: list[tuple[str | None, int, Names]]
     # For every measure and residual space of the other attributes: the importance of each level,
     # shape (levels,), and the precision that each table adds to each level, shape (levels, tables).
     space_terms: list[tuple[FloatArray, FloatArray]]
@@ -165,10 +164,8 @@ class _GroupWeights:
 
     def __init__(self, tables: _LevelTables, cost: FloatArray) -> None:
         self.orbits = tables.levels.orbits
-        self.numbers, self.parents = (
-            self.orbits.numbers[::-1],
-            self.orbits.parents[::-1],
-        )  # from the total down, like all lists in this class
+        # from the total down, like all lists in this class
+        self.numbers, self.parents = (self.orbits.numbers[::-1], self.orbits.parents[::-1])
         levels = [level for _, level, _ in tables.tables]
         # The positions of the tables of every level down to the finest one that has any.
         self.tables = [

@@ -280,9 +280,8 @@ def block_norm(domain: Domain, block: Block, norm: int) -> float:
         else:
             height = float(block.limits.values.max())
     for factor in block.factors:
-        if block.limits is not None and factor.attributes == (
-            block.limits.attribute,
-        ):  # every cell has its own limit
+        # every cell has its own limit
+        if block.limits is not None and factor.attributes == (block.limits.attribute,):
             columns = np.asarray(
                 column_sums(factor.operator, factor.weights**norm, norm), dtype=np.float64
             )

@@ -84,9 +84,8 @@ _FALSE = 1e-4
 # for groups, which can omit buckets below a threshold that is too high, but cannot correct a
 # threshold that is too low
 _TAIL_INDEX = 0.5
-_UNEVEN = (
-    1 / 3
-)  # squared losses are summed as if k groups were k^(1/3) times as uneven as groups of equal size
+# squared losses are summed as if k groups were k^(1/3) times as uneven as groups of equal size
+_UNEVEN = 1 / 3
 
 
 def limited_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
@@ -297,11 +296,12 @@ def gram_matrices_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]
             operator = Total(kind.size)
         groups = product.rows // operator.rows
         gram = gram_of(operator)
+        # listed ranges
         if (
             operator.size > MOST_DENSE
             and gram.weighted_ranges is not None
             and not gram.is_symmetric_under_reversal
-        ):  # listed ranges
+        ):
             raise NotApplicable(
                 "ranges along the summed attribute need a matrix of all cells; at most "
                 f"{MOST_DENSE} cells are allowed"
@@ -438,9 +438,8 @@ class CellRange(NamedTuple):
 
     first: int  # the first kept cell
     stop: int  # the cell after the last kept cell
-    omitted_sums: tuple[
-        tuple[int, int, float], ...
-    ]  # for each bucket that is left out: first cell, cell after the last, estimated sum in units
+    # for each bucket that is left out: first cell, cell after the last, estimated sum in units
+    omitted_sums: tuple[tuple[int, int, float], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -578,9 +577,10 @@ class StopChoices(NamedTuple):
         missing = self._missing(self.stops[-1].map_to_totals @ sums, last, len(self.stops) - 1)
         missing[: last + 1] = 0.0
         missing[:begin] = np.maximum(totals[:begin], noise[:begin])
+        # the first cells of the buckets
         cells = np.append(self.buckets.group_starts, len(self.buckets.limits))[
             np.append(0, self.buckets.bucket_ends)
-        ]  # the first cells of the buckets
+        ]
         losses = tuple(
             (int(cells[b]), int(cells[b + 1]), float(missing[b]))
             for b in np.flatnonzero(missing > 0)

@@ -269,9 +269,8 @@ def _terms(
             starts.append(group.first_index + 2 * group.operators.index(operator))
         for names in subsets(product.attributes):
             tau[entry] = taus.setdefault((product.measure, names), len(taus))
-            importance[entry] = (
-                float(product.weight) ** 2
-            )  # for a measure, the largest value cancels because the cost contains it too
+            # for a measure, the largest value cancels because the cost contains it too
+            importance[entry] = float(product.weight) ** 2
             slots[entry, : len(starts)] = [
                 slot + (name in names)
                 for slot, name in zip(starts, product.attributes, strict=True)
@@ -513,9 +512,8 @@ def _coefficient_limits(
             if number not in tilts
         )
         room = 61 - grid - math.log2(MOST_ROWS * largest * other_cells)
-        if len(fitted) < len(
-            numbers
-        ):  # include the roots of the contrasts' norms, because the scale must stay below 2^29
+        # include the roots of the contrasts' norms, because the scale must stay below 2^29
+        if len(fitted) < len(numbers):
             most = 28 - grid - math.log2(deviation * largest)
             room = min(
                 room,

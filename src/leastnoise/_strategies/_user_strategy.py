@@ -167,9 +167,8 @@ def _operator(problem: PlanningProblem, attribute: str, user_value: Any, bits: i
         )
     if user_value.size <= MOST_DENSE or len(starts := first_cells(user_value)) == user_value.size:
         return user_value
-    return Coarse(
-        restrict_to_runs(user_value, starts), starts, user_value.size
-    )  # the same queries as functions of runs of cells that no query separates
+    # the same queries as functions of runs of cells that no query separates
+    return Coarse(restrict_to_runs(user_value, starts), starts, user_value.size)
 
 
 def _with_hidden_cell(published_queries: Operator, kind: Kind, norm: int) -> Operator:

@@ -433,9 +433,8 @@ class Planning:
                 self._base = Plan.from_json(message["plan"])
                 self.state = replace(state, plan=self._base, ready=True)
             else:
-                self.state = replace(
-                    state, **message
-                )  # the name of the strategy that is tried, or an error
+                # the name of the strategy that is tried, or an error
+                self.state = replace(state, **message)
 
 
 _ACTIONS: Mapping[str, Callable[[Planning, Mapping[str, Any]], str | None]] = {

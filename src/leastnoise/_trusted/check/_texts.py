@@ -67,7 +67,8 @@ def quoted(value: object) -> str:
     except (
         ValueError,
         RecursionError,
-    ):  # the value contains a huge number, or is nested without end
+    ):
+        # the value contains a huge number, or is nested without end
         text = f"a {type(value).__name__}"
     if len(text) <= MOST_QUOTED:
         return text

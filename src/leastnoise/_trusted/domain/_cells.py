@@ -25,10 +25,8 @@ MOST_CELLS = 2**31
 READ_AS_IT_IS = Reading()
 # A row with this cell in any attribute is dropped.
 DROP = -1
-_STRANGE = {
-    "Cc",
-    "Cs",
-}  # control characters, and halves of characters, which no file in UTF-8 holds
+# control characters, and halves of characters, which no file in UTF-8 holds
+_STRANGE = {"Cc", "Cs"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,10 +96,8 @@ class ThresholdTable:
     cells: Any
 
     def __post_init__(self) -> None:
-        for name, values in (
-            ("thresholds", self.thresholds),
-            ("cells", self.cells),
-        ):  # copies, so that the checked cells are the ones that are looked up
+        # copies, so that the checked cells are the ones that are looked up
+        for name, values in (("thresholds", self.thresholds), ("cells", self.cells)):
             array = values.copy()
             array.flags.writeable = False
             object.__setattr__(self, name, array)

@@ -83,9 +83,8 @@ def exact_marginals(
         values = opened.values.get(None)
     else:
         values = opened.values[measure]
-    if (
-        limits is not None and measure is not None and values is not None
-    ):  # (A2): amounts stay within the measure's largest amount, because no limit is below 0
+    # (A2): amounts stay within the measure's largest amount, because no limit is below 0
+    if limits is not None and measure is not None and values is not None:
         attribute, highest = limits
         if attribute is None:
             cells = 1
@@ -143,9 +142,8 @@ def _marginals_of_rows(
     position_sets = (tuple(positions[name] for name in attributes) for attributes in attribute_sets)
     for window in _attribute_set_batches(position_sets, sizes):
         marginals: dict[int, IntArray] = {}
-        for group in group_attribute_sets(
-            window, sizes, 1 << rows.bit_length()
-        ):  # an untrusted proposal, which every member checks (A3)
+        # an untrusted proposal, which every member checks (A3)
+        for group in group_attribute_sets(window, sizes, 1 << rows.bit_length()):
             shape = tuple(sizes[position] for position in group.attributes)
             columns = [private_rows.codes[domain.names[position]] for position in group.attributes]
             counts = _histogram(columns, shape, rows, values).reshape(shape)
@@ -237,9 +235,8 @@ def _row_cells(columns: list[Codes], shape: tuple[int, ...]) -> npt.NDArray[np.i
     cells = shape[0]
     for column, size in zip(columns[1:], shape[1:], strict=True):
         cells *= size
-        dtype = code_dtype(
-            cells + 1
-        )  # it must also hold ``size``, which equals ``cells`` if all earlier sizes are 1
+        # it must also hold ``size``, which equals ``cells`` if all earlier sizes are 1
+        dtype = code_dtype(cells + 1)
         codes = np.multiply(codes, dtype.type(size), dtype=dtype, casting="unsafe")
         np.add(codes, column, out=codes, casting="unsafe")
     return codes.astype(np.intp)

@@ -729,9 +729,8 @@ class Ledger:
         with write_transaction(self.path, self.timeout) as connection:
             self._content(connection)
             for entry_id, published in ended.items():
-                self._set_final_state(
-                    connection, entry_id, "sealed" if published else "absent"
-                )  # (J3): never reserved again
+                # (J3): never reserved again
+                self._set_final_state(connection, entry_id, "sealed" if published else "absent")
         return tuple(entry for entry in self.entries() if entry.id in ended)
 
     def is_running(self, entry: Entry) -> bool:
@@ -745,11 +744,8 @@ class Ledger:
         connection.execute(
             "UPDATE entry SET state = ? WHERE id = ? AND state <> 'sealed'", (state, entry_id)
         )
-        for table in (
-            "pending",
-            "step",
-            "outcome",
-        ):  # (J3): only an unpublished release needs its steps and its plan
+        # (J3): only an unpublished release needs its steps and its plan
+        for table in ("pending", "step", "outcome"):
             connection.execute(f"DELETE FROM {table} WHERE id = ?", (entry_id,))  # noqa: S608 - three constants
 
     def entries(self) -> tuple[Entry, ...]:
@@ -823,9 +819,8 @@ class Ledger:
             LedgerError: as `_checked_receipt`, or the entry is sealed or absent.
         """
         entry = self._checked_receipt(connection, receipt)
-        if (
-            entry.state != "reserved"
-        ):  # (J3): its steps are deleted, so a step that was drawn before would look new
+        # (J3): its steps are deleted, so a step that was drawn before would look new
+        if entry.state != "reserved":
             raise LedgerError(
                 f"Release {entry.number} in the ledger {self.path} is {entry.state}; nothing more "
                 "is drawn for it."

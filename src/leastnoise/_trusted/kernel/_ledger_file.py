@@ -235,9 +235,8 @@ def open_connection(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
         )
         try:
             connection.execute("PRAGMA synchronous = EXTRA")
-            connection.execute(
-                "PRAGMA fullfsync = ON"
-            )  # on systems where a plain flush stops at the disk's own cache
+            # on systems where a plain flush stops at the disk's own cache
+            connection.execute("PRAGMA fullfsync = ON")
             connection.execute("PRAGMA trusted_schema = OFF")
             yield connection
         finally:

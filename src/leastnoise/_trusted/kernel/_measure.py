@@ -107,9 +107,8 @@ def draw_answers(
         if measurements.blocks[index].k_norm_group is not None:
             tables[index] = exact
             continue
-        if (
-            rows + len(exact) > _BATCH_ROWS
-        ):  # a large table is drawn separately, mostly with one scale
+        # a large table is drawn separately, mostly with one scale
+        if rows + len(exact) > _BATCH_ROWS:
             _add_noise(measurements, pending, kinds, values, entropy)
             pending = []
             rows = 0
@@ -174,9 +173,8 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
         ):
             for index in blocks_of[names]:
                 pending.append((index, cells))
-                size += max(
-                    cells.size, measurements.blocks[index].rows
-                )  # a block may have many more queries than cells
+                # a block may have many more queries than cells
+                size += max(cells.size, measurements.blocks[index].rows)
                 if size >= _BATCH_ROWS:
                     yield from _apply_blocks(measurements, pending, kinds)
                     pending = []
@@ -222,9 +220,8 @@ def _apply_blocks(
     for index, cells in pending:
         equal_parts.setdefault(operator_groups[index], []).append((index, cells))
     for group in equal_parts.values():
-        cube = (
-            np.stack([cells for _, cells in group]) if len(group) > 1 else group[0][1]
-        )  # one table may be very large
+        # one table may be very large
+        cube = np.stack([cells for _, cells in group]) if len(group) > 1 else group[0][1]
         factors = measurements.blocks[group[0][0]].factors
         cube = cube.reshape([-1, *(factor.operator.size for factor in factors)])
         for axis, factor in enumerate(factors, 1):

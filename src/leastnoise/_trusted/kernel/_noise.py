@@ -87,9 +87,8 @@ def discrete_laplace(
             slots=_PARTS,
         )
         v = table.draw(size, entropy)  # L2
-        magnitude = (
-            u + scale_numerators * v
-        ) // divisor  # L3: v is at most 128, so the sum is below 2^64
+        # L3: v is at most 128, so the sum is below 2^64
+        magnitude = (u + scale_numerators * v) // divisor
         zero = magnitude == 0
         for i in np.flatnonzero(v == _CUT).tolist():
             exact = (
@@ -97,9 +96,8 @@ def discrete_laplace(
             ) // int(scale_at(divisor, i))
             magnitude[i], zero[i] = exact % 2**64, exact == 0
         negative = random_signs(size, entropy)
-        accepted &= ~(
-            zero & negative
-        )  # L4: with both signs allowed, zero would be drawn twice as often
+        # L4: with both signs allowed, zero would be drawn twice as often
+        accepted &= ~(zero & negative)
         return apply_signs(magnitude, negative), accepted
 
     return draw_in_blocks(count, attempt)
@@ -198,9 +196,8 @@ def discrete_gaussian(
         parts = _FINE
     else:
         parts = 1
-    unit = q * np.uint64(
-        parts
-    )  # G1: k + x = y unit / p for a candidate y, the k-th part being k <= y unit / p < k + 1
+    # G1: k + x = y unit / p for a candidate y, the k-th part being k <= y unit / p < k + 1
+    unit = q * np.uint64(parts)
     width = (p + (unit - np.uint64(1))) // unit
     widest = int(width.max(initial=1))
     table = half_normal_table(parts)
@@ -223,13 +220,13 @@ def discrete_gaussian(
             y[i], x[i] = exact % 2**64, min(exact * step_i - start_i, p_i)
         accepted &= x < scale_numerators
         inside = np.flatnonzero(accepted)
+        # G4
         accepted[inside] = _toss_acceptance(
             parts, k[inside], Ratios(numerators=x, denominators=scale_numerators), inside, entropy
-        )  # G4
+        )
         negative = random_signs(size, entropy)
-        accepted &= (
-            (y != 0) | far | ~negative
-        )  # G5: with both signs allowed, zero would be drawn twice as often
+        # G5: with both signs allowed, zero would be drawn twice as often
+        accepted &= (y != 0) | far | ~negative
         return apply_signs(y, negative), accepted
 
     return draw_in_blocks(count, attempt)
@@ -281,9 +278,8 @@ def rounded_gaussian(
                 i,
                 entropy=entropy,
             )
-        return apply_signs(
-            y, random_signs(size, entropy)
-        ), accepted  # R4: both signs of 0 belong to the cell around 0
+        # R4: both signs of 0 belong to the cell around 0
+        return apply_signs(y, random_signs(size, entropy)), accepted
 
     return draw_in_blocks(count, attempt)
 

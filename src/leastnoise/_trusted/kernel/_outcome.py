@@ -43,9 +43,8 @@ def outcome_to_text(outcome: object) -> Iterator[str]:
     if isinstance(outcome, np.ndarray):
         yield json.dumps({"cells": noisy_array_to_json(outcome)})
         return
-    blocks = (
-        outcome.values if isinstance(outcome, Observation) else outcome
-    )  # a period gives a tuple of its rows
+    # a period gives a tuple of its rows
+    blocks = outcome.values if isinstance(outcome, Observation) else outcome
     if not isinstance(blocks, tuple):
         raise TypeError(f"a step gave a {type(outcome).__name__}, which the ledger cannot hold")
     yield '{"values": ['

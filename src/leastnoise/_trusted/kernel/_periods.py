@@ -215,9 +215,10 @@ def close_period(
         numerators, denominators = (
             scales.reshape(rows.shape)[rows] for scales in row_scales(block, measurements.grid)
         )
+        # (K4)
         noise.append(
             SAMPLERS[measurements.noise](numerators, denominators, len(numerators), entropy)
-        )  # (K4)
+        )
     return ClosedPeriods(number=period + 1, tables=tables, noise=tuple(noise), used=used)
 
 
@@ -275,9 +276,8 @@ def answers_of_last_period(
     )
     exact = dict(exact_answers(measurements, frozen))  # later periods are 0 there (P1)
     rows = [queries_due(block, along, closed.number - 1) for block in measurements.blocks]
-    if [int(due.sum()) for due in rows] != [
-        *map(len, closed.noise)
-    ]:  # otherwise one draw would be added to several answers
+    # otherwise one draw would be added to several answers
+    if [int(due.sum()) for due in rows] != [*map(len, closed.noise)]:
         raise InternalError(
             "The noise of a period is not of its rows; nothing was published. Please report this."
         )

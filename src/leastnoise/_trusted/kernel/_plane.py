@@ -103,9 +103,8 @@ class LeastCost:
             InputError: an argument has another type or shape. The values of counts never raise it.
         """
         counts, starts, children = order_counts_by_tree(cells)
-        fixed, numerator, denominator = self.penalty_and_scale(
-            len(counts), neighbour_distance
-        )  # Q3: group privacy
+        # Q3: group privacy
+        fixed, numerator, denominator = self.penalty_and_scale(len(counts), neighbour_distance)
         costs = [cost + fixed for cost in block_costs(counts, starts)]
         best = costs[-1]
         for undivided, first in zip(costs[-2::-1], children[::-1], strict=True):
@@ -202,9 +201,8 @@ def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
     costs = []
     for level in starts:
         length = np.diff(level, append=len(counts))
-        shift = np.repeat(
-            np.arange(len(level)) * (largest_count(len(counts)) + 1), length
-        )  # block by block in one sort
+        # block by block in one sort
+        shift = np.repeat(np.arange(len(level)) * (largest_count(len(counts)) + 1), length)
         ordered = np.sort(counts + shift) - shift
         position = np.arange(len(counts)) - np.repeat(level, length)
         lengths = np.repeat(length, length)

@@ -24,9 +24,8 @@ def run_lock_path(ledger: Path, run: str) -> Path:
 
     For an empty ``run``, return the common prefix of these paths.
     """
-    real = Path(
-        os.path.realpath(ledger)
-    )  # the same folder for all processes, whatever link leads them to the ledger
+    # the same folder for all processes, whatever link leads them to the ledger
+    real = Path(os.path.realpath(ledger))
     return real.parent / f".{real.name[:64]}.run-{run}"
 
 
@@ -107,11 +106,8 @@ def _reserve_space(handle: int, byte_count: int) -> None:
     try:
         os.posix_fallocate(handle, 0, max(byte_count, 1))
     except OSError as error:
-        if error.errno not in {
-            errno.EINVAL,
-            errno.EOPNOTSUPP,
-            errno.ENOSYS,
-        }:  # a file system that cannot reserve space
+        # a file system that cannot reserve space
+        if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS}:
             raise
 
 

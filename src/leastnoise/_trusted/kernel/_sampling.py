@@ -23,9 +23,8 @@ from leastnoise._trusted.linop import sealed_copy
 Index = npt.NDArray[np.intp]
 Scale = Words  # of shape () or (count,)
 
-SCALE_LIMIT = (
-    1 << 56
-)  # numerators and denominators are below it; every overflow bound of the proofs rests on it
+# numerators and denominators are below it; every overflow bound of the proofs rests on it
+SCALE_LIMIT = 1 << 56
 _BLOCK = 1 << 15  # draws a round: the temporaries of a block stay in the processor's cache
 
 
@@ -244,9 +243,8 @@ class LazyReals:
         return drawn < word
 
 
-Coins: TypeAlias = (
-    Ratios | LazyReals
-)  # numbers x_i of [0, 1], each of which is tossed as a coin: Bernoulli(x_i)
+# numbers x_i of [0, 1], each of which is tossed as a coin: Bernoulli(x_i)
+Coins: TypeAlias = Ratios | LazyReals
 
 
 def toss_exp(
@@ -283,9 +281,8 @@ def toss_exp(
             second = np.flatnonzero(heads & squared)
             heads[second] = coins.toss(index[chosen[second]], entropy)
         alive = chosen[heads]
-        if (
-            step > 1
-        ):  # B3a: Bernoulli(g / step) as the product of Bernoulli(g) and Bernoulli(1 / step)
+        # B3a: Bernoulli(g / step) as the product of Bernoulli(g) and Bernoulli(1 / step)
+        if step > 1:
             one_in_step = Ratios(
                 numerators=np.asarray(1, dtype=np.uint64),
                 denominators=np.asarray(step, dtype=np.uint64),
@@ -345,9 +342,8 @@ class CellTable:
             after = np.searchsorted(self.leading, words, side="right")
             before = np.searchsorted(self.leading, words, side="left")
             drawn[ambiguous] = before
-            for j in np.flatnonzero(
-                after != before
-            ):  # T3: 64 digits are equal, go on until they differ
+            # T3: 64 digits are equal, go on until they differ
+            for j in np.flatnonzero(after != before):
                 drawn[ambiguous[j]] = before[j] + self._reaches(
                     int(before[j]), int(words[j]), entropy
                 )
@@ -428,9 +424,8 @@ def half_normal_table(parts_per_sigma: int) -> CellTable:
         ratio_squared = _enclose_product(ratio, ratio, work)
         weight: Interval = (1 << work, 1 << work)
         sums: list[Interval] = [(0, 0)]
-        while (
-            len(sums) <= parts_per_sigma * parts_per_sigma or weight[1] > 1
-        ):  # T5: from here on a weight is at most 1/2 of the one before
+        # T5: from here on a weight is at most 1/2 of the one before
+        while len(sums) <= parts_per_sigma * parts_per_sigma or weight[1] > 1:
             sums.append((sums[-1][0] + weight[0], sums[-1][1] + weight[1]))
             weight = _enclose_product(weight, step, work)
             step = _enclose_product(step, ratio_squared, work)

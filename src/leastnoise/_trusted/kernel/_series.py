@@ -131,10 +131,11 @@ class ReleaseContract:
 
     def __post_init__(self) -> None:
         types = (*map(type, (self.domain, self.privacy, self.plan_text, self.along, self.late)),)
+        # M6: exactly of these classes
         if types != (Domain, Privacy, str, str, str) or type(self.declared_step) not in {
             Measurements,
             type(None),
-        }:  # M6: exactly of these classes
+        }:
             raise refuse(
                 "terms",
                 ", ".join(kind.__name__ for kind in (*types, type(self.declared_step))),
@@ -164,9 +165,8 @@ class ReleaseContract:
                 "shared_mu_squared",
                 exact_positive("shared_mu_squared", self.shared_mu_squared),
             )
-            ZCDP(
-                self.shared_mu_squared / 2
-            )  # raises now, before the payment, if the number has too many digits
+            # raises now, before the payment, if the number has too many digits
+            ZCDP(self.shared_mu_squared / 2)
         if self.along:
             if self.declared_step is None:
                 # A choice is not in the private file, and would be drawn again after every run
@@ -328,13 +328,11 @@ class Series(Immutable):
                 payment; nothing was drawn.
         """
         spent = _checked_cost(terms, table)
-        entry = _checked_ledger(ledger).entry_of(
-            receipt
-        )  # (K3): the ledger's file, not the receipt, must have the whole charge of these terms
+        # (K3): the ledger's file, not the receipt, must have the whole charge of these terms
+        entry = _checked_ledger(ledger).entry_of(receipt)
         charge_due = charge(ledger.privacy.budget, terms.privacy.budget, spent)
-        paid = (
-            spent if terms.declared_step is not None else entry.cost
-        )  # the cost of a declared step is computed again when the step is drawn
+        # the cost of a declared step is computed again when the step is drawn
+        paid = spent if terms.declared_step is not None else entry.cost
         if (entry.plan_digest, entry.charge, paid) != (
             terms.digest(),
             charge_due,
@@ -498,9 +496,8 @@ class Series(Immutable):
                 "other steps, declare a series without fixed measurements."
             )
         spent = verified_cost(measurements, state.table)
-        if (
-            declared_step is not None and spent != state.cost
-        ):  # the measured queries are the paid ones
+        # the measured queries are the paid ones
+        if declared_step is not None and spent != state.cost:
             raise InputError(_CHANGED)
         # theorem 8 of PROOFS-accounting.md holds only for this noise
         if terms.shared_mu_squared is not None and type(spent) is not GaussianCost:
@@ -572,9 +569,8 @@ class Series(Immutable):
 
         def close_and_answer(table: Table) -> tuple[SignedArray, ...]:
             """Close the next period unless the private file has it; return its answers."""
-            if (
-                verified_cost(declared_step, table) != private_state.cost
-            ):  # the measured queries are the paid ones
+            # the measured queries are the paid ones
+            if verified_cost(declared_step, table) != private_state.cost:
                 raise InputError(_CHANGED)
             if len(private_state.charges) != number + 1:
                 raise InputError(

@@ -159,9 +159,8 @@ def find_unrecorded_releases(
         searched |= {Path(output).parent for output in outputs if output.startswith("/")}
     paid = [found for found in _paid_releases(searched) if found[1].get(key) == value]
     entries = {}
-    if (
-        opened_ledger is not None and paid
-    ):  # read after the folders, because other processes may pay for releases meanwhile
+    # read after the folders, because other processes may pay for releases meanwhile
+    if opened_ledger is not None and paid:
         entries = {entry.id: entry for entry in opened_ledger.entries()}
     return tuple(
         release

@@ -138,9 +138,8 @@ def _range_ends(operator: AllRanges | Ranges) -> tuple[IntArray, IntArray]:
 def _(operator: AllRanges | Ranges, x: Array) -> Array:
     """Return the sum of each range, as a difference of prefix sums."""
     low, high = _range_ends(operator)
-    sums = np.zeros(
-        (x.shape[0] + 1, *x.shape[1:]), dtype=x.dtype
-    )  # of the first 0, 1, ..., n cells
+    # of the first 0, 1, ..., n cells
+    sums = np.zeros((x.shape[0] + 1, *x.shape[1:]), dtype=x.dtype)
     np.cumsum(x, axis=0, dtype=x.dtype, out=sums[1:])
     return sums[high + 1] - sums[low]
 
@@ -229,9 +228,8 @@ def _(operator: Identity, weights: IntArray, power: int) -> IntArray:
 @column_sums.register
 def _(operator: Tree, weights: IntArray, power: int) -> IntArray:
     """Return, for every cell, the sum of the weights of nodes that contain it."""
-    check_column_sum_bound(
-        int(weights.max(initial=0)) * len(operator.widths)
-    )  # a cell lies in one row of every level
+    # a cell lies in one row of every level
+    check_column_sum_bound(int(weights.max(initial=0)) * len(operator.widths))
     return apply_transpose(operator, weights)
 
 

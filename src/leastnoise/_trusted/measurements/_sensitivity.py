@@ -251,9 +251,8 @@ def _bounds_in_cells(plan: Measurements, part: Measurements) -> list[_RowsInCell
                 PerCellBound(rows, bound.attributes), PerCellBound(1, other) if other else None
             )
         ]
-    if (
-        measured_unit.attributes and part.noise.norm == 2
-    ):  # under Laplace noise the second bound gains almost nothing
+    # under Laplace noise the second bound gains almost nothing
+    if measured_unit.attributes and part.noise.norm == 2:
         bounds.append(_RowsInCells(PerCellBound(1, measured_unit.attributes)))
     return bounds
 
@@ -468,9 +467,8 @@ def _joint_norm(
         for column in columns:
             if column.entries is None:
                 continue
-            axes_of = [
-                names.index(name) for name in column.attributes
-            ]  # ascending, as `Measurements` has checked
+            # ascending, as `Measurements` has checked
+            axes_of = [names.index(name) for name in column.attributes]
             axes = [shape[index] if index in axes_of else 1 for index in range(len(names))]
             product = product * column.entries.astype(object).reshape(axes)
         summed = summed + product
@@ -506,9 +504,8 @@ def sum_rounded_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction
     return Fraction(sum(math.ceil(value * unit) for value in values), unit)
 
 
-_FormKey: TypeAlias = tuple[
-    frozenset[Factor], str | None, Limits | None, bool
-]  # factors, measure, limits and ends other than the cells
+# factors, measure, limits and ends other than the cells
+_FormKey: TypeAlias = tuple[frozenset[Factor], str | None, Limits | None, bool]
 _Amounts: TypeAlias = tuple[str | None, Limits | None, bool]  # measure, limits and ends
 
 
@@ -836,9 +833,10 @@ def replaced_row_bound(plan: Measurements, power: int) -> Fraction:
             always = summed.get(frozenset(), 0)
             whole = sum(summed.values())
             least = always + sum(min(share, 0) for cells, share in summed.items() if cells)
+            # R2
             far = np.array(
                 [max(2 * norm * (whole - least) + max(least, 0) * most, whole * most)], dtype=object
-            )  # R2
+            )
         else:
             agree = _bounds_by_agreement(summed, kinds)
             whole = int(agree[-1])
@@ -970,9 +968,8 @@ def _column_bounds(factor: Factor, power: int) -> tuple[int, int, int]:
                 int(common.min()),
                 int((norms[:, None] + norms - 2 * common).max()),
             )
-    everywhere = (
-        apply(operator, np.ones(size, dtype=np.int64)) == most * size
-    )  # rows with the same entry for every cell
+    # rows with the same entry for every cell
+    everywhere = apply(operator, np.ones(size, dtype=np.int64)) == most * size
     top = int(norms.max())
     shared = int((weights[everywhere] ** power).sum()) * most**power
     if power == 1 or non_negative(operator):

@@ -212,10 +212,8 @@ class Engine:
 
         @contextmanager
         def session(description: str) -> Iterator[Run]:
-            with (
-                other.session(description),
-                self.session(description) as run,
-            ):  # the relation of a source may exist only while its session is open
+            # the relation of a source may exist only while its session is open
+            with other.session(description), self.session(description) as run:
                 yield run
 
         named = {

@@ -392,9 +392,8 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
         line = _first_line(path, description, layout)
     mark = layout.delimiter or _delimiter_of(line, path)
     delimiter = mark.encode()
-    if (
-        len(delimiter) != 1 or delimiter in b'"\r\n'
-    ):  # a delimiter must not be a byte at which lines or fields end
+    # a delimiter must not be a byte at which lines or fields end
+    if len(delimiter) != 1 or delimiter in b'"\r\n':
         raise InternalError("a delimiter must be one byte that ends no line; please report this.")
     if isinstance(layout.header, bool):
         names = _column_names_in(line, mark, description)

@@ -243,9 +243,8 @@ def _characters(encoding: str) -> str:
     """
     try:
         alone = [bytes([byte]).decode(encoding, "replace") for byte in range(256)]
-        if "".join(alone[:128]) == bytes(range(128)).decode(
-            "ascii"
-        ):  # lines and fields are split as bytes, before decoding
+        # lines and fields are split as bytes, before decoding
+        if "".join(alone[:128]) == bytes(range(128)).decode("ascii"):
             pairs = bytes(chain.from_iterable(product(range(256), repeat=2))).decode(
                 encoding, "replace"
             )

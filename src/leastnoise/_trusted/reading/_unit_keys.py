@@ -353,9 +353,8 @@ def key_columns(reading: Reading) -> Callable[[Column], KeyColumn]:
 
     def keys_of(column: Column) -> KeyColumn:
         """Return the unit keys of a column's rows."""
-        if isinstance(
-            column, TextColumn
-        ):  # duplicates are found later, together with the keys of other chunks
+        # duplicates are found later, together with the keys of other chunks
+        if isinstance(column, TextColumn):
             keys = _keys_of_texts(column.texts, reading, key)
             positions = np.arange(len(keys))
         else:

@@ -273,9 +273,8 @@ def _decimal_text(value: Decimal) -> str | None:
         return "-inf" if value < 0 else "inf"
     if not value:
         return "0"
-    if (
-        not -_DIGITS <= value.adjusted() < _DIGITS
-    ):  # check the length before formatting, because the text could be very long
+    # check the length before formatting, because the text could be very long
+    if not -_DIGITS <= value.adjusted() < _DIGITS:
         return None
     plain = format(value, "f")
     whole, _, part = plain.partition(".")

@@ -210,10 +210,11 @@ class Table(Immutable):
             if name in codes
         }
         measures = {name: measure for name, measure in domain.measures.items() if name in amounts}
+        # T2
         sums: dict[str, Values] = {
             name: _read_only_copy(_integer_array("values", name, amounts[name]))
             for name in measures
-        }  # T2
+        }
         lengths = {len(column) for column in (*columns.values(), *sums.values())} | (
             set() if rows is None else {rows}
         )
@@ -222,9 +223,10 @@ class Table(Immutable):
         for name, measure in measures.items():
             value_counts = sums.get(domain.count_of(name) or "")
             if not _is_within_bounds(measure, sums[name], value_counts).all():
+                # T1
                 raise InternalError(
                     f"the values of {name!r} must lie within the bounds of the measure."
-                )  # T1
+                )
         if counting is None:
             counts = None
         else:
@@ -289,9 +291,10 @@ class Table(Immutable):
                 or counts.shape != (cells,)
                 or counts.dtype != np.int64
             ):
+                # T4
                 raise InternalError(
                     f"the counts of {names!r} must be int64 numbers of cells that were read."
-                )  # T4
+                )
             if measure is None and int(counts.min()) < 0:
                 raise InternalError(f"the counts of {names!r} must not be negative.")  # T4
             counted_tables[measure, tuple(names)] = _read_only_copy(counts)
@@ -346,10 +349,11 @@ class Table(Immutable):
             or units.dtype != np.int64
             or not int(units.min(initial=1)) >= 1
         ):
+            # T5
             raise InternalError(
                 f"the keys of {attribute!r} must differ and be allowed, each with the units that "
                 "have it."
-            )  # T5
+            )
         table = object.__new__(cls)
         bounds = {
             "unit_column": unit_column,
