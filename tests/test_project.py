@@ -273,6 +273,7 @@ def faults(relative: str, text: str) -> list[str]:
     """List what a source file, named by its path in the package, does against the rules."""
     tree = parse(text)
     needless = re.compile(r"\s*>>> (from leastnoise|import (leastnoise|numpy|pandas)\b)")
+    displaced = re.compile(r"\s*[])}].*  # (?!noqa|fmt:|type:)")
     return [
         *faulty_expressions(relative, tree),
         *faulty_imports(relative, tree),
@@ -280,6 +281,11 @@ def faults(relative: str, text: str) -> list[str]:
             f"{number}: src/conftest.py gives examples their names"
             for number, line in enumerate(text.splitlines(), 1)
             if needless.match(line)
+        ),
+        *(
+            f"{number}: a comment is above its statement, not after a closing bracket"
+            for number, line in enumerate(text.splitlines(), 1)
+            if displaced.match(line)
         ),
     ]
 
@@ -325,6 +331,7 @@ def is_the_same_optimized(text: str) -> bool:
             '"""X.\n\n>>> from leastnoise._plan import Plan\n"""',
             "gives examples their names",
         ),
+        ("_plan/_x.py", "x = f(\n    1\n)  # one", "not after a closing bracket"),
     ],
 )
 def test_broken_rules_are_detected(relative: str, text: str, complaint: str) -> None:

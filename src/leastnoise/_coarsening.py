@@ -34,9 +34,8 @@ _INFEASIBLE = 2  # a status of SciPy
 _MOST_EXTREME_SOLUTIONS = 12  # rounds that look for other solutions; a cost, the result is the same
 _WHOLE_TOLERANCE = 1e-6  # differences by which a whole solution may miss whole numbers
 _SECONDS = 10.0  # the time limit of one optimisation; after it, the proved bound is used
-_FIRST_SECONDS = (
-    30.0  # the time limit for finding whole solutions; after it, only linear programs are solved
-)
+# the time limit for finding whole solutions; after it, only linear programs are solved
+_FIRST_SECONDS = 30.0
 _INTEGER_SECONDS = 120.0  # after them no further integer program is started
 _LINEAR_SECONDS = 600.0  # after them no further program is started
 

@@ -23,9 +23,8 @@ from leastnoise._trusted.check import InputError, exact
 
 BLANK = "FILL IN"
 """The text of a draft in the place of a public value that is not known."""
-MOST_INTEGER_CELLS = (
-    1000  # integers in a wider range than this are drafted as bins, not with a cell each
-)
+# integers in a wider range than this are drafted as bins, not with a cell each
+MOST_INTEGER_CELLS = 1000
 _DRAFT_BINS = 100  # bins of a drafted attribute of numbers
 
 

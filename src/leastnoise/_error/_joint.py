@@ -363,7 +363,7 @@ class JointBlocks:
             else:
                 residual = right_side
             residual_norm = np.sqrt(np.maximum((residual * turn(residual)).sum(axis=0), 0.0))
-            # relative residual
+            # the largest relative residual
             worst = float(
                 np.max(
                     np.where(

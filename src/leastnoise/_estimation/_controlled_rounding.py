@@ -17,12 +17,10 @@ from leastnoise._workload import Product
 MOST_CONTROLLED_CELLS = 20_000
 """The most cells of the finest table. With this number of cells, two crossing tables take 2
 seconds. All tables of two of three attributes take 4 seconds for 3600 cells (one core of 2026)."""
-_TOLERANCE = (
-    1e-7  # a sum of floats with at most this distance from a whole number is taken as that number
-)
-_MISS_COST = (
-    1e4  # cost if a sum is off by one step; rounding a cell in the wrong direction costs at most 1
-)
+# a sum of floats with at most this distance from a whole number is taken as that number
+_TOLERANCE = 1e-7
+# cost if a sum is off by one step; rounding a cell in the wrong direction costs at most 1
+_MISS_COST = 1e4
 _SECONDS = 60.0  # time limit of the solver, after which its best rounding is used
 
 

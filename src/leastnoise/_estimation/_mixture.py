@@ -44,9 +44,8 @@ _STALLED = 0.01
 _LEAST_PENALTY = 0.003
 _MOST_PENALTY = 10.0
 _CLEAR = 0.7  # fraction of the universal threshold sqrt(2 log n), which pure noise rarely exceeds
-_FLOOR = (
-    0.05  # the least count of a cell is this fraction of the noise, divided evenly among all cells
-)
+# the least count of a cell is this fraction of the noise, divided evenly among all cells
+_FLOOR = 0.05
 _SHIFTS = 16  # shifts of the cells over which Haar smoothing is averaged
 # the mean squared residual, in units of the noise, that a fit should leave; below 1 because a fit
 # follows some of the noise

@@ -95,9 +95,8 @@ class BlockGram(NamedTuple):
     identity: float
     # for each pair, a and b in every block as (value at cell 0, slope): shape (blocks, 2)
     pairs: tuple[tuple[FloatArray, FloatArray], ...]
-    range_coefficients: (
-        FloatArray  # coefficients that listed ranges add to every M_bb, shape (blocks, 2, 2)
-    )
+    # coefficients that listed ranges add to every M_bb, shape (blocks, 2, 2)
+    range_coefficients: FloatArray
     constants: FloatArray  # shape (blocks, blocks)
 
     def within_block_sum(self, weights: FloatArray) -> FloatArray:

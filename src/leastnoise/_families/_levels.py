@@ -93,11 +93,9 @@ def _levels_of_nested(groupings: Iterable[IntArray]) -> "Levels | None":
 class Levels:
     """Nested partitions of the cells of an attribute, from cells to total."""
 
-    parents: tuple[
-        IntArray, ...
-        # for each level except the last: the group of the next level that contains each group,
-        # shape (groups,)
-    ]
+    # for each level except the last: the group of the next level that contains each group, shape
+    # (groups,)
+    parents: tuple[IntArray, ...]
     _including: dict[Operator, "Levels | None"] = field(default_factory=dict, repr=False)
 
     @staticmethod
@@ -289,11 +287,9 @@ class Orbits:
 
     # for every level but the last: the orbit of the next level that contains each orbit
     parents: tuple[IntArray, ...]
-    multiplicities: tuple[
-        FloatArray, ...
-        # for every level but the last: the number of groups of each orbit in one group of the
-        # parent orbit
-    ]
+    # for every level but the last: the number of groups of each orbit in one group of the parent
+    # orbit
+    multiplicities: tuple[FloatArray, ...]
     orbit_of_group: tuple[IntArray, ...]  # for every level: the orbit of each group
 
     @cached_property

@@ -35,15 +35,10 @@ from leastnoise._trusted.linop import DiagonalAndRows, Identity
 
 # the first cell, the cell after the last, and the values of a row of Theta between them
 Window = tuple[int, int, FloatArray]
-Ends = tuple[
-    float, float
-    # distances of the first and the last bell from the ends of the line, relative to the spacing
-]
-Shape = tuple[
-    float, float, bool
-    # spacing of the finest bells, factor between layers, and whether one wide bell is above all
-    # layers
-]
+# distances of the first and the last bell from the ends of the line, relative to the spacing
+Ends = tuple[float, float]
+# spacing of the finest bells, factor between layers, and whether one wide bell is above all layers
+Shape = tuple[float, float, bool]
 Start = TypeVar("Start")
 # largest entry of Theta; it keeps the coefficient of a single cell well above the rounding grid
 TALLEST = 512.0
@@ -61,11 +56,9 @@ ENDS: tuple[Ends, ...] = tuple(
 )
 # maximum number of entries of Theta for one product instead of one for each window
 _SMALL = 1 << 15
-_MANY_ROWS, _FEW_PER_CELL = (
-    32,
-    16,
-    # the structured step is faster with at least these rows, and at most these windows on a cell
-)
+# the structured step is faster with at least these rows, and at most these windows on a cell
+_MANY_ROWS = 32
+_FEW_PER_CELL = 16
 # below this fraction of the error of cells only, the difference is dominated by rounding errors,
 # which a descent would fit
 _CERTAIN = 1e-8

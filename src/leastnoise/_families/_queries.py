@@ -265,12 +265,10 @@ class RowSpace:
 
     size: int  # number of cells n
     dimension: int
-    components: IntArray | None = (
-        None  # the component of each of the n + 1 nodes, if the space is a span of intervals
-    )
-    null_basis: FloatArray | None = (
-        None  # otherwise an orthonormal basis of the null space, shape (n, n - dimension)
-    )
+    # the component of each of the n + 1 nodes, if the space is a span of intervals
+    components: IntArray | None = None
+    # otherwise an orthonormal basis of the null space, shape (n, n - dimension)
+    null_basis: FloatArray | None = None
 
     @property
     def is_full(self) -> bool:

@@ -39,12 +39,9 @@ Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 _MEMORY = 10
 _LEAST_GAIN = 1e-9  # relative gain of a step, below which a descent ends
 _PART = 1e-4  # the part of the linear decrease that a step must reach (Armijo)
-_STEEP, _TRIALS = (
-    0.7,
-    20,
-    # a step is lengthened while its final slope is steeper than this part of the first slope; the
-    # number of lengths to try
-)
+# a step is lengthened while its final slope is steeper than this part of the first slope
+_STEEP = 0.7
+_TRIALS = 20  # the number of lengths to try
 _Point = tuple[FloatArray, float, FloatArray]  # coefficients, value and gradient
 # a step, the change of the gradient, and one over their product
 _Memory = deque[tuple[FloatArray, FloatArray, float]]

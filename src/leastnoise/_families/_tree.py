@@ -57,16 +57,12 @@ class ScaledTree:
     """A hierarchy of blocks in which every node has its own scale."""
 
     size: int  # number of cells n
-    widths: tuple[
-        int, ...
-        # cells in a block of each level; the first is 1, each is a multiple of the previous one; a
-        # last block may be shorter
-    ]
-    scales: tuple[
-        FloatArray, ...
-        # for each level, the scales of its nodes; the largest norm of the scales from a root to a
-        # cell is 1
-    ]
+    # cells in a block of each level; the first is 1, each is a multiple of the previous one; a last
+    # block may be shorter
+    widths: tuple[int, ...]
+    # for each level, the scales of its nodes; the largest norm of the scales from a root to a cell
+    # is 1
+    scales: tuple[FloatArray, ...]
     norm: int  # 1 for pure DP, 2 for a Gaussian budget
     rmse: float  # unit RMSE, exact
 

@@ -128,9 +128,8 @@ class NearlyEmptyFinding(DataDependentFinding):
     """
 
     regime = "adaptive"
-    answers_new_questions = (
-        False  # the queries of the second step depend on the noise of the first step
-    )
+    # the queries of the second step depend on the noise of the first step
+    answers_new_questions = False
     estimate = Posterior.of
 
     buckets: int
@@ -146,9 +145,8 @@ class AdaptiveGridFinding(DataDependentFinding):
     """
 
     regime = "blocks"
-    answers_new_questions = (
-        False  # the queries of the second round depend on the noise of the first round
-    )
+    # the queries of the second round depend on the noise of the first round
+    answers_new_questions = False
 
     blocks: int
     buckets: int

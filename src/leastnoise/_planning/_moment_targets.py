@@ -27,9 +27,8 @@ from leastnoise._workload import Statistic, Target, Workload
 # If an interval is unbounded, the search uses the target plus the error by the delta method,
 # divided by this number. The result is large, and decreases with the noise.
 _UNBOUNDED = 0.1
-_LEAST_SHARE = (
-    0.01  # Each table counts as at least this share of the largest table's part of the error.
-)
+# Each table counts as at least this share of the largest table's part of the error.
+_LEAST_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,9 +115,8 @@ class Goal:
     """The largest error that a table may have."""
 
     most: float  # the largest error, in rows or units; infinite if only statistics of the table have targets
-    level: float | None = (
-        None  # the level of the interval whose half width is the error; None for the RMSE
-    )
+    # the level of the interval whose half width is the error; None for the RMSE
+    level: float | None = None
     # targets of statistics, differences and ratios that follow from the table
     statistics: tuple[StatisticGoal, ...] = ()
 

@@ -216,9 +216,8 @@ def first_levels(
 PLANE_TEST_SHARE = Fraction(4, 100)
 PLANE_FIRST_SHARE = Fraction(1, 4)
 GROUP_SHARE = Fraction(2, 5)
-_HARD = (
-    0.6  # if the estimated number of buckets is above this share of the cells, no blocks are joined
-)
+# if the estimated number of buckets is above this share of the cells, no blocks are joined
+_HARD = 0.6
 _CLEAR = 1.2  # the test has no power if its noise times this number exceeds the share
 _BUCKETS_A_BLOCK = 7
 # the first round has 16 to 64 blocks, or 128 or 256 if all queries are narrow

@@ -414,7 +414,7 @@ P_IDENTITY = Planner(
     norms=(1,),
     advice_for_other_noise="p-Identity is made for pure differential privacy; for Gaussian noise "
     "gaussian_optimum is never worse",
-    # CPU seconds of comparing starts and of the first steps
+    # the CPU time of comparing starts and of the first steps
     seconds=seconds_per_attribute(
         lambda line: p_identity_seconds(line.cells, is_one_dimensional=line.is_structured)[0]
     ),

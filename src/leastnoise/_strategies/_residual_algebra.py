@@ -51,11 +51,9 @@ class DownwardClosure:
     """
 
     shape: tuple[float, ...]  # the number of values of each attribute of the whole domain
-    blocks: tuple[
-        IntArray, ...
-        # blocks[k] has one row for each set of size k, with ascending attributes; rows are
-        # lexicographic
-    ]
+    # blocks[k] has one row for each set of size k, with ascending attributes; rows are
+    # lexicographic
+    blocks: tuple[IntArray, ...]
 
     @cached_property
     def keys(self) -> list[Array]:

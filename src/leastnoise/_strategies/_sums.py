@@ -55,12 +55,9 @@ MOST_SUM_CELLS = 1024  # maximum number of cells that queries distinguish: the o
 # counts above this number of standard errors are not shrunk; with Laplace noise this happens to one
 # empty interval in 10,000
 SURE = 6
-HEAVIEST = {
-    1: 2**20,
-    2: 2**16,
-    # the largest weight of a row, by norm, for which sums of squared weights times squared
-    # coefficients stay below 2^63
-}
+# the largest weight of a row, by norm, for which sums of squared weights times squared coefficients
+# stay below 2^63
+HEAVIEST = {1: 2**20, 2: 2**16}
 _RATIO = 1.2  # ratio of a candidate threshold to the previous one
 _LEAST = 1000  # the least candidate is at most this many times below the public maximum
 _MOST_SPECTRUM = 512  # cells to which a Gram matrix is coarsened before its singular values
@@ -607,9 +604,8 @@ class GroupCellRanges(NamedTuple):
     """The number of kept buckets of each group, and omitted sums."""
 
     kept_buckets: IntArray  # the number of lowest buckets that each group keeps, shape (k,)
-    omitted_sums: (
-        FloatArray  # estimated sum of the buckets that each group leaves out, in units, shape (k,)
-    )
+    # estimated sum of the buckets that each group leaves out, in units, shape (k,)
+    omitted_sums: FloatArray
     # the estimated share of each group in the total sum, positive, shape (k,); its square estimates
     # the squared share
     group_shares: FloatArray

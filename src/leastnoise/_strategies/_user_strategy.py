@@ -38,10 +38,8 @@ from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import QuerySet, query_set
 
 OWN = "own"
-_MOST_BITS = (
-    # maximum number of bits of all attributes of a table: sums of 2^32 rows must stay below 2^62
-    29
-)
+# maximum number of bits of all attributes of a table: sums of 2^32 rows must stay below 2^62
+_MOST_BITS = 29
 Own: TypeAlias = Any
 """An array or an operator, if the workload has only one attribute; a mapping from attributes to
 arrays, operators or query sets; or a function from a `PlanningProblem` to one of these, or to a

@@ -47,9 +47,8 @@ By = Iterable[str | Mapping[str, object]] | Mapping[str, object]
 """Groups: names of attributes, or mappings from an attribute to a query set such as ``level("region")``."""
 _MOST_NAMED = 20  # cells in a message; layout
 _NOT_PUBLISHED = "(not published)"
-_MOST_RANGES = (
-    2048  # the most cells whose ranges are listed one by one, which gives two million ranges
-)
+# the most cells whose ranges are listed one by one, which gives two million ranges
+_MOST_RANGES = 2048
 _GROUPS = ("identity", "level", "ranges", "predicates")
 
 

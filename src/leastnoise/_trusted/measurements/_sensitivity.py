@@ -58,11 +58,9 @@ _MOST_ENTRIES = 2**23  # of the matrix of a factor
 _MOST_COMPARED = 2**30  # entries of columns that are compared one by one
 _MOST_SETS = 2**16  # sets of attributes in which two rows agree
 _MOST_SPLIT = 2**9  # blocks times attributes that they are split along: a tenth of a second (S8)
-_EXACT_FLOAT = (
-    2**52
-    # norms below it: every partial sum of floating-point products is a whole number that is represented
-    # exactly
-)
+# norms below it: every partial sum of floating-point products is a whole number that is represented
+# exactly
+_EXACT_FLOAT = 2**52
 
 _Entries = IntArray | npt.NDArray[np.object_]  # whole numbers of at least 0
 
