@@ -1,4 +1,7 @@
-"""One browser of each kind for all tests of pages: Debian's Chromium or Firefox, driven by what npm installs beside this file."""
+"""One browser of each kind for all tests of pages: Chromium and Firefox of Debian.
+
+The driver is installed next to this file by npm.
+"""
 
 import fcntl
 import json
@@ -21,7 +24,7 @@ BROWSERS = {"chrome": ("chromium", "google-chrome"), "firefox": ("firefox-esr", 
 
 
 def _driver() -> bool:
-    """Whether what drives a browser is there; installed where it is not (20 MB), by one process at a time."""
+    """Return whether the browser driver is installed, and install it (20 MB) where it is not."""
     with (HERE / ".installing").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (HERE / "node_modules" / ".package-lock.json").exists():
@@ -38,7 +41,7 @@ def _driver() -> bool:
 
 
 def _started(kind: str, home: Path) -> subprocess.Popen[str]:
-    """A browser of this kind that waits for scripts; the test is skipped where there is none."""
+    """Start a browser of this kind that waits for scripts, or skip the test without one."""
     program = next((path for name in BROWSERS[kind] if (path := shutil.which(name))), None)
     if program is None or shutil.which("npm") is None:
         pytest.skip(f"{kind} or npm is not installed (make machine, as root)")
@@ -53,7 +56,7 @@ def _started(kind: str, home: Path) -> subprocess.Popen[str]:
 
 @pytest.fixture(scope="session")
 def found_by(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., dict[str, Any]]]:
-    """What a script found in a browser of a kind; each browser is started when it is first asked for."""
+    """Yield a function that runs a script in a browser and returns its findings."""
     running: dict[str, subprocess.Popen[str]] = {}
     home = tmp_path_factory.mktemp("home")
 
@@ -74,7 +77,7 @@ def found_by(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[...,
 
 
 def is_sound(found: dict[str, Any], address: str) -> bool:
-    """Whether nothing was said on the console or loaded from elsewhere, and axe and the widths of the page have no complaint."""
+    """Check the console, the requests, the findings of axe, and the widths of a page."""
     assert found["said"] == []
     assert all(one.startswith((address, "data:")) for one in found["loaded"])
     assert found["axe"] == []

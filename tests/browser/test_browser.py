@@ -1,4 +1,4 @@
-"""The report in real browsers: nothing on the console, nothing loaded, keys alone suffice, axe finds nothing, and it fits.
+"""The report in real browsers: a clean console, keyboard use, accessibility, and widths.
 
 Needs npm, which fetches what drives browsers, and Debian's chromium or firefox-esr; without them
 these tests are skipped.
@@ -14,7 +14,7 @@ from browser.conftest import BROWSERS, WHOLE, is_sound
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """A report with a number, bars, small multiples, a table too large to draw, and lines; hostile labels."""
+    """Write a report with a number, bars, small multiples, a large table, lines, bad labels."""
     random = np.random.default_rng(0)
     zones = ["north", "south", "east", "<script>alert(1)</script>"]
     domain = ln.Domain(

@@ -1,4 +1,4 @@
-"""The documentation's site in real browsers: nothing fails or comes from elsewhere, pages fit, axe finds nothing, the search works."""
+"""The documentation site in real browsers: requests, widths, accessibility and search."""
 
 import os
 import subprocess
@@ -24,12 +24,12 @@ EXAMINED = (
 
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
-        """A test has nobody to tell of requests."""
+        """Log no requests."""
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The site, as `make docs` builds it, which `make test` has done just before; and the address of a server of it."""
+    """Serve the site that `make docs` builds, and yield its address."""
     built = os.environ.get("LEASTNOISE_BUILT")
     folder = Path(built) if built else tmp_path_factory.mktemp("site")
     if not built:

@@ -1,4 +1,4 @@
-"""The studio in real browsers: no complaint on the console, nothing from elsewhere, keys alone suffice, axe finds nothing, pages fit.
+"""The studio in real browsers: a clean console, keyboard use, accessibility, and widths.
 
 Needs what test_browser.py needs; without it these tests are skipped.
 """
@@ -16,7 +16,7 @@ MEANS = '[[workload]]\nmeans = { of = "pay", by = ["sex"] }\n[measures.pay]\ncol
 
 
 def used(found_by, kind, folder, mode, name=None, text=""):
-    """What a browser found that opens nothing, or a release or spec of this name, which has this text."""
+    """Use a studio in a browser, with a release or spec of this name and text."""
     if text:
         (folder / name).write_text(text)
     with serving(name and folder / name) as client:

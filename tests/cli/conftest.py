@@ -1,4 +1,4 @@
-"""A small data set with its spec and ledger, and ways to run the program: in this process, or in one of its own."""
+"""A small data set with its spec and ledger, and helpers that run the program."""
 
 import json
 import os
@@ -48,7 +48,7 @@ ROWS = "sex,age,income\n" + "".join(f"{'FM'[i % 2]},{17 + i % 74},{i % 1000}\n" 
 
 @dataclass(frozen=True)
 class Result:
-    """What a run left behind."""
+    """Exit code and output of a run."""
 
     code: int
     out: str
@@ -71,17 +71,17 @@ class Run:
         return Result(int(stop.value.code or 0), told.out, told.err)
 
     def done(self, *arguments: object) -> Result:
-        """A run that does what it was asked."""
+        """Return the result of a run that succeeds."""
         result = self(*arguments)
         assert result.code == 0, result.err
         return result
 
     def told(self, *arguments: object) -> Any:
-        """What a run tells programs."""
+        """Return the JSON output of a run."""
         return json.loads(self.done(*arguments, "--json").out)
 
     def refused(self, parts: str | list[str], *arguments: object) -> Result:
-        """A run that is refused, with exit code 2, in one sentence that has all the parts."""
+        """Check that a run ends with code 2 and one sentence that has all the parts."""
         result = self(*arguments)
         assert (result.code, result.out) == (2, ""), result
         assert re.fullmatch(
@@ -101,13 +101,13 @@ Start = Callable[..., Forked]  # in a separate process
 
 
 def ended(process: Forked) -> Result:
-    """The exit code and the output of a process that has ended."""
+    """Return the exit code and the output of a process that has ended."""
     out, err = process.communicate(timeout=HANGS)
     return Result(process.returncode, out, err)
 
 
 def edit(folder: Path, *pairs: tuple[str, str]) -> None:
-    """Change the first place of each text in the spec."""
+    """Replace the first occurrence of each text in the spec."""
     spec = folder / "people.toml"
     text = spec.read_text(encoding="utf-8")
     for old, new in pairs:
@@ -117,7 +117,7 @@ def edit(folder: Path, *pairs: tuple[str, str]) -> None:
 
 
 def lacking(text: str, *parts: str) -> list[str]:
-    """The parts that a text has not, however its lines are broken."""
+    """Return the parts that a text lacks, however its lines are broken."""
     return [part for part in parts if part not in text and part not in " ".join(text.split())]
 
 
@@ -131,12 +131,12 @@ def disk_is_full(*_: object, **__: object) -> None:
 
 @pytest.fixture(autouse=True)
 def plans(kept_plans: None) -> None:
-    """Plans are kept: what a person's second command finds too."""
+    """Keep plans between commands, as a user's second command would find them."""
 
 
 @pytest.fixture
 def estimates(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """What every line of progress would say when half of the time is over, by what is being done."""
+    """Record what each line of progress would say after half of its time, by task."""
     said: dict[str, str] = {}
 
     def note(line: _progress.Progress) -> None:
@@ -154,7 +154,7 @@ def estimates(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A new current directory with people.csv and people.toml."""
+    """Enter a new directory with people.csv and people.toml."""
     (tmp_path / "people.csv").write_text(ROWS, encoding="utf-8")
     (tmp_path / "people.toml").write_text(SPEC, encoding="utf-8")
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Files as people have them, made by a script: a retail CSV, a health survey in Parquet, a German CSV in Latin-1.
+"""Messy files: a retail CSV, a health survey in Parquet, and a German CSV in Latin-1.
 
 Each comes with the blanks of its draft filled from public knowledge, and with exact counts by
 pandas alone.
@@ -28,7 +28,7 @@ TOWNS = ("München", "Köln", "Saarbrücken")
 
 
 def retail(folder: Path, rows: int) -> Path:
-    """Orders with time stamps, quoted store names, and refunds below zero."""
+    """Write orders with time stamps, quoted store names, and refunds below zero."""
     rng = np.random.default_rng(1)
     seconds = rng.integers(0, 366 * 86_400, rows).astype("m8[s]")
     frame = pd.DataFrame(
@@ -42,7 +42,7 @@ def retail(folder: Path, rows: int) -> Path:
 
 
 def survey(folder: Path, rows: int) -> Path:
-    """People with nullable ages, heights in half centimetres as decimals, incomes with a code for no answer."""
+    """Write people with nullable ages, decimal heights, and a code for missing incomes."""
     rng = np.random.default_rng(2)
     columns = {
         "person": np.arange(rows),
@@ -64,7 +64,7 @@ def survey(folder: Path, rows: int) -> Path:
 
 
 def german(folder: Path, rows: int) -> Path:
-    """Turnover by day and town: semicolons, Latin-1, decimal commas, points between thousands, and a text for no answer."""
+    """Write turnover by day and town, with German numbers and a text for missing values."""
     rng = np.random.default_rng(3)
     lines = ["Datum;Ort;Umsatz in €"]
     for place in range(rows):
@@ -101,7 +101,7 @@ class Messy:
     tables: Callable[[Path], dict[str, dict[str, int]]]
 
     def filled(self, draft: str, epsilon: str) -> str:
-        """The draft with its blanks filled, planned in no time."""
+        """Return the draft with its blanks filled, and a strategy that is planned at once."""
         draft = draft.replace('strategy = "auto"', 'strategy = "marginals"').replace(
             'epsilon = "1"', f'epsilon = "{epsilon}"', 1
         )
@@ -232,6 +232,6 @@ MESSY = {
 
 
 def stores(folder: Path) -> None:
-    """The public list of stores."""
+    """Write the public list of stores."""
     with (folder / "stores.csv").open("w", encoding="utf-8", newline="") as opened:
         csv.writer(opened).writerows([("name", "region"), *STORES.items()])

@@ -1,4 +1,4 @@
-"""Mistakes in the specs of messy files, and who sees each of them."""
+"""Mistakes in the specs of messy files, and the command that reports each of them."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from cli.messy import MESSY, stores
 
 
 class Mistake(NamedTuple):
-    """A mistake in a right spec."""
+    """A mistake in a correct spec."""
 
     file: str
     puts: tuple[str, str]  # what stands there, and what it puts in its place
@@ -108,7 +108,7 @@ MISTAKES = {
 
 
 def drafted(folder: Path, run: Run, name: str, epsilon: str, rows: int) -> Path:
-    """The spec of a messy file, drafted by `init` and filled; the current directory is the folder."""
+    """Return the spec of a messy file, drafted by `init` and filled in."""
     data = MESSY[name].make(folder, rows)
     stores(folder)
     run.done("init", data.name, *MESSY[name].init)
@@ -118,7 +118,7 @@ def drafted(folder: Path, run: Run, name: str, epsilon: str, rows: int) -> Path:
 
 
 def wrong_answers(spec: Path, name: str) -> list[str]:
-    """The tables of a release that are not the exact counts, where the budget leaves noise of nothing."""
+    """Return the tables of a nearly noiseless release that differ from the exact counts."""
     tables, wrong = ln.read_release(spec.parent / "out").tables, []
     for table, counts in (
         MESSY[name].tables(spec.with_suffix(".parquet" if name == "survey" else ".csv")).items()
@@ -132,7 +132,7 @@ def wrong_answers(spec: Path, name: str) -> list[str]:
 
 
 def made(spec: Path, name: str) -> Path:
-    """The spec with a mistake, in its own file, and a budget as people have it, of which nothing is spent yet."""
+    """Write the spec with a mistake and a realistic budget to a file of its own."""
     before, after = MISTAKES[name].puts
     text = re.sub(r'(?m)^epsilon = "\d+"', 'epsilon = "1"', spec.read_text(encoding="utf-8"))
     assert before in text
@@ -143,7 +143,11 @@ def made(spec: Path, name: str) -> Path:
 
 
 def badly_read(page: str) -> list[str]:
-    """The lines of `check` about columns with under 95% of rows matched and not counted as other, or over 5% outside."""
+    """Return the lines of `check` on columns of which too few rows match.
+
+    A column is read badly where under 95% of the rows match without being counted as other, or
+    over 5% lie outside.
+    """
     found = []
     for line in (
         line.removeprefix("PRIVATE").strip()
@@ -157,7 +161,7 @@ def badly_read(page: str) -> list[str]:
 
 
 def spent(spec: Path) -> list[str]:
-    """What was paid."""
+    """Return what was paid."""
     ledger = spec.with_suffix(".ledger")
     return (
         [str(entry.charge) for entry in ln.Ledger.open(ledger).entries()] if ledger.exists() else []

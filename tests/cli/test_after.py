@@ -13,7 +13,7 @@ AFTER = 'after = ["release-2025"]\n'
 
 @pytest.fixture
 def released(folder, run):
-    """A folder with a release, and a spec that names it."""
+    """Return a folder with a release, and a spec that names it."""
     ln.Ledger.create(folder / "people.ledger", "people", ln.Privacy(ln.PureDP(3)))
     run.done("release", "people.toml", "--out", "release-2025")
     edit(folder, ("[plan]\n", f"[plan]\n{AFTER}"))

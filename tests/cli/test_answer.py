@@ -77,7 +77,7 @@ def kept(tmp_path_factory):
 
 @pytest.fixture
 def released(folder, run, kept) -> Path:
-    """A copy of one release."""
+    """Return a copy of a release."""
     if not kept.exists():
         rows = "".join(f"{i},{'FM'[i % 2]},{17 + i % 74},{i % 1000}\n" for i in range(2000))
         (folder / "people.csv").write_text("id,sex,age,income\n" + rows, encoding="utf-8")
@@ -420,7 +420,7 @@ def test_answer_gives_correlations_and_regressions(folder, run):
 
 
 def test_further_answers_name_the_rows_they_leave_out(folder, run):
-    """Every table has both attributes, so answers about one lack rows without the other."""
+    """Every table has both attributes, so answers on one lack rows without the other."""
     (folder / "two.csv").write_text("g,h\n" + "a,x\na,\nb,y\n" * 50, encoding="utf-8")
     (folder / "two.toml").write_text(
         '[source]\npath = "two.csv"\n[privacy]\nepsilon = "100"\n[domain.g]\ncategories = ["a", "b"]\n'

@@ -1,4 +1,4 @@
-"""``leastnoise audit``: what it prints, what it does not read, and its exit code."""
+"""``leastnoise audit``: its output, the data that it leaves alone, and its exit code."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Whatever is refused is refused in one sentence, with exit code 2, before anything is spent or written."""
+"""Refusals take one sentence and exit code 2, before anything is spent or written."""
 
 import pytest
 
@@ -176,7 +176,7 @@ SPECS = [
 
 
 def untouched(folder):
-    """Whether the directory holds what the fixture made, and a ledger with nothing spent."""
+    """Whether the directory is as the fixture made it, with nothing spent."""
     return (
         set(files(folder)) <= {"people.csv", "people.toml", "people.ledger", "home"}
         and Ledger.open(folder / "people.ledger").entries() == ()

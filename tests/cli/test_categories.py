@@ -1,4 +1,4 @@
-"""Unknown categories from a spec: the price in the plan, one command or two, and a run that is killed between them."""
+"""Unknown categories in a spec: price in the plan, one or two commands, and killed runs."""
 
 import json
 
@@ -110,7 +110,7 @@ def test_one_command_finds_categories_and_releases(visits, run):
     ids=["again", "resume"],
 )
 def test_killed_category_search_is_finished_by_either_command(visits, start, run, command):
-    """Stops at other steps: tests/session/test_categories.py."""
+    """tests/session/test_categories.py stops the search at other steps."""
     stopped(
         start,
         "change(finish, 'write_categories', before=die)",

@@ -1,4 +1,4 @@
-"""`leastnoise check`: exact, marked as private, written nowhere; and what `plan` says of a spec without data."""
+"""`leastnoise check`: exact private output, no files, and what `plan` says without data."""
 
 import pandas as pd
 import pytest

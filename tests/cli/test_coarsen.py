@@ -1,4 +1,4 @@
-"""`leastnoise coarsen`: the exit code, the tables on the terminal, and the margins of a plan."""
+"""`leastnoise coarsen`: the exit code, the tables on the terminal, and margins of a plan."""
 
 import json
 from pathlib import Path

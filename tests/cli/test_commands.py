@@ -1,4 +1,4 @@
-"""What the commands print: for people, for programs as JSON, and without colour where nobody sees it."""
+"""Output of the commands: text for people, JSON for programs, colour on terminals only."""
 
 import math
 import os
@@ -36,7 +36,7 @@ PLAN_KEYS = {
 
 @pytest.fixture
 def compared_once(monkeypatch):
-    """The strategies are tried once for every spec, however often and in whatever form they are shown."""
+    """Compare the strategies once for every spec, however often they are shown."""
     compare, kept = _plan.compare_strategies, {}
 
     def compared(*given: Any, **named: Any) -> Any:
@@ -387,7 +387,7 @@ def test_draft_of_a_typed_file_uses_its_types(folder, run):
 
 
 def test_demo_runs_and_refuses_to_overwrite(folder, run, monkeypatch, estimates):
-    """With one strategy, which is quicker than all of them: `make wheel` runs the demo as it is."""
+    """One strategy is quicker than all of them; `make wheel` runs the full demo."""
     assert 'strategy = "auto"' in demo_module._SPEC
     monkeypatch.setattr(demo_module, "_SPEC", demo_module._SPEC.replace('"auto"', '"hierarchy"'))
     small, again = demo_module.generate_survey(5_000), demo_module.generate_survey(5_000)
@@ -484,7 +484,7 @@ def test_closed_pipe_ends_without_a_fault(folder, start):
 
 
 def fresh(program, *arguments, **environment):
-    """Run a program in a new interpreter, which has loaded nothing."""
+    """Run a program in a new interpreter without any loaded module."""
     given = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
     given |= {"PYTHONPATH": str(Path(demo_module.__file__).parents[2]), **environment}
     return subprocess.run(

@@ -1,4 +1,4 @@
-"""``leastnoise difference``, ``ab-test``, ``power``, ``answer --shares`` and ``[targets]``, through the program."""
+"""``difference``, ``ab-test``, ``power``, ``answer --shares`` and ``[targets]``."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ ratio = {{ along = "arm", group = "B", against = "A", size = 600, margin = "0.00
 
 @pytest.fixture
 def years(folder: Path, run) -> Path:
-    """Two releases: last year 300 rows in each arm, this year 600, of whom more paid."""
+    """Make two releases: 300 rows in each arm last year, 600 this year, of whom more paid."""
     for number, (year, rows) in enumerate((("last", 300), ("this", 600))):
         lines = [
             f"{arm},{'abc'[i % 3]},{int(i % 10 < (2 if arm == 'A' else 4))}"

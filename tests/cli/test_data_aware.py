@@ -1,4 +1,4 @@
-"""A data-aware mechanism from the command line: what is told beforehand, and what is left when it is killed between its steps."""
+"""A data-aware mechanism: the output of plan, and the state of runs killed between steps."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tables of databases on the command line: drafts, schema checks and a release, with a real server."""
+"""Tables of database servers: drafts, schema checks and a release by commands."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Drafts of `init`: who is protected, what is left to fill in, and that `plan` takes the rest."""
+"""Drafts of `init`: the protected unit, the blanks to fill in, and plans of the result."""
 
 import datetime as dt
 import itertools
@@ -126,7 +126,7 @@ def draft_of(path, run):
 
 
 def test_draft_takes_days_of_events_as_dates():
-    """A CSV file has no types, so only the name of a column can say that it holds days."""
+    """A CSV file has no types, so only a column's name can show that it holds days."""
     days = "hired last_login shift_start valid_until Eintritt date_fin birthday createdAt ended"
     others = "is_started weekend trend friend startup_id end_station start_age closed joined_by"
     columns = source_columns(SchemaField(name=name) for name in f"{days} {others}".split())
@@ -251,7 +251,7 @@ FILLED = {
 
 
 def filled(draft):
-    """The draft after only its blanks are filled, by what each place can have."""
+    """Return the draft with only its blanks filled, by an allowed value each."""
     lines = []
     for line in draft.splitlines():
         key = line.partition(" ")[0]
@@ -289,7 +289,7 @@ def test_plan_takes_a_draft_of_every_csv_header(folder, run, names):
 
 
 def test_supposed_values_drop_no_row(folder, run):
-    """A guess that is wrong is seen in the cell `other` or at the end of a range."""
+    """Values outside a wrong guess count in the cell `other` or at the end of a range."""
     rows = {"age": [5, 200], "rooms": [3, 70], "payment_type": [1, 99], "is_new": [1, 7]}
     pq.write_table(pa.table(rows), "x.parquet")
     draft = draft_of("x.parquet", run)

@@ -1,4 +1,4 @@
-"""What somebody meets in the first hours: told before planning, once, and in a sentence."""
+"""Common problems of new users: each is reported once, before planning, in a sentence."""
 
 import json
 import sys
@@ -290,7 +290,7 @@ def test_plan_with_wrong_field_type_is_refused_unpaid(tmp_path, field, value):
 
 
 def drafted(folder, run, header: str) -> str:
-    """The draft for a file of such columns."""
+    """Return the draft for a file with these columns."""
     (folder / "odd.csv").write_text(f"{header}\n", encoding="utf-8")
     run.done("init", "odd.csv", "--out", "s.toml")
     return (folder / "s.toml").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Bounds to be found, by commands: the price in the plan, one command or two, and a run that is killed between them."""
+"""Searches for bounds by commands: the price in the plan, one or two runs, killed runs."""
 
 import json
 
@@ -73,7 +73,7 @@ def test_plan_shows_rule_share_and_error_of_bounds(visits, run) -> None:
     ids=["again", "resume"],
 )
 def test_killed_search_for_bounds_is_finished_by_either_command(visits, start, run, command):
-    """Stops at other steps: tests/session/test_found_bounds.py."""
+    """tests/session/test_found_bounds.py stops the search at other steps."""
     kill = "change(finish, 'write_bounds', before=die)"
     stopped(start, kill, "release", "spec.toml", "--out", "out")
     book = Ledger.open("visits.ledger")

@@ -1,4 +1,4 @@
-"""The guard on the command line: what `plan` says of it, and a release that it stopped, corrected and run again."""
+"""The guard in the output of `plan`, and the corrected rerun of a stopped release."""
 
 import json
 

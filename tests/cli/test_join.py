@@ -1,4 +1,4 @@
-"""Visits and patients from the spec to the release, by commands."""
+"""Joined visits and patients from the spec to the release, by commands."""
 
 import json
 import shutil
@@ -36,7 +36,7 @@ guard = "1/2"
 
 @pytest.fixture(autouse=True)
 def _visits(folder):
-    """200 patients with three visits each, one whose row is doubled, one without a sex, one without a row."""
+    """Write 200 patients with three visits each, and one faulty row of each kind."""
     frame = pd.DataFrame(
         {"patient": [number % 200 for number in range(600)], "diagnosis": ["a", "b", "b"] * 200}
     )

@@ -1,4 +1,4 @@
-"""Killed at any instant, a release is paid and absent, resumable or whole, and the next run says which; concurrent ones never overspend."""
+"""A release killed at any time is absent, resumable or whole; runs never overspend."""
 
 import json
 import re
@@ -124,7 +124,7 @@ STEPS = [
 def stopped(
     start: Start, change: str, *arguments: str, code: int = -signal.SIGKILL, **environment: str
 ) -> str:
-    """What a run with a changed step says before it ends with a code."""
+    """Return the error output of a run with a changed step, and check its exit code."""
     done = ended(start(*arguments, program=changed(change), **environment))
     assert done.code == code, done.err
     return done.err
@@ -135,7 +135,7 @@ def changed(change: str) -> str:
 
 
 def is_whole(out: Path) -> bool:
-    """Whether every file that the manifest names is there, and readable as a release."""
+    """Whether every file of the manifest exists, readable as a release."""
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     return bool(manifest["receipt"]["id"]) and len(read_release(out).tables) == 1
 
@@ -150,7 +150,7 @@ def ledger(folder):
 
 
 def drawn_for(book: Ledger) -> list[list[list[int]]]:
-    """What was drawn for releases that are not published, step by step."""
+    """Return the outcomes of unpublished releases, step by step."""
     steps = [
         step for entry in book.entries() if entry.resumable for step in book.pending(entry).steps
     ]
@@ -195,7 +195,7 @@ def test_killed_release_is_absent_resumable_or_whole(folder, ledger, start, run,
     ids=[step[0] for step in STEPS[::2]],
 )
 def test_killed_share_of_mu_is_paid_once(folder, start, run, change, end):
-    """A release with a third of an (epsilon, delta) budget: after the kill two or three thirds fit."""
+    """A release with a third of an (epsilon, delta) budget, killed after its payment."""
     spec = SPEC.replace('epsilon = "1"', 'epsilon = "1"\ndelta = "1e-6"\nshare = "1/3"')
     (folder / "people.toml").write_text(spec, encoding="utf-8")
     whole = ApproxDP(1, "1e-6")
@@ -242,7 +242,7 @@ def test_interruption_message_states_what_was_paid(folder, ledger, start, change
 
 
 def waiting(folder: Path, start: Start) -> Forked:
-    """A release that waits before it reads the rows."""
+    """Start a release that waits before it reads the rows."""
     process = start(
         "release",
         "people.toml",

@@ -1,4 +1,4 @@
-"""Ledgers that are changed, shared out and asked early: the commands, and that nothing is planned before what can be refused."""
+"""Commands that change, share and show ledgers, and refusals before any planning."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from leastnoise._trusted.check import InputError, InternalError, PaidError
 
 @pytest.fixture
 def no_planning(monkeypatch):
-    """Planning, wherever it begins, breaks."""
+    """Fail where any planning begins."""
 
     def planned(*_: object, **__: object) -> None:
         raise AssertionError("planned")
@@ -192,7 +192,7 @@ def test_late_amount_with_delta_is_warned_of(folder, run):
 
 @pytest.fixture
 def full_disk(monkeypatch):
-    """Nothing can be written while this is used."""
+    """Let every write fail."""
 
     @contextmanager
     def used(where: str = "leastnoise._session._release_job.fill_draft") -> Iterator[None]:
@@ -205,14 +205,14 @@ def full_disk(monkeypatch):
 
 @pytest.fixture
 def stopped(folder, run, full_disk) -> Path:
-    """A ledger with a release that was paid and measured, and could not be written."""
+    """Return a ledger with a release that was paid and measured, but not written."""
     with full_disk():
         assert run("release", "people.toml", "--out", "a").code == 3
     return folder / "people.ledger"
 
 
 def recorded(ledger: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
-    """Another version's record: plan and options as it wrote them, with their digest."""
+    """Rewrite the plan and options of an entry as another version would, with the digest."""
     with closing(sqlite3.connect(ledger)) as connection, connection:
         ((entry, plan, options, _),) = connection.execute("SELECT * FROM pending").fetchall()
         values = json.loads(plan), json.loads(options)

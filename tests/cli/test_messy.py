@@ -1,4 +1,4 @@
-"""From files as people have them to a right release, by `init`, one spec and exact counts; and mistakes on the way."""
+"""Correct releases of messy files by `init` and one spec, and mistakes on the way."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Display names and surveys from the command line: `show`, `answer` and the pages of a series."""
+"""Display names and surveys from the command line: `show`, `answer` and series pages."""
 
 import json
 from pathlib import Path

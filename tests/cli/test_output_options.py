@@ -1,4 +1,4 @@
-"""Results beside the unbiased answers, asked for in the spec: written, warned about, and refused before anything is paid."""
+"""Optional results of a spec: their files, warnings, and refusals before payment."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The command `profile`: what it says first, what it pays, and what the draft releases."""
+"""The command `profile`: its first output, its payment, and the release of its draft."""
 
 import os
 import tomllib
@@ -18,7 +18,7 @@ SEED = 5
 
 @pytest.fixture
 def data(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A CSV file with a number and a text, the only file in the current folder."""
+    """Write a CSV file with a number and a text to an otherwise empty current folder."""
     data_folder = folder / "data"
     data_folder.mkdir()
     monkeypatch.chdir(data_folder)
@@ -99,7 +99,7 @@ def test_total_below_the_profile_is_refused(data: Path, run: Run) -> None:
 def test_killed_profile_is_finished_without_paying_again(
     data: Path, run: Run, fork_server: ForkServer
 ) -> None:
-    """Die after the payment, when the page is written."""
+    """The process dies after the payment, as it writes the page."""
     arguments = ["profile", "people.csv", "--epsilon", "1"]
     dying = (
         "import os, leastnoise._profile._run as r\n"

@@ -1,4 +1,4 @@
-"""What the README and the examples show is what the program does."""
+"""The program does what the README and the examples show."""
 
 import re
 import shlex

@@ -1,7 +1,7 @@
-"""Every sentence of a report is one of the facts that its numbers were made with: a grid of releases, and what each has to say.
+"""Every sentence of a report holds for its release, in a grid of releases.
 
-A sentence that is new in the catalogue has to say here when it is said, or that it is a label or is
-about other pages.
+A new sentence of the catalogue needs its condition here, or an entry as a label or as text of
+other pages.
 """
 
 import html
@@ -88,7 +88,7 @@ GRID = [
 
 
 def spec(case: dict) -> str:
-    """The spec of a case: two attributes, of which the second has values beyond its cells."""
+    """Return the spec of a case: two attributes, the second with values beyond its cells."""
     per_cell = f', max_per_cell = {case["per_cell"]}, cell = "month"' if "per_cell" in case else ""
     of_unit = ', of_unit = ["size"]' if case.get("people") == "size" else ""
     unit = (
@@ -142,12 +142,12 @@ def spec(case: dict) -> str:
 
 
 def said_when(so, words: str):
-    """The sentences that are said where this is so."""
+    """Return the sentences of these words with their common condition."""
     return dict.fromkeys(words.split(), so)
 
 
 def sized(words: str, fact):
-    """Pairs of sentences for one and for several, by a number that may be missing."""
+    """Return pairs of singular and plural sentences, by a number that may be missing."""
     one = said_when(lambda case: fact(case) == 1, " ".join(f"{word}[0]" for word in words.split()))
     return one | said_when(
         lambda case: (fact(case) or 0) > 1, " ".join(f"{word}[1]" for word in words.split())
@@ -155,7 +155,7 @@ def sized(words: str, fact):
 
 
 def kind(case):
-    """The definition of privacy by the budget that was asked for."""
+    """Return the definition of privacy of the requested budget."""
     return (
         "concentrated"
         if "rho" in case["budget"]
@@ -168,7 +168,7 @@ def kind(case):
 
 
 def changed(who, how):
-    """Whether a clause on what neighbours differ by is this one."""
+    """Return whether a clause on the difference of neighbours is this one."""
     return lambda case: (
         (("unit" if "unit" in case else "row"), case.get("neighbours", "add_remove")) == (who, how)
     )
@@ -334,7 +334,7 @@ def test_catalogue_sentences_state_their_condition():
 
 
 def found_in(page: str, sentence: str) -> bool:
-    """Whether a page has a sentence, whatever stands in its places."""
+    """Return whether a page has a sentence, with any values in its places."""
     parts = [part.replace("%%", "%") for part in re.split(r"%\(\w+\)s", sentence)]
     if not all(part in page for part in parts):
         return False
@@ -347,7 +347,7 @@ def found_in(page: str, sentence: str) -> bool:
 
 @pytest.fixture(autouse=True)
 def _rows(folder):
-    """900 rows of 150 people; a fifth of the sizes is beyond 2, none beyond 4."""
+    """Write 900 rows of 150 people; a fifth of the sizes is beyond 2, none beyond 4."""
     rng = np.random.default_rng(5)
     sizes = rng.choice([1, 2, 3, 4], 900, p=[0.4, 0.4, 0.1, 0.1])
     columns = {
@@ -407,7 +407,7 @@ def test_report_states_only_true_sentences(run, place):
 
 
 def test_plan_warning_and_release_sentence_use_one_noise(run):
-    """Whoever is told that a limit in cells saves nothing is not told that it did, at every kind of budget."""
+    """Plan and release agree, for all kinds of budgets, on whether a cell limit saves noise."""
     idle = []
     budgets = (
         (PURE, 3),

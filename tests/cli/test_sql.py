@@ -1,4 +1,4 @@
-"""A file of SQL beside a spec: planned and released, or refused before anything is spent."""
+"""SQL files with a spec: plans, releases, and refusals before payment."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Means, quantiles and distribution functions at the command line: said by plan, shown by show, on the report and in the workbook."""
+"""Means, quantiles and distribution functions in plan, show, the report and the workbook."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The scripts of the page on weekly jobs run as they are written there."""
+"""The scripts of the page on weekly jobs run as the page prints them."""
 
 import ast
 import json
@@ -19,7 +19,7 @@ FILES = re.compile(r"^`([\w.]+)`:\n\n```\w+\n(.*?)^```$", flags=re.DOTALL | re.M
 
 @pytest.fixture
 def job(tmp_path):
-    """The folder with the files of the page, and an environment with the program."""
+    """Return the folder with the files of the page, and an environment with the program."""
     for name, content in FILES.findall(PAGE):
         (tmp_path / name).write_text(content, encoding="utf-8")
     programs = tmp_path / "programs"

@@ -1,4 +1,4 @@
-"""A release of a file works without the extras, and says what they would add."""
+"""Releases of a file work without the extras, and name what the extras would add."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What the program imports, and nothing that starts a thread: `run.py` has it loaded once, for all of its forks."""
+"""Imports of the program without any that start a thread, loaded once for all forks."""
 
 import pkgutil
 from importlib import import_module

@@ -1,4 +1,7 @@
-"""Ten thousand faults: ``make faults``, or ``python tests/faults/run.py [--every N] [--out docs/results/faults.md]``."""
+"""Ten thousand faults: ``make faults`` injects them and writes the page of results.
+
+Usage: ``python tests/faults/run.py [--every N] [--out docs/results/faults.md]``.
+"""
 
 import argparse
 import json
@@ -34,7 +37,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def killed_after_the_record() -> None:
-    """A release up to the moment before its answers are written."""
+    """Release up to the moment before the answers are written."""
     from leastnoise._session import _release_job
 
     _release_job.fill_draft = lambda *_, **__: os._exit(9)
@@ -42,7 +45,7 @@ def killed_after_the_record() -> None:
 
 
 def after(work: Callable[[], None]) -> Callable[[Path], None]:
-    """A folder with a ledger as some work leaves it, which is done once."""
+    """Return a function that copies the ledger which some work leaves."""
     made: list[bytes] = []
 
     def prepare(folder: Path) -> None:
@@ -57,11 +60,11 @@ def after(work: Callable[[], None]) -> Callable[[Path], None]:
 
 
 def scenarios() -> list[Scenario]:
-    """What is run, each with the faults of all its calls."""
+    """Return the scenarios that are run with the faults of all their calls."""
     paid: list[Path] = []
 
     def elsewhere(folder: Path) -> None:
-        """A ledger, and a release that another one paid."""
+        """Make a ledger, and a release that another one paid."""
         if not paid:
             fresh(folder)
             trials.forked(release, folder)
@@ -147,7 +150,7 @@ class Line:
 
 
 def main() -> int:
-    """Run all trials and write the page; a run with a page is continued where it was stopped."""
+    """Run all trials and write the page; continue a run with a page where it stopped."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--every", type=int, default=1, help="only every N-th trial")
     parser.add_argument("--only", default="", help="only scenarios with this in their name")
@@ -201,7 +204,7 @@ def main() -> int:
 
 
 def cpu() -> float:
-    """CPU seconds of this process and of its children so far."""
+    """Return the CPU seconds of this process and its children so far."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
@@ -209,7 +212,7 @@ def cpu() -> float:
 def swept(
     scenario: Scenario, folder: Path, every: int, known: Container[tuple[str, str]]
 ) -> Iterator[Line]:
-    """Every fault in every call of a scenario, but for the kinds of fault that are known."""
+    """Yield the results of every fault in every call, except for known kinds of fault."""
     modes = [mode for mode in MODES if (scenario.name, mode) not in known]
     if not modes:
         return
@@ -239,7 +242,7 @@ def swept(
 
 
 def damaged(folder: Path, every: int, known: Container[tuple[str, str]]) -> Iterator[Line]:
-    """A ledger with two entries, cut at and flipped in every byte: noticed, or as it was."""
+    """Yield the results of a ledger with two entries, cut at and flipped in every byte."""
     from leastnoise._session import Ledger
     from leastnoise._trusted.accounting import PureCost, PureDP
     from leastnoise._trusted.check import LedgerError
@@ -297,7 +300,7 @@ _ABSENT = (
 
 
 def written(lines: list[Line]) -> str:
-    """The page."""
+    """Return the page."""
     total, spent = (
         sum(sum(line.ends.values()) for line in lines),
         sum(line.seconds for line in lines),

@@ -1,4 +1,4 @@
-"""A few hundred of the faults of ``make faults``: spread over all calls of a release, and over all bytes of a ledger."""
+"""A sample of the faults of ``make faults``, in calls of a release and bytes of a ledger."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""Releases in processes of their own, each with one fault in one of its writing calls, and what must hold afterwards.
+"""Releases in forked processes with one fault each, and what must hold afterwards.
 
 A parent that has everything imported forks a child for every trial; `faults.c` is loaded into all
 of them and fails, kills or interrupts at the n-th call that writes, syncs, renames, links or
@@ -59,7 +59,7 @@ ROWS = "sex,age\n" + "".join(f"{'FM'[place % 2]},{place % 16}\n" for place in ra
 
 
 def with_faults(build: Path) -> None:
-    """Go on with the compiled library loaded: starts this program again if it is not."""
+    """Restart this program with the compiled library unless it is loaded."""
     if "faults.so" not in os.environ.get("LD_PRELOAD", ""):
         build.mkdir(parents=True, exist_ok=True)
         part = build / f"{os.getpid()}.so"
@@ -75,7 +75,7 @@ def with_faults(build: Path) -> None:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A folder to begin with, and what is run in it."""
+    """A folder to start from, and the work in it."""
 
     name: str
     prepare: Callable[[Path], None]
@@ -99,7 +99,7 @@ class End:
 
 
 def forked(work: Callable[[], Any], folder: Path) -> tuple[int, str, Any]:
-    """Run something in a child in a folder: its status, what it said on the standard error stream, and what it returned, as JSON."""
+    """Run work in a forked child; return its status, error output and JSON result."""
     said, result = folder.with_suffix(".err"), folder.with_suffix(".json")
     for one in (said, result):
         one.unlink(missing_ok=True)
@@ -135,7 +135,7 @@ def forked(work: Callable[[], Any], folder: Path) -> tuple[int, str, Any]:
 
 
 def faulted(scenario: Scenario, folder: Path, place: int, mode: int) -> End:
-    """Run a scenario with a fault in its call number ``place``; with a place beyond its last call, no fault comes."""
+    """Run a scenario with a fault in call number ``place``, if it has so many calls."""
     faults = ctypes.CDLL(None)
     counted = folder.with_suffix(".seen")
     counted.unlink(missing_ok=True)
@@ -158,7 +158,7 @@ def faulted(scenario: Scenario, folder: Path, place: int, mode: int) -> End:
 
 
 def command(*arguments: str) -> Callable[[], None]:
-    """The program with these arguments."""
+    """Run the program with these arguments."""
 
     def run() -> None:
         from leastnoise._cli import main
@@ -170,7 +170,7 @@ def command(*arguments: str) -> Callable[[], None]:
 
 
 def fresh(folder: Path) -> None:
-    """Data and spec in an empty folder."""
+    """Write data and spec to an empty folder."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / "people.csv").write_text(ROWS)
@@ -178,7 +178,7 @@ def fresh(folder: Path) -> None:
 
 
 def with_ledger(folder: Path) -> None:
-    """And a ledger for three releases."""
+    """Write data, spec, and a ledger for three releases."""
     from leastnoise._session import Ledger
     from leastnoise._trusted.accounting import Privacy, PureDP
 
@@ -190,7 +190,7 @@ def with_ledger(folder: Path) -> None:
 
 
 def truth(folder: Path, known: int) -> dict[str, Any]:
-    """The state of the release, by the files alone; run in a child, with nothing faulty."""
+    """Return the state of the release from its files, in a child without faults."""
     from leastnoise._session import Ledger, is_published
 
     found: dict[str, Any] = {
@@ -225,7 +225,7 @@ def is_whole(out: Path) -> bool:
 
 
 def complaints(end: End, mode: int, found: dict[str, Any], *, pays: bool = True) -> Iterator[str]:
-    """What was said or left that is not true."""
+    """Yield the false messages and the wrong remains of a run."""
     state, told = found["state"], end.told
     if state == "paid twice" or found["out"] != (state == "whole"):
         yield f"out and unpaid, or paid twice: {found}"
@@ -267,7 +267,7 @@ def complaints(end: End, mode: int, found: dict[str, Any], *, pays: bool = True)
 def next_runs(
     folder: Path, found: dict[str, Any], scenario: Scenario, *, further: bool
 ) -> list[str]:
-    """The run after a fault is right about it, finishes what can be finished, once, and pays for itself alone."""
+    """Check that the next run reports the fault, finishes the work once, and pays once."""
     from leastnoise._cli import main
     from leastnoise._session import Ledger
 
@@ -321,12 +321,12 @@ def next_runs(
 
 
 def entering(name: str, prepare: Callable[[Path], None], *arguments: str) -> Scenario:
-    """A change of a ledger: made whole or not at all, and said so."""
+    """Return a scenario that changes a ledger: whole or not at all, and reported."""
     return Scenario(name, prepare, command(*arguments), enters=True)
 
 
 def content(folder: Path) -> list[list[str]] | None:
-    """All that a ledger says, or None if there is none; run in a child."""
+    """Return the whole content of a ledger, or None without one, in a child."""
     from leastnoise._session import Ledger
 
     if not (folder / "people.ledger").exists():
@@ -340,7 +340,7 @@ def content(folder: Path) -> list[list[str]] | None:
 
 
 def before_and_after(scenario: Scenario, folder: Path) -> tuple[Any, Any]:
-    """What the ledger says before a change, and after one without a fault."""
+    """Return the content of the ledger before and after a change without a fault."""
     scenario.prepare(folder)
     (_, _, before), (status, told, _), (_, _, after) = (
         forked(work, folder)
@@ -354,7 +354,7 @@ def before_and_after(scenario: Scenario, folder: Path) -> tuple[Any, Any]:
 def entered(
     scenario: Scenario, folder: Path, place: int, mode: int, sides: tuple[Any, Any]
 ) -> tuple[list[str], End, str]:
-    """One fault in a change of a ledger: complaints, how it ended, and whether the change was made."""
+    """Return the complaints, the end and the state of a ledger change with one fault."""
     scenario.prepare(folder)
     end = faulted(scenario, folder, place, mode)
     _, told, found = forked(lambda: {"content": content(folder)}, folder)
@@ -377,7 +377,7 @@ def entered(
 
 
 def said_of_entry(end: End, mode: int, state: str, before: Any) -> Iterator[str]:
-    """What was said of a change that is not true."""
+    """Yield the false messages about a change."""
     claims = "It was entered" in end.told
     if end.killed or "Traceback" in end.told or (mode < 8 and "fault of the program" in end.told):
         yield f"killed, or a fault of the program: {end.told!r}"
@@ -397,7 +397,7 @@ def said_of_entry(end: End, mode: int, state: str, before: Any) -> Iterator[str]
 def trial(
     scenario: Scenario, folder: Path, place: int, mode: int, *, further: bool
 ) -> tuple[list[str], End, str]:
-    """One fault: complaints, how the run ended, and the state of the release."""
+    """Return the complaints, the end and the state of a release with one fault."""
     scenario.prepare(folder)
     end = faulted(scenario, folder, place, mode)
     status, told, found = forked(lambda: truth(folder, scenario.known), folder)

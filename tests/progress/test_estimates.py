@@ -1,4 +1,4 @@
-"""How long reading and finishing still take: from sizes, for the line of progress alone."""
+"""Estimates of the time that reading and finishing still take, for the progress line."""
 
 import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Progress in a notebook: below the cell, without being asked for, and nowhere else."""
+"""Progress in a notebook appears below the cell by default, and nowhere else."""
 
 import sys
 from types import ModuleType, SimpleNamespace
@@ -18,7 +18,7 @@ ASKED = ln.queries(DOMAIN, age="prefix")
 
 @pytest.fixture
 def cell(monkeypatch):
-    """What a kernel would show below a cell, line by line; IPython's own names, of which nothing else is used."""
+    """Yield the lines that a kernel would show below a cell, with stubs of IPython."""
     lines = []
 
     def display(data, *, raw, display_id):
@@ -75,7 +75,7 @@ def test_progress_is_shown_on_request(cell, monkeypatch, capsys):
 
 @pytest.mark.parametrize("progress", [print, lambda done, among: None, "yes", SimpleNamespace()])
 def test_row_numbers_reach_no_other_object(progress):
-    """Neither a function nor an object that looks like a line of progress."""
+    """Neither functions nor objects that imitate a line of progress get them."""
     with pytest.raises(ln.InputError, match="progress must be True, False or None"):
         released(progress=progress)
     frame = pd.DataFrame({"age": [1, 2, 2]})
@@ -100,7 +100,7 @@ def test_row_progress_holds_percents_only():
 
 
 def test_row_progress_does_not_count_chunks_of_rows():
-    """A table of one row a chunk would have its number of rows in the number of calls."""
+    """With one row a chunk, the number of calls would reveal the number of rows."""
     rows = pa.concat_tables([pa.table({"age": [1]})] * 37)
     shown = _progress.RowProgress(_progress.Progress("reading"), "reading", "writing")
     read(rows, DOMAIN, progress=shown)

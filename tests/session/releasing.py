@@ -1,4 +1,4 @@
-"""What tests of whole releases do again and again: stop them after payment, and look at what they wrote."""
+"""Helpers of tests of whole releases: stop them after payment, and read what they wrote."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ def full(*_: object, **__: object) -> None:
 
 @contextmanager
 def stopped(owner: object, function: str) -> Iterator[pytest.ExceptionInfo[ln.PaidError]]:
-    """What is paid within is stopped where a function is called: the disk is full."""
+    """Let a function fail as on a full disk, and expect that a paid release stops there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(owner, function, full)
         with pytest.raises(ln.PaidError) as told:

@@ -19,7 +19,7 @@ WORKLOAD = ln.queries(DOMAIN, sex="identity", age="identity")
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory) -> tuple[Path, ln.Ledger]:
-    """A folder with a ledger and a release of it."""
+    """Return a folder with a ledger and a release from it."""
     folder = tmp_path_factory.mktemp("after")
     ledger = ln.Ledger.create(folder / "people.ledger", "people", ln.Privacy(ln.PureDP(9)))
     PEOPLE.to_csv(folder / "people.csv", index=False)

@@ -1,4 +1,4 @@
-"""The audit stays below the claim for the kernel as built, and sees noise that is too small by a quarter, for each kind of noise."""
+"""Audits stay below the claimed loss, and detect noise that is too small by a quarter."""
 
 from dataclasses import replace
 from typing import Any
@@ -80,7 +80,7 @@ def test_noise_too_small_by_a_quarter_is_detected(
 
 @pytest.mark.parametrize("noise", Noise)
 def test_expected_event_fits_its_law(noise: Noise) -> None:
-    """A query's bound is the factor itself, rounded down, where probabilities are known exactly."""
+    """With exactly known probabilities, a query's bound is the factor itself, rounded down."""
     at = np.arange(-3.0, 9.0)
     for factor in (0.8, 1.0, 1.25):
         low, high = _measurement_tests._query_tails(noise, 5, 3)(factor, at)
@@ -184,7 +184,7 @@ def searched(case: str) -> Any:
 
 
 def rehearsed(plan: Any, seed: int) -> dict[str, AuditResult]:
-    """The parts by name, that of the largest bound among them."""
+    """Return the parts of an audit by name, and the one with the largest bound."""
     trials = 6000 if plan.privacy.max_rows > 1 else 10_000
     found = ln.audit(plan, trials=trials, confidence=SURE, entropy=SeededEntropy(seed))
     parts = {part.name: part for part in found.parts}
@@ -239,7 +239,7 @@ def test_audit_sees_a_search_wrong_by_a_quarter(
 
 
 def test_rule_that_was_wrongly_proved_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It does what it says, and names the category of one person too often for its delta."""
+    """The rule names the category of one person too often for its delta."""
     for module in (_keys, _categories):
         monkeypatch.setattr(module, "keys_are_private", lambda *_: True)
     plan = searched("Laplace")

@@ -1,4 +1,4 @@
-"""Quantiles and distribution functions count values beyond the bounds, whatever the domain does with them."""
+"""Quantiles and distribution functions count values beyond the bounds under every policy."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Categories found privately: the price beforehand, payment, files, and what is finished after a stop."""
+"""Private searches for categories: price, payment, files, and resumption after a stop."""
 
 import json
 from dataclasses import replace
@@ -242,7 +242,7 @@ def test_plan_without_categories_has_an_error_only(tmp_path) -> None:
 
 @pytest.mark.parametrize(("epsilon", "max_rows"), [("1/2", 1), ("2", 30)])
 def test_categories_are_found_at_the_planned_rate(epsilon: str, max_rows: int) -> None:
-    """At noise of both kinds: a category of so many units as ``detectable_units`` is found in 95 of 100 searches or a little more."""
+    """A category with ``detectable_units`` units is found in at least 95 of 100 searches."""
     plan = ln.plan_categories(
         "agent",
         ln.Unknown(10**4),

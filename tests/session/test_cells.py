@@ -1,4 +1,4 @@
-"""Few rows of a unit in one cell: from the spec to the release, and what is promised of it."""
+"""Bounds on the rows of a unit in one cell: specs, plans, releases and promised errors."""
 
 import math
 
@@ -35,7 +35,7 @@ def privacy(
 
 
 def customers(rng: np.random.Generator, people: int = 300) -> pd.DataFrame:
-    """Each with 1 to 9 rows, most in different months."""
+    """Draw customers with 1 to 9 rows each, most of them in different months."""
     ids = np.repeat(np.arange(people), rng.integers(1, 10, people))
     months = np.concatenate(
         [rng.permutation(12)[:count] for count in np.unique(ids, return_counts=True)[1]]
@@ -80,7 +80,7 @@ def test_cell_bound_improves_plans_down_to_the_bound(
 
 
 def test_residual_attains_the_bound_without_coarser_tables() -> None:
-    """k^2 / n is small beside what the coarser tables need, so the optimum is the closed one."""
+    """k^2 / n is small compared with the needs of coarser tables: the closed form is optimal."""
     domain = Domain(month=Coded(40), size=Coded(2)).as_complete()
     unit = Privacy(
         ln.ZCDP("1/2"), unit_column="id", max_rows=3, max_per_cell=PerCellBound(1, "month")

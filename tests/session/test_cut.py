@@ -1,4 +1,4 @@
-"""What is said of rows that were cut, against the truth: from files and where the rows are, in everything that is published."""
+"""The reported share of cut rows against the true share, in everything that is published."""
 
 import csv
 import html
@@ -25,7 +25,7 @@ GUARD = ln.Options(guard="1/4")
 
 
 def shop(unit_rows: float) -> pd.DataFrame:
-    """Purchases of customers, of whom some have very many; so many rows a customer on average."""
+    """Draw purchases of customers, a few of whom have very many."""
     rng = np.random.default_rng(7)
     weights = rng.gamma(0.7, size=int(ROWS / unit_rows))
     ids = rng.choice(len(weights), ROWS, p=weights / weights.sum())
@@ -35,7 +35,7 @@ def shop(unit_rows: float) -> pd.DataFrame:
 
 
 def cut_in(frame: pd.DataFrame, most: int, per_cell: int | None) -> tuple[float, float]:
-    """The share of rows that a limit cuts, and that with at most three rows cut for each that is kept."""
+    """Return the true share of cut rows, and the share with at most three cut per kept row."""
     cells = frame.groupby(["customer", "month"]).size().clip(upper=per_cell or ROWS)
     kept = cells.groupby("customer").sum().clip(upper=most)
     cut = frame.groupby("customer").size() - kept

@@ -1,6 +1,6 @@
-"""DAWA by name, on one attribute and two: the whole path, its payment, error bars by simulation, and what it refuses.
+"""DAWA on one and two attributes: plans, payment, intervals by simulation, and refusals.
 
-What it loses is in tests/privacy and tests/trusted/kernel.
+The privacy loss is tested in tests/privacy and tests/trusted/kernel.
 """
 
 import itertools
@@ -34,7 +34,7 @@ from session.releasing import report
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_plans():
-    """What does not look at the data is looked at elsewhere."""
+    """Skip the other strategies: they are tested elsewhere."""
     with pytest.MonkeyPatch.context() as patched:
         without_a_search(patched)
         yield
@@ -184,7 +184,7 @@ def truth_of(product: Product, cells: np.ndarray) -> np.ndarray:
 def observed(
     privacy: ln.Privacy, way: tuple[str, int], cells: np.ndarray, seeds: range
 ) -> list[Outcome]:
-    """One way to measure, with all that the first choice leaves."""
+    """Run one way to measure on one outcome of the first choice."""
     made = ln.plan(ON_PLANE, privacy, strategy="dawa")
     table = Table(PLANE, rows_of(cells), unit_column=privacy.unit_column, max_rows=privacy.max_rows)
     with pytest.MonkeyPatch.context() as patched:
@@ -258,7 +258,7 @@ def test_dawa_answers_tables_of_few_cells(monkeypatch, shape: tuple[int, ...], w
 @pytest.mark.parametrize("privacy", PRIVACY[:2], ids=["records", "replace"])
 @pytest.mark.parametrize("way", WAYS[1:], ids=str)
 def test_noise_given_the_blocks_is_exact(privacy: ln.Privacy, way: tuple[str, int]) -> None:
-    """Dense algebra on what was measured gives the same counts and variances."""
+    """Counts and variances equal those of dense linear algebra on the measurements."""
     (outcome,) = observed(privacy, way, PLANE_CELLS, range(3, 4))
     observation, found = outcome.observation, outcome.estimator()
     rows, weight, values = [], [], []
@@ -308,11 +308,12 @@ def test_noise_given_the_blocks_is_exact(privacy: ln.Privacy, way: tuple[str, in
 
 @pytest.mark.parametrize("way", WAYS[1:], ids=str)
 def test_dawa_intervals_cover(way: tuple[str, int]) -> None:
-    """On blocks of unlike counts, 95% intervals hold the truth in at least 93% over 60 releases, at noise of 3 records and more.
+    """On blocks of unlike counts, 95% intervals cover at least 93% over 60 releases.
 
-    Answers of a release go together; 60 releases of independent noise have a standard error below
-    1.5%, so that covering exactly 95% would fail with probability 0.1 a way; the intervals take the
-    larger quantile and cover about 97%.
+    The noise has a standard deviation of 3 records and more. Answers of one release are dependent;
+    60 releases of independent noise have a standard error below 1.5%, so that a coverage of exactly
+    95% would fail with probability 0.1 a way; the intervals take the larger quantile and cover about
+    97%.
     """
     random = np.random.default_rng(4)
     cells = random.poisson(np.where(PLANE_CELLS > 0, PLANE_CELLS, 2))
@@ -341,7 +342,7 @@ def on_flat(asked: ln.Workload, seeds: range, epsilon: str = "1/2") -> list[Outc
 
 
 def test_narrow_queries_get_smaller_shrunk_blocks(tmp_path) -> None:
-    """By what is asked alone; and outcomes of releases before that are read and answered as they were."""
+    """The queries decide; stored outcomes of older versions give the same answers."""
     pairs = ln.ranges([(first, first + 1) for first in range(0, 31, 5)])
     few = ln.queries(FLAT, a="identity", b="identity") + ln.queries(FLAT, a=pairs, b=pairs)
     for asked, blocks, shrunk in (
@@ -366,7 +367,7 @@ def test_narrow_queries_get_smaller_shrunk_blocks(tmp_path) -> None:
 
 
 def test_shrunk_cells_have_less_error_and_cover() -> None:
-    """20 releases of an even table with few heavy cells: 0.8 of the squared error, and 95% intervals hold 90% of the heavy ones too."""
+    """Shrinking cuts the squared error to 0.8, and 95% intervals cover 90% of heavy cells."""
     asked = ln.queries(FLAT, a="identity", b="identity")
     outcomes = on_flat(asked, range(20), "1/10")
     squares, inside, heavy = [], [], FLAT_CELLS > 100

@@ -1,4 +1,4 @@
-"""Bounds found privately: rule and error in the plan, payment, files, and resumption after a stop."""
+"""Private searches for bounds: plans, payment, files, and resumption after a stop."""
 
 import json
 from dataclasses import replace
@@ -105,7 +105,7 @@ def test_changed_bounds_are_refused(tmp_path) -> None:
 
 
 def misses(plan: BoundsPlan, sizes: list[int], searches: int) -> np.ndarray:
-    """The units by which each of many searches misses its share, with units of these sizes."""
+    """Return by how many units each of many searches misses its share."""
     edges = [int(edge) for edge in plan.kind.edges]
     cells = np.searchsorted(edges, sizes) - 1
     selection = QuantileSelection(

@@ -1,4 +1,4 @@
-"""The guard: what it costs, when it stops, how often it is wrong, and that its numbers are published."""
+"""The guard of a release: its cost, when it stops, how often it errs, and what it publishes."""
 
 import itertools
 import logging
@@ -63,7 +63,7 @@ both_relations = pytest.mark.parametrize("neighbours", ["add_remove", "replace"]
 
 
 def size(budget):
-    """Epsilon, rho or mu squared."""
+    """Return epsilon, rho or mu squared."""
     return next(number for number in parameters_by_name(budget).values() if number)
 
 
@@ -191,7 +191,7 @@ PAIRS = ln.marginals(EIGHT, ways=2)  # 28 tables, for which Gaussian noise is be
 def test_new_ledger_pays_a_guard_and_its_plan(
     tmp_path, share: str, kind: str, is_whole_given: bool
 ) -> None:
-    """The guard was paid, and then the release refused: the new ledger had too small a budget."""
+    """A new ledger's budget is large enough for the release after the guard."""
     budget = ln.ApproxDP(1, "1e-6")
     workload = PAIRS if kind == "gaussian" else ln.marginals(EIGHT, ways=1, of=["c0"])
     plan = ln.plan(workload, budget, guard=share)
@@ -213,7 +213,7 @@ def test_new_ledger_pays_a_guard_and_its_plan(
 
 
 def test_guard_that_a_new_ledger_cannot_follow_is_unpaid(tmp_path) -> None:
-    """A plan without its guard's part, of exactly the whole budget."""
+    """A plan without room for its guard that costs exactly the whole budget."""
     plan = ln.plan(PAIRS, ln.ApproxDP(1, "1e-6"))
     with pytest.raises(ln.BudgetError, match="Nothing was spent"):
         ln.release(
@@ -270,11 +270,11 @@ def test_refusal_after_a_paid_guard_says_what_was_paid(tmp_path) -> None:
 def test_guard_loss_of_a_unit_is_exactly_its_share(
     budget: ln.PureDP, neighbours: str, most: int, columns: int, totals: dict[str, UnitTotal]
 ) -> None:
-    """Every unit that there can be, against none or against every other.
+    """Try every possible unit against none and against every other unit.
 
-    Of a unit its rows used, not used and cut are counted, and the used rows that lack one of the
-    columns less those that have it: all between the number of its used rows and less that number.
-    Of a total its amounts kept and cut are added up, in as many cells as it may have rows.
+    The guard counts the used, unused and cut rows of a unit, and per column the used rows without a
+    value less those with one, which lies between plus and minus the number of used rows. For a total
+    it adds up the kept and the cut amounts, in as many cells as the unit may have rows.
     """
     privacy = ln.Privacy(budget, neighbours, "id", most)
     measured = guard_measurements(privacy, Fraction(1, 100), columns, totals)
@@ -321,7 +321,7 @@ def test_shares_are_checked(wrong: object) -> None:
 
 @pytest.mark.parametrize("scale", [0.7, 3.0, 40.0])
 def test_false_stops_are_as_rare_as_the_proof_says(scale: float) -> None:
-    """The tail of a difference of two draws, recomputed by convolution."""
+    """The tail of a difference of two draws is recomputed by convolution."""
     reach = math.ceil(60 * scale)
     one = np.exp(-np.abs(np.arange(-reach, reach + 1)) / scale)
     one /= one.sum()
@@ -343,7 +343,7 @@ def test_false_stops_are_as_rare_as_the_proof_says(scale: float) -> None:
 
 
 def test_guard_stops_half_used_rows_below_one_in_1000() -> None:
-    """The worst right spec: exactly half of the rows are used. By the exact distribution of the noise that is drawn."""
+    """The worst correct spec uses exactly half of the rows; the noise law is exact."""
     measured = guard_measurements(
         without_guard(ln.Privacy(ln.PureDP("1/10")), Fraction(1, 100)), Fraction(1, 100)
     )
@@ -454,7 +454,7 @@ SUMS = ln.queries(AMOUNTS, dep="identity", sum="revenu")
 
 
 def french_file(folder, share):
-    """Amounts with a decimal comma in this share of 1000 rows; nulls in the others."""
+    """Write 1000 rows, of which a share has amounts with a decimal comma and the rest nulls."""
     lines = [
         f'"{("01", "2A")[row % 2]}";"{"21,5" if row < 1000 * share else ""}"' for row in range(1000)
     ]
@@ -471,7 +471,7 @@ def test_guard_stops_amounts_that_are_no_numbers(tmp_path) -> None:
 
 
 def test_every_row_is_used_or_not_and_never_both(tmp_path) -> None:
-    """One more line, of whatever content, changes one of the two counts by one."""
+    """One more line of any content changes exactly one of the two counts by one."""
     lines = [
         "F,3,7",
         "F,3,x",
@@ -510,7 +510,7 @@ def test_every_row_is_used_or_not_and_never_both(tmp_path) -> None:
 
 
 def sexes_and_ages(rows: int, lacking: int, nonresponse: float = 0.0) -> pd.DataFrame:
-    """Rows of which the first lack an age because it is damaged, and others at random."""
+    """Return rows of which the first lack an age, and others at random."""
     random = np.random.default_rng(5)
     ages = random.integers(0, 10, rows).astype(str).astype(object)
     ages[:lacking] = "??"
@@ -531,7 +531,7 @@ def sexes_and_ages(rows: int, lacking: int, nonresponse: float = 0.0) -> pd.Data
 def test_guard_stops_a_column_that_only_some_tables_use(
     tmp_path, workload: ln.Workload, budget: ln.PureDP
 ) -> None:
-    """At its share; and the corrected release fits into what is left."""
+    """It stops at its share of rows, and the rest of the budget pays the corrected release."""
     plan = ln.plan(workload, budget, guard="1/100")
     paid = {"ledger": tmp_path / "people.ledger", "options": HUNDREDTH}
     with pytest.raises(ln.GuardError, match=r"nearly all of about [\d,]+ used rows have no value"):
@@ -543,7 +543,7 @@ def test_guard_stops_a_column_that_only_some_tables_use(
 
 
 def test_guard_stops_a_single_table_that_would_be_empty() -> None:
-    """The only table, or every one of two; and one table by a column that all rows lack."""
+    """The only table, each of two tables, and one table by a column without any value."""
     damaged = sexes_and_ages(3000, 3000)
     for workload in (
         ln.queries(SEX_AGE, age="identity"),
@@ -575,7 +575,7 @@ def drawn_noise(noise: Noise, scale: float, draws: int) -> np.ndarray:
 @pytest.mark.parametrize("columns", [1, 2, 7])
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.PureDP(40), ln.ZCDP("1/2")], ids=repr)
 def test_missing_columns_stop_as_rarely_as_proved(budget: ln.PureDP, columns: int) -> None:
-    """Simulated, at a quarter of the rows without a value, and at all of them."""
+    """Simulated with a quarter of the rows without a value, and with all of them."""
     measured = guard_measurements(ln.Privacy(budget), Fraction(1, 100), columns)
     scale = float(measured.blocks[0].scale)
     enough = rows_to_detect_missing_column(measured)
@@ -671,7 +671,7 @@ def test_reduced_release_without_a_guard_is_read_back(tmp_path) -> None:
 
 
 def test_only_stopped_guards_reduce_a_release(tmp_path) -> None:
-    """What an ordinary release spent is not made up for."""
+    """The spending of an ordinary release does not reduce the next one."""
     book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP("3/2")))
     ln.release(PLAN, RIGHT, ledger=book, options=TENTH)
     with pytest.raises(ln.BudgetError):

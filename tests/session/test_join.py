@@ -1,4 +1,4 @@
-"""A second table from the spec to the release: refused early, said in the release, finished as it was paid, and stopped by the guard."""
+"""Joined tables in specs and releases: refusals, records, resumption and the guard."""
 
 import shutil
 

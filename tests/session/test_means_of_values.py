@@ -1,4 +1,4 @@
-"""Means are of the values that are there: rows without one are in neither the sum nor the count, and what was clipped is said."""
+"""Means leave rows without a value out of sum and count, and releases report clipping."""
 
 from pathlib import Path
 
@@ -66,7 +66,7 @@ def sources() -> dict[str, object]:
 
 @pytest.mark.parametrize(("low", "null"), [(0, "other"), (10_000, "other"), (0, "drop")])
 def test_means_and_medians_use_values_of_any_rows(low: int, null: str) -> None:
-    """Six of a hundred have none; where a value is at least 10,000 too. Medians and shares of the same release leave them out as well."""
+    """Six in a hundred rows lack a value; medians and shares leave them out as well."""
     spec = asked(low, null=null)
     plan = ln.plan(spec.workload, spec.privacy, strategy="identity")
     assert {block.measure for block in plan.measured().blocks if block.ends} == {"pay"}

@@ -1,4 +1,4 @@
-"""What needs more memory than there is is refused unpaid; sets of queries that are too many to list are planned without listing them."""
+"""Work beyond the memory is refused unpaid; huge query sets are planned without a list."""
 
 import os
 import subprocess
@@ -137,7 +137,7 @@ numpy.ones(2**26)
 
 @contextmanager
 def at_most(size: float):
-    """The memory that Python takes within."""
+    """Limit the memory that Python may take."""
     tracemalloc.start()
     try:
         yield
@@ -148,7 +148,7 @@ def at_most(size: float):
 
 @pytest.fixture(autouse=True)
 def _without_listing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test here may list the ranges of many cells."""
+    """Fail where a test lists the ranges of many cells."""
     true = np.triu_indices
 
     def few(size: int) -> object:

@@ -1,4 +1,4 @@
-"""A missing value concerns the tables of its own attribute only: against pandas, by all sources."""
+"""A missing value affects only tables of its attribute: all sources against pandas."""
 
 import functools
 import json
@@ -24,7 +24,7 @@ UNITS = ln.Privacy(ln.PureDP(2000), unit_column="id", max_rows=20)
 
 
 def drawn_rows(rng, rows=150):
-    """Rows with nulls and outside values in every column."""
+    """Draw rows with nulls and outside values in every column."""
     return pd.DataFrame(
         {
             "id": rng.integers(0, 40, rows),
@@ -37,7 +37,7 @@ def drawn_rows(rng, rows=150):
 
 
 def drawn_domain(rng):
-    """Attributes with policies that are drawn."""
+    """Draw attributes with random policies."""
     policies = [
         {"null": rng.choice(["drop", "other"]), "outside": rng.choice(["drop", "other"])}
         for _ in range(3)
@@ -53,7 +53,7 @@ def drawn_domain(rng):
 
 
 def drawn_workload(rng, domain):
-    """One to four tables of one to three attributes, of counts and sums, by cells or otherwise."""
+    """Draw one to four tables of one to three attributes, of counts and sums."""
     ways = {
         "region": ["identity", ln.level("land"), ln.predicates([["north", "west"], ["south"]])],
         "age": ["identity", "prefix", "all_ranges", ln.ranges([(0, 2), (3, 4)])],
@@ -68,7 +68,7 @@ def drawn_workload(rng, domain):
 
 
 def label(kind, value):
-    """The label of the cell that a value falls into; None where it is dropped."""
+    """Return the label of a value's cell; None where the value is dropped."""
     if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
         policy = kind.null
     elif isinstance(kind, ln.Bins):
@@ -87,7 +87,7 @@ def label(kind, value):
 
 
 def truth(rows, product):
-    """The answers of a table by pandas, from the rows that fill its columns."""
+    """Return the answers of a table by pandas, from the rows that fill its columns."""
     kinds = {name: product.domain.kind(name) for name in product.attributes}
     cells = pd.DataFrame(
         {name: [label(kind, value) for value in rows[name]] for name, kind in kinds.items()},
@@ -109,7 +109,7 @@ def truth(rows, product):
 
 
 def queries_by_hand(query_set, kind):
-    """The queries along an attribute over its published cells."""
+    """Return the queries along an attribute over its published cells."""
     cells = np.eye(len(kind.labels))
     match query_set.kind:
         case "identity":
@@ -130,7 +130,7 @@ def queries_by_hand(query_set, kind):
 
 
 def sources(rows, folder):
-    """The rows in every kind of source that needs no server."""
+    """Return the rows in every kind of source that needs no server."""
     rows.to_csv(folder / "rows.csv", index=False)
     polars = pl.from_pandas(rows)
     polars.write_parquet(folder / "rows.parquet")
@@ -407,7 +407,7 @@ def test_first_screen_names_rows_of_unknown_number(tmp_path):
 
 
 def first_screen(page):
-    """The head of a report, and what follows it."""
+    """Return the head of a report, and the rest."""
     return page.read_text(encoding="utf-8").split("</header>")
 
 
@@ -518,7 +518,7 @@ def test_data_dependent_mechanisms_count_complete_rows(strategy):
 
 @pytest.mark.parametrize("epsilon", [60, 150, 300])
 def test_tables_of_very_different_noise_are_solved_together(epsilon):
-    """Noise that is never there weighs no more than doubles have digits for."""
+    """Extremely small noise gets no more weight than double precision can represent."""
     domain = ln.Domain(
         city=ln.Categories(["a", "b", "c"], null="other"), size=ln.Bins(0, 100, 5, outside="cell")
     )

@@ -1,4 +1,4 @@
-"""Correlations and regressions: right against brute force, private, with intervals that cover."""
+"""Correlations and regressions: brute force, privacy, and intervals that cover."""
 
 import functools
 import itertools
@@ -47,7 +47,7 @@ NAMES = ["pay", "age", "tenure"]
 
 
 def counted_values(rows: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-    """The complete rows, with values as the measures count them."""
+    """Return the complete rows, with values as the measures count them."""
     complete = rows.dropna(subset=names)
     counted = {
         name: np.rint(np.clip(complete[name], *bounds) / unit) * unit
@@ -62,14 +62,14 @@ def counted_values(rows: pd.DataFrame, names: list[str]) -> pd.DataFrame:
 
 
 def true_coefficients(rows: pd.DataFrame) -> np.ndarray:
-    """The coefficients of pay on tenure and age, by least squares."""
+    """Return the coefficients of pay on tenure and age, by least squares."""
     complete = counted_values(rows, NAMES)
     design = np.column_stack([np.ones(len(complete)), complete.tenure, complete.age])
     return np.linalg.lstsq(design, complete.pay.to_numpy(), rcond=None)[0]
 
 
 def true_covariances(rows: pd.DataFrame, *, normalised: bool) -> np.ndarray:
-    """The covariances or correlations of all pairs of `NAMES`."""
+    """Return the covariances or correlations of all pairs of `NAMES`."""
     values = counted_values(rows, NAMES)[NAMES].to_numpy().T
     matrix = np.corrcoef(values) if normalised else np.cov(values, ddof=0)
     return matrix[np.triu_indices(len(NAMES), 1)]
@@ -118,7 +118,7 @@ def test_regressions_match_brute_force() -> None:
     ],
 )
 def test_products_are_rounded_quotients_of_whole_numbers(measures: list[ln.Measure]) -> None:
-    """A row without one of the values is worth 0 in all of the sums."""
+    """A row without one of the values adds 0 to all sums."""
     pay, age = measures
     declared = {
         "count": CompleteCount(measures),
@@ -159,7 +159,7 @@ SMALL = ln.Domain(
 
 @functools.cache
 def tables_of_units(most: int) -> list[Table]:
-    """One row that stays, and all rows that a unit can add; first none."""
+    """Return one fixed row alone, and with all rows that a unit can add."""
     values = [None, -2, 1, 9] if most == 1 else [None, -2, 9]
     possible = list(itertools.product("xy", values, [None, 0, 1, 3] if most == 1 else [0, 3]))
     units: list[tuple] = [()]
@@ -211,7 +211,7 @@ def test_neighbours_lose_at_most_the_budget(budget, neighbours: str, most: int) 
     ],
 )
 def test_correlation_intervals_cover(noise, size, means, variances, correlation) -> None:
-    """Also where the noise allows every correlation, in groups of few rows."""
+    """Also in groups of few rows, where the noise allows every correlation."""
     covariance = correlation * np.prod(variances) ** 0.5
     matrix = np.array([[variances[0], covariance], [covariance, variances[1]]])
     truth = np.block([[np.ones((1, 1)), np.atleast_2d(means)], [np.atleast_2d(means).T, matrix]])

@@ -1,4 +1,4 @@
-"""Several releases from one (epsilon, delta) ledger: their errors, all kinds of plans, and shares in specs."""
+"""Several releases from one (epsilon, delta) ledger: errors, kinds of plans, and shares."""
 
 import math
 from fractions import Fraction
@@ -96,7 +96,7 @@ def test_gaussian_plan_charges_its_exact_mu_squared(book: ln.Ledger) -> None:
 
 
 def test_errors_of_a_share_are_as_promised() -> None:
-    """By simulation, of Gaussian noise with a declared mu squared."""
+    """By simulation, with Gaussian noise at a declared mu squared."""
     plan = ln.plan(TABLES, ln.GDP("1/4"), strategy="identity")
     truth = np.bincount(ROWS.age, minlength=32)
     errors = [ln.release(plan, ROWS, seed=seed).tables[0].answer - truth for seed in range(60)]

@@ -1,4 +1,4 @@
-"""A strategy of the user's own is checked, costed and planned like any other, and its promise is what releases do."""
+"""Strategies that users write: checks, costs, plans and the errors of releases."""
 
 import math
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Every field that is written is in the list of docs/promise.md, with the reason why it is public, and nothing else is."""
+"""Every written field is on the list of public fields in docs/promise.md, with a reason."""
 
 import csv
 import json
@@ -58,7 +58,7 @@ TABLES = {"tables.csv": "index", "covariances/q1.csv": "covariances"}
 
 
 def fields(value, prefix=""):
-    """Paths of all keys of a JSON value; lists count as one of their entries."""
+    """Return the paths of all keys of a JSON value; the entries of a list count as one."""
     if prefix in NAMES:
         return
     if isinstance(value, dict):
@@ -72,7 +72,7 @@ def fields(value, prefix=""):
 
 
 def releases(folder: Path):
-    """Releases with everything that can be asked for, of plans that look at the data and others; of each what is in its ledger and plan."""
+    """Make releases with every option, and yield each with its ledger and plan."""
     domain = ln.Domain(
         {
             "sex": ln.Categories(["F", "M"]),
@@ -193,7 +193,7 @@ FURTHER_TABLES = ln.Joined(
 
 
 def published(folder: Path) -> set[tuple[str, str]]:
-    """Every pair of a kind of file and a field in it."""
+    """Return every pair of a kind of file and a field in it."""
     found = set()
     for out, beside in releases(folder):
         found |= beside | {("folder", path.name) for path in out.iterdir()}
@@ -210,7 +210,7 @@ def published(folder: Path) -> set[tuple[str, str]]:
 
 
 def listed(text: str) -> set[tuple[str, str]]:
-    """The pairs of a kind of file and a field that the page names, each with a reason."""
+    """Return the pairs of a kind of file and a field that the page lists with a reason."""
     section = text.partition("### Every field")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (\w+) \| (`.*?) \| (\S.*?) \|$", section, flags=re.MULTILINE)
     return {(kind, field) for kind, names, _ in rows for field in re.findall(r"`([^`]+)`", names)}

@@ -1,9 +1,9 @@
-"""A release on one table, replayed on its neighbours with every outcome of the kernel frozen: nothing else may differ.
+"""A release replayed on neighbouring tables with the same kernel outcomes is identical.
 
-What the kernel gives (noisy values, private choices) is public; all the rest of a release must
-follow from it. So the outcomes of the first run are handed out in the second, while the kernel does
-its work on the neighbour: its calls, their order, scales and shapes must be the same, and so must
-every file to the byte, the order of writes, what is said, the exit code and the ledger.
+The outcomes of the kernel (noisy values, private choices) are public; everything else of a
+release must follow from them. The test returns the outcomes of the first run in the second, while
+the kernel runs on the neighbour: its calls, their order, scales and shapes must be equal, and so
+must every file to the byte, the order of writes, the output, the exit code and the ledger.
 """
 
 import gzip
@@ -64,7 +64,7 @@ ODD: dict[str, Rows] = {
 
 
 def neighbours(kind: str, first: int, count: int = 2) -> dict[str, Rows]:
-    """Tables that differ from ``PEOPLE`` in one unit: some of the ways, from the first on, so that cases that go on have seen all."""
+    """Return tables that differ from ``PEOPLE`` in one unit, a few of the possible ones."""
     found = {name: [*PEOPLE, *rows] for name, rows in ODD.items()}
     if kind == "replace":
         found = {name: rows[2:] for name, rows in found.items()}
@@ -78,18 +78,18 @@ def neighbours(kind: str, first: int, count: int = 2) -> dict[str, Rows]:
 
 
 class Tape:
-    """What the kernel was asked for, and what it gave; from the second run on it gives what it gave in the first."""
+    """Records the kernel's calls and outcomes, and returns them again in later runs."""
 
     def __init__(self) -> None:
         self.outcomes, self.calls, self.given = [], [], 0
 
     def rewind(self) -> list[Any]:
-        """The calls so far; the next run begins."""
+        """Return the calls so far, and start the next run."""
         calls, self.calls, self.given = self.calls, [], 0
         return calls
 
     def frozen(self, call: Any, made: Any) -> Any:
-        """The outcome of the first run at this place."""
+        """Return the outcome of the first run at this place."""
         self.calls.append(call)
         if self.given == len(self.outcomes):
             self.outcomes.append(made)
@@ -132,7 +132,7 @@ class Stopped(datetime):
 
 @dataclass
 class Replay:
-    """Runs in an empty folder, of which the first gives the kernel's outcomes to all that follow."""
+    """Runs in empty folders; later runs get the kernel outcomes of the first."""
 
     root: Path
     tape: Tape
@@ -140,7 +140,7 @@ class Replay:
     streams: pytest.CaptureFixture[str]
 
     def run(self, go: Callable[[], Any]) -> dict[str, Any]:
-        """Everything that can be seen of one run."""
+        """Run and return everything that an observer can see."""
         shutil.rmtree(self.root, ignore_errors=True)
         self.root.mkdir()
         self.patch.chdir(self.root)
@@ -173,7 +173,7 @@ class Replay:
     def release(
         self, made: ln.Plan, given: Any, leak: Callable[[], object] = int
     ) -> dict[str, Any]:
-        """What can be seen of a release from Python."""
+        """Release from Python, and return what an observer can see."""
 
         def go() -> int:
             leak()
@@ -193,7 +193,7 @@ class Replay:
 
 @pytest.fixture
 def replay(monkeypatch, tmp_path, capfd):
-    """With a tape that runs with every draw; the clock and the names of temporary files stand still."""
+    """Patch the kernel's draws, the clock and the names of temporary files."""
     tape = Tape()
     monkeypatch.setattr(
         sys, "dont_write_bytecode", True
@@ -244,7 +244,7 @@ def _spy_on_samplers(tape: Tape, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """What is not the same in two runs."""
+    """Return the differences between two runs."""
     return {name: (one[name], other[name]) for name in one if one[name] != other[name]}
 
 
@@ -252,7 +252,7 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 def frame(rows: Rows) -> pd.DataFrame:
-    """Rows as pandas has them, with nulls in columns of whole numbers."""
+    """Return the rows as a pandas frame, with nulls in columns of whole numbers."""
     return pd.DataFrame(dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))).astype(
         {"age": "Int64", "pay": "Int64"}
     )

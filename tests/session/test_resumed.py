@@ -1,4 +1,4 @@
-"""Releases that were stopped after payment, finished together from Python."""
+"""Resumption of releases that stopped after payment, from Python."""
 
 import datetime as dt
 import re
@@ -127,7 +127,7 @@ def test_repeated_call_finishes_with_current_options(tmp_path, book) -> None:
 
 
 def test_older_copy_draws_no_moved_release_again(tmp_path, book) -> None:
-    """The copy was made after the payment and before the noise; the release was moved away."""
+    """The copy is from between payment and noise; the release was moved away."""
     with stopped(ln.Ledger, "begin"):
         ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "a")
     older = book.path.read_bytes()
@@ -147,7 +147,7 @@ def test_older_copy_draws_no_moved_release_again(tmp_path, book) -> None:
 
 
 def test_release_of_another_process_is_not_missing(tmp_path, monkeypatch, book) -> None:
-    """It is paid and published while folders are searched."""
+    """Another process pays and publishes it during the search of the folders."""
     real = _choice.read_receipt
     (tmp_path / "folder").mkdir()
 
@@ -163,7 +163,7 @@ def test_release_of_another_process_is_not_missing(tmp_path, monkeypatch, book) 
 
 @pytest.mark.parametrize("kind", ["release", "guard", "search", "engine"])
 def test_rows_of_an_earlier_period_are_not_paid(tmp_path, monkeypatch, kind: str) -> None:
-    """A month ends while rows are read: people who left with it could lose the next budget too."""
+    """The month ends during the reading, so rows may be of people who have left."""
     budget = ln.ApproxDP(1, "1e-6") if kind == "search" else ln.PureDP(1)
     book = ln.Ledger.create(tmp_path / "people", "people", ln.Privacy(budget))
     book = book.set_budget(budget, period="month")
@@ -191,7 +191,7 @@ def test_rows_of_an_earlier_period_are_not_paid(tmp_path, monkeypatch, kind: str
 
 
 def test_day_of_reading_is_taken_before_the_source_is_opened(monkeypatch) -> None:
-    """Rows that are read over midnight may be of people who are gone on the next day."""
+    """Rows read over midnight may be of people who are gone on the next day."""
     first = dt.date(2026, 11, 30)
     days = [first]
     monkeypatch.setattr(_read, "today", lambda: days[-1])
@@ -216,7 +216,7 @@ def test_day_of_reading_is_taken_before_the_source_is_opened(monkeypatch) -> Non
 def test_resumed_rows_were_read_in_the_period_of_payment(
     tmp_path, monkeypatch, book, period: str
 ) -> None:
-    """A clock that is set back after the rows were read shows the month of the payment again."""
+    """The clock is set back to the month of the payment after the reading."""
     book = book.set_budget(ln.PureDP(1), period=period)
     with stopped(ln.Ledger, "begin"):
         ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "a")
@@ -230,7 +230,7 @@ def test_resumed_rows_were_read_in_the_period_of_payment(
 
 
 def next_month(book: ln.Ledger, patch: pytest.MonkeyPatch) -> dt.date:
-    """The first day of the month after the last payment becomes today."""
+    """Set today to the first day of the month after the last payment."""
     day = (book.entries()[-1].reserved_on.replace(day=1) + dt.timedelta(40)).replace(day=1)
     for module in (_ledger, _read):
         patch.setattr(module, "today", lambda: day)
@@ -238,7 +238,7 @@ def next_month(book: ln.Ledger, patch: pytest.MonkeyPatch) -> dt.date:
 
 
 def test_guard_of_another_period_is_not_used(monkeypatch, book) -> None:
-    """Its counts are of the rows of that period, and the data have changed."""
+    """Its counts are of that period's rows, and the data have changed."""
     book = book.set_budget(ln.PureDP(1), period="month")
     plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP("1/2"))
     options = ln.Options(guard="1/2")
@@ -255,7 +255,7 @@ def test_guard_of_another_period_is_not_used(monkeypatch, book) -> None:
 
 @pytest.mark.parametrize("out", [True, False])
 def test_resume_reads_no_rows_of_another_period(tmp_path, monkeypatch, book, out: bool) -> None:
-    """The data of the next month hold other people, who have a budget of their own."""
+    """The next month's data hold other people, who have a budget of their own."""
     book = book.set_budget(ln.PureDP(1), period="month")
     target = tmp_path / "a" if out else None
     with stopped(ln.Ledger, "begin") as told:
@@ -290,7 +290,7 @@ def test_resume_reads_rows_in_the_same_period(tmp_path, book) -> None:
 
 
 def test_guard_is_paid_once_across_stops(tmp_path, monkeypatch) -> None:
-    """On a ledger that has just enough for guard and release."""
+    """The ledger has just enough for guard and release."""
     options = ln.Options(guard="1/100")
     plan = ln.plan(PLAN.workload, ln.PureDP(99))
     real = Series.paid

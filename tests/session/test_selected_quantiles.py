@@ -1,4 +1,4 @@
-"""Quantiles by private choice: accuracy and intervals by simulation, files, and what is refused."""
+"""Quantiles by private choice: accuracy, simulated intervals, files and refusals."""
 
 import json
 from dataclasses import replace
@@ -35,7 +35,7 @@ def table_of(domain: ln.Domain) -> Table:
 
 
 def rank_distance(values: pd.Series, value: float, share: float) -> float:
-    """The rows between a value and the rank of a quantile; 0 where the value is the quantile."""
+    """Return the number of rows between a value and the rank of a quantile."""
     target = share * len(values)
     return max(0.0, (values < value).sum() - target, target - (values <= value).sum())
 

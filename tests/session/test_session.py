@@ -1,4 +1,4 @@
-"""Plan, compare and release from Python: errors are the promised ones, and what is refused is refused before it costs."""
+"""Plans, comparisons and releases from Python: promised errors, and refusals before payment."""
 
 from functools import cache
 
@@ -183,7 +183,7 @@ def table() -> Table:
 
 
 def error_of_dense_least_squares(plan: Plan) -> float:
-    """Of the importance of each query, after a look that two estimates of the package are those of an explicit matrix."""
+    """Check two estimates against an explicit matrix, and return the total squared error."""
     made, squares = plan.measured(), LeastSquares(plan.measured())
     first, second = (simulate(made, table(), SeededEntropy(seed)) for seed in range(2))
     for product in plan.workload:
@@ -195,7 +195,7 @@ def error_of_dense_least_squares(plan: Plan) -> float:
 
 @pytest.mark.parametrize("strategy", PLANNERS)
 def test_estimates_are_dense_least_squares_as_promised(strategy: str) -> None:
-    """In the first two cases in which the strategy can be used, beginning elsewhere than the one before it."""
+    """Each strategy runs on the first two cases that it supports, from a start of its own."""
     used, first = 0, [*PLANNERS].index(strategy) % len(CASES)
     for budget, workload in [*CASES[first:], *CASES[:first]]:
         found = [*try_strategies(workload, Privacy(budget), strategy)]

@@ -1,4 +1,4 @@
-"""A spec does in Python what the commands do: guard, rounding, share and every option are used."""
+"""Specs in Python do the same as the commands: guard, rounding, share and all options."""
 
 import json
 import logging

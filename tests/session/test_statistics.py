@@ -1,4 +1,4 @@
-"""Means, quantiles and distribution functions asked for in a spec: measured as they need, said beforehand, written with labels."""
+"""Means, quantiles and distribution functions of a spec: plans, errors and labelled files."""
 
 import csv
 import json

@@ -1,8 +1,8 @@
-"""Sums under a private threshold: what a record costs, error bars given what was decided, what is cut, kept or left out, and refusals.
+"""Sums under a private threshold: privacy loss, intervals, cut values and refusals.
 
-Three ways are told apart by what is asked: sums along the number and by other attributes are cut at
-one threshold; sums by groups are measured in buckets of the number, of which each group keeps some;
-sums along the number alone leave out what does not stand out.
+The queries decide between three ways: sums along the number and by other attributes are cut at
+one threshold; sums by groups are measured in buckets of the number, of which each group keeps
+some; sums along the number only leave out buckets that do not exceed the noise.
 """
 
 import json
@@ -54,7 +54,7 @@ def setting(asked: ln.Workload, budget: Any) -> sums.SumsSetting:
 def released(
     asked: ln.Workload, table: Table, budget: Any, seed: int
 ) -> tuple[Any, dict[str, Any]]:
-    """The estimator and the facts of one run, which spends all of its budget."""
+    """Return the estimator and the facts of one run, which spends its whole budget."""
     plan = setting(asked, budget).plan
     series = UnpaidSeries(release_contract(plan), table, SeededEntropy(seed))
     outcome = mechanism_of(plan).prepare(plan)(series)
@@ -63,7 +63,7 @@ def released(
 
 
 def is_near(answer: Any, exact: np.ndarray) -> bool:
-    """Within six times what is said of the noise and of what was left out."""
+    """Return whether all answers are within six times their stated errors."""
     return bool(
         (
             np.abs(answer.values - exact)
@@ -73,7 +73,7 @@ def is_near(answer: Any, exact: np.ndarray) -> bool:
 
 
 def is_one(squares: np.ndarray) -> bool:
-    """Each of many releases gives a mean square of about 1; they vary because answers of one release are alike."""
+    """Return whether squared standardised errors average to about 1 over many releases."""
     return bool(
         (abs(squares.mean(axis=0) - 1) < 4.5 * squares.std(axis=0) / np.sqrt(len(squares))).all()
     )
@@ -95,7 +95,7 @@ BY_SEX = ln.queries(BY_SEX_DOMAIN, sex="identity", pay="prefix", sum="wages")
 
 
 def cut_sums(threshold: int) -> np.ndarray:
-    """The sums by sex up to each edge of the amounts cut at the threshold."""
+    """Return the sums by sex up to each edge, with amounts cut at the threshold."""
     cut = np.zeros((2, 80))
     np.add.at(cut, (SEX, CELLS), np.minimum(AMOUNTS, np.minimum((CELLS + 1) * 50, threshold)))
     return np.cumsum(cut, axis=1)
@@ -164,7 +164,7 @@ def test_units_and_edges_of_the_number_give_the_limits() -> None:
 
 
 def some_ranges(seed: int, top: int) -> object:
-    """Ranges that leave cells out, or overlap."""
+    """Return ranges that leave cells out, or overlap."""
     ends = np.sort(np.random.default_rng(seed).integers(0, top + 1, (int(1 + seed % 3), 2)), axis=1)
     return ln.ranges([(int(low), int(high)) for low, high in ends])
 
@@ -204,7 +204,7 @@ WITH_PLANS = [
     [(budget, *one) for budget, one in zip(cycle([ln.PureDP(1), ln.ZCDP("1/2")]), WITH_PLANS)],
 )
 def test_every_threshold_that_may_be_chosen_has_a_plan(budget: Any, top: int, ask: Any) -> None:
-    """What is paid must not fail afterwards."""
+    """A paid release must not fail afterwards."""
     made = setting(ask(wages(0, top, pay=ln.Integers(0, top), group=["a", "b", "c"])), budget)
     for high in (-1e9, 0.0, 1e9):
         choice = sums.threshold_chooser(made)(np.full(len(made.candidates) - 1, high))
@@ -240,7 +240,7 @@ BY_PLACE = ln.queries(GROUPED, place="identity", sum="wages")
 
 
 def people(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Groups of sizes like 1, 1/2, 1/3, and amounts."""
+    """Draw groups with sizes as 1, 1/2, 1/3, and amounts."""
     random, shares = np.random.default_rng(6), np.cumsum(1 / np.arange(1, GROUPS + 1))
     amounts = np.clip(np.rint(random.lognormal(5.0, 0.8, count)), 1, 12_800).astype(np.int64)
     return np.searchsorted(shares / shares[-1], random.random(count)), amounts
@@ -324,7 +324,7 @@ def test_which_way_sums_are_measured() -> None:
 
 
 def test_buckets_are_read_at_any_attribute_position() -> None:
-    """Groups before the number and behind it, as the domain has them."""
+    """The groups come before or after the number in the domain."""
     place, amounts = people(500)
     made = sums.buckets_below(
         setting(
@@ -404,7 +404,7 @@ def sums_of(amounts: np.ndarray) -> np.ndarray:
 
 @every_budget
 def test_noise_is_exact_given_dropped_buckets(budget: Any) -> None:
-    """Also where something was left out, of which each answer falls short as is said of it."""
+    """Also for dropped buckets, by whose stated sum each answer is too small."""
     amounts = amounts_of(3000)
     measured, exact = (
         simulations(
@@ -459,7 +459,7 @@ def test_unused_small_values_add_nothing() -> None:
     ("most", "budget"), [(4000, ln.PureDP(1)), (400, ln.PureDP("1/10")), (400, ln.ZCDP("1/500"))]
 )
 def test_a_second_hump_is_no_noise(most: int, budget: Any) -> None:
-    """Its sum is three times as large as the first one's, with nothing between them: no tail falls like that, and it is clear."""
+    """A second hump of three times the sum, after empty cells, stands out from every tail."""
     amounts = np.concatenate([np.clip(amounts_of(20_000), 1, most), np.full(3000, 3500)])
     assert {released(ALONG_PAY, along(amounts), budget, seed)[1]["stop"] for seed in range(5)} == {
         20
@@ -467,7 +467,7 @@ def test_a_second_hump_is_no_noise(most: int, budget: Any) -> None:
 
 
 def weighted(asked: ln.Workload, budget: Any, seed: int) -> tuple[Any, Any, np.ndarray, np.ndarray]:
-    """The buckets, an observation of 500 rows, and by dense algebra its weighted rows over the buckets and what they measured."""
+    """Return buckets and an observation of 500 rows, with its dense weighted rows."""
     buckets, made = sums.fit_bucket_sums(setting(asked, budget))
     (observation,) = simulations(made, along(amounts_of(500)), 1, seed=seed)
     (block,), (values,) = made.blocks, observation.values
@@ -502,7 +502,7 @@ def test_kept_buckets_are_least_squares_without_the_rest(budget: Any) -> None:
     ],
 )
 def test_one_sided_bounds_match_full_least_squares(kind: object, budget: Any) -> None:
-    """By dense algebra: the upper one leaves nothing out, the lower one takes back what is carried with a sign below 0."""
+    """The upper bound drops nothing; the lower one restores amounts with a negative sign."""
     asked = ln.queries(ALONG, pay=kind, sum="wages")
     buckets, observation, rows, measured = weighted(asked, budget, 3)
     queries = dense(asked.products[0].operators[0])[:, buckets.group_starts].astype(float)
@@ -532,7 +532,7 @@ def test_one_sided_bounds_match_full_least_squares(kind: object, budget: Any) ->
 
 
 def test_intervals_cover_sums_of_all_values_by_query() -> None:
-    """Three records far above all others are left out in about half of the releases."""
+    """Three records far above the others are dropped in about half of the releases."""
     amounts = np.concatenate([np.clip(amounts_of(20_000), 1, 400), np.full(3, 3500)])
     buckets, made = sums.fit_bucket_sums(setting(ALONG_PAY, ln.PureDP(1)))
     measured = simulations(made, along(amounts), 150, seed=4)
@@ -571,7 +571,7 @@ def test_intervals_cover_sums_of_all_values_by_query() -> None:
 
 
 def test_stopping_threshold_is_chosen_without_cells_above() -> None:
-    """Queries reach across buckets: what lies above blurs those below until it is taken for nothing."""
+    """Queries across buckets would let upper noise hide the cells below."""
     long = wages(pay=ln.Bins(0, 4000, 80, closed="right"))
     buckets, made = sums.fit_bucket_sums(
         setting(ln.queries(long, pay="prefix", sum="wages"), ln.PureDP("1/10"))
@@ -607,7 +607,7 @@ def test_stopping_threshold_is_chosen_without_cells_above() -> None:
     ],
 )
 def test_record_changes_sums_within_the_paid_loss(kind: Any, by_group: bool) -> None:
-    """By brute force, under every threshold: every cell, and in it every value that changes a measured sum most."""
+    """By brute force: every threshold and cell, and the most influential values in it."""
     edges, epsilon = [int(end) for end in kind.edges], Fraction(1, 3)
     asked = {"sex": "identity"} if by_group else {"pay": "prefix"}
     made = setting(
@@ -633,7 +633,7 @@ def test_record_changes_sums_within_the_paid_loss(kind: Any, by_group: bool) -> 
 
 
 def _loss(block: Block, cell: int, value: int) -> Fraction:
-    """What a record of a cell costs, exactly."""
+    """Return the exact privacy loss of a record in a cell."""
     factor, limits = block.factors[-1], block.limits
     weights = dense(factor.operator)[:, cell] * factor.weights
     return int(np.abs(weights).sum()) * min(value, int(limits.values[cell])) / Fraction(block.scale)
@@ -778,7 +778,7 @@ def planned(asked: dict[str, str], budget: Any, pay: Any, *bounds: Any) -> Plan:
 @pytest.mark.parametrize("asked", WAYS[:2])
 @pytest.mark.parametrize("amount", ["1", "4"])
 def test_bounds_too_large_beside_counts_are_refused(asked: dict[str, str], amount: str) -> None:
-    """Counts need a finer grid than sums under (epsilon, delta), and what was measured is kept on the finer one."""
+    """Counts need the finer grid under (epsilon, delta), which all measurements share."""
     refused, cells = [], np.arange(40) % 8
     tried = (20_000, 400_000, 1_500_000, 4_000_000, 20_000_000)
     for most in tried:
@@ -808,7 +808,7 @@ def test_bounds_too_large_beside_counts_are_refused(asked: dict[str, str], amoun
 
 @pytest.mark.parametrize("asked", WAYS)
 def test_values_below_the_lower_bound_are_raised_to_it(asked: dict[str, str]) -> None:
-    """As in every other sum of the measure, and whatever the end of their cell is."""
+    """As in every other sum of the measure, at any lower end of the cell."""
     plan = planned(asked, ln.PureDP(10), ln.Bins(0, 1000, 50, closed="right"), 100, 1000)
     numbers = np.random.default_rng(0).integers(1, 150, 40_000)
     amounts = np.maximum(numbers, 100)
@@ -825,7 +825,7 @@ def test_values_below_the_lower_bound_are_raised_to_it(asked: dict[str, str]) ->
 @pytest.mark.parametrize("asked", WAYS[:2])
 @pytest.mark.parametrize("most", [12_800, 40_000])
 def test_nulls_in_own_cell_do_not_move_the_threshold(asked: dict[str, str], most: int) -> None:
-    """They add the lower bound; a third of the rows, counted above every threshold, would have driven it up."""
+    """A third of the rows adds the lower bound; counted higher, they would raise it."""
     random, edges = np.random.default_rng(1), [0, *EDGES.tolist()]
     amounts = np.where(random.random(3000) < 1 / 3, 0, random.integers(1, 400, 3000))
     cells, group = (

@@ -1,4 +1,4 @@
-"""What is published is made after counting: none of its times, birth included, tells how long counting took."""
+"""No time in published files tells how long the counting took, birth times included."""
 
 import re
 import subprocess
@@ -40,7 +40,7 @@ def people(rows: int) -> pd.DataFrame:
 
 
 def times(path) -> list[float]:
-    """Of birth where the file system has it, of modification and of change."""
+    """Return the times of birth (where supported), modification and change of a file."""
     birth, modified, changed = map(
         float, subprocess.check_output(["stat", "-c", "%.9W %.9Y %.9Z", path], text=True).split()
     )
@@ -52,7 +52,7 @@ def older_than(marker, published):
 
 
 def clocks(path) -> set[str]:
-    """Every time of day within a file; within an archive those of its parts, and in the texts of its parts."""
+    """Return every time of day in a file; for archives those of the parts and their texts."""
     if not zipfile.is_zipfile(path):
         return {
             clock.decode()
@@ -68,7 +68,7 @@ def clocks(path) -> set[str]:
 
 
 def check(marker, published) -> None:
-    """All times that files and the file system tell; without births the rest was compared, which is said."""
+    """Check all times in files and file system; report a file system without birth times."""
     assert {clock for path in published if path.is_file() for clock in clocks(path)} <= {"00:00:00"}
     assert older_than(marker, published) == []
     if len(times(marker)) == 2:
@@ -80,7 +80,7 @@ def check(marker, published) -> None:
 
 @pytest.fixture
 def first_draw(tmp_path, monkeypatch):
-    """A file that is made when the first noise was drawn, which is after counting: the clock of files is the same for all."""
+    """Return a file that the test creates at the first draw of noise, after counting."""
     marker = tmp_path / "drawn"
 
     def marked(real):
@@ -131,7 +131,7 @@ def test_found_categories_are_younger_than_their_noise(rows, stop, tmp_path, fir
 
 @few_and_many
 def test_resumed_publications_are_younger_than_first_noise(rows, tmp_path, first_draw):
-    """Stopped when its numbers were measured, with its own folder above it, and exported in every form."""
+    """Stopped after its measurement, in a new folder, and exported in every format."""
     out, book = (
         tmp_path / "new" / "out",
         ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1))),

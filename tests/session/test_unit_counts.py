@@ -1,4 +1,4 @@
-"""Units counted beside rows and sums, from the spec to the report: what is counted, what it costs, and what is refused."""
+"""Counts of units with rows and sums, from the spec to the report: costs and refusals."""
 
 from pathlib import Path
 
@@ -294,7 +294,7 @@ def test_cell_limit_advice_applies_to_rows_only():
 
 
 def test_statements_for_people_in_some_cells_are_planned_with_others() -> None:
-    """Another statement may give the attribute a cell more, which the first leaves out."""
+    """Another statement may add a cell to the attribute that the first leaves out."""
     domain = ln.Domain(flag=ln.Integers(0, 1, null="other"), pay=ln.Integers(0, 9))
     people = "SELECT flag, COUNT(DISTINCT id) AS n FROM rows WHERE flag IN (0, 1) GROUP BY flag"
     of_one = "SELECT COUNT(DISTINCT id) AS n FROM rows WHERE flag = 1"
@@ -346,7 +346,7 @@ def people(workload: str, budget: str = 'epsilon = "100000"', rows: int = 60):
 
 
 def distinct(where: str) -> int:
-    """The people of DuckDB over the same rows."""
+    """Return the distinct people by DuckDB over the same rows."""
     ((count,),) = duckdb.sql(f"SELECT COUNT(DISTINCT id) FROM ACTIVE WHERE {where}").fetchall()
     return count
 
@@ -423,7 +423,7 @@ def test_statements_of_people_have_the_answers_of_duckdb(text: str) -> None:
 
 @pytest.mark.parametrize("budget", ['rho = "1/2"', 'epsilon = "1"'])
 def test_people_in_groups_have_the_errors_promised(budget: str) -> None:
-    """A unit in both months counts twice, whichever of its days; so does the noise."""
+    """A unit with days in both months counts twice, as does the noise."""
     asked = people(
         "[[workload]]\nqueries = { day = { level = 'month' } }\ncount = 'units'\n"
         "[[workload]]\nqueries = { age = { ranges = [[0, 50], [20, 99]] } }\ncount = 'units'",

@@ -1,4 +1,4 @@
-"""Totals of units: from the spec to the report, from every source, on heavy tails, and what is refused."""
+"""Totals of units: every source, heavy tails and refusals, from the spec to the report."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ SELECT {groups}, SUM(t) AS revenue FROM (
 
 
 def orders(rows: int = 3000, seed: int = 1) -> pd.DataFrame:
-    """Orders in cents and refunds, with nulls in every column."""
+    """Return orders in cents and refunds, with nulls in every column."""
     rng = np.random.default_rng(seed)
     made = pd.DataFrame(
         {
@@ -82,7 +82,7 @@ def by_duckdb(
     orders: pd.DataFrame = ORDERS,
     months: str = "month BETWEEN 1 AND 4",
 ) -> list[float]:
-    """The clipped totals of DuckDB over the same rows."""
+    """Return the clipped totals by DuckDB over the same rows."""
     answer = duckdb.sql(TOTALS.format(groups=groups, where=where, months=months)).df()
     return answer["revenue"].round(2).tolist()
 
@@ -123,7 +123,7 @@ def test_guard_says_what_an_empty_attribute_does_to_totals() -> None:
 
 @pytest.mark.parametrize("kind", ["pandas", "relation"])
 def test_missing_cells_count_in_tables_without_them(kind: str) -> None:
-    """Of a month beyond the domain too; no table need have all attributes of the cells."""
+    """Months beyond the domain count too, and no table needs all attributes of the cells."""
     asked = spec(
         """
 [[workload]]
@@ -186,7 +186,7 @@ def test_errors_are_those_promised(budget: str) -> None:
 
 
 def test_noise_hides_the_largest_total_in_every_cell() -> None:
-    """Sixteen cells of 70.50 each: the root of 16 times as much, as for rows in different cells."""
+    """Sixteen cells of 70.50 need the root of 16 times the noise of one, as separate rows do."""
     asked = spec(BY_BOTH, ('epsilon = "1000000"', 'rho = "1/2"'))
     plan = ln.plan(asked.workload, asked.privacy)
     assert plan.expected_error().tables[0].rmse == pytest.approx(7050 * 16**0.5, rel=1e-6)
@@ -209,7 +209,7 @@ def test_limit_of_cells_bounds_the_cells_of_a_unit() -> None:
 
 
 def heavy_tails(customers: int, seed: int = 5) -> pd.DataFrame:
-    """Orders of customers, up to 5,000 each, in a few months and regions of their own."""
+    """Draw orders of customers, up to 5,000 each, in a few months and regions of their own."""
     rng = np.random.default_rng(seed)
     number = np.minimum(np.ceil((rng.pareto(1.1, customers) + 1) * 5), 5000).astype(int)
     customer = np.repeat(np.arange(customers), number)
@@ -241,7 +241,7 @@ column = "amount"
 
 
 def kept_and_error(data: pd.DataFrame, limit: int, measure: str) -> tuple[float, float]:
-    """The share of the revenue that a release keeps, and its planned error."""
+    """Return the share of the revenue that a release keeps, and its planned error."""
     asked = parse_spec(HEAVY % (limit, measure) + BY_BOTH, Path())
     plan = ln.plan(asked.workload, asked.privacy)
     (table,) = ln.release(plan, data, seed=3).tables
@@ -337,7 +337,7 @@ def test_report_describes_totals(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("more", ["", '[[workload]]\nqueries = { month = "identity" }\n'])
 def test_guard_estimates_the_share_that_was_cut(tmp_path: Path, more: str) -> None:
-    """Also beside a column that only some tables use, which the guard looks at too.
+    """Also with a column that only some tables use, which the guard counts too.
 
     Of twelve thousand customers with 100, one in ten has 300, of which 100 count: 1/7 is cut.
     """

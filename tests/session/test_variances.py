@@ -1,4 +1,4 @@
-"""Variances: right against brute force, as private as the plan says, and their intervals cover."""
+"""Variances: brute force, the planned privacy loss, and intervals that cover."""
 
 import functools
 import itertools
@@ -71,7 +71,7 @@ def test_variances_are_those_of_brute_force(source: str, tmp_path) -> None:
 
 @pytest.mark.parametrize("measure", [ln.Measure("pay", -3, 4), WIDE])
 def test_squares_are_rounded_quotients_of_whole_numbers(measure: ln.Measure) -> None:
-    """A row without a value is worth 0, not the square of the distance of 0 from the middle."""
+    """A row without a value adds 0, not the squared distance of 0 from the middle."""
     square = SquaredDeviation(measure)
     values = [None, "x", *range(-4, 6), 1e5, 100_000.4, 200_001, 1e300]
     domain = ln.Domain(
@@ -99,7 +99,7 @@ VALUES = {1: [None, -9, -2, 0, 1, 2, 5, 9], 2: [None, -9, 1, 9]}
 
 @functools.cache
 def tables_of_units(most: int) -> list[Table]:
-    """One row that stays, and all rows that a unit can add; first none."""
+    """Return one fixed row alone, and with all rows that a unit can add."""
     possible = list(itertools.product("xy", VALUES[most]))
     units: list[tuple] = [()]
     for number in range(1, most + 1):
@@ -141,7 +141,7 @@ def test_neighbours_lose_at_most_the_budget(budget, neighbours: str, most: int) 
 
 @pytest.mark.parametrize("budget", [ln.PureDP("1/2"), ln.ZCDP("1/50")], ids=["pure", "zcdp"])
 def test_intervals_hold_the_standard_deviation(budget) -> None:
-    """One group has so few rows that its intervals are open to the bounds now and then."""
+    """One group is so small that its intervals sometimes reach the bounds."""
     spec = parse_spec(SPEC, Path())
     plan = ln.plan(spec.workload, budget)
     few = PEOPLE[(REGION == "north") | (PEOPLE.index % 8 == 0)]
@@ -195,7 +195,7 @@ def test_intervals_cover_at_any_size(noise: Noise, mean: float, variance: float,
 
 
 def test_lower_bound_has_no_rows_that_cannot_exist() -> None:
-    """A value at a bound has the greatest square: both are not independent of each other."""
+    """A value at a bound has the greatest square: the two are dependent."""
     domain = ln.Domain(a=["x"], measures={"pay": ln.Measure("pay", -1, 1)})
     variances = ln.variance_queries(domain, "pay")
     means = ln.mean_queries(domain, "pay")
@@ -208,7 +208,7 @@ def test_lower_bound_has_no_rows_that_cannot_exist() -> None:
 
 
 def test_counts_sums_and_squares_are_planned_together() -> None:
-    """The three tables at the price of two: one after the other has 1.5 times the budget each."""
+    """Planned separately, each of the three tables has 1.5 times the budget."""
     domain = ln.Domain(a=["x", "y"], measures={"pay": ln.Measure("pay", 0, 100)})
     plan = ln.plan(ln.variance_queries(domain, "pay", by=["a"]), ln.PureDP(1))
     measured = {(block.measure, block.ends) for block in plan.measured().blocks}

@@ -1,4 +1,4 @@
-"""Weighted quantiles and distribution functions: right against brute force, with intervals that cover."""
+"""Weighted quantiles and distribution functions: brute force, and intervals that cover."""
 
 import json
 from pathlib import Path
@@ -61,7 +61,7 @@ def domain() -> ln.Domain:
 
 
 def weighted_quantiles() -> np.ndarray:
-    """The exact weighted quantiles by region, shape (regions, shares)."""
+    """Return the exact weighted quantiles by region, shape (regions, shares)."""
     rows = []
     for name in ("north", "south"):
         group = PEOPLE[(PEOPLE.region == name) & PEOPLE.pay.notna()].sort_values("pay")
@@ -72,7 +72,7 @@ def weighted_quantiles() -> np.ndarray:
 
 
 def weighted_shares() -> np.ndarray:
-    """The exact share of the weights up to each cell."""
+    """Return the exact share of the weights up to each cell."""
     counted = PEOPLE.pay.notna()
     cells = np.ceil((PEOPLE.pay[counted] + 10) / 2.5).clip(1, 40).astype(int) - 1
     upto = np.bincount(cells, WEIGHT[counted], 40).cumsum()

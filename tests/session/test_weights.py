@@ -1,4 +1,4 @@
-"""Weights of surveys: weighted counts, sums and means are right against brute force, and what a weight costs is said beforehand."""
+"""Survey weights: weighted counts, sums and means against brute force, and stated costs."""
 
 import warnings
 from pathlib import Path
@@ -100,7 +100,7 @@ def test_weighted_tables_are_those_of_brute_force(source: str, tmp_path) -> None
 
 @pytest.mark.parametrize("budget", [ln.PureDP("1/2"), ln.ZCDP("1/100")], ids=["pure", "zcdp"])
 def test_intervals_hold_weighted_means(budget) -> None:
-    """One group has few rows, so that its intervals are open to the bounds now and then."""
+    """One group has few rows, so that its intervals sometimes reach the bounds."""
     domain = parse_spec(SPEC, Path()).domain
     plan = ln.plan(
         ln.mean_queries(domain, "pay", by=["region"], weight=3).weighted_by("weight"), budget
@@ -157,7 +157,7 @@ def test_stated_cost_of_weights_is_true() -> None:
 
 
 def test_weighted_bounds_stay_within_row_limits() -> None:
-    """The lower bound is that of rows which exist: a weight, and a value times this weight."""
+    """The lower bound uses possible rows: a weight, and a value times this weight."""
     domain = ln.Domain(
         sex=["f", "m"], measures={"pay": Measure("pay", 0, 10), "w": Measure("w", 0, 5)}
     )

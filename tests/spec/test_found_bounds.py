@@ -1,4 +1,4 @@
-"""Bounds to be found, in a spec: before the search the widest count, after it those that were found."""
+"""Bounds to find, in a spec: the widest count before the search, the results afterwards."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""Levels in a line, texts of codes, and what a publication is called: from the spec to every page."""
+"""Inline levels, texts of codes, and titles of publications, from the spec to the pages."""
 
 import json
 import re

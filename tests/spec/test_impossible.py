@@ -1,4 +1,4 @@
-"""Values that cannot be together, as a spec says them."""
+"""Impossible combinations of values in a spec."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Levels written in a spec, from a file, in Python and in JSON: one check, and one meaning."""
+"""Levels in a spec, from a file, in Python and in JSON have one check and one meaning."""
 
 from pathlib import Path
 

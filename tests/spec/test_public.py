@@ -1,4 +1,4 @@
-"""Counts that a spec says are public: read, in plans, and held by every kind of answer."""
+"""Public counts of a spec: parsed, stored in plans, and met by every kind of answer."""
 
 from pathlib import Path
 
@@ -62,7 +62,7 @@ BOTH = SEX % str(COUNTS["sex"])[1:-1] + REGION % str(COUNTS["region"])[1:-1]
 
 
 def sums(answers: np.ndarray, product: ln.Workload) -> dict[str, np.ndarray]:
-    """The sums of a pair that are public."""
+    """Return the public sums of a pair."""
     names, cells = product.attributes, answers.reshape(product.shape)
     found = {}
     if "sex" in names:

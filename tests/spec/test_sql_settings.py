@@ -1,4 +1,4 @@
-"""What a spec states for SQL: the current day, and the join of the source."""
+"""Settings of a spec for SQL: the current day, and the join of the source."""
 
 from pathlib import Path
 

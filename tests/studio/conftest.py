@@ -1,4 +1,4 @@
-"""A real studio on a free port, and a real client that can lie about where it comes from."""
+"""A real studio on a free port, and an HTTP client that can forge its origin."""
 
 import errno
 import json
@@ -62,7 +62,7 @@ along = "month"
 
 
 class Client:
-    """Speaks HTTP and nothing else: headers are what the test says."""
+    """Sends HTTP requests with the headers of the test."""
 
     def __init__(self, address):
         parts = urlsplit(address)
@@ -106,33 +106,33 @@ class Client:
         return found
 
     def act(self, path, **body):
-        """What a page that plans asks for, with the version of the settings that it shows."""
+        """Post a request of a planning page with the version of the settings that it shows."""
         return self.json(path, {**body, "version": self.version})
 
     def another(self):
-        """A second page of the same browser."""
+        """Return a second page of the same browser."""
         made = Client(f"http://{self.host}/")
         made.cookie = self.cookie
         made.json("/view")
         return made
 
     def until(self, fits):
-        """What is seen as soon as it fits."""
+        """Return the first view that fits."""
         wait_until(lambda: fits(self.json("/view")))
         return self.json("/view")
 
     def planned(self):
-        """What is seen as soon as there is a plan."""
+        """Return the first view with a plan."""
         return self.until(itemgetter("ready"))
 
     def idle(self):
-        """What is seen as soon as nothing is planned."""
+        """Return the first view without planning at work."""
         return self.until(lambda seen: not seen["busy"])
 
 
 @contextmanager
 def serving(place):
-    """A client of a studio that has just begun."""
+    """Yield a client of a studio that has just started."""
     found = Studio(place)
     thread = threading.Thread(target=found.run)
     thread.start()
@@ -151,7 +151,7 @@ def spec(tmp_path):
 
 
 def nobody_reads(pipe):
-    """Whoever opens a pipe to read it stays there until somebody writes, so that a reader would be seen."""
+    """Put a pipe in place of the data, so that reading it would block."""
     try:
         os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
     except OSError as error:
@@ -161,7 +161,10 @@ def nobody_reads(pipe):
 
 @pytest.fixture
 def planned_here(monkeypatch):
-    """Plans are made in this process: another is as slow to load as it is to plan. It is for test_planning.py and the tests in browsers."""
+    """Plan in this process, because another one takes as long to load as to plan.
+
+    Planning in a process of its own is tested in test_planning.py and in browsers.
+    """
     running = []
 
     def run(self, number, request):
@@ -186,7 +189,7 @@ def planned_here(monkeypatch):
 
 @pytest.fixture
 def client(spec, planned_here):
-    """Of a studio that would stay at the data for ever if it opened them."""
+    """Yield a client of a studio that would block if it opened the data."""
     pipe = spec.with_name("people.csv")
     os.mkfifo(pipe)
     with serving(spec) as one:

@@ -1,4 +1,4 @@
-"""The page to begin with: from names and types of columns to a spec, by forms; no value is read."""
+"""The first page: forms that turn column names and types into a spec; no value is read."""
 
 import ast
 import math
@@ -39,7 +39,7 @@ PEOPLE = {
 
 
 def fields(text: str) -> dict[str, str]:
-    """The fields of a form from words such as c1.kind=list; in values _ is a space, and ; the end of a line."""
+    """Parse words such as c1.kind=list to form fields; _ is a space, ; ends a line."""
     return {
         name: value.replace("_", " ").replace(";", "\n")
         for name, _, value in (word.partition("=") for word in text.split())
@@ -62,7 +62,7 @@ WITHIN = {"how": "within", "margin": "500"}
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
-    """A Parquet file of which nothing but its schema can be read: every page of values is destroyed."""
+    """Return a Parquet file of which every page of values is destroyed."""
     monkeypatch.chdir(tmp_path)
     place = tmp_path / "people.parquet"
     pq.write_table(pa.table(PEOPLE), place, compression="none", write_statistics=False)
@@ -184,7 +184,7 @@ def test_begin_page_reads_database_column_names(tmp_path, monkeypatch):
 
 
 def test_begin_page_reads_server_names_and_types_only(tmp_path, monkeypatch):
-    """Its rows cannot be read at all: whoever asks may see the columns of the table, and select none of it."""
+    """The database role may see the columns of the table, but select none of its rows."""
     monkeypatch.chdir(tmp_path)
     with server() as url:
         columns = '"Kunden-Nr" integer, "Ort" text, "Betrag €" numeric(10, 2), "Kaufdatum" date, "per Karte?" boolean'
@@ -431,7 +431,7 @@ def test_text_files_take_reading_settings(tmp_path):
 
 
 def test_sql_needs_no_question_on_the_page(data):
-    """All columns are described then, numbers as measures too, by the names that SQL uses; groups come from the file of the codes."""
+    """All columns are described, numbers as measures too; groups come from the code file."""
     form = {key: text for key, text in FORM.items() if not key.startswith("a")}
     text = spec_from_form(data, form, "en", allow_no_question=True)
     assert "[[workload]]" not in text
@@ -660,7 +660,7 @@ def test_page_explains_its_glossary_words(page):
 
 
 def test_person_must_be_chosen_without_a_matching_name(tmp_path, monkeypatch):
-    """The page lists the columns that may be of persons; `init` leaves the same place open."""
+    """The page lists possible columns of persons; `init` leaves the same place blank."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "visits.csv").write_text("encounter_id,ward_id,age\n")
     data = read_columns(tmp_path / "visits.csv", {})

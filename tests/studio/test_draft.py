@@ -1,4 +1,4 @@
-"""A spec that is being worked on, its text and its margins: functions, without a server."""
+"""Functions on drafts of a spec, their text and their margins, without a server."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The mode that explores a finished release: tables and sums are those of its measurements, exactly."""
+"""The explore mode: tables and sums are exactly those of the release's measurements."""
 
 import re
 from contextlib import contextmanager
@@ -49,7 +49,7 @@ def released(asked, budget=None, out=None, strategy="identity", data=None, **opt
 
 @contextmanager
 def explored(out):
-    """A client that has entered, and the page that it was shown."""
+    """Yield a client that has entered, and the page that it got."""
     with serving(out) as client:
         yield client, client.enter()
 

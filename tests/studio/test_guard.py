@@ -1,4 +1,4 @@
-"""Who is answered, and that everybody else gets nothing."""
+"""Access to the studio: only the authorised client gets an answer."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The parts that all pages share: colours, the language of the browser, and undo, over HTTP."""
+"""The parts that all pages share: colours, the language of the browser, and undo."""
 
 import re
 import tomllib
@@ -173,7 +173,7 @@ languages = ["en", "de"]
 
 
 def test_unedited_parts_survive_a_change(tmp_path):
-    """Whatever the page that plans has no field for stays as it was, letter by letter."""
+    """Parts without a field on the planning page stay as they were, letter by letter."""
     draft = draft_from_text(RICH, tmp_path)
     assert format_spec(draft) == RICH
     changed = change_draft(draft, {"size": "1/4", "periods": 6, "level": 0.9})

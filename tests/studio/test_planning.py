@@ -1,4 +1,4 @@
-"""The mode that plans, by a real server: what is shown is what is saved, and the data are never touched."""
+"""The planning mode on a real server: it saves what it shows, and reads no data."""
 
 import ast
 import os

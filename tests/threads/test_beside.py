@@ -1,4 +1,4 @@
-"""Work beside the caller's own is all done at the end of its block, and its first error reaches the caller."""
+"""A thread pool ends all work with its block, and its first error reaches the caller."""
 
 import threading
 

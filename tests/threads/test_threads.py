@@ -1,4 +1,4 @@
-"""The package computes with one thread of linear algebra, says so to both libraries, and leaves them as they were."""
+"""The package limits linear algebra to one thread, and restores the setting afterwards."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ def threads() -> list[int]:
 
 @pytest.fixture
 def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Nobody says how many threads there are, and the libraries would take two."""
+    """Remove all thread settings, so that the libraries would use two threads."""
     for name in THREAD_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     with threadpool_limits(limits=2, user_api="blas"):
