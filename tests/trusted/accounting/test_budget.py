@@ -1,4 +1,4 @@
-"""Budgets and the privacy unit: what is read, what is refused and in which words, and JSON there and back."""
+"""Budgets and privacy units: what they accept and refuse, and their JSON."""
 
 import json
 import math
@@ -263,7 +263,7 @@ def test_distance_of_neighbours(neighbours, rows, distance) -> None:
 
 @pytest.mark.parametrize("rows", range(1, 8))
 def test_squares_are_the_largest_sum_over_cells(rows) -> None:
-    """Of all ways to put the rows of a unit into cells, with a limit on the rows in one."""
+    """Compare with all ways to distribute a unit's rows over cells, with a limit per cell."""
 
     def largest(left: int, most: int) -> int:
         return max(

@@ -1,4 +1,4 @@
-"""Charges and their sums, checked against the exact output distributions of small mechanisms composed adaptively."""
+"""Sums of charges, against exact output distributions of adaptively composed mechanisms."""
 
 import json
 import math
@@ -184,7 +184,7 @@ def test_long_costs_round_up_to_short_charges() -> None:
 
 
 def test_steps_that_share_epsilon_and_delta_declare_no_mu() -> None:
-    """They add up by epsilon and delta, of which a step that declares mu squared has none."""
+    """Charges are summed as epsilon and delta, and a step that declares mu squared has neither."""
     shared = ApproxDP(1, "1e-6")
     with pytest.raises(InputError, match="must declare ApproxDP or PureDP"):
         step_charge(shared, GDP("1/100"), GaussianCost("1/100"))
@@ -253,14 +253,17 @@ def test_charges_of_other_definitions_differ() -> None:
 
 
 def response(epsilon: float, delta: float = 0.0) -> tuple[dict, dict]:
-    """Exactly (epsilon, delta)-DP: the bit itself with probability delta, or else randomised response (Kairouz, Oh, Viswanath 2015)."""
+    """Return randomised response that is exactly (epsilon, delta)-DP.
+
+    With probability delta the output is the bit (Kairouz, Oh, Viswanath 2015).
+    """
     p = (1 - delta) / (1 + math.exp(-epsilon))
     q = 1 - delta - p
     return {0: p, 1: q, "zero": delta, "one": 0.0}, {0: q, 1: p, "zero": 0.0, "one": delta}
 
 
 def compose(first, choose):
-    """Run ``choose(outcome of the first)`` after the first; the joint distributions of both outcomes."""
+    """Return the joint distributions of two outcomes, the second mechanism chosen by the first."""
     return tuple(
         {(a, b): p * q for a, p in first[side].items() for b, q in choose(a)[side].items()}
         for side in (0, 1)
@@ -282,7 +285,7 @@ SPLITS = [Fraction(1, 4), Fraction(1, 3), Fraction(1, 2)]
 )
 @pytest.mark.parametrize(("first", "spread"), list(product(SPLITS, SPLITS)))
 def test_adaptive_sums_are_tight(first, spread, delta) -> None:
-    """The second epsilon and delta are chosen by the first outcome: all that is left, or a part of it."""
+    """The first outcome decides whether the second spends the rest or a share of it."""
     budget, declared = (
         (ApproxDP(1, delta), ApproxDP(first, delta * spread))
         if delta
@@ -302,7 +305,7 @@ def test_adaptive_sums_are_tight(first, spread, delta) -> None:
 @pytest.mark.parametrize("alpha", [1.1, 2.0, 5.0, 30.0])
 @pytest.mark.parametrize("spread", SPLITS)
 def test_adaptive_sums_of_rho_hold(alpha, spread) -> None:
-    """Randomised response of epsilon is charged epsilon^2/2; the second is chosen so that the sum of charges is the budget at most."""
+    """Randomised response costs epsilon^2/2; both charges together fit the budget."""
     budget = ZCDP(Fraction(1, 2))
     first = Fraction(3, 5)
     rest = unspent_charge(budget, charge(budget, PureDP(first), PureCost(first))).rho

@@ -1,4 +1,4 @@
-"""Which budget covers which cost; checked against exact probabilities of the mechanisms that have these costs."""
+"""Which budgets cover which costs, against exact probabilities of mechanisms."""
 
 import json
 import math
@@ -47,7 +47,7 @@ HAIR = Fraction(1, 10**30)
     ],
 )
 def test_costs_at_boundaries_are_exact(budget, cost) -> None:
-    """Equality is covered; a relative 1e-30 more is not."""
+    """A cost equal to the budget is covered; one larger by a relative 1e-30 is not."""
     ((name, value),) = parameters_by_name(cost).items()
     assert covers(budget, cost)
     assert not covers(budget, replace(cost, **{name: value * (1 + HAIR)}))
@@ -115,7 +115,7 @@ KINDS = {
     "scale", [Fraction(1, 2), Fraction(7, 10), Fraction(3), Fraction(11), Fraction(40)]
 )
 def test_noise_loses_no_more_than_its_cost_says(law, scale) -> None:
-    """From the exact probabilities of the integers, of neighbours one apart: hockey-stick and Renyi divergences, and the largest ratio."""
+    """Compare hockey-stick divergence, Renyi divergence and largest ratio for a shift of 1."""
     reach, cost = int(12 * scale) + 4, KINDS[law].cost(1 / scale ** KINDS[law].norm)
     weights = np.diff(cumulative(law, float(scale), np.arange(-reach, reach)))
     assert covers(ApproxDP(100, "0.999999"), cost)

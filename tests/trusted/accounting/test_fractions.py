@@ -1,4 +1,4 @@
-"""Fractions as text, for files and for people, and rounding up to short ones."""
+"""Fractions as text for files and for people, and rounding up to short fractions."""
 
 from fractions import Fraction
 

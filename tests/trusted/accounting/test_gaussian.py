@@ -1,4 +1,4 @@
-"""The analytic Gaussian against mpmath at 120 digits: never unsafe, and tight."""
+"""The analytic Gaussian mechanism against mpmath with 120 digits: safe and tight."""
 
 import decimal
 import math
@@ -27,7 +27,7 @@ CASES = [(Fraction(e), Fraction(m)) for e in EPSILONS for m in SQUARES]
 
 
 def oracle(epsilon: Fraction, square: Fraction, digits: int = 120):
-    """Evaluate Balle and Wang's formula as it stands; of the digits of its terms fewer than 30 cancel here."""
+    """Evaluate the formula of Balle and Wang; fewer than 30 of its digits cancel here."""
     with mp.workdps(digits):
         mu = mp.sqrt(mp.mpf(square.numerator) / square.denominator)
         eps = mp.mpf(epsilon.numerator) / epsilon.denominator
@@ -96,7 +96,7 @@ def test_mills_ratio_is_enclosed_by_both_ways(x, digits) -> None:
 
 @pytest.mark.parametrize("digits", [3, 4, 5, 6])
 def test_wrong_rounding_direction_shows_at_few_digits(digits) -> None:
-    """Of Mills' ratio by the continued fraction; and of a root, both of whose neighbours are taken, with the farther side of each."""
+    """Round Mills' ratio and a square root with few digits, in both directions."""
     way = rounding_contexts(digits)
     for k in range(1, 400, 3):
         with mp.workdps(30):
@@ -155,7 +155,7 @@ def test_callers_decimal_context_has_no_influence() -> None:
     ("epsilon", "square"), [("10500", "20000"), ("9000", "20000"), ("7100", "14000")]
 )
 def test_large_epsilon_delta_is_still_computed(epsilon, square) -> None:
-    """There the two terms of the formula are far apart, and only the first decides."""
+    """Only the first of the two terms of the formula matters there."""
     true = oracle(Fraction(epsilon), Fraction(square), 60)
     with mp.workdps(50):
         got = gaussian_delta(epsilon, square)

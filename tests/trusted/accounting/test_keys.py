@@ -1,4 +1,4 @@
-"""The bound for keys found by noisy counts against the chance itself, in many digits."""
+"""The delta of keys found by noisy counts, against the probability in many digits."""
 
 import math
 from fractions import Fraction
@@ -22,14 +22,14 @@ RULES = [
 
 
 def chance(scale: Fraction, threshold: int, most: int) -> mpmath.mpf:
-    """At least that one of so many keys of one unit alone gets out, or that noise leaves its numbers: the sum over the keys."""
+    """Bound the probability that one of a unit's keys is released, or noise leaves its range."""
     one = mpmath.exp(-mpmath.mpf(threshold - 1) / scale) / (1 + mpmath.exp(-1 / mpmath.mpf(scale)))
     return most * (one + mpmath.mpf(LEAST_DELTA.numerator) / LEAST_DELTA.denominator)
 
 
 @pytest.mark.parametrize("most", [1, 2, 7])
 def test_delta_threshold_is_sharp(most: int) -> None:
-    """To 46 digits; what is rounded is rounded upwards, and the delta of the budget downwards."""
+    """Compare 46 digits; delta is rounded up and the budget's delta down."""
     with mpmath.workdps(250):
         for scale, threshold in RULES:
             true, privacy = (
@@ -49,7 +49,7 @@ def test_delta_threshold_is_sharp(most: int) -> None:
 
 
 def of_gaussian(scale: Fraction, threshold: int, epsilon: int, most: int) -> list[mpmath.mpf]:
-    """For each number of keys that a unit has alone the delta of the rest's noise, and the chances that these get out, added up."""
+    """Return, by number of the unit's own keys, the noise's delta plus their release chances."""
     rare = mpmath.mpf(LEAST_DELTA.numerator) / LEAST_DELTA.denominator
     out = (
         mpmath.erfc(
@@ -86,7 +86,7 @@ CASES = (
 def test_gaussian_search_is_private_for_any_key_count(
     scale: int, threshold: int, most: int
 ) -> None:
-    """Numbers beyond 64 are looked at in stretches, which may ask for more than the largest of the chances, and never for less."""
+    """Ranges of more than 64 keys may get a larger threshold than needed, never a smaller one."""
     rule = KeyRule(noise=Noise.ROUNDED_GAUSSIAN, scale=Fraction(scale), threshold=threshold)
     with mpmath.workdps(60):
         true = max(of_gaussian(rule.scale, threshold, 4, most))
@@ -105,7 +105,7 @@ def test_gaussian_search_is_private_for_any_key_count(
 
 @pytest.mark.parametrize("most", [1, 3])
 def test_replaced_units_differ_in_twice_the_keys(most: int) -> None:
-    """One unit leaves its keys and the other one has as many; no key of one unit gets out here."""
+    """One unit removes its keys and another adds as many; no key of only one unit is released."""
 
     def is_private(neighbours: str, noise: Noise, scale: Fraction, budget: ApproxDP) -> bool:
         rule = KeyRule(noise=noise, scale=scale, threshold=10**9)

@@ -1,4 +1,4 @@
-"""What an (epsilon, delta) budget covers, against the best adaptive adversary on small releases."""
+"""What an (epsilon, delta) budget covers, against the best adaptive adversary."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -67,7 +67,7 @@ def test_pure_mu_is_the_known_formula(epsilon) -> None:
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.5", "2"])
 def test_pure_trade_off_is_above_that_of_its_mu(epsilon) -> None:
-    """Of all tests, by the trade-off curves of Dong, Roth and Su (2022), section 2."""
+    """Compare the trade-off curves of Dong, Roth and Su (2022), section 2."""
     mu = math.sqrt(pure_mu_squared(Fraction(epsilon)))
     factor = math.exp(float(epsilon))
     for false_alarm in np.linspace(0.0005, 0.9995, 1999):
@@ -122,7 +122,7 @@ Release = tuple[np.ndarray, np.ndarray]
 
 
 def binned_gaussian(mu: float, bins: int = 40, reach: float = 4) -> Release:
-    """N(mu, 1) against N(0, 1), of which only the bin is seen: a function of the two."""
+    """Return bin probabilities of N(mu, 1) and N(0, 1), a post-processing of the two."""
     edges = np.linspace(-reach, reach + mu, bins - 1)
     under_p = np.diff([0.0, *[NORMAL.cdf(edge - mu) for edge in edges], 1.0])
     under_q = np.diff([0.0, *[NORMAL.cdf(edge) for edge in edges], 1.0])
@@ -130,7 +130,7 @@ def binned_gaussian(mu: float, bins: int = 40, reach: float = 4) -> Release:
 
 
 def randomised_response(epsilon: float, delta: float = 0.0) -> Release:
-    """The worst release that satisfies (epsilon, delta): all others are functions of it."""
+    """Return the worst release that is (epsilon, delta)-DP: all others are functions of it."""
     heads = math.exp(epsilon) / (1 + math.exp(epsilon))
     chances = [delta, (1 - delta) * heads, (1 - delta) * (1 - heads)]
     return np.array(chances), np.array([np.inf, epsilon, -epsilon])
@@ -211,7 +211,7 @@ def test_gaussian_releases_use_the_whole_budget() -> None:
 
 
 def test_late_delta_would_exceed_the_budget() -> None:
-    """Without the order of G4 each path is within the budget, and the choice of the path is not."""
+    """Without rule G4 each path fits the budget, but an adaptive choice of path does not."""
     early, late = gaussian("1/3"), gaussian("2/3")
     own_delta = (D - gaussian_delta(E, early[0].mu_squared)) * Fraction(999, 1000)
     choices = [early, late, with_delta("1e-9", str(own_delta))]
@@ -230,7 +230,7 @@ def test_late_delta_would_exceed_the_budget() -> None:
 
 
 def test_raise_does_not_divide_charges_anew() -> None:
-    """The adversary also chooses, by what was seen, whether the budget is raised.
+    """The adversary also chooses from earlier outputs whether the budget is raised.
 
     If pure charges too large for mu were summed, these would be summed within the first budget and
     composed within the second, and the choice would have more than the delta of both.
@@ -343,7 +343,7 @@ def test_exactly_the_remaining_mu_is_payable(charges) -> None:
 
 @pytest.mark.parametrize("count", range(1, 40, 3))
 def test_pure_amount_left_of_mu_is_payable(count: int) -> None:
-    """It was the largest epsilon that is mu-GDP, whose charge is rounded up above what is left."""
+    """The largest epsilon that is mu-GDP has a charge rounded up above the remainder."""
     charges = [gaussian_charge(Fraction(count, 1000))]
     available = left_of_budget(WHOLE, charges)
     paid = pure_charge(available.epsilon)

@@ -1,4 +1,4 @@
-"""The conversion from zCDP: equal to the infimum by mpmath, above exact values, and consistent in all three directions."""
+"""The conversion from zCDP: equal to the infimum by mpmath, and consistent both ways."""
 
 from fractions import Fraction
 
@@ -13,7 +13,10 @@ from leastnoise._trusted.check import InputError
 
 
 def log_bound(rho: Fraction, epsilon: Fraction, beta):
-    """Log of (Canonne, Kamath, Steinke 2020): exp((a-1)(a rho - eps)) (1-1/a)^a / (a-1), a = 1 + beta."""
+    """Return the log of the bound of Canonne, Kamath and Steinke (2020), for a = 1 + beta.
+
+    exp((a-1)(a rho - eps)) (1-1/a)^a / (a-1)
+    """
     alpha = 1 + beta
     cost, eps = (
         mp.mpf(rho.numerator) / rho.denominator,
@@ -23,7 +26,7 @@ def log_bound(rho: Fraction, epsilon: Fraction, beta):
 
 
 def infimum(rho: Fraction, epsilon: Fraction):
-    """Minimise over a grid of log(beta), refined; not the search of the package."""
+    """Minimise over a refined grid of log(beta), another search than the package has."""
     low, high = mp.mpf(-30), mp.mpf(30)
     for _ in range(30):  # within 1e-16 of the place, and of the value the square of that
         points = [low + (high - low) * k / 8 for k in range(9)]
@@ -65,7 +68,10 @@ def test_rho_is_the_largest_covered(epsilon, delta) -> None:
 
 
 def test_zcdp_delta_is_exact_to_the_last_digit() -> None:
-    """An epsilon at which the bound is a number of 17 digits but for the last of 50: fewer digits round up farther from it, more nearer."""
+    """The bound at this epsilon has 17 digits, and then a digit at the 50th place.
+
+    Fewer digits round up to a number farther from it, more digits to a nearer one.
+    """
     epsilon = Fraction(
         "1.0000000000000000018502515516576553986764494205016606957724792317239660118047251"
     )

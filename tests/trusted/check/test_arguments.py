@@ -1,4 +1,4 @@
-"""Every guard of `_check_block` is seen to fire, with its message."""
+"""Checks of arguments: what they accept, and the message when they refuse."""
 
 import math
 import re

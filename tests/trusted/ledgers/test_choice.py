@@ -1,4 +1,4 @@
-"""Which ledger pays: each place in sight, and each reason to refuse a ledger or a new one."""
+"""Which ledger pays for a release, and why others are refused."""
 
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ def publish(ledger: Ledger, receipt: Receipt, folder: Path, **facts: object) -> 
 )
 @pytest.mark.parametrize("by_link", [False, True])
 def test_older_copy_is_refused_for_any_release_in_sight(tmp_path, place, by_link) -> None:
-    """Next to the ledger or to the file that a link names, next to earlier outputs, and at the new output."""
+    """Look next to the ledger, its link target, earlier outputs, and the new output."""
     for name in ("people", "links", "outputs", "new"):
         (tmp_path / name).mkdir()
     ledger = opened(tmp_path / "people")
@@ -119,7 +119,7 @@ def test_lost_ledger_is_noticed_by_its_releases(tmp_path, facts, message) -> Non
 
 @pytest.mark.parametrize("place", ["ledger", "data", "second", "output", "elsewhere"])
 def test_second_ledger_in_sight_is_refused(tmp_path, place) -> None:
-    """In the folders of the ledger, of the data, of a second table, and of the output."""
+    """Look in the folders of the ledger, the data, a second table, and the output."""
     for name in ("ledger", "data", "second", "output", "elsewhere"):
         (tmp_path / name).mkdir()
     names = {"second": "visits"}
@@ -156,7 +156,7 @@ def test_ledger_pays_only_for_its_data_set(tmp_path) -> None:
 
 @pytest.mark.parametrize("obstacle", ["link", "share", "-journal", "-wal", "folder"])
 def test_no_ledger_is_made_in_the_place_of_another(tmp_path, obstacle) -> None:
-    """A link to a missing file, a share of a missing ledger, and what a deleted ledger left."""
+    """A dangling link, a share without ledger, and leftovers of a deleted ledger."""
     path = tmp_path / "people.ledger"
     share = ""
     if obstacle == "link":

@@ -1,4 +1,4 @@
-"""The conformance kit: a new operator adds a case with the explicit matrix that it stands for, and inherits every test of the suite."""
+"""Conformance kit of operators: a case with its explicit matrix gets every test."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from leastnoise._trusted.linop import (
 
 @dataclass(frozen=True)
 class Case:
-    """One operator with its explicit matrix."""
+    """An operator with its explicit matrix."""
 
     name: str
     operator: Operator

@@ -1,4 +1,4 @@
-"""Every operator against its dense reference."""
+"""Every operator against its dense matrix."""
 
 import base64
 import json
@@ -164,7 +164,7 @@ def test_column_sums_of_large_entries_are_exact() -> None:
 @every
 @pytest.mark.parametrize("power", [1, 2])
 def test_no_column_sum_reaches_2_to_the_63(case: Case, power: int) -> None:
-    """A sum that wrapped around would be a privacy cost that is too small."""
+    """A sum that overflows would be a privacy cost that is too small."""
     largest = int((np.abs(case.reference()) ** power).sum(axis=0).max())
     weight = -(-(2**63) // max(largest, 2))
     if largest > 1:  # else every column has one entry, and its weight is its sum
@@ -190,7 +190,7 @@ def test_diagonal_sums_do_not_wrap_around(power: int) -> None:
 
 
 def test_ordered_operators_compare_with_order() -> None:
-    """Factors that are equal are compared and charged as one."""
+    """Equal factors are compared and charged once."""
     one = Ordered(Prefix(3), [2, 0, 1])
     assert one == Ordered(Prefix(3), np.array([2, 0, 1]))
     for other in (
@@ -219,7 +219,7 @@ def test_contrasts_check_their_cell_count() -> None:
 def test_entries_are_binary_only_if_declared(
     question: Callable[[object], object],
 ) -> None:
-    """An operator with only apply registered would else be charged as if its entries were 0 and 1."""
+    """Otherwise an operator that registers only apply would be charged for entries 0 and 1."""
     with pytest.raises(
         InternalError, match=r"str has not registered this function; see CONTRIBUTING.md"
     ):
@@ -338,7 +338,7 @@ def test_arrays_inside_are_copies_and_read_only() -> None:
 
 
 def bomb(numbers: int, shape: list[int]) -> dict[str, object]:
-    """Zeros, compressed a thousandfold, under another shape."""
+    """Return zeros that compress a thousandfold, under another shape."""
     return {
         "shape": shape,
         "zlib_int64": base64.b64encode(zlib.compress(bytes(8 * numbers))).decode(),

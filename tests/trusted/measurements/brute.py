@@ -1,4 +1,4 @@
-"""Brute force over neighbours: what all units that keep to their bounds can add to all measured queries, on a small domain."""
+"""Brute force over all neighbours on small domains: changes of the measured queries."""
 
 import itertools
 from collections import Counter
@@ -17,7 +17,7 @@ Value = int | None  # of a measure in a row; None where the row has none
 
 @dataclass(frozen=True)
 class Row:
-    """A possible row: its cells, its values, and what it adds to all measured queries, in noise scales."""
+    """A possible row: its cells, values, and effect on all queries in noise scales."""
 
     cells: Mapping[str, int]
     values: Mapping[str, Value]
@@ -25,14 +25,14 @@ class Row:
 
 
 def extremes(measure: Measure) -> tuple[int, ...]:
-    """The values that suffice: a loss is convex in the value."""
+    """Return the values to try: a loss is convex in the value."""
     return measure.low_units, 0, measure.high_units
 
 
 def rows_of(
     plan: Measurements, values: Callable[[Measure], tuple[Value, ...]] = extremes
 ) -> list[Row]:
-    """Every possible row, with all the given values of each measure that is summed; in a count of units it may be worth 1 or nothing."""
+    """Return every possible row with the values to try; in a unit count it is worth 0 or 1."""
     sizes, measures = (
         {name: plan.domain.cells(name) for name in plan.domain.names},
         plan.domain.measures,
@@ -66,7 +66,7 @@ def rows_of(
 
 
 def _are_at_places(plan: Measurements, values: Mapping[str, Value], at: Mapping[str, int]) -> bool:
-    """Whether a row counts units in groups of cells at the places of the groups only."""
+    """Return whether a row counts units only in groups of cells at the groups' places."""
     for name, value in values.items():
         counted = plan.domain.measure(name)
         if value and isinstance(counted, UnitCount):
@@ -77,7 +77,7 @@ def _are_at_places(plan: Measurements, values: Mapping[str, Value], at: Mapping[
 
 
 def counted_by(plan: Measurements, measure: str) -> str | None:
-    """The measure whose values this one counts; None if it counts none."""
+    """Return the measure whose values this block counts, or None."""
     return next(
         (name for name in plan.domain.measures if plan.domain.count_of(name) == measure), None
     )
@@ -86,7 +86,7 @@ def counted_by(plan: Measurements, measure: str) -> str | None:
 def _added(
     plan: Measurements, block: Block, values: Mapping[str, Value], at: Mapping[str, int]
 ) -> np.ndarray:
-    """What a row adds to its cell of a block: one number, at most its limit, or its distances from both ends."""
+    """Return what a row adds to its cell: one number within the limit, or two distances."""
     if block.measure is None:
         return np.ones(1)
     if own := counted_by(plan, block.measure):
@@ -103,7 +103,7 @@ def _added(
 
 
 def units_of(plan: Measurements) -> np.ndarray:
-    """What every unit that keeps to the bounds adds; it may have fewer rows, or rows outside the domain."""
+    """Return what every unit within the bounds adds, without repetitions."""
     rows = rows_of(plan)
     sums = [np.zeros_like(rows[0].column)]
     sums += [sum(row.column for row in chosen) for chosen in _held(plan, rows)]
@@ -112,7 +112,7 @@ def units_of(plan: Measurements) -> np.ndarray:
 
 
 def _held(plan: Measurements, rows: list[Row]) -> Iterator[tuple[Row, ...]]:
-    """The rows of every unit: at most so many in a cell, and one with an amount of the unit in each of its cells."""
+    """Yield the rows of every unit within the bounds on rows in a cell."""
     bound = plan.privacy.max_per_cell
     most = [(bound.attributes, bound.rows, None)] if bound else []
     most += [
@@ -138,14 +138,14 @@ def _held(plan: Measurements, rows: list[Row]) -> Iterator[tuple[Row, ...]]:
 
 
 def worst(plan: Measurements, units: np.ndarray | None = None) -> float:
-    """The largest change between neighbours in noise scales, added up under Laplace noise, its squares under Gaussian noise."""
+    """Return the largest change: a sum under Laplace noise, of squares under Gaussian noise."""
     units, power = units_of(plan) if units is None else units, plan.noise.norm
     others = units if plan.privacy.neighbours == "replace" else units[:1] * 0
     return float(max((np.abs(units - one) ** power).sum(axis=1).max() for one in others))
 
 
 def claimed(plan: Measurements) -> float:
-    """What the cost says of the same: epsilon, mu squared, or twice rho."""
+    """Return the claimed cost: epsilon, mu squared, or twice rho."""
     found = cost(plan)
     if isinstance(found, PureCost):
         return float(found.epsilon)

@@ -1,4 +1,4 @@
-"""Blocks of all kinds on a small domain, drawn for tests against brute force."""
+"""Random blocks of all kinds on a small domain, for tests against brute force."""
 
 import math
 from fractions import Fraction
@@ -97,5 +97,5 @@ def plan_of(
 
 
 def cells(*names: str, of: type[Identity | Contrasts] = Identity) -> tuple[Factor, ...]:
-    """The cells of some attributes, or their contrasts."""
+    """Return the cells of some attributes, or their contrasts."""
     return tuple(Factor((name,), of(SIZES[name])) for name in names)

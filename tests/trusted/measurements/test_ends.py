@@ -1,4 +1,4 @@
-"""The cost of both ends, over every value between them and not the ends alone, and over rows without a value."""
+"""The cost of measuring both ends of a sum, for all values and for missing ones."""
 
 from fractions import Fraction
 

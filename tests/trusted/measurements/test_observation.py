@@ -1,4 +1,4 @@
-"""Observations as values: memory, JSON, joining, guards."""
+"""Observations: memory, JSON, joining, and refusals."""
 
 import json
 from dataclasses import replace
@@ -35,7 +35,7 @@ def observed(*values: object, plan: Measurements = MADE) -> Observation:
 
 
 def written(observation: Observation) -> dict[str, object]:
-    """As a release keeps it."""
+    """Return the observation as a release stores it."""
     values = [noisy_array_to_json(value) for value in observation.values]
     return {"plan_digest": PLAN.digest(), "receipt": "", "private": False, "values": values}
 

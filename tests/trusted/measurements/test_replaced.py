@@ -1,4 +1,4 @@
-"""Costs of rows added or replaced against all pairs of rows: never less, for tables and along one attribute the same."""
+"""Costs of added or replaced rows, against all pairs of rows."""
 
 import itertools
 import math
@@ -74,7 +74,7 @@ TOTAL = [(set(), Fraction(1)), ({"b"}, Fraction(4))]  # which only a new row cha
 def test_of_tables_and_of_contrasts_nothing_is_lost(
     tables: list[tuple[set[str], Fraction]], kind: str, rows: int, neighbours: str
 ) -> None:
-    """Of up to ``rows`` rows against others, or against none where the other rows lie outside the domain: neither more nor less."""
+    """Compare all sets of up to ``rows`` rows, and of none; the cost is exact."""
     unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
     made = Contrasts if kind == "contrasts" else Identity
     measured = [Block(cells(*sorted(names), of=made), scale) for names, scale in tables]
@@ -121,7 +121,7 @@ def test_no_limit_of_work_makes_rows_nearer(
 def test_joint_attributes_bring_no_rows_nearer(
     most: int, tables: list[tuple[set[str], Fraction, type]]
 ) -> None:
-    """The forms of contrasts have negative shares, also of sets of which others of the same size have none."""
+    """Contrasts have negative shares, even in sets as large as others that have none."""
     plan = plan_of(
         2, [Block(cells(*sorted(names), of=made), scale) for names, scale, made in tables]
     )
@@ -134,7 +134,10 @@ def test_joint_attributes_bring_no_rows_nearer(
 
 @pytest.mark.parametrize("power", [1, 2])
 def test_products_are_bounded_by_shared_columns(power: int) -> None:
-    """Twice the largest norm less the last query, which all have; exact where columns are as long as one another, as in trees."""
+    """The bound is twice the largest norm less the last query, which all columns share.
+
+    It is exact where all columns are equally long, as in trees.
+    """
     sums, trees = (
         plan_of(
             power,
@@ -151,7 +154,7 @@ def test_products_are_bounded_by_shared_columns(power: int) -> None:
 
 
 def test_long_attributes_are_distinguished() -> None:
-    """Two to the twentieth cells: nothing in common but the root; a wavelet's squares are bounded by opposite columns."""
+    """Of 2^20 cells, columns share only the root; opposite columns bound a wavelet's squares."""
     domain = Domain(a=Coded(2**20))
     for power, operator, apart in (
         (1, Tree.full(2**20, 2), 40),
@@ -169,7 +172,7 @@ def test_long_attributes_are_distinguished() -> None:
 
 @pytest.mark.parametrize("count", [5, 19, 31])
 def test_alike_attributes_are_counted(count: int) -> None:
-    """Of all pairs among d attributes of two cells, m in which the rows differ: 2 m + m (d - m) is largest at a known m."""
+    """For all pairs of d binary attributes, m of them changed: maximise 2 m + m (d - m)."""
     domain = Domain({f"a{place}": Coded(2) for place in range(count)})
     factors = [Factor((name,), Contrasts(2)) for name in domain.names]
     measured = [Block((one,), Fraction(1)) for one in factors] + [

@@ -1,4 +1,4 @@
-"""The privacy cost of a plan against brute force: every pair of neighbouring tables on small domains."""
+"""The privacy cost of a plan, against all neighbouring tables on small domains."""
 
 import json
 import math
@@ -42,7 +42,7 @@ from trusted.measurements.drawn import BUDGET, GAUSSIAN, LAPLACE, blocks, plan_o
 @settings(max_examples=40, deadline=None)
 @given(st.data(), st.sampled_from([LAPLACE, GAUSSIAN]))
 def test_cost_of_added_rows_is_exact(data: st.DataObject, noise: Noise) -> None:
-    """Of a measure from 0 up the extreme rows attain the norm, whatever the limits."""
+    """Rows at the extremes of a measure from 0 up attain the norm under any limit."""
     measured = data.draw(st.lists(blocks(noise, (None, "tips")), min_size=1, max_size=3))
     counts = plan_of(noise, *(Block(block.factors, block.scale) for block in measured))
     summed = plan_of(
@@ -189,7 +189,7 @@ def test_known_costs_of_replaced_rows() -> None:
 
 
 def test_costs_are_exact_where_floats_are_not() -> None:
-    """Scales of 40 bits and more: a sum in floats would be below the exact one."""
+    """Scales have 40 or more bits, so a sum of floats would be too small."""
     first, second, third = (
         Fraction(2**41 - 21, 2**40 - 87),
         Fraction(2**39 - 7, 2**41 - 31),
@@ -222,7 +222,7 @@ def test_costs_are_exact_where_floats_are_not() -> None:
 
 
 def test_costs_of_many_different_scales_stay_short() -> None:
-    """The denominators of 46 fractions of 44 bits would fill a page, and no ledger would take it; rounded up, and only a little."""
+    """The exact denominator of 46 fractions of 44 bits is too long; it is rounded up slightly."""
     terms = [(1, Fraction(1, 3 * n + 1)) for n in range(500)]
     exact = sum(value for _, value in terms)
     assert exact <= sum_rounded_up(terms) <= exact + Fraction(500, 2**128)
@@ -237,7 +237,7 @@ def test_costs_of_many_different_scales_stay_short() -> None:
 
 
 def test_every_row_of_contrasts_gets_its_exact_scale() -> None:
-    """Also the rows of small norm in a block of large ones: within 2^-24 above the root."""
+    """Scales lie within 2^-24 above the root, also for small rows in a large block."""
     factors = tuple(Factor((name,), Contrasts(90)) for name in ("a", "b", "c"))
     block = Block(factors, Fraction(5, 3))
     tops, bottoms = row_scales(block, 1)
@@ -248,7 +248,7 @@ def test_every_row_of_contrasts_gets_its_exact_scale() -> None:
 
 
 def test_numpy_integers_in_scales_become_pythons_own() -> None:
-    """Otherwise scale times grid would wrap around in the noise but not in the cost."""
+    """Otherwise scale times grid would overflow in the noise but not in the cost."""
     scale = Fraction(np.int64(2**44 + 1), np.int64(1))  # type: ignore[arg-type]
     block = Block((), scale)
     assert (type(block.scale.numerator), type(block.scale.denominator)) == (int, int)
@@ -277,7 +277,7 @@ def test_large_joint_tables_are_bounded_by_maxima() -> None:
 def test_scales_are_fractions_samplers_accept(
     operator: Operator, weight: int | None, above: int, below: int
 ) -> None:
-    """Below 2^56, with the weights of rows, and the roots that contrasts need."""
+    """Scales stay below 2^56, with row weights and the roots of contrasts."""
     factor = Factor(("b",), operator, None if weight is None else np.full(operator.rows, weight))
     for scale in (Fraction(2**above - 1), Fraction(1, 2**below - 1)):
         assert len(plan_of(GAUSSIAN, Block((factor,), scale)).blocks) == 1

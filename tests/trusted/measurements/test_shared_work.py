@@ -1,4 +1,4 @@
-"""Work that is shared among blocks, or kept between plans, gives what each would give alone: inputs that differ in one field each."""
+"""Shared or cached work gives the results of separate computations."""
 
 import functools
 import itertools
@@ -82,7 +82,7 @@ OF_COUNTS = ("name", "along", "weights", "scale", "beside")
 
 
 def families(seed: int) -> list[list[Block]]:
-    """A block, and for each of its fields blocks that differ in that field alone; sums have no ends where they are limited."""
+    """Return a block, and variants of it that differ in one field each."""
     rng = random.Random(seed)
     base = {name: rng.choice(values) for name, values in FIELDS.items()} | {"ends": False}
     even = base | {
@@ -113,7 +113,7 @@ def measured(blocks: list[Block], noise=Noise.DISCRETE_GAUSSIAN, **privacy: obje
 
 
 def norm_alone(blocks: list[Block], power: int) -> Fraction:
-    """The largest column of all blocks together, each block's entries looked at one by one, in fractions."""
+    """Return the largest column norm, computed entry by entry in fractions."""
     plan, cells = measured(blocks), []
     for at in (
         {"a": a, "b": b, "c": c} for a, b, c in itertools.product(range(3), range(3), range(2))
@@ -161,7 +161,7 @@ def test_unit_cells_added_cost_at_least_the_worst_unit(seed: int, neighbours: st
 
 
 def kept() -> list[functools._lru_cache_wrapper]:  # type: ignore[type-arg]
-    """Every function of the package whose answers are kept."""
+    """List every cached function of the package."""
     modules = [
         module
         for name, module in [*sys.modules.items()]
@@ -181,7 +181,7 @@ def facts(plan: Measurements) -> tuple[str, str]:
 
 
 def test_cost_does_not_depend_on_earlier_calls() -> None:
-    """Under replace pairs of rows are kept: in any order and from empty caches every cost is the same."""
+    """Costs under replace are equal in any order and with empty caches."""
     assert {one.__name__ for one in kept()} >= {"_norm_and_distance"}
     rng = random.Random(0)
     families_of_counts = [

@@ -1,4 +1,4 @@
-"""What a unit can lose whose rows must lie in several cells, against brute force: all neighbours on small domains."""
+"""The loss of units whose rows lie in several cells, against all neighbours."""
 
 import itertools
 from fractions import Fraction
@@ -50,7 +50,7 @@ CASES = [
 def test_cost_is_never_below_the_worst_change(
     most: int, bound: PerCellBound, neighbours: str, data: st.DataObject
 ) -> None:
-    """Of counts, and of two rows with sums of one measure."""
+    """Cover counts, and two rows with sums of one measure."""
     measures = (
         (None,)
         if most == 3
@@ -66,7 +66,7 @@ def test_cost_is_never_below_the_worst_change(
 
 @pytest.mark.parametrize("bound", [None, PerCellBound(1, ["a", "c"])], ids=str)
 def test_cost_of_replaced_rows_is_bounded_along_an_attribute(bound: PerCellBound | None) -> None:
-    """The longest column of a product and the two that have least in common are of different cells."""
+    """A product's longest column and its most different columns belong to different cells."""
     weighted = Factor(("b",), Identity(3), np.array([1, 1, 2]))
     measured = [Block((Factor(("a",), Prefix(2)), weighted), Fraction(1, 4))]
     plan = within(measured, 2, bound, neighbours="replace")
@@ -87,7 +87,7 @@ def test_cost_of_a_replaced_row_is_never_below_the_worst_change(data: st.DataObj
 def test_cost_of_cells_and_contrasts_is_exact(
     most: int, bound: PerCellBound, scales: tuple[int, ...]
 ) -> None:
-    """The bound is attained on one attribute, for tables of cells and for all contrasts of two attributes, if none is far dearer."""
+    """The bound is attained for tables of cells, and for contrasts of similar scales."""
     tables = zip([("b",), ("a", "b"), ("a", "c"), ()], scales, strict=True)
     spaces = zip([("a", "b"), ("b",), ("a",), ()], (2, 2, 1, 1), strict=True)
     for asked, make in ((tables, Identity), (spaces, Contrasts)):
@@ -103,7 +103,7 @@ def test_cost_of_cells_and_contrasts_is_exact(
 def test_cost_of_contrasts_with_a_weak_total_is_exact(
     cells_of_bound: int, in_cell: int, total: int | None
 ) -> None:
-    """Contrasts cancel where rows are in all cells, so fewer rows may be the worst."""
+    """Contrasts cancel for rows in all cells, so fewer rows may be the worst case."""
     domain = Domain(g=Coded(cells_of_bound), measures={"tips": Measure("tips", 0, 3)})
     along = (Factor(("g",), Contrasts(cells_of_bound)),)
     weak = [] if total is None else [((), Fraction(total))]
@@ -133,7 +133,7 @@ def test_cost_of_contrasts_with_a_weak_total_is_exact(
 def test_cost_of_weak_totals_is_never_below_the_worst_change(
     weak: int, most: int, neighbours: str
 ) -> None:
-    """With other attributes, values of both signs, limits and both ends."""
+    """Cover other attributes, values of both signs, limits and both ends."""
     along = cells("b", of=Contrasts)
     both = cells("a", "b", of=Contrasts)
     mixed = (*cells("a"), *along)
@@ -168,7 +168,7 @@ ALONG_THE_BOUND = {
 def test_cost_of_rows_in_every_cell_is_worst_change(
     most: int, bound: PerCellBound, neighbours: str, noise: Noise, operator: str
 ) -> None:
-    """With and without another attribute, and with weights of the rows."""
+    """Cover further attributes and row weights."""
     (name,) = bound.attributes
     other = "a" if name != "a" else "b"
     of_bound = ALONG_THE_BOUND[operator](SIZES[name])
@@ -193,7 +193,7 @@ def test_cost_of_odd_rows_splits_the_last_cell() -> None:
 
 
 def test_cost_of_entries_beyond_exact_doubles_is_exact() -> None:
-    """Products of entries near 2^28 do not fit 53 bits once they are added up."""
+    """Sums of products of entries near 2^28 do not fit 53 bits."""
     matrix = np.array([[2**28 - 1, 0, 0], [2**28 - 3, 2**27 + 1, 0], [-5, 7, 2**28 - 9]])
     plan = within([Block((Factor(("b",), Dense(matrix)),), Fraction(1))], 3, PerCellBound(1, "b"))
     gram = matrix.astype(object).T @ matrix.astype(object)
@@ -216,7 +216,7 @@ def test_cost_of_entries_beyond_exact_doubles_is_exact() -> None:
     ],
 )
 def test_cell_bound_value_is_stated(noise: Noise, bound: PerCellBound | None, claim: int) -> None:
-    """Of three rows of a unit; Laplace noise gains nothing."""
+    """A unit has three rows; Laplace noise gains nothing."""
     plan = within([Block(cells("b"), Fraction(1))], 3, bound, noise)
     assert claimed(plan) == claim == pytest.approx(worst(plan))
 

@@ -1,4 +1,4 @@
-"""What a unit can lose where rows and units are counted together, against brute force: all that a unit may hold on a small domain."""
+"""The loss of units where rows and units are counted together, by brute force."""
 
 import itertools
 from collections import Counter
@@ -100,7 +100,7 @@ CELLS = {
     ("of", "laplace", "gaussian"), [("units", 3, 1), ("units by a", 4, 2), ("units by a x b", 4, 2)]
 )
 def test_rows_and_units_cost_the_sum(of: str, laplace: int, gaussian: int) -> None:
-    """Two rows of a unit in tables of rows of the scale 1, and the units of each cell beside them: attained under Laplace noise."""
+    """Two rows at scale 1 and the units of each cell; Laplace noise attains the cost."""
     tables = [
         Block(CELLS["a", "b"], Fraction(1)),
         Block(CELLS[UNITS[of] or ("a",)], Fraction(1), of),
@@ -114,7 +114,7 @@ def test_rows_and_units_cost_the_sum(of: str, laplace: int, gaussian: int) -> No
 
 
 def test_separate_rows_may_share_a_coarser_cell() -> None:
-    """A unit counts once in each of two cells of a x b, which are one cell of a: its bound there is that of all its attributes."""
+    """Two cells of a x b may be one cell of a, so the bound of all attributes holds there."""
     for noise, largest in ((Noise.DISCRETE_LAPLACE, 2), (Noise.DISCRETE_GAUSSIAN, 4)):
         plan = plan_of([Block(CELLS["a",], Fraction(1), "units by a x b")], noise, "add_remove", 2)
         assert claimed(plan) == worst(plan) == largest
@@ -134,7 +134,7 @@ def test_separate_rows_may_share_a_coarser_cell() -> None:
 def test_amounts_of_units_cost_the_largest(
     measure: str, names: tuple[str, ...], laplace: int, gaussian: int
 ) -> None:
-    """Of two cells at most, and of no more than there are groups."""
+    """A unit has at most two cells, and no more than there are groups."""
     for noise, largest in (
         (Noise.DISCRETE_LAPLACE, laplace),
         (Noise.DISCRETE_GAUSSIAN, gaussian),
@@ -217,7 +217,7 @@ def test_period_bounded_units_are_not_undercharged(
 
 
 def worst_counts(plan: Measurements, measure: str) -> float:
-    """The largest change by units of distinct worthy cells that keep to all bounds."""
+    """Return the largest change by units within all bounds."""
     bound = plan.privacy.max_per_cell
     assert bound is not None
     names = IN_PERIODS.measure(measure).attributes

@@ -1,4 +1,4 @@
-"""What can be reached from an object."""
+"""Objects that can be reached from an object."""
 
 import gc
 import types
@@ -14,7 +14,7 @@ _ENDS = (
 
 
 def reachable(start: object) -> Iterator[object]:
-    """Yield everything that the collector can follow from an object, without modules, classes and functions."""
+    """Yield all that the garbage collector follows, without modules, classes, functions."""
     seen, waiting = {id(start)}, [start]
     while waiting:
         one = waiting.pop()

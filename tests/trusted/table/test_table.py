@@ -74,7 +74,7 @@ def test_table_is_closed():
 
 
 def test_nothing_leads_from_the_handle_to_the_rows():
-    """Followed through every object that Python's collector knows of, except modules, classes and functions."""
+    """Follow all objects that the garbage collector knows, except code."""
     table = Table(
         Domain(a0=Coded(2), measures={"m": Measure("m", 0, 9)}), {"a0": [0, 1]}, {"m": [3, 4]}
     )
