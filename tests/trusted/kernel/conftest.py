@@ -10,5 +10,5 @@ from trusted.kernel.ledgers import opened
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    """A new ledger with the budget epsilon 1."""
+    """Return a new ledger with the budget epsilon 1."""
     return opened(tmp_path)

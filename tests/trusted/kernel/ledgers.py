@@ -1,4 +1,4 @@
-"""A ledger of one data set with the budget epsilon 1, a charge of it, and a file changed behind its back."""
+"""A ledger with the budget epsilon 1, a charge, and ways to damage its file."""
 
 import sqlite3
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the noise tests share: probabilities computed without the samplers, chi-square, and scripted bits."""
+"""Probabilities computed without the samplers, chi-square tests, and scripted bits."""
 
 from collections.abc import Iterable
 
@@ -32,7 +32,7 @@ TOP = 2**64
 
 
 def cumulative(law: str, scale: float, upto: np.ndarray) -> np.ndarray:
-    """P(z <= upto), in double precision, for integers."""
+    """Return P(z <= upto) for integers, in double precision."""
     if law == "rounded" or scale > SUMMED_UP_TO:  # the midpoint rule is off by a part in 24 scale^2
         return (stats.laplace if law == "laplace" else stats.norm).cdf((upto + 0.5) / scale)
     reach = int(50 * scale) + 3
@@ -42,7 +42,7 @@ def cumulative(law: str, scale: float, upto: np.ndarray) -> np.ndarray:
 
 
 def chi_square(law: str, scale: float, draws: np.ndarray, most_bins: int = 200) -> float:
-    """p-value of the draws against the law; at most so many bins, each with LEAST_EXPECTED draws expected or more."""
+    """Return the p-value of draws against the law, in bins that expect LEAST_EXPECTED draws."""
     reach = (40 if law == "laplace" else 9) * scale + 2
     tail = np.geomspace(scale / 50, reach, most_bins // 2)
     edges = (
@@ -61,12 +61,12 @@ def chi_square(law: str, scale: float, draws: np.ndarray, most_bins: int = 200) 
 
 
 def uniformity(values: np.ndarray, cells: int) -> float:
-    """p-value of values in [0, cells) against the uniform distribution."""
+    """Return the p-value of values in [0, cells) against the uniform distribution."""
     return float(stats.chisquare(np.bincount(values, minlength=cells)).pvalue)
 
 
 class Script:
-    """An entropy that plays the given words and then a seeded stream; it counts what it gave."""
+    """An entropy source that plays scripted words, then a seeded stream, and counts words."""
 
     def __init__(self, words: Iterable[int], then: int | None = 0):
         self.left = list(words)
@@ -94,12 +94,12 @@ def scalar(value: int) -> np.ndarray:
 
 
 def word_of(digits: int, bits: int, position: int) -> int:
-    """The 64 binary digits at 64 * position of so many bits."""
+    """Return the 64 binary digits of a fraction from position 64 * position."""
     return digits >> (bits - 64 * (position + 1)) & (TOP - 1)
 
 
 def grid(*axes: Iterable[object]) -> list[np.ndarray]:
-    """All combinations of the axes' values, one flat array for each axis."""
+    """Return all combinations of the axes' values, one flat array for each axis."""
     return [
         axis.ravel() for axis in np.meshgrid(*[np.asarray(axis) for axis in axes], indexing="ij")
     ]

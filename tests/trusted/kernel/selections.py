@@ -6,7 +6,7 @@ import numpy as np
 
 
 def law_of_group(selection, counts, distance):
-    """The probability of each cell, from the definition: a uniform one of those that pass."""
+    """Return the probability of each cell: uniform among the cells that pass."""
     numerator, denominator = selection.scale(distance)
     distances = selection.distances(np.array(counts))
     passes = np.exp(-(distances - distances.min()) * denominator / numerator)

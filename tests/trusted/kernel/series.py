@@ -1,4 +1,4 @@
-"""A release of one step, as the session makes it: paid by the cost of what is measured."""
+"""Releases of few steps, paid by the cost of their measurements."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from leastnoise._trusted.table import Table
 
 
 def one_step(made: Measurements) -> ReleaseContract:
-    """Nothing but these measurements."""
+    """Return a plan of a single step with these measurements."""
     attributes, measures = made.columns()
     text = measurements_digest(made)
     return ReleaseContract(
@@ -24,7 +24,7 @@ def one_step(made: Measurements) -> ReleaseContract:
 
 
 def many_steps(domain: Domain, privacy: Privacy) -> ReleaseContract:
-    """Steps that are decided on the way."""
+    """Return a plan whose steps are decided while it runs."""
     return ReleaseContract(
         domain=domain,
         privacy=privacy,
@@ -37,7 +37,7 @@ def many_steps(domain: Domain, privacy: Privacy) -> ReleaseContract:
 def measure(
     made: Measurements, table: Table, ledger: Ledger, **how: Any
 ) -> tuple[Observation, Receipt]:
-    """Pay and measure."""
+    """Pay for the measurements and draw them."""
     series = Series.paid(one_step(made), table, ledger, **how)
     assert series.receipt is not None
     return series.measure(made), series.receipt

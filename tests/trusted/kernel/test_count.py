@@ -1,4 +1,4 @@
-"""Counting private rows, against numpy's own tools."""
+"""Counts of private rows, against plain Python and numpy."""
 
 import itertools
 import math
@@ -32,7 +32,7 @@ def made(sizes, rows, seed=0, measure=None):
 
 
 def slow(codes, values, domain, attributes):
-    """Python integers, row by row."""
+    """Count in Python integers, row by row."""
     table = np.zeros([domain.kind(name).size for name in attributes], dtype=object)
     for row in range(len(next(iter(codes.values())))):
         table[tuple(codes[name][row] for name in attributes)] += (
@@ -46,7 +46,7 @@ REAL_BLOCK = _count._BLOCK
 
 @pytest.fixture(scope="module", autouse=True)
 def _small_blocks():
-    """A few rows are more than one block."""
+    """Set the block size so low that a few rows fill more than one block."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_count, "_BLOCK", 4)
         yield
@@ -62,7 +62,7 @@ def _small_blocks():
 )
 @settings(max_examples=120, deadline=None)
 def test_counts_match_plain_python(sizes, rows, seed, picks, what, limited):
-    """Filter first, then clip: the limit is that of the row's own cell, whether or not its attribute is in the marginal."""
+    """Rows are filtered, then clipped at the limit of their own cell in any marginal."""
     table, codes, values = made(sizes, rows, seed, Measure("m", -3, 7))
     wanted = [tuple(f"a{place}" for place in pick if place < len(sizes)) for pick in picks]
     name = f"a{limited}" if 0 <= limited < len(sizes) else None

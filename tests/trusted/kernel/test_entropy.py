@@ -1,4 +1,4 @@
-"""Entropy sources: fresh words from the system, reproducible ones from a seed, and refusals."""
+"""Entropy sources: fresh words of the system, reproducible words of a seed, refusals."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""K-norm noise: its law by enumeration of small lattices, by chi-square on samples, and its parts."""
+"""K-norm noise: its law on small lattices, chi-square tests of samples, and its parts."""
 
 import math
 from collections import Counter
@@ -19,7 +19,7 @@ SEED = 20261128
 
 
 def lattice(sizes, most):
-    """All lists of tables of one total and of norm at most ``most``, each a tuple of its cells."""
+    """Return all lists of tables with one total and a norm of at most ``most``."""
     tables = []
     for size in sizes:
         of_total = {}

@@ -1,4 +1,4 @@
-"""Groups of K-norm noise: their cost by brute force, what is refused, and what the kernel draws."""
+"""Groups with K-norm noise: their cost by brute force, refusals, and draws."""
 
 import itertools
 from fractions import Fraction
@@ -54,10 +54,10 @@ def measured(*blocks, privacy=PURE, noise=Noise.DISCRETE_LAPLACE):
 
 
 def loss(plan, before, after):
-    """The largest log ratio of the probabilities of what is measured of two tables of rows.
+    """Return the largest log ratio of the output probabilities of two tables of rows.
 
-    All noise is as likely as exp(-norm / scale), the norm of a group the largest of its tables'
-    sums of absolute values: the ratio is largest where the noise of one of the two is 0.
+    The density of the noise is proportional to exp(-norm / scale), where the norm of a group is the
+    largest sum of absolute values over its tables, so the ratio is largest where one noise is 0.
     """
     difference = {
         index: exact - dict(_measure.exact_answers(plan, after))[index]
@@ -111,7 +111,7 @@ _PARTS = 420  # a multiple of the numerators of all scales
 
 
 def row_vector(blocks, row):
-    """What a row adds to the answers of all blocks."""
+    """Return what a row adds to the answers of all blocks."""
     codes = dict(zip("abc", row, strict=True))
     parts = []
     for block in blocks:
@@ -124,7 +124,7 @@ def row_vector(blocks, row):
 
 
 def largest_loss(plan, changes):
-    """The largest log ratio of the probabilities for any of the changes of the answers."""
+    """Return the largest log ratio of probabilities over the changes of the answers."""
     ends = np.cumsum([block.rows for block in plan.blocks])
     parts = np.split(changes, ends[:-1], axis=1)
     norms = [np.abs(part).sum(axis=1) for part in parts]
@@ -151,7 +151,7 @@ def _whole_inverse(scale):
 @pytest.mark.parametrize("blocks", PLANS)
 @pytest.mark.parametrize(("neighbours", "most"), [("add_remove", 3), ("replace", 2)])
 def test_cost_is_at_least_the_loss_of_every_unit_of_several_rows(blocks, neighbours, most):
-    """All units of up to ``most`` rows, and under replace all pairs of them."""
+    """Try all units of up to ``most`` rows, and under replace all pairs of units."""
     plan = measured(*blocks, privacy=Privacy(PureDP(50), neighbours, "id", most))
     every = itertools.product(range(2), range(3), range(2))
     rows = [row_vector(blocks, row) for row in every]

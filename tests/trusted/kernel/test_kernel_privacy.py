@@ -1,4 +1,4 @@
-"""What the kernel loses, by brute force: its own scales, seen by a spy in place of the samplers, over all pairs of neighbouring tables."""
+"""The kernel's privacy loss by brute force, with the scales of its own samplers."""
 
 import itertools
 from collections.abc import Iterator
@@ -96,7 +96,7 @@ NEARLY_ALIKE = [
 
 
 class Spy:
-    """In the place of the samplers: writes down the scale and the source of every draw; gives 0, or the draws' own numbers from 1000 on."""
+    """Replaces the samplers and records scale and source; draws 0, or 1000, 1001, ..."""
 
     scales: list[Fraction]
     sources: list[object]
@@ -145,7 +145,7 @@ def fitted(
 
 
 def exact_answers(block: Block, rows: list[tuple[int, int]], pay: list[int]) -> np.ndarray:
-    """By the definition, a row at a time; first the distances from the low end, where both ends are measured."""
+    """Return the answers by definition, row by row; distances from the low end come first."""
     total = np.zeros(block.rows, dtype=np.int64)
     for (a, b), amount in zip(rows, pay, strict=True):
         value = 1 if block.measure is None else amount
@@ -165,7 +165,10 @@ def exact_answers(block: Block, rows: list[tuple[int, int]], pay: list[int]) -> 
 
 
 def exact_squares(block: Block, grid: int) -> list[Fraction]:
-    """The square of the scale of every row by the definition: that of the block, over the rows' weights, times the contrasts' norms."""
+    """Return the squared scale of each row by definition.
+
+    It is the square of the block's scale over the row weights, times the norms of contrasts.
+    """
     squares = [Fraction(1)] * (2 if block.ends else 1)
     for factor in block.factors:
         if isinstance(factor.operator, Contrasts):
@@ -216,7 +219,7 @@ def test_row_is_exact_answer_plus_one_draw(
     budget: Budget,
     mechanism: str,
 ) -> None:
-    """Each draw is used once, unchanged, by the row whose scale it has; small batches and large ones alike."""
+    """Each draw is used once, by the row whose scale it has, in small and large batches."""
     if mechanism == Noise.DISCRETE_LAPLACE:
         plan = fitted(budget, mechanism, [*COUNTS, *SUMS])
         plan = replace(
@@ -280,7 +283,7 @@ def test_batch_limits_tables_answered_at_once(
 
 
 def units(most: int, amounts: tuple[int, ...]) -> Iterator[tuple[list[tuple[int, int]], list[int]]]:
-    """All that a unit of at most so many rows can add, nothing first: it may have fewer rows, or rows outside the domain."""
+    """Return all that a unit of up to ``most`` rows can add; the first one adds nothing."""
     rows = [(cell, pay) for cell in CELLS for pay in amounts]
     for number in range(most + 1):
         for chosen in itertools.combinations_with_replacement(rows, number):
@@ -293,7 +296,7 @@ KNOWN: dict[
 
 
 def answers_of_units(plan: Measurements, spy: Spy, amounts: tuple[int, ...]) -> np.ndarray:
-    """The kernel's own answers, without noise, to every unit's rows added to others that stay: one row a unit, nothing first."""
+    """Return the kernel's noiseless answers to each unit's rows added to fixed rows."""
     unit = {"unit_column": plan.privacy.unit_column, "max_rows": plan.privacy.max_rows}
     key = (
         *(replace(block, scale=Fraction(1)) for block in plan.blocks),
@@ -317,10 +320,10 @@ def answers_of_units(plan: Measurements, spy: Spy, amounts: tuple[int, ...]) -> 
 
 
 def worst_loss(plan: Measurements, spy: Spy, amounts: tuple[int, ...]) -> Fraction:
-    """The largest sum over rows of |change| / scale, or of its squares, over all pairs of neighbours; exact for the worst pair.
+    """Return the largest sum of |change| / scale, or of its squares, over all neighbours.
 
     Under replace a unit's rows are exchanged for those of any other unit. The scales are those that
-    the kernel asked its sampler for.
+    the kernel passed to its sampler.
     """
     answers = answers_of_units(plan, spy, amounts)
     spy.forget()
@@ -355,7 +358,7 @@ def worst_loss(plan: Measurements, spy: Spy, amounts: tuple[int, ...]) -> Fracti
 def test_neighbours_lose_at_most_the_budget(
     spy: Spy, budget: Budget, mechanism: str, neighbours: str, rows: int
 ) -> None:
-    """Counts by signed and weighted queries, sums of amounts of both signs, limited sums, and contrasts beside totals, small and large."""
+    """Cover signed and weighted queries, sums of both signs, limited sums, and contrasts."""
     unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
     sums = (
         (3,) if rows == 3 else (-2, 3)

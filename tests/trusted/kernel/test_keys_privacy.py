@@ -1,4 +1,4 @@
-"""What a search for keys loses, by brute force over all neighbouring numbers of a few keys; and the draws of the program."""
+"""The privacy loss of a search for keys by brute force, and the draws of the program."""
 
 import itertools
 import math
@@ -51,7 +51,7 @@ def made(
 
 
 def law(rule: KeyRule, count: int, reach: int) -> np.ndarray:
-    """Chances that a key of this number does not get out, and that it does with threshold, threshold + 1 ... up to a reach."""
+    """Return the probability that a key stays out, then that it gets each number."""
     if count == 0:
         return np.eye(1, reach + 1)[0]
     values, scale = rule.threshold - count + np.arange(reach), float(rule.scale)
@@ -64,7 +64,7 @@ def law(rule: KeyRule, count: int, reach: int) -> np.ndarray:
 
 
 def changes(k: int, neighbours: str, counts: tuple[int, ...]) -> list[list[tuple[int, int]]]:
-    """For all neighbours the numbers, before and after, of the keys in which they differ; a key that is not there has 0."""
+    """Return, for all neighbours, the numbers of the changed keys before and after."""
     found = []
     for mine, others in itertools.product(range(k + 1), repeat=2):
         if neighbours == "add_remove" and others:
@@ -80,7 +80,7 @@ def changes(k: int, neighbours: str, counts: tuple[int, ...]) -> list[list[tuple
 
 
 def loss(rule: KeyRule, pairs: list[tuple[int, int]], reach: int) -> float:
-    """The exact delta at EPSILON of one pair of neighbours, in both directions."""
+    """Return the exact delta at EPSILON of one pair of neighbours, in both directions."""
     one, other = np.ones(1), np.ones(1)
     for before, after in pairs:
         one = np.multiply.outer(one, law(rule, before, reach)).ravel()
@@ -90,7 +90,7 @@ def loss(rule: KeyRule, pairs: list[tuple[int, int]], reach: int) -> float:
 
 
 def least_delta(rule: KeyRule, privacy: Privacy) -> float:
-    """The least delta that the bound accepts."""
+    """Return the least delta that the bound accepts."""
     low, high = 0.0, 1.0 - 2**-20
     for _ in range(24):
         middle = (low + high) / 2

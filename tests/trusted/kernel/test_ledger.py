@@ -1,4 +1,4 @@
-"""The ledger in one process: sums, refusals with their words, states, and files that are not usable."""
+"""The ledger in one process: sums, messages, states, and damaged files."""
 
 import json
 import os
@@ -37,7 +37,7 @@ SET, ADD = Ledger.set_budget, Ledger.add_spent
 
 
 def edit_and_sign(ledger: Ledger, column: str, value) -> None:
-    """Change the second entry and make its digest right again, to reach the checks behind the digest."""
+    """Change the second entry and repair its digest, to reach the checks behind the digest."""
     edit(ledger, f"UPDATE entry SET {column} = ? WHERE number = 2", value)
     with suppress(TypeError), sqlite3.connect(ledger.path) as connection:
         first, row = connection.execute(SELECT).fetchall()
@@ -284,7 +284,7 @@ def test_failed_making_leaves_nothing(tmp_path, monkeypatch) -> None:
 
 
 def test_overtaken_creation_keeps_the_other_ledger(tmp_path, monkeypatch) -> None:
-    """Another process makes the ledger, and spends from it, between the look and the link."""
+    """Another process creates the ledger and pays from it between the check and the link."""
     path, made, link = tmp_path / "x", [], os.link
 
     def overtaken(*arguments):
@@ -300,7 +300,7 @@ def test_overtaken_creation_keeps_the_other_ledger(tmp_path, monkeypatch) -> Non
 
 
 def test_ledger_with_a_second_name_pays_nothing(tmp_path) -> None:
-    """The journal of a process that was killed under the one name is not found under the other."""
+    """The journal of a process killed under one name is not found under the other."""
     ledger = opened(tmp_path)
     other = tmp_path / "other.ledger"
     other.hardlink_to(ledger.path)
@@ -497,7 +497,7 @@ def test_ledger_being_created_is_waited_for(tmp_path) -> None:
 
 
 def test_overwritten_bytes_never_give_budget_back(ledger) -> None:
-    """Runs of bytes and single bits: either it is noticed, or the ledger says what it said before. `make faults` damages every byte."""
+    """Damage is noticed, or the ledger reports the same; `make faults` damages every byte."""
     for _ in range(3):
         take(ledger, "1/10")
     whole = ledger.path.read_bytes()
@@ -636,7 +636,7 @@ def test_shortest_texts_of_an_entry_are_read(ledger, column, value) -> None:
     ],
 )
 def test_damaged_ledger_is_closed(ledger, statement, message) -> None:
-    """Its entries: a budget, a share, a release of that share, and what was spent elsewhere; all are in the chain of digests."""
+    """The entries are a budget, a share, a release of the share, and a spending elsewhere."""
     ledger.set_budget(PureDP(2), period="month")
     ledger.set_budget(PureDP(1), share="ann")
     take(Ledger.open(ledger.path, share="ann"), "1/4")

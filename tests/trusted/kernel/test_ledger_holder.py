@@ -1,4 +1,4 @@
-"""What a data holder enters into a ledger: another budget, shares of it, a period that it is for, and what was spent elsewhere."""
+"""Entries of a data holder: budgets, shares, periods, and spending elsewhere."""
 
 from datetime import date
 from fractions import Fraction
@@ -29,7 +29,7 @@ from trusted.kernel.ledgers import ONE, take
 
 
 def on(monkeypatch, day: str) -> None:
-    """Let the ledger's clock say this day."""
+    """Set the ledger's clock to a day."""
     monkeypatch.setattr(_ledger, "today", lambda: date.fromisoformat(day))
 
 
@@ -77,7 +77,7 @@ def test_budget_parts_stay_at_least_at_spending(tmp_path) -> None:
 
 
 def test_amount_with_delta_first_leaves_the_rest(tmp_path) -> None:
-    """G5 of PROOFS-mu.md: amounts with a delta are summed if they are entered first."""
+    """Rule G5 of PROOFS-mu.md: amounts with a delta are summed if they are entered first."""
     ledger = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(1, "1e-6")))
     ledger.add_spent(ApproxDP("1/4", "5e-8"))
     ledger.add_spent(ApproxDP("1/4", "5e-8"))
@@ -87,7 +87,7 @@ def test_amount_with_delta_first_leaves_the_rest(tmp_path) -> None:
 
 @pytest.mark.parametrize("part", ["1/4", "1/2", "5/8", "7/8"])
 def test_late_amount_with_delta_closes_the_ledger(tmp_path, part) -> None:
-    """If it were summed, the choice between it and another release would lose up to 2.3 delta."""
+    """A sum would let an adaptive choice between it and another release lose up to 2.3 delta."""
     whole = ApproxDP(1, "1e-6")
     ledger = Ledger.create(tmp_path / "a", "a", Privacy(whole))
     paid = gaussian_mu_squared(1, "1e-6") * Fraction(part)
@@ -108,7 +108,7 @@ def test_late_amount_with_delta_closes_the_ledger(tmp_path, part) -> None:
 
 
 def test_pure_amounts_elsewhere_compose_in_order(tmp_path) -> None:
-    """None of them is summed beside Gaussian noise, whenever it was entered."""
+    """Pure amounts are not summed next to Gaussian noise, whenever they were entered."""
     left = []
     for is_first in (True, False):
         ledger = Ledger.create(tmp_path / f"a{is_first}", "a", Privacy(ApproxDP(1, "1e-6")))
@@ -319,13 +319,13 @@ STEPS = st.lists(
 @settings(max_examples=25, deadline=None)
 @given(steps=STEPS, period=st.sampled_from(["", "month"]))
 def test_entries_keep_payments_within_every_limit(tmp_path_factory, steps, period) -> None:
-    """The rules, recomputed from a list that the test keeps."""
+    """Recompute the rules from a list that the test keeps."""
     ledger = Ledger.create(tmp_path_factory.mktemp("x") / "l", "people", ONE)
     ledger.set_budget(PureDP(1), period=period)
     limits, paid = {"": Fraction(1)}, []  # of all and of shares; amounts with their shares and days
 
     def spent(share: str, when: str | None) -> Fraction:
-        """Of a share, or of all, in a period, or in the one that spent the most."""
+        """Return the largest sum of payments over periods, of one share or of all."""
         days = {one[2] for one in paid} if when is None and period else {when}
         return max(
             (
@@ -383,7 +383,7 @@ ENDS = {
 @pytest.mark.parametrize("period", ENDS)
 @pytest.mark.parametrize("is_paid_first", [True, False])
 def test_rows_are_read_in_the_period_that_pays(ledger, monkeypatch, period, is_paid_first) -> None:
-    """From the beginning of reading to its end, whether they are read before the payment or after."""
+    """Reading, before or after the payment, must begin and end in one period."""
     last, first = map(date.fromisoformat, ENDS[period])
     on(monkeypatch, str(last))
     ledger.set_budget(PureDP(1), period=period)

@@ -1,4 +1,4 @@
-"""The ledger with real processes: kill -9 at every point, several spenders at once, locks, permissions, a full disk, and `python -O`.
+"""The ledger with real processes: kills at every point, concurrency, locks and a full disk.
 
 `tests/faults` kills, breaks and interrupts whole commands at every call that writes.
 """
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes a
 
 
 def started(work: Callable[[], Any]) -> Callable[[], Any]:
-    """Run in a new process; call the result to wait for what the work gave, as JSON, or for None if the process was killed."""
+    """Start a function in a new process and return a function that waits for its JSON."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -62,7 +62,7 @@ def refused(use: Callable[[], object]) -> str | None:
 
 
 def watched(monkeypatch: pytest.MonkeyPatch, watch: Callable[[str], object]) -> None:
-    """Let every connection tell its statements before it executes them."""
+    """Report the statements of every connection before they are executed."""
     connect = sqlite3.connect
 
     def connected(*arguments: Any, **more: Any) -> sqlite3.Connection:
@@ -76,7 +76,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, watch: Callable[[str], object]) -> 
 def killed_before_every_statement(
     work: Callable[[int], object], look: Callable[[int], Any], step: int = 1
 ) -> list[Any]:
-    """What is there after each process that was killed before its n-th statement, and after the last one, which got through."""
+    """Return the state after a kill before each statement, and after a complete run."""
 
     def until(n: int) -> bool:
         left = [n]
@@ -101,14 +101,14 @@ def killed_before_every_statement(
 
 
 def hand_out(receipt: Receipt, file: Path) -> None:
-    """Write the receipt's identification at once, as a release would be seen."""
+    """Write the receipt's identification at once, as a release would show it."""
     line = os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
     os.write(line, f"{receipt.id}\n".encode())
     os.close(line)
 
 
 def test_ledger_survives_kills_in_reserve_and_seal(ledger: Ledger, tmp_path: Path) -> None:
-    """After each the books are right: what was handed out is paid, and nothing is sealed that was not handed out."""
+    """Whatever was handed out is paid, and only what was handed out is sealed."""
     handed = tmp_path / "handed"
     handed.touch()
 
@@ -129,7 +129,7 @@ def test_ledger_survives_kills_in_reserve_and_seal(ledger: Ledger, tmp_path: Pat
 
 
 def test_ledger_survives_kills_in_holder_entries(ledger: Ledger, tmp_path: Path) -> None:
-    """What is entered is there whole or not at all."""
+    """An entry is complete or absent."""
     ledger.seal(take(ledger, "1/2"))
     shutil.copy(ledger.path, tmp_path / "old")
 
@@ -152,7 +152,7 @@ def test_ledger_survives_kills_in_holder_entries(ledger: Ledger, tmp_path: Path)
 
 
 def test_killed_while_the_ledger_is_made(tmp_path: Path) -> None:
-    """Before the link there is no ledger, after it a whole one; never half a ledger, or one without its budget."""
+    """The file is complete, with its budget, or absent."""
 
     def look(n: int) -> str:
         file = tmp_path / str(n)
@@ -269,7 +269,7 @@ def test_lock_held_too_long_is_one_sentence(ledger: Ledger, statement: str) -> N
 def test_read_only_ledger_makes_no_release(
     file_mode: int, folder_mode: int, left: str, words: str
 ) -> None:
-    """As another user, since an administrator may write anywhere."""
+    """Run as another user, since root may write anywhere."""
     folder = Path(tempfile.mkdtemp(prefix="ledger-"))
 
     def use() -> list[str | None]:
@@ -295,7 +295,7 @@ def test_read_only_ledger_makes_no_release(
 
 
 def test_full_disk_makes_no_release(ledger: Ledger) -> None:
-    """A limit on the size of files stands for the disk; the journal and the file both meet it."""
+    """A limit on file sizes stands for the disk; the journal and the ledger both meet it."""
     size = ledger.path.stat().st_size
 
     def fill() -> tuple[int, list[str]]:
@@ -355,7 +355,7 @@ def test_checks_hold_under_python_o(ledger: Ledger) -> None:
 
 
 def test_file_is_flushed_fully(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every connection that writes asks for the strictest flushing."""
+    """Every connection that writes sets the strictest synchronous mode."""
     seen: list[str] = []
     watched(monkeypatch, seen.append)
     ledger.seal(take(ledger))

@@ -1,4 +1,4 @@
-"""What the steps of a release, and the processes that make it, leave in a ledger, and what a newer or older copy shows."""
+"""The record of a release's steps in the ledger, and older or newer copies of it."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from trusted.kernel.ledgers import edit, take
 
 
 def steps_of(ledger: Ledger, **more):
-    """A release whose first two steps gave something."""
+    """Return a release whose first two steps have results."""
     receipt = take(ledger, plan="{}", options="[]", **more)
     for number in (1, 2):
         ledger.begin(receipt, number, f"request {number}")
@@ -124,7 +124,7 @@ def test_damaged_outcome_leaves_ledger_usable(ledger) -> None:
 
 
 def test_release_of_live_process_is_not_taken_over(ledger, tmp_path_factory) -> None:
-    """Also if that process reached the ledger through a link in another folder."""
+    """This holds too if that process opened the ledger through a link in another folder."""
     link = tmp_path_factory.mktemp("elsewhere") / "same.ledger"
     link.symlink_to(ledger.path)
     seen = Ledger.open(link)
@@ -162,7 +162,7 @@ def test_overtaken_process_cannot_record_or_seal(ledger) -> None:
 
 
 def test_lost_locks_never_cause_a_second_draw(ledger, monkeypatch) -> None:
-    """They need not be believed: the rows of the ledger keep every step from being drawn again, and what ended from going on."""
+    """The ledger's rows, not the locks, prevent second draws and the end of finished releases."""
     monkeypatch.setattr(_ledger, "is_running", lambda *_: False)
     with ledger.running() as run, ledger.running() as other:
         receipt = steps_of(ledger, run=run)
@@ -195,7 +195,7 @@ def test_disk_room_is_reserved_until_recording(ledger) -> None:
 
 
 def test_sign_whose_handle_is_zero_is_removed_too(ledger) -> None:
-    """As in a process without standard input."""
+    """The handle is 0 in a process without standard input."""
     kept = os.dup(0)
     os.close(0)
     try:
@@ -251,7 +251,7 @@ def test_disk_without_room_is_noticed_before_payment(ledger, monkeypatch) -> Non
 
 
 def test_older_ledger_page_is_noticed_or_harmless(ledger) -> None:
-    """A page restored from its previous version dropped the last entry without a word, while nothing summed up the entries."""
+    """Restoring an older page silently dropped the last entry before entries were summed."""
     for _ in range(3):
         take(ledger, "1/10")
     before = ledger.path.read_bytes()

@@ -1,4 +1,4 @@
-"""What the samplers refuse, and that no floating point number takes part in the noise."""
+"""Arguments that the samplers refuse, and the absence of floating point in the noise."""
 
 import ast
 import inspect
@@ -104,7 +104,7 @@ def test_no_floating_point_in_the_source(module):
 
 
 class Watched(np.ndarray):
-    """An array that follows its bits through every operation and refuses results that are not integers or booleans."""
+    """An array that refuses operations with results other than integers or booleans."""
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
         plain = [part.view(np.ndarray) if isinstance(part, Watched) else part for part in inputs]
@@ -131,7 +131,7 @@ class WatchedEntropy(SeededEntropy):
 
 @every_law
 def test_no_floating_point_at_run_time(law):
-    """Every operation on random bits gives integers or booleans."""
+    """Every operation on random bits returns integers or booleans."""
     for p, q in ((3, 10), (2**40, 7)):
         Watched.operations = 0
         SAMPLERS[law](p, q, 2000, WatchedEntropy(p))

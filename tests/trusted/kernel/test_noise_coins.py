@@ -1,4 +1,4 @@
-"""Coins, uniform integers and raw bits: by enumeration, at their ties, and by frequency."""
+"""Coins, uniform integers and raw bits: by enumeration, at ties, and by frequency."""
 
 import itertools
 from collections import Counter
@@ -21,7 +21,7 @@ RATIOS = [
 
 @pytest.mark.parametrize(("p", "q"), RATIOS)
 def test_ratio_coins_by_enumeration_of_the_first_byte(p, q):
-    """All 256 first bytes at once; those that are tied are then given a byte that decides for heads (0) or for tails (255)."""
+    """Try all first bytes; a tie is followed by a byte for heads (0) or tails (255)."""
     coins = Ratios(numerators=scalar(p), denominators=scalar(q))
     digit = 256 * p // q
     first = np.frombuffer(bytes(range(256)), dtype=np.uint64).tolist()
@@ -80,14 +80,17 @@ def test_lazy_reals_compare_digit_by_digit():
 
 
 class Fork(Exception):
-    """A choice of one of some outcomes with their probabilities, which the path does not say."""
+    """A choice among outcomes with probabilities that the path leaves open."""
 
     def __init__(self, options):
         self.options = options
 
 
 def law(program, depth):
-    """Exact probabilities of the results of a program of random choices, run along every path, and of what is left open at the depth."""
+    """Return exact probabilities of a random program's results along every path.
+
+    The probability of the paths that are cut at the depth is returned too.
+    """
     results, left_open, paths = Counter(), Fraction(0), [((), Fraction(1))]
     while paths:
         path, probability = paths.pop()
@@ -123,7 +126,7 @@ def law(program, depth):
     ],
 )
 def test_exponential_coins_by_exact_enumeration(monkeypatch, linear, square, slots, x):
-    """Every slot, every outcome of every inner coin, with exact rational weights: the law of toss_exp encloses exp(-g) to g^n/n!."""
+    """Exact weights of all inner coins enclose exp(-g) up to g^n/n!."""
     tail = slots - linear - square
 
     def one_byte(count, choose):  # what chooses stands in the place of the entropy
@@ -189,7 +192,7 @@ def test_coins_of_any_exponent():
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 5, 7, 100, 255, 256])
 def test_uniform_integers_by_enumeration(bound):
-    """All 65536 values of the 16 bits: each residue is accepted equally often."""
+    """Of all 65536 values of 16 bits, each residue is accepted equally often."""
     words = np.arange(1 << 16, dtype=np.uint16).view(np.uint64).tolist()
     values, accepted = _sampling.uniform_below(
         scalar(bound), 256, 1 << 16, Script(words, then=None)

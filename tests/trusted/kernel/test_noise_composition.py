@@ -1,4 +1,4 @@
-"""How a draw is put together of its parts: against exact weights and rational arithmetic, at doubtful roundings and beyond the tables."""
+"""How samplers combine their parts: exact weights, doubtful roundings and tails."""
 
 from fractions import Fraction
 
@@ -13,7 +13,10 @@ from trusted.kernel.noise_oracle import ALARM, SAMPLERS, TOP, Script, cumulative
 
 @pytest.fixture
 def one_attempt(monkeypatch):
-    """Run a sampler's single attempt on enumerated parts; returns its values, what it accepts, and how likely its coins accept each."""
+    """Run one attempt of a sampler on enumerated parts.
+
+    Returns its values, which it accepts, and how likely its coins accept each.
+    """
 
     def run(law, p, q, *, k, negative, uniform=None, entropy=None):
         probability = np.ones(k.size)
@@ -23,7 +26,7 @@ def one_attempt(monkeypatch):
                 return k.astype(np.uint64)
 
         def accept(coins, index, entropy, *, linear, square, slots):
-            """Multiply by what toss_exp would accept, exactly as it was asked."""
+            """Multiply by the exact probability that toss_exp accepts."""
             lazy = isinstance(coins, LazyReals)
             x = (coins.leading[index] if lazy else coins.numerators[index]) / (
                 2.0**64 if lazy else coins.denominators.astype(float)
@@ -62,7 +65,7 @@ def assert_law(law, p, q, values, weight, atol):
 
 @pytest.mark.parametrize(("p", "q"), [(1, 8), (3, 10), (1, 1), (3, 2), (7, 3)])
 def test_composition_of_the_laplace(one_attempt, p, q):
-    """Sum the exact weights of (u, v, sign) that lead to z: the law, up to the table's last cell."""
+    """Sum the exact weights of all (u, v, sign) that give z, up to the table's last cell."""
     u, v, negative = grid(np.arange(p), np.arange(128), [False, True])
     values, accepted, probability = one_attempt("laplace", p, q, k=v, uniform=u, negative=negative)
     np.testing.assert_allclose(probability, np.exp(-u / (8 * p)))
@@ -86,7 +89,7 @@ def test_composition_of_the_discrete_gaussian(one_attempt, p, q):
 
 @pytest.mark.parametrize(("p", "q"), [(1, 8), (3, 10), (3, 2), (7, 3)])
 def test_composition_of_the_rounded_gaussian(one_attempt, p, q):
-    """x on the midpoints of a fine grid; the integral over the density of (k, x) is then exact to 1e-6 or so."""
+    """Take x at midpoints of a fine grid, which integrates the density to about 1e-6."""
     steps = 4096
     k, x, negative = grid(np.arange(64), np.arange(steps), [False, True])
     words = ((2 * x + 1).astype(object) * 2**63 // steps).astype(np.uint64)
@@ -98,7 +101,7 @@ def test_composition_of_the_rounded_gaussian(one_attempt, p, q):
 
 
 def test_rounding_agrees_with_rational_arithmetic(one_attempt):
-    """For random scales and words the integer is floor(|c| + 1/2) at every x that the 64 digits allow, or further digits are drawn."""
+    """The integer is floor(|c| + 1/2) for every x with these 64 digits, or more are drawn."""
     rng = np.random.default_rng(8)
     for _ in range(60):
         p, q = (int(2 ** rng.uniform(0, 56)) for _ in range(2))
@@ -121,7 +124,7 @@ def test_rounding_agrees_with_rational_arithmetic(one_attempt):
 
 
 def test_doubtful_rounding_draws_further_digits(one_attempt):
-    """x is tied in 64 digits with a half-integer boundary: the next word decides, also through the whole attempt."""
+    """The 64 digits of x tie with a half-integer boundary, so the next word decides."""
     p, q, k = 7, 3, 5
     x = Fraction(3, 2) * 8 * q / p - k  # |c| = 3/2 lies in part 5: 7/24 * 5 < 3/2 < 7/24 * 6
     assert 0 < x < 1
@@ -262,7 +265,7 @@ def test_far_gaussian_values_are_exact_modulo_2_64(monkeypatch, one_attempt, law
 
 
 def test_whole_draws_through_the_tails():
-    """A script that leads into each table's last cell; the draw ends with a value beyond 8 scales, or is rejected and drawn again."""
+    """Scripted words lead into the last cell: values beyond 8 scales, or a new draw."""
     laplace = [0, TOP - 1, TOP - 1, TOP - 1]  # u = 0 of 1000 bits, slot not hit, last cell
     assert abs(int(_noise.discrete_laplace(1000, 1, 1, Script(laplace, then=11))[0])) >= 16_000
     drawn = [

@@ -1,4 +1,4 @@
-"""The law of the noise: chi-square over many scales, tails, low bits, symmetry, and that a wrong scale fails the same test.
+"""The law of the noise: chi-square tests, tails, low bits, symmetry, negative controls.
 
 All streams are seeded, so a result never changes. Over the choice of seeds a p-value below ALARM
 has probability 1e-6; the noise tests compute fewer than 500 p-values, so that for less than 1
@@ -55,7 +55,7 @@ def test_noise_law_is_right_and_wrong_scales_are_caught(law, p, q):
 
 @every_law
 def test_noise_tails_match_the_distribution(law):
-    """The number of draws beyond t scales, out to a probability of 1e-6, is Poisson; and neighbouring draws are uncorrelated."""
+    """Draws beyond t scales are Poisson down to 1e-6; neighbouring draws are uncorrelated."""
     scale, count = 1000, 1_000_000
     draws = SAMPLERS[law](scale, 1, count, SeededEntropy(SEED))
     size = np.abs(draws)
@@ -72,7 +72,7 @@ def test_noise_tails_match_the_distribution(law):
 
 @every_law
 def test_one_scale_a_draw(law):
-    """Arrays of one scale give the draws of the scale, over more than one block; of several scales each draw has its own."""
+    """Equal scales give the draws of one scale, over several blocks; others each their own."""
     for p, q in ((3, 10), (1000, 1), (2**40, 1)):
         arrays = SAMPLERS[law](np.full(33_000, p), np.full(33_000, q), 33_000, SeededEntropy(5))
         np.testing.assert_array_equal(SAMPLERS[law](p, q, 33_000, SeededEntropy(5)), arrays)

@@ -1,4 +1,4 @@
-"""The tables of the samplers: digit by digit, every prefix, and ties settled by further digits."""
+"""The tables of the samplers: every digit, every prefix, and ties."""
 
 import mpmath
 import numpy as np
@@ -38,7 +38,7 @@ def test_tables_digit_by_digit(name):
 
 @every_table
 def test_every_prefix_of_a_table(name):
-    """All 65536 prefixes: the cell is that of both ends of the prefix's interval, or a threshold lies in it."""
+    """For all 65536 prefixes both ends lie in one cell, or a threshold lies between them."""
     table = table_of(name)
     with mpmath.workdps(60):
         scaled = [int(mpmath.floor(value * 2**16)) for value in exact_thresholds(name)]
@@ -51,7 +51,7 @@ def test_every_prefix_of_a_table(name):
 @every_table
 @pytest.mark.parametrize("agreeing", [0, 1, 2, 4])
 def test_threshold_ties_use_further_digits(name, agreeing):
-    """The drawn bits agree with the threshold in so many words of 64 digits, and are then 1 lower or 1 higher."""
+    """The bits equal the threshold in some words of 64 digits, then differ by 1."""
     table = table_of(name)
     bits = 64 * (agreeing + 1)
     with mpmath.workdps(400):

@@ -1,4 +1,4 @@
-"""What was paid for cannot be changed before it is measured: no array of a plan can be written, and the cost is computed again."""
+"""Plans cannot change after payment: arrays are read-only, and costs are recomputed."""
 
 import gc
 import itertools
@@ -78,7 +78,7 @@ def test_operator_arrays_are_read_only():
     ("name", "value"), [("strides", (0, 16)), ("shape", (8, 1)), ("dtype", np.uint64)]
 )
 def test_paid_arrays_have_no_writable_views(name: str, value: object) -> None:
-    """By other strides these queries would be four times (1, -1), whose rows are 8 apart under replace, at the price of 4."""
+    """With other strides these queries would be four times (1, -1), with a distance of 8, not 4."""
     made = Dense([[1, 1], [-1, -1], [1, 1], [-1, -1]])
     limited = measured(
         Factor(("age",), Identity(4), np.array([1, 2, 3, 4])), Limits([10, 20, 30, 40], "pay")
@@ -104,7 +104,10 @@ def test_paid_arrays_have_no_writable_views(name: str, value: object) -> None:
 
 
 def written(value: object) -> list[str]:
-    """What can be written of all that is reached from a value: arrays that do not end in ``bytes``, lists, dictionaries and sets."""
+    """List the writable objects reachable from a value.
+
+    These are lists, dictionaries, sets, and arrays whose base is not ``bytes``.
+    """
     everything = [*reachable(value)]
     behind = {
         id(held)
@@ -172,7 +175,7 @@ NAMES = [*PLANNERS, *(name for mechanism in MECHANISMS for name in mechanism.nam
 
 @pytest.mark.parametrize("strategy", NAMES)
 def test_strategy_arrays_are_read_only(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every step of seeded releases, when its noise is drawn and again when its errors were computed."""
+    """Check each step of seeded releases after the draw and after its errors are computed."""
     drawn: list[Measurements] = []
     real = _series.draw_answers
     monkeypatch.setattr(
@@ -195,7 +198,7 @@ def test_strategy_arrays_are_read_only(strategy: str, monkeypatch: pytest.Monkey
 
 
 def test_cached_arrays_are_read_only() -> None:
-    """Distances of pairs of rows, and trees of blocks: costs and choices are computed from what was kept."""
+    """Costs and choices use cached distances of rows and cached trees of blocks."""
     some = itertools.product((Prefix(4), Dense([[1, 0, 2, 1]])), (1, 2))
     kept = [
         _norm_and_distance(frozenset({Factor(("age",), along)}), power) for along, power in some
@@ -204,7 +207,7 @@ def test_cached_arrays_are_read_only() -> None:
 
 
 def test_domain_cells_cannot_change_under_a_plan() -> None:
-    """Under replace fewer cells would be fewer pairs of rows, and a lower cost."""
+    """Fewer cells mean fewer pairs of rows under replace, so a lower cost."""
     with pytest.raises(TypeError, match="does not support item assignment"):
         DOMAIN._by_name["age"] = Integers(0, 1)
 
@@ -224,7 +227,7 @@ def test_writable_array_is_detected() -> None:
 
 
 class Word(str):
-    """A text that compares as it likes."""
+    """A text with its own comparisons."""
 
     __slots__ = ()
 
@@ -250,7 +253,7 @@ def test_foreign_text_classes_are_made_plain() -> None:
 
 
 def of_another_class(value: object) -> object:
-    """The same, of a class that answers as its own does, so far."""
+    """Return an equal value of a subclass."""
     kind = type(value)
     made = object.__new__(type("Derived", (kind,), {}))
     for name in (one.name for one in fields(kind)):
@@ -311,7 +314,7 @@ CELLS = of_another_class(Identity(2))
     ],
 )
 def test_measurement_parts_are_of_own_classes(make: Callable[[], object], what: str) -> None:
-    """Those of other classes, whose values could change, are refused wherever they stand (M6)."""
+    """Parts of other classes could change their values, so they are refused (M6)."""
     with pytest.raises(InputError, match=f"{what}.* must be"):
         make()
 

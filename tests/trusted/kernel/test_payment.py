@@ -1,4 +1,4 @@
-"""Nothing is drawn but what the ledger's file says was paid, whatever the receipt, the plan or the ledger claims to be."""
+"""The kernel draws only what the ledger's file records as paid."""
 
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -71,7 +71,7 @@ def never(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def reserved(ledger: Ledger, made: ReleaseContract, paid: Fraction):
-    """What anybody can get from a ledger for a small charge."""
+    """Reserve a small charge and return its receipt, as anybody can."""
     cost = SeriesCost(PureDP(paid)) if made.declared_step is None else PureCost(paid)
     return ledger.reserve(
         cost=cost,
@@ -176,7 +176,7 @@ def test_series_rejects_a_changed_choice(choice: LeastCost, ledger: Ledger) -> N
 def test_step_rejects_other_bounds_of_any_domain_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its charge in rho follows from the bounds of the measure, which code that need not be believed writes as text."""
+    """The measure's bounds decide the charge in rho, and untrusted code writes them as text."""
     monkeypatch.setattr(
         _domain,
         "plain_json",
@@ -266,7 +266,7 @@ def test_series_rejects_changed_terms(ledger: Ledger) -> None:
 
 
 def test_terms_of_other_columns_get_only_the_payment(ledger: Ledger) -> None:
-    """The digest is of the text, which says what was planned; domain and columns may be others, and the budget is still one (K5)."""
+    """The digest covers the planned text; other columns still spend one budget (K5)."""
     made = many_steps(PLANE, Privacy(PureDP(ALL)))
     series = Series.paid(made, ON_PLANE, ledger, output="out")
     first, second = (
@@ -312,7 +312,7 @@ def test_repeated_only_step_gets_the_recorded_outcome(
 
 
 class Generous:
-    """Says yes to everything."""
+    """A ledger that accepts everything."""
 
     def reserve(self, **_: object) -> "Generous":
         return self
@@ -330,7 +330,7 @@ def test_ledger_lookalike_pays_nothing() -> None:
 
 
 class Changing(Measurements):
-    """Measures more than it was paid for."""
+    """Measures more than was paid."""
 
 
 @pytest.mark.usefixtures("never")

@@ -1,4 +1,4 @@
-"""Series drawn period by period: all outputs together cost no more than was paid, whatever comes late, and each value is drawn once."""
+"""Series drawn by period: the joint cost of all outputs, late rows, and single draws."""
 
 import functools
 import itertools
@@ -48,7 +48,7 @@ def measured(
     privacy: Privacy | None = None,
     more: Sequence[Block] = (),
 ) -> Measurements:
-    """Each operator along time with the groups, and once more with all of them together; and more blocks."""
+    """Return tables of groups by period and in total for each operator along time."""
     blocks = [
         Block((Factor(("month",), operator), *along), scale)
         for operator in operators
@@ -76,7 +76,7 @@ KINDS = [
 
 @pytest.fixture
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No noise, so that what a row shifts is seen."""
+    """Remove the noise, so that the effect of a row is visible."""
     for noise in SAMPLERS:
         monkeypatch.setitem(
             SAMPLERS, noise, lambda top, _bottom, _count, _entropy: np.zeros_like(top)
@@ -93,7 +93,7 @@ def now(rows: Sequence[Row], period: int) -> Table:
 
 
 def outputs(plan: Measurements, late: str, tables: Sequence[Table]) -> list[tuple[np.ndarray, ...]]:
-    """What comes out at each closing, of the rows that are there then."""
+    """Return the outputs of each closing for the rows present at that time."""
     closed, drawn = _periods.ClosedPeriods(), []
     for table in tables:
         closed = _periods.close_period(
@@ -110,7 +110,7 @@ def of_rows(plan: Measurements, late: str, rows: Sequence[Row]) -> list[tuple[np
 def loss(
     plan: Measurements, one: list[tuple[np.ndarray, ...]], other: list[tuple[np.ndarray, ...]]
 ) -> Fraction:
-    """The exact loss of all outputs together: of Laplace noise the largest, of Gaussian noise the rho."""
+    """Return the exact joint loss of all outputs: epsilon for Laplace, rho for Gaussian noise."""
     pairs = [
         pair
         for drawn in zip(one, other, strict=True)
@@ -143,7 +143,10 @@ def every_row(*, gone: bool) -> list[Row]:
 
 
 def neighbours(late: str, *, gone: bool) -> Iterator[tuple[tuple[Row, ...], tuple[Row, ...]]]:
-    """All streams of up to two rows, some of which go again, with one row more; that row goes again if rows that go cost nothing."""
+    """Return streams of up to two rows, each with neighbours that have one row more.
+
+    The additional row is removed again where removed rows cost nothing.
+    """
     others = every_row(gone=True)[::2]
     base = [(), *((row,) for row in others), *itertools.combinations_with_replacement(others, 2)]
     for rows in base:
@@ -191,7 +194,7 @@ def summed(
 def test_stream_sums_and_counts_lose_exactly_the_payment(
     noise: Noise, operator: Dense, ends: bool
 ) -> None:
-    """The row that one stream has more may go again, or get another amount, whenever it does."""
+    """The additional row may be removed, or change its amount, in any period."""
     plan = measured(noise, operator, more=[summed(operator, ends=ends)])
     losses = []
     for base in [(), *((row,) for row in [*every_row(gone=True)][::11])]:
@@ -215,7 +218,7 @@ def test_stream_sums_and_counts_lose_exactly_the_payment(
 )
 @pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])
 def test_units_in_each_period_lose_the_payment(noise: Noise, operator: Any) -> None:
-    """Whatever rows they have at each closing; the most that they lose is exactly the payment."""
+    """The largest loss over all rows at each closing equals the payment."""
     budget = ln.PureDP(1000) if noise is Noise.DISCRETE_LAPLACE else ln.ZCDP(1000)
     privacy = Privacy(
         budget, unit_column="id", max_rows=2 * PERIODS, max_per_cell=ln.PerCellBound(2, "month")
@@ -226,7 +229,7 @@ def test_units_in_each_period_lose_the_payment(noise: Noise, operator: Any) -> N
     bounds = {name: getattr(privacy, name) for name in ("unit_column", "max_rows", "max_per_cell")}
 
     def released(groups: Sequence[tuple[int, ...]]) -> list[tuple[np.ndarray, ...]]:
-        """Of one unit that has rows of these groups in every period at a closing; other rows of a group in a period are worth nothing."""
+        """Return the release of a unit with rows of these groups in every period."""
         tables = []
         for now_in in groups:
             rows = [
@@ -271,7 +274,7 @@ def test_replaced_late_row_costs_up_to_twice() -> None:
 
 @pytest.mark.usefixtures("quiet")
 def test_adaptive_later_data_stay_within_the_budget() -> None:
-    """The whole joint distribution of the outputs of two periods, where what comes in the second depends on what came out of the first."""
+    """Compute the joint distribution where the rows of period 2 depend on the output of 1."""
     domain = ln.Domain(month=[0, 1])
     scale = Fraction(3)
     block = Block((Factor(("month",), Dense(np.array([[2, 0], [1, 2]]))),), scale)
@@ -328,7 +331,7 @@ def book(tmp_path: Path) -> Ledger:
 
 
 def begun(book: Ledger, plan: Measurements) -> Callable[[Sequence[Row] | None, int], Series]:
-    """Pay, and give what goes on with the payment on the rows of a period."""
+    """Pay, and return a function that draws a period from its rows."""
     with book.running(1000) as run:
         Series.paid(terms(plan), None, book, output="out", run=run)
 
@@ -511,7 +514,7 @@ def test_change_after_payment_is_not_drawn(book: Ledger, tmp_path: Path) -> None
 def test_other_measurement_with_same_text_is_refused(
     book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the private file, whose noise is of other rows, if a run was killed before its record; later by the recorded step."""
+    """The private file refuses it before the record, and the recorded step afterwards."""
     state, resumed = (
         tmp_path / "people.private",
         begun(book, measured(Noise.DISCRETE_GAUSSIAN, LOWER)),
@@ -537,7 +540,7 @@ def test_other_measurement_with_same_text_is_refused(
 
 
 def test_fingerprint_covers_answers_and_noise() -> None:
-    """Answers, noise scales, row weights, largest amounts, kind of noise, mode and grid."""
+    """Vary answers, scales, weights, largest amounts, kind of noise, mode and grid."""
     gaussian = Noise.DISCRETE_GAUSSIAN
     plan = measured(gaussian, LOWER, more=[summed(LOWER)])
     block = plan.blocks[0]
@@ -567,7 +570,7 @@ def test_fingerprint_covers_answers_and_noise() -> None:
 
 
 def test_arrival_counts_a_replaced_row_once() -> None:
-    """The largest count so far is what was counted: a row that comes when one has gone adds none."""
+    """A row that replaces a removed row adds nothing to the largest count so far."""
     plan = measured(Noise.DISCRETE_LAPLACE, LOWER)
     there = [(0, 0, 0, 1), (0, 0, 0, 99), (0, 0, 2, 99)]  # two rows, then one, then two again
     closed, totals = _periods.ClosedPeriods(), []
@@ -582,7 +585,7 @@ def test_arrival_counts_a_replaced_row_once() -> None:
 
 @pytest.mark.parametrize(("in_file", "drawn"), [(2, 0), (3, 1), (0, 1), (1, 3)])
 def test_private_file_must_match_the_ledger(tmp_path: Path, in_file: int, drawn: int) -> None:
-    """It has as many periods as the ledger has drawn, or the one whose record was lost."""
+    """It has the periods that the ledger has drawn, or one more whose record was lost."""
     state = tmp_path / "people.private"
     _periods.write_closed(state, "payment", _periods.ClosedPeriods(number=in_file))
     with pytest.raises(LedgerError, match="does not match the ledger's entry of this series"):

@@ -1,4 +1,4 @@
-"""Trees of blocks of a rectangle and of a line, the least cost of a partition into blocks, and what both refuse."""
+"""Trees of blocks of a plane or a line, and the least cost of a partition."""
 
 import itertools
 from collections.abc import Callable
@@ -28,7 +28,7 @@ SHAPES = [(1, 1), (1, 2), (2, 2), (3, 2), (4, 2), (3, 3), (1, 5), (2, 5)]
 
 
 def all_partitions(tree):
-    """Every partition into blocks, as tuples of (level, block), by the definition: each set of cells once."""
+    """Return every partition into blocks, as tuples of (level, block), once each."""
 
     def of(level, block):
         if level == len(tree.children):
@@ -55,7 +55,7 @@ def deviation(values):
 
 
 def least_cost(x, epsilon, seed, *, penalty, distance=1):
-    """As a series asks for it."""
+    """Draw the least cost as a series does."""
     names = ("age", "sex")[: np.ndim(x)]
     return LeastCost(attributes=names, epsilon=epsilon, penalty=penalty).draw(
         x, distance, SeededEntropy(seed)
@@ -123,7 +123,7 @@ FAULTS: dict[str, BlockTree] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_blocks_that_are_no_tree_are_refused(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tree is proposed by code that need not be believed."""
+    """Untrusted code proposes the tree."""
     monkeypatch.setattr(plane, "block_tree", lambda *_: FAULTS[fault])
     with pytest.raises(InternalError, match="do not form a tree"):
         order_counts_by_tree(np.ones((2, 3), dtype=np.int64))

@@ -1,4 +1,4 @@
-"""The private choice of quantiles: its law, its loss by brute force, and what a series does with it."""
+"""The private choice of quantiles: its law, its loss by brute force, and its use."""
 
 import itertools
 import math
@@ -28,7 +28,7 @@ LINE = Domain(age=Integers(0, 4), sex=["F", "M"])
 
 
 def loss(selection, first, second, distance):
-    """The largest log ratio of all choices together, of two tables of groups."""
+    """Return the largest log ratio of all choices together, for two tables of groups."""
     largest = 0.0
     for before, after in zip(first, second, strict=True):
         ratio = np.log(
@@ -39,7 +39,7 @@ def loss(selection, first, second, distance):
 
 
 def changes(rows):
-    """What at most so many rows can add to two groups of cells."""
+    """Yield what at most ``rows`` rows can add to two groups of cells."""
     places = [(group, cell) for group in range(2) for cell in range(CELLS)]
     for number in range(rows + 1):
         for chosen in itertools.combinations_with_replacement(places, number):

@@ -1,4 +1,4 @@
-"""What the private choice of a series loses, by brute force: its own scale, seen by a spy, over all neighbouring tables.
+"""The privacy loss of a series' private choice, by brute force over neighbouring tables.
 
 It is asked for through a series, so that the distance of neighbours is that of the plan's privacy;
 its noise is exact (PROOFS), so what it loses follows from the scale.
@@ -29,7 +29,7 @@ every_privacy = pytest.mark.parametrize(("neighbours", "rows"), PRIVACIES)
 
 
 def changes(rows: int) -> list[tuple[int, ...]]:
-    """What a unit of at most so many rows can add to the four cells, nothing first."""
+    """Return what a unit of up to ``most`` rows can add to four cells, nothing first."""
     units = itertools.chain.from_iterable(
         itertools.combinations_with_replacement(range(4), number) for number in range(rows + 1)
     )
@@ -39,7 +39,7 @@ def changes(rows: int) -> list[tuple[int, ...]]:
 
 
 def choose(selection: Any, counts: tuple[int, ...], neighbours: str, rows: int) -> Any:
-    """Make the choice on a table of these counts, as a series does."""
+    """Choose on a table of these counts, as a series does."""
     unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
     names = selection.attributes
     domain = LINE if names == ("age",) else PLANE
@@ -56,7 +56,7 @@ def worst(
     rows: int,
     loss: Callable[[Any, Any], Any],
 ) -> Any:
-    """The largest loss over all pairs of neighbouring counts."""
+    """Return the largest loss over all pairs of neighbouring counts."""
     found = 0
     for base in BASES:
         laws = [law(tuple(np.add(base, more).tolist())) for more in changes(rows)]
@@ -76,7 +76,7 @@ COSTS = {
 
 
 def loss_of_cost(selection: Any, neighbours: str, rows: int) -> Fraction:
-    """The largest change of the cost over the scale of its noise, both the program's own."""
+    """Return the largest change of the cost over the scale of its noise."""
     scales: list[Fraction] = []
 
     def sampler(numerator: int, denominator: int, count: int, entropy: object) -> np.ndarray:

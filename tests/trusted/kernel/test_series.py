@@ -1,4 +1,4 @@
-"""A series of private steps: paid first, within its budget, and of the kernel's own kinds alone."""
+"""Series of private steps: paid first, within the budget, of the kernel's own kinds."""
 
 import inspect
 import os
@@ -230,7 +230,7 @@ def test_nothing_leads_from_a_series_to_the_rows() -> None:
 
 
 class Known(SeededEntropy):
-    """A source whose words are known."""
+    """An entropy source with fixed words."""
 
     def words(self, count: int) -> Any:
         return np.zeros(count, dtype=np.uint64)

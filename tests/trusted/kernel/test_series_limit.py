@@ -1,4 +1,4 @@
-"""Rows of a unit in all periods of a series: what readers keep, what the kernel remembers, and what it costs."""
+"""Units with rows in all periods of a series: allowances, frozen counts, and costs."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -45,7 +45,7 @@ Rows = Sequence[tuple[str, int, int]]
 
 
 def plan_of(most: int, each: int | None, noise: Noise, operator: Any, *more: str) -> Measurements:
-    """Measure an operator along time with the groups and in total; and amounts of units."""
+    """Return a plan of counts along time, by group and in total, or of amounts of units."""
     bound = None if each is None else ln.PerCellBound(each, "month")
     budget = ln.PureDP(10**6) if noise is Noise.DISCRETE_LAPLACE else ln.ZCDP(10**6)
     privacy = Privacy(budget, unit_column="id", max_rows=most, max_per_cell=bound)
@@ -179,7 +179,7 @@ def streams(periods: int) -> Iterator[Stream]:
 
 
 def tables_of_streams(plan: Measurements, others: Sequence[Rows]) -> dict[Stream, Table]:
-    """Read the rows of a unit beside others, for all its streams and their beginnings."""
+    """Read the rows of a unit next to others, for all its streams and their beginnings."""
     later = [("unit", PERIODS - 1, 1)] * 2  # rows of a later period, which may still change
     tables: dict[Stream, Table] = {}
     closed = {(): _periods.ClosedPeriods()}
@@ -212,7 +212,7 @@ def outputs_of_streams(plan: Measurements, tables: dict[Stream, Table]) -> dict[
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize(("most", "each"), LIMITS, ids=str)
 def test_unit_in_a_series_loses_at_most_the_payment(most: int, each: int | None) -> None:
-    """All streams of one unit beside another one; the largest loss is the payment of most plans."""
+    """Try all streams of one unit next to another one; most plans lose all of the payment."""
     # without noise, the last plan of each list outputs what all plans of the list do
     plans = [
         [
@@ -249,7 +249,7 @@ def test_unit_in_a_series_loses_at_most_the_payment(most: int, each: int | None)
     ],
 )
 def test_rows_are_kept_up_to_the_allowance(most: int, each: int | None, counts: list[int]) -> None:
-    """A unit with three rows a period, closed month by month or all at once, from any source."""
+    """A unit has three rows a period, closed one by one or all at once, from any source."""
     plan = plan_of(most, each, Noise.DISCRETE_GAUSSIAN, LOWER)
     rows = [("ann", period, 0) for period in range(PERIODS) for _ in range(3)]
     assert totals(plan, [rows] * PERIODS) == counts
@@ -265,7 +265,7 @@ def test_rows_are_kept_up_to_the_allowance(most: int, each: int | None, counts: 
 
 
 def test_rows_of_later_and_closed_periods_use_nothing() -> None:
-    """Only what is frozen counts: a late row, and a row of a period to come, use no allowance."""
+    """Late rows and rows of later periods do not use the allowance."""
     plan = plan_of(2, None, Noise.DISCRETE_GAUSSIAN, LOWER)
     early = [("ann", 2, 0)] * 5
     late = [("ann", 0, 0)] * 5
@@ -284,7 +284,7 @@ def test_units_have_allowances_of_their_own() -> None:
 
 
 def test_amounts_of_units_have_an_allowance_in_cells() -> None:
-    """Rows of one cell use one; rows, counts and totals have allowances of their own."""
+    """Rows of one cell use one unit of it; rows, counts and totals have separate allowances."""
     plan = plan_of(3, None, Noise.DISCRETE_GAUSSIAN, LOWER, "people", "paid")
     rows = [("ann", period, group) for period in range(PERIODS) for group in (0, 0, 1)]
     closed = _periods.ClosedPeriods()
@@ -308,7 +308,7 @@ def test_amounts_of_units_have_an_allowance_in_cells() -> None:
 
 
 def test_total_of_zero_uses_a_cell_of_the_allowance() -> None:
-    """Otherwise what a unit may add later would depend on the sizes of its amounts."""
+    """Otherwise the remaining allowance would depend on the sizes of a unit's amounts."""
     plan = plan_of(1, None, Noise.DISCRETE_GAUSSIAN, LOWER, "paid")
     stream = [[("ann", 0, 1), ("bob", 1, 0)], [("ann", 1, 0), ("bob", 1, 0)], []]
     closed = _periods.ClosedPeriods()
@@ -356,7 +356,7 @@ def test_unit_ids_are_read_as_one_in_every_period() -> None:
 
 
 def test_closing_needs_the_record_of_used_rows() -> None:
-    """A table that was read without it, or with that of another moment, is refused."""
+    """A table read without the record, or with that of another period, is refused."""
     plan = plan_of(2, 1, Noise.DISCRETE_GAUSSIAN, LOWER)
     rows = [("ann", period, 0) for period in range(PERIODS)]
     none = _periods.ClosedPeriods()
@@ -421,7 +421,7 @@ def book(tmp_path: Path) -> Ledger:
 
 
 class Holder:
-    """Runs of a series, each of which begins with its ledger and its private file."""
+    """Runs of a series, each of which opens its ledger and its private file anew."""
 
     def __init__(self, book: Ledger, plan: Measurements, state: Path) -> None:
         self.book, self.plan, self.state, self.runs = book, plan, state, 0
@@ -460,7 +460,7 @@ def rows_in(*periods: int) -> list[tuple[str, int, int]]:
 def test_killed_run_counts_rows_of_a_unit_once(
     book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str, period: int
 ) -> None:
-    """Killed at any period, the next run has the allowance of the first try, or its counts."""
+    """After a kill at any period the next run reuses the first run's allowance or counts."""
     plan = plan_of(2, None, Noise.DISCRETE_GAUSSIAN, LOWER)
     holder = Holder(book, plan, tmp_path / "people.private")
     for closed in range(1, period + 1):
@@ -521,7 +521,7 @@ def test_lost_or_changed_record_ends_the_series(book: Ledger, tmp_path: Path) ->
 
 
 def test_rows_read_before_another_run_are_not_drawn(book: Ledger, tmp_path: Path) -> None:
-    """Two runs read at once; the second finds that the first has closed a period."""
+    """Two runs read together; the second finds that the first has closed a period."""
     plan = plan_of(2, None, Noise.DISCRETE_GAUSSIAN, LOWER)
     holder = Holder(book, plan, tmp_path / "people.private")
     entry = book.entries()[-1]
