@@ -1,4 +1,4 @@
-"""Real engines with the rows of `engine_rows`: a server of PostgreSQL, and Spark on this machine."""
+"""A PostgreSQL server and a local Spark session with the rows of `engine_rows`."""
 
 import sys
 

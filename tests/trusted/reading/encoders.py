@@ -1,4 +1,4 @@
-"""What encodes the cells of an attribute, from its kind; the columns of a source, before anything is encoded; the keys found in it."""
+"""Helpers that build encoders and read columns, keys and refusals of sources."""
 
 import re
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ def cell_encoder(kind):
 
 
 def columns_of_chunks(source, names):
-    """For each chunk its number of rows and its columns."""
+    """Return the number of rows and the columns of each chunk."""
     held = []
     for rows, _, _ in source.encoded(
         [(name, lambda column: held.append(column) or np.zeros(0)) for name in names]
@@ -26,14 +26,14 @@ def columns_of_chunks(source, names):
 
 
 def units_of(table):
-    """The keys that were found, each with its units."""
+    """Return the found keys, each with its number of units."""
     found = open_content(table, Keyed)
     return dict(zip(found.keys, found.units.tolist(), strict=True))
 
 
 @contextmanager
 def refused(message):
-    """Something is refused with these words, in one line and with nothing of a row, nor of the error of a library."""
+    """Check that the body is refused in one line, with no value and no library error."""
     with pytest.raises(InputError, match=re.escape(message)) as error:
         yield
     assert not re.search("MARK|division|\n", str(error.value))

@@ -1,4 +1,4 @@
-"""Rows of every type and odd value that engines are filled with."""
+"""Rows of every type, with odd values, to fill engines with."""
 
 import datetime as dt
 import math
@@ -118,7 +118,7 @@ ROWS = 500
 
 
 def columns():
-    """Values of every pool, of which each occurs and many go together; units have up to some ten rows."""
+    """Return columns in which every value of each pool occurs, in many combinations."""
     rng = np.random.default_rng(1)
     pools = {"n": WHOLE, "x": DOUBLE, "t": TEXT, "b": FLAG}
     found = {
@@ -196,7 +196,7 @@ ARROW = pa.table({name: pa.array(COLUMNS[name], kind) for name, kind in TYPES.it
 
 
 def literal(value, kind):
-    """A value in the words of PostgreSQL."""
+    """Return a value as a PostgreSQL literal."""
     if value is None:
         return "NULL"
     text = str(value).replace("'", "''").replace("\x00", "\x01")  # which is no key either
@@ -204,7 +204,7 @@ def literal(value, kind):
 
 
 def counted(table, tables):
-    """Every wanted marginal, and whether the rows stayed where they are."""
+    """Return every requested marginal, and whether the engine counted the rows."""
     found = {
         (measure, names): cells.tolist()
         for measure, wanted in tables.items()

@@ -1,4 +1,4 @@
-"""Pairs of neighbouring inputs, over all sources and column types: one unit more changes the table by that unit's rows alone.
+"""Pairs of neighbouring inputs of all sources: one more unit changes only its own rows.
 
 Every pair is a source with some rows and the same source with one unit more: a row, a line, or the
 rows of one new unit. Both are read, with the same random keys for the rows that both have. What
@@ -56,7 +56,7 @@ POLICIES = ("drop", "other", "cell")
 
 
 def categories_of(rng, null, outside):
-    """Texts, some of them with another spelling."""
+    """Return texts, some of them also in another spelling."""
     drawn = rng.permutation(TEXTS)[: rng.integers(4, len(TEXTS))]
     # 1.0 and 1 are one category
     chosen = list({text.removesuffix(".0"): text for text in drawn}.values())
@@ -70,7 +70,7 @@ def categories_of(rng, null, outside):
 
 
 def kinds(rng):
-    """A kind of attribute."""
+    """Return a random kind of attribute."""
     null, outside = (POLICIES[place] for place in rng.integers(0, len(POLICIES), 2))
     clip = "clip" if rng.random() < 0.4 else outside
     categories, *numbers = [
@@ -95,7 +95,7 @@ def kinds(rng):
 
 
 def reading(rng):
-    """How values are read."""
+    """Return random rules for reading values."""
     decimal, thousands = [(".", ""), (".", ","), (",", "."), (",", "")][rng.integers(4)]
     return Reading(
         nulls=[[], ["x"], ["1", "-0"]][rng.integers(3)],
@@ -108,7 +108,7 @@ def reading(rng):
 
 
 def dates(rng, null, clip):
-    """Days around those of the pools."""
+    """Return days near those of the pools."""
     start, end = [
         ("1970-01-01", "1970-01-02"),
         ("2024-05-01", "2024-11-01"),
@@ -120,7 +120,7 @@ def dates(rng, null, clip):
 
 
 def rows_of_pools(rng, sizes, units):
-    """Which value of each pool every row has, which rows are those of the additional unit, and the random keys."""
+    """Draw the pool values of each row, the rows of the added unit, and random keys."""
     common = int(rng.integers(0, 7))
     more = int(rng.integers(1, 5)) if units else 1
     count = common + more
@@ -140,7 +140,7 @@ SOURCES = (*POOLS, "csv", "csv.gz")
 
 
 def lines_of(rng, units):
-    """Lines of a CSV file, which of them are new, and what each of the new ones may add."""
+    """Draw lines of a CSV file, the new ones, and what each new line may add."""
     quoted = rng.random() < 0.3
 
     def line(serial, unit):
@@ -202,7 +202,7 @@ def rows_of(table):
 
 
 class Pair:
-    """Two sources and how they are to be read.
+    """Two sources and the rules for reading them.
 
     Args:
         kind: one of `SOURCES`.
@@ -260,7 +260,7 @@ class Pair:
             ]
 
     def tables(self):
-        """The rows of both tables."""
+        """Return the rows of both tables."""
         with ExitStack() as stack:
             for name in ("_column", "_files", "_frames"):
                 stack.enter_context(
@@ -292,7 +292,7 @@ class Pair:
         return CSV(file, **self.layout)
 
     def _records(self, line):
-        """How many records this line is by itself."""
+        """Return how many records a line makes."""
         if line not in self.records:
             table = read(
                 self._csv([line]), self.domain, read_request=ReadRequest(attributes=[], measures=[])
@@ -301,7 +301,7 @@ class Pair:
         return self.records[line]
 
     def check(self):
-        """Raise an AssertionError that describes the pair if one of them fails or they differ by more than the new unit.
+        """Raise an AssertionError if a read fails or they differ by more than the new unit.
 
         Returns:
             How many rows the new unit has in the table.

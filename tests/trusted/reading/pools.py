@@ -1,4 +1,4 @@
-"""Odd values of every column type that the sources have, as pools from which rows are picked."""
+"""Pools of odd values of every column type that sources have."""
 
 import datetime as dt
 import uuid
@@ -37,7 +37,7 @@ EXTREMES = [
 
 
 class Trap:
-    """A value that does its worst, and whose text must never be seen."""
+    """A value that misbehaves in every operation and whose text must never appear."""
 
     def _fail(self, *_):
         raise RuntimeError("SECRETMARK")
@@ -47,12 +47,12 @@ class Trap:
 
 
 def _raw(kind, numbers=EXTREMES):
-    """Numbers as they are stored, whatever they mean under the type."""
+    """Return numbers as they are stored, whatever the type makes of them."""
     return pa.array(numbers, pa.int64()).view(kind)
 
 
 def _as_text(kind, held):
-    """Bytes as text, UTF-8 or not."""
+    """Return bytes as text, whether or not they are UTF-8."""
     raw = pa.array(SHORT, held)
     return pa.Array.from_buffers(kind, len(raw), raw.buffers())
 

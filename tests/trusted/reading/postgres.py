@@ -1,4 +1,4 @@
-"""A PostgreSQL server only for the tests, started from Debian's packages and stopped at the end."""
+"""A PostgreSQL server for the tests, started from Debian's packages."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ def _programs():
 
 @contextmanager
 def server():
-    """Give the URL of a server with an empty database; skip the test where there is none to start."""
+    """Yield the URL of a server with an empty database, or skip the test."""
     programs = next(
         (
             folder
@@ -82,7 +82,7 @@ def server():
 
 
 def fill(url, sentences):
-    """Carry out sentences of SQL."""
+    """Execute SQL statements."""
     import adbc_driver_postgresql.dbapi as driver
 
     with driver.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
@@ -91,7 +91,7 @@ def fill(url, sentences):
 
 
 def table(url, name, columns, rows):
-    """A table with the names and types of columns, and rows of values in the words of SQL."""
+    """Create a table from column types and rows of SQL literals."""
     listed = ", ".join(f"{column} {kind}" for column, kind in columns.items())
     lines = ", ".join(f"({', '.join(row)})" for row in rows)
     fill(

@@ -1,4 +1,4 @@
-"""How sources of every kind are made from pools of values; rows of the kit of neighbours."""
+"""Builders of sources of every kind from pools of values."""
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ class Pool:
     opened: Callable = lambda made, folder, rng: made
 
     def maker(self, rng, names):
-        """A function from rows, as places in each column, to a table, whose values are those of two pools."""
+        """Return a function from places in two pools to a table of those values."""
         columns = (
             self.units[rng.integers(len(self.units))],
             self.marks,
@@ -71,7 +71,7 @@ def of_pandas(pool, places):
 
 
 def of_literals(pool, places):
-    """Behind one more, which is left out again, and gives an empty table its type."""
+    """Return the literals at the places, after one more that gives the column its type."""
     return [pool[place] for place in (0, *places)]
 
 
@@ -87,7 +87,7 @@ def cast(kind, literals):
 
 
 def parquet_file(made, folder, rng):
-    """Written as Parquet."""
+    """Write the table as Parquet."""
     file = folder / "x.parquet"
     pq.write_table(
         made,
@@ -100,7 +100,7 @@ def parquet_file(made, folder, rng):
 
 
 def ibis_table(made, folder, rng):
-    """On DuckDB, of the types that Ibis reads."""
+    """Return a DuckDB table of types that Ibis reads."""
     import ibis
 
     name = f"given_{rng.integers(2**62)}"

@@ -1,4 +1,4 @@
-"""Encoding against a slow reference that reads the rule of `leastnoise._domain` off the page."""
+"""Encoding, against a slow reference written from the rule of `leastnoise._domain`."""
 
 import datetime as dt
 import math
@@ -39,7 +39,7 @@ NUMBERS = st.one_of(
 
 
 def reference(kind, value):
-    """The cell of a number or null, None if the row is dropped."""
+    """Return the cell of a number or null, or None if the row is dropped."""
 
     has_other = "other" in (kind.null, kind.outside)
     own_cells = kind.regular + has_other
@@ -125,7 +125,7 @@ def test_edges_are_the_nearest_doubles(low, more, count):
 
 
 def test_multiples_beyond_doubles_round_once():
-    """Numerators above 2^53: rounded themselves, a quotient of theirs would be rounded twice."""
+    """Numerators exceed 2^53, so converting them to doubles first would round twice."""
     for first, step in (("0.12345678901234567", "0.1"), ("123456789.0123456789", "0.0000000001")):
         exact = [float(Fraction(first) + place * Fraction(step)) for place in range(100)]
         assert multiples(Fraction(first), Fraction(step), 100).tolist() == exact
@@ -157,7 +157,7 @@ LONGEST = "17." + "0" * 397  # text of 400 letters at most is looked at for zero
 
 
 def _whole_text(value: str) -> str:
-    """The text of a whole number without the zeros after its point, or the text itself."""
+    """Return an integer without a decimal point and zeros, other text unchanged."""
     if value in {"17.0", "17.00", "-0.0", LONGEST}:
         return value.split(".", maxsplit=1)[0].replace("-0", "0")
     return value
@@ -209,7 +209,7 @@ def test_amounts_against_the_reference(values, unit):
 
 
 def test_non_value_adds_nothing():
-    """An infinity is no number; a number beyond all doubles is beyond the bounds."""
+    """An infinity is not a number; a number beyond all doubles is outside the bounds."""
     measure = Measure("m", 5, 10, reading=Reading(nulls=["8"]))
     column = Column([None, "x", float("nan"), "", 8, 7.4, 7.5, 8.5, "inf", -math.inf, "1e999", 0])
     assert amount_encoder(measure)(column).tolist() == [0, 0, 0, 0, 0, 7, 8, 8, 0, 0, 10, 5]
@@ -287,7 +287,7 @@ ENCODERS = {
 @given(st.lists(LISTS, min_size=1, max_size=3))
 @settings(max_examples=40, deadline=None)
 def test_row_is_encoded_independently(name, chunks):
-    """Columns of mixed types, several chunks through one encoder: no row's cell depends on another row, before or beside it."""
+    """In mixed types and several chunks, no cell depends on another row."""
     encode = ENCODERS[name]()
     for chunk in chunks:
         assert encode(Column(chunk)).tolist() == [
@@ -444,7 +444,7 @@ PLAIN += ["9" * 21, "0.1234567890123456789", "123456789.123456789", "1e3", "+1",
     ids=str,
 )
 def test_many_texts_encode_like_single_ones(reading):
-    """Plain decimals are read together where there are many texts."""
+    """Plain decimals are parsed together where there are many texts."""
     generator = np.random.default_rng(7)
     digits = [f"{number:.2f}" for number in generator.normal(0, 100, 300)]
     texts = [text.encode() for text in [*PLAIN, "-9", "-9.0", "\u0665", *digits]] + [

@@ -1,4 +1,4 @@
-"""The contract of sources that count: the same counts, to the last row, as reading the same rows here."""
+"""Sources that count in an engine, against counts of the same rows read locally."""
 
 import datetime as dt
 import hashlib
@@ -164,7 +164,7 @@ PRODUCTS = [
 
 
 def test_every_cell_and_amount_is_that_of_reading(engine):
-    """All kinds in PostgreSQL; in Spark, whose planner takes its time, every second of them, which have each way to be written."""
+    """PostgreSQL has all kinds; Spark, which plans slowly, every second one."""
     opened = _read.open_source(engine)
     values = {name: opened.engine.values[name] for name in ("n", "x", "t", "b", "d", "s", "z")}
     kinds = KINDS if isinstance(engine, ln.DatabaseTable) else KINDS[1::2]
@@ -215,7 +215,7 @@ def test_every_cell_and_amount_is_that_of_reading(engine):
 
 
 def test_units_are_counted_where_the_rows_are(engine):
-    """By brute force; a limit of rows is one of different cells for each count of units."""
+    """Use brute force; a limit on rows is one on different cells in counts of units."""
     places = {"by b": UnitCount(["b"]), "by b x n": UnitCount(["n", "b"]), "all": UnitCount()}
     domain = ln.Domain(
         n=ln.Coded(4, outside="other"),
@@ -270,7 +270,7 @@ def test_units_are_counted_where_the_rows_are(engine):
 
 
 def has_sql(kind, name):
-    """Numbers and times that are text, text that is trimmed, long lists and centuries of clocks are read here."""
+    """Return whether SQL encodes the kind; some texts, lists and times are read locally."""
     if isinstance(kind, ln.Dates):
         short_clock = kind.zone == "UTC" or kind.start.year > 1900
         counted = kind.counted_in is not None and (
@@ -305,7 +305,7 @@ TIMES_AS_NUMBERS = [
 ])  # fmt: skip
 @pytest.mark.parametrize("held", ["integer", "double"])
 def test_sql_reads_numeric_times_like_rows(held, counted_in, factor, zone):
-    """Whole numbers and doubles, at midnight and before it, and beyond all days."""
+    """Cover integers and doubles at and before midnight, and beyond all days."""
     kind = ln.Dates(
         "2019-01-01", "2019-12-31", "hour_of_day", zone=zone, format=counted_in, null="other",
         outside="other",
@@ -339,7 +339,7 @@ def test_engine_tables_and_sums_have_equal_counts(engine):
 
 
 def kept_rows(unit, most, key, domain, bound=None):
-    """By hand, the rows that count, with their cells and amounts."""
+    """Return the rows that count, with their cells and amounts, by a plain loop."""
     columns = [
         cell_encoder(domain.kind(name))(to_column(ARROW.column(name).combine_chunks()))
         for name in domain.names
@@ -362,7 +362,7 @@ def kept_rows(unit, most, key, domain, bound=None):
 
 
 def kept_of(unit, most, key, every, limit):
-    """Of each unit's rows, numbered in their order, those with the least keyed hashes, of each cell at most so many."""
+    """Keep each unit's rows with the least keyed hashes, up to a limit in each cell."""
     of = {}
     if unit is None:
         yield from every
@@ -397,7 +397,7 @@ def kept_of(unit, most, key, every, limit):
     ids=str,
 )
 def test_unit_rows_are_chosen_by_key_only(engine, unit, most, bound, monkeypatch):
-    """By hand; used are those that the domain keeps, which drops most rows, by one attribute or the other."""
+    """The domain, by one attribute or the other, drops most rows before the choice."""
     monkeypatch.setattr(_read, "urandom", lambda size: b"k" * size)
     domain = ln.Domain(
         {"t": ln.Categories(["F", "M", "17"], null="other"), "b": ln.Coded(1)},
@@ -438,13 +438,13 @@ def test_unit_rows_are_chosen_by_key_only(engine, unit, most, bound, monkeypatch
 
 
 def drawn_attribute(cells, place, attributes):
-    """The attribute that an engine draws for a row, by hand."""
+    """Return the attribute that an engine draws for a row, by definition."""
     content = ":".join([(b"k" * 16).hex(), *map(str, cells), "0", str(place)])
     return int.from_bytes(hashlib.sha256(content.encode()).digest()[:2], "big") % attributes
 
 
 def usage_by_attribute(source, domain, **options):
-    """How many rows are used, and for each attribute those in its hidden cell less the others."""
+    """Count the used rows, and for each attribute its hidden cell less the others."""
     wanted = ReadRequest(
         tables={None: [domain.names]}, usage=True, published=[(name,) for name in domain.names]
     )
@@ -456,7 +456,7 @@ def usage_by_attribute(source, domain, **options):
 
 @pytest.mark.parametrize("attributes", [1, 2])
 def test_columns_of_some_tables_are_counted_in_engines(engine, attributes, monkeypatch):
-    """By hand: which attribute is drawn for a row depends on its cells, its place and the key."""
+    """A row's drawn attribute depends on its cells, its place and the key."""
     monkeypatch.setattr(_read, "urandom", lambda size: b"k" * size)
     others = ln.Coded(1) if attributes == 2 else ln.Coded(1, null="other", outside="other")
     kinds = [ln.Categories(["F", "M", "17"]).with_hidden(True), others.with_hidden(attributes == 2)]
@@ -481,7 +481,7 @@ def test_columns_of_some_tables_are_counted_in_engines(engine, attributes, monke
 
 @pytest.mark.parametrize("most", [1, 1000, 1100, 2**31])
 def test_every_bound_on_a_unit_is_kept(url, postgres, most):
-    """A unit of 1,200 rows and one of 1,050, counted in an engine under small bounds and large ones: rows, rows in a cell, and keys."""
+    """Units of 1,200 and 1,050 rows, under small and large bounds on rows, cells and keys."""
     rows = "SELECT u, i % 2 AS v, 'key ' || i AS k FROM (VALUES ('a', 1200), ('b', 1050)) AS n (u, n), generate_series(0, n - 1) AS i"
     fill(url, ["DROP TABLE IF EXISTS many", f"CREATE TABLE many AS {rows}"])
     given = ln.DatabaseTable("many", postgres.connection)
@@ -512,7 +512,7 @@ KEYS = [
 
 
 def keys_of(name, kind):
-    """By hand, the key of each row, None where there is none; 17.0 and 17 are one key."""
+    """Return the key of each row, or None; 17.0 and 17 are one key."""
 
     def key_of(text: str) -> str:
         form = kind.reading.form(text)
@@ -530,7 +530,7 @@ def keys_of(name, kind):
 
 
 def keys_there(source, name, kind, **options):
-    """The keys that are found in a source, each with its units, without a row of it coming here."""
+    """Return the keys found in the engine, with their units, without fetching rows."""
     opened = _read.open_source(source)
     refusing = (
         replace(opened, encoded=lambda columns: pytest.fail("rows were sent for"))
@@ -554,7 +554,7 @@ def keys_there(source, name, kind, **options):
     ids=str,
 )
 def test_keys_have_the_same_numbers_of_units(engine, name, kind, unit, most, monkeypatch):
-    """Of all rows; and of the keys that each unit keeps, which by hand are those of its rows with the least keyed hashes."""
+    """Count all rows, or the keys of each unit's rows with the least keyed hashes."""
     monkeypatch.setattr(_read, "urandom", lambda size: b"k" * size)
     keys = keys_of(name, kind)
     expected = Counter(key for key in keys if key is not None)
@@ -774,7 +774,7 @@ def test_names_of_columns_are_taken_to_the_letter(url, postgres):
 
 
 def test_columns_of_every_type_are_read(url, postgres):
-    """One value of each type, and a null."""
+    """Each column has a value and a null."""
     held = dict.fromkeys(("smallint", "integer", "bigint"), "17") | dict.fromkeys(
         ("double precision", "real", "numeric"), "0.1"
     )
@@ -805,7 +805,7 @@ def test_columns_of_every_type_are_read(url, postgres):
 
 
 def test_times_are_read_in_utc_and_no_row_fails(url, postgres):
-    """The server's own time zone is another one."""
+    """The server has another time zone."""
     stamps = [
         "2024-05-01 13:45:00",
         "2024-05-01",
@@ -844,7 +844,7 @@ def test_times_are_read_in_utc_and_no_row_fails(url, postgres):
 
 @pytest.fixture(scope="session")
 def stranger(url):
-    """The URL of somebody who may see one view."""
+    """Yield the URL of a user who may read only one view."""
     fill(
         url,
         [
@@ -892,7 +892,7 @@ def test_a_server_that_cannot_be_reached(monkeypatch):
 
 @pytest.fixture(scope="session")
 def roles(url):
-    """The folder of the server's socket; it has roles that may not do everything."""
+    """Yield the socket folder of a server with restricted roles."""
     fill(url, ["CREATE ROLE outsider LOGIN", "CREATE ROLE group_only NOLOGIN"])
     fill(url, ["CREATE DATABASE closed"])
     fill(url, ["REVOKE CONNECT ON DATABASE closed FROM PUBLIC"])
@@ -1037,7 +1037,7 @@ def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
 
 
 def test_totals_of_units_are_those_of_read_rows(engine):
-    """Also of doubles beyond all bounds, nulls and infinities, in cells with hidden ones, under every limit."""
+    """Include doubles beyond all bounds, nulls, infinities and hidden cells, under each limit."""
     totals = {
         "in all": UnitTotal("x", -5, 9, "0.5"),
         "by b": UnitTotal("x", -5, 9, by=["b"]),
@@ -1065,7 +1065,7 @@ def test_totals_of_units_are_those_of_read_rows(engine):
 
 
 def totals_by_b(unit):
-    """The clipped totals of x of every unit, by hand, and last those of the hidden cell.
+    """Return each unit's clipped totals of x, those of the hidden cell last.
 
     A value beyond 2^30 - 1 counts as that.
     """
@@ -1083,7 +1083,7 @@ def totals_by_b(unit):
 
 
 def test_amounts_kept_and_cut_are_those_of_read_rows(engine):
-    """Where every cell counts no random choice has a say; a limit of cells cuts at most what it may."""
+    """No choice is random where all cells count; a limit on cells cuts no more than it may."""
     total = UnitTotal("x", -5, 9, by=["b"])
     domain = ln.Domain(n=ln.Coded(4, outside="other"), b=[True, False], measures={"paid": total})
     wanted = ReadRequest(tables={"paid": [("b",)]}, usage=True)

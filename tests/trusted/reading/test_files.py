@@ -1,4 +1,4 @@
-"""Files: which a path means, several as one source, and what is said of those that cannot be read."""
+"""Files: the ones that a path names, several as one source, and messages of refusals."""
 
 import gzip
 from pathlib import Path
@@ -43,7 +43,7 @@ def test_columns_of_csv_depend_on_the_header_alone(tmp_path):
 
 
 def test_damaged_parquet_file_raises_input_error(tmp_path):
-    """Indices into a dictionary are looked at in another thread than the file is opened in."""
+    """Dictionary indices are read in another thread than the one that opens the file."""
     path = tmp_path / "x.parquet"
     table = pa.table({"b": pa.array(["x", "y", "z"] * 500).dictionary_encode()})
     pq.write_table(table, path, compression="none")
@@ -176,7 +176,7 @@ def test_a_missing_file_is_guessed(tmp_path):
 
 
 def parts(folder):
-    """A table as one file, and cut into files of other names, orders of columns and endings."""
+    """Write a table as one file and in parts with other names, column orders and line ends."""
     whole = lines(folder, b"age,sex\n17,F\n18,M\n17,M\n", "whole.csv")
     many = folder / "parts"
     (many / "deeper").mkdir(parents=True)
@@ -211,7 +211,7 @@ def test_a_folder_and_a_pattern_are_read_as_one_file(tmp_path, monkeypatch):
 @pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to], ids=["symbolic", "hard"])
 @pytest.mark.parametrize("name", ["a.csv", "b.csv"])
 def test_a_file_is_not_read_twice(tmp_path, name, link):
-    """By a link, from its folder or from another one: then a row would be two."""
+    """A link to it, from its folder or another one, would count each row twice."""
     (tmp_path / "x" / "y").mkdir(parents=True)
     lines(tmp_path / "x", b"sex\nF\n", "a.csv")
     link(tmp_path / "x" / "y" / name, tmp_path / "x" / "a.csv")
@@ -248,7 +248,7 @@ def test_text_files_are_csv_files(tmp_path, name):
     ],
 )
 def test_files_that_a_path_does_not_mean_are_refused(tmp_path, path, names, kind, monkeypatch):
-    """Whatever says which they are, and of what kind."""
+    """They are refused in files, folders and patterns of every kind."""
     for folder in ("mine", "other"):
         (tmp_path / folder).mkdir()
         for name in ("a.csv", "a.txt"):
@@ -308,7 +308,7 @@ def test_units_go_across_files(tmp_path):
 )
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_only_files_of_periods_are_read(tmp_path, names, patterns, kind):
-    """By folders of the attribute's column, or by patterns; a file without a period is always read."""
+    """Periods come from folders or patterns; a file without a period is always read."""
     days = Dates(
         "2024-01-01", "2024-03-31", "month", format="%Y-%m", reading=Reading(column="month")
     )
@@ -357,7 +357,7 @@ def test_several_files_that_are_not_one_source(tmp_path, pattern, message):
 
 @pytest.mark.parametrize("stray", ["notes.txt", "sub/notes.tsv", "b.TXT.gz"])
 def test_headerless_files_of_several_endings_are_refused(tmp_path, stray):
-    """A line of notes would count as a row, because no line of names shows that it is none."""
+    """Without a header, a line of notes would count as a row."""
     lines(tmp_path, b"F\nM\n", "a.csv")
     (tmp_path / stray).parent.mkdir(exist_ok=True)
     note = b"F\n"

@@ -1,4 +1,4 @@
-"""A second table joined to the first: exact counts, the same from every source, and neighbours by brute force."""
+"""Joins of a second table: exact counts from every source, and neighbours by brute force."""
 
 import itertools
 from collections import Counter
@@ -37,7 +37,7 @@ DOMAIN = ln.Domain(
 
 
 def tables() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Visits and patients, with nulls, orphans on both sides, and keys that come two and three times."""
+    """Return visits and patients with nulls, orphans on both sides, and repeated keys."""
     random = np.random.default_rng(5)
     visits = pd.DataFrame(
         {"patient": random.integers(0, 60, 400), "dx": random.choice(["a", "b", "c", None], 400)}
@@ -66,7 +66,7 @@ BOTH = VISITS.merge(
 
 
 def merged() -> pd.DataFrame:
-    """The rows that the domain keeps."""
+    """Return the rows that the domain keeps."""
     both = BOTH.assign(
         sex=BOTH["sex"]
         .where(BOTH["sex"].isin(["F", "M"]) | BOTH["sex"].isna(), "outside")
@@ -180,14 +180,14 @@ STAR = ln.Domain(
 
 
 def star(visits: Any, patients: Any, cards: Any, shops: Any) -> ln.Joined:
-    """Visits with patients and cards of their unit, and the public shops of the cards."""
+    """Return visits, patients and cards of a unit, and the public shops of the cards."""
     first = ln.Joined(visits, patients, on=ON, columns=("sex",))
     second = ln.Joined(first, cards, on={"patient": "owner"})
     return ln.Joined(second, shops, on="shop", public=True)
 
 
 def star_counts() -> Any:
-    """What pandas counts in the star."""
+    """Count the star with pandas."""
     both = BOTH.drop(columns="id").merge(
         CARDS.dropna(subset="owner").drop_duplicates("owner", keep=False),
         left_on="patient",
@@ -261,7 +261,7 @@ def test_public_table_serves_any_unit() -> None:
 
 
 def test_unit_named_like_second_key_is_the_first_column() -> None:
-    """Rows of one visit are of no patient's unit, though the patients' key has that name too."""
+    """The patients' key has the unit's name, yet a visit's rows belong to no patient's unit."""
     visits = VISITS.assign(id=range(len(VISITS)))
     joined = ln.Joined(visits, PATIENTS, on=ON, columns=["sex", "year", "weight"])
     for reads, domain in ((read, DOMAIN), (read_keys, ln.Domain(sex=ln.Unknown(9)))):
@@ -366,7 +366,7 @@ def marked(
     unit: dict[str, Any],
     **how: Any,
 ) -> Counter[Any]:
-    """The rows that count, with their serial numbers; each carries its random key with it."""
+    """Return the rows that count, each with its serial number and random key."""
     first = pa.table(
         {
             "u": pa.array([one for one, _ in visits], pa.string()),
@@ -392,7 +392,7 @@ def marked(
 
 
 def databases(seed: int) -> Any:
-    """Small pairs of tables, drawn from all of them, and larger ones: units a and b, nulls, orphans, keys that come again."""
+    """Return small random pairs of tables with units a and b, nulls and orphans."""
     who, random = ("a", "b", None), np.random.default_rng(seed)
     some = [owners for rows in range(1, 3) for owners in itertools.product(who, repeat=rows)]
     held = [
@@ -412,7 +412,7 @@ def databases(seed: int) -> Any:
 
 
 def violations(most: int, bound: int | None = None) -> Any:
-    """The changes of a unit's rows that change more than that unit's rows, or more than ``most`` of these."""
+    """Return changes of a unit that affect other rows, or more than ``most`` rows."""
     unit: dict[str, Any] = {"unit_column": "u", "max_rows": most}
     if bound is not None:
         unit["max_per_cell"] = ln.PerCellBound(bound, "v")
@@ -455,7 +455,7 @@ PUBLIC = pa.table({"v": [0, 1], "x": [2, 1]})
 def starred(
     visits: list[tuple[Any, int]], tables: list[list[tuple[Any, int]]], keys: Any, most: int
 ) -> Counter[Any]:
-    """The rows that count of a star with two tables of units, and a public one on a column of the first."""
+    """Return the rows of a star with two tables of units and a public table."""
     names = pa.array([one for one, _ in visits], pa.string())
     source: Any = pa.table({"u": names, "mark": [mark for _, mark in visits]})
     for column, rows in zip("vw", tables, strict=True):
@@ -477,7 +477,7 @@ def starred(
 
 @pytest.mark.parametrize("most", [1, 2])
 def test_unit_in_a_star_changes_only_its_own_rows(most: int) -> None:
-    """All changes of a unit in one table, in some of them and in all of them."""
+    """Try all changes of a unit in one, some and all tables."""
     who, random, seen = ("a", "b", None), np.random.default_rng(most), 0
     for number in range(40):
         owners = [who[one] for one in random.choice(3, size=5, p=[0.5, 0.3, 0.2])]
@@ -505,12 +505,12 @@ def test_unit_in_a_star_changes_only_its_own_rows(most: int) -> None:
 
 
 def plant_first_of_any_case(patch: pytest.MonkeyPatch) -> None:
-    """Keys that are compared otherwise than units are: here both units have one partner."""
+    """Compare keys differently from units, so that both units share one partner."""
     patch.setattr(_read, "key_reader", lambda reading: lambda value: value and b"x")
 
 
 def plant_shared_row(patch: pytest.MonkeyPatch) -> None:
-    """A row whose own key is nowhere takes the first partner that there is."""
+    """Give a row without partner the first partner of the table."""
     of = _read.PartnerRows.of
     patch.setattr(
         _read.PartnerRows,
@@ -530,7 +530,7 @@ def test_faults_are_seen(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_join_without_unit_rule_changes_several_units(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What is refused: persons as units, and a private row of their household that all of them have."""
+    """The refused case: persons are units and share a private row of their household."""
     persons = pa.table({"person": [1, 2, 3], "home": ["h", "h", "h"]})
     domain, unit = ln.Domain(region=["N", "S"]), {"unit_column": "person", "max_rows": 1}
     joined = [

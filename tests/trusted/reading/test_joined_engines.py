@@ -1,4 +1,4 @@
-"""Two tables of one engine, joined and counted there: the same as joined here, in PostgreSQL and Spark."""
+"""Tables joined and counted in PostgreSQL and Spark, against the same join read locally."""
 
 import datetime as dt
 import math
@@ -68,7 +68,7 @@ def partners_of_postgres(url):
 
 @pytest.fixture
 def partners(engine, request):
-    """The second table beside the first one."""
+    """Return the second table next to the first."""
     return request.getfixturevalue(
         "partners_of_postgres" if isinstance(engine, DatabaseTable) else "partners_of_spark"
     )
@@ -99,7 +99,7 @@ BESIDE_TABLES = {None: [("t", "g", "y", "day")], "most": [("t", "g", "y", "day")
     indirect=["engine"],
 )
 def test_engine_joins_and_counts_two_tables(engine, partners, on, public):
-    """As numbers, as texts, and a text with a number whose form it is; everyone's table, and that of the units themselves."""
+    """Keys are numbers, texts and formatted numbers; the second table is public or of units."""
     (unit,) = on
     options = {} if public else {"unit_column": unit, "max_rows": ROWS}
     found, here = counts(
@@ -115,7 +115,7 @@ def test_engine_joins_and_counts_two_tables(engine, partners, on, public):
 
 @pytest.mark.parametrize("engine", ["postgres", "spark"], indirect=True)
 def test_engine_joins_several_tables(engine, partners, tmp_path):
-    """One query with the partners of a number, of a text, and of a column of the first partner."""
+    """One query joins on a number, a text, and a column of the first partner."""
 
     def star(first, second):
         joined = ln.Joined(first, second, on={"u": "k"}, columns=("g", "f"), public=True)
@@ -238,6 +238,6 @@ def test_spark_ignores_unused_duplicate_columns(spark_session, spark):
 
 
 def test_frames_of_two_sessions_of_spark_are_read(spark_session, spark):
-    """Neither session knows the other's views."""
+    """Neither session sees the other's views."""
     partners = spark_session.newSession().createDataFrame(PARTNERS)
     assert open_source(ln.Joined(spark, partners, on={"u": "k"}, public=True)).engine is None

@@ -1,4 +1,4 @@
-"""Keys of a column: which a value is, in how many a unit counts, and that every source gives the same."""
+"""Keys of a column: their values, the bound of a unit, and equality over sources."""
 
 from pathlib import Path
 from typing import Any

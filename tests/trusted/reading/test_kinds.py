@@ -1,4 +1,4 @@
-"""What new kinds and readings make of values, against slow references, and alike from every source."""
+"""Cells of dates, times, texts and numbers, against slow references and over sources."""
 
 import datetime as dt
 import json
@@ -117,7 +117,7 @@ def test_single_dates(value, cell):
     ],
 )
 def test_time_stamp_has_one_cell_in_any_form(stamp):
-    """Near the ends of its range too."""
+    """Include time stamps near the ends of the range."""
     encode = cell_encoder(ln.Dates("1900-01-01", "2024-12-31", "month", outside="clip"))
     values = [stamp, stamp.to_datetime64(), stamp.isoformat()]
     cells = [
@@ -324,7 +324,7 @@ def test_latin_1_semicolons_and_no_header(tmp_path):
     "encoding", ["ascii", "latin-1", "cp1252", "cp1253", "cp437", "koi8-r", "tis-620", "mac-roman"]
 )
 def test_each_byte_has_the_character_of_its_encoding(tmp_path, encoding):
-    """And no row warns or makes reading fail, whatever its bytes are."""
+    """No byte warns or makes reading fail."""
     raw = [b"x%b\\d77" % bytes([byte]) for byte in range(256) if byte not in b'\n\r;"']
     (tmp_path / "x.csv").write_bytes(b";1\n".join([*raw, b""]))
     texts = [text.decode(encoding, "replace") for text in raw]

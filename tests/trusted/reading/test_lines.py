@@ -1,4 +1,4 @@
-"""Lines and fields of CSV, at once by arithmetic, against the rule applied to every line by itself."""
+"""Lines and fields of CSV, against the rule applied line by line."""
 
 import io
 import itertools
@@ -43,7 +43,7 @@ BEHIND = np.full(WORD, 255, dtype=np.uint8)
 
 
 def by_hand(content, delimiter, width, longest):
-    """The rule, line by line."""
+    """Apply the rule line by line."""
     *lines, rest = content.split(b"\n")
     records = []
     for line in [*lines, *([rest] if rest else [])]:
@@ -93,7 +93,7 @@ def test_line_blocks_split_like_single_lines(delimiter, content, width, block, l
 @pytest.mark.parametrize("width", [1, 2, 5])
 @pytest.mark.parametrize("delimiter", [",", "\t", "\\", "]"])
 def test_plain_lines_have_all_their_bytes(width, delimiter):
-    """Blanks, marks of Unicode, NUL, bytes that are no text, long fields, empty lines."""
+    """Cover blanks, byte order marks, NUL, invalid bytes, long fields and empty lines."""
     pieces = [b"", b"a", b" b ", b"\0", b"\xff", b"\x1f", b"\xef\xbb\xbf", b"'", b"#", b"long" * 99]
     generator = np.random.default_rng(width)
     for rows in (1, 2, 40):
@@ -123,7 +123,7 @@ ENDS = [b"\n", b"\r\n"]
 )
 @settings(max_examples=80, deadline=None)
 def test_plain_lines_have_the_same_fields(lines, place, odd):
-    """Of files with CRs and quotes that are regular, but for one place."""
+    """Files have CRs and quotes that are regular except in one place."""
     content = b"".join(b",".join(fields) + end for fields, end in lines)
     content = content[:place] + odd + content[place:] + b"\n"
     plain = plain_lines(content, b",")
@@ -149,7 +149,7 @@ HARD = [
 
 @pytest.mark.parametrize("first", HARD)
 def test_line_does_not_depend_on_its_neighbours(first):
-    """Of all ways to be quoted, rightly and wrongly."""
+    """Try all ways of quoting, valid and invalid."""
     for others in itertools.product(HARD, repeat=2):
         content = b"\n".join((first, *others, b""))
         assert at_once(content, b",", 2, [0, 1]) == by_hand(content, b",", 2, 99)
@@ -172,7 +172,7 @@ def test_line_does_not_depend_on_its_neighbours(first):
 )
 @pytest.mark.parametrize("delimiter", [b",", b"\\", b"]", b"^", b"-"])
 def test_fields(line, fields, delimiter):
-    """Also where a delimiter means something in a regular expression."""
+    """Include delimiters with a meaning in regular expressions."""
     expected = fields and [field.replace(b",", delimiter) for field in fields]
     assert split_line(line.replace(b",", delimiter), delimiter) == expected
 

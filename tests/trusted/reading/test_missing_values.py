@@ -1,4 +1,4 @@
-"""What SQL gives on rows with nulls, whichever engine holds them: noise near 0 against DuckDB."""
+"""Answers on rows with nulls, in every engine, against DuckDB."""
 
 import functools
 import operator
@@ -50,7 +50,7 @@ BIN = "least(greatest(floor(income / 10), 0), 3)"
 
 
 def drawn_rows(seed: int) -> pa.Table:
-    """Rows with nulls and values outside the domain in every column."""
+    """Return rows with nulls and values outside the domain in every column."""
     rng = np.random.default_rng(seed)
 
     def draw(values: list[object], kind: pa.DataType) -> pa.Array:
@@ -137,7 +137,7 @@ JOINED = [
 
 
 def by_sql(statement: str, rows: pa.Table, condition: str = "true") -> dict[tuple[str, ...], float]:
-    """Answer a statement, whose FROM is added here, by groups."""
+    """Answer a statement, completed with its FROM, by groups."""
     select, *grouped = statement.partition(" GROUP BY ")
     select, _, kept = select.partition(" WHERE ")
     text = f"{select} FROM rows WHERE {kept or 'true'} AND {condition}{''.join(grouped)}"
@@ -148,7 +148,7 @@ def by_sql(statement: str, rows: pa.Table, condition: str = "true") -> dict[tupl
 
 
 def sources(rows, folder, request):
-    """The rows in every engine, each with a table of the sexes of people."""
+    """Return the rows in every engine, each with a table of the sexes of people."""
     request.getfixturevalue("postgres")
     url = request.getfixturevalue("url")
 
@@ -173,7 +173,7 @@ def sources(rows, folder, request):
 
 
 def answers(table):
-    """The answers of a table by its groups."""
+    """Return the answers of a table by its groups."""
     frame = table.frame("pandas")
     keys = [name for name in frame if name == "sex" or name.split(":")[0] in DOMAIN.names]
     return {

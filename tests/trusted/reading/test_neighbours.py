@@ -1,4 +1,4 @@
-"""Pairs that `adapters.neighbours` makes, and that it sees faults that were really there."""
+"""The kit of neighbouring pairs, and whether it notices earlier faults."""
 
 import os
 import re
@@ -25,7 +25,7 @@ def test_added_unit_changes_its_rows_only(kind, tmp_path):
 
 
 def by_equality(data):
-    """The memo that there was: values that are equal to Python are taken for one."""
+    """Cache values by Python's equality, as an earlier version did."""
     if isinstance(data, np.ndarray):
         return list(data), None
     try:
@@ -40,7 +40,7 @@ def plant_equality(patch):
 
 
 def plant_carriage_return(patch):
-    """A CR alone ends a line."""
+    """End lines at a CR."""
     whole = _files.whole_lines
     patch.setattr(
         _files,
@@ -50,7 +50,7 @@ def plant_carriage_return(patch):
 
 
 def plant_next_line(patch):
-    """A line that ends in CR CR LF takes from the next line."""
+    """End a line at CR CR LF together with a part of the next line."""
     whole = _files.whole_lines
     patch.setattr(
         _files,
@@ -60,7 +60,7 @@ def plant_next_line(patch):
 
 
 def plant_failure(patch):
-    """Text must be UTF-8."""
+    """Refuse short bytes that are not UTF-8."""
     column = _column.Column
 
     def strict(data, *others, **more):
@@ -79,7 +79,7 @@ def plant_one_row_more(patch):
 
 
 def plant_shared_choice(patch):
-    """All units together keep the rows of one."""
+    """Give all rows one unit, whose bound they share."""
     key_columns = _unit_keys.key_columns
 
     def shared(reading):
@@ -106,7 +106,7 @@ def plant_shared_choice(patch):
     ],
 )
 def test_faults_are_seen(plant, kind, message, first, tmp_path, monkeypatch):
-    """From a seed on where the fault shows at once; any other shows it later."""
+    """Each seed is one at which the fault shows at once."""
     plant(monkeypatch)
     with pytest.raises(AssertionError, match=message):
         [Pair(kind, first + place, tmp_path).check() for place in range(400)]

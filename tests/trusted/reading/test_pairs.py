@@ -1,4 +1,4 @@
-"""Pairs of a declared type and an attribute or measure that can match nothing are refused before anything is paid."""
+"""Declared types that cannot match an attribute or measure are refused before payment."""
 
 import datetime as dt
 
@@ -70,7 +70,7 @@ ALLOWED += [("stamp", ln.Categories(["2024-01-05"])), ("flag", ln.Categories(["t
     ]
 )
 def typed(request, tmp_path):
-    """The table, from every kind of source whose types are declared."""
+    """Return the table from every kind of source with declared types."""
     if request.param == "postgres":
         request.getfixturevalue("postgres")
         types = ["bigint", "double precision", "boolean", "text", "date", "timestamp"]
@@ -115,7 +115,7 @@ def test_measures_of_times_are_refused(typed) -> None:
 
 
 def test_columns_of_nulls_are_not_refused(tmp_path) -> None:
-    """The type of nulls is inferred from values, so a refusal would depend on the rows."""
+    """Their type is inferred from values, so a refusal would depend on the rows."""
     table = pa.table({"word": ["F"], "nothing": pa.nulls(1)})
     pq.write_table(table, tmp_path / "a.parquet")
     sources = [
@@ -187,7 +187,7 @@ def test_intervals_are_read_by_their_text() -> None:
 
 
 def test_interval_text_does_not_depend_on_earlier_rows() -> None:
-    """-0.0 equals 0.0, and has another text: one row more must not change the others."""
+    """-0.0 equals 0.0 but has another text: one more row must not change the others."""
     intervals = pd.Series(pd.arrays.IntervalArray.from_arrays([-0.0, 0.0, 0.0], [1.0, 1.0, 1.0]))
     kind = ln.Categories(["(-0.0, 1.0]", "(0.0, 1.0]"], null="other")
     assert cells(pd.DataFrame({"x": intervals}), kind) == [0, 1, 1]
@@ -211,7 +211,7 @@ def test_types_of_pandas_without_a_form_are_refused(values) -> None:
 
 
 def test_python_objects_are_not_judged_by_values() -> None:
-    """Whether all of a column's objects are of one type is a fact of its rows."""
+    """Whether all objects of a column have one type depends on its rows."""
     for values in ([1, 2], ["F", "M"], [DAY, DAY], [True, False]):
         frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})
         for kind in (SEX, MONTHS, ln.Integers(0, 9)):

@@ -1,4 +1,4 @@
-"""Reading real files and frames of every library: the same rows give the same table, whatever they come in."""
+"""Files and frames of every library: the same rows give the same table."""
 
 import datetime as dt
 import gzip
@@ -31,7 +31,7 @@ CONNECTION = duckdb.connect()
 
 
 def rows_of(table):
-    """The encoded rows, as sorted tuples: the order is nobody's promise."""
+    """Return the encoded rows as sorted tuples, since sources promise no order."""
     names = [open_content(table).codes[name].tolist() for name in table.domain.names]
     sums = [open_content(table).values[name].tolist() for name in table.domain.measures]
     return sorted(zip(*names, *sums, strict=True))
@@ -76,7 +76,7 @@ def constructor(request, tmp_path):
 
 @pytest.fixture(params=CONSTRUCTORS, scope="module", ids=str)
 def everything(request, tmp_path_factory):
-    """The whole frame, made once for all who only read it."""
+    """Return the whole frame, created once for all tests that only read it."""
     return CONSTRUCTORS[request.param](FRAME, tmp_path_factory.mktemp("everything"))
 
 
@@ -130,7 +130,7 @@ SEX = ["F", "M", "Ünïcode 日本", 'q"uote', "a,b"]
     ],
 )
 def test_every_source_has_the_same_cells(everything, domain, expected):
-    """What each policy does to a value is seen in `test_encode`."""
+    """`test_encode` checks what each policy does to a value."""
     (name,) = domain.names
     assert sorted(open_content(read(everything, domain)).codes[name].tolist()) == sorted(expected)
 

@@ -1,4 +1,4 @@
-"""One schema for drafts and readers: names, types, zones and nullability of every kind of source."""
+"""Schemas of every kind of source: names, types, time zones and nullability."""
 
 import datetime as dt
 
@@ -48,7 +48,7 @@ TABLE = pa.table(
 
 
 def rows_of(table):
-    """The encoded rows, as sorted tuples."""
+    """Return the encoded rows as sorted tuples."""
     names = [open_content(table).codes[name].tolist() for name in table.domain.names]
     return sorted(zip(*names, strict=True))
 
@@ -118,7 +118,7 @@ DOMAIN = ln.Domain(
 
 
 def partitioned(folder, ending):
-    """Two columns by folders: a blank that is escaped, and rows without a year."""
+    """Write folders of two columns, with an escaped blank and rows without a year."""
     for year, region, sexes in (
         ("2023", "01", "FM"),
         ("2024", "a%20b", "F"),

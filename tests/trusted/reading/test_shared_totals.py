@@ -1,4 +1,4 @@
-"""Tables with shared K-norm noise count the same rows of a server, also while others write to it."""
+"""Tables with shared K-norm noise count one snapshot of a server under concurrent writes."""
 
 import threading
 

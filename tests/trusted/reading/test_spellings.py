@@ -1,4 +1,4 @@
-"""The tables of docs/spec.md that say how a text is read, line by line from every source."""
+"""The tables of docs/spec.md on reading texts, line by line from every source."""
 
 import csv
 import gzip
@@ -39,7 +39,7 @@ ABOUT_TEXTS = ["no key", "`trim = true`", "`ignore_case = true`", '`null = ["NA"
 
 
 def table_of_page(kind):
-    """The lines of a table of the page: the text, and for each column what it is read as."""
+    """Return the lines of a table of the page: the text, and its reading in each column."""
     section = PAGE.split("### How a text is read")[1].split("\n## ")[0]
     lines = section.split(f"**{kind}**")[1].split("\n\n")[1].splitlines()
     header, _, *rows = [re.split(r" ?(?<!\\)\| ?", line.strip())[1:-1] for line in lines]
@@ -97,7 +97,7 @@ SOURCES = {
 
 @pytest.fixture(params=[*SOURCES, "postgres", "spark"])
 def source_of(request, tmp_path):
-    """A function from texts to a source that has one in each row, with its number."""
+    """Return a function from texts to a source with one text and its number in each row."""
     if request.param == "postgres":
         request.getfixturevalue("postgres")
         url, types = request.getfixturevalue("url"), {"number": "bigint", "text": "text"}
@@ -114,7 +114,7 @@ def source_of(request, tmp_path):
 
 
 def read_numbers(source, texts, reading):
-    """For each row its number, "null" or "outside", as a measure and an attribute see it."""
+    """Return each row's number, "null" or "outside", as measures and attributes see it."""
     column = {"column": "text"}
     kind = ln.Bins(-MOST, MOST, 1, null="other", reading=ln.Reading(**column, **reading))
     measure = ln.Measure("text", -MOST, MOST, unit="0.001", reading=ln.Reading(**reading))
@@ -164,7 +164,7 @@ def test_times_are_read_as_the_page_says(source_of) -> None:
 
 
 def same_texts(texts, cells):
-    """What the page says as groups: the numbers of rows that are one text, without nulls."""
+    """Return the page's groups: the numbers of rows with one text, without nulls."""
     said = [text if cell == "itself" else cell for text, cell in zip(texts, cells, strict=True)]
     return {
         frozenset(row for row, other in enumerate(said) if other == text)
@@ -174,7 +174,7 @@ def same_texts(texts, cells):
 
 
 def rows_of_units(source, texts, reading):
-    """How many units there are, and how many rows have one."""
+    """Return the number of units, and of rows that have one."""
     domain = ln.Domain({"number": ln.Coded(len(texts))}, measures={"units": UnitCount()})
     bounds = {"unit_column": "text", "max_rows": len(texts), "unit_reading": ln.Reading(**reading)}
     found, _ = counts(source, domain, {"units": [()], None: [()]}, **bounds)

@@ -1,4 +1,4 @@
-"""Days and times as people write them: formats of texts, Excel serials, seconds since 1970."""
+"""Days and times in other formats: formatted texts, Excel serials, seconds since 1970."""
 
 import datetime as dt
 import itertools
@@ -159,7 +159,7 @@ SECONDS = [int(moment.timestamp()) for moment in MOMENTS]
     ],
 )
 def test_numbers_count_days_or_seconds_in_every_source(tmp_path, counted_in, numbers):
-    """As texts, whole numbers, doubles and decimals, in files, frames and a relation."""
+    """Try texts, integers, doubles and decimals, in files, frames and a relation."""
     domain = ln.Domain(
         when=ln.Dates(
             "2019-01-01", "2019-12-31", "hour", zone="UTC", format=counted_in, null="other"

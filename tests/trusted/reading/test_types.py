@@ -1,4 +1,4 @@
-"""Columns of every type: a value is the same whatever holds it, and one that cannot be had leaves the others as they are."""
+"""Columns of every type: equal values in all types, and values that cannot be read."""
 
 from functools import partial
 
@@ -36,7 +36,7 @@ KINDS = [
 
 
 def codes(array):
-    """What every kind makes of the rows, none of which is left out."""
+    """Return the codes of all rows under every kind."""
     return [
         open_content(read(pa.table({"a": array}), Domain(a=kind))).codes["a"].tolist()
         for kind in KINDS
@@ -44,7 +44,7 @@ def codes(array):
 
 
 def put_together(array, places):
-    """The values at these places, None for a null."""
+    """Return the values at these places, or None for a null."""
     parts = [
         pa.nulls(1, array.type) if place is None else array.slice(place, 1) for place in places
     ]
@@ -59,7 +59,10 @@ HELD = [
 
 
 def runs_of(values):
-    """Each value twice; not by from_arrays, which refuses values that are none of the type, as other libraries may hand them over."""
+    """Return each value twice, as other libraries may hand over values of a wrong type.
+
+    It avoids from_arrays, which refuses values that are not of the type.
+    """
     ends = pa.array(range(2, 2 * len(values) + 1, 2), pa.int32())
     return pa.Array.from_buffers(
         pa.run_end_encoded(ends.type, values.type), 2 * len(values), [None], children=[ends, values]
@@ -91,7 +94,7 @@ def test_dictionary_and_run_types_have_their_values(name):
 
 
 class Broken(pd.arrays.IntegerArray):
-    """Numbers of another library, which fails for one of them."""
+    """Numbers of a foreign library, one of which fails."""
 
     def __getitem__(self, item):
         if isinstance(item, (int, np.integer)) and item == 1:
@@ -167,7 +170,7 @@ NO_RULE = (
 
 @pytest.mark.parametrize("name", sorted({*SOURCES} - OTHERS))
 def test_types_without_a_rule_are_reported(name):
-    """They cannot be units or keys, which is refused before a row is read."""
+    """They are refused as units or keys before a row is read."""
     opened = open_source(SOURCES[name]())
     found = [
         value
@@ -184,7 +187,7 @@ def test_types_without_a_rule_are_reported(name):
 
 @pytest.mark.parametrize("unicode", [True, False])
 def test_postgresql_types_are_counted_as_documented(unicode):
-    """Text only where the server's is Unicode: else some would fail to be converted."""
+    """Texts count in the server only if its encoding is Unicode, else conversions fail."""
     held = dict.fromkeys(["smallint", "integer", "bigint"], "integer") | dict.fromkeys(
         ["double precision", "numeric"], "double"
     )

@@ -1,4 +1,4 @@
-"""Units are told apart column by column exactly as value by value, and the choice of rows ignores how it is computed."""
+"""Units numbered by column, against numbering by value, and the choice of their rows."""
 
 import datetime as dt
 from decimal import Decimal
@@ -79,7 +79,7 @@ def columns(generator):
 @pytest.mark.parametrize("reading", READINGS, ids=str)
 @pytest.mark.parametrize("waiting", [0, 2**25])
 def test_columns_have_the_units_of_their_values(reading, waiting, monkeypatch):
-    """However often keys are numbered on the way, and whatever the form of a value."""
+    """The form of a value and the number of renumberings do not matter."""
     monkeypatch.setattr("leastnoise._trusted.reading._unit_keys._WAITING_BYTES", waiting)
     key = key_reader(reading)
     numbers = UnitNumbers(reading)
@@ -99,7 +99,7 @@ def test_columns_have_the_units_of_their_values(reading, waiting, monkeypatch):
 @pytest.mark.parametrize("mixed", ["different", "equal"])
 @pytest.mark.parametrize("waiting", [0, 2**25])
 def test_keys_of_all_lengths_stay_apart(waiting, mixed, monkeypatch):
-    """Keys that differ in one byte, or by zeros at the end; also if all have one hash."""
+    """Keys differ in one byte or in final zeros; also with equal hashes."""
     monkeypatch.setattr("leastnoise._trusted.reading._unit_keys._WAITING_BYTES", waiting)
     if mixed == "equal":
         monkeypatch.setattr(
@@ -137,7 +137,7 @@ def kept_by_hand(keys, units, most):
 @pytest.mark.parametrize("distinct_keys", [2, 9, 2**64 - 1])
 @pytest.mark.parametrize("number_of_units", [1, 2, 40])
 def test_least_keys_are_kept_also_among_equal_ones(distinct_keys, number_of_units):
-    """Keys that differ in the last bits only, in the first ones only, or in no bit."""
+    """Keys differ only in the last bits, only in the first bits, or not at all."""
     generator = np.random.default_rng(number_of_units)
     for most in (1, 2, 5):
         for shift in (0, 50):

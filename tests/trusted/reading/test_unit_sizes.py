@@ -1,4 +1,4 @@
-"""Rows of units: every source gives the same, and a unit changes one row, however many it has."""
+"""Sizes of units: equal over sources, and one row for each unit."""
 
 import itertools
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Bounding the rows of a unit: stability by brute force, uniformity, and what the choice looks at."""
+"""Bounds on the rows of a unit: stability by brute force, and a uniform choice."""
 
 import itertools
 from unittest import mock
@@ -39,7 +39,7 @@ CELLS = Domain(v=Coded(2), w=Coded(2), measures=COUNTS)
     ids=str,
 )
 def test_removed_unit_changes_bounded_counts(most, bound):
-    """Tables of up to 5 rows over units {a, b, none} and values {0, 1, outside}; what others keep stays, row by row, with their keys."""
+    """Try all tables of up to 5 rows; other units keep their rows, with their keys."""
     generator = np.random.default_rng(4)
     largest, fullest = 0, 0
     for rows in (1, 2, 3, 4, 5):
@@ -124,7 +124,7 @@ def cut_by_hand(cells, most, bound):
     ("most", "bound"), [(1, None), (2, None), (3, None), (2, 1), (3, 1), (3, 2)]
 )
 def test_cut_rows_are_at_most_three_per_kept_row(most, bound):
-    """Every unit of up to 9 rows in three cells, one of which is outside, beside another unit and rows of none."""
+    """Units have up to 9 rows in three cells, one outside, next to rows of others."""
     reached = 0
     for rows in range(10):
         for cells in itertools.combinations_with_replacement([-1, 0, 1], rows):
@@ -150,7 +150,7 @@ def test_cut_rows_are_at_most_three_per_kept_row(most, bound):
     ],
 )
 def test_the_choice_is_uniform(ids, bound, cells, pairs):
-    """Of the 10 pairs of a unit's 5 rows; with three rows in a cell and two in another, of the 6 pairs of both.
+    """Count the pairs kept of a unit's 5 rows: 10, or 6 with one row of each of two cells.
 
     Chi-square at a false alarm of 1e-6: 46.8 for 10 pairs and 35.9 for 6; fixed seed.
     """
@@ -176,7 +176,7 @@ def test_rows_without_a_unit_are_dropped():
 
 @pytest.mark.parametrize(("form", "most"), [("numbers", 1), ("texts", 3)])
 def test_bound_holds_beyond_16_bit_units(form, most):
-    """70,000 units of 1 to 5 rows each, in two chunks: each keeps its own rows up to the bound, whatever its number."""
+    """Each of 70,000 units in two chunks keeps its own rows up to the bound."""
     generator = np.random.default_rng(7)
     unit = generator.permutation(np.repeat(np.arange(70_000), np.arange(70_000) % 5 + 1))
     units = Units()
@@ -190,7 +190,7 @@ def test_bound_holds_beyond_16_bit_units(form, most):
 
 
 def kept_one_by_one(keys, units, cells, most, within):
-    """Row by row in the order of the keys: the first of each cell of a unit, and of those the first of the unit."""
+    """Keep rows in the order of their keys, first within each cell, then within the unit."""
     kept, chosen = [], {}
     for of_cells, bound in ((True, within), (False, most)):
         often = {}
@@ -204,7 +204,7 @@ def kept_one_by_one(keys, units, cells, most, within):
 
 @pytest.mark.parametrize("sizes", [(2,), (3, 2), (2, 3), (1, 1, 2), (2, 2, 2), (3, 1, 4)], ids=str)
 def test_no_two_cells_and_no_two_units_share_a_bound(sizes):
-    """The choice is that of rows looked at one by one, whatever few values the cells, -1 among them, and the units are of."""
+    """The choice equals one row by row, for any few values of cells (-1 included) and units."""
     generator = np.random.default_rng(sizes)
     kinds = {f"a{place}": size for place, size in enumerate(sizes)}
     for trial in range(40):
@@ -289,7 +289,7 @@ def test_bounds_on_unread_columns_are_refused(attributes, measures, options, mes
 
 
 def test_two_spellings_of_an_id_are_one_unit(tmp_path):
-    """Without it, a person of two spellings would keep twice `max_rows` rows."""
+    """Otherwise a person with two spellings would keep twice `max_rows` rows."""
     (tmp_path / "january.csv").write_text("id,dx\n17.0,A\n18.0,A\n,B\n19.0,B\n")
     (tmp_path / "march.csv").write_text("id,dx\n17,A\n18,A\n19,B\n20,B\n")
     domain = Domain(dx=["A", "B"])
@@ -306,7 +306,7 @@ def test_units_follow_the_reading_of_the_source(tmp_path):
 
 
 def test_order_of_rows_changes_no_total(monkeypatch):
-    """Thirds of cents and large amounts, which floating-point sums would round, in chunks of 100 rows."""
+    """Thirds of cents and large amounts, in chunks of 100 rows, would round as floats."""
     monkeypatch.setattr(_column, "CHUNK", 100)
     generator = np.random.default_rng(2)
     large = [1e7, -1e7, 1e7, -1e7, 123456789.01]
@@ -326,7 +326,7 @@ def test_order_of_rows_changes_no_total(monkeypatch):
 
 
 def test_unit_without_a_value_adds_nothing_to_totals():
-    """Not even the lower bound; and such cells take no place among the cells of a unit."""
+    """It adds not even the lower bound, and such cells do not count as cells of the unit."""
     rows = pa.table(
         {
             "id": ["a", "a", "b", "b", "b", None],
