@@ -1,4 +1,4 @@
-"""Exact privacy of any mechanism that touches its data through ``laplace``, ``weighted_laplace`` and ``choose`` only.
+"""Exact privacy loss of mechanisms that use data only in ``laplace`` and ``choose`` steps.
 
 A run is recorded: every randomised step, with what went in and what came out. It is replayed on a
 neighbour: every step gives what it gave before, whatever goes in now. Then (1) the estimate must be
@@ -18,11 +18,11 @@ from leastnoise._trusted.kernel import SeededEntropy
 
 
 class OtherStep(Exception):
-    """The replay took another step than the run: data decided which."""
+    """The replay took another step than the run, so the data decided which."""
 
 
 def log_chance(scores, rate):
-    """Logarithms of the chances of the exponential mechanism."""
+    """Return the logarithms of the probabilities of the exponential mechanism."""
     size = (scores - scores.max()) * float(rate)
     return size - np.log(np.exp(size).sum())
 
@@ -47,7 +47,7 @@ LOST = {
 
 
 class Tape:
-    """Records a run, then replays it on other data; ``place`` is None until the replay begins."""
+    """Records a run, then replays it on other data; ``place`` is None before the replay."""
 
     def __init__(self, patches):
         self.steps, self.place, self.loss = [], None, 0.0
@@ -75,7 +75,7 @@ class Tape:
 
 
 def neighbours(shape, seed):
-    """Counts of several kinds, and each with one record more in some cell."""
+    """Return counts of several kinds, each with neighbours of one more record."""
     generator = np.random.default_rng(seed)
     kinds = [
         np.zeros(shape),
@@ -94,7 +94,7 @@ def neighbours(shape, seed):
 
 @pytest.fixture
 def audit(monkeypatch):
-    """``audit(run, shape)``: the largest loss found, and whether an estimate changed in a replay; neighbours both ways round."""
+    """Return ``audit(run, shape)``: the largest loss, and whether an estimate changed."""
 
     def audit_(run, shape, seeds=(1, 2), pairs=neighbours):
         largest, leaks = 0.0, False

@@ -1,4 +1,4 @@
-"""What the baselines share, their published errors, and what keeps them apart from the package."""
+"""Properties that baselines share, their published errors, and their import limits."""
 
 import math
 import tomllib
@@ -205,7 +205,7 @@ def test_greedy_h_skips_blocks_without_queries(seed):
     ],
 )
 def test_simulated_errors_are_the_published_ones(name, expected, monkeypatch):
-    """All ranges, 256 cells, as measured with the released code.
+    """Answer all ranges of 256 cells, as measured with the released code.
 
     200 runs, of which an error has a standard deviation of 3.5%: noise that is wrong by a fifth is
     seen with a chance of 99.8%.
@@ -253,7 +253,7 @@ def test_gram_of_ranges_matches_their_matrix():
 
 
 def test_structure_first_finds_best_partition_at_high_budget():
-    """Against all partitions into 3 buckets by brute force."""
+    """Try all partitions into 3 buckets."""
     x = np.random.default_rng(8).poisson(2.0, 9) ** 3 * 1000
 
     def deviation(part):

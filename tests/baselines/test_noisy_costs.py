@@ -1,4 +1,4 @@
-"""Noisy costs of intervals of lengths 1, 2, 4, ... and the cheapest partition: against their definitions, sensitivity and bounds."""
+"""Noisy costs of intervals and the cheapest partition: definitions and sensitivity."""
 
 import itertools
 import math
@@ -18,7 +18,7 @@ BASES = [(3, 0, 15, 15), (4, 4, 6, 6), (3, 15, 0, 15)]
 
 
 def all_costs(x):
-    """Of every length from 1 to n."""
+    """Return the costs of intervals of every length from 1 to n."""
     return list(costs_of_length(x, range(1, len(x) + 1)))
 
 
@@ -91,7 +91,7 @@ def test_nothing_overflows_at_the_largest_counts(n):
 
 
 def deviations(counts):
-    """Deviation from the mean of each interval, by start and power."""
+    """Return the deviation from the mean of each interval, by start and power."""
     powers = range(len(counts).bit_length())
     return {
         (start, k): by_definition(counts, start, 2**k)
@@ -101,7 +101,7 @@ def deviations(counts):
 
 
 def test_noisy_cost_scales_cover_one_changed_record():
-    """D_b by brute force: with the noise of every interval at least (D_c + D_b) / epsilon wide the theorem holds, for any counts."""
+    """Noise of at least (D_c + D_b) / epsilon suffices; D_b is found by brute force."""
     change = {}
     for counts in itertools.product(range(3), repeat=4):
         before = deviations(counts)
@@ -118,7 +118,10 @@ def test_noisy_cost_scales_cover_one_changed_record():
 
 
 def noisy(counts, seed):
-    """The partition with given noise on the costs, the scales that were asked for, and that noise, by start and power."""
+    """Return the partition under given noise, the noise scales, and the noise.
+
+    Noise and scales are indexed by start and power.
+    """
     generator = np.random.default_rng(seed)
     scales, draws = {}, {}
     power = itertools.count()
@@ -137,7 +140,7 @@ def noisy(counts, seed):
 
 
 def test_partition_minimises_costs_with_separate_noise():
-    """Single cells included, each with one whole draw; over many draws every interval's noise decides."""
+    """Each interval, single cells included, gets one draw, and every draw matters."""
     seen = set()
     for seed in range(60):
         counts = BASES[seed % len(BASES)]

@@ -1,4 +1,4 @@
-"""Every baseline that says that it is private is audited; every fault that was found in released code is put in, and seen."""
+"""Audits of every private baseline, which also find faults of the released code."""
 
 import inspect
 import math
@@ -44,7 +44,7 @@ RUNS = [(name, side, None) for name in AUDITED for side in (4, 9)] + [
 
 @pytest.mark.parametrize(("name", "side", "ranges"), RUNS)
 def test_baseline_loss_is_at_most_epsilon(name, side, ranges, audit, monkeypatch):
-    """At least 40% of it is seen to be lost on some pair: the audit does measure, and no mechanism is made worse than it has to be."""
+    """Some pair loses at least 40% of epsilon, so the audit measures something."""
     monkeypatch.setattr(_mwem, "_PASSES", 2)  # post-processing
     one = ALL[name]
     shape = (side,) if one.dimensions == 1 else (side, side - 1)
@@ -65,7 +65,10 @@ def test_dawa_second_stage_loss_is_as_stated(audit):
 
 
 def test_choices_follow_exponential_mechanism():
-    """Chi square with 4 degrees of freedom below 33.4: a false alarm in 10^6; a rate wrong by a quarter is seen with a chance of 99.9%."""
+    """Chi-square with 4 degrees of freedom below 33.4: a false alarm in 10^6.
+
+    A rate that is wrong by a quarter is detected with probability 99.9%.
+    """
     entropy, scores = SeededEntropy(3), np.array([0, 3, 5, 1, -2])
     drawn = Counter(_noise.choose(scores, Fraction(1, 2), entropy) for _ in range(2500))
     chances = np.exp(scores / 2) / np.exp(scores / 2).sum()
@@ -73,7 +76,10 @@ def test_choices_follow_exponential_mechanism():
 
 
 def test_choices_are_best_at_high_rate_or_wide_gap():
-    """A score 10^9 behind counts as 45 / rate behind; with 4096 of them the rest of the chance is below 10^-15."""
+    """A score 10^9 behind counts as 45 / rate behind.
+
+    With 4096 such scores all others have a probability below 10^-15.
+    """
     far = np.full(4096, -(10**9))
     far[7] = 0
     for scores, rate, best in (
@@ -134,7 +140,7 @@ def test_true_total_is_detected_ahp(audit):
 
 
 def test_exact_phases_are_detected_efpa(audit, monkeypatch):
-    """Noise on the sizes of the Fourier coefficients, the angles as they are."""
+    """Add noise to the sizes of the Fourier coefficients only, not to their angles."""
 
     def with_true_phases(x, entropy):
         with monkeypatch.context() as patches:
@@ -152,7 +158,7 @@ def test_exact_phases_are_detected_efpa(audit, monkeypatch):
 
 
 def test_efpa_sensitivity_check_sees_other_normalisation(audit, monkeypatch):
-    """The sensitivities of the orthonormal transform with the coefficients of the one that is not: too small by sqrt(n)."""
+    """Orthonormal sensitivities for other coefficients are too small by sqrt(n)."""
     wrong = (_fourier.sensitivities(16) / 4).astype(np.int64)
     monkeypatch.setattr(_fourier, "sensitivities", lambda _: wrong)
     loss, leaks = audit(lambda x, entropy: _fourier.efpa(x, EPSILON, entropy, None), (16,))
@@ -161,7 +167,7 @@ def test_efpa_sensitivity_check_sees_other_normalisation(audit, monkeypatch):
 
 
 def test_efpa_tail_moves_by_at_most_one_record():
-    """What its exponential mechanism rests on, in the exact integers that it uses; 17 is 1 record and rounding."""
+    """Compare the exact integers of its exponential mechanism; 17 is 1 record and rounding."""
     generator = np.random.default_rng(4)
     for x in (
         np.zeros(31, dtype=np.int64),
@@ -188,7 +194,7 @@ def test_efpa_sensitivities_are_column_sums_of_basis(size):
 
 
 def test_nodes_without_noise_are_detected_structure_first(audit, monkeypatch):
-    """Noise on the cells of every bucket, none on the nodes above them."""
+    """Add noise to the cells of every bucket, but not to the nodes above them."""
 
     def cells_only(part, weights, widths, epsilon, entropy):
         values = [_tree.sums_of_blocks(part, width).astype(float) for width in widths]
@@ -200,7 +206,7 @@ def test_nodes_without_noise_are_detected_structure_first(audit, monkeypatch):
 
 
 def peeled(n):
-    """Counts that can be cut cell by cell: each is far larger than all that follow."""
+    """Return counts to be cut cell by cell: each is far larger than all later ones."""
     return (8 ** np.arange(n)[::-1]).astype(np.int64)
 
 
@@ -296,10 +302,11 @@ def test_plane_estimates_exceed_32_bits(one):
 
 
 def surely_lost(one, other):
-    """Lower bound of the privacy loss from draws on two neighbours, hashable outputs, that holds with probability 1 - 1e-6.
+    """Return a lower bound of the privacy loss that holds with probability 1 - 1e-6.
 
-    The first half of the draws names the outputs that look most revealing, the second gives
-    Clopper-Pearson bounds for them.
+    It is computed from draws on two neighbours with hashable outputs. The first half of the
+    draws selects the outputs that look most revealing, the second half gives their
+    Clopper-Pearson bounds.
     """
     half, loss = len(one) // 2, 0.0
     for mine, theirs in ((one, other), (other, one)):
@@ -342,7 +349,7 @@ def test_published_partition_loses_at_most_epsilon(monkeypatch):
 
 
 def test_audit_detects_released_dawa_first_stage(monkeypatch):
-    """Budget 1 for the partition, 3 for the counts: a loss of 2.5 at 4 cells, of which these draws prove more than 1."""
+    """Budget 1 for the partition and 3 for the counts: these draws prove a loss above 1."""
     draw_ahead(monkeypatch, _dawa)
     one, other = partitions(
         _dawa.released_partition, PAIRS[0], (Fraction(1), Fraction(3)), 6000, SeededEntropy(4)

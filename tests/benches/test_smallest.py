@@ -1,4 +1,4 @@
-"""Every measurement of bench/ at its smallest size: that it runs and prints, not what it measures."""
+"""Every measurement of bench/ at its smallest size: it runs and prints."""
 
 import os
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_every_measurement_has_a_smallest_size() -> None:
 
 @pytest.mark.parametrize("run", SMALLEST, ids=" ".join)
 def test_smallest_bench_runs(run: tuple[str, ...], fork_server: ForkServer) -> None:
-    """In a separate process: measurements start threads and servers, and change what pytest holds."""
+    """Run it in a separate process, since it starts threads and servers."""
     name, *words = run
     arguments = [str(BENCH / f"{name}.py"), *words]
     process = fork_server.start(PROGRAM, arguments, dict(os.environ))

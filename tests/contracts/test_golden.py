@@ -1,4 +1,4 @@
-"""The comparison with records: what it lets pass, and what it sees."""
+"""The comparison with recorded values: the differences it allows and refuses."""
 
 import pytest
 from contracts.golden import PARTS, RECORDS, differences

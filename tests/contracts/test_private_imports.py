@@ -1,4 +1,4 @@
-"""Tests go through the public API or a room's public names: few files may import a private module."""
+"""Few test files import private modules; the others use public names."""
 
 import ast
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ MOST_FILES = 74
 
 
 def is_private_module(name: str) -> bool:
-    """Tell whether a dotted name is a module inside a room of the package."""
+    """Return whether a dotted name is a module inside a folder of the package."""
     top, *inner = name.split(".")
     if inner[:1] == ["_trusted"]:
         inner = inner[1:]
@@ -23,7 +23,7 @@ def is_private_module(name: str) -> bool:
 
 
 def imported_names(tree: ast.AST) -> Iterator[str]:
-    """Yield the dotted names of modules that a file imports, and of what it takes from them."""
+    """Yield the dotted names of imported modules, and of the names taken from them."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -33,7 +33,7 @@ def imported_names(tree: ast.AST) -> Iterator[str]:
 
 
 def imports_private_module(text: str) -> bool:
-    """Tell whether the text of a file imports a module inside a room."""
+    """Return whether the text of a file imports a module inside a folder of the package."""
     return any(is_private_module(name) for name in imported_names(ast.parse(text)))
 
 

@@ -1,4 +1,4 @@
-"""Labels of proofs and of the code agree, and every trusted file has a proof."""
+"""Labels of proofs and of code agree, and every trusted file has a proof."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ def name_of(one: Proved | Path) -> str:
 
 
 def labels_of(page: Path) -> set[str]:
-    """Labels that a page proves: those in bold or in a heading; not the assumptions, which are the items of a list."""
+    """Return the labels that a page proves: in bold or in a heading, not in its lists."""
     text = page.read_text("utf-8")
     found = re.findall(r"(?<!^- )\*\*([^*]+)\*\*", text, flags=re.MULTILINE) + re.findall(
         r"^## (.*)$", text, flags=re.MULTILINE
@@ -24,7 +24,7 @@ def labels_of(page: Path) -> set[str]:
 
 
 def cited(page: Path) -> set[Path]:
-    """The page and those that it builds on."""
+    """Return the page and the pages that it builds on."""
     named = set(re.findall(r"PROOFS-[\w-]+\.md", page.read_text("utf-8")))
     return {page, *(other for other in pages() if other.name in named)}
 

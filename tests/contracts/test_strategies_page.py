@@ -1,4 +1,4 @@
-"""The tables of docs/strategies.md say what the registry of planners says."""
+"""The tables of docs/strategies.md agree with the registry of planners."""
 
 from contracts.strategies import HEAD, PAGE, outdated_rows, page
 

@@ -1,4 +1,4 @@
-"""Nothing that trusted code needs is left out of the list of trusted files."""
+"""The list of trusted files includes everything that trusted code needs."""
 
 import ast
 import importlib
@@ -66,7 +66,7 @@ def test_helpers_of_trusted_code_exist() -> None:
 
 
 def test_trusted_dispatch_to_other_files_is_listed():
-    """Imports do not show it: what a cost is computed by is counted whole, and each other function has its reason."""
+    """Dispatch is not an import: each function in an unlisted file has a stated reason."""
     importlib.import_module("leastnoise._session")
     counted = set(trusted_files())
     beside = {}
@@ -111,7 +111,7 @@ def test_transposes_used_for_costs_are_trusted():
 
 @pytest.mark.parametrize("package", TRUSTED)
 def test_trusted_init_only_reexports_names(package):
-    """So nothing in it needs to be believed: a name means what the file has that it is taken of."""
+    """An `__init__` without code of its own needs no review."""
     docstring, *rest = ast.parse(
         (FOLDER / package / "__init__.py").read_text(encoding="utf-8")
     ).body
@@ -124,7 +124,7 @@ def test_trusted_init_only_reexports_names(package):
 
 
 def test_one_file_chooses_the_ledger_that_pays():
-    """What makes and opens ledgers for payments is counted; a payment is made with what it gave."""
+    """Count the calls that create and open ledgers for payments."""
 
     def files_with(words: str, pattern: str) -> set[str]:
         named = (

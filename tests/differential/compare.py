@@ -1,4 +1,4 @@
-"""Answer random SQL statements by leastnoise, nearly without noise, and by DuckDB, and compare."""
+"""Answer random SQL statements by leastnoise, nearly without noise, and by DuckDB."""
 
 import argparse
 import itertools
@@ -31,7 +31,7 @@ _MOST = 8  # statements that are planned together
 
 @dataclass
 class Tally:
-    """What became of random statements."""
+    """Numbers of random statements by result."""
 
     accepted: int = 0
     released: int = 0
@@ -147,7 +147,7 @@ def _plan(workload: ln.Workload, unit: str | None) -> ln.Plan:
 
 
 def undecided_of(statement: Statement, written: Written) -> Undecided:
-    """Return where a statement leaves out rows with values outside the domain."""
+    """Return in which clauses a statement leaves out rows outside the domain."""
     columns = dict(
         zip([column.name for column in statement.columns], statement.columns, strict=True)
     )
@@ -173,7 +173,7 @@ def undecided_of(statement: Statement, written: Written) -> Undecided:
 
 @dataclass(frozen=True)
 class _Row:
-    """A row of our answer: keys, answers, and how far these may be from the truth."""
+    """A row of our answer: keys, answers, and tolerances."""
 
     keys: tuple[object, ...]
     answers: tuple[object, ...]
@@ -182,7 +182,7 @@ class _Row:
 
     @classmethod
     def of(cls, row: dict[str, object], written: Written) -> "_Row":
-        """Read a row of the frame; of means without rows the interval is everything."""
+        """Read a row of the frame; the interval of a mean without rows is infinite."""
         values = [_plain(value) for value in row.values()]
         keys, numbers = values[: len(written.groups)], values[len(written.groups) :]
         answers, tolerances = [], []
@@ -205,14 +205,14 @@ class _Row:
         return cls(tuple(keys), tuple(answers), tuple(tolerances), tuple(are_means))
 
     def fits(self, labels: list[set[object]], answers: list[object]) -> bool:
-        """Whether it has one of these keys in every column, and these answers."""
+        """Return whether it has one of these keys in every column, and these answers."""
         has_keys = all(key in allowed for key, allowed in zip(self.keys, labels, strict=True))
         return has_keys and all(
             map(_is_close, self.answers, answers, self.tolerances, self.are_means)
         )
 
     def distance(self, answers: list[object]) -> float:
-        """Return how far the answers are from these in all."""
+        """Return the total distance from these answers."""
         return sum(
             abs(own - other)
             for own, other in zip(self.answers, answers, strict=True)
@@ -220,7 +220,7 @@ class _Row:
         )
 
     def is_empty(self) -> bool:
-        """Whether it may be that of a group without rows."""
+        """Return whether it may belong to a group without rows."""
         return self.fits([{key} for key in self.keys], [None] * len(self.answers))
 
 

@@ -1,4 +1,4 @@
-"""Exact answers to the columns of statements, from the encoders and operators of leastnoise.
+"""Exact answers of statement columns, from the encoders and operators of leastnoise.
 
 What a plan and its noise add is tested elsewhere; without them a statement takes milliseconds.
 """

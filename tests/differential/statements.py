@@ -1,4 +1,4 @@
-"""Random tables, domains and SQL statements, each with the text that DuckDB answers for comparison.
+"""Random tables, domains and SQL statements, each with an equivalent one for DuckDB.
 
 The text for DuckDB differs from the statement only by these lines of docs/coming-from-sql.md:
 
@@ -290,7 +290,7 @@ class Written:
 
     @property
     def text(self) -> str:
-        """The statement."""
+        """Return the statement."""
         groups = [
             group.expression
             if group.expression == group.alias

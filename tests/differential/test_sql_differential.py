@@ -1,4 +1,4 @@
-"""Random SQL statements mean what they mean in DuckDB; `make differential` compares thousands."""
+"""Random SQL statements have the answers of DuckDB; `make differential` runs thousands."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How many damaged inputs are tried, and what each of them may end in."""
+"""The number of damaged inputs to try, and their permitted results."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Whatever is in a file: one sentence of bounded length, a documented exit code, no traceback and no value of a row.
+"""Damaged files: one short message, a documented exit code, and no private value.
 
 `make fuzz` runs thousands of cases; here some hundred are tried, the same ones every time.
 """
@@ -92,7 +92,7 @@ SPEC: dict[str, Any] = {
 
 
 def toml(value: Any) -> str:
-    """A value as TOML, tables in line."""
+    """Return a value as TOML, with inline tables."""
     if isinstance(value, dict):
         return (
             "{"

@@ -1,4 +1,4 @@
-"""Whatever is in the files of a release: everything that opens it answers, or refuses in one sentence.
+"""Damaged files of releases: each reader answers, or refuses in one sentence.
 
 `make fuzz` runs thousands of cases; here some hundred are tried, the same ones every time.
 """
@@ -90,7 +90,7 @@ def released(request, tmp_path_factory):
 
 
 def entered(out: Path) -> object:
-    """Enter a release into a ledger that does not know it."""
+    """Enter a release into a new ledger."""
     ledger = Path(shutil.copy(out.parent / "other.empty", out.parent / "other.ledger"))
     return enter_release(ln.Ledger.open(ledger), out)
 
@@ -121,7 +121,7 @@ OBSERVATION = "measurements/observation.json"
 
 
 def put(out: Path, name: str, text: str) -> None:
-    """Write a file of a release, and its digest into the manifest, so that what it holds is read."""
+    """Write a file of a release and its digest into the manifest, so that it is read."""
     (out / name).write_text(text, encoding="utf-8")
     if name == MANIFEST:
         return
@@ -132,7 +132,7 @@ def put(out: Path, name: str, text: str) -> None:
 
 
 def with_digest_of_plan(observation: str, plan: str) -> str:
-    """The observation as one that belongs to a plan, if that can be read."""
+    """Return the observation with the plan's digest, if it can be read."""
     try:
         digest = ln.Plan.from_json(plan).digest()
     except ln.InputError:

@@ -1,4 +1,4 @@
-"""Values that nobody means, and JSON-like values with one of them somewhere."""
+"""Unusual values, and JSON-like values that contain one of them."""
 
 import copy
 import json
@@ -27,7 +27,7 @@ WEIRD = st.one_of(
 
 
 def places(value: Any, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The ways to all values within a value, but the value itself."""
+    """Return the paths to all values within a value."""
     inner = (
         value.items()
         if isinstance(value, dict)
@@ -40,7 +40,7 @@ def places(value: Any, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 @st.composite
 def damaged(draw: st.DrawFn, value: Any, odd: st.SearchStrategy[Any] = WEIRD) -> Any:
-    """A copy with one to three entries changed, removed, repeated or called otherwise."""
+    """Return a copy with one to three entries changed, removed, repeated or renamed."""
     made = copy.deepcopy(value)
     for _ in range(draw(st.integers(1, 3))):
         ways = places(made)

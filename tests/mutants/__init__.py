@@ -1,4 +1,4 @@
-"""Mutation testing of the trusted packages: is every change of the code that matters noticed by a test of what the code does?
+"""Mutation testing of the trusted packages.
 
 ``make mutants`` runs all steps; docs/results/mutation.md has the results. The changes are those of
 mutmut's operators, at import too; what runs them is written here, so that each mutant of a sample

@@ -1,4 +1,4 @@
-"""``python -m mutants``: copies the project, records what its tests cover, runs a sample of mutants and writes the results page.
+"""``python -m mutants``: test a sample of mutants and write the results page.
 
 python -m mutants [--mutants 400] [--seed 1] [--folder build/mutants]     all steps; continues where an earlier run was stopped
 """

@@ -1,4 +1,4 @@
-"""Which tests run which lines of the trusted packages, and how long each takes.
+"""The lines of the trusted packages that each test runs, and the time of each test.
 
 python -m mutants.covering TREE FILE      runs all tests on the code as it is, in the tree, and writes down what each covers
 """
@@ -33,7 +33,7 @@ LONGEST = 8.0
 
 
 def targets() -> list[str]:
-    """Tests of what the trusted packages do."""
+    """Return the tests of the trusted packages' behaviour."""
     return [
         *(f"src/leastnoise/{name}" for name in TRUSTED),
         *(f"tests/{name[1:]}" for name in TRUSTED if (TESTS / name[1:]).is_dir()),
@@ -43,7 +43,7 @@ def targets() -> list[str]:
 
 
 class Recorder:
-    """A pytest plugin: of each test its lines, under its name as the context, its CPU seconds, and the server that it needs."""
+    """A pytest plugin that records the lines, CPU seconds and server of each test."""
 
     def __init__(self, cover: coverage.Coverage) -> None:
         self.cover = cover
@@ -66,7 +66,7 @@ class Recorder:
 
 
 def server_of(item: pytest.Item) -> str:
-    """Which server a test starts or finds running, empty for none."""
+    """Return the server that a test starts or uses, or an empty text."""
     names = [item.name.partition("[")[2], *getattr(item, "fixturenames", ())]
     return next(
         (server for server in SERVERS if server and any(server in name for name in names)), ""
@@ -74,7 +74,7 @@ def server_of(item: pytest.Item) -> str:
 
 
 def record(tree: Path, file: Path) -> None:
-    """Write down what `Cover` reads, of the tests that pass and are not slow."""
+    """Write what `Cover` reads, of the tests that pass and are not slow."""
     source = tree / "src" / "leastnoise"
     cover = coverage.Coverage(data_file=None, source=[str(source / name) for name in TRUSTED])
     recorder = Recorder(cover)
@@ -112,7 +112,7 @@ def record(tree: Path, file: Path) -> None:
 
 
 class Cover:
-    """What was recorded."""
+    """The recorded coverage."""
 
     def __init__(self, folder: Path) -> None:
         known = json.loads((folder / "lines.json").read_text("utf-8"))
@@ -120,7 +120,7 @@ class Cover:
         self._lines: dict[str, dict[str, list[str]]] = known["lines"]
 
     def tests(self, mutant: Mutant) -> list[str]:
-        """The tests that may notice a mutant, in order.
+        """Return the tests that may notice a mutant, in order.
 
         First those that run its lines, or else its statement. Then all that run any line of its
         file: values may have been kept from an earlier test. Of a file that only runs at import,
@@ -140,18 +140,18 @@ class Cover:
         own = (f"tests/{package[1:]}/", f"src/leastnoise/{package}/", f"{NAMES}[{package}]")
 
         def order(test: str) -> tuple[bool, bool, float, float, str]:
-            """Those of the mutant's package first, quick ones before slow ones and these before those that start a server."""
+            """Put tests of the mutant's package first, quick ones early, those with servers last."""
             seconds, server = self._tests[test]
             return test not in near, not test.startswith(own), SERVERS[server], seconds, test
 
         return sorted((near | of_file) & self._tests.keys(), key=order)
 
     def seconds(self, tests: list[str]) -> float:
-        """CPU seconds of tests, without those of servers."""
+        """Return the CPU seconds of tests, without those of servers."""
         return sum(self._tests[test][0] for test in tests)
 
     def within(self, tests: list[str], most: float) -> list[str]:
-        """The first of them that take no more than ``most`` CPU seconds together, with the servers that they start."""
+        """Return the first tests that take at most ``most`` CPU seconds, with their servers."""
         total, kept, started = 0.0, list[str](), {""}
         for test in tests:
             seconds, server = self._tests[test]

@@ -1,4 +1,4 @@
-"""Every mutant of a file, and a random sample of those of the trusted packages."""
+"""Every mutant of a file, and a random sample of mutants of the trusted packages."""
 
 import random
 from collections.abc import Iterator
@@ -44,12 +44,12 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        """Tells it from all others of the same tree."""
+        """Return a key that is unique in this tree."""
         return f"{self.file} {self.number}"
 
     @property
     def name(self) -> str:
-        """What it is called in another tree, where other lines may have changed."""
+        """Return a name that stays the same if other lines change."""
         return f"{self.file}: {self.before} -> {self.after}"
 
 
@@ -100,7 +100,7 @@ class _Finder(cst.CSTVisitor):
         return True
 
     def _place(self, node: cst.CSTNode) -> tuple[int, bool]:
-        """First line of the statement, and whether the node is part of what an error is made of."""
+        """Return the first line of the statement, and whether the node is part of a message."""
         words, inner = False, node
         while not isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement):
             words = (
@@ -124,7 +124,7 @@ def _called(node: cst.CSTNode) -> str:
 
 
 def _names(old: cst.CSTNode, new: cst.CSTNode) -> bool:
-    """Whether a check gets None for the name of what it checks."""
+    """Return whether a check gets None for the name of its argument."""
     return (
         isinstance(new, cst.Call)
         and _called(old) in _CHECKS
@@ -140,7 +140,7 @@ def _found(path: Path) -> tuple[cst.Module, list[_Found]]:
 
 
 def mutants_of(source: Path, file: str) -> Iterator[Mutant]:
-    """All mutants of a file, in the order of the code.
+    """Return all mutants of a file, in the order of the code.
 
     Args:
         source: the folder of the package.
@@ -155,14 +155,14 @@ def mutants_of(source: Path, file: str) -> Iterator[Mutant]:
 
 
 def mutated(source: Path, mutant: Mutant) -> str:
-    """The text of its file with a mutant's change."""
+    """Return the text of the file with a mutant's change."""
     module, found = _found(source / mutant.file)
     old, new, *_ = found[mutant.number]
     return cst.ensure_type(module.deep_replace(old, new), cst.Module).code
 
 
 def all_mutants(source: Path) -> list[Mutant]:
-    """All mutants of the trusted packages."""
+    """Return all mutants of the trusted packages."""
     files = sorted(
         str(path.relative_to(source)) for name in TRUSTED for path in (source / name).rglob("*.py")
     )

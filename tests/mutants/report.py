@@ -1,4 +1,4 @@
-"""The results page: the score of each package, and the survivors that matter, with their reasons."""
+"""The results page: the score of each package, and the relevant survivors."""
 
 import json
 import tomllib
@@ -50,7 +50,7 @@ separately.
 
 
 def drawn(folder: Path) -> list[Mutant]:
-    """The sample, in the order it was drawn."""
+    """Return the sample in its random order."""
     return [Mutant(**one) for one in _facts(folder)["mutants"]]
 
 
@@ -59,7 +59,7 @@ def _facts(folder: Path) -> dict[str, Any]:
 
 
 def states(folder: Path) -> dict[str, str]:
-    """The state of each mutant that was run, by key."""
+    """Return the state of each tested mutant, by key."""
     path = folder / "results.jsonl"
     return {
         one["key"]: one["state"]
@@ -68,7 +68,7 @@ def states(folder: Path) -> dict[str, str]:
 
 
 def write(folder: Path, page: Path) -> None:
-    """Write the page of a sample that was run whole."""
+    """Write the page of a sample whose mutants all ran."""
     facts, found, mutants = _facts(folder), states(folder), drawn(folder)
     reasons = defaultdict(
         str, tomllib.loads(REASONS.read_text("utf-8"))
@@ -140,7 +140,7 @@ def _row(name: str, mutants: list[Mutant], found: dict[str, str]) -> str:
 
 
 def _change(mutant: Mutant) -> str:
-    """The text that differs, with a little of what stands around it."""
+    """Return the text that differs, with some context."""
     before, after = mutant.before, mutant.after
     start = next(
         (i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b),

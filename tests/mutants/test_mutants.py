@@ -1,4 +1,4 @@
-"""The mutation runner: it changes what it says, kills what a test notices, and lets live what none does."""
+"""The mutation runner: its changes, and which mutants it kills or leaves alive."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""A mutant against its tests: the changed file is on the disk, and processes of their own import package and tests anew."""
+"""A mutant on disk against its tests, in new processes."""
 
 import os
 import re
@@ -37,7 +37,7 @@ sys.exit(pytest.main(sys.argv[2:]))
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a mutant.
+    """The result of one mutant.
 
     Attributes:
         state: ``killed``, ``time`` (killed by a limit of time) or ``survived``.
@@ -84,7 +84,7 @@ def run(tree: Path, cover: Cover, mutant: Mutant | None, tests: list[str]) -> Ou
 
 @contextmanager
 def changed(source: Path, mutant: Mutant | None) -> Iterator[None]:
-    """The source with the change, of which there is no bytecode; it is as it was before a run that was killed."""
+    """Replace the source by the change, without bytecode, and restore it at the end."""
     for left in source.rglob("*.kept"):
         left.replace(left.with_suffix(".py"))
     if mutant is None:
@@ -103,7 +103,7 @@ def changed(source: Path, mutant: Mutant | None) -> Iterator[None]:
 
 
 def run_tests(tree: Path, tests: list[str], limit: float) -> tuple[str, str]:
-    """The state, and what made it, of a run that ends with the first test that fails, or after so many CPU seconds."""
+    """Run tests until one fails or the CPU seconds are used; return state and reason."""
     with tempfile.TemporaryDirectory() as folder, (Path(folder) / "told").open("w+") as told:
         (Path(folder) / "tests").write_text("\n".join(tests), "utf-8")
         options = [

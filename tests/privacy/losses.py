@@ -1,4 +1,4 @@
-"""What everything that can be released really loses, tried for all neighbours on small domains, beside what is claimed.
+"""Exact privacy losses of all releasable parts on small domains, against their claims.
 
 ``make losses`` writes docs/results/privacy-loss.md. What is covered is read from the package's own
 registries and from the conformance kits. So ``test_losses.py`` tries a new strategy, operator or
@@ -90,9 +90,10 @@ OTHER_WORKLOADS: dict[str, dict[str, Workload]] = {
 
 @dataclass(frozen=True)
 class Row:
-    """One thing that can be released, under a budget of ``KINDS``: the largest loss over all neighbours as a share of the claim, by unit.
+    """The largest loss over all neighbours as a share of the claim, by unit.
 
-    Units that brute force cannot reach are left out.
+    It belongs to one part that can be released, under a budget of ``KINDS``. Units that brute force
+    cannot reach are left out.
     """
 
     kind: str
@@ -103,7 +104,7 @@ class Row:
 
     @property
     def reason(self) -> str:
-        """Why the loss is below 0.9 of the claim; empty if none was written."""
+        """Return why the loss is below 0.9 of the claim, or an empty text."""
         return REASONS.get((self.kind, self.name.partition(":")[0]), "")
 
 
@@ -145,12 +146,12 @@ def claim_of(budget: Budget, noise: str) -> Fraction:
 
 
 def in_measure(plan: Measurements, squared: float) -> float:
-    """A loss in the measure of the noise: epsilon, mu squared, or rho."""
+    """Return a loss in the measure of the noise: epsilon, mu squared, or rho."""
     return squared / 2 if plan.noise == Noise.DISCRETE_GAUSSIAN else squared
 
 
 def loss(plan: Measurements) -> float | None:
-    """The largest loss over all pairs of neighbours; None if they are too many to be tried."""
+    """Return the largest loss over all pairs of neighbours, or None if there are too many."""
     units = units_of(plan)
     if plan.privacy.neighbours == "replace" and len(units) ** 2 * units.shape[1] > 2**25:
         return None
@@ -184,7 +185,7 @@ def _row(
 
 
 def strategies(units: list[tuple[str, int]] = UNITS, names: Any = PLANNERS) -> Iterator[Row]:
-    """Every strategy of every planner, on the first workloads that it can be used for."""
+    """Return every strategy of every planner, on the first workloads that it supports."""
     for name, (budget, (declared, noise)) in itertools.product(names, KINDS.items()):
         for label, workload in {**WORKLOADS, **OTHER_WORKLOADS.get(name, {})}.items():
             try:
@@ -239,7 +240,7 @@ def operator_examples() -> dict[str, Operator]:
 
 
 def operators(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
-    """Every operator alone, with row weights, and beside the cells."""
+    """Return every operator, with row weights, and next to the cells."""
     for (name, operator), (budget, (_, noise)) in itertools.product(
         operator_examples().items(), KINDS.items()
     ):
@@ -261,7 +262,7 @@ def operators(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 
 
 def sums(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
-    """Sums with and without limits and contrasts, beside counts."""
+    """Return sums with and without limits and contrasts, next to counts."""
     a, b = Factor(("a",), Identity(2)), Factor(("b",), Identity(4))
     prefix = Factor(("b",), Prefix(4), np.array([1, 3, 2, 1]))
     steps, each = Limits(np.array([1, 2, 4, 3]), "b"), Limits(np.array([3]))
@@ -306,7 +307,7 @@ def sums(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 
 
 class _Recorder:
-    """A series on made-up rows that keeps its steps."""
+    """A series on made-up rows that records its steps."""
 
     def __init__(self, series: Series) -> None:
         self.series, self.steps = series, list[Any]()
@@ -333,9 +334,11 @@ CUBE = Domain(a=["x", "y"], b=Integers(0, 7), c=Integers(0, 3))
 
 
 def mechanisms(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
-    """Every data-aware mechanism: the exact losses of the measurements of a run, and what its private choices are charged, together.
+    """Return the losses of every data-aware mechanism in a run.
 
-    The choices' own losses are tried over all neighbours in tests/trusted/kernel/test_selection_privacy.py.
+    They are the exact losses of its measurements and the charges of its private choices together.
+    The losses of the choices are tried over all neighbours in
+    tests/trusted/kernel/test_selection_privacy.py.
     """
     for (name, workload), (budget, (declared, noise)) in itertools.product(
         mechanism_workloads(), KINDS.items()
@@ -356,7 +359,7 @@ def mechanisms(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 
 
 def mechanism_workloads() -> Iterator[tuple[str, Workload]]:
-    """What mechanisms that look at the data are asked by name."""
+    """Return the workload of each mechanism that looks at the data, by name."""
     for name in BY_NAME:
         if name == "truncated_sums":
             along, total = queries(PAID, pay="prefix", sum="wages"), queries(PAID, sum="wages")
@@ -373,7 +376,7 @@ def mechanism_workloads() -> Iterator[tuple[str, Workload]]:
 
 
 def _run(name: str, workload: Workload, privacy: Privacy) -> float | None:
-    """The share of the budget that the steps of one run lose at most, None if the mechanism is not made for it."""
+    """Return the largest share of the budget that a run loses, or None if unsupported."""
     try:
         plan = mechanism_for(name, workload).plan(workload, privacy, Search(name))
     except InputError:
@@ -393,7 +396,7 @@ def _run(name: str, workload: Workload, privacy: Privacy) -> float | None:
 
 
 def _share(step: Any, privacy: Privacy) -> float:
-    """What a step loses at most, as a share of the declared budget (of epsilon, of epsilon and delta, or of rho)."""
+    """Return a step's largest share of the budget: of epsilon, epsilon and delta, or rho."""
     budget = privacy.budget
     if isinstance(step, Measurements):
         part = step.privacy.budget
@@ -417,7 +420,7 @@ def _share(step: Any, privacy: Privacy) -> float:
 
 
 def guards(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
-    """The guard of a release: a share of the budget for rows read and rows used."""
+    """Return the guard of a release: a share of the budget for rows read and rows used."""
     share = Fraction(1, 100)
     for budget, (declared, noise) in KINDS.items():
         if budget == "(epsilon, delta), Gaussian":  # its noise is Laplace
@@ -435,7 +438,7 @@ def guards(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 
 
 def bounds(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
-    """Units of which one row may be in one cell of an attribute, under Gaussian noise."""
+    """Return units with one row in each cell of an attribute, under Gaussian noise."""
     cells = {one: Factor((one,), Identity(DOMAIN.kind(one).size)) for one in DOMAIN.names}
     across = {one: Factor((one,), Contrasts(DOMAIN.kind(one).size)) for one in DOMAIN.names}
     together = {
@@ -459,7 +462,7 @@ def bounds(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 
 
 def choices(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
-    """The private choice over all neighbours of some tables of four cells, from its own scale."""
+    """Return the private choice's loss over all neighbours of tables of four cells."""
     ratios = {
         unit: max(float(loss_of_cost(way, *unit)) for way in COSTS.values()) / float(EPSILON)
         for unit in units
@@ -468,7 +471,7 @@ def choices(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 
 
 def rows() -> list[Row]:
-    """The whole table; takes some minutes."""
+    """Return the whole table; this takes some minutes."""
     return [*strategies(), *operators(), *sums(), *guards(), *mechanisms(), *bounds(), *choices()]
 
 
@@ -496,7 +499,7 @@ names with the same shares are in one row.
 
 
 def page(found: list[Row]) -> str:
-    """The table: what has the same shares under the same budgets stands in one line."""
+    """Return the page; names with the same shares under the same budgets share a line."""
     rows_of: dict[tuple[str, str, str], list[Row]] = {}
     for row in found:
         rows_of.setdefault((row.kind, row.name.partition(":")[0], row.budget), []).append(row)
@@ -529,12 +532,12 @@ def page(found: list[Row]) -> str:
 
 
 def _triple(shares: list[str]) -> str:
-    """The shares of units of one, two and three rows: one number where they are equal."""
+    """Return the shares of units of one, two and three rows, or one number if equal."""
     return shares[0] if len(set(shares)) == 1 else ", ".join(filter(None, shares))
 
 
 class Line(NamedTuple):
-    """A row of the page for one name and one budget, with the shares as texts by unit."""
+    """A line of the page: one name and one budget, with the shares as texts by unit."""
 
     kind: str
     name: str
@@ -578,7 +581,7 @@ def registered() -> dict[str, set[str]]:
 
 
 def missing(lines: list[Line]) -> list[str]:
-    """Return what is registered and not on the page."""
+    """Return the registered names that are not on the page."""
     listed = {(line.kind, line.name) for line in lines}
     return [
         f"{kind} {name}"

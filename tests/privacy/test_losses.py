@@ -1,4 +1,4 @@
-"""Nothing that can be released loses more than it claims; the page of losses says the same."""
+"""No releasable part loses more than it claims, and the page of losses is current."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
@@ -32,7 +32,7 @@ def listed(kind: str) -> set[str]:
 
 
 def stale(lines: Iterable[Line], rows: Iterable[Row]) -> list[str]:
-    """List where lines of the page have other shares than rows that were tried now.
+    """List the lines of the page that differ from rows computed now.
 
     A row on the page has the least share of several workloads.
     """
@@ -62,7 +62,7 @@ def test_everything_that_can_be_released_is_tried() -> None:
 
 
 def test_privacy_page_names_only_existing_code() -> None:
-    """What is new may be missing until ``make losses``; ``make release-check`` asks for it."""
+    """New names may be missing until ``make losses``; ``make release-check`` checks those."""
     assert len(LINES) > 100
     for kind, names in losses.registered().items():
         assert listed(kind) <= names
@@ -120,7 +120,7 @@ def test_other_releases_lose_at_most_their_claim(
 
 
 def test_private_choice_with_little_noise_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a factor of 1.25; nothing is left to chance, as the scale is the program's own for all neighbours of some tables."""
+    """Reduce the scale by 1.25; the check of exact scales involves no chance."""
 
     def too_little(sensitivity: int, epsilon: Fraction, size: int) -> tuple[int, int]:
         top, bottom = real(sensitivity, epsilon, size)

@@ -1,4 +1,4 @@
-"""What readers let a unit change in rows, sums, and counts and totals of units, and what a plan costs.
+"""Changes by one unit in rows, sums, counts and totals as read, against the cost of plans.
 
 Each unit is read by the readers themselves, with rows in every set of cells, so the bounds that the
 cost relies on are those that are kept.
@@ -61,7 +61,7 @@ TABLES: list[tuple[str, ...]] = [(), ("t",), ("a",), ("t", "a")]
 
 
 def rows_of(cells: tuple[tuple[int, ...], ...], pay: float | None = 2) -> pd.DataFrame:
-    """Two rows of one unit in each of some cells."""
+    """Return two rows of one unit in each of some cells."""
     rows = pd.DataFrame([*cells, *cells], columns=list(SIZES))
     return rows.assign(id="u", pay=pay)
 
@@ -79,7 +79,7 @@ def table_of(source: Any, most: int, bound: PerCellBound | None) -> Table:
 
 
 def blocks() -> Iterator[Block]:
-    """Each table of cells, and of prefix sums along t."""
+    """Return each table of cells, and of prefix sums along t."""
     for names in TABLES:
         along_t: list[Callable[[int], Operator]] = [Identity]
         if "t" in names:
@@ -94,7 +94,7 @@ def blocks() -> Iterator[Block]:
 def plans(
     block: Block, most: int, bound: PerCellBound | None, domain: Domain = DOMAIN
 ) -> Iterator[Measurements]:
-    """Plans of one block, for both kinds of noise."""
+    """Return plans of one block, for both kinds of noise."""
     for budget, noise in (
         (PureDP(1), Noise.DISCRETE_LAPLACE),
         (ZCDP(1), Noise.DISCRETE_GAUSSIAN),
@@ -104,7 +104,7 @@ def plans(
 
 
 def answers_of(plan: Measurements, table: Table) -> np.ndarray:
-    """What the rows of a unit add to the queries."""
+    """Return what the rows of a unit add to the queries."""
     ((_, answers),) = exact_answers(plan, table)
     return np.asarray(answers, dtype=np.float64).ravel()
 
@@ -135,7 +135,7 @@ HIDDEN = Domain(
 
 
 def unit_with_nulls(number: int, generator: np.random.Generator) -> pd.DataFrame:
-    """Rows of one unit with nulls, and values outside the domain, in every column."""
+    """Return rows of a unit with nulls and values outside the domain in every column."""
     rows = {
         "t": generator.choice(np.array([0, 1, 7, None], dtype=object), number),
         "a": generator.choice(np.array([0, 0, 7, None], dtype=object), number),
@@ -152,7 +152,7 @@ def unit_with_nulls(number: int, generator: np.random.Generator) -> pd.DataFrame
 def test_no_unit_changes_more_by_rows_with_nulls(
     most: int, bound: PerCellBound | None, tmp_path: Path
 ) -> None:
-    """Rows in hidden cells are counted and chosen, and are within the bounds like any others."""
+    """Rows in hidden cells are counted, chosen and bounded like any others."""
     measures = list(HIDDEN.measures)
     unit: dict[str, Any] = {"unit_column": "id", "max_rows": most, "max_per_cell": bound}
     generator = np.random.default_rng(most)
