@@ -242,7 +242,7 @@ def solve_tables(
 def _common_labels(tables: Sequence[PlannedTable], total: str) -> dict[str, list[str]]:
     """Return the labels of each attribute; raise if tables disagree.
 
-    If an attribute has only the label of the sum, this label is its only cell.
+    An attribute whose only label is the label of the sum has one cell, with this label.
     """
     common: dict[str, list[str]] = {}
     for table in tables:
@@ -267,9 +267,9 @@ class _Cells:
     def __post_init__(self) -> None:
         if self.size > MOST_CELLS:
             raise InputError(
-                f"The table of all attributes may have at most {MOST_CELLS:,} cells; these tables "
-                f"have {self.size:,} ({' x '.join(self.labels)}). Solve tables with fewer "
-                "attributes together."
+                f"The table of all attributes may have at most {MOST_CELLS:,} cells; here it has "
+                f"{self.size:,} ({' x '.join(self.labels)}). Solve tables with fewer attributes "
+                "together."
             )
 
     @property

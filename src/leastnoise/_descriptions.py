@@ -442,7 +442,8 @@ def read_description(path: Path) -> Description:
         ) from None
     except UnicodeDecodeError:
         raise InputError(
-            f"The description {str(path)!r} is not text in UTF-8. Known are {_KNOWN_TOOLS}."
+            f"The description {str(path)!r} is not text in UTF-8. The supported formats are "
+            f"{_KNOWN_TOOLS}."
         ) from None
     try:
         # decimal numbers are kept as texts, which are exact
@@ -458,7 +459,8 @@ def read_description(path: Path) -> Description:
             value = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - it makes texts, lists and dictionaries alone
         except (yaml.YAMLError, RecursionError):
             raise InputError(
-                f"The description {str(path)!r} is neither JSON nor YAML. Known are {_KNOWN_TOOLS}."
+                f"The description {str(path)!r} is neither JSON nor YAML. The supported formats "
+                f"are {_KNOWN_TOOLS}."
             ) from None
     for read in READERS:
         try:
@@ -473,5 +475,6 @@ def read_description(path: Path) -> Description:
         if description is not None:
             return description
     raise InputError(
-        f"The description {str(path)!r} has no known format. Known are {_KNOWN_TOOLS}."
+        f"The description {str(path)!r} has no known format. The supported formats are "
+        f"{_KNOWN_TOOLS}."
     )

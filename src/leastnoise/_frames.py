@@ -82,7 +82,7 @@ class UniqueNames:
 def name_key_columns(attributes: Sequence[str], numbers: Sequence[str]) -> list[str]:
     """Return a unique column name for each attribute.
 
-    A number is appended to a name that another column has already.
+    If another column already has the name, a number is appended to it.
     """
     names = UniqueNames({"query", *numbers})
     return [names.make_unique(name) for name in attributes]

@@ -1,6 +1,6 @@
 """Progress lines for work that takes over a second.
 
-Commands show a line, notebooks show a line below the cell, and programs show nothing.
+Commands print a progress line, notebooks show it below the cell, and other programs show none.
 """
 
 import sys

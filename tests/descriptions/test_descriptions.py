@@ -190,7 +190,7 @@ def test_each_description_is_of_one_tool(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[1, 2]", "has no known format. Known are CSVW-EO"),
+        ("[1, 2]", "has no known format. The supported formats are CSVW-EO"),
         ("{}", "has no known format"),
         ('{"sex": 0}', "has no known format"),
         ("a: [", "is neither JSON nor YAML"),

@@ -179,7 +179,7 @@ def test_search_and_units_and_tables_share_an_approximate_budget(tmp_path: Path)
 def test_units_by_rows_have_neither_guard_nor_further_attributes() -> None:
     plan = plan_unit_sizes(ln.Privacy(ln.PureDP(1), unit_column="patient_id"))
     assert ln.Plan.from_json(plan.to_json()) == plan
-    with pytest.raises(ln.InputError, match="must have no guard"):
+    with pytest.raises(ln.InputError, match="cannot have a guard"):
         ln.release(plan, visits(9), options=ln.Options(guard="1/100"), seed=1)
     domain = ln.Domain(age=ln.Integers(0, 9), sex=["F", "M"])
     for privacy in (ln.Privacy(ln.PureDP(1)), ln.Privacy(ln.PureDP(1), unit_column="a")):

@@ -459,7 +459,7 @@ OTHER_STEPS = "differ from the steps of this version"
     ("asked", "change", "message"),
     [
         (ON_PLANE, {"reference": None}, "has no errors of a data-independent plan"),
-        (WORKLOAD, {"fallback": None}, "must have measurements for data without structure"),
+        (WORKLOAD, {"fallback": None}, "must have a fallback plan for data without structure"),
         (WORKLOAD, {"privacy": ln.Privacy(ln.PureDP(9))}, OTHER_STEPS),
         (ON_PLANE, {"steps": ()}, OTHER_STEPS),
         (WORKLOAD, {"noise": Noise.ROUNDED_GAUSSIAN}, OTHER_STEPS),

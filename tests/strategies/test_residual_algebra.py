@@ -119,7 +119,7 @@ def test_large_incidence_is_sparse_and_equal():
 
 def test_residual_algebra_refuses_invalid_input(monkeypatch):
     closure = downward_closure((2, 2), [(0, 1)])
-    with pytest.raises(InputError, match="does not cover the workload"):
+    with pytest.raises(InputError, match="must cover the workload"):
         optimal_weights(np.array([[1.0], [0.0]]), np.ones(2), norm=1)
     monkeypatch.setattr("leastnoise._strategies._residual_algebra._MOST_ENTRIES", 3)
     with pytest.raises(InputError, match="got over 3 containments, allowed are at most that many"):

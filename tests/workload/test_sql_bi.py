@@ -266,7 +266,7 @@ def test_functions_of_aggregates_are_translated(rows, text, in_duckdb):
         ("SELECT COUNT(*) FROM orders WHERE (city, trial) IN (('Bern', 'A'), ('Lyon'))", "as many values in each tuple"),
         ("SELECT COUNT(*) FROM orders WHERE city = :city", "The parameter .city cannot be answered. Write its value"),
         ("SELECT COUNT(*) FROM {{ ref('orders') }}", r"line 1 has the template \{\{ ref\('orders'\) \}\}"),
-        ("SELECT COUNT(*) FROM orders GROUP GROUP", "Correct it as for DuckDB"),
+        ("SELECT COUNT(*) FROM orders GROUP GROUP", "Change it so that DuckDB accepts it"),
         ("SELECT v.x FROM (VALUES (1, now())) v(x)", "State the day that it means"),
     ],
 )  # fmt: skip
@@ -695,7 +695,7 @@ def test_star_schema_is_answered_as_duckdb_does(star, text):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("SELECT s.colour FROM sales o JOIN stores s ON o.store_id = s.id GROUP BY 1", "colour is no level of store"),
+        ("SELECT s.colour FROM sales o JOIN stores s ON o.store_id = s.id GROUP BY 1", "colour is not a level of store"),
         ("SELECT segment FROM sales JOIN customers c ON customer = id GROUP BY 1", "no attribute is used"),
         ("SELECT region, COUNT(*) FROM sales GROUP BY 1", 'can mean "store:region" or "product:region"'),
         ("SELECT s.size FROM sales o JOIN stores s USING (town) GROUP BY 1", r"Declare the table: in \[source.join\]"),

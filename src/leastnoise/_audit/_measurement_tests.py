@@ -146,7 +146,10 @@ def _select_event(
 
 
 def certify_loss(first: FloatArray, second: FloatArray, risk: float, loss_of: Loss) -> float:
-    """Return a lower bound on the loss from draws of a statistic on two tables."""
+    """Return a lower bound on the privacy loss.
+
+    The bound is computed from draws of a statistic on two tables.
+    """
     _, low, high = _select_event(
         first, second, risk, lambda _, low, high: list(map(loss_of, low.tolist(), high.tolist()))
     )

@@ -811,7 +811,7 @@ def _displayed_cost(plan: Plan) -> Charge:
 class _Column(NamedTuple):
     """A column of the table of expected errors.
 
-    ``cell`` returns the text for a table, whose unit is its second argument.
+    ``cell`` takes a table and the unit of its errors, and returns the text of the cell.
     """
 
     heading: str

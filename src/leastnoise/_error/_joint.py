@@ -214,7 +214,10 @@ class JointBlocks:
         )
 
     def gram(self, x: FloatArray) -> FloatArray:
-        """Return M x for columns x, shape (cells, columns)."""
+        """Return M x, for the Gram matrix M of the measurements and columns x.
+
+        The result has the shape (cells, columns).
+        """
         result = np.zeros((*self.shape, x.shape[1]))
         for factors, summed, variance in self._tables:
             cube = self._reduced(factors, summed, x)
@@ -260,7 +263,7 @@ class JointBlocks:
         return answers
 
     def diagonal(self) -> FloatArray:
-        """Return the diagonal of M, shape (cells,)."""
+        """Return the diagonal of the measurements' Gram matrix, shape (cells,)."""
         result = np.zeros((*self.shape, 1))
         for factors, summed, variance in self._tables:
             cube = np.ones(())
@@ -292,7 +295,7 @@ class JointBlocks:
     def _diagonalize_along_axes(
         self, factors: Collection[Factor]
     ) -> tuple[list[FloatArray | None], FloatArray]:
-        """Return a basis for each axis, and the diagonal of M in these bases.
+        """Return a basis for each axis, and the Gram matrix's diagonal in them.
 
         The bases are eigenvectors of M along the axis, or None for the identity.
         """

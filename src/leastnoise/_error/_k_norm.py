@@ -126,7 +126,7 @@ def _numerators(shells: WholeNumbers, degree: int) -> tuple[int, ...]:
 
 
 def _square_grid(cells: int, largest_sum: int) -> WholeNumbers:
-    """Return the sum of the first cell's square over tables with sums P, Q.
+    """Sum the first cell's square over tables, by positive and negative sum.
 
     P is the sum of a table's positive cells, and Q is minus the sum of its negative cells.
 
@@ -161,8 +161,8 @@ def _log_grids(
 
     For each size, the second array is for tables with one cell fewer.
 
-    The numbers are floats, for all P and Q up to ``largest_sum``. With no cells there is one
-    table, at P = Q = 0.
+    The numbers are floats, for all P and Q up to ``largest_sum``. There is one table without cells;
+    it has P = Q = 0.
     """
     # Each further cell multiplies the power series by 1 + x / (1 - x) + y / (1 - y), which adds
     # cumulative sums along both axes. Nothing is subtracted, so no digits are lost.
@@ -244,7 +244,7 @@ class LargeScaleVariances:
 def _log_volume(cells_of_table: int, positive_shares: FloatArray) -> FloatArray:
     """Return the log volume of tables of norm 1, by share of positive cells.
 
-    The result is up to a constant.
+    The result omits an additive constant.
     """
     return _log_sum(cells_of_table - 1, 0, positive_shares)
 
@@ -252,7 +252,7 @@ def _log_volume(cells_of_table: int, positive_shares: FloatArray) -> FloatArray:
 def _log_square(cells_of_table: int, positive_shares: FloatArray) -> FloatArray:
     """Return the log integral of a squared cell, by share of positive cells.
 
-    The integral is over tables of norm 1. The result is up to a constant.
+    The integral is over tables of norm 1. The result omits an additive constant.
     """
     if cells_of_table == 1:  # the only cell is the total
         return np.log(positive_shares**2)

@@ -212,9 +212,10 @@ def _slopes_at_scales(statistic: Statistic, scales: MomentScales) -> list[Number
 
 
 def largest_derivatives(statistic: Statistic, domain: Domain) -> FloatArray:
-    """Return, for each sum, the largest derivative of a number by it.
+    """Return, for each sum of a statistic, its largest relative derivative.
 
-    The derivatives are relative to the public scale of the number.
+    This is the largest derivative of the statistic's numbers by the sum, relative to the public
+    scale of the number.
 
     Sums are in their own units, for a group of one row. The result is in the order of the sums. A
     regression depends on sums that have no part in its error while the means are in the middle; so

@@ -730,9 +730,9 @@ def quantiles(
 
     Returns:
         The quantiles, one for each share, group by group in the order of the domain. The p-quantile
-        is the least value with at least a share p of the rows at or below it. Only the cell of a
-        value is known, therefore an interval extends from the lower end of one cell to the upper
-        end of another.
+        is the least value with at least a share p of the rows at or below it. Only the cell that
+        contains a value is known, therefore an interval extends from the lower end of one cell to
+        the upper end of another.
 
     Raises:
         InputError: the attribute is not a number, the measurements do not determine the counts, or

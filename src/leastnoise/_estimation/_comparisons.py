@@ -423,8 +423,9 @@ def compare_releases(
     )
     if keys != other_keys:
         raise InputError(
-            "Two releases can be compared by groups with the same labels in the same order; these "
-            "differ. Compare them by a level, or by attributes, that both have alike."
+            "Two releases can be compared only by groups that have the same labels in the same "
+            "order, and these differ. Compare them by a level or by attributes that are the same "
+            "in both releases."
         )
     first, second = (
         _estimate_selected_rows(estimate, quantity, sets, where or {}, level)
@@ -499,7 +500,7 @@ def _estimate_selected_rows(
     }
     repeated = [name for name in conditions if name in groups]
     if repeated:
-        raise InputError(f"{repeated[0]} is selected twice; use it in one of where and by.")
+        raise InputError(f"{repeated[0]} is in both where and by; use it in only one of them.")
     quotient = quantity.over(domain, {**groups, **conditions})
     names = axes_of(domain, quotient.numerator, quotient.denominator)
     side = estimate_compared_quantity(estimate, quantity, quotient, names, level)

@@ -526,7 +526,10 @@ def _apply_public_facts(
     impossible: Sequence[Combination],
     public: Sequence[PublicCounts],
 ) -> Answer:
-    """Return an answer made consistent with impossible cells and public counts."""
+    """Return an answer with no error where public facts determine it.
+
+    The public facts are impossible cells, which get the value 0, and public counts.
+    """
     if not impossible and not public:
         return answer
     cells = [product.domain.kind(name).size for name in product.attributes]

@@ -238,9 +238,10 @@ def make_consistent(
 def refinement_path(
     finest: Product, products: Sequence[Product], name: str
 ) -> Iterator[tuple[QuerySet, IntArray]]:
-    """Yield the levels along an attribute with the group of each cell.
+    """Yield the levels along an attribute, from coarse to fine.
 
-    Each level comes with the group of every cell. The last item is the groups of the finest table.
+    Each level comes with an array: the group of every cell in this level. The last item is the
+    groups of the finest table.
 
     If the levels do not nest, the groups of the finest table are the only item.
     """

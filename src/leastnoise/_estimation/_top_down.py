@@ -189,7 +189,8 @@ def _check_facts(
             if name in names_of_steps & names_with_counts:
                 raise InputError(
                     "top_down = true cannot keep both impossible cells and public counts of "
-                    f"{name}, because whole tables with both need not exist. Leave one of them out."
+                    f"{name}, because there may be no table of integers that satisfies both. Leave "
+                    "one of them out."
                 )
     sums = list_public_sums(first, public, np.zeros(1, dtype=np.int64))
     if len(sums) > 1:
@@ -266,7 +267,7 @@ def _round_total(estimates: FloatArray, step: Step) -> SumConstraints:
 
 
 def _list_nested_groups(step: Step, child_sums: Sequence[SumConstraints]) -> list[IntArray]:
-    """Return nested groups of a child's cells whose sums are rounded too.
+    """Return nested groups of a child's cells; their sums are rounded too.
 
     The groups also nest with the groups of public counts, but never contain one of them.
     """

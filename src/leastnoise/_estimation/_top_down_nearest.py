@@ -98,8 +98,8 @@ class LeastSquaresProblem:
     def solve(self, estimates: FloatArray, possible: BoolArray | None) -> FloatArray:
         """Return the nearest feasible cells, in the shape of ``estimates``.
 
-        The cells meet the sums up to a small fraction of a row or of a standard error. Cells that
-        are not possible are 0.
+        The cells add up to the sums, except for a small fraction of one row or of a standard error.
+        Cells that are not possible are 0.
         """
         weights = self.components.weights
         # The smallest standard error of a coordinate may be far above one row, for example for

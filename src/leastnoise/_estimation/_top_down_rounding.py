@@ -79,7 +79,7 @@ def round_children(
             adjacent.
         parents: the parent of every child.
         sums: the sums of the parents, if there are parents, and then other sums.
-        groupings: nested groups of a child's cells, whose sums are rounded down or up.
+        groupings: nested groups of a child's cells; the sum of each group is rounded down or up.
         possible: the cells that may be above 0; None for all.
     """
     width = cells.shape[1]

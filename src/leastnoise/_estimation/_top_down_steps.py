@@ -140,7 +140,7 @@ class Step:
     def estimate(
         self, estimator: Estimator, query_set: QuerySet | None, positions: Sequence[int]
     ) -> tuple[FloatArray, FloatArray]:
-        """Return estimates and variances of groups along all refined attributes.
+        """Estimate an attribute's groups within coarser groups of the others.
 
         Args:
             estimator: the estimator of the table.

@@ -509,8 +509,8 @@ class NestedInverse(GramInverse):
         return blocks, np.concatenate([[0.0], *shares]), np.concatenate([[0.0], *residuals])
 
     @cached_property
-    def _corners(self) -> tuple[FloatArray, FloatArray]:
-        """The sums of H over preceding blocks, along one axis and along both axes."""
+    def _prefix_sums_of_inverse(self) -> tuple[FloatArray, FloatArray]:
+        """The prefix sums of ``sums_inverse``: along one axis, and along both."""
         along = np.zeros((len(self.sums_inverse) + 1, len(self.sums_inverse)))
         np.cumsum(self.sums_inverse, axis=0, out=along[1:])
         both = np.zeros((len(self.sums_inverse) + 1,) * 2)
@@ -522,7 +522,7 @@ class NestedInverse(GramInverse):
 
         The prefixes hold the first ``first_lengths`` and the first ``second_lengths`` cells.
         """
-        (blocks, shares, _), (along, both) = self._prefixes, self._corners
+        (blocks, shares, _), (along, both) = self._prefixes, self._prefix_sums_of_inverse
         a = blocks[first_lengths]
         b = blocks[second_lengths]
         x = shares[first_lengths]

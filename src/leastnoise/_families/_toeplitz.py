@@ -306,8 +306,8 @@ def square_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     """Return the Toeplitz square root of the prefix sums, for Gaussian noise."""
     if gram.size > MOST_DENSE and count_widths(gram) * gram.size > MOST_LISTED_WORK:
         raise NotApplicable(
-            f"above {MOST_DENSE} cells it is made for prefix sums, all ranges, cells and ranges of "
-            "few widths"
+            f"above {MOST_DENSE} cells this strategy is only available for prefix sums, all "
+            "ranges, single cells, and ranges of few widths"
         )
     return FittedFamily(toeplitz_root(gram.size, all_bits(bits)))
 

@@ -91,11 +91,15 @@ def causal_root(density_coefficients: FloatArray) -> FloatArray:
 
 
 def window_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Return the causal root of the mean of M along diagonals, in integers."""
+    """Return a Toeplitz strategy for ranges, with a Gram matrix near M^(1/2).
+
+    M is the Gram matrix of the workload, averaged along its diagonals. The coefficients are
+    integers.
+    """
     if gram.weighted_ranges is None or gram.array is not None:
         raise NotApplicable(
-            "it is made for ranges of the same widths at many positions; choose toeplitz_root for "
-            "prefix sums and all ranges, and gaussian_optimum for other queries"
+            "this strategy is only available for ranges of the same widths at many positions; "
+            "choose toeplitz_root for prefix sums and all ranges, and gaussian_optimum for other queries"
         )
     if gram.size > _MOST_CELLS:
         raise NotApplicable(

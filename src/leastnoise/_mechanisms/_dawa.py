@@ -406,8 +406,8 @@ def setting_from_plan(plan: Plan) -> DawaSetting:
 def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
     """Run DAWA on one attribute: the test, then the steps that it decides.
 
-    The steps are levels and buckets if the test finds the data nearly empty, or if the strategy
-    requests them.
+    If the test finds the data nearly empty, or if the strategy omits the test, the steps measure
+    first levels of blocks and then buckets.
     """
     plan, test = setting.plan, None
     if setting.test_epsilon:

@@ -198,7 +198,7 @@ def reference_measurements(plan: Plan) -> Measurements:
     """
     if not isinstance(plan, AdaptivePlan) or plan.fallback is None:
         raise InputError(
-            "The data-dependent plan must have measurements for data without structure; it has "
+            "The data-dependent plan must have a fallback plan for data without structure; it has "
             "none. Make the plan again; nothing was spent."
         )
     return plan.fallback.measured()

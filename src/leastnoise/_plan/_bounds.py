@@ -109,7 +109,9 @@ class BoundsPlan:
                 "If every row is a unit, a unit has one row.",
             )
         if self.bounds_row_counts and self.is_low_found:
-            raise refuse("the lower bound of the rows of a unit", "found", "0", _ADVICE)
+            raise refuse(
+                "the lower bound of a search for max_rows", "a search for it", "0", _ADVICE
+            )
         if not self.epsilon > 0:
             raise refuse(
                 "the budget of a search for bounds",

@@ -67,7 +67,7 @@ class ReferencePlan:
 
     @staticmethod
     def from_json(value: Any) -> "ReferencePlan":
-        """Return the summary whose JSON object `to_json` wrote."""
+        """Read the summary back from the JSON object that `to_json` returned."""
         entries = _checked_object(value)
         return ReferencePlan(
             strategy=_checked_text("strategy", entries["strategy"]),

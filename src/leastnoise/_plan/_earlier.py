@@ -99,7 +99,7 @@ class EarlierRelease:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> "EarlierRelease":
-        """Return the value whose JSON object `to_json` wrote."""
+        """Read the value back from the JSON object that `to_json` returned."""
         measurements = measurements_from_value(value["measurements"])
         receipts = tuple(map(str, value["receipts"]))
         observation = Observation(
@@ -186,7 +186,10 @@ def _over_domain(release: EarlierRelease, domain: Domain) -> Measurements:
 
 
 def _without_hidden(block: Block, domain: Domain, dropped_attributes: AbstractSet[str]) -> Block:
-    """Extend a block to a domain with hidden cells, which it does not count."""
+    """Extend a block to a domain with hidden cells.
+
+    The extended block does not count the rows in these cells.
+    """
     factors = []
     for factor in block.factors:
         widened = dropped_attributes & {*factor.attributes}

@@ -102,8 +102,8 @@ def guard_budget(plan_budget: Budget, guard_share: Fraction) -> Budget:
 def with_guard(privacy: Privacy, guard_share: Fraction | None) -> Privacy:
     """Return the privacy that covers a plan and its guard.
 
-    This is the inverse of `without_guard`. With an (epsilon, delta) budget and a large share, it is
-    a slightly smaller budget that covers both.
+    This is the inverse of `without_guard`. With an (epsilon, delta) budget and a large share, the
+    result is slightly smaller than the exact inverse, and still covers both.
     """
     if guard_share is None:
         return privacy

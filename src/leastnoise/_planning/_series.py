@@ -409,7 +409,7 @@ def _check_table(product: Product, along: str) -> None:
     group_positions = product.unit_groups(along) or {}
     if any(position != cells[-1] for cells, position in group_positions.items()):
         raise refuse(
-            f"the queries of units along {along}",
+            f"the queries along {along} that count units",
             product.name,
             "windows of which no two end in the same period, in a series",
             "Request the other queries in a separate entry.",

@@ -158,7 +158,7 @@ class ListedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFacts:
-    """The files of answers; ``tables`` lists tables or names a file that does."""
+    """The files of answers; ``tables`` is a list, or the name of a file with it."""
 
     index: str
     layout: str

@@ -747,7 +747,7 @@ def _table_names(workload: Workload) -> dict[str, str]:
 
 
 def _replace_all_ranges(product: Product, replacement: QuerySet) -> Product:
-    """Return a table whose sets of all ranges are replaced by ``replacement``."""
+    """Return a table with ``replacement`` in place of each set of all ranges."""
     query_sets = list(product.query_sets)
     for position, queries in enumerate(product.query_sets):
         if queries == all_ranges():

@@ -69,8 +69,8 @@ def list_weight_totals(
     ]
     if not tables:
         raise InputError(
-            f"Records have weights where the release has sums of {weight} by cells; this release has "
-            f"none. Ask in a release for tables with weighted_by = {weight!r}."
+            f"Records can only have weights if the release has sums of {weight} by cells; this "
+            f"release has none. Make a release with tables that have weighted_by = {weight!r}."
         )
     estimator = outcome.estimator()
     totals = []

@@ -66,9 +66,9 @@ def risk_holds_always(privacy: Privacy, cost: Cost | None = None) -> bool:
 def _guarantee_of_noise(budget: Budget, cost: Cost | None) -> Budget:
     """Return the stronger guarantee that a release's kind of noise implies.
 
-    Within (epsilon, delta), a plan with Laplace noise satisfies epsilon, and a plan with Gaussian
-    noise satisfies the largest mu that the budget allows. Both hold for a guard and its plan
-    together.
+    For a budget (epsilon, delta), a plan with Laplace noise satisfies pure DP with this epsilon,
+    and a plan with Gaussian noise satisfies mu-GDP with the largest mu that the budget allows. Both
+    hold for a guard and its plan together.
     """
     if isinstance(budget, ApproxDP) and isinstance(cost, PureCost):
         return PureDP(budget.epsilon)

@@ -127,7 +127,8 @@ class StatisticTable(ResultTable):
     def key_columns(self) -> list[str]:
         """Return the names of the key columns.
 
-        If a name is also a column of numbers, a number is appended to it.
+        If a key column would have the name of a column of numbers, a number is appended to its
+        name.
         """
         if self.statistic.form.along:
             return name_key_columns(self.attributes, NUMBER_COLUMNS)

@@ -498,7 +498,7 @@ def _to_float(text: str) -> float:
 def resolve_survey(
     survey: Mapping[str, Any], workload: Workload, names: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return a section ``[survey]`` with its rules keyed by table name.
+    """Check a section ``[survey]``; return it with table names in place of ids.
 
     Args:
         survey: the checked section.

@@ -129,7 +129,8 @@ class ResultTable:
     def key_columns(self) -> list[str]:
         """Return the names of the key columns.
 
-        If a name is also a column of numbers, a number is appended to it.
+        If a key column would have the name of a column of numbers, a number is appended to its
+        name.
         """
 
     @abstractmethod
@@ -339,7 +340,8 @@ class Table(ResultTable):
     def key_columns(self) -> list[str]:
         """Return the names of the key columns.
 
-        If a name is also a column of numbers, a number is appended to it.
+        If a key column would have the name of a column of numbers, a number is appended to its
+        name.
         """
         return name_key_columns(self.product.keys, NUMBER_COLUMNS)
 

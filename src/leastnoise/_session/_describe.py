@@ -49,9 +49,10 @@ def round_epsilon_up(epsilon: Fraction) -> str:
 
 
 def describe_spending(limit: Limit) -> str:
-    """Format the amount spent of a budget; an epsilon if it is (epsilon, delta).
+    """Format the amount spent of a budget.
 
-    The epsilon is computed from all charges so far. If they exceed the budget, there is no epsilon.
+    For an (epsilon, delta) budget, the text states an epsilon, which is computed from all charges
+    so far. If they exceed the budget, there is no epsilon.
     """
     budget = limit.budget
     if not isinstance(budget, ApproxDP) or not limit.charges:

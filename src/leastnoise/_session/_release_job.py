@@ -260,8 +260,9 @@ def read_table(
     if plan.details.counts_unit_sizes:
         if with_usage:
             raise InputError(
-                "A release that counts units by their number of rows must have no guard, because no "
-                "row is left out of it. Leave out the guard; nothing was spent."
+                "A release that counts units by their number of rows cannot have a guard: it "
+                "leaves out no row, so a guard has nothing to check. Leave out the guard; nothing "
+                "was spent."
             )
         (attribute,) = plan.domain.names
         return _read_unit_sizes(plan, attribute, source, progress)
@@ -481,19 +482,19 @@ def _explain_unreadable_plan(ledger: Ledger, entry: Entry, recorded_options: str
             # messages for the time before payment say that nothing was spent, and advise to plan
             # again
             raise LedgerError(
-                f"Release {entry.number} in the ledger {ledger.path} was paid, and this program "
-                "cannot carry out what it recorded: "
-                f"{str(error).split('. ')[0].rstrip('.')}. Finish it with the program that paid "
-                "for it; nothing is paid again."
+                f"Release {entry.number} in the ledger {ledger.path} was paid, but this program "
+                "cannot carry out the recorded plan: "
+                f"{str(error).split('. ')[0].rstrip('.')}. Finish the release with the program "
+                "that paid for it; nothing is paid again."
             ) from None
         if paying_version:
             paying_program = f"leastnoise {paying_version}"
         else:
             paying_program = "an earlier leastnoise"
         raise LedgerError(
-            f"Release {entry.number} in the ledger {ledger.path} was paid with {paying_program}, and leastnoise "
-            f"{running_version} cannot read what it recorded. "
-            "Finish it with that version; nothing is paid again."
+            f"Release {entry.number} in the ledger {ledger.path} was paid with "
+            f"{paying_program}, but leastnoise {running_version} cannot read the recorded plan. "
+            "Finish the release with that version; nothing is paid again."
         ) from None
 
 

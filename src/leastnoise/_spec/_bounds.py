@@ -352,7 +352,7 @@ def plan_bounds_searches(
 
 
 def check_bounds_searches(searches: Sequence[BoundsSearch], privacy: Privacy | Least) -> None:
-    """Raise InputError if the budget is unsuitable, or bounds have another plan."""
+    """Raise InputError without a numeric budget, or for another search's bounds."""
     whole_privacy = stated_privacy(privacy)
     for search in searches:
         if whole_privacy is None:

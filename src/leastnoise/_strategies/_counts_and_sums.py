@@ -68,7 +68,7 @@ def counts_and_sums(planner: Planner, problem: PlanningProblem) -> Strategy:
     ]
     parts_to_plan = [
         (measure, products)
-        for measure, products in [*tables_at_ends, (None, _other_blocks(problem, counts))]
+        for measure, products in [*tables_at_ends, (None, _other_tables(problem, counts))]
         if products
     ]
     for measure, products in parts_to_plan:
@@ -146,8 +146,8 @@ def _tables_of_distances(
     ]
 
 
-def _other_blocks(problem: PlanningProblem, count_measures: _Counts) -> list[Product]:
-    """Return the tables to measure in addition to distances from bounds.
+def _other_tables(problem: PlanningProblem, count_measures: _Counts) -> list[Product]:
+    """Return the tables to measure besides distances of values from bounds.
 
     These are all other tables and, with Gaussian noise, also the counts of the tables measured at
     both ends.

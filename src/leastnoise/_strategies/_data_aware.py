@@ -293,10 +293,11 @@ def divide_parts(
     *,
     has_narrow_queries: bool = False,
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-    """Return the starts of the parts and groups of the grid's second round.
+    """Return the starts of parts and of groups, and which of them are deep.
 
-    The second pair of arrays states for each part, and for each group, whether it belongs to a deep
-    block.
+    Parts and groups are the fine and the coarse layer of blocks in the grid's second round. The
+    first pair of arrays has the starts of the parts and of the groups. The second pair of arrays
+    states for each part, and for each group, whether it belongs to a deep block.
 
     Based on its noisy count, each block of the level ``base_level`` is halved until each part has
     at most 1 / ``parts_per_record`` records. Blocks with few records are joined.
@@ -386,21 +387,21 @@ def bin_starts(cell_shares: FloatArray, least_share: float) -> IntArray:
     return np.array(starts, dtype=np.int64)
 
 
-def table_bins(cell_shares: Sequence[FloatArray], bin_share: float) -> tuple[IntArray, ...]:
-    """Return the bin starts along each attribute of a table.
+def table_bins(cell_shares: Sequence[FloatArray], table_bin_share: float) -> tuple[IntArray, ...]:
+    """Return the starts of a table's bins along each attribute.
 
-    An average bin of the table contains a share ``bin_share`` of the rows. Small attributes get
-    fewer bins.
+    An average bin of the table contains a share ``table_bin_share`` of the rows, so a bin along one
+    attribute contains more. Small attributes get fewer bins.
     """
-    even_share = bin_share ** (1 / len(cell_shares))
+    even_share = table_bin_share ** (1 / len(cell_shares))
     starts: dict[int, IntArray] = {}
     for side in sorted(
         range(len(cell_shares)), key=lambda axis: len(bin_starts(cell_shares[axis], even_share))
     ):
         starts[side] = bin_starts(
-            cell_shares[side], min(bin_share ** (1 / (len(cell_shares) - len(starts))), 1.0)
+            cell_shares[side], min(table_bin_share ** (1 / (len(cell_shares) - len(starts))), 1.0)
         )
-        bin_share = min(bin_share * len(starts[side]), 1.0)
+        table_bin_share = min(table_bin_share * len(starts[side]), 1.0)
     return tuple(starts[side] for side in range(len(cell_shares)))
 
 

@@ -8,8 +8,8 @@ the same paper (its strategies F and F+, section 4). An attribute of n cells is 
 ceil(log2 n) bits. Its coefficients are the sums of its cells multiplied by the 2^m - 1 non-constant
 sign patterns (Walsh functions) of +1 and -1. The coefficients on a set tau of attributes are the
 sums with products of such signs along tau, over all cells of the other attributes. All coefficients
-on a set contribute equally to the requested tables. Therefore, they have a common weight, which has
-a closed form for every set.
+on the same set tau contribute equally to the requested tables. Therefore, they have a common
+weight, which has a closed form for every set.
 
 ``residual_max`` measures the same spaces as ``residual``, but minimises the largest variance of a
 cell instead of the sum (ResidualPlanner, arXiv 2305.08175).

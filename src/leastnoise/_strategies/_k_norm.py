@@ -13,9 +13,9 @@ cube roots, found by dynamic programming.
 All other tables of the workload form an additional group. These tables are planned like a separate
 workload: by p-Identity if an attribute has queries other than its cells, otherwise by covering
 tables. The final weights of groups and tables minimise the error after recovery. In the residual
-basis, a group with the weight theta adds theta^2 2 / T to the precision of the total, where T is
-the variance of the total at scale 1. It adds theta^2 2 / s to the precision of contrasts of norm 1
-along a table, where s is the variance of these contrasts.
+basis, a group with the weight theta adds 2 theta^2 / T to the precision of the total, where T is
+the variance of the total at scale 1. It adds 2 theta^2 / s to the precision of contrasts of norm 1
+along a table, where s is the variance of such a contrast at scale 1.
 
 Source: Hardt and Talwar (arXiv 0907.3754) for the noise; groups are this project's own.
 """

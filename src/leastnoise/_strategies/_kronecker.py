@@ -68,7 +68,7 @@ _ALIKE = 0.02  # query sets with smaller differences between their shares get th
 
 
 def kronecker(
-    strategy_name: str, fit: Fit, problem: PlanningProblem, first_fit: Fit | None = None
+    strategy_name: str, fit: Fit, problem: PlanningProblem, early_fit: Fit | None = None
 ) -> Strategy:
     """Return a strategy that is fitted along each attribute in turn.
 
@@ -84,7 +84,7 @@ def kronecker(
         Workload(workload.domain, tuple(workload.of(measure))) for measure in workload.measures
     ]
     strategies = [
-        _part_strategy(strategy_name, fit, replace(problem, workload=part), first_fit)
+        _part_strategy(strategy_name, fit, replace(problem, workload=part), early_fit)
         for part in parts
     ]
     if len(strategies) == 1:
@@ -121,7 +121,7 @@ def _sweeps(workload: Workload) -> int:
 
 
 def _part_strategy(
-    strategy_name: str, fit: Fit, problem: PlanningProblem, first_fit: Fit | None
+    strategy_name: str, fit: Fit, problem: PlanningProblem, early_fit: Fit | None
 ) -> Strategy:
     """Return the strategy for the counts, or for the sums of one measure."""
     workload = problem.workload
@@ -136,8 +136,8 @@ def _part_strategy(
     bits = max(1, min(20, room // max(1, len(attributes))))
     for sweeps_left in reversed(range(_sweeps(workload))):
         for attribute in attributes:
-            if first_fit and sweeps_left:
-                now = first_fit
+            if early_fit and sweeps_left:
+                now = early_fit
             else:
                 now = fit
             weighted_queries = _weighted_queries(workload, attribute, along, norm)

@@ -238,22 +238,22 @@ class _GroupWeights:
         return total, np.concatenate(gradient)
 
     def minimize(
-        self, table_shares: FloatArray, initial_error: float
+        self, initial_shares: FloatArray, initial_error: float
     ) -> tuple[float, list[FloatArray]]:
         """Return the least error, and the budget of each orbit by table.
 
-        The descent starts with equal weights for the groups of each table, from ``table_shares``
-        with the error ``initial_error``. The descent continues only if its first steps reduce the
-        error.
+        An orbit is a set of exchangeable groups of a level. The descent starts with equal weights
+        for the groups of each table, from ``initial_shares`` with the error ``initial_error``. The
+        descent continues only if its first steps reduce the error.
         """
         point = list[FloatArray]()
         remaining = 1.0
         for level, tables in enumerate(self.tables):
-            remaining = max(remaining - table_shares[tables].sum(), 0.0)
+            remaining = max(remaining - initial_shares[tables].sum(), 0.0)
             if level < len(self.tables) - 1:
-                level_shares = np.append(table_shares[tables], remaining)
+                level_shares = np.append(initial_shares[tables], remaining)
             else:
-                level_shares = table_shares[tables]
+                level_shares = initial_shares[tables]
             point.append(
                 np.tile(level_shares / level_shares.sum() + _LEAST, len(self.numbers[level]))
             )
@@ -266,7 +266,7 @@ class _GroupWeights:
             for tables, level_shares in spent
             for at, table in enumerate(tables.tolist())
         }
-        return error, [columns[table] for table in range(len(table_shares))]
+        return error, [columns[table] for table in range(len(initial_shares))]
 
 
 def _weighted_table(

@@ -299,8 +299,8 @@ def least_error(
     """
     if not errors(start**2)[0] < math.inf:
         raise InputError(
-            "a start does not cover the workload; got a set without a measured table, "
-            "allowed are covering starts. Add tables."
+            "the starting weights must cover the workload; got a requested set of attributes that "
+            "no measured table contains. Add tables."
         )
     theta = improve_weights(scale_to_cost_one(start, costs, norm), errors, costs, norm, _BEGIN)
     begin = errors(theta**2)[0]

@@ -305,7 +305,7 @@ def _store_rows(
 
 
 def _rows_values(grams: Sequence[FloatArray], tilt: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return s and r of each Gram matrix, for a tilt and rows."""
+    """Return s and r of each Gram matrix, for the given tilt and rows."""
     values = np.empty(2 * len(grams))
     values[::2] = [tilt @ gram @ tilt for gram in grams]
     values[1::2] = contrast_variances(rows, grams)

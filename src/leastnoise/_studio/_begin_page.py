@@ -245,8 +245,8 @@ def _check_questions(
         raise InputError("No table is chosen yet; choose what to publish.")
     if not form.get("unit") and any(question.kind in _OF_PERSONS for question in questions):
         raise InputError(
-            "Numbers and totals of persons need a column that identifies a person; choose it in "
-            "section 2."
+            "Numbers of persons and totals per person need a column that identifies a person; "
+            "choose this column in section 2."
         )
 
 
@@ -431,7 +431,7 @@ def _read_question(question_number: int, column_names: Mapping[int, str], form: 
         subject = "Means, medians, distributions and sums"
         of = _column_of_number(form.get(f"a{question_number}.of", ""), column_names, subject)
     if kind == "top" and len(groups) != 1:
-        raise InputError("The largest groups must be of one column; tick one.")
+        raise InputError("The largest groups need exactly one column; tick one.")
     measure = ""
     if kind == "totals":
         measure = f"{of} total {question_number + 1}"

@@ -102,7 +102,7 @@ def _level_table(
 ) -> dict[str, Any]:
     """Return the spec table of one level.
 
-    If it comes from a file, this defaults to the file of the codes.
+    A level that is read from a file uses the file of the column's codes if no other file is named.
     """
     if way == "groups":
         return {"groups": _parse_groups(level_texts.get("groups", ""))}

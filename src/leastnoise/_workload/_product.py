@@ -382,7 +382,7 @@ def cell_sets(attribute: str, query_set: QuerySet, kind: Kind) -> list[tuple[int
     operator = query_set.operator(attribute, kind)
     if operator.rows * operator.size > MOST_GROUP_ENTRIES:
         raise refuse(
-            f"the queries of units along {attribute}",
+            f"the queries along {attribute} that count units",
             f"{operator.rows} of {operator.size} cells",
             f"at most {MOST_GROUP_ENTRIES} together",
             "Ask for fewer ranges or sets.",
@@ -390,7 +390,7 @@ def cell_sets(attribute: str, query_set: QuerySet, kind: Kind) -> list[tuple[int
     matrix = dense(operator)
     if not ((matrix == 0) | (matrix == 1)).all():
         raise refuse(
-            f"the queries of units along {attribute}",
+            f"the queries along {attribute} that count units",
             query_set.word,
             "cells, levels, ranges, predicates or prefix sums",
             "Compute differences from the published counts.",
@@ -829,7 +829,7 @@ def _check_statistic_measure(domain: Domain, kind: str, of: object) -> None:
 
 
 def _check_statistic_attribute(domain: Domain, of: object) -> None:
-    """Raise unless a kind of statistic is possible for an attribute."""
+    """Raise unless an attribute has numbers, which statistics need."""
     is_measure = isinstance(of, str) and of in domain.measures
     if is_measure and of not in domain.names:
         advice = (

@@ -169,7 +169,7 @@ def _syntax_fault(text: str, error: Exception) -> str:
             "stands for; dbt compile does so."
         )
     reason = re.sub(r"<Token .*?text: (.*?), line.*?>", r"\1", str(error).splitlines()[0])
-    return f"The SQL cannot be read: {reason.strip(' .')}. Correct it as for DuckDB."
+    return f"The SQL cannot be read: {reason.strip(' .')}. Change it so that DuckDB accepts it."
 
 
 @cache

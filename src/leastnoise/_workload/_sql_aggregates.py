@@ -586,7 +586,7 @@ class AggregateReader:
         return inner
 
     def _branches(self, clause: str, case: Node) -> list[tuple[Boxes, Node]]:
-        """Return the result of each branch of a CASE, with the boxes of its rows.
+        """Return the boxes of cells and the result of each branch of a CASE.
 
         If an earlier condition depends on a value outside the domain, its undecided rows are in no
         branch.

@@ -340,9 +340,10 @@ def _negated(node: Node) -> Node:
 
 
 def _column_names(domain: Domain) -> list[list[tuple[str, str, str | None]]]:
-    """List the names of attributes, of levels and of source columns.
+    """List the names that SQL may use, each with its attribute and its level.
 
-    Each entry is a name, its attribute, and the level if the name is of a level.
+    There are four lists: attributes, levels, source columns, and full names ``attribute:level``.
+    The level of an entry is None unless its name is the name of a level.
     """
     kinds = {name: domain.kind(name) for name in domain.names}
     levels: list[tuple[str, str, str | None]] = [

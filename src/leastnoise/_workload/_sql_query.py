@@ -81,7 +81,7 @@ def run_query(statement: Statement, answers: Sequence[ReleasedColumns]) -> list[
             reason = _plain_reason(str(error))
             raise InputError(
                 f"The statement cannot be computed from its groups and aggregates: {reason}. "
-                "Correct it as for DuckDB."
+                "Change it so that DuckDB accepts it."
             ) from None
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
 

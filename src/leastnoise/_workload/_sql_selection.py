@@ -579,7 +579,7 @@ class SelectionReader:
 
     def _window_sum(self, window: Node) -> LinearSum | None:
         """Return a window function as a linear combination of answers, or None."""
-        frame = self._frame(window)
+        frame = self._window_frame(window)
         if frame is None:
             return self._total_sum(window)
         linear = read_linear_sum(window.this.this, self._answer_sum)
@@ -595,7 +595,7 @@ class SelectionReader:
         """Return a mean as a quotient of answers, or None."""
         exp = self.exp
         if isinstance(node, exp.Window):
-            frame = self._frame(node)
+            frame = self._window_frame(node)
             if frame is None or isinstance(node.this, exp.Sum):
                 return None
             quotient = read_combination(node.this.this, self._answer_sum, self._answer_quotient)
@@ -607,10 +607,11 @@ class SelectionReader:
                 return Combination(*(LinearSum(((part, Fraction(1)),)) for part in parts))
         return None
 
-    def _frame(self, window: Node) -> WindowFrame | None:
-        """Return the groups that LAG, LEAD or a running SUM uses, or None.
+    def _window_frame(self, window: Node) -> WindowFrame | None:
+        """Return the order and the ends of a window of groups; None if unsupported.
 
-        The groups are along one attribute, and all other attributes partition the window.
+        LAG, LEAD and a running SUM use such a window. Its groups are along one attribute, and all
+        other attributes partition it.
         """
         exp = self.exp
         clauses = {name for name, value in window.args.items() if value}

@@ -266,7 +266,7 @@ class Selection:
 
     @property
     def left_out(self) -> frozenset[str]:
-        """The attributes whose outside values are missing in some answers."""
+        """The attributes whose values outside the domain some answers leave out."""
         names: set[str] = set()
         for condition in (self.condition, *(aggregate.condition for aggregate in self.aggregates)):
             names |= condition.undecided
@@ -390,7 +390,7 @@ class Statement:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The attributes whose outside values are missing in some answers."""
+        """The attributes whose values outside the domain some answers leave out."""
         names = frozenset[str]().union(*(selection.left_out for selection in self.selections))
         return tuple(name for name in self.domain.names if name in names)
 

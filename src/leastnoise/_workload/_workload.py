@@ -447,7 +447,7 @@ def _unit_count(product: Product, of_units: set[str]) -> UnitCount:
     ]
     if empty:
         raise refuse(
-            f"the queries of units along {empty[0]}",
+            f"the queries along {empty[0]} that count units",
             "one of no cell",
             "sets with at least one cell",
         )

@@ -305,7 +305,9 @@ def test_ledger_with_a_second_name_pays_nothing(tmp_path) -> None:
     other = tmp_path / "other.ledger"
     other.hardlink_to(ledger.path)
     for name in (ledger.path, other):
-        with pytest.raises(LedgerError, match=r"must have one name; it has 2 \(hard links\)"):
+        with pytest.raises(
+            LedgerError, match=r"must have exactly one name, but it has 2 \(hard links\)"
+        ):
             take(Ledger.open(name))
     assert ledger.entries() == ()
     other.unlink()

@@ -128,7 +128,7 @@ class _BudgetDefinition:
         )
 
     def share(self, fraction: Exact) -> "Budget":
-        """Return the budget of a release that takes a fraction of this one.
+        """Return a fraction of this budget, for one of several releases.
 
         Releases whose fractions add up to 1 together satisfy this budget.
 
@@ -243,7 +243,7 @@ class ApproxDP(_BudgetDefinition):
         object.__setattr__(self, "delta", number)
 
     def share(self, fraction: Exact) -> "Budget":
-        """Return the budget of a release that takes a fraction of this one.
+        """Return a fraction of this budget, for one of several releases.
 
         Charges to an (epsilon, delta) budget are added up as mu squared, so the fraction is a
         fraction of mu squared. The result is a `GDP` budget; for the fraction 1 it is this budget
@@ -478,7 +478,7 @@ class Privacy:
         return self.within(self.budget.scaled(factor))
 
     def share(self, fraction: Exact) -> "Privacy":
-        """Return a copy whose budget is a fraction of this one."""
+        """Return a copy with a fraction of the budget."""
         return self.within(self.budget.share(fraction))
 
     def same_unit(self, other: "Privacy") -> bool:

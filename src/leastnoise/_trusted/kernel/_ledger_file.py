@@ -293,9 +293,9 @@ def _check_single_name(path: Path) -> None:
         ) from None
     if names > 1:
         raise LedgerError(
-            f"The ledger {path} must have one name; it has {names} (hard links), and after a stop a "
-            "charge could be lost under another name. Nothing was changed. Remove the other names; "
-            "make backups as copies."
+            f"The ledger {path} must have exactly one name, but it has {names} (hard links). If the "
+            "program stops, a charge that was written under one name could be missing under "
+            "another. Nothing was changed. Remove the other names; make backups as copies, not as links."
         )
 
 

@@ -72,7 +72,7 @@ def outcome_from_text(text: str) -> Fraction | FoundKeys:
 
 
 def cells_from_text(text: str, group_count: int, cell_count: int) -> IntArray:
-    """Read the numbers of the cells chosen as quantiles from their text.
+    """Parse the chosen quantile cells, one for each group, from a text.
 
     Args:
         text: as `outcome_to_text` wrote it.

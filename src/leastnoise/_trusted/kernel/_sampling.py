@@ -321,7 +321,8 @@ class CellTable:
         cells: the cell of every 16-bit prefix of a uniform real, or 255 where a threshold has the
             same prefix.
         leading: the first 64 binary digits of every threshold, increasing.
-        enclose: for a number of bits returns integers around each threshold times 2^bits.
+        enclose: a function that returns, for a number of bits, the integers that enclose each
+        threshold times 2^bits.
     """
 
     cells: npt.NDArray[np.uint8]
@@ -396,7 +397,7 @@ def geometric_table() -> CellTable:
     """
 
     def enclose(bits: int) -> list[Interval]:
-        """Return integers around each threshold times 2^bits."""
+        """Return integers that enclose each threshold times 2^bits."""
         work = bits + 32
         ratio = power = _enclose_exp_of_minus_inverse(8, work)
         thresholds = []
@@ -417,7 +418,7 @@ def half_normal_table(parts_per_sigma: int) -> CellTable:
     """
 
     def enclose(bits: int) -> list[Interval]:
-        """Return integers around each threshold times 2^bits."""
+        """Return integers that enclose each threshold times 2^bits."""
         work = bits + 32
         ratio = _enclose_exp_of_minus_inverse(2 * parts_per_sigma * parts_per_sigma, work)
         step = ratio

@@ -364,7 +364,9 @@ class Series(Immutable):
         return unspent_charge(self.terms.shared_budget, sum_charges(_private_state(self).charges))
 
     def choose(self, selection: LeastCost) -> Fraction:
-        """Draw the noisy least cost of a partition, as the next step of the series.
+        """Draw the noisy least cost of a partition.
+
+        This is the next step of the series.
 
         Args:
             selection: the choice, with its epsilon.
@@ -393,7 +395,9 @@ class Series(Immutable):
         return cast(Fraction, step)
 
     def choose_quantile_cells(self, selection: QuantileSelection) -> IntArray:
-        """Choose the cells that contain quantiles, as the next step of the series.
+        """Choose the cells that contain quantiles.
+
+        This is the next step of the series.
 
         Args:
             selection: the quantile, its groups and its epsilon.
@@ -464,7 +468,9 @@ class Series(Immutable):
         return cast(FoundKeys, step)
 
     def measure(self, measurements: Measurements) -> Observation:
-        """Draw the noisy answers to queries, as the next step of the series.
+        """Draw the noisy answers to queries.
+
+        This is the next step of the series.
 
         Args:
             measurements: queries over the domain, neighbours and unit of the series, within the

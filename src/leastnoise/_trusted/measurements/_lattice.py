@@ -40,7 +40,7 @@ def lattice_dimension(table_sizes: Sequence[int]) -> int:
 
 
 def count_tables(cells: int, positive: int, negative: int) -> int:
-    """Return the number of tables with a total and a bounded norm (J2).
+    """Return the number of tables of total P - Q and norm at most P + Q (J2).
 
     Args:
         cells: the number of cells of the table, at least 1.
@@ -133,7 +133,7 @@ def multiply_by_one_minus_x(series: WholeNumbers, power: int) -> WholeNumbers:
 
 
 def draw_tables(table_sizes: Sequence[int], norm: int, draw_below: Below) -> list[list[int]]:
-    """Draw tables uniformly among those with one total and a bounded norm (J4).
+    """Draw tables of one common total and a bounded norm, uniformly (J4).
 
     Args:
         table_sizes: the number of cells of each table.
@@ -181,7 +181,7 @@ def _draw_total(table_sizes: Sequence[int], norm: int, draw_below: Below) -> int
 
 
 def _draw_table(cells: int, total: int, common: int, draw_below: Below) -> list[int]:
-    """Draw a table uniformly among those with a total and a bounded norm (J6).
+    """Draw a table of the given total and a bounded norm, uniformly (J6).
 
     The total is at least 0, and the norm at most total + 2 common.
     """

@@ -539,7 +539,7 @@ class Measurements:
             )
 
     def _check_unit_amounts(self, block: Block) -> None:
-        """Raise unless a block may sum the amounts of privacy units."""
+        """Raise if a sum of amounts of units has limits, or if rows are the units."""
         if self.privacy.unit_column is None:
             excluded = "rows"
         elif block.limits is not None:

@@ -82,7 +82,7 @@ def _squared_change_bound(
 
 
 def column_l1_norms(factors: Sequence[Factor], cell_counts: Mapping[str, int]) -> list[int]:
-    """Return the L1 norm of each cell's column, in which rows have their weights.
+    """Return the L1 norm of each cell's column in the weighted query matrix.
 
     Args:
         factors: the factors of a block; the block sums over the attributes of no factor.

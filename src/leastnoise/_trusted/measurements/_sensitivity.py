@@ -143,10 +143,10 @@ def cost(plan: Measurements) -> Cost:
 
 
 def split_by_quantity(plan: Measurements) -> Iterator[Measurements]:
-    """Divide a plan: blocks of rows, and blocks of each measure of units (M8).
+    """Divide a plan into blocks of rows and blocks of each measure of units.
 
-    There is one plan for each measure of units. It is about the rows that have an amount of this
-    measure.
+    There is one plan for each measure of units (M8). It is about the rows that have an amount of
+    this measure.
 
     >>> domain = Domain(a=["x"], measures={"units": UnitCount()})
     >>> blocks, privacy = (Block((), 1), Block((), 1, "units")), Privacy(PureDP(1), unit_column="id", max_rows=5)
@@ -857,10 +857,11 @@ def _attribute_kinds(
     forms: Mapping[_FormKey, Mapping[frozenset[str], int]],
     apart: Mapping[frozenset[Factor], tuple[int, int]],
 ) -> dict[str, object] | None:
-    """Return a kind for each attribute, by which sets of attributes merge (R4).
+    """Return a kind for each attribute, to merge similar sets of attributes (R4).
 
-    Sets of attributes with equal numbers of each kind are merged. The result is None if the sets
-    make no difference.
+    Sets of attributes with equal numbers of each kind are merged. Kinds are names, numbers of cells
+    or bit lengths of these numbers: the first that leaves few enough sets. The result is None if
+    the sets make no difference, or if there are too many sets in each case.
     """
     sizes = {
         name: plan.domain.cells(name)

@@ -530,7 +530,7 @@ def find_files(
         return [(root, _kind_of_file(root, file_kinds))]
     if not matched:
         raise InputError(
-            message("the source must be files that exist. {what} has none.", what=description)
+            message("the source must be files that exist. {what} has no files.", what=description)
         )
     endings = tuple(ending for kind in file_kinds for ending in kind.endings)
     for file in matched:

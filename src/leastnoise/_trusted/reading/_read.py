@@ -295,8 +295,8 @@ class _PatternForm(NamedTuple):
 class _PathPatterns:
     """Compiled path patterns, which match a path like `PurePosixPath.match`.
 
-    A pattern is found by its parts without wildcards, which most patterns have at the same
-    positions.
+    The patterns are indexed by their parts without wildcards. One lookup serves all patterns that
+    have these parts at the same positions, as most patterns do.
 
     >>> patterns = _PathPatterns(["year=2024/month=0?/*", "*-2024.csv"])
     >>> patterns.matches("data/year=2024/month=03/a.csv"), patterns.matches("x/y-2024.csv")
@@ -952,8 +952,8 @@ def open_columns(
 
     The names include the columns of attributes, of measures and, if there is one, of the unit.
 
-    Raises an `InputError` as for `read`; or if a second table that is not public is not joined on
-    the unit.
+    Raises an `InputError` for the same reasons as `read`, and also if a second table is neither
+    public nor joined on the column of the unit.
     """
     if isinstance(source, Joined):
         check_unit(source, unit_column, unit_reading)

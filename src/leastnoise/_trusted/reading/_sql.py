@@ -222,9 +222,9 @@ def cell_of(
     The cell is a 64-bit integer; ``DROP`` means that the row is dropped. The result is None if rows
     must be read.
 
-    For unknown categories the result is the key of a value, or null if a value is not a key. Then
-    ``is_valid_text`` returns the condition that a text of the engine is UTF-8 and has no NUL; None
-    if this holds for every text.
+    For unknown categories the result is the key that a value becomes, or null if it cannot be a
+    key. Then ``is_valid_text`` returns the condition that a text from the database engine is UTF-8
+    and has no NUL; None if this holds for every text.
 
     >>> cell_of(rule_of(Coded(2)), Value("text", exp.column("a"))) is None
     True
@@ -316,7 +316,7 @@ def _case_of_pairs(compared: Expression, pairs: Any, otherwise: Expression) -> E
 
 
 def _cell_without_zeros(table: TextTable, text_expression: Expression, outside: int) -> Expression:
-    """Return SQL for the cell of a text such as 12.00, looked up as 12.
+    """Return SQL that finds the cell of a text such as 12.00 by looking up 12.
 
     Such a text consists of an integer, a point and zeros. The cell of other texts is ``outside``.
     """

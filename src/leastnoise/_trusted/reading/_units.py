@@ -679,10 +679,7 @@ def _group_numbers(*groups: Array) -> Array | None:
 
 
 def _combined_groups(*groups: Array) -> IntArray | None:
-    """Encode each row's combination of groups as one integer.
-
-    The result is None if there are too many combinations for 64 bits.
-    """
+    """Encode each row's groups as one integer; None if 64 bits are too few."""
     combined = np.zeros(len(groups[0]), dtype=np.int64)
     combinations = 1
     for group in groups:

@@ -115,7 +115,8 @@ def open_content(handle: object, *kinds: type) -> Any:
 class Table(Immutable):
     """An opaque handle on private rows, encoded as columns of whole numbers.
 
-    One column of cell numbers for each attribute, one of whole units for each measure.
+    There is one column of cell numbers for each attribute, and one column of integer amounts for
+    each measure.
 
     The package `leastnoise._trusted.reading` creates it, and only the kernel opens it. It does not
     reveal its number of rows, which is private too, and it can be neither changed, compared nor
@@ -351,8 +352,8 @@ class Table(Immutable):
         ):
             # T5
             raise InternalError(
-                f"the keys of {attribute!r} must differ and be allowed, each with the units that "
-                "have it."
+                f"the keys of {attribute!r} must be distinct and allowed, and each must have a "
+                "number of units of at least 1."
             )
         table = object.__new__(cls)
         bounds = {
