@@ -36,7 +36,10 @@ def test_words_of_the_architecture_are_in_the_code():
 def test_first_glossary_words_are_explained():
     words = site.glossary()
     assert {"prefix", "rmse", "epsilon", "privacy unit"} <= set(words)
-    page = '<h1>Prefix</h1><p>A <a href="#">prefix</a>, <code>prefix</code>, prefix; prefixes <img title="rho"/> by rho</p>'
+    page = (
+        '<h1>Prefix</h1><p>A <a href="#">prefix</a>, <code>prefix</code>, prefix; prefixes <img '
+        'title="rho"/> by rho</p>'
+    )
     shown = site.explained(page, "../notation.html")
     link = '<a class="term" href="../notation.html#in-plain-words" title="{}">{}</a>'
     expected = page.replace(
@@ -107,7 +110,10 @@ def test_page_uses_the_terms_of_the_glossary(page):
 
 
 def test_other_spellings_are_detected():
-    text = "A data set.\n\n```python\ndataset = 1\n```\n\nA\ndataset, `dataset`, [x](dataset.md); numpy\n"
+    text = (
+        "A data set.\n\n```python\ndataset = 1\n```\n\nA\n"
+        "dataset, `dataset`, [x](dataset.md); numpy\n"
+    )
     assert misspelt(text) == [
         "line 8: write 'data set' instead of 'dataset'",
         "line 8: write 'NumPy' instead of 'numpy'",

@@ -179,7 +179,10 @@ def test_public_and_trusted_members_are_documented(
 
 def test_missing_documentation_is_detected() -> None:
     module = ModuleType("leastnoise.bad")
-    source = "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int\ndef b():\n    'Nothing to show.'\n__all__ = ['A', 'b']\n"
+    source = (
+        "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int\ndef b():\n"
+        "    'Nothing to show.'\n__all__ = ['A', 'b']\n"
+    )
     sys.modules[module.__name__] = module
     try:
         exec(compile(source, "bad", "exec"), module.__dict__)  # noqa: S102 - text of this very test
@@ -232,7 +235,10 @@ def faulty_expressions(relative: str, tree: ast.AST) -> Iterator[str]:
         line = getattr(node, "lineno", 0)
         if isinstance(node, ast.Attribute) and node.attr == "random" and not seeded:
             if ast.unparse(node) in {"np.random", "numpy.random"}:
-                yield f"{line}: numpy.random draws nothing that protects; use leastnoise._trusted.kernel"
+                yield (
+                    f"{line}: numpy.random draws nothing that protects; use "
+                    "leastnoise._trusted.kernel"
+                )
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("default_rng"):
             if not (node.args or node.keywords):
                 yield f"{line}: a generator without a seed"
@@ -240,7 +246,10 @@ def faulty_expressions(relative: str, tree: ast.AST) -> Iterator[str]:
             yield f"{line}: register a function for the class (functools.singledispatch)"
         if isinstance(node, ast.Subscript) and relative != "_trusted/check/arrays.py":
             if ast.unparse(node) in ARRAYS:
-                yield f"{line}: arrays of these numbers have a name in leastnoise._trusted.check.arrays"
+                yield (
+                    f"{line}: arrays of these numbers have a name in "
+                    "leastnoise._trusted.check.arrays"
+                )
 
 
 def faulty_imports(relative: str, tree: ast.AST) -> Iterator[str]:
@@ -441,7 +450,10 @@ def test_tests_do_not_depend_on_machine_speed() -> None:
 
 
 def test_timing_dependent_tests_are_detected() -> None:
-    text = "run(c, timeout=60)\nrun(c, timeout=HANGS)\nsettings(deadline=200)\nsettings(deadline=None)\nLedger.open(p, timeout=0)\n"
+    text = (
+        "run(c, timeout=60)\nrun(c, timeout=HANGS)\nsettings(deadline=200)\n"
+        "settings(deadline=None)\nLedger.open(p, timeout=0)\n"
+    )
     assert hurried(text) == ["1: timeout=60", "3: deadline=200"]
 
 

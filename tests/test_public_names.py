@@ -45,7 +45,10 @@ except SystemExit as stop:
     if stop.code:
         raise
 """
-PLAN = "import leastnoise as ln; ln.plan(ln.queries(ln.Domain(a=ln.Integers(0, 299)), a='all_ranges'), ln.PureDP(1), seconds=1)"
+PLAN = (
+    "import leastnoise as ln; ln.plan(ln.queries(ln.Domain(a=ln.Integers(0, 299)), "
+    "a='all_ranges'), ln.PureDP(1), seconds=1)"
+)
 # Not scipy: which strategies the automatic choice has time for depends on the machine, and some of
 # them load it.
 BESIDE_PLANS = [

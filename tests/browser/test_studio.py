@@ -12,7 +12,10 @@ from browser.conftest import BROWSERS, WHOLE, is_sound
 from leastnoise._spec import read_spec
 from studio.conftest import SERIES, SPEC, serving
 
-MEANS = '[[workload]]\nmeans = { of = "pay", by = ["sex"] }\n[measures.pay]\ncolumn = "pay"\nclip = [0, 100]\n'
+MEANS = (
+    '[[workload]]\nmeans = { of = "pay", by = ["sex"] }\n[measures.pay]\ncolumn = "pay"\n'
+    "clip = [0, 100]\n"
+)
 
 
 def used(found_by, kind, folder, mode, name=None, text=""):

@@ -185,8 +185,14 @@ def test_answer_takes_date_ranges_by_period(folder, run):
     (folder / "people.csv").write_text(
         "day;pay\n" + "2024-02-03;1.000,5 EUR\n" * 50, encoding="utf-8"
     )
-    dates = '[privacy]\nepsilon = 20\n[domain.day]\ndates = { from = "2024-01-01", to = "2024-12-31", by = "month" }\n'
-    dates += '[measures.pay]\nclip = [0, 2000]\n[[workload]]\nqueries = { day = "identity" }\nsum = "pay"\n'
+    dates = (
+        "[privacy]\nepsilon = 20\n[domain.day]\n"
+        'dates = { from = "2024-01-01", to = "2024-12-31", by = "month" }\n'
+    )
+    dates += (
+        '[measures.pay]\nclip = [0, 2000]\n[[workload]]\nqueries = { day = "identity" }\n'
+        'sum = "pay"\n'
+    )
     said = '[source]\npath = "people.csv"\ndecimal = ","\nthousands = "."\ncurrency = ["EUR"]\n'
     (folder / "people.toml").write_text(
         said + dates + "[[workload]]\nmarginals = { ways = 1 }\n", encoding="utf-8"
@@ -261,8 +267,14 @@ def test_bad_questions_are_one_sentence(released, run, arguments, message):
 def test_unwritten_set_is_answered_from_cells_and_prefixes(folder, run):
     values = np.random.default_rng(1).integers(0, 2**16, 5000)
     (folder / "people.csv").write_text("x\n" + "\n".join(map(str, values)) + "\n", encoding="utf-8")
-    asked = f'[source]\npath = "people.csv"\n[privacy]\nepsilon = "1"\n[domain.x]\nintegers = [0, {2**16 - 1}]\n'
-    asked += '[[workload]]\nqueries = { x = "all_ranges" }\n[plan]\nstrategy = "hierarchy"\n[output]\nformats = ["parquet"]\n'
+    asked = (
+        '[source]\npath = "people.csv"\n[privacy]\nepsilon = "1"\n[domain.x]\n'
+        f"integers = [0, {2**16 - 1}]\n"
+    )
+    asked += (
+        '[[workload]]\nqueries = { x = "all_ranges" }\n[plan]\nstrategy = "hierarchy"\n[output]\n'
+        'formats = ["parquet"]\n'
+    )
     (folder / "people.toml").write_text(asked, encoding="utf-8")
     made = run.done("release", "people.toml", "--out", "out", "--seed", "3")
     said = (
@@ -423,8 +435,10 @@ def test_further_answers_name_the_rows_they_leave_out(folder, run):
     """Every table has both attributes, so answers on one lack rows without the other."""
     (folder / "two.csv").write_text("g,h\n" + "a,x\na,\nb,y\n" * 50, encoding="utf-8")
     (folder / "two.toml").write_text(
-        '[source]\npath = "two.csv"\n[privacy]\nepsilon = "100"\n[domain.g]\ncategories = ["a", "b"]\n'
-        'complete = true\n[domain.h]\ncategories = ["x", "y"]\n[[workload]]\nmarginals = { ways = 2 }\n',
+        '[source]\npath = "two.csv"\n[privacy]\nepsilon = "100"\n[domain.g]\n'
+        'categories = ["a", "b"]\n'
+        'complete = true\n[domain.h]\ncategories = ["x", "y"]\n[[workload]]\n'
+        "marginals = { ways = 2 }\n",
         encoding="utf-8",
     )
     assert run("release", "two.toml", "--out", "two", "--seed", "1").code == 0

@@ -245,7 +245,10 @@ def test_spec_that_lacks_something_is_refused(folder, ledger, run, text, parts):
 
 
 def test_plan_refuses_domain_too_large_for_strategy(folder, ledger, run):
-    text = '[source]\npath = "people.csv"\n[privacy]\nepsilon = 1\n[[workload]]\nmarginals = { ways = %d }\n[plan]\nstrategy = "%s"\n'
+    text = (
+        '[source]\npath = "people.csv"\n[privacy]\nepsilon = 1\n[[workload]]\n'
+        'marginals = { ways = %d }\n[plan]\nstrategy = "%s"\n'
+    )
     text += "".join(
         f'[domain.a{number}]\nsize = 1000\ncomplete = true\ncolumn = "age"\n' for number in range(4)
     )

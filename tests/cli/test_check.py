@@ -66,7 +66,10 @@ def test_check_counts_matches_and_marks_lines(visits, run):
         "the table by sex leaves out 3 (75.0%) of them",
         "sex: 3 (50.0%) matched, 0 (0.0%) null, 3 (50.0%) outside",
         "age: 3 (50.0%) matched, 1 (16.7%) null, 2 (33.3%) outside",
-        "of those not matched: 1 (16.7%) counted in the nearest cell, 2 (33.3%) counted in a separate cell",
+        (
+            "of those not matched: 1 (16.7%) counted in the nearest cell, 2 (33.3%) counted in a "
+            "separate cell"
+        ),
         "day: 5 (83.3%) matched, 0 (0.0%) null, 1 (16.7%) outside",
         "pay, to be summed: 3 (50.0%) matched, 1 (16.7%) null, 2 (33.3%) outside",
         "is a release without payment",
@@ -87,13 +90,19 @@ def test_check_shows_values_only_on_request_by_frequency(visits, run):
 def test_check_names_wrong_encoding_and_delimiter(folder, run):
     def shop(header: str, more: str = "", values: str = "") -> None:
         (folder / "shop.csv").write_bytes(f"{header}\n{values}".encode("cp1252"))
-        spec = f'[source]\npath = "shop.csv"\n{more}[privacy]\nepsilon = 1\n[domain.ort]\ncategories = ["Köln"]\n'
+        spec = (
+            f'[source]\npath = "shop.csv"\n{more}[privacy]\nepsilon = 1\n[domain.ort]\n'
+            'categories = ["Köln"]\n'
+        )
         (folder / "shop.toml").write_text(
             spec + "[[workload]]\nmarginals = { ways = 1 }\n", encoding="utf-8"
         )
 
     shop("ort;tag", "", "Köln;1\n")
-    said = '1 (100.0%)  bytes that are no text in this encoding: say another one, such as [source] encoding = "cp1252"'
+    said = (
+        "1 (100.0%)  bytes that are no text in this encoding: say another one, such as [source] "
+        'encoding = "cp1252"'
+    )
     assert said in run("check", "shop.toml", "--values").out
     shop("ort;tag", 'encoding = "cp1252"\n', "Köln;1\n")
     assert "ort: 1 (100.0%) matched" in run("check", "shop.toml").out
@@ -151,7 +160,10 @@ WARNED = {
 @pytest.mark.parametrize(("strategy", "read"), [("truncated_sums", True), ("auto", False)])
 def test_check_reads_number_of_the_strategy(folder, run, strategy, read):
     (folder / "pay.csv").write_text("sex,pay\nF,3\nM,99\n", encoding="utf-8")
-    spec = f'[source]\npath = "pay.csv"\n[privacy]\nepsilon = 1\n[plan]\nstrategy = "{strategy}"\n[domain.sex]\ncategories = ["F", "M"]\n'
+    spec = (
+        f'[source]\npath = "pay.csv"\n[privacy]\nepsilon = 1\n[plan]\nstrategy = "{strategy}"\n'
+        '[domain.sex]\ncategories = ["F", "M"]\n'
+    )
     spec += '[domain.pay]\nintegers = [0, 60]\n[measures.wages]\ncolumn = "pay"\nclip = [0, 60]\n'
     (folder / "pay.toml").write_text(
         spec + '[[workload]]\nqueries = { sex = "identity" }\nsum = "wages"\n', encoding="utf-8"
@@ -207,7 +219,8 @@ FAULTS = {
 def test_check_says_why_lines_are_no_record(folder, run, content: str) -> None:
     (folder / "x.csv").write_text(content)
     (folder / "x.toml").write_text(
-        '[source]\npath = "x.csv"\n[privacy]\nepsilon = "1"\n[domain.sex]\ncategories = ["F", "M"]\n'
+        '[source]\npath = "x.csv"\n[privacy]\nepsilon = "1"\n[domain.sex]\n'
+        'categories = ["F", "M"]\n'
         '[[workload]]\nqueries = { sex = "identity" }\n'
     )
     out = run.done("check", folder / "x.toml").out

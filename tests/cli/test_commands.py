@@ -107,7 +107,10 @@ def test_plan_output_needs_no_data(folder, run):
 
 
 def test_plan_summarises_many_tables_and_same_names(folder, run):
-    many = "[privacy]\nrho = 1\n[[workload]]\nmarginals = { ways = 2 }\n[plan]\nstrategy = 'marginals'\n"
+    many = (
+        "[privacy]\nrho = 1\n[[workload]]\nmarginals = { ways = 2 }\n[plan]\n"
+        "strategy = 'marginals'\n"
+    )
     (folder / "many.toml").write_text(
         many + "".join(f"[domain.a{number}]\nsize = 2\n" for number in range(10))
     )
@@ -138,7 +141,10 @@ def test_plan_summarises_many_tables_and_same_names(folder, run):
     ],
 )
 def test_plan_cost_shows_budget_and_noise(folder, run, privacy, tables, cost):
-    text = f'[privacy]\n{privacy}\n[[workload]]\nmarginals = {{ ways = 2 }}\n[plan]\nstrategy = "marginals"\n'
+    text = (
+        f"[privacy]\n{privacy}\n[[workload]]\nmarginals = {{ ways = 2 }}\n[plan]\n"
+        'strategy = "marginals"\n'
+    )
     (folder / "ten.toml").write_text(
         text + "".join(f"[domain.a{number}]\nsize = 10\n" for number in range(tables))
     )
@@ -146,7 +152,10 @@ def test_plan_cost_shows_budget_and_noise(folder, run, privacy, tables, cost):
 
 
 def test_compare_sorts_by_error_with_reasons(folder, run, compared_once):
-    zips = "weight = 2.0\n[[workload]]\nmarginals = { ways = 1, of = ['zip'] }\n[domain.zip]\nsize = 200000"
+    zips = (
+        "weight = 2.0\n[[workload]]\nmarginals = { ways = 1, of = ['zip'] }\n[domain.zip]\n"
+        "size = 200000"
+    )
     edit(folder, ("weight = 2.0", zips), ("[plan]", "[plan]\nseconds = 1"))
     every = run.told("compare", "people.toml")["candidates"]
     usable, unusable = ([each for each in every if each["usable"] is so] for so in (True, False))
@@ -437,7 +446,10 @@ def test_version_and_bare_command_print_help(run):
 def test_colours_on_a_terminal_alone(folder, start, no_color, colours):
     # a real terminal, 80 columns wide
     main_end, child_end = pty.openpty()
-    terminal = f"import os; os.dup2(os.open({os.ttyname(child_end)!r}, os.O_WRONLY | os.O_NOCTTY), 1)\n{PROGRAM}"
+    terminal = (
+        f"import os; os.dup2(os.open({os.ttyname(child_end)!r}, os.O_WRONLY | os.O_NOCTTY), "
+        f"1)\n{PROGRAM}"
+    )
     environment = {
         "TERM": "xterm-256color",
         "COLUMNS": "80",

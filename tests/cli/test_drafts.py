@@ -139,7 +139,10 @@ def test_draft_lists_candidates_for_the_person_column(folder, run):
     Path("taxi.csv").write_text("VendorID,PULocationID,fare_amount\n")
     draft = draft_of("taxi.csv", run)
     parts = (
-        'No column name tells which person a row belongs to. These columns may name persons: "VendorID", "PULo',
+        (
+            "No column name tells which person a row belongs to. These columns may name persons: "
+            '"VendorID", "PULo'
+        ),
         'unit = { column = "FILL IN", max_rows = "FILL IN" }',
     )
     assert lacking(draft, *parts) == []

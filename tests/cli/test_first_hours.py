@@ -108,7 +108,10 @@ def test_repeated_table_sums_its_weights():
 
 @pytest.mark.parametrize("name", ["weight", "sum", "domain", "self", "asked"])
 def test_attribute_of_any_name_can_be_queried(name):
-    asked = f"[domain.{name}]\nsize = 3\n[[workload]]\nqueries = {{ {name} = 'prefix', age = 'total' }}\nweight = 2\n"
+    asked = (
+        f"[domain.{name}]\nsize = 3\n[[workload]]\n"
+        f"queries = {{ {name} = 'prefix', age = 'total' }}\nweight = 2\n"
+    )
     spec = parse_spec(HEAD + asked, Path())
     assert [product.name for product in spec.workload] == [f"{name}:prefix"]
     assert ln.queries(spec.domain, {name: "prefix"}, weight=2) == spec.workload

@@ -55,7 +55,10 @@ def test_commands_release_two_joined_tables(run):
     parts = (
         "lines          600, of which 0 (0.0%) are not records",
         "with partner   594 (99.0%); the others have nulls for the second table's columns",
-        "duplicate keys 1 (0.5%) of the second table: 3 (0.5%) rows have no partner for this reason",
+        (
+            "duplicate keys 1 (0.5%) of the second table: 3 (0.5%) rows have no partner for this "
+            "reason"
+        ),
         "sex: 591 (98.5%) matched, 9 (1.5%) null, 0 (0.0%) outside",
         "birth_year: 594 (99.0%) matched, 6 (1.0%) null",
         "rows used      594 (99.0%)",

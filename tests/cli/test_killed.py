@@ -306,7 +306,10 @@ def test_full_disk_after_payment_loses_nothing(folder, ledger, start, run):
         code=3,
     )
     assert re.fullmatch(
-        r"leastnoise: [^\n]*no space left on device[^\n]*paid \(epsilon = [^\n]*can be finished[^\n]*\n",
+        (
+            r"leastnoise: [^\n]*no space left on device[^\n]*paid \(epsilon = [^\n]*can be "
+            r"finished[^\n]*\n"
+        ),
         said,
     ), said
     assert "fault" not in said

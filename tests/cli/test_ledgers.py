@@ -87,7 +87,10 @@ def test_ledger_commands_set_share_spend_and_raise(folder, run):
         (["change", "people.ledger"], "got none of them"),
         (
             ["change", "people.ledger", "--rho", "2"],
-            "must have --epsilon, because its entries are added up in this definition; got --rho. Say --epsilon.",
+            (
+                "must have --epsilon, because its entries are added up in this definition; got "
+                "--rho. Say --epsilon."
+            ),
         ),
         (["share", "people.ledger", " ", "--epsilon", "1"], "A share must have a name"),
         (["spent", "people.ledger", "--release", "nowhere"], "There is no release in 'nowhere'"),
@@ -243,7 +246,10 @@ def test_foreign_version_entry_names_its_version(stopped, run, how, version, by)
         asked.pop("version") if version is None else asked.update(version=version)
 
     recorded(stopped, change)
-    said = f"Release 1 in the ledger people.ledger was paid with {by}, and leastnoise {ln.__version__} cannot read"
+    said = (
+        f"Release 1 in the ledger people.ledger was paid with {by}, and leastnoise "
+        f"{ln.__version__} cannot read"
+    )
     run.refused(said, "resume", "people.ledger")
     assert [entry.resumable for entry in Ledger.open(stopped).entries()] == [True]
 

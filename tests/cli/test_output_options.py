@@ -71,7 +71,10 @@ def test_output_options_add_to_unbiased_answers(folder, run):
     np.testing.assert_allclose(matrix, again.covariance("q4"))
 
 
-LOCAL = "the tables of the local projection must be of at most 4194304 cells; got 6000225. Leave out local_non_negative"
+LOCAL = (
+    "the tables of the local projection must be of at most 4194304 cells; got 6000225. Leave out "
+    "local_non_negative"
+)
 SUMS = {
     "[0, 1000]": "[-1, 1000]",
     "marginals = {": 'sum = "pay"\nmarginals = {',

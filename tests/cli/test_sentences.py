@@ -186,7 +186,10 @@ def linear(case):
 # releases, of missing values (tests/session/test_missing.py), of series
 # (tests/session/test_series.py), of selected quantiles
 # (tests/session/test_selected_quantiles.py), and of other spec files.
-NEVER = "clipped_means measure_values measure_weighted counts_values row_adds not_dropped kicker_private f_covariances joined "
+NEVER = (
+    "clipped_means measure_values measure_weighted counts_values row_adds not_dropped "
+    "kicker_private f_covariances joined "
+)
 NEVER += (
     "joined_public large truncated bucketed grouped left_out_of_some missing_rows missing_rows_of "
 )
@@ -313,12 +316,19 @@ ALWAYS = {
 # and what data-aware strategies say, or specs state, which
 # tests/mechanisms, session and spec see.
 ELSEWHERE = re.compile(
-    r"null_cell|outside_cell|sdmx_total|(be|pf|fit|further|sd|series|st|js|col|h|s|book|f|by|kind|fate|how|name|meta|title|unit|aware|stated|regime|largest|exact|error_ratio|fact)_\w+"
-    r"|(in_)?tables|answers|further|done|of(_share)?|pure|approximate|concentrated|gaussian(_cost)?|over_10_300|rule|measure|interval(_aware|_smoothed)?|alt(_left_out)?|more_attributes"
-    r"|mark_seeded|written_on|what(_nothing|_made)?|counts|sums_of|protects(_\w+)?|size"
-    r"|find|index_(alone|cut)|leaves_out_none|share_of_rows|meta|show_table|rows_\w+|not_drawn|up_to|without|searched|computed(_aware)?|no_receipt"
-    r"|cite_(row|unit)|points|this_language|authority_code|quoted_name|in_total|quoted|survey(_\w+)?|flags?(_\w+)?|(rule|index|limit|exact_intro)_(survey|standard_error|cv|variance_model|design_effect)|statement_noise_only|profile_\w+|utility_\w+"
-    r"|bounds_found|after(_bound|_units)?|alike|other|vague|squared|cite(_text)?|recompute|ask|contact|all_rows|from_to|or_(less|more)|statistics_intro(_cdf)?|quarter_of_year|statements_intro|dropped_suppressed|values_(beyond|from|up_to)(_\w+)?"
+    r"null_cell|outside_cell|sdmx_total|(be|pf|fit|further|sd|series|st|js|col|h|s|book|f|by|kind|"
+    r"fate|how|name|meta|title|unit|aware|stated|regime|largest|exact|error_ratio|fact)_\w+|"
+    r"(in_)?tables|answers|further|done|of(_share)?|pure|approximate|concentrated|"
+    r"gaussian(_cost)?|over_10_300|rule|measure|interval(_aware|_smoothed)?|alt(_left_out)?|"
+    r"more_attributes|mark_seeded|written_on|what(_nothing|_made)?|counts|sums_of|protects(_\w+)?|"
+    r"size|find|index_(alone|cut)|leaves_out_none|share_of_rows|meta|show_table|rows_\w+|"
+    r"not_drawn|up_to|without|searched|computed(_aware)?|no_receipt|cite_(row|unit)|points|"
+    r"this_language|authority_code|quoted_name|in_total|quoted|survey(_\w+)?|flags?(_\w+)?|(rule|"
+    r"index|limit|exact_intro)_(survey|standard_error|cv|variance_model|design_effect)|"
+    r"statement_noise_only|profile_\w+|utility_\w+|bounds_found|after(_bound|_units)?|alike|other|"
+    r"vague|squared|cite(_text)?|recompute|ask|contact|all_rows|from_to|or_(less|more)|"
+    r"statistics_intro(_cdf)?|quarter_of_year|statements_intro|dropped_suppressed|values_(beyond|"
+    r"from|up_to)(_\w+)?"
 )
 
 

@@ -44,8 +44,14 @@ def test_statistics_run_from_plan_to_pages(folder, run):
         == []
     )
     for line in (
-        r"mean of pay by sex +standard error at most [\d.,]+ in a group of 200(\.0)? rows \(delta method\)",
-        r"quantiles of age by sex +standard error of the counts up to a cell [\d.]+ rows, 0\.\d+ of 200(\.0)? rows",
+        (
+            r"mean of pay by sex +standard error at most [\d.,]+ in a group of 200(\.0)? rows "
+            r"\(delta method\)"
+        ),
+        (
+            r"quantiles of age by sex +standard error of the counts up to a cell [\d.]+ rows, "
+            r"0\.\d+ of 200(\.0)? rows"
+        ),
         r"sum of pay by sex +2 +[\d,.]+ +[\d,.]+ +pay +1\n",  # what the errors are in
         r"count of pay by sex +2 +[\d,.]+ +[\d,.]+ +rows +1\n",
     ):
@@ -99,7 +105,10 @@ def test_ends_of_intervals_are_written_whole(folder, run):
     large = SPEC.replace(
         "low = 0, high = 1000, count = 10", "low = 0, high = 12345670, count = 10"
     ).split("[[workload]]")[0]
-    asked = '[[workload]]\nquantiles = { of = "income", at = ["0.9999"] }\n[[workload]]\ncdf = { of = "age" }\n'
+    asked = (
+        '[[workload]]\nquantiles = { of = "income", at = ["0.9999"] }\n[[workload]]\n'
+        'cdf = { of = "age" }\n'
+    )
     Path("spec.toml").write_text(
         large.replace('epsilon = "1"', 'epsilon = "1000"')
         + asked

@@ -121,7 +121,10 @@ def test_errors_by_the_rows_of_a_unit_that_count(folder, run):
 
 def test_plan_shows_cost_of_rows_and_units(folder, run):
     unit = 'epsilon = "1"\nunit = { column = "id", max_rows = 3, of_unit = ["sex"] }'
-    counted = '[[workload]]\nmarginals = { ways = 1, of = ["sex", "age"] }\ncount = "units"\n\n[[workload]]\nmarginals'
+    counted = (
+        '[[workload]]\nmarginals = { ways = 1, of = ["sex", "age"] }\ncount = "units"\n\n'
+        "[[workload]]\nmarginals"
+    )
     edit(folder, ('epsilon = "1"', unit), ("[[workload]]\nmarginals", counted))
     out = run("plan", "people.toml").out
     shares = re.search(

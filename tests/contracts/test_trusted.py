@@ -148,12 +148,18 @@ def code_of(path: Path) -> str:
 
 
 def test_only_code_is_counted():
-    text = '"""Doc\n\nof two."""\n\n# a comment\nX = """no\ndocstring"""\n\n\nclass A:\n    """Doc."""\n\n    y: int  # counted\n'
+    text = (
+        '"""Doc\n\nof two."""\n\n# a comment\nX = """no\ndocstring"""\n\n\nclass A:\n'
+        '    """Doc."""\n\n    y: int  # counted\n'
+    )
     assert code_lines(text) == ['X = """no', 'docstring"""', "class A:", "    y: int  # counted"]
 
 
 def test_code_lines_of_a_function_are_counted():
-    text = "import os\n\n@os.x\ndef f():\n    '''Doc.'''\n    return 1\n\nclass A:\n    def g(self):\n        return 2\n    h = 3\n"
+    text = (
+        "import os\n\n@os.x\ndef f():\n    '''Doc.'''\n    return 1\n\nclass A:\n"
+        "    def g(self):\n        return 2\n    h = 3\n"
+    )
     assert code_lines(text, ["f"]) == ["@os.x", "def f():", "    return 1"]
     assert code_lines(text, ["A.g"]) == ["    def g(self):", "        return 2"]
     with pytest.raises(ValueError, match="does not define z"):

@@ -242,8 +242,8 @@ def from_json(*attributes, measures=()):
         (
             lambda: domain_from_spec({"a": {}}),
             (
-                "one of 'categories', 'integers', 'decimals', 'bins', 'edges', 'dates', 'unknown' and "
-                "'size"
+                "one of 'categories', 'integers', 'decimals', 'bins', 'edges', 'dates', 'unknown' "
+                "and 'size"
             ),
         ),
         (

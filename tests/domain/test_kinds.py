@@ -250,8 +250,8 @@ def test_number_text_is_exact(number):
         (
             lambda: Categories(["a", "a"]),
             (
-                "categories must differ from each other; got 'a' twice. Values are compared by their "
-                "string form"
+                "categories must differ from each other; got 'a' twice. Values are compared by "
+                "their string form"
             ),
         ),
         (lambda: Categories([1, "1"]), "categories must differ from each other; got '1' twice."),
@@ -265,8 +265,8 @@ def test_number_text_is_exact(number):
         (
             lambda: Categories([0.5]),
             (
-                "a category must be text or a whole number of at most 64 bits; got 0.5. Write other numbers and dates as "
-                "text"
+                "a category must be text or a whole number of at most 64 bits; got 0.5. Write "
+                "other numbers and dates as text"
             ),
         ),
         (
@@ -307,8 +307,8 @@ def test_number_text_is_exact(number):
         (
             lambda: Bins(0, float("inf"), 5),
             (
-                "high must be a finite number, a decimal or a fraction such as 1, '0.1' or '1/3'; got "
-                "inf."
+                "high must be a finite number, a decimal or a fraction such as 1, '0.1' or '1/3'; "
+                "got inf."
             ),
         ),
         (lambda: Bins(1, "1", 5), "low must be below high; got low 1 and high 1."),

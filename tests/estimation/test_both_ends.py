@@ -109,7 +109,10 @@ def test_both_ends_needs_measure_without_limits() -> None:
     of_rows = Domain(a=Coded(3), measures={"tips": TIPS})
     with pytest.raises(
         InputError,
-        match=r"the measure of a block with ends must be a measure whose values are counted, or may be 0; got",
+        match=(
+            r"the measure of a block with ends must be a measure whose values are counted, or may "
+            r"be 0; got"
+        ),
     ):
         fit_noise_scales(of_rows, *LAPLACE, [(ends((A,), "tips"), 1.0)])
     with pytest.raises(InputError, match="got 'counts or limited sums'"):

@@ -511,8 +511,8 @@ def test_ratio_to_possible_zero_has_no_upper_end() -> None:
         (
             lambda source: cdf(source, "sex"),
             (
-                "the attribute of a distribution function must be one of Integers, Decimals, Bins or "
-                "Edges"
+                "the attribute of a distribution function must be one of Integers, Decimals, Bins "
+                "or Edges"
             ),
         ),
         (lambda source: cdf(source, "age", level=1), "level must be a number above 0 and below 1"),

@@ -151,13 +151,11 @@ def test_slopes_of_levels_agree_with_differences(norm: int) -> None:
 
 def test_prefix_release_plans_without_scipy() -> None:
     code = (
-        "import sys; from leastnoise._trusted.accounting import Privacy, PureDP; from leastnoise._domain "
-        "import Domain, Integers;"
-        "from leastnoise._mechanisms import Search, choose_plan; from leastnoise._workload import "
-        "queries;"
-        "choose_plan(queries(Domain(x=Integers(0, 2**15 - 1)), x='prefix'), Privacy(PureDP(1)), "
-        "Search('level_tree'));"
-        "print('scipy' in sys.modules)"
+        "import sys; from leastnoise._trusted.accounting import Privacy, PureDP; from "
+        "leastnoise._domain import Domain, Integers;from leastnoise._mechanisms import Search, "
+        "choose_plan; from leastnoise._workload import "
+        "queries;choose_plan(queries(Domain(x=Integers(0, 2**15 - 1)), x='prefix'), "
+        "Privacy(PureDP(1)), Search('level_tree'));print('scipy' in sys.modules)"
     )
     found = subprocess.run(
         [sys.executable, "-c", code],

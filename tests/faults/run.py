@@ -283,18 +283,19 @@ def damaged(folder: Path, every: int, known: Container[tuple[str, str]]) -> Iter
 
 
 _METHOD = (
-    "A fault is injected at every call that writes, syncs, renames, links or removes a file, in any "
-    "library (SQLite, DuckDB, Python). If fewer faults were tried than possible, it is injected at "
-    "one of several calls. After each fault the run checks that nothing is published unpaid; every "
-    "recorded release is whole or resumable; the message and the exit code state the charge; "
-    "`leastnoise resume` finishes what can be finished, once and with the noise that was drawn; and "
-    "the next release works. An entry of the data holder in a ledger (a budget, a share, spending "
-    "elsewhere) is complete or absent, and the message and the exit code say which."
+    "A fault is injected at every call that writes, syncs, renames, links or removes a file, in "
+    "any library (SQLite, DuckDB, Python). If fewer faults were tried than possible, it is "
+    "injected at one of several calls. After each fault the run checks that nothing is published "
+    "unpaid; every recorded release is whole or resumable; the message and the exit code state "
+    "the charge; `leastnoise resume` finishes what can be finished, once and with the noise that "
+    "was drawn; and the next release works. An entry of the data holder in a ledger (a budget, a "
+    "share, spending elsewhere) is complete or absent, and the message and the exit code say "
+    "which."
 )
 _ABSENT = (
-    "A release is absent if it was stopped after the ledger recorded that drawing begins and before "
-    "it recorded the outcome ([the ledger](../ledger.md)). Read-only folders and several processes "
-    "at once are tested in `tests/trusted/kernel/test_ledger_processes.py` and "
+    "A release is absent if it was stopped after the ledger recorded that drawing begins and "
+    "before it recorded the outcome ([the ledger](../ledger.md)). Read-only folders and several "
+    "processes at once are tested in `tests/trusted/kernel/test_ledger_processes.py` and "
     "`tests/cli/test_killed.py`."
 )
 
@@ -321,7 +322,8 @@ def written(lines: list[Line]) -> str:
             "# Faults",
             "",
             (
-                f"`make faults` injected {total:,} of {sum(line.among for line in lines):,} possible "
+                f"`make faults` injected {total:,} of {sum(line.among for line in lines):,} "
+                "possible "
                 "faults into releases and ledgers."
             ),
             f"{len(wrong)} checks failed. The run took {spent:,.0f} CPU seconds.",

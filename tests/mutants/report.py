@@ -97,8 +97,8 @@ def write(folder: Path, page: Path) -> None:
     )
     told = [
         (
-            f"{facts['date']}: {len(mutants)} of {facts['all']} mutants of {facts['commit']}, drawn "
-            f"with the seed {facts['seed']}.\n"
+            f"{facts['date']}: {len(mutants)} of {facts['all']} mutants of {facts['commit']}, "
+            f"drawn with the seed {facts['seed']}.\n"
         ),
         (
             "| package | mutants | killed | of these by time | survived | killed, % "
@@ -136,7 +136,10 @@ def write(folder: Path, page: Path) -> None:
 def _row(name: str, mutants: list[Mutant], found: dict[str, str]) -> str:
     count = Counter(found[mutant.key] for mutant in mutants)
     dead = sum(count[state] for state in DEAD)
-    return f"| {name} | {len(mutants)} | {dead} | {count['time']} | {len(mutants) - dead} | {100 * dead / max(1, len(mutants)):.1f} |"
+    return (
+        f"| {name} | {len(mutants)} | {dead} | {count['time']} | {len(mutants) - dead} | "
+        f"{100 * dead / max(1, len(mutants)):.1f} |"
+    )
 
 
 def _change(mutant: Mutant) -> str:

@@ -98,8 +98,8 @@ def test_mutant_stays_on_disk_until_killed_or_timeout(tmp_path):
     kernel.mkdir(parents=True)
     (kernel / "sample.py").write_text(CODE, "utf-8")
     (tree / "test_a.py").write_text(
-        "import sys\nsys.path.insert(0, 'src/leastnoise/_trusted/kernel')\nfrom sample import LIMIT, "
-        "above\nassert LIMIT\n\n"
+        "import sys\nsys.path.insert(0, 'src/leastnoise/_trusted/kernel')\n"
+        "from sample import LIMIT, above\nassert LIMIT\n\n"
         "def test_one():\n    assert above(5)\n\ndef test_above():\n    assert not above(3)\n\n"
         "def test_waits():\n    while LIMIT == 6: pass\n"
     )

@@ -255,7 +255,10 @@ def test_plan_refuses_invalid_parts(make: object, message: str) -> None:
 def test_plan_refuses_bounds_beyond_exact_arithmetic() -> None:
     with pytest.raises(
         InputError,
-        match=r"too large for exact arithmetic: a measured sum may reach \d+, allowed is below 2\^62. Choose a larger unit",
+        match=(
+            r"too large for exact arithmetic: a measured sum may reach \d+, allowed is below "
+            r"2\^62. Choose a larger unit"
+        ),
     ):
         small(one(Factor(("a",), Dense(np.array([[2]]))), measure="pay"), domain=PAY)
 
@@ -429,7 +432,10 @@ def test_noise_must_match_the_privacy_definition() -> None:
         fit_noise_scales(DOMAIN, Privacy(PureDP(1)), Noise.ROUNDED_GAUSSIAN, [(TREE, 1.0)])
     with pytest.raises(
         InputError,
-        match=r"must be rounded_gaussian or discrete_laplace for the budget ApproxDP.* got 'discrete_gaussian'",
+        match=(
+            r"must be rounded_gaussian or discrete_laplace for the budget ApproxDP.* got "
+            r"'discrete_gaussian'"
+        ),
     ):
         fit_noise_scales(
             DOMAIN, Privacy(ApproxDP(1, "1e-6")), Noise.DISCRETE_GAUSSIAN, [(TREE, 1.0)]

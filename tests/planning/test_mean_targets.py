@@ -199,7 +199,10 @@ def test_least_budget_names_tables_without_target() -> None:
             for one in plan_warnings(what, plan_spec(what))
             if "no target, so nothing limits" in one
         ]
-        start = "The budget is the smallest that meets the targets, and sex has no target, so nothing limits its errors."
+        start = (
+            "The budget is the smallest that meets the targets, and sex has no target, so nothing "
+            "limits its errors."
+        )
         assert [one.startswith(start) for one in said] == [True] * named
 
 

@@ -108,9 +108,18 @@ class Row:
         return REASONS.get((self.kind, self.name.partition(":")[0]), "")
 
 
-_MEET = "the rows of a unit are in different cells; with only four cells two units share some of them, where less than both is left"
-_SIGNS = "replaced rows are bounded separately for each character, as if no two rows had a sign in common, but every two rows do"
-_UNEVEN = "two blocks on one attribute, one of them with uneven row weights, are each bounded by their own worst pair of cells"
+_MEET = (
+    "the rows of a unit are in different cells; with only four cells two units share some of "
+    "them, where less than both is left"
+)
+_SIGNS = (
+    "replaced rows are bounded separately for each character, as if no two rows had a sign in "
+    "common, but every two rows do"
+)
+_UNEVEN = (
+    "two blocks on one attribute, one of them with uneven row weights, are each bounded by their "
+    "own worst pair of cells"
+)
 _LIMITS = "replaced rows are bounded as if both were in the cell with the largest limit"
 # Why less is lost than is claimed, for rows with a ratio below 0.9.
 REASONS: dict[tuple[str, ...], str] = {

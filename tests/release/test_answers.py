@@ -82,7 +82,10 @@ def test_tables_are_taken_by_place_id_name_and_slice(release):
         tables[9]
     with pytest.raises(
         InputError,
-        match=r"must be called by its id or name; got 'q10'\. This release has q1 \(total\), .*, \.\.\.\.",
+        match=(
+            r"must be called by its id or name; got 'q10'\. This release has q1 \(total\), .*, "
+            r"\.\.\.\."
+        ),
     ):
         tables["q10"]
     with pytest.raises(

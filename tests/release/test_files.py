@@ -203,7 +203,10 @@ def test_manifest_states_protection_and_rows(rich, written):
     assert cost["within_budget"] is True
     domain = value["domain"]
     assert domain["attributes"] == rich.plan.domain.to_json()["attributes"]
-    rule = "Answer: 2 categories; rows with other values are counted in the cell 'other'; rows with a null are dropped."
+    rule = (
+        "Answer: 2 categories; rows with other values are counted in the cell 'other'; rows with "
+        "a null are dropped."
+    )
     assert rule in domain["rules"]
     assert "How many there were was not measured" in domain["rows_outside"]
 
@@ -298,7 +301,10 @@ def test_existing_target_is_refused_before_and_after(rich, tmp_path):
     ):
         with pytest.raises(
             InputError,
-            match=r"The output directory must not exist yet; got '.*', which does\. Choose another name",
+            match=(
+                r"The output directory must not exist yet; got '.*', which does\. Choose another "
+                r"name"
+            ),
         ):
             attempt()
     assert list(target.iterdir()) == []
@@ -308,7 +314,10 @@ def test_target_that_is_no_directory_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(
         InputError,
-        match=r"must be in a directory that you can write to; got '.*/file/a/out', and '.*/file' is not one",
+        match=(
+            r"must be in a directory that you can write to; got '.*/file/a/out', and '.*/file' is "
+            r"not one"
+        ),
     ):
         check_target(tmp_path / "file" / "a" / "out")
 
@@ -442,7 +451,10 @@ def test_directory_without_release_is_refused(rich, tmp_path):
     (target / "manifest.json").write_text(json.dumps({**value, "format": 99}))
     with pytest.raises(
         InputError,
-        match=r"the format of a release must be 1; got 99. It was written by leastnoise '\d+\.\d+\.\d+",
+        match=(
+            r"the format of a release must be 1; got 99. It was written by leastnoise "
+            r"'\d+\.\d+\.\d+"
+        ),
     ):
         read(target)
     (target / "manifest.json").write_text(json.dumps(value))
@@ -454,7 +466,10 @@ def test_directory_without_release_is_refused(rich, tmp_path):
         file.write_text(whole.replace("false", "true") if name == "observation" else f"{whole}\n")
         with pytest.raises(
             InputError,
-            match=rf"was changed: measurements/{name}\.json is not the file that its manifest describes",
+            match=(
+                rf"was changed: measurements/{name}\.json is not the file that its manifest "
+                r"describes"
+            ),
         ):
             read(target)
         file.write_text(whole)

@@ -443,8 +443,8 @@ def test_report_states_values_behind_cells_and_sums():
     assert list_clipped_values(ln.release(plan, pd.DataFrame({"pay": [1, 20]}), seed=1)) == [
         "Values beyond the public bounds were counted at the nearest bound: pay.",
         (
-            "In sums of pay a value below 0 counts as 0 and one above 9 as 9; a row without a value "
-            "adds nothing."
+            "In sums of pay a value below 0 counts as 0 and one above 9 as 9; a row without a "
+            "value adds nothing."
         ),
         (
             "Of about 2 rows, about 2 (± 5.50) have a value of 6 or more. No interval covers what "

@@ -144,7 +144,10 @@ def test_report_leads_with_large_cut_share(out, tmp_path) -> None:
     notice = list_answer_notices(ln.read_release(out))[0]
     assert page.count(notice) == 1
     assert page.index("</h1>") < page.index(notice) < page.index('class="lead"')
-    said = r"Every answer is made of at most 5 rows of every value of 'customer'; at least about \d\d% of the rows were cut"
+    said = (
+        r"Every answer is made of at most 5 rows of every value of 'customer'; at least about "
+        r"\d\d% of the rows were cut"
+    )
     assert re.search(said, page)
     assert "Rows read" not in page
     ln.release(plan(60), shop(2), ledger=tmp_path / "b.ledger", out=tmp_path / "out", options=GUARD)

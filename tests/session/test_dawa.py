@@ -417,7 +417,10 @@ LONG, WIDE, FINE, MANY = (
             ON_PLANE,
             ln.PureDP(1),
             "dawa_levels",
-            "dawa_levels answers queries on one attribute; this workload has queries on age and hours",
+            (
+                "dawa_levels answers queries on one attribute; this workload has queries on age "
+                "and hours"
+            ),
         ),
         (
             ln.queries(LONG, a="prefix", b="prefix"),

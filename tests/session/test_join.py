@@ -283,7 +283,10 @@ def test_stopped_star_is_finished_with_all_its_tables(tmp_path, star: ln.Joined)
         (
             'path = "cards.csv"',
             "",
-            r"\[\[source\.join\]\] number 2 must name a table and the columns that both tables have",
+            (
+                r"\[\[source\.join\]\] number 2 must name a table and the columns that both "
+                r"tables have"
+            ),
         ),
         (
             'on = { patient_id = "holder" }',
@@ -331,7 +334,10 @@ def test_spec_with_an_invalid_star_is_refused(
         (
             'on = "patient_id"',
             "",
-            r'\[source\.join\] must name a table and the columns that both tables have, such as path = "patients\.csv" and on =',
+            (
+                r"\[source\.join\] must name a table and the columns that both tables have, such "
+                r'as path = "patients\.csv" and on ='
+            ),
         ),
         (
             'path = "patients.csv"',

@@ -118,7 +118,10 @@ def test_count_of_values_can_be_requested_alone() -> None:
     made = ln.release(ln.plan(rows + sums, ln.PureDP(1)), PEOPLE, seed=1)
     with pytest.raises(
         InputError,
-        match=r"A mean of pay needs its sums and the number of its values, both measured.*count = \"pay\"",
+        match=(
+            r"A mean of pay needs its sums and the number of its values, both measured.*count = "
+            r"\"pay\""
+        ),
     ):
         ln.means(made, "pay", by=["sex"])
     counted = ln.queries(domain, sex="identity", count="pay")

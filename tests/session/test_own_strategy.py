@@ -166,8 +166,8 @@ def test_user_strategy_does_not_reuse_cached_plans() -> None:
         (
             np.ones(CELLS),
             (
-                "an array of numbers \\(queries x cells\\), an operator or a query set; got 'float64 "
-                "of shape"
+                "an array of numbers \\(queries x cells\\), an operator or a query set; got "
+                "'float64 of shape"
             ),
         ),
         (np.zeros((2, CELLS)), "measures nothing"),

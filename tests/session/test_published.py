@@ -224,5 +224,8 @@ def test_every_written_field_is_listed_with_reason(tmp_path: Path) -> None:
 
 def test_new_published_field_is_detected() -> None:
     assert set(fields({"a": [{"b": 1}, {"c": {"d": 2}}]})) == {"a", "a.b", "a.c", "a.c.d"}
-    page = "### Every field\n| ledger | `a`, `b.c` | why |\n| x | d | why |\n## next\n| ledger | `e` | why |\n"
+    page = (
+        "### Every field\n| ledger | `a`, `b.c` | why |\n| x | d | why |\n## next\n"
+        "| ledger | `e` | why |\n"
+    )
     assert listed(page) == {("ledger", "a"), ("ledger", "b.c")}

@@ -487,7 +487,10 @@ def test_lost_private_file_ends_the_series(
     office.private[0].unlink()
     with pytest.raises(
         ln.PaidError,
-        match=r"can still publish the periods that were drawn.*nothing of it is paid again: `leastnoise ledger show ",
+        match=(
+            r"can still publish the periods that were drawn.*nothing of it is paid again: "
+            r"`leastnoise ledger show "
+        ),
     ):
         office.publish("2024-03-10")
     assert not (office.folder / "monthly/2024-02").exists()

@@ -111,7 +111,10 @@ def test_plan_keeps_requested_statistics(made: ln.Plan) -> None:
     damaged["statistics"][-1] = {"median": {"of": "age", "by": []}}
     with pytest.raises(
         InputError,
-        match="the kind of a statistic must be one of 'means', 'variances', 'correlations', 'regression', 'quantiles', 'cdf'",
+        match=(
+            "the kind of a statistic must be one of 'means', 'variances', 'correlations', "
+            "'regression', 'quantiles', 'cdf'"
+        ),
     ):
         ln.Plan.from_json(json.dumps(damaged))
 
@@ -238,7 +241,10 @@ def test_statistics_agree_with_their_tables(released: tuple[ln.Release, Path]) -
         ('means = { of = "pay" }\nsize = 0', "size must be"),
         (
             'means = { of = "pay" }\ncdf = { of = "age" }',
-            "must have exactly one of marginals, queries, means, variances, correlations, regression, quantiles, cdf, sql; got",
+            (
+                "must have exactly one of marginals, queries, means, variances, correlations, "
+                "regression, quantiles, cdf, sql; got"
+            ),
         ),
     ],
 )

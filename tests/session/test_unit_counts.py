@@ -250,7 +250,10 @@ count = "units"
 {more}
 """
 PER_CELL = ", max_per_cell = 1, cell = ['month']"
-ROWS_TOO = "[[workload]]\nqueries = { month = 'identity' }\n[[workload]]\nqueries.month = 'identity'\nsum = 'amount'"
+ROWS_TOO = (
+    "[[workload]]\nqueries = { month = 'identity' }\n[[workload]]\nqueries.month = 'identity'\n"
+    "sum = 'amount'"
+)
 
 
 def visits(cell="", more=""):
@@ -395,8 +398,8 @@ STATEMENTS = [
         "WHERE day IS NOT NULL GROUP BY 1"
     ),
     (
-        "SELECT shop, COUNT(DISTINCT id) AS n, COUNT(DISTINCT id) FILTER (WHERE age >= 18) AS adults "
-        "FROM ACTIVE WHERE shop IS NOT NULL AND day >= DATE '2024-01-15' GROUP BY shop"
+        "SELECT shop, COUNT(DISTINCT id) AS n, COUNT(DISTINCT id) FILTER (WHERE age >= 18) AS "
+        "adults FROM ACTIVE WHERE shop IS NOT NULL AND day >= DATE '2024-01-15' GROUP BY shop"
     ),
     (
         "SELECT CASE WHEN age < 18 THEN 'child' ELSE 'adult' END AS stage, COUNT(DISTINCT id) AS n "

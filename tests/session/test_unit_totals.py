@@ -277,7 +277,10 @@ def test_totals_keep_more_of_heavy_tails_than_row_limits() -> None:
         (
             BY_BOTH,
             [('by = ["month", "region"]', 'by = ["month"]')],
-            r"month x region.*The values of a unit are added up in each cell of by: add region to by",
+            (
+                r"month x region.*The values of a unit are added up in each cell of by: add "
+                r"region to by"
+            ),
         ),
         (
             BY_BOTH,
@@ -320,11 +323,17 @@ def test_report_describes_totals(tmp_path: Path) -> None:
     for language, words in (
         (
             "en",
-            "In sums of revenue the values of each unit are added up in each cell of month and region",
+            (
+                "In sums of revenue the values of each unit are added up in each cell of month "
+                "and region"
+            ),
         ),
         (
             "de",
-            "In Summen von revenue werden die Werte jeder Einheit in jeder Zelle von month und region",
+            (
+                "In Summen von revenue werden die Werte jeder Einheit in jeder Zelle von month "
+                "und region"
+            ),
         ),
     ):
         out = tmp_path / language

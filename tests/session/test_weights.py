@@ -213,7 +213,10 @@ def test_weighted_bounds_stay_within_row_limits() -> None:
         ),
         (
             'weighted_by = "pay"',
-            r"weighted_by must be a measure whose bounds are not negative \(weight\); got 'pay'. Declare it",
+            (
+                r"weighted_by must be a measure whose bounds are not negative \(weight\); got "
+                r"'pay'. Declare it"
+            ),
         ),
     ],
 )

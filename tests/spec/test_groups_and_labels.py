@@ -34,11 +34,17 @@ title = "Jobs in Ruritania"
 source = "Register of jobs, 2025"
 agency = "Office of Ruritania"
 """
-JOBS = "code,text\n0,Armed forces\n0110,Officers\n0210,Other ranks\n2,Professionals\n2211,Doctors\n2212,Doctors\n9,Elementary\n"
+JOBS = (
+    "code,text\n0,Armed forces\n0110,Officers\n0210,Other ranks\n2,Professionals\n2211,Doctors\n"
+    "2212,Doctors\n9,Elementary\n"
+)
 
 
 def level(kind: str, levels: str, **_) -> ln.Domain:
-    text = f"[privacy]\nepsilon = 1\n[domain.x]\n{kind}\nlevels.group = {levels}\n[[workload]]\nqueries = {{ x = {{ level = 'group' }} }}\n"
+    text = (
+        f"[privacy]\nepsilon = 1\n[domain.x]\n{kind}\nlevels.group = {levels}\n[[workload]]\n"
+        "queries = { x = { level = 'group' } }\n"
+    )
     return parse_spec(text, Path()).domain.kind("x").level("group")
 
 
@@ -94,7 +100,10 @@ def test_inline_groups_equal_their_maps(kind, levels, labels, sizes):
         (
             "integers = [0, 111]",
             "{ edges = [18, 30] }",
-            "edges of levels.group must be a list of increasing numbers, the first of them at most 0",
+            (
+                "edges of levels.group must be a list of increasing numbers, the first of them at "
+                "most 0"
+            ),
         ),
         ("integers = [0, 111]", "{ edges = [0, 30, 18] }", "increasing numbers"),
         ("integers = [0, 111]", "{ edges = [] }", "increasing numbers"),

@@ -132,7 +132,8 @@ def test_begin_page_states_totals_and_people(data):
     )
     assert 'count = "units"' in text
     alone = fields(
-        "c3.kind=number c3.low=0 c3.high=9 c3.step=1 unit=0 max_rows=2 epsilon=1 a0.what=totals a0.of=3 a0.low=0 a0.high=5"
+        "c3.kind=number c3.low=0 c3.high=9 c3.step=1 unit=0 max_rows=2 epsilon=1 a0.what=totals "
+        "a0.of=3 a0.low=0 a0.high=5"
     )
     assert "by = []" in spec_from_form(data, alone, "en")
 
@@ -187,7 +188,10 @@ def test_begin_page_reads_server_names_and_types_only(tmp_path, monkeypatch):
     """The database role may see the columns of the table, but select none of its rows."""
     monkeypatch.chdir(tmp_path)
     with server() as url:
-        columns = '"Kunden-Nr" integer, "Ort" text, "Betrag €" numeric(10, 2), "Kaufdatum" date, "per Karte?" boolean'
+        columns = (
+            '"Kunden-Nr" integer, "Ort" text, "Betrag €" numeric(10, 2), "Kaufdatum" date, "per '
+            'Karte?" boolean'
+        )
         table = '"Läden"."Umsätze 2025"'
         fill(
             url,

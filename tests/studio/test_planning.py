@@ -117,14 +117,20 @@ def test_two_plans_compare_with_table_prices(client, spec):
     opened = read_spec(spec)
     found = joint_price(plan_spec(opened), [7], opened.search())
     assert prices == [""] * 7 + [
-        f"separately {SAID.format_percent(found.alone, 2)}, saves {SAID.format_percent(found.saved, 2)}"
+        (
+            f"separately {SAID.format_percent(found.alone, 2)}, saves "
+            f"{SAID.format_percent(found.saved, 2)}"
+        )
     ]
     client.act("/change", changes={"size": "3"})
     assert "wait for it" in client.act("/price", rows=[1])["refused"]
 
 
 def test_planning_page_states_how_nulls_count(tmp_path):
-    sums = '[measures.pay]\nclip = [0, 9]\n[[workload]]\nmeans = { of = "pay", by = ["sex"] }\n[output]\nlanguage = "de"\n'
+    sums = (
+        '[measures.pay]\nclip = [0, 9]\n[[workload]]\nmeans = { of = "pay", by = ["sex"] }\n'
+        '[output]\nlanguage = "de"\n'
+    )
     facts = state_json(Planning(tmp_path / "people.toml", SPEC + sums).state)["facts"]
     values, cost = (text for name, text in facts if name == "Werte")
     assert values.endswith(

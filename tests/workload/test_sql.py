@@ -347,7 +347,10 @@ def test_statements_are_refused_by_clause(text, message):
 
 
 def test_unnamed_quantile_is_named_like_in_duckdb(sales):
-    text = "SELECT flag, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY quantity), COUNT(*) AS n FROM sales GROUP BY flag"
+    text = (
+        "SELECT flag, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY quantity), COUNT(*) AS n FROM "
+        "sales GROUP BY flag"
+    )
     (statement,) = read_statements(DOMAIN, [text])
     assert [column.name for column in statement.columns] == [
         one[0] for one in duckdb.sql(text).description
@@ -390,7 +393,10 @@ def test_many_values_are_refused():
 
 
 def test_groups_become_shared_levels():
-    text = "SELECT age >= 65 AS retired, COUNT(*) AS n FROM people GROUP BY retired; SELECT COUNT(*) FROM people"
+    text = (
+        "SELECT age >= 65 AS retired, COUNT(*) AS n FROM people GROUP BY retired; SELECT COUNT(*) "
+        "FROM people"
+    )
     domain = ln.Domain(age=ln.Integers(0, 99, outside="other"))
     asked = ln.sql(domain, text, weight=3)
     assert asked.domain.kind("age").level("retired").labels == ("false", "true", "other")
@@ -401,7 +407,10 @@ def test_groups_become_shared_levels():
 
 
 def test_grouping_like_a_level_is_that_level():
-    case = "CASE WHEN nation IN ('DE', 'FR') THEN 'E' WHEN nation = 'US' THEN 'W' WHEN nation IN ('JP', 'IN') THEN 'A' END"
+    case = (
+        "CASE WHEN nation IN ('DE', 'FR') THEN 'E' WHEN nation = 'US' THEN 'W' WHEN nation IN "
+        "('JP', 'IN') THEN 'A' END"
+    )
     asked = ln.sql(
         DOMAIN,
         f"SELECT {case} AS part, COUNT(*) AS n FROM sales GROUP BY part",
@@ -433,7 +442,10 @@ def test_answers_have_intervals_and_a_row_for_others():
 
 def test_filter_without_rows_of_a_group_is_zero():
     domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 9)})
-    text = "SELECT sex, COUNT(*) FILTER (WHERE sex = 'F') AS n, AVG(pay) FILTER (WHERE sex = 'F') AS mean FROM people GROUP BY sex"
+    text = (
+        "SELECT sex, COUNT(*) FILTER (WHERE sex = 'F') AS n, AVG(pay) FILTER (WHERE sex = 'F') AS "
+        "mean FROM people GROUP BY sex"
+    )
     rows = pd.DataFrame({"sex": ["F", "M"] * 50, "pay": [5] * 100})
     frame = ln.release(ln.plan(ln.sql(domain, text), ln.PureDP(50)), rows, seed=3).sql(
         text, "pandas"

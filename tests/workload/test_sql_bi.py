@@ -99,7 +99,8 @@ def reference(text: str, rows: pd.DataFrame) -> list[tuple]:
         for schema in ("main", "public"):
             database.register("frame", rows)
             database.execute(
-                f"CREATE TABLE {schema}.orders AS SELECT * REPLACE (CAST(day AS DATE) AS day) FROM frame"
+                f"CREATE TABLE {schema}.orders AS SELECT * REPLACE (CAST(day AS DATE) AS day) "
+                "FROM frame"
             )
         return [tuple(map(plain, row)) for row in database.execute(text).fetchall()]
 
@@ -238,13 +239,17 @@ def test_functions_of_aggregates_are_translated(rows, text, in_duckdb):
         ("SELECT AVG(s) FROM (SELECT customer, SUM(amount) AS s FROM orders GROUP BY 1) t", "the mean of its totals"),
         ("SELECT COUNT(*) AS n FROM orders WHERE n > 5", r"WHERE with COUNT\(\*\) cannot .* in HAVING"),
         ("SELECT COUNT(*) FROM orders o WHERE EXISTS (SELECT 1 FROM orders p WHERE refund)", "A subquery in WHERE"),
-        ("SELECT city, (SELECT COUNT(*) FROM orders p WHERE p.city = o.city) AS n FROM orders o GROUP BY 1",
+        (("SELECT city, (SELECT COUNT(*) FROM orders p WHERE p.city = o.city) AS n FROM orders "
+            "o GROUP BY 1"),
          "o.city, whose table FROM does not have"),
-        ("SELECT COUNT(*) FROM orders WHERE day > (SELECT MAX(q) FROM (SELECT day AS q FROM orders GROUP BY 1) t)",
+        (("SELECT COUNT(*) FROM orders WHERE day > (SELECT MAX(q) FROM (SELECT day AS q FROM "
+            "orders GROUP BY 1) t)"),
          "the same in a whole cell of day"),
-        ("SELECT SUM(a) FROM (SELECT amount AS a FROM orders WHERE refund UNION ALL SELECT amount FROM orders) u",
+        (("SELECT SUM(a) FROM (SELECT amount AS a FROM orders WHERE refund UNION ALL SELECT "
+            "amount FROM orders) u"),
          "UNION of rows in FROM .* joins the conditions by OR"),
-        ("SELECT city, MAX(t.n) FROM orders JOIN (SELECT city, COUNT(*) AS n FROM orders GROUP BY 1) t USING (city)",
+        (("SELECT city, MAX(t.n) FROM orders JOIN (SELECT city, COUNT(*) AS n FROM orders GROUP "
+            "BY 1) t USING (city)"),
          "Aggregate the rows first, in a subquery"),
         (f"SELECT COUNT(*) FROM orders o JOIN ({TOP}) t ON o.city = t.city AND o.trial = o.city", "uses no column of it but"),
         (f"SELECT COUNT(*) FROM orders o JOIN ({TOP}) t ON o.city = t.city AND o.trial = t.city", "uses no column of it but"),
@@ -279,7 +284,8 @@ def test_sql_is_answered_as_duckdb_does_from_a_release(rows):
     names = ("rollup", "share", "net amount", "running total", "or of attributes", "rank")
     texts = [ANSWERED[name] for name in names]
     texts.append(
-        "SELECT city, MEDIAN(basket) AS m, COUNT(*) AS n FROM orders WHERE city <> 'Ulm' GROUP BY city"
+        "SELECT city, MEDIAN(basket) AS m, COUNT(*) AS n FROM orders WHERE city <> 'Ulm' GROUP BY "
+        "city"
     )
     workload = ln.sql(DOMAIN, *texts, **UNIT)
     privacy = ln.Privacy(ln.PureDP(20_000), unit_column="customer", max_rows=30)
@@ -633,7 +639,10 @@ def star() -> dict[str, pd.DataFrame]:
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT s.region, COUNT(*) AS n FROM sales o JOIN stores s ON o.store_id = s.id GROUP BY s.region",
+        (
+            "SELECT s.region, COUNT(*) AS n FROM sales o JOIN stores s ON o.store_id = s.id GROUP "
+            "BY s.region"
+        ),
         """SELECT s.size, p.family, c.segment, SUM(o.amount) AS rev, COUNT(DISTINCT o.customer) AS n
         FROM sales o JOIN stores s ON s.id = o.store_id JOIN products p ON o.product = p.product
         LEFT JOIN customers c ON c.id = o.customer WHERE c.segment IS NOT NULL GROUP BY 1, 2, 3""",
@@ -650,7 +659,10 @@ def star() -> dict[str, pd.DataFrame]:
         o.store_id = s.id) SELECT store_size, region, SUM(amount) AS rev FROM base GROUP BY 1, 2""",
         """SELECT s.size, COUNT(*) AS n FROM sales o LEFT JOIN stores s ON o.store_id = s.id
         WHERE s.region = 'south' OR o.product = 'pear' GROUP BY s.size HAVING s.size IS NOT NULL""",
-        "SELECT c.segment, COUNT(*) AS n FROM sales o JOIN customers c ON o.customer = c.id GROUP BY 1",
+        (
+            "SELECT c.segment, COUNT(*) AS n FROM sales o JOIN customers c ON o.customer = c.id "
+            "GROUP BY 1"
+        ),
         """SELECT s.region, SUM(amount) AS rev FROM stores s, products p, sales o WHERE s.id = o.store_id
         AND o.product = p.product AND p.family = 'fruit' GROUP BY s.region ORDER BY rev""",
         """SELECT size, COUNT(*) AS n FROM sales, stores, customers WHERE (store_id = stores.id AND
@@ -699,17 +711,22 @@ def test_star_schema_is_answered_as_duckdb_does(star, text):
         ("SELECT segment FROM sales JOIN customers c ON customer = id GROUP BY 1", "no attribute is used"),
         ("SELECT region, COUNT(*) FROM sales GROUP BY 1", 'can mean "store:region" or "product:region"'),
         ("SELECT s.size FROM sales o JOIN stores s USING (town) GROUP BY 1", r"Declare the table: in \[source.join\]"),
-        ("SELECT s.size FROM sales o JOIN stores s USING (store_id) JOIN products s USING (product) GROUP BY 1", "its own alias"),
-        ("SELECT s.size FROM sales o LEFT JOIN stores s ON o.store_id = s.id AND s.size = 'big' GROUP BY 1", "in WHERE"),
+        (("SELECT s.size FROM sales o JOIN stores s USING (store_id) JOIN products s USING "
+            "(product) GROUP BY 1"), "its own alias"),
+        (("SELECT s.size FROM sales o LEFT JOIN stores s ON o.store_id = s.id AND s.size = "
+            "'big' GROUP BY 1"), "in WHERE"),
         ("SELECT s.size FROM sales o NATURAL JOIN stores s GROUP BY 1", "with ON or USING"),
         ("SELECT s.size FROM sales o ANTI JOIN stores s USING (store_id) GROUP BY 1", "with ON or USING"),
         ("SELECT s.size FROM sales o LEFT ANTI JOIN stores s USING (store_id) GROUP BY 1", "with ON or USING"),
-        ("SELECT s.size FROM sales o JOIN (SELECT * REPLACE ('big' AS size) FROM stores) s USING (store_id) GROUP BY 1",
+        (("SELECT s.size FROM sales o JOIN (SELECT * REPLACE ('big' AS size) FROM stores) s "
+            "USING (store_id) GROUP BY 1"),
          "JOIN of the rows with s"),
-        ("SELECT s.size FROM sales o JOIN (SELECT * FROM stores TABLESAMPLE 10%) s USING (store_id) GROUP BY 1",
+        (("SELECT s.size FROM sales o JOIN (SELECT * FROM stores TABLESAMPLE 10%) s USING "
+            "(store_id) GROUP BY 1"),
          "JOIN of the rows with s"),
         ("SELECT product FROM sales WHERE store_id IN (SELECT store_id FROM sales) GROUP BY 1", "without GROUP BY"),
-        ("SELECT product FROM sales WHERE store_id NOT IN (SELECT id FROM stores WHERE size = 'big') GROUP BY 1", "A subquery from stores"),
+        (("SELECT product FROM sales WHERE store_id NOT IN (SELECT id FROM stores WHERE size = "
+            "'big') GROUP BY 1"), "A subquery from stores"),
     ],
 )  # fmt: skip
 def test_join_that_is_not_declared_is_refused(text, reason):
@@ -746,9 +763,18 @@ def test_current_date_is_the_stated_day():
         "SELECT city, COUNT(*) AS n FROM (SELECT city FROM orders LIMIT 5) q GROUP BY city",
         "SELECT SUM(n) AS n FROM (SELECT COUNT(*) OVER () AS n FROM orders) q",
         "SELECT MAX(n) AS n FROM (SELECT customer, COUNT(*) AS n FROM orders GROUP BY 1) q",
-        "SELECT n, COUNT(*) AS m FROM (SELECT customer, COUNT(*) AS n FROM orders GROUP BY 1) GROUP BY n",
-        "SELECT AVG(n) AS m FROM (SELECT customer, COUNT(*) AS n FROM orders GROUP BY 1) q WHERE n > 1",
-        "SELECT AVG(n) AS m FROM (SELECT customer, city, COUNT(*) AS n FROM orders GROUP BY 1, 2) q",
+        (
+            "SELECT n, COUNT(*) AS m FROM (SELECT customer, COUNT(*) AS n FROM orders GROUP BY 1) "
+            "GROUP BY n"
+        ),
+        (
+            "SELECT AVG(n) AS m FROM (SELECT customer, COUNT(*) AS n FROM orders GROUP BY 1) q "
+            "WHERE n > 1"
+        ),
+        (
+            "SELECT AVG(n) AS m FROM (SELECT customer, city, COUNT(*) AS n FROM orders GROUP BY "
+            "1, 2) q"
+        ),
     ],
 )
 def test_subqueries_of_rows_that_do_more_are_refused(text):

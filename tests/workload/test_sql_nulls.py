@@ -62,8 +62,14 @@ def _plain(value: object) -> object:
 
 
 COUNTED = [
-    "SELECT CASE WHEN chan = 'web' THEN 'web' ELSE 'rest' END AS k, COUNT(*) AS n FROM sales GROUP BY k",
-    "SELECT CASE chan WHEN 'web' THEN 'web' ELSE 'rest' END AS k, COUNT(*) AS n FROM sales GROUP BY k",
+    (
+        "SELECT CASE WHEN chan = 'web' THEN 'web' ELSE 'rest' END AS k, COUNT(*) AS n FROM sales "
+        "GROUP BY k"
+    ),
+    (
+        "SELECT CASE chan WHEN 'web' THEN 'web' ELSE 'rest' END AS k, COUNT(*) AS n FROM sales "
+        "GROUP BY k"
+    ),
     "SELECT SUM(CASE WHEN chan = 'web' THEN 0 ELSE 1 END) AS n FROM sales",
     "SELECT SUM(CASE WHEN chan = 'web' THEN 0 WHEN chan = 'app' THEN 1 ELSE 1 END) AS n FROM sales",
     "SELECT SUM(CASE WHEN chan = 'web' THEN 0 ELSE pay END) AS n FROM sales",

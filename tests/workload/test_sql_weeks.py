@@ -52,19 +52,34 @@ def test_weeks_begin_on_the_day_of_bigquery(unit, week):
     ("text", "reference"),
     [
         (
-            "SELECT DATE_DIFF(visited, DATE '2025-02-01', DAY) AS d, COUNT(*) AS n FROM t GROUP BY 1",
+            (
+                "SELECT DATE_DIFF(visited, DATE '2025-02-01', DAY) AS d, COUNT(*) AS n FROM t "
+                "GROUP BY 1"
+            ),
             "SELECT visited - DATE '2025-02-01' AS d, COUNT(*) AS n FROM t GROUP BY 1",
         ),
         (
             "SELECT DATE_DIFF(CURRENT_DATE(), visited, WEEK) AS w, COUNT(*) AS n FROM t GROUP BY 1",
-            f"SELECT date_diff('week', visited + 1, DATE '{TODAY}' + 1) AS w, COUNT(*) AS n FROM t GROUP BY 1",
+            (
+                f"SELECT date_diff('week', visited + 1, DATE '{TODAY}' + 1) AS w, COUNT(*) AS n "
+                "FROM t GROUP BY 1"
+            ),
         ),
         (
-            "SELECT DATE_DIFF(visited, DATE '2025-02-01', ISOWEEK) AS w, COUNT(*) AS n FROM t GROUP BY 1",
-            "SELECT date_diff('week', DATE '2025-02-01', visited) AS w, COUNT(*) AS n FROM t GROUP BY 1",
+            (
+                "SELECT DATE_DIFF(visited, DATE '2025-02-01', ISOWEEK) AS w, COUNT(*) AS n FROM t "
+                "GROUP BY 1"
+            ),
+            (
+                "SELECT date_diff('week', DATE '2025-02-01', visited) AS w, COUNT(*) AS n FROM t "
+                "GROUP BY 1"
+            ),
         ),
         (
-            "SELECT DATEDIFF('month', DATE '2025-01-01', visited) AS m, COUNT(*) AS n FROM t GROUP BY 1",
+            (
+                "SELECT DATEDIFF('month', DATE '2025-01-01', visited) AS m, COUNT(*) AS n FROM t "
+                "GROUP BY 1"
+            ),
             "SELECT month(visited) - 1 AS m, COUNT(*) AS n FROM t GROUP BY 1",
         ),
         (
@@ -76,7 +91,10 @@ def test_weeks_begin_on_the_day_of_bigquery(unit, week):
             "SELECT week(visited) AS w, COUNT(*) AS n FROM t GROUP BY 1",
         ),
         (
-            "SELECT kind, COUNT(*) AS n FROM t WHERE visited >= PARSE_DATE('%Y%m%d', '20250301') GROUP BY 1",
+            (
+                "SELECT kind, COUNT(*) AS n FROM t WHERE visited >= PARSE_DATE('%Y%m%d', "
+                "'20250301') GROUP BY 1"
+            ),
             "SELECT kind, COUNT(*) AS n FROM t WHERE visited >= DATE '2025-03-01' GROUP BY 1",
         ),
         (

@@ -197,8 +197,8 @@ SEX = ln.marginals(DOMAIN, ways=1, of=["sex"])
         (
             lambda: ln.queries(DOMAIN, income=ln.ranges([(0, 30)])),
             (
-                "two different edges of its bins, the lower first; got \\[0, 30\\]. The bins are 25 "
-                "wide. The nearest edges are 25, 50."
+                "two different edges of its bins, the lower first; got \\[0, 30\\]. The bins are "
+                "25 wide. The nearest edges are 25, 50."
             ),
         ),
         (lambda: ln.queries(DOMAIN, age=ln.ranges([])), "ranges must have at least one range"),
@@ -279,7 +279,10 @@ def test_ranges_of_kinds_use_their_own_values() -> None:
     assert ln.queries(domain, price="prefix").products[0].labels == (("< 9.99", "< 50", "<= 500"),)
     with pytest.raises(
         ln.InputError,
-        match=r"a range on height must be two of its cells \(1 to 2\), the lower first; got \[2, 1\].$",
+        match=(
+            r"a range on height must be two of its cells \(1 to 2\), the lower first; got \[2, "
+            r"1\].$"
+        ),
     ):
         ln.queries(domain, height=ln.ranges([(2, 1)]))
 

@@ -77,8 +77,8 @@ def test_non_positive_numbers_are_refused(name, make, value, allowed) -> None:
         (
             1,
             (
-                "delta must be a number above 0 and below 1; got 1. Choose far less than one over the "
-                "number of people"
+                "delta must be a number above 0 and below 1; got 1. Choose far less than one over "
+                "the number of people"
             ),
         ),
         ("1.5", "delta must be a number above 0 and below 1; got '1.5'."),
@@ -119,7 +119,10 @@ def test_budgets_survive_json_pickle_and_repr(budget, neighbours, unit) -> None:
     [
         (
             {"budget": 1},
-            "budget must be PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or GDP(mu_squared); got 1.",
+            (
+                "budget must be PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or "
+                "GDP(mu_squared); got 1."
+            ),
         ),
         (
             {"neighbours": "add-remove"},

@@ -97,8 +97,11 @@ def test_epsilon_delta_ledger_adds_up_mu_squared(tmp_path) -> None:
     assert approx.spent() == Charge(mu_squared=square * 3 / 4)
     with pytest.raises(
         BudgetError,
-        match=r"only mu squared = .* for Gaussian noise, or epsilon = .* for a pure release is left. .*"
-        r"Plan with at most what is left, a guard included: a share of the budget \(\[privacy\] share, or GDP\)",
+        match=(
+            r"only mu squared = .* for Gaussian noise, or epsilon = .* for a pure release is "
+            r"left. .*Plan with at most what is left, a guard included: a share of the budget "
+            r"\(\[privacy\] share, or GDP\)"
+        ),
     ):
         take(approx, "1/2")
     with pytest.raises(BudgetError, match=r"its own delta .* is paid before the other charges"):
@@ -131,7 +134,10 @@ def test_gdp_ledger_adds_up_mu_squared(tmp_path) -> None:
 
 
 def test_unit_and_neighbours_must_match_the_ledger(ledger, tmp_path) -> None:
-    message = "The plan protects {}, the data set 'people' one row (add_remove); such costs cannot be added, because "
+    message = (
+        "The plan protects {}, the data set 'people' one row (add_remove); such costs cannot be "
+        "added, because "
+    )
     for privacy, words in (
         (Privacy(PureDP(1), "replace"), "one row (replace)"),
         (
@@ -369,7 +375,10 @@ def check_of_budget(ledger: Ledger) -> None:
         (
             take,
             {"declared": 1},
-            "budget must be PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or GDP(mu_squared); got 1.",
+            (
+                "budget must be PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or "
+                "GDP(mu_squared); got 1."
+            ),
         ),
         (take, {"declared": PureDP("1/4")}, "is not proved to cover its cost"),
         (check_of_budget, {}, "privacy must be a Privacy"),
@@ -460,7 +469,10 @@ def another_database(path: Path) -> None:
     connection.close()
 
 
-NO_LEDGER = r"x is not a ledger, or is a damaged one. Check the path; if it was a ledger, restore it from a copy"
+NO_LEDGER = (
+    r"x is not a ledger, or is a damaged one. Check the path; if it was a ledger, restore it from "
+    r"a copy"
+)
 
 
 @pytest.mark.parametrize(
@@ -473,7 +485,10 @@ NO_LEDGER = r"x is not a ledger, or is a damaged one. Check the path; if it was 
         (Path.mkdir, r"is a folder, not a ledger"),
         (
             Path.touch,
-            r"is empty: it is not a ledger, or its content was lost\. If it was a ledger, restore it",
+            (
+                r"is empty: it is not a ledger, or its content was lost\. If it was a ledger, "
+                r"restore it"
+            ),
         ),
         (lambda path: path.write_text("name,age\nA,1\n" * 500), NO_LEDGER),
         (another_database, NO_LEDGER),
@@ -632,7 +647,10 @@ def test_shortest_texts_of_an_entry_are_read(ledger, column, value) -> None:
         ("PRAGMA user_version = 0", "damaged .*it has the unknown format 0"),
         (
             "PRAGMA user_version = 4",
-            r"has the format 4; this version of leastnoise reads the format 3. Use a newer leastnoise.",
+            (
+                r"has the format 4; this version of leastnoise reads the format 3. Use a newer "
+                r"leastnoise."
+            ),
         ),
         ("PRAGMA journal_mode = WAL", "switched to the journal mode 'wal' by another program"),
     ],

@@ -214,7 +214,10 @@ def test_share_is_a_limit_within_the_whole(ledger) -> None:
     )
     with pytest.raises(
         BudgetError,
-        match=r"of epsilon = 0.75 for the share 'ann' of the data set 'people' only epsilon = 0.25 is left",
+        match=(
+            r"of epsilon = 0.75 for the share 'ann' of the data set 'people' only epsilon = 0.25 "
+            r"is left"
+        ),
     ):
         take(ann, "1/2")
     take(bob, "3/8")

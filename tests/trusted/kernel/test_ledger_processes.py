@@ -244,7 +244,10 @@ def test_spenders_at_once_cannot_overspend(ledger: Ledger, tmp_path: Path) -> No
 @pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
 def test_lock_held_too_long_is_one_sentence(ledger: Ledger, statement: str) -> None:
     hasty = Ledger.open(ledger.path, timeout=0.2)
-    program = "import sqlite3, sys; held = sqlite3.connect(sys.argv[1], isolation_level=None); held.execute(sys.argv[2]); print(); input()"
+    program = (
+        "import sqlite3, sys; held = sqlite3.connect(sys.argv[1], isolation_level=None); "
+        "held.execute(sys.argv[2]); print(); input()"
+    )
     command = [sys.executable, "-c", program, str(ledger.path), statement]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None

@@ -242,7 +242,10 @@ def test_disk_without_room_is_noticed_before_payment(ledger, monkeypatch) -> Non
     with (
         pytest.raises(
             LedgerError,
-            match=r"needs a file of 9 bytes next to the ledger .* no space left on device. Nothing was spent.",
+            match=(
+                r"needs a file of 9 bytes next to the ledger .* no space left on device. Nothing "
+                r"was spent."
+            ),
         ),
         ledger.running(9),
     ):

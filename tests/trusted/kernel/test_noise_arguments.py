@@ -48,7 +48,10 @@ def test_wrong_scale_is_refused(law, part):
     for wrong in (ones[:3], ones[:, None], ones.astype(float), ones.astype(np.uint64), np.array(1)):
         with pytest.raises(
             InputError,
-            match=r"a whole number or an int64 array of shape \(4,\), one for each draw; got '.* array of shape",
+            match=(
+                r"a whole number or an int64 array of shape \(4,\), one for each draw; got '.* "
+                r"array of shape"
+            ),
         ):
             drawn(wrong)
 

@@ -150,8 +150,8 @@ def test_amounts_of_units_cost_the_largest(
         (
             {"limits": Limits([1])},
             (
-                "a sum of amounts of units must be a plain sum, where a column names the units; got 'one of "
-                "limits'"
+                "a sum of amounts of units must be a plain sum, where a column names the units; "
+                "got 'one of limits'"
             ),
         ),
         ({}, "got 'one of rows'"),

@@ -12,7 +12,10 @@ from trusted.reading.postgres import fill, server, table
 @pytest.fixture(scope="session")
 def url():
     with server() as found:
-        kinds = "bigint, double precision, text, boolean, bigint, varchar(20), text, numeric, integer, date, timestamp, timestamptz"
+        kinds = (
+            "bigint, double precision, text, boolean, bigint, varchar(20), text, numeric, "
+            "integer, date, timestamp, timestamptz"
+        )
         types = dict(zip("nxtbuwoeidsz", kinds.split(", "), strict=True))
         table(
             found,

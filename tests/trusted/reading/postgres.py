@@ -61,7 +61,10 @@ def server():
             "--locale=C.UTF-8",
             "--no-sync",
         )
-        options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off -c log_statement=all"
+        options = (
+            f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off -c "
+            "log_statement=all"
+        )
         run(
             programs / "pg_ctl",
             "-D",

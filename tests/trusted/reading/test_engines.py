@@ -863,7 +863,10 @@ def stranger(url):
         ('public.vis"its', "does not exist, or has no columns."),
         (
             "forbidden",
-            "the table 'forbidden' of PostgreSQL cannot be read. The role of env:VISITS_URL may not",
+            (
+                "the table 'forbidden' of PostgreSQL cannot be read. The role of env:VISITS_URL "
+                "may not"
+            ),
         ),
         ("failing", "the table 'failing' of PostgreSQL cannot be read."),
     ],
@@ -1023,8 +1026,8 @@ def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
                 url,
                 [
                     (
-                        "DELETE FROM visits WHERE u IS NULL AND n IS NULL AND x IS NULL AND w IS NULL "
-                        "AND t = 'F' AND b AND e IS NULL"
+                        "DELETE FROM visits WHERE u IS NULL AND n IS NULL AND x IS NULL AND w IS "
+                        "NULL AND t = 'F' AND b AND e IS NULL"
                     )
                 ],
             )

@@ -86,9 +86,9 @@ def test_source_is_read_where_no_thread_may_start(tmp_path, monkeypatch):
             "x.csv",
             b"",
             (
-                "must begin with a line of column names; its first line is empty, or the whole file is. "
-                "Leave out an empty file, take out the lines before the names, or give the names yourself: "
-                "header = [...]"
+                "must begin with a line of column names; its first line is empty, or the whole "
+                "file is. Leave out an empty file, take out the lines before the names, or give "
+                "the names yourself: header = [...]"
             ),
         ),
         (
@@ -110,30 +110,33 @@ def test_source_is_read_where_no_thread_may_start(tmp_path, monkeypatch):
         (
             "x.csv",
             b"\xff\xfes\0e\0x\0\n\0",
-            "must be text in UTF-8; it begins as text in UTF-16 does. Give it the ending of its format",
+            (
+                "must be text in UTF-8; it begins as text in UTF-16 does. Give it the ending of "
+                "its format"
+            ),
         ),
         (
             "x.csv",
             b"se\xff\n",
             (
-                "must be text in UTF-8; its first line is not. Say its encoding, for example [source] "
-                "encodin"
+                "must be text in UTF-8; its first line is not. Say its encoding, for example "
+                "[source] encodin"
             ),
         ),
         (
             "x.csv",
             b"x" * (2**20 + 5),
             (
-                "must begin with a line of column names of at most 1048576 bytes; its first line is "
-                "longer."
+                "must begin with a line of column names of at most 1048576 bytes; its first line "
+                "is longer."
             ),
         ),
         (
             "x.csv.gz",
             b"sex\nF\n",
             (
-                "cannot be read. Check that it is a file you may read and, if it ends in .gz, that it "
-                "is compressed by"
+                "cannot be read. Check that it is a file you may read and, if it ends in .gz, "
+                "that it is compressed by"
             ),
         ),
         (

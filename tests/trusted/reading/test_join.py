@@ -539,7 +539,10 @@ def test_join_without_unit_rule_changes_several_units(
     ]
     with pytest.raises(
         ln.InputError,
-        match=r"joined on 'home', and the unit is 'person'\. Make 'home' the unit, or set public = true",
+        match=(
+            r"joined on 'home', and the unit is 'person'\. Make 'home' the unit, or set public = "
+            r"true"
+        ),
     ):
         read(joined[0], domain, **unit)
     monkeypatch.setattr(_read, "check_unit", lambda *_: None)
@@ -575,7 +578,10 @@ def test_private_table_needs_its_key_as_unit(how: Any, unit: str | None) -> None
     words = "every row is a unit" if unit is None else f"the unit is '{unit}'"
     with pytest.raises(
         ln.InputError,
-        match=rf"must have rows of the unit, or be public; .* 'patient', and {words}\. Make 'patient' the unit",
+        match=(
+            rf"must have rows of the unit, or be public; .* 'patient', and {words}\. Make "
+            r"'patient' the unit"
+        ),
     ):
         how(joined, domain, *(["sex"] if how is read_keys else []), unit_column=unit, **more)
 
@@ -613,7 +619,10 @@ def test_invalid_join_is_refused(given: dict[str, Any], message: str) -> None:
             VISITS,
             PATIENTS,
             {"on": "id"},
-            r"the pandas data frame must have one column 'id' to be joined on; it has 0 of that name",
+            (
+                r"the pandas data frame must have one column 'id' to be joined on; it has 0 of "
+                r"that name"
+            ),
         ),
         (VISITS, PATIENTS, {"on": "patient"}, r"must have one column 'patient' to be joined on"),
         (

@@ -256,7 +256,10 @@ def test_dropped_rows_have_a_cell_of_their_own():
         assert open_content(table.usage, Counted).tables[None, ("rows",)].tolist() == [1, 1]
 
 
-OF_UNITS = "a count or total of units must be in a table whose rows have units, and of attributes that are read"
+OF_UNITS = (
+    "a count or total of units must be in a table whose rows have units, and of attributes that "
+    "are read"
+)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,8 @@ class FlatOrNot(Mechanism):
         asked = {product.attributes for product in workload}
         if workload.measures != (None,) or len(asked) != 1 or len(min(asked)) != 1:
             raise InputError(
-                f"{STRATEGY} answers counts along one attribute. Ask for other tables in a release of their own."
+                f"{STRATEGY} answers counts along one attribute. Ask for other tables in a "
+                "release of their own."
             )
         if search.progress is not None:
             search.progress(STRATEGY)
@@ -72,7 +73,8 @@ class FlatOrNot(Mechanism):
         """It must be what this version would plan."""
         if self.plan(plan.workload, plan.privacy, Search(STRATEGY)).digest() != plan.digest():
             raise InputError(
-                "The details of the plan are not those of this version. Make the plan again; nothing was spent."
+                "The details of the plan are not those of this version. Make the plan again; "
+                "nothing was spent."
             )
 
         def run(series: Series) -> Outcome:

@@ -56,7 +56,8 @@ def _opened(path: Path, what: str) -> Any:
         return pa.ipc.open_file(pa.memory_map(str(path)))
     except (pa.ArrowException, OSError):
         raise InputError(
-            f"{what} cannot be read as Feather. Check that the file is whole and is a Feather file of version 2."
+            f"{what} cannot be read as Feather. Check that the file is whole and is a Feather "
+            "file of version 2."
         ) from None
 
 
