@@ -43,8 +43,8 @@ PAGES = sorted(
 # Oracles and other people's mechanisms are for tests, baselines and experiments. Reading a pickle
 # runs code. Nothing needs the network, and only the kernel draws random numbers.
 BANNED_EVERYWHERE = {
-    "cvxpy", "diffprivlib", "dp_accounting", "jax", "matplotlib", "mpmath", "opendp", "pandas", "torch",
-    "pickle", "marshal", "shelve", "socket", "http", "urllib", "requests", "random",
+    "cvxpy", "diffprivlib", "dp_accounting", "jax", "matplotlib", "mpmath", "opendp", "pandas",
+    "torch", "pickle", "marshal", "shelve", "socket", "http", "urllib", "requests", "random",
 }  # fmt: skip
 NUMPY_ONLY = {f"_trusted/{name}" for name in ("check", "accounting", "kernel", "table")}
 # `leastnoise check` is for the data holder only. Its file takes names from private modules of the
@@ -192,8 +192,9 @@ def test_missing_documentation_is_detected() -> None:
 
 
 STRUCTURES = {
-    *(one.__name__ for one in operator_classes()), "IdentityInverse", "CoarseInverse", "DenseInverse", "DenseStructure",
-    "IterativeStructure", "PairStructure", "ProductStructure", "ToeplitzInverse", "TreeInverse",
+    *(one.__name__ for one in operator_classes()), "IdentityInverse", "CoarseInverse",
+    "DenseInverse", "DenseStructure", "IterativeStructure", "PairStructure", "ProductStructure",
+    "ToeplitzInverse", "TreeInverse",
 }  # fmt: skip
 # Parts of operators; query sets and estimates that are proved class by class; and what a file must
 # hold to be read.
@@ -470,7 +471,8 @@ KINDS_OF_FILES = re.compile(
     r"|qmd|R|Rmd|xsd|xml|pot?)"
 )
 OTHER_FILES = {
-    ".dockerignore", ".git-blame-ignore-revs", ".gitignore", "Dockerfile", "LICENSE", "Makefile", "run",
+    ".dockerignore", ".git-blame-ignore-revs", ".gitignore", "Dockerfile", "LICENSE", "Makefile",
+    "run",
 }  # fmt: skip
 
 

@@ -9,9 +9,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 SPECIAL = [
-    "", " ", "nan", "inf", "-1", "0", "1/0", "1e99999999", "1e-9999999", "1" * 5000, "9" * 400, "\x00", "\u202e", "é" * 3000, "FILL IN",
-    "x" * 100_000,
-        10**30, -(10**30), 2**63, -1, 0, 10**400, 1e308, -0.0, float("nan"), float("inf"), True, False, [], {}, [[]], [{}], {"": ""},
+    "", " ", "nan", "inf", "-1", "0", "1/0", "1e99999999", "1e-9999999", "1" * 5000, "9" * 400,
+    "\x00", "\u202e", "é" * 3000, "FILL IN", "x" * 100_000,
+        10**30, -(10**30), 2**63, -1, 0, 10**400, 1e308, -0.0, float("nan"), float("inf"), True,
+        False, [], {}, [[]], [{}], {"": ""},
 ]  # fmt: skip
 WEIRD = st.one_of(
     st.sampled_from(SPECIAL),

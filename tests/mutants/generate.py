@@ -12,8 +12,9 @@ from mutmut.mutation.mutators import mutation_operators
 
 # Their first argument is the name of what they check, for the message.
 _CHECKS = {
-    "attribute_name", "checked_text", "exact", "exact_positive", "fields_of", "fraction_from_text", "fraction_to_text", "checked_keys",
-    "one_of", "exact_with_few_digits", "whole", "_exact_positive_parameter",
+    "attribute_name", "checked_text", "exact", "exact_positive", "fields_of", "fraction_from_text",
+    "fraction_to_text", "checked_keys", "one_of", "exact_with_few_digits", "whole",
+    "_exact_positive_parameter",
 }  # fmt: skip
 
 

@@ -100,8 +100,9 @@ def test_index_names_every_table(written):
     errors = [float(rows[7].pop(name)) for name in ("rmse", "promised_rmse", "largest_std")]
     assert errors == pytest.approx(errors[:1] * 3)
     assert rows[7] == {
-        "query": "q8", "name": "sum of pay by sex", "files": "answers/q8-sum-of-pay-by-sex", "attributes": "sex", "answers": "2",
-        "measure": "pay", "quantity": "sum of pay, in the unit of the column 'income'", "unit": "1/4", "weight": "1",
+        "query": "q8", "name": "sum of pay by sex", "files": "answers/q8-sum-of-pay-by-sex",
+        "attributes": "sex", "answers": "2", "measure": "pay",
+        "quantity": "sum of pay, in the unit of the column 'income'", "unit": "1/4", "weight": "1",
         "leaves_out": "sex x age x Answer", "of": "",
     }  # fmt: skip
 

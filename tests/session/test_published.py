@@ -22,9 +22,10 @@ FRAME = pd.DataFrame(
 # Below these a key is a name of the user's (an attribute, a measure, a table) or a parameter of a
 # strategy.
 NAMES = {
-    "domain.attributes", "domain.measures", "plan.details", "plan.outcome", "options.labels", "details", "independent", "outcome",
-    "answers.columns", "options.names", "options.survey",
-    "post_processing.columns", "privacy.parameters", "privacy.cost", "privacy.budget", "workload", "questions", "statistics.request",
+    "domain.attributes", "domain.measures", "plan.details", "plan.outcome", "options.labels",
+    "details", "independent", "outcome", "answers.columns", "options.names", "options.survey",
+    "post_processing.columns", "privacy.parameters", "privacy.cost", "privacy.budget", "workload",
+    "questions", "statistics.request",
     *(f"measurements.{name}" for name in ("domain", "privacy", "factors", "limits", "blocks")),
     "factors", "limits", "values", "promise", "versions", "after.measurements", "after.values",
 }  # fmt: skip

@@ -93,11 +93,13 @@ def test_sql_may_be_in_a_file_beside_the_spec(tmp_path):
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
-        ('"report.sql"', 'got the name of a file, .report.sql.*Write sql = { file = "report.sql" }'),
+        ('"report.sql"',
+         'got the name of a file, .report.sql.*Write sql = { file = "report.sql" }'),
         ('{ file = "none.sql" }', "number 1 sql must be a file of SQL statements in UTF-8"),
         ("{ file = 3 }", "number 1 sql file must be the path of a file"),
         ('{ path = "report.sql" }', "number 1 sql has no key .path."),
-        ('{ file = "report.sql" }', r"report\.sql: Statement 1 \(line 1, column 8\): SELECT names x"),
+        ('{ file = "report.sql" }',
+         r"report\.sql: Statement 1 \(line 1, column 8\): SELECT names x"),
     ],
 )  # fmt: skip
 def test_sql_file_that_cannot_be_read_is_named(tmp_path, sql, message):

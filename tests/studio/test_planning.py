@@ -24,9 +24,9 @@ from waiting import HANGS, wait_until
 SAID = load_catalogue("en")
 # What the studio may ask of the session: what is public. Nothing here takes a source.
 PUBLIC = {
-    "LEAST", "Least", "Price", "TargetStatus", "Spec", "plan_for_workload", "parse_spec", "period_errors", "plan_warnings",
-    "planned", "joint_price", "read_spec_text", "target_statuses", "statistic_target_statuses", "read_release", "read_toml",
-    "spec_from_table",
+    "LEAST", "Least", "Price", "TargetStatus", "Spec", "plan_for_workload", "parse_spec",
+    "period_errors", "plan_warnings", "planned", "joint_price", "read_spec_text", "target_statuses",
+    "statistic_target_statuses", "read_release", "read_toml", "spec_from_table",
     "attributes_of_public_counts", "spec_warnings", "stated_privacy", "plan_spec",
 }  # fmt: skip
 # What asks a file or a database for the names and types of its columns alone;

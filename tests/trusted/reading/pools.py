@@ -14,8 +14,8 @@ STAMP = dt.datetime.fromisoformat
 BERLIN = ZoneInfo("Europe/Berlin")
 NIGHT = dt.datetime(2024, 10, 27, 2, 30, tzinfo=BERLIN)
 SHORT = (
-    b"F", b"M", None, b"", b"\xff\xfe", b"\xc3", b"1", b"1.0", b"\0", b"a,b", b'"', "é".encode(), b"x" * 5000, b"1" * 401, b"nan",
-    b"2024-05-01",
+    b"F", b"M", None, b"", b"\xff\xfe", b"\xc3", b"1", b"1.0", b"\0", b"a,b", b'"', "é".encode(),
+    b"x" * 5000, b"1" * 401, b"nan", b"2024-05-01",
 )  # fmt: skip
 EXTREMES = [
     0,
@@ -142,17 +142,21 @@ def _arrow():
 ARROW = _arrow()
 # What the Parquet writer takes; found out once from the types alone.
 NO_PARQUET = {
-    "decimal128(5, -2)", "interval", "run ends", "binary_view", "string_view", "duration", "dictionary of text", "dictionary of numbers",
-    "dictionary of times", *(name for name in ARROW if name.startswith("timestamp[s") or ", scale " in name),
+    "decimal128(5, -2)", "interval", "run ends", "binary_view", "string_view", "duration",
+    "dictionary of text", "dictionary of numbers", "dictionary of times",
+    *(name for name in ARROW if name.startswith("timestamp[s") or ", scale " in name),
 }  # fmt: skip
 OBJECTS = [
-    1, True, 1.0, "1", "1.0", "F", "M", "", None, b"1", b"\xff", b"F", Decimal(1), Decimal("1.0"), Decimal("1." + "0" * 50),
-    Decimal("sNaN"), Decimal("NaN"), Decimal("1e999999"), Decimal("-Infinity"), Decimal("0.5"), NIGHT, NIGHT.replace(fold=1),
-    dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=9))), STAMP("2024-05-01"), dt.date(2024, 5, 1), dt.date(1970, 1, 1),
-    dt.time(1), dt.timedelta(1), np.int8(1), np.float16(0.1), np.float32(0.1), np.True_, np.float64("nan"), np.datetime64("2024"),
-    np.datetime64("2024-05-01T00"), np.datetime64("NaT"), pd.NaT, pd.NA, pd.Timestamp("2024-05-01", tz="Europe/Berlin"), pd.Timestamp(1),
-    pd.Timedelta(1), pd.Period("2024-05"), uuid.UUID(int=1), 1j, [1], {}, Trap(), object(), "\ud800", "\0", 10**5000, 10**39, -(10**40),
-    float("inf"), -0.0, "1" * 500, ..., "2024-05-01", "true",
+    1, True, 1.0, "1", "1.0", "F", "M", "", None, b"1", b"\xff", b"F", Decimal(1), Decimal("1.0"),
+    Decimal("1." + "0" * 50), Decimal("sNaN"), Decimal("NaN"), Decimal("1e999999"),
+    Decimal("-Infinity"), Decimal("0.5"), NIGHT, NIGHT.replace(fold=1),
+    dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=9))), STAMP("2024-05-01"),
+    dt.date(2024, 5, 1), dt.date(1970, 1, 1), dt.time(1), dt.timedelta(1), np.int8(1),
+    np.float16(0.1), np.float32(0.1), np.True_, np.float64("nan"), np.datetime64("2024"),
+    np.datetime64("2024-05-01T00"), np.datetime64("NaT"), pd.NaT, pd.NA,
+    pd.Timestamp("2024-05-01", tz="Europe/Berlin"), pd.Timestamp(1), pd.Timedelta(1),
+    pd.Period("2024-05"), uuid.UUID(int=1), 1j, [1], {}, Trap(), object(), "\ud800", "\0", 10**5000,
+    10**39, -(10**40), float("inf"), -0.0, "1" * 500, ..., "2024-05-01", "true",
 ]  # fmt: skip
 
 
@@ -291,12 +295,13 @@ DUCKDB = {
 }
 
 FIELDS = [
-    b"F", b"M", b"", b"1", b"1.0", b"17", b"-0.0", b"1e3", b"nan", b"inf", b"x", b" F", b"\xff", b"\xc3", b"\0", b"\x1f", b"\r", b"F\r",
-    b"\rF", b'"F"', b'"a,b"', b'"a;b"', b'"a ""b"""', b'""', b'"1"', b'F"', b"\xef\xbb\xbfF", b"2024-05-01", b"true", b"x" * 70, b"'F'",
-    b"\\", b"\x0b", b"\x0c", b"\x85", "é".encode(), "\u2028".encode(), b"1" * 400,
+    b"F", b"M", b"", b"1", b"1.0", b"17", b"-0.0", b"1e3", b"nan", b"inf", b"x", b" F", b"\xff",
+    b"\xc3", b"\0", b"\x1f", b"\r", b"F\r", b"\rF", b'"F"', b'"a,b"', b'"a;b"', b'"a ""b"""', b'""',
+    b'"1"', b'F"', b"\xef\xbb\xbfF", b"2024-05-01", b"true", b"x" * 70, b"'F'", b"\\", b"\x0b",
+    b"\x0c", b"\x85", "é".encode(), "\u2028".encode(), b"1" * 400,
 ]  # fmt: skip
 JUNK = [
-    b"", b"\r", b"\r\r", b",", b",,,,,,,,", b'"', b'"""', b'"F,1', b'1,"F', b'"F"x,1,1,1', b"F" * 200, b"\0" * 50, b"\xff" * 20,
-    b'",",",', b"\x1f" * 4, b'"\r', b"a\rb\rc", b",\r,", b'"F\r', b"\x1a", b"\xef\xbb\xbf", b"\xff\xfeF\0", b";;;", b"\t\t\t",
-    b"id,mark,a,b",
+    b"", b"\r", b"\r\r", b",", b",,,,,,,,", b'"', b'"""', b'"F,1', b'1,"F', b'"F"x,1,1,1',
+    b"F" * 200, b"\0" * 50, b"\xff" * 20, b'",",",', b"\x1f" * 4, b'"\r', b"a\rb\rc", b",\r,",
+    b'"F\r', b"\x1a", b"\xef\xbb\xbf", b"\xff\xfeF\0", b";;;", b"\t\t\t", b"id,mark,a,b",
 ]  # fmt: skip

@@ -86,8 +86,9 @@ BERLIN, HOWE, JOHNS = "Europe/Berlin", "Australia/Lord_Howe", "America/St_Johns"
 TIMES = [
     ln.Dates("2023-12-31", "2025-01-05", by, zone=zone, null=null, outside=outside)
     for by, zone, null, outside in [
-        ("year", "UTC", "drop", "drop"), ("quarter", BERLIN, "other", "clip"), ("month", JOHNS, "other", "other"),
-        ("week", BERLIN, "cell", "clip"), ("day", HOWE, "cell", "other"), ("weekday", BERLIN, "other", "clip"),
+        ("year", "UTC", "drop", "drop"), ("quarter", BERLIN, "other", "clip"),
+        ("month", JOHNS, "other", "other"), ("week", BERLIN, "cell", "clip"),
+        ("day", HOWE, "cell", "other"), ("weekday", BERLIN, "other", "clip"),
         ("hour_of_day", JOHNS, "drop", "clip"), ("hour_of_day", HOWE, "other", "drop"),
     ]
 ]  # fmt: skip
@@ -615,7 +616,8 @@ def test_a_release_is_the_same_from_every_source(engine):
 
 
 ODD_BYTES = [
-    "6162", "206162", "6162C2", "6162E2", "6162E280", "80AF7878", "A06162", "C2A06162", "6361E9", "4341", "C2", "", "ED A0 80", "6100",
+    "6162", "206162", "6162C2", "6162E2", "6162E280", "80AF7878", "A06162", "C2A06162", "6361E9",
+    "4341", "C2", "", "ED A0 80", "6100",
 ]  # fmt: skip
 
 

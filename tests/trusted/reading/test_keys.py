@@ -26,8 +26,8 @@ def counted(source: Any, domain: Domain = DOMAIN, **unit: Any) -> dict[str, int]
 
 def test_which_values_are_keys() -> None:
     values = [
-        "curl", " Curl ", "WGET", None, "", "  ", "na", "x" * 12, "x" * 13, "two\nlines", "nul\x00", "half \ud800", "ünï", 17.0, "17",
-        b"\xff", [1],
+        "curl", " Curl ", "WGET", None, "", "  ", "na", "x" * 12, "x" * 13, "two\nlines", "nul\x00",
+        "half \ud800", "ünï", 17.0, "17", b"\xff", [1],
     ]  # fmt: skip
     found = counted(pd.DataFrame({"agent": pd.Series(values, dtype=object)}))
     assert found == {"curl": 2, "wget": 1, "x" * 12: 1, "ünï": 1, "17": 2}

@@ -164,7 +164,8 @@ def test_several_attributes_and_a_measure(everything):
         measures={"sum": Measure("pay", "-0.05", 1, unit="0.05")},
     )
     expected = [
-        (0, 0, 0), (73, 1, 2), (74, 5, 6), (74, 5, 0), (33, 5, 20), (74, 0, 20), (3, 5, -1), (4, 2, 14), (5, 3, 0), (6, 4, 10),
+        (0, 0, 0), (73, 1, 2), (74, 5, 6), (74, 5, 0), (33, 5, 20), (74, 0, 20), (3, 5, -1),
+        (4, 2, 14), (5, 3, 0), (6, 4, 10),
     ]  # fmt: skip
     assert rows_of(read(everything, domain)) == sorted(expected)
 
