@@ -53,7 +53,10 @@ def test_toeplitz_refuses_queries_with_slow_errors(monkeypatch: pytest.MonkeyPat
     )
     with pytest.raises(
         InputError,
-        match=r"above 256 cells this strategy is only available for prefix sums, all ranges, single cells, and ranges of few widths",
+        match=(
+            r"above 256 cells this strategy is only available for prefix sums, all ranges, single "
+            r"cells, and ranges of few widths"
+        ),
     ):
         PLANNERS["toeplitz_root"].strategy(
             PlanningProblem(asked, Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN)

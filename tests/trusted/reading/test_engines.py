@@ -483,7 +483,10 @@ def test_columns_of_some_tables_are_counted_in_engines(engine, attributes, monke
 @pytest.mark.parametrize("most", [1, 1000, 1100, 2**31])
 def test_every_bound_on_a_unit_is_kept(url, postgres, most):
     """Units of 1,200 and 1,050 rows, under small and large bounds on rows, cells and keys."""
-    rows = "SELECT u, i % 2 AS v, 'key ' || i AS k FROM (VALUES ('a', 1200), ('b', 1050)) AS n (u, n), generate_series(0, n - 1) AS i"
+    rows = (
+        "SELECT u, i % 2 AS v, 'key ' || i AS k "
+        "FROM (VALUES ('a', 1200), ('b', 1050)) AS n (u, n), generate_series(0, n - 1) AS i"
+    )
     fill(url, ["DROP TABLE IF EXISTS many", f"CREATE TABLE many AS {rows}"])
     given = ln.DatabaseTable("many", postgres.connection)
     domain, options = ln.Domain(v=ln.Coded(2)), {"unit_column": "u", "max_rows": most}
