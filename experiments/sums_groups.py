@@ -69,7 +69,7 @@ def grouped(
 ) -> tuple[Shape, Wholes]:
     """The amounts, and the group of each.
 
-    >>> bool((np.diff(np.bincount(level_from_groups(next(other_shapes()), 3, "falling", np.random.default_rng(0))[1])) < 0).all())
+    >>> bool((np.diff(np.bincount(grouped(next(other_shapes()), 3, "falling", np.random.default_rng(0))[1])) < 0).all())
     True
     """
     owner = owners(len(shape.values), groups, random, even=sizes == "even")
