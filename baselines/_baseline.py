@@ -37,7 +37,9 @@ class Ranges:
 
     >>> Ranges(np.array([0, 1]), np.array([2, 3])).answers(np.array([1.0, 2.0, 4.0])).tolist()
     [3.0, 6.0]
-    >>> Ranges(np.array([[0, 1]]), np.array([[2, 2]])).answers(np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    >>> Ranges(np.array([[0, 1]]), np.array([[2, 2]])).answers(
+    ...     np.array([[1.0, 2.0], [3.0, 4.0]])
+    ... ).tolist()
     [6.0]
     """
 
@@ -94,7 +96,12 @@ class Baseline:
     >>> from fractions import Fraction
     >>> from leastnoise._trusted.kernel import SeededEntropy
     >>> one = Baseline(
-    ...     name="Zero", dimensions=1, private=True, proof="Looks at nothing.", source="", mechanism=lambda x, e, u, w: np.zeros(len(x))
+    ...     name="Zero",
+    ...     dimensions=1,
+    ...     private=True,
+    ...     proof="Looks at nothing.",
+    ...     source="",
+    ...     mechanism=lambda x, e, u, w: np.zeros(len(x)),
     ... )
     >>> one.run(np.array([3, 4]), Fraction(1, 10), SeededEntropy(1)).tolist()
     [0.0, 0.0]

@@ -87,7 +87,9 @@ def multiplicities(size: int) -> Wholes:
 def tails(cosines: Wholes, sines: Wholes, size: int) -> Wholes:
     """Norm of what is left out when the first 1, 2, ... frequencies are kept, rounded down to 1 / STEPS of a record; exact.
 
-    >>> tails(*coefficients(np.array([3, 1])), 2).tolist()  # 16 times the square root of 2, and nothing
+    The first is 16 times the square root of 2, the second nothing.
+
+    >>> tails(*coefficients(np.array([3, 1])), 2).tolist()
     [22, 0]
     """
     energy = 0

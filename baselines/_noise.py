@@ -53,7 +53,9 @@ def weighted_laplace(
     Guarantees: an answer costs ``epsilon weight / unit``; epsilon-DP in all.
 
     >>> from leastnoise._trusted.kernel import SeededEntropy
-    >>> weighted_laplace(np.array([5, 7]), np.array([1, 3]), 4, Fraction(1000), SeededEntropy(1)).tolist()
+    >>> weighted_laplace(
+    ...     np.array([5, 7]), np.array([1, 3]), 4, Fraction(1000), SeededEntropy(1)
+    ... ).tolist()
     [5, 7]
     """
     numerator = np.full(len(answers), unit * epsilon.denominator, dtype=np.int64)

@@ -181,7 +181,9 @@ def noisy_costs(x: IntArray, epsilon: Fraction, entropy: Entropy, penalty: Fract
         Li, Hay, Miklau, Wang, PVLDB 2014, Algorithm 1, Theorem 2 and the Remark.
 
     >>> from leastnoise._trusted.kernel import SeededEntropy
-    >>> noisy_costs(np.array([9000, 9000, 0, 0]), Fraction(1), SeededEntropy(1), Fraction(200)).tolist()
+    >>> noisy_costs(
+    ...     np.array([9000, 9000, 0, 0]), Fraction(1), SeededEntropy(1), Fraction(200)
+    ... ).tolist()
     [0, 2]
     """
     cells = order_counts_by_tree(x)[0]

@@ -67,7 +67,12 @@ def bisect(
         each score of one of them by at most 2.
 
     >>> from leastnoise._trusted.kernel import SeededEntropy
-    >>> [part.tolist() for part in bisect(np.array([900, 900, 0, 0]), Fraction(1), Fraction(1), 1, SeededEntropy(1))]
+    >>> [
+    ...     part.tolist()
+    ...     for part in bisect(
+    ...         np.array([900, 900, 0, 0]), Fraction(1), Fraction(1), 1, SeededEntropy(1)
+    ...     )
+    ... ]
     [[0, 2], [1, 1]]
     """
     fixed = round(penalty * GRID)
@@ -127,7 +132,9 @@ def structure(
         because it is in one bucket of every partition.
 
     >>> from leastnoise._trusted.kernel import SeededEntropy
-    >>> structure(np.array([900, 900, 0, 0]), np.arange(5), 2, Fraction(1), SeededEntropy(1)).tolist()
+    >>> structure(
+    ...     np.array([900, 900, 0, 0]), np.arange(5), 2, Fraction(1), SeededEntropy(1)
+    ... ).tolist()
     [0, 2]
     """
     costs = cut_costs(x, edges)

@@ -81,7 +81,13 @@ def measured(
         most UNIT; checked in whole numbers.
 
     >>> from leastnoise._trusted.kernel import SeededEntropy
-    >>> measured(np.array([3, 4, 5]), even_weights(3, (1, 2, 4)), (1, 2, 4), Fraction(10**6), SeededEntropy(1)).round(6).tolist()
+    >>> measured(
+    ...     np.array([3, 4, 5]),
+    ...     even_weights(3, (1, 2, 4)),
+    ...     (1, 2, 4),
+    ...     Fraction(10**6),
+    ...     SeededEntropy(1),
+    ... ).round(6).tolist()
     [3.0, 4.0, 5.0]
     """
     if min(int(level.min()) for level in weights) < 0 or spent_weight(weights, widths) > UNIT:
@@ -110,7 +116,9 @@ def least_squares(
         precisions: one over the variance of each.
         widths: the chain.
 
-    >>> least_squares([np.array([1.0, 2.0]), np.array([6.0])], [np.ones(2), np.ones(1)], (1, 2)).tolist()
+    >>> least_squares(
+    ...     [np.array([1.0, 2.0]), np.array([6.0])], [np.ones(2), np.ones(1)], (1, 2)
+    ... ).tolist()
     [2.0, 3.0]
     """
     estimates = [np.where(precisions[0] > 0, values[0], 0.0)]

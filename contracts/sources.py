@@ -17,7 +17,9 @@ def code_lines(text: str, names: Collection[str] = ()) -> list[str]:
 
     >>> code_lines("# why" + chr(10) + "X = 1  # one")
     ['X = 1  # one']
-    >>> code_lines(chr(10).join(["def f():", "    return 1", "", "def g():", "    return 2"]), ["g"])
+    >>> code_lines(
+    ...     chr(10).join(["def f():", "    return 1", "", "def g():", "    return 2"]), ["g"]
+    ... )
     ['def g():', '    return 2']
     """
     tree = ast.parse(text)

@@ -106,7 +106,9 @@ def least_squares(tables: Errors, theta: Reals, targets: Sequence[AttributeSet])
     the cells that it sums over. With ones as weights this is the paper's consistency step, least
     squares over Fourier coefficients, for attributes of any size.
 
-    >>> agreed = least_squares({(0,): np.array([6.0, 4.0]), (): np.array(13.0)}, np.ones(2), [(0,), ()])
+    >>> agreed = least_squares(
+    ...     {(0,): np.array([6.0, 4.0]), (): np.array(13.0)}, np.ones(2), [(0,), ()]
+    ... )
     >>> agreed[0,].tolist(), agreed[()].tolist()
     ([7.0, 5.0], 12.0)
     """

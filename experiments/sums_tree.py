@@ -64,7 +64,10 @@ def fit_halved_tree(gram: Gram, *, released: bool = False) -> HalvedTree:
 
     >>> from baselines._linear import strategy_rmse
     >>> asked = Gram(128, 128, ((np.ones(128), np.arange(128.0, 0.0, -1)),))
-    >>> [round(strategy_rmse(asked, fit_halved_tree(asked, released=r).matrix(), 1), 3) for r in (False, True)]
+    >>> [
+    ...     round(strategy_rmse(asked, fit_halved_tree(asked, released=r).matrix(), 1), 3)
+    ...     for r in (False, True)
+    ... ]
     [5.344, 5.336]
     """
     asked = gram.dense()

@@ -111,7 +111,9 @@ def sparse_vector(
 
     >>> from leastnoise._trusted.kernel import SeededEntropy
     >>> values = np.repeat([30, 500], [9990, 10])
-    >>> sparse_vector(values, Fraction(2), SeededEntropy(1), (10, 20, 40, 80, 1000), Fraction("0.99"))
+    >>> sparse_vector(
+    ...     values, Fraction(2), SeededEntropy(1), (10, 20, 40, 80, 1000), Fraction("0.99")
+    ... )
     40
     """
     a, b = kept.as_integer_ratio()

@@ -63,7 +63,9 @@ def least_error(
     >>> values = np.repeat([30, 500], [9990, 10])
     >>> limits = (10, 20, 40, 80, 1000)
     >>> noise = 100.0 * np.array(limits)[:, None]
-    >>> least_error(values, Fraction(1), SeededEntropy(1), limits, np.array([-1]), np.array([1000]), noise)
+    >>> least_error(
+    ...     values, Fraction(1), SeededEntropy(1), limits, np.array([-1]), np.array([1000]), noise
+    ... )
     40
     """
     spread = np.array(

@@ -124,9 +124,12 @@ def ab_test(
 
     >>> domain = ln.Domain(arm=["A", "B"], measures={"paid": ln.Measure("paid", 0, 1)})
     >>> plan = ln.plan(ln.mean_queries(domain, "paid", by=["arm"]), ln.PureDP(1))
-    >>> visits = pd.DataFrame({"arm": ["A", "B"] * 5000, "paid": [0, 0, 1, 1, 0, 1, 0, 0, 0, 0] * 1000})
+    >>> visits = pd.DataFrame(
+    ...     {"arm": ["A", "B"] * 5000, "paid": [0, 0, 1, 1, 0, 1, 0, 0, 0, 0] * 1000}
+    ... )
     >>> test = ln.ab_test(ln.release(plan, visits, seed=7), "arm", "B", "A", mean="paid")
-    >>> test.frame("pandas")[["difference", "difference_low", "difference_high"]].round(3).values.tolist()
+    >>> columns = ["difference", "difference_low", "difference_high"]
+    >>> test.frame("pandas")[columns].round(3).values.tolist()
     [[0.2, 0.183, 0.218]]
     """
     _check_std(std)

@@ -525,7 +525,9 @@ def cdf(
     Edge cases: if the count of a group is not significantly above 0, its band is from 0 to 1.
 
     >>> plan = ln.plan(ln.queries(ln.Domain(age=ln.Integers(1, 4)), age="identity"), ln.PureDP(1))
-    >>> release = ln.release(plan, pd.DataFrame({"age": [1] * 100 + [2] * 400 + [3] * 300 + [4] * 200}), seed=7)
+    >>> release = ln.release(
+    ...     plan, pd.DataFrame({"age": [1] * 100 + [2] * 400 + [3] * 300 + [4] * 200}), seed=7
+    ... )
     >>> made = ln.cdf(release, "age", draws=199)
     >>> made.share.round(2).tolist(), made.quantiles([0.5])[0].value
     ([0.1, 0.5, 0.8, 1.0], 2.0)
@@ -745,8 +747,17 @@ def quantiles(
 
     >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(1, 4))
     >>> plan = ln.plan(ln.queries(domain, sex="identity", age="identity"), ln.PureDP(1))
-    >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M"] * 500, "age": [1] * 100 + [2] * 400 + [3] * 300 + [4] * 200}), seed=7)
-    >>> [(quantile.group, quantile.low, quantile.high) for quantile in ln.quantiles(release, "age", [0.3, 0.75], by=["sex"])]
+    >>> release = ln.release(
+    ...     plan,
+    ...     pd.DataFrame(
+    ...         {"sex": ["F", "M"] * 500, "age": [1] * 100 + [2] * 400 + [3] * 300 + [4] * 200}
+    ...     ),
+    ...     seed=7,
+    ... )
+    >>> [
+    ...     (quantile.group, quantile.low, quantile.high)
+    ...     for quantile in ln.quantiles(release, "age", [0.3, 0.75], by=["sex"])
+    ... ]
     [(('F',), 2.0, 2.0), (('F',), 3.0, 3.0), (('M',), 2.0, 2.0), (('M',), 3.0, 3.0)]
     """
     estimate = estimate_of(source)

@@ -316,7 +316,8 @@ def compare_groups(
     >>> domain = ln.Domain(year=[2024, 2025])
     >>> plan = ln.plan(ln.queries(domain, year="identity"), ln.PureDP(1))
     >>> release = ln.release(plan, pd.DataFrame({"year": [2024] * 400 + [2025] * 500}), seed=7)
-    >>> ln.compare_groups(release, "year", 2025, 2024).frame("pandas")[["difference", "lift"]].round(2).values.tolist()
+    >>> frame = ln.compare_groups(release, "year", 2025, 2024).frame("pandas")
+    >>> frame[["difference", "lift"]].round(2).values.tolist()
     [[99.0, 0.25]]
     """
     estimate = estimate_of(source)
@@ -407,7 +408,8 @@ def compare_releases(
     >>> plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1))
     >>> years = [pd.DataFrame({"sex": ["F"] * rows + ["M"] * 300}) for rows in (400, 500)]
     >>> last, this = (ln.release(plan, year, seed=seed) for seed, year in enumerate(years))
-    >>> ln.compare_releases(this, last, by=["sex"]).frame("pandas")["difference_std_error"].round(2).tolist()
+    >>> frame = ln.compare_releases(this, last, by=["sex"]).frame("pandas")
+    >>> frame["difference_std_error"].round(2).tolist()
     [1.92, 1.92]
     """
     estimates = (estimate_of(release), estimate_of(against))

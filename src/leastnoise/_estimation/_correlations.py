@@ -114,11 +114,20 @@ def correlations(
         significantly above 0, the interval contains all values that the bounds allow. Intervals
         cover with about probability ``level`` or more.
 
-    >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)})
+    >>> domain = ln.Domain(
+    ...     sex=["F", "M"],
+    ...     measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)},
+    ... )
     >>> plan = ln.plan(ln.correlation_queries(domain, ["pay", "age"]), ln.PureDP(1))
-    >>> people = pd.DataFrame({"sex": ["F", "M"] * 900, "income": [40, 60, 80] * 600, "age": [30, 35, 50] * 600})
+    >>> people = pd.DataFrame(
+    ...     {"sex": ["F", "M"] * 900, "income": [40, 60, 80] * 600, "age": [30, 35, 50] * 600}
+    ... )
     >>> found = ln.correlations(ln.release(plan, people, seed=7), ["pay", "age"])
-    >>> found.correlation.round(2).tolist(), found.low.round(2).tolist(), found.high.round(2).tolist()
+    >>> (
+    ...     found.correlation.round(2).tolist(),
+    ...     found.low.round(2).tolist(),
+    ...     found.high.round(2).tolist(),
+    ... )
     ([0.97], [0.89], [1.0])
     """
     variables = checked_variables(

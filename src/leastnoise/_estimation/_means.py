@@ -259,9 +259,13 @@ def changes(
     Source: Fieller 1954, applied to the later count minus the part of its noise that is common with
     the earlier count.
 
-    >>> plan = ln.plan(ln.queries(ln.Domain(month=ln.Dates("2024-01-01", "2024-03-31", "month")), month="identity"), ln.PureDP(1))
-    >>> visits = pd.DataFrame({"month": ["2024-01-05"] * 400 + ["2024-02-05"] * 500 + ["2024-03-05"] * 300})
-    >>> ln.changes(ln.release(plan, visits, seed=7), "month", 1).frame("pandas")["ratio"].round(1).tolist()
+    >>> domain = ln.Domain(month=ln.Dates("2024-01-01", "2024-03-31", "month"))
+    >>> plan = ln.plan(ln.queries(domain, month="identity"), ln.PureDP(1))
+    >>> visits = pd.DataFrame(
+    ...     {"month": ["2024-01-05"] * 400 + ["2024-02-05"] * 500 + ["2024-03-05"] * 300}
+    ... )
+    >>> frame = ln.changes(ln.release(plan, visits, seed=7), "month", 1).frame("pandas")
+    >>> frame["ratio"].round(1).tolist()
     [1.2, 0.6]
     """
     estimate = estimate_of(source)

@@ -126,9 +126,14 @@ def regression(
         at least one standard error. Intervals cover with about probability ``level`` or more, also
         among bounded intervals only.
 
-    >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)})
+    >>> domain = ln.Domain(
+    ...     sex=["F", "M"],
+    ...     measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)},
+    ... )
     >>> plan = ln.plan(ln.regression_queries(domain, "pay", on=["age"]), ln.PureDP(1))
-    >>> people = pd.DataFrame({"sex": ["F", "M"] * 900, "income": [40, 60, 80] * 600, "age": [30, 35, 50] * 600})
+    >>> people = pd.DataFrame(
+    ...     {"sex": ["F", "M"] * 900, "income": [40, 60, 80] * 600, "age": [30, 35, 50] * 600}
+    ... )
     >>> found = ln.regression(ln.release(plan, people, seed=7), "pay", on=["age"])
     >>> found.labels, found.coefficient.round(2).tolist(), found.low.round(2).tolist()
     ((('(intercept)', 'age'),), [-11.62, 1.88], [-16.28, 1.76])

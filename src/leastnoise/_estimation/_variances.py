@@ -151,9 +151,15 @@ def variances(
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
     >>> plan = ln.plan(ln.variance_queries(domain, "pay", by=["sex"]), ln.PureDP(1))
-    >>> people = pd.DataFrame({"sex": ["F"] * 900 + ["M"] * 900, "income": [40, 60, 80] * 300 + [30, 50, 50] * 300})
+    >>> people = pd.DataFrame(
+    ...     {"sex": ["F"] * 900 + ["M"] * 900, "income": [40, 60, 80] * 300 + [30, 50, 50] * 300}
+    ... )
     >>> spread = ln.variances(ln.release(plan, people, seed=7), "pay", by=["sex"])
-    >>> spread.std_dev.round(1).tolist(), spread.std_dev_low.round(1).tolist(), spread.std_dev_high.round(1).tolist()
+    >>> (
+    ...     spread.std_dev.round(1).tolist(),
+    ...     spread.std_dev_low.round(1).tolist(),
+    ...     spread.std_dev_high.round(1).tolist(),
+    ... )
     ([16.4, 9.4], [15.9, 8.5], [16.9, 10.2])
     """
     estimate = estimate_of(source)

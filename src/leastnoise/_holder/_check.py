@@ -508,7 +508,9 @@ def check(
     Guarantees: the result is not private. Copying a part of it into a spec is an unpaid release.
 
     >>> domain = ln.Domain(sex=["F", "M"])
-    >>> result = ln.check(ln.marginals(domain, ways=1), pd.DataFrame({"sex": ["F", "m", None, "M"]}), values=1)
+    >>> result = ln.check(
+    ...     ln.marginals(domain, ways=1), pd.DataFrame({"sex": ["F", "m", None, "M"]}), values=1
+    ... )
     >>> result.fit.attributes[0].outside, result.fit.attributes[0].values
     (1, (("'m'", 1),))
     """

@@ -362,8 +362,18 @@ def target_errors(
 
     >>> domain = ln.Domain(arm=["A", "B"], measures={"paid": ln.Measure("paid", 0, 1)})
     >>> plan = ln.plan(ln.mean_queries(domain, "paid", by=["arm"]), ln.PureDP(1))
-    >>> target = {"along": "arm", "group": "B", "against": "A", "mean": "paid", "size": 1000, "margin": "0.02"}
-    >>> [(status.kind, round(status.error, 4), status.is_met) for status in ln.target_errors(plan, {"difference": target})]
+    >>> target = {
+    ...     "along": "arm",
+    ...     "group": "B",
+    ...     "against": "A",
+    ...     "mean": "paid",
+    ...     "size": 1000,
+    ...     "margin": "0.02",
+    ... }
+    >>> [
+    ...     (status.kind, round(status.error, 4), status.is_met)
+    ...     for status in ln.target_errors(plan, {"difference": target})
+    ... ]
     [('margin', 0.0048, True)]
     """
     return comparison_statuses(

@@ -518,7 +518,8 @@ def compare(
     Raises:
         InputError: an argument cannot be used.
 
-    >>> sorted(c.strategy for c in ln.compare(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1)) if c.plan)
+    >>> workload = ln.marginals(ln.Domain(sex=["F", "M"]), ways=1)
+    >>> sorted(c.strategy for c in ln.compare(workload, ln.PureDP(1)) if c.plan)
     ['identity', 'marginals', 'workload']
     """
     workload, privacy = _checked_arguments(workload, budget)

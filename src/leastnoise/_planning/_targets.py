@@ -539,7 +539,8 @@ class Least:
     Raises:
         InputError: an argument cannot be used.
 
-    >>> ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1).within(margin=30), ln.Least("epsilon")).privacy.budget
+    >>> workload = ln.marginals(ln.Domain(sex=["F", "M"]), ways=1).within(margin=30)
+    >>> ln.plan(workload, ln.Least("epsilon")).privacy.budget
     PureDP(epsilon='127/1250')
     """
 

@@ -99,7 +99,10 @@ def outer_cells(domain: Domain, attribute: str, measure: Measure) -> list[OuterC
         measure: the measure that has the bounds.
 
     >>> domain = ln.Domain(pay=ln.Bins(0, 100, 10, outside="clip"))
-    >>> [(cells.first, cells.end, str(cells.value)) for cells in outer_cells(domain, "pay", ln.Measure("pay", 0, 60))]
+    >>> [
+    ...     (cells.first, cells.end, str(cells.value))
+    ...     for cells in outer_cells(domain, "pay", ln.Measure("pay", 0, 60))
+    ... ]
     [(6, 10, '60')]
     """
     kind = domain.kind(attribute)

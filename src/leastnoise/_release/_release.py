@@ -444,7 +444,10 @@ class Release:
         >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 99))
         >>> plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(100))
         >>> frame = pd.DataFrame({"sex": ["F", "M", None], "age": [20, 30, 40]})
-        >>> [(each.attribute, round(each.rows)) for each in ln.release(plan, frame, seed=7).missing_rows]
+        >>> [
+        ...     (each.attribute, round(each.rows))
+        ...     for each in ln.release(plan, frame, seed=7).missing_rows
+        ... ]
         [('sex', 1), ('age', 0)]
         """
         names = [name for name in self.plan.used()[0] if self.plan.domain.kind(name).hidden]
@@ -488,9 +491,14 @@ class Release:
         The result has entries only for measures whose column is also an attribute that tables
         count. The estimates follow from the measurements and cost nothing.
 
-        >>> domain = ln.Domain(pay=ln.Bins(0, 100, 5, outside="clip"), measures={"pay": ln.Measure("pay", 0, 100)})
-        >>> plan = ln.plan(ln.marginals(domain, ways=1) + ln.mean_queries(domain, "pay"), ln.PureDP(100))
-        >>> (clipped,) = ln.release(plan, pd.DataFrame({"pay": [20, 300, 2000]}), seed=7).clipped_values
+        >>> domain = ln.Domain(
+        ...     pay=ln.Bins(0, 100, 5, outside="clip"), measures={"pay": ln.Measure("pay", 0, 100)}
+        ... )
+        >>> plan = ln.plan(
+        ...     ln.marginals(domain, ways=1) + ln.mean_queries(domain, "pay"), ln.PureDP(100)
+        ... )
+        >>> release = ln.release(plan, pd.DataFrame({"pay": [20, 300, 2000]}), seed=7)
+        >>> (clipped,) = release.clipped_values
         >>> str(clipped.value), round(clipped.rows)
         ('80', 2)
         """
@@ -628,8 +636,11 @@ class Release:
         Raises:
             InputError: there is no such table, or it lacks an attribute or a label.
 
-        >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"], age=ln.Integers(17, 90)), ways=2), ln.PureDP(1))
-        >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M", "M"], "age": [20, 30, 40]}), seed=7)
+        >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 90))
+        >>> plan = ln.plan(ln.marginals(domain, ways=2), ln.PureDP(1))
+        >>> release = ln.release(
+        ...     plan, pd.DataFrame({"sex": ["F", "M", "M"], "age": [20, 30, 40]}), seed=7
+        ... )
         >>> release.sum("sex x age", {"sex": "M", "age": (20, 39)}).noise_std.round(2).tolist()
         [[6.07]]
         """
@@ -705,7 +716,9 @@ class Release:
 
         >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 20))
         >>> plan = ln.plan(ln.marginals(domain, ways=2), ln.PureDP(2))
-        >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M"] * 20, "age": [17, 18, 19, 20] * 10}), seed=7)
+        >>> release = ln.release(
+        ...     plan, pd.DataFrame({"sex": ["F", "M"] * 20, "age": [17, 18, 19, 20] * 10}), seed=7
+        ... )
         >>> release.synthesize(rows=3).shape
         (3, 2)
         """
@@ -732,9 +745,16 @@ class Release:
 
         >>> domain = ln.Domain(sex=["F", "M"])
         >>> block = Block((Factor(("sex",), Identity(2)),), scale=1)
-        >>> cells = Measurements(domain=domain, privacy=ln.Privacy(ln.PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
+        >>> cells = Measurements(
+        ...     domain=domain,
+        ...     privacy=ln.Privacy(ln.PureDP(1)),
+        ...     noise=Noise.DISCRETE_LAPLACE,
+        ...     blocks=(block,),
+        ... )
         >>> plan = evaluate_plan(ln.marginals(domain, ways=1), cells)
-        >>> release = build_release(Outcome(plan, Observation(cells, (np.array([5, -1]),), "", private=False)))
+        >>> release = build_release(
+        ...     Outcome(plan, Observation(cells, (np.array([5, -1]),), "", private=False))
+        ... )
         >>> release.with_nnls().tables["sex"].nnls.round(6) + 0.0
         array([4., 0.])
         """
@@ -758,7 +778,8 @@ class Release:
                 Means and quantiles must have been in the workload.
 
         >>> domain = ln.Domain(age=ln.Integers(1, 3))
-        >>> release = ln.release(ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1)), pd.DataFrame({"age": [1, 2, 2, 3]}), seed=7)
+        >>> plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1))
+        >>> release = ln.release(plan, pd.DataFrame({"age": [1, 2, 2, 3]}), seed=7)
         >>> list(release.sql("SELECT age > 1 AS older, COUNT(*) AS n FROM people GROUP BY older"))
         ['older', 'n', 'n_low', 'n_high']
         """

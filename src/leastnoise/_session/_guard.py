@@ -522,7 +522,9 @@ def rows_to_detect_missing_column(measured: Measurements) -> int:
     With this number of rows, it detects an attribute without any value with a probability of about
     1 - ``MISSED``.
 
-    >>> rows_to_detect_missing_column(guard_measurements(Privacy(PureDP("0.99")), Fraction(1, 100), 2))
+    >>> rows_to_detect_missing_column(
+    ...     guard_measurements(Privacy(PureDP("0.99")), Fraction(1, 100), 2)
+    ... )
     4055
     """
     columns = measured.domain.cells(ATTRIBUTE)
@@ -687,7 +689,10 @@ def sufficient_guard_share(
     The result is None if ``guard_share`` is large enough.
 
     >>> privacy = Privacy(PureDP("0.99"))
-    >>> sufficient_guard_share(privacy, Fraction(1, 100), 5000), sufficient_guard_share(privacy, Fraction(1, 100), 500)
+    >>> (
+    ...     sufficient_guard_share(privacy, Fraction(1, 100), 5000),
+    ...     sufficient_guard_share(privacy, Fraction(1, 100), 500),
+    ... )
     (None, Fraction(1, 29))
     """
     measured = guard_measurements(privacy, guard_share, attribute_count)

@@ -146,7 +146,9 @@ def find_categories(
         this directory was paid for and stopped, the call finishes it and pays nothing again.
 
     >>> plan = ln.plan_categories("agent", ln.Unknown(9), ln.ApproxDP(1, "1e-9"))
-    >>> ln.find_categories(plan, pd.DataFrame({"agent": ["curl"] * 99 + ["of one person"]}), seed=1).texts
+    >>> ln.find_categories(
+    ...     plan, pd.DataFrame({"agent": ["curl"] * 99 + ["of one person"]}), seed=1
+    ... ).texts
     ('curl',)
     """
     if not isinstance(plan, CategoryPlan):
@@ -689,7 +691,9 @@ def resume(
         without a recorded outcome makes the release absent.
 
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ln.resume(ln.Ledger.create(Path(folder, "people.ledger"), "people", ln.Privacy(ln.PureDP(1))))
+    ...     ln.resume(
+    ...         ln.Ledger.create(Path(folder, "people.ledger"), "people", ln.Privacy(ln.PureDP(1)))
+    ...     )
     []
     """
     return [

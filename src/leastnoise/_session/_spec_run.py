@@ -167,7 +167,7 @@ class SpecFile(Spec):
     ...     file = Path(folder, "people.toml")
     ...     _ = file.write_text(
     ...         '[privacy]\nepsilon = "1"\n[domain.sex]\ncategories = ["F", "M"]\n'
-    ...         '[[workload]]\nmarginals = { ways = 1 }\n'
+    ...         "[[workload]]\nmarginals = { ways = 1 }\n"
     ...     )
     ...     ln.read_spec(file).plan().privacy.budget
     PureDP(epsilon='1')

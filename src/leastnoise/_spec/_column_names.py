@@ -247,7 +247,11 @@ _PARTS_OF_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\x00-\x7f]+
 def split_column_name(name: str) -> tuple[str, ...]:
     """Split a column name into words, without accents, in lower case.
 
-    >>> split_column_name("BeneficiaryID"), split_column_name("kunden_nr"), split_column_name("n° assuré")
+    >>> (
+    ...     split_column_name("BeneficiaryID"),
+    ...     split_column_name("kunden_nr"),
+    ...     split_column_name("n° assuré"),
+    ... )
     (('beneficiary', 'id'), ('kunden', 'nr'), ('no', 'assure'))
     """
     spelled = re.sub("n[°º]", "no ", name.replace("ß", "ss"), flags=re.IGNORECASE)
@@ -275,7 +279,10 @@ def _split_identifier(word: str) -> tuple[str, ...]:
 def names_person(name: str) -> bool:
     """Return whether a column name denotes the person to whom a row belongs.
 
-    >>> [names_person(name) for name in ("id_patient", "BENE_ID", "kundennr", "encounter_id", "VendorID")]
+    >>> [
+    ...     names_person(name)
+    ...     for name in ("id_patient", "BENE_ID", "kundennr", "encounter_id", "VendorID")
+    ... ]
     [True, True, True, False, False]
     """
     words = split_column_name(name)
@@ -308,7 +315,10 @@ def names_staff(name: str) -> bool:
 def looks_like_identifier(name: str) -> bool:
     """Return whether a column name may denote an identifier.
 
-    >>> [looks_like_identifier(name) for name in ("VendorID", "PRVDR_NUM", "member", "type_id", "age")]
+    >>> [
+    ...     looks_like_identifier(name)
+    ...     for name in ("VendorID", "PRVDR_NUM", "member", "type_id", "age")
+    ... ]
     [True, True, True, False, False]
     """
     words = split_column_name(name)
@@ -340,7 +350,10 @@ def looks_like_identifier(name: str) -> bool:
 def names_row_identifier(name: str) -> bool:
     """Return whether a column name denotes identifiers of rows, such as order ids.
 
-    >>> [names_row_identifier(name) for name in ("CLM_ID", "id", "order_no", "order_date", "store_id")]
+    >>> [
+    ...     names_row_identifier(name)
+    ...     for name in ("CLM_ID", "id", "order_no", "order_date", "store_id")
+    ... ]
     [True, True, True, False, False]
     """
     words = [word for word in split_column_name(name) if not word.isdecimal()]
@@ -431,7 +444,10 @@ def names_groups(name: str) -> bool:
 def names_whole_number(name: str) -> bool:
     """Return whether a column name denotes whole numbers.
 
-    >>> [names_whole_number(name) for name in ("num_procedures", "hours-per-week", "house_number_text", "sex")]
+    >>> [
+    ...     names_whole_number(name)
+    ...     for name in ("num_procedures", "hours-per-week", "house_number_text", "sex")
+    ... ]
     [True, True, True, False]
     """
     words = split_column_name(name)
@@ -448,7 +464,10 @@ def names_whole_number(name: str) -> bool:
 def names_nonnegative_number(name: str) -> bool:
     """Return whether a column name denotes numbers that are never negative.
 
-    >>> [names_nonnegative_number(name) for name in ("num_procedures", "fare_amount", "year", "balance")]
+    >>> [
+    ...     names_nonnegative_number(name)
+    ...     for name in ("num_procedures", "fare_amount", "year", "balance")
+    ... ]
     [True, True, False, False]
     """
     words = split_column_name(name)

@@ -292,7 +292,10 @@ def date_range_in_name(data_name: str, column: SourceColumn) -> tuple[str, str, 
     the dates in a name do not apply.
 
     >>> day = source_columns([SchemaField(name="date")]).listed[0]
-    >>> date_range_in_name("yellow_tripdata_2024-02.parquet", day), date_range_in_name("sales_2019-2023.csv", day)
+    >>> (
+    ...     date_range_in_name("yellow_tripdata_2024-02.parquet", day),
+    ...     date_range_in_name("sales_2019-2023.csv", day),
+    ... )
     (('2024-02-01', '2024-02-29', 'day'), ('2019-01-01', '2023-12-31', 'month'))
     """
     if names_birth(column.name):

@@ -74,7 +74,8 @@ def incomplete_attributes(
 def leaves_out(product: Product) -> tuple[str, ...]:
     """Return the attributes because of which a table omits rows.
 
-    >>> leaves_out(ln.marginals(ln.Domain(sex=["F", "M"], age=ln.Coded(9, null="other")), ways=2).products[0])
+    >>> domain = ln.Domain(sex=["F", "M"], age=ln.Coded(9, null="other"))
+    >>> leaves_out(ln.marginals(domain, ways=2).products[0])
     ('sex', 'age')
     """
     kinds = {name: product.domain.kind(name) for name in product.attributes}

@@ -64,8 +64,14 @@ def sql(
         InputError: a clause cannot be answered; the message lists all such clauses by name and
             position.
 
-    >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 99), measures={"pay": ln.Measure("pay", 0, 9000)})
-    >>> asked = ln.sql(domain, "SELECT sex, age >= 65 AS retired, COUNT(*), AVG(pay) FROM people GROUP BY ROLLUP (sex, retired)")
+    >>> domain = ln.Domain(
+    ...     sex=["F", "M"], age=ln.Integers(0, 99), measures={"pay": ln.Measure("pay", 0, 9000)}
+    ... )
+    >>> asked = ln.sql(
+    ...     domain,
+    ...     "SELECT sex, age >= 65 AS retired, COUNT(*), AVG(pay) FROM people "
+    ...     "GROUP BY ROLLUP (sex, retired)",
+    ... )
     >>> [table.name for table in asked if table.measure is None]
     ['sex x age:retired', 'sex', 'total']
     """

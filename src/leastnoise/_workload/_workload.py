@@ -75,7 +75,8 @@ class Workload:
         once, with the sum of the weights.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=["young", "old"])
-    >>> [product.name for product in (ln.marginals(domain, ways=1) + ln.queries(domain, age="prefix", weight=2)).products]
+    >>> workload = ln.marginals(domain, ways=1) + ln.queries(domain, age="prefix", weight=2)
+    >>> [product.name for product in workload.products]
     ['sex', 'age', 'age:prefix']
     """
 
@@ -294,7 +295,10 @@ class Workload:
         p-quantile is the smallest value v for which the rows with values of at most v have at least
         the share p of all weights.
 
-        >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 100), "w": ln.Measure("weight", 0, 50)})
+        >>> domain = ln.Domain(
+        ...     sex=["F", "M"],
+        ...     measures={"pay": ln.Measure("pay", 0, 100), "w": ln.Measure("weight", 0, 50)},
+        ... )
         >>> [table.name for table in ln.mean_queries(domain, "pay", by=["sex"]).weighted_by("w")]
         ['sum of w of rows with pay by sex', 'sum of pay weighted by w by sex']
         """
@@ -959,7 +963,10 @@ def correlation_queries(
         InputError: no such measure or attribute, a measure with weights or totals of units, a size
             that is not above 0, a target without a size, or a scale that the bounds do not allow.
 
-    >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)})
+    >>> domain = ln.Domain(
+    ...     sex=["F", "M"],
+    ...     measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)},
+    ... )
     >>> [product.name for product in ln.correlation_queries(domain, ["pay", "age"])][2:4]
     ['sum of deviations of age in rows with pay and age', 'sum of squares of pay in rows with pay and age']
     """
@@ -1017,7 +1024,10 @@ def regression_queries(
             of units, a size that is not above 0, a target without a size, or a scale that the
             bounds do not allow.
 
-    >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)})
+    >>> domain = ln.Domain(
+    ...     sex=["F", "M"],
+    ...     measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)},
+    ... )
     >>> len(ln.regression_queries(domain, "pay", on=["age"], by=["sex"]).products)
     5
     """

@@ -457,7 +457,9 @@ class Privacy:
 
         The cells come from ``max_per_cell``; without that bound all rows are in one cell.
 
-        >>> ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=5, max_per_cell=ln.PerCellBound(2, "month")).squares
+        >>> ln.Privacy(
+        ...     ln.ZCDP(1), unit_column="id", max_rows=5, max_per_cell=ln.PerCellBound(2, "month")
+        ... ).squares
         9
         """
         full_cells, remainder = divmod(

@@ -153,7 +153,10 @@ def charge(dataset_budget: Budget, declared_budget: Budget, cost: Cost) -> Charg
     delta), because zCDP implies no mu-GDP. Only a ZCDP budget accepts releases that declare ZCDP,
     and a PureDP budget accepts only releases that declare PureDP.
 
-    >>> charge(PureDP(1), PureDP("1/3"), PureCost("1/3")).epsilon, charge(ZCDP(1), PureDP(1), PureCost(1)).rho
+    >>> (
+    ...     charge(PureDP(1), PureDP("1/3"), PureCost("1/3")).epsilon,
+    ...     charge(ZCDP(1), PureDP(1), PureCost(1)).rho,
+    ... )
     (Fraction(1, 3), Fraction(1, 2))
     >>> str(charge(ApproxDP(1, "1e-6"), ApproxDP(1, "1e-6"), GaussianCost("1/20")))
     'mu squared = 0.05'
@@ -489,7 +492,10 @@ def is_possible_charge(budget: Budget, amount: Charge) -> bool:
 
     The amount must be above zero, and may have only the parts of the budget's definition.
 
-    >>> is_possible_charge(PureDP(1), Charge(epsilon=Fraction(2))), is_possible_charge(PureDP(1), Charge(rho=Fraction(2)))
+    >>> (
+    ...     is_possible_charge(PureDP(1), Charge(epsilon=Fraction(2))),
+    ...     is_possible_charge(PureDP(1), Charge(rho=Fraction(2))),
+    ... )
     (True, False)
     """
     numbers = parameters_by_name(amount)

@@ -235,7 +235,10 @@ def covers(budget: Budget, cost: Cost) -> bool:
 
     >>> covers(PureDP(1), PureCost(1)), covers(PureDP(1), GaussianCost("1e-9"))
     (True, False)
-    >>> covers(ApproxDP(1, "1e-5"), GaussianCost("0.0718")), covers(ApproxDP(1, "1e-5"), GaussianCost("0.0719"))
+    >>> (
+    ...     covers(ApproxDP(1, "1e-5"), GaussianCost("0.0718")),
+    ...     covers(ApproxDP(1, "1e-5"), GaussianCost("0.0719")),
+    ... )
     (True, False)
     """
     if not isinstance(cost, PureCost | GaussianCost | ConcentratedCost | SeriesCost):

@@ -109,7 +109,12 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
         mechanism (2024), extended here to both kinds of neighbours.
 
     >>> privacy = Privacy(ApproxDP(1, "1e-9"))
-    >>> [keys_are_private(KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=most), privacy) for most in (21, 22)]
+    >>> [
+    ...     keys_are_private(
+    ...         KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=most), privacy
+    ...     )
+    ...     for most in (21, 22)
+    ... ]
     [False, True]
     """
     budget = search_budget(privacy)

@@ -46,7 +46,10 @@ def pure_is_gaussian(epsilon: Fraction, mu_squared: Fraction) -> bool:
     Source: Dong, Roth, Su (JRSS-B 2022), section 2.2, for the trade-off function of epsilon-DP;
         G1 of PROOFS-mu.md.
 
-    >>> pure_is_gaussian(Fraction(1), Fraction("1.5179")), pure_is_gaussian(Fraction(1), Fraction("1.5180"))
+    >>> (
+    ...     pure_is_gaussian(Fraction(1), Fraction("1.5179")),
+    ...     pure_is_gaussian(Fraction(1), Fraction("1.5180")),
+    ... )
     (False, True)
     """
     if mu_squared >= 8 * epsilon:

@@ -26,7 +26,10 @@ def format_amount(value: Fraction, *, up: bool) -> str:
 
     >>> format_amount(Fraction(1, 3), up=True), format_amount(Fraction(2**70, 3**45), up=False)
     ('1/3', '0.399616')
-    >>> format_amount(Fraction(1, 3**30), up=False), format_amount(Fraction(1, 3 * 10**330), up=True)
+    >>> (
+    ...     format_amount(Fraction(1, 3**30), up=False),
+    ...     format_amount(Fraction(1, 3 * 10**330), up=True),
+    ... )
     ('4.85693e-15', '3.33334e-331')
     """
     text = readable(value)

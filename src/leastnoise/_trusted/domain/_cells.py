@@ -321,7 +321,9 @@ def read_domain_parts(_value: object) -> tuple[Any, Any]:
 
     `Domain` checks them again.
 
-    >>> read_domain_parts({"attributes": [{"name": "zone", "kind": "coded", "size": 3}], "measures": []})
+    >>> read_domain_parts(
+    ...     {"attributes": [{"name": "zone", "kind": "coded", "size": 3}], "measures": []}
+    ... )
     ([('zone', Coded(3))], {})
     """
     raise InternalError("nothing reads the JSON of a domain.")

@@ -64,7 +64,11 @@ class Domain(Immutable):
     Edge cases: ``size`` is the product of the sizes as a Python integer, of any magnitude; no
         object of that size is ever created.
 
-    >>> people = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 90), measures={"pay": ln.Measure("income", 0, 200_000)})
+    >>> people = ln.Domain(
+    ...     sex=["F", "M"],
+    ...     age=ln.Integers(17, 90),
+    ...     measures={"pay": ln.Measure("income", 0, 200_000)},
+    ... )
     >>> people.names, people.shape, people.size
     (('sex', 'age'), (2, 74), 148)
     >>> people.measures["pay"].largest
@@ -233,7 +237,8 @@ class Domain(Immutable):
         Raises:
             InputError: there is no such measure.
 
-        >>> ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 10)}).measure("pay").column
+        >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 10)})
+        >>> domain.measure("pay").column
         'income'
         """
         measures = dict(self._measures)
@@ -249,7 +254,8 @@ class Domain(Immutable):
         None for amounts of units.
 
         >>> pay = ln.Measure("income", 0, 10)
-        >>> ln.Domain(sex=["F", "M"], measures={"pay": pay, "count of pay": ValueCount(pay)}).count_of("pay")
+        >>> measures = {"pay": pay, "count of pay": ValueCount(pay)}
+        >>> ln.Domain(sex=["F", "M"], measures=measures).count_of("pay")
         'count of pay'
         """
         summed = self.measure(measure)
@@ -320,7 +326,9 @@ class Domain(Immutable):
         Raises:
             InputError: a key is missing or unknown, or `Domain` refuses a value.
 
-        >>> people = ln.Domain(sex=["F", "M"], pay=ln.Bins(0, "1.5", 3), measures={"pay": ln.Measure("pay", 0, 10)})
+        >>> people = ln.Domain(
+        ...     sex=["F", "M"], pay=ln.Bins(0, "1.5", 3), measures={"pay": ln.Measure("pay", 0, 10)}
+        ... )
         >>> ln.Domain.from_json(people.to_json()) == people
         True
         """

@@ -120,7 +120,9 @@ def group_pairs(description: str, groups: Mapping[str, object], names: CellNames
         InputError: a group is not a list or has no cell, an entry is not a cell, or a cell is in
             two groups or twice in one group.
 
-    >>> group_pairs("levels.big", {"yes": [True], "no": [False]}, ln.Categories([True, False]).names)
+    >>> group_pairs(
+    ...     "levels.big", {"yes": [True], "no": [False]}, ln.Categories([True, False]).names
+    ... )
     {'true': 'yes', 'false': 'no'}
     """
     pairs: list[tuple[object, str]] = []

@@ -462,7 +462,10 @@ class SquaredDeviation(Measure):
     Guarantees: a row counts ``((v - centre)^2 + divisor // 2) // divisor`` for its value v in units
         of ``of``, which is between 0 and ``high_units``; a row without a value counts 0.
 
-    >>> SquaredDeviation(ln.Measure("income", 0, 100)), SquaredDeviation(ln.Measure("income", 0, 200_000)).divisor
+    >>> (
+    ...     SquaredDeviation(ln.Measure("income", 0, 100)),
+    ...     SquaredDeviation(ln.Measure("income", 0, 200_000)).divisor,
+    ... )
     (SquaredDeviation('income - 50', 0, 2500), 10)
     """
 

@@ -69,8 +69,13 @@ def exact_marginals(
         is bounded by the largest single marginal and `WINDOW_CELLS`, whatever the number of
         marginals.
 
-    >>> people = Table(Domain(sex=["F", "M"], zone=[1, 2, 3]), {"sex": [0, 1, 1], "zone": [2, 0, 2]})
-    >>> [(attributes, counts.tolist()) for attributes, counts in exact_marginals(people, [("sex",), ("zone", "sex"), ()])]
+    >>> people = Table(
+    ...     Domain(sex=["F", "M"], zone=[1, 2, 3]), {"sex": [0, 1, 1], "zone": [2, 0, 2]}
+    ... )
+    >>> [
+    ...     (attributes, counts.tolist())
+    ...     for attributes, counts in exact_marginals(people, [("sex",), ("zone", "sex"), ()])
+    ... ]
     [(('sex',), [1, 2]), (('zone', 'sex'), [0, 1, 0, 0, 1, 1]), ((), [3])]
     """
     opened = open_content(table, Columns, Counted)

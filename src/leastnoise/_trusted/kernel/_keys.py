@@ -46,7 +46,11 @@ class KeySearch:
     Raises:
         InputError: an argument is of another class, or ``most`` is below 1.
 
-    >>> KeySearch(attribute="agent", rule=KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=22), most=9).most
+    >>> KeySearch(
+    ...     attribute="agent",
+    ...     rule=KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=22),
+    ...     most=9,
+    ... ).most
     9
     """
 

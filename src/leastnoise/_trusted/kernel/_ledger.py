@@ -90,7 +90,12 @@ class Ledger:
     >>> folder = tempfile.TemporaryDirectory()
     >>> privacy = ln.Privacy(ln.PureDP(1))
     >>> ledger = ln.Ledger.create(Path(folder.name) / "people.ledger", "people", privacy)
-    >>> receipt = ledger.reserve(cost=PureCost("1/3"), privacy=privacy.within(ln.PureDP("1/3")), plan_digest="ab12", output="out")
+    >>> receipt = ledger.reserve(
+    ...     cost=PureCost("1/3"),
+    ...     privacy=privacy.within(ln.PureDP("1/3")),
+    ...     plan_digest="ab12",
+    ...     output="out",
+    ... )
     >>> ledger.seal(receipt)
     >>> ledger.left().epsilon, ledger.entries()[0].state
     (Fraction(2, 3), 'sealed')
@@ -321,7 +326,9 @@ class Ledger:
                 `entries` contains the change.
 
         >>> folder = tempfile.TemporaryDirectory()
-        >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
+        >>> ledger = ln.Ledger.create(
+        ...     f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1))
+        ... )
         >>> ledger.set_budget(ln.PureDP(4)).set_budget(ln.PureDP(1), share="ann").left().epsilon
         Fraction(4, 1)
         >>> folder.cleanup()
@@ -388,8 +395,13 @@ class Ledger:
                 the last step of the call failed, `entries` contains the new entry.
 
         >>> folder = tempfile.TemporaryDirectory()
-        >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
-        >>> str(ledger.add_spent(ln.PureDP("1/4"), note="the tables of 2024").charge), ledger.left().epsilon
+        >>> ledger = ln.Ledger.create(
+        ...     f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1))
+        ... )
+        >>> (
+        ...     str(ledger.add_spent(ln.PureDP("1/4"), note="the tables of 2024").charge),
+        ...     ledger.left().epsilon,
+        ... )
         ('epsilon = 0.25', Fraction(3, 4))
         >>> folder.cleanup()
         """
@@ -524,8 +536,16 @@ class Ledger:
                 outcome.
 
         >>> folder = tempfile.TemporaryDirectory()
-        >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
-        >>> receipt = ledger.reserve(cost=PureCost(1), privacy=ledger.privacy, plan_digest="ab12", output="out", plan="{}")
+        >>> ledger = ln.Ledger.create(
+        ...     f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1))
+        ... )
+        >>> receipt = ledger.reserve(
+        ...     cost=PureCost(1),
+        ...     privacy=ledger.privacy,
+        ...     plan_digest="ab12",
+        ...     output="out",
+        ...     plan="{}",
+        ... )
         >>> ledger.draw(receipt, 1, "counts", lambda: 7, lambda seven: [str(seven)])
         7
         >>> ledger.pending(receipt).steps[0].outcome
@@ -570,8 +590,12 @@ class Ledger:
                 over; or the release belongs to another ledger, or the file cannot be read.
 
         >>> folder = tempfile.TemporaryDirectory()
-        >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
-        >>> receipt = ledger.reserve(cost=PureCost(1), privacy=ledger.privacy, plan_digest="ab12", output="out")
+        >>> ledger = ln.Ledger.create(
+        ...     f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1))
+        ... )
+        >>> receipt = ledger.reserve(
+        ...     cost=PureCost(1), privacy=ledger.privacy, plan_digest="ab12", output="out"
+        ... )
         >>> ledger.check_period_of(receipt)
         >>> folder.cleanup()
         """

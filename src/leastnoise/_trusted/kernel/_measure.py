@@ -151,7 +151,10 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
         Pairs in any order: the index of a block and its answers, an int64 array of shape (rows,).
 
     >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.ZCDP(1)).measured()
-    >>> [(place, exact.tolist()) for place, exact in exact_answers(made, Table(made.domain, {"sex": [0, 1, 1]}))]
+    >>> [
+    ...     (place, exact.tolist())
+    ...     for place, exact in exact_answers(made, Table(made.domain, {"sex": [0, 1, 1]}))
+    ... ]
     [(0, [1, 2])]
     """
     groups: dict[tuple[str | None, Limits | None, bool], dict[tuple[str, ...], list[int]]] = {}

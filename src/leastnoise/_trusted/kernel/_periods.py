@@ -73,7 +73,9 @@ def has_total_bound(measurements: Measurements, along: str) -> bool:
         along: the attribute whose cells are the periods.
 
     >>> domain = ln.Domain(month=[1, 2])
-    >>> privacy = ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=3, max_per_cell=ln.PerCellBound(2, "month"))
+    >>> privacy = ln.Privacy(
+    ...     ln.ZCDP(1), unit_column="id", max_rows=3, max_per_cell=ln.PerCellBound(2, "month")
+    ... )
     >>> has_total_bound(ln.plan(ln.marginals(domain, ways=1), privacy).measured(), "month")
     True
     """
@@ -177,7 +179,14 @@ def close_period(
 
     >>> domain = ln.Domain(month=[1, 2])
     >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
-    >>> close_period(made, "month", "drop", Table(domain, {"month": [0, 0, 1]}), ClosedPeriods(), SeededEntropy(1)).tables
+    >>> close_period(
+    ...     made,
+    ...     "month",
+    ...     "drop",
+    ...     Table(domain, {"month": [0, 0, 1]}),
+    ...     ClosedPeriods(),
+    ...     SeededEntropy(1),
+    ... ).tables
     {(None, ('month',)): array([[2, 0],
            [0, 0]])}
     """
@@ -265,7 +274,14 @@ def answers_of_last_period(
 
     >>> domain = ln.Domain(month=[1, 2])
     >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
-    >>> closed = close_period(made, "month", "drop", Table(domain, {"month": [0, 0, 1]}), ClosedPeriods(), SeededEntropy(1))
+    >>> closed = close_period(
+    ...     made,
+    ...     "month",
+    ...     "drop",
+    ...     Table(domain, {"month": [0, 0, 1]}),
+    ...     ClosedPeriods(),
+    ...     SeededEntropy(1),
+    ... )
     >>> [len(values) for values in answers_of_last_period(made, "month", closed)]
     [1]
     """
@@ -301,8 +317,12 @@ def fingerprint_measurements(measurements: Measurements, along: str, late: str) 
         SHA-256 in hexadecimal.
 
     >>> domain = ln.Domain(month=[1, 2])
-    >>> first, second = (ln.plan(ln.queries(domain, month=asked), ln.ZCDP(1)).measured() for asked in ("identity", "total"))
-    >>> fingerprint_measurements(first, "month", "drop") == fingerprint_measurements(second, "month", "drop")
+    >>> first, second = (
+    ...     ln.plan(ln.queries(domain, month=asked), ln.ZCDP(1)).measured()
+    ...     for asked in ("identity", "total")
+    ... )
+    >>> fingerprint = fingerprint_measurements(first, "month", "drop")
+    >>> fingerprint == fingerprint_measurements(second, "month", "drop")
     False
     """
     domain = measurements.domain
@@ -342,7 +362,9 @@ def required_table_keys(measurements: Measurements) -> list[TableKey]:
         measurements: the measurements of all periods together; distances from both ends of a measure also need the
             counts of its values, or of rows.
 
-    >>> required_table_keys(ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.ZCDP(1)).measured())
+    >>> required_table_keys(
+    ...     ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.ZCDP(1)).measured()
+    ... )
     [(None, ('sex',))]
     """
     tables = [(block.measure, block.attributes) for block in measurements.blocks]

@@ -48,7 +48,8 @@ class LeastCost:
         with one record.
 
     >>> cells = np.array([[9000, 0], [9000, 0]])
-    >>> float(LeastCost(attributes=("age", "sex"), epsilon=10, penalty=200).draw(cells, 1, SeededEntropy(1))) // 10
+    >>> least_cost = LeastCost(attributes=("age", "sex"), epsilon=10, penalty=200)
+    >>> float(least_cost.draw(cells, 1, SeededEntropy(1))) // 10
     40.0
     """
 
@@ -77,7 +78,7 @@ class LeastCost:
             InputError: too many cells, or a penalty or an epsilon with which sums are not exact. A
                 series calls this before it charges.
 
-        >>> LeastCost(attributes=("age",), epsilon=1, penalty=2).on_grid(4, 1)
+        >>> LeastCost(attributes=("age",), epsilon=1, penalty=2).penalty_and_scale(4, 1)
         (8192, 1048576, 256)
         """
         if not cell_count <= MOST_CELLS:
@@ -195,7 +196,10 @@ def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
     Returns:
         One int64 array for each level; the array of the last level, which has single cells, is 0.
 
-    >>> [(cost / GRID).tolist() for cost in block_costs(*order_counts_by_tree(np.array([[2, 3, 8]]))[:2])]
+    >>> [
+    ...     (cost / GRID).tolist()
+    ...     for cost in block_costs(*order_counts_by_tree(np.array([[2, 3, 8]]))[:2])
+    ... ]
     [[6.0], [1.0, 0.0], [0.0, 0.0, 0.0]]
     """
     costs = []

@@ -50,7 +50,9 @@ def apply_signs(magnitudes: Words, negative: BoolArray) -> IntArray:
         magnitudes: uint64 array of shape (count,); overwritten.
         negative: which of them to negate, shape (count,).
 
-    >>> apply_signs(np.array([3, 0, 2**64 - 1], dtype=np.uint64), np.array([True, True, False])).tolist()
+    >>> apply_signs(
+    ...     np.array([3, 0, 2**64 - 1], dtype=np.uint64), np.array([True, True, False])
+    ... ).tolist()
     [-3, 0, -1]
     """
     np.negative(magnitudes, out=magnitudes, where=negative)

@@ -115,7 +115,12 @@ class ReleaseContract:
             cannot be drawn period by period; or ``shared_mu_squared`` is used with a budget that is not
             (epsilon, delta), or together with a single step.
 
-    >>> ReleaseContract(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",), plan_text="a plan").digest()[:8]
+    >>> ReleaseContract(
+    ...     domain=Domain(age=[1, 2]),
+    ...     privacy=Privacy(PureDP(1)),
+    ...     attributes=("age",),
+    ...     plan_text="a plan",
+    ... ).digest()[:8]
     'a27fa2ba'
     """
 
@@ -236,7 +241,9 @@ class Series(Immutable):
     Guarantees: all outputs of all steps together satisfy the budget of the terms for their
         neighbours and unit; (K1) to (K6).
 
-    >>> terms = ReleaseContract(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",))
+    >>> terms = ReleaseContract(
+    ...     domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",)
+    ... )
     >>> series = UnpaidSeries(terms, Table(terms.domain, {"age": [0, 0, 1]}), SeededEntropy(1))
     >>> cost = series.choose(LeastCost(attributes=("age",), epsilon="3/4", penalty=0))
     >>> str(series.left())
@@ -624,7 +631,9 @@ class UnpaidSeries(Series):
     Raises:
         InputError: the table does not belong to the terms.
 
-    >>> terms = ReleaseContract(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",))
+    >>> terms = ReleaseContract(
+    ...     domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",)
+    ... )
     >>> UnpaidSeries(terms, Table(terms.domain, {"age": [0, 0, 1]}), SystemEntropy()).private
     False
     """
@@ -653,7 +662,9 @@ def row_allowance(
     Raises:
         LedgerError: the private file is missing or belongs to another ledger.
 
-    >>> terms = ReleaseContract(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",))
+    >>> terms = ReleaseContract(
+    ...     domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",)
+    ... )
     >>> row_allowance(terms, None, None, None) is None
     True
     """

@@ -97,8 +97,13 @@ def open_or_create_ledger(file: object, dataset: str, privacy: Privacy) -> Ledge
         The ledger.
 
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = open_or_create_ledger(Path(folder.name, "people.ledger"), "people", ln.Privacy(ln.PureDP(1)))
-    >>> ledger.left().epsilon, open_or_create_ledger(ledger.path, "people", ledger.privacy).id == ledger.id
+    >>> ledger = open_or_create_ledger(
+    ...     Path(folder.name, "people.ledger"), "people", ln.Privacy(ln.PureDP(1))
+    ... )
+    >>> (
+    ...     ledger.left().epsilon,
+    ...     open_or_create_ledger(ledger.path, "people", ledger.privacy).id == ledger.id,
+    ... )
     (Fraction(1, 1), True)
     >>> folder.cleanup()
     """
@@ -384,7 +389,9 @@ def read_receipt(release: Path) -> dict[str, str]:
     etc.
 
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "manifest.json").write_text('{"receipt": {"id": "a1", "steps": 3, "number": 1}}')
+    ...     _ = Path(folder, "manifest.json").write_text(
+    ...         '{"receipt": {"id": "a1", "steps": 3, "number": 1}}'
+    ...     )
     ...     read_receipt(Path(folder))
     {'id': 'a1', 'steps': '3'}
     """

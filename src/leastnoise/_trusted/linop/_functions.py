@@ -397,7 +397,11 @@ def largest_entry(operator: Operator) -> int:
 def is_partition(operator: Operator) -> bool:
     """Return whether each cell is in exactly one row, with coefficient 1 (J1).
 
-    >>> is_partition(Identity(3)), is_partition(Prefix(3)), is_partition(Dense([[1, 0, 1], [0, 1, 0]]))
+    >>> (
+    ...     is_partition(Identity(3)),
+    ...     is_partition(Prefix(3)),
+    ...     is_partition(Dense([[1, 0, 1], [0, 1, 0]])),
+    ... )
     (True, False, True)
     """
     ones = np.ones(operator.rows, dtype=np.int64)

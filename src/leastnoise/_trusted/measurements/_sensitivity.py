@@ -108,7 +108,10 @@ def cost(plan: Measurements) -> Cost:
 
     >>> domain = Domain(age=["a", "b", "c", "d"])
     >>> block = Block((Factor(("age",), Tree.full(4, 2)),), Fraction(3))
-    >>> cost(Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))).epsilon
+    >>> plan = Measurements(
+    ...     domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,)
+    ... )
+    >>> cost(plan).epsilon
     Fraction(1, 1)
     """
     plan.check_k_norm_groups()
@@ -149,8 +152,11 @@ def split_by_quantity(plan: Measurements) -> Iterator[Measurements]:
     this measure.
 
     >>> domain = Domain(a=["x"], measures={"units": UnitCount()})
-    >>> blocks, privacy = (Block((), 1), Block((), 1, "units")), Privacy(PureDP(1), unit_column="id", max_rows=5)
-    >>> plan = Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
+    >>> blocks = (Block((), 1), Block((), 1, "units"))
+    >>> privacy = Privacy(PureDP(1), unit_column="id", max_rows=5)
+    >>> plan = Measurements(
+    ...     domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=blocks
+    ... )
     >>> [cost(view).epsilon for view in split_by_quantity(plan)], cost(plan).epsilon
     ([Fraction(5, 1), Fraction(1, 1)], Fraction(6, 1))
     """
@@ -177,8 +183,12 @@ def privacy_of_part(domain: Domain, privacy: Privacy, measure: str | None) -> Pr
         privacy: the privacy of the plan.
         measure: the measure that is summed, None for rows.
 
-    >>> domain, privacy = Domain(a=["x"], measures={"units": UnitCount()}), Privacy(PureDP(1), unit_column="id", max_rows=5)
-    >>> privacy_of_part(domain, privacy, "units").max_rows, privacy_of_part(domain, privacy, None).max_rows
+    >>> domain = Domain(a=["x"], measures={"units": UnitCount()})
+    >>> privacy = Privacy(PureDP(1), unit_column="id", max_rows=5)
+    >>> (
+    ...     privacy_of_part(domain, privacy, "units").max_rows,
+    ...     privacy_of_part(domain, privacy, None).max_rows,
+    ... )
     (1, 5)
     """
     if measure is None:
@@ -199,7 +209,10 @@ def cells_of_unit(domain: Domain, measure: PerUnit) -> int:
     """Return the number of cells in which a unit can have an amount (M8).
 
     >>> domain = Domain(month=Coded(12))
-    >>> cells_of_unit(domain, UnitCount(["month"])), cells_of_unit(domain, UnitCount(["month"], [[[0, 1], [5]]]))
+    >>> (
+    ...     cells_of_unit(domain, UnitCount(["month"])),
+    ...     cells_of_unit(domain, UnitCount(["month"], [[[0, 1], [5]]])),
+    ... )
     (12, 2)
     """
     sizes = [domain.cells(name) for name in measure.attributes]
@@ -327,7 +340,10 @@ def column_norm(plan: Measurements, power: int) -> Fraction:
 
     >>> block = Block((), Fraction(5, 2))
     >>> domain = Domain(age=["a", "b"])
-    >>> column_norm(Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,)), 2)
+    >>> plan = Measurements(
+    ...     domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,)
+    ... )
+    >>> column_norm(plan, 2)
     Fraction(4, 25)
     """
     known = {
@@ -596,10 +612,14 @@ def squared_shift_of_spread_rows(plan: Measurements, bound: PerCellBound) -> Fra
         contrasts and totals of the bound's only attribute, for counts or one measure whose values
         are at least 0. With blocks on other attributes it is attained if no form is below 0.
 
-    >>> privacy = Privacy(ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCellBound(1, "month"))
+    >>> privacy = Privacy(
+    ...     ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCellBound(1, "month")
+    ... )
     >>> months = Block((Factor(("month",), Contrasts(24)),), Fraction(1))
     >>> domain = Domain(month=Coded(24))
-    >>> plan = Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_GAUSSIAN, blocks=(months,))
+    >>> plan = Measurements(
+    ...     domain=domain, privacy=privacy, noise=Noise.DISCRETE_GAUSSIAN, blocks=(months,)
+    ... )
     >>> squared_shift_of_spread_rows(plan, privacy.max_per_cell)
     Fraction(6, 1)
     """
@@ -678,9 +698,16 @@ def shift_bound_by_cell(
         An exact fraction, or a fraction that is rounded up; None if the matrices along the
         attributes of the bound are too large to be examined.
 
-    >>> privacy = Privacy(ZCDP(1), unit_column="id", max_rows=3, max_per_cell=ln.PerCellBound(1, "month"))
+    >>> privacy = Privacy(
+    ...     ZCDP(1), unit_column="id", max_rows=3, max_per_cell=ln.PerCellBound(1, "month")
+    ... )
     >>> block = Block((Factor(("month",), Prefix(3)),), Fraction(1))
-    >>> plan = Measurements(domain=Domain(month=Coded(3)), privacy=privacy, noise=Noise.DISCRETE_GAUSSIAN, blocks=(block,))
+    >>> plan = Measurements(
+    ...     domain=Domain(month=Coded(3)),
+    ...     privacy=privacy,
+    ...     noise=Noise.DISCRETE_GAUSSIAN,
+    ...     blocks=(block,),
+    ... )
     >>> shift_bound_by_cell(plan, privacy.max_per_cell)
     Fraction(14, 1)
     """
@@ -816,7 +843,9 @@ def replaced_row_bound(plan: Measurements, power: int) -> Fraction:
 
     >>> block = Block((Factor(("age",), Prefix(4)),), Fraction(1))
     >>> domain = Domain(age=["a", "b", "c", "d"])
-    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
+    >>> plan = Measurements(
+    ...     domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,)
+    ... )
     >>> replaced_row_bound(plan, 1)
     Fraction(3, 1)
     """

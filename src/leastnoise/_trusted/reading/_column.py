@@ -268,7 +268,9 @@ Chunks = Iterator[Chunk[Result]]
 def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
     """Return an encoder that calls a function once for each distinct value.
 
-    >>> by_value(lambda values: np.array([len(str(value)) for value in values]))(Column(["a", "bc", "a"])).tolist()
+    >>> by_value(lambda values: np.array([len(str(value)) for value in values]))(
+    ...     Column(["a", "bc", "a"])
+    ... ).tolist()
     [1, 2, 1]
     """
     missing = int(compute([None])[0])
@@ -568,7 +570,10 @@ _TEXTS = {
 def arrow_fields(schema: Iterable[Any]) -> tuple[SchemaField, ...]:
     """Return one `SchemaField` for each column of an Arrow schema.
 
-    >>> [(field.name, field.readable) for field in arrow_fields(pa.schema({"a": pa.int8(), "b": pa.list_(pa.int8())}))]
+    >>> [
+    ...     (field.name, field.readable)
+    ...     for field in arrow_fields(pa.schema({"a": pa.int8(), "b": pa.list_(pa.int8())}))
+    ... ]
     [('a', True), ('b', False)]
     """
     return tuple(

@@ -20,7 +20,9 @@ def common_value_types(types: Iterable[Mapping[str, Holds]]) -> dict[str, Holds]
     nulls in all files. Kinds are "numbers", "texts", "dates" and others (`Holds`). A column is not
     in the result if files disagree on it.
 
-    >>> common_value_types([{"a": "numbers", "b": "dates"}, {"a": "numbers", "b": "texts"}, {"a": "nulls"}])
+    >>> common_value_types(
+    ...     [{"a": "numbers", "b": "dates"}, {"a": "numbers", "b": "texts"}, {"a": "nulls"}]
+    ... )
     {'a': 'numbers'}
     """
     files = list(types)
@@ -106,7 +108,9 @@ def database_value_types(column_types: Iterable[tuple[str, str]]) -> dict[str, H
 
     Columns of unknown types are left out.
 
-    >>> database_value_types([("a", "DECIMAL(9,2)"), ("b", "timestamp with time zone"), ("c", "INTEGER[]")])
+    >>> database_value_types(
+    ...     [("a", "DECIMAL(9,2)"), ("b", "timestamp with time zone"), ("c", "INTEGER[]")]
+    ... )
     {'a': 'numbers', 'b': 'time stamps'}
     """
     types: dict[str, Holds] = {}

@@ -67,9 +67,13 @@ def cell_encoder(rule: Rule) -> Encoder:
 
     The cell number is -1 if the row has to be dropped.
 
-    >>> cell_encoder(rule_of(Integers(17, 20, outside="clip")))(Column([17, "18", None, 99.5])).tolist()
+    >>> cell_encoder(rule_of(Integers(17, 20, outside="clip")))(
+    ...     Column([17, "18", None, 99.5])
+    ... ).tolist()
     [0, 1, -1, 3]
-    >>> cell_encoder(rule_of(Categories(["F", "M"], outside="other")))(Column(["M", "x", ""])).tolist()
+    >>> cell_encoder(rule_of(Categories(["F", "M"], outside="other")))(
+    ...     Column(["M", "x", ""])
+    ... ).tolist()
     [1, 2, -1]
     >>> quarters = rule_of(Dates("2024-01-01", "2024-12-31", "quarter"))
     >>> cell_encoder(quarters)(Column(["2024-05-01", "2024-01-01T00:30", "x", None])).tolist()
@@ -94,7 +98,9 @@ def amount_encoder(measure: Measure) -> Encoder:
 
     An amount is within the bounds of the measure if there is a value; otherwise it is 0.
 
-    >>> amount_encoder(Measure("pay", 0, 100, unit="0.5"))(Column([1.3, 1e9, None, "x", -5])).tolist()
+    >>> amount_encoder(Measure("pay", 0, 100, unit="0.5"))(
+    ...     Column([1.3, 1e9, None, "x", -5])
+    ... ).tolist()
     [3, 200, 0, 0, 0]
     """
     low = measure.low_units
@@ -125,7 +131,9 @@ def combined_amounts(measure: Measure, amounts: Sequence[IntArray]) -> IntArray:
     >>> combined_amounts(SquaredDeviation(pay), [np.array([0, 3, 0]), np.array([1, 1, 0])]).tolist()
     [25, 4, 0]
     >>> product = DeviationProduct([pay, age := Measure("age", 0, 4)], [pay, age])
-    >>> combined_amounts(product, list(np.array([[0, 3, 0], [1, 4, 0], [1, 1, 0], [1, 1, 1]]))).tolist()
+    >>> combined_amounts(
+    ...     product, list(np.array([[0, 3, 0], [1, 4, 0], [1, 1, 0], [1, 1, 1]]))
+    ... ).tolist()
     [5, -4, 0]
     """
     if isinstance(measure, SquaredDeviation):

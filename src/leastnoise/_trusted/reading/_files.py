@@ -357,7 +357,11 @@ def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
     ``begins`` and ``ends`` are the offsets of the slices. The block must have `WORD` additional
     bytes at its end.
 
-    >>> column = to_texts(np.frombuffer(b"F,M,F" + bytes(WORD), dtype=np.uint8), np.array([0, 2, 4]), np.array([1, 3, 5]))
+    >>> column = to_texts(
+    ...     np.frombuffer(b"F,M,F" + bytes(WORD), dtype=np.uint8),
+    ...     np.array([0, 2, 4]),
+    ...     np.array([1, 3, 5]),
+    ... )
     >>> list(column.data), column.index.tolist()
     ([b'F', b'M'], [0, 1, 0])
     """

@@ -101,7 +101,9 @@ class PairSet:
     first pair of this place.
 
     >>> pairs = PairSet()
-    >>> pairs.wait(WordPairs(np.array([7, 7, 7], dtype=np.uint64), np.array([1, 326, 1], dtype=np.uint64)))
+    >>> pairs.wait(
+    ...     WordPairs(np.array([7, 7, 7], dtype=np.uint64), np.array([1, 326, 1], dtype=np.uint64))
+    ... )
     3
     >>> pairs.store().tolist(), [*pairs.keys()][1]
     ([0, 1, 0], b'\x07\x00\x00\x00\x00\x00\x00\x00F')
@@ -229,7 +231,9 @@ def places_by_sorting(pairs: WordPairs) -> Numbers:
     Return the place of each pair: 0 for the first one, and the next number for each pair that
     differs from all pairs before it.
 
-    >>> pairs = WordPairs(np.array([7, 5, 7], dtype=np.uint64), np.array([1, 1, 1], dtype=np.uint64))
+    >>> pairs = WordPairs(
+    ...     np.array([7, 5, 7], dtype=np.uint64), np.array([1, 1, 1], dtype=np.uint64)
+    ... )
     >>> places_by_sorting(pairs).tolist()
     [0, 1, 0]
     """

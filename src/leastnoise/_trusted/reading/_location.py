@@ -48,7 +48,11 @@ def dataset_name(source: Any) -> str | None:
     It is the name of a table, file or folder; for a pattern, the name of the last folder before the
     first wildcard.
 
-    >>> dataset_name("/data/people.csv.gz"), dataset_name("/data/visits/*.csv"), dataset_name({"age": [1]})
+    >>> (
+    ...     dataset_name("/data/people.csv.gz"),
+    ...     dataset_name("/data/visits/*.csv"),
+    ...     dataset_name({"age": [1]}),
+    ... )
     ('people', 'visits', None)
     """
     source = private_tables(source)[0]

@@ -425,7 +425,10 @@ def list_joins(source: Any) -> tuple[Joined, ...]:
     """Return the joins that a source consists of, in the order of joining.
 
     >>> visits = Joined("visits.csv", "patients.csv", on="patient_id")
-    >>> [join.second_key for join in list_joins(Joined(visits, "regions.csv", on={"home": "id"}, public=True))]
+    >>> [
+    ...     join.second_key
+    ...     for join in list_joins(Joined(visits, "regions.csv", on={"home": "id"}, public=True))
+    ... ]
     ['patient_id', 'id']
     >>> list_joins("visits.csv")
     ()
@@ -459,7 +462,10 @@ def source_from_location(record: Any, present_location: Any = None) -> Any:
         present_location: the present location of the data, if it is another one; a path has the
             same layout and the same joined tables.
 
-    >>> source_from_location("/data/people.csv"), source_from_location(source_location(ln.CSV("/data/people.csv", ";"))).delimiter
+    >>> (
+    ...     source_from_location("/data/people.csv"),
+    ...     source_from_location(source_location(ln.CSV("/data/people.csv", ";"))).delimiter,
+    ... )
     ('/data/people.csv', ';')
     """
     if isinstance(record, dict) and "joined" in record and not isinstance(present_location, Joined):
@@ -563,7 +569,9 @@ def check_files_without_names(
         files: the files, in order.
         layout: the stated format of CSV files; None if none is stated.
 
-    >>> check_files_without_names("data", [Path("a.csv"), Path("b.csv.gz")], CSV("data", header=["n"]))
+    >>> check_files_without_names(
+    ...     "data", [Path("a.csv"), Path("b.csv.gz")], CSV("data", header=["n"])
+    ... )
     """
     if layout is None or layout.header is True:
         return

@@ -282,7 +282,9 @@ class Units:
 
         >>> units = Units()
         >>> units.add(units.number(Column(["a", "a", "a", "b", None])))
-        >>> units.choose_representatives(np.ones(5, dtype=bool), [np.array([0, 0, 1, 0, 0])], 2, lambda count: bytes(count)).tolist()
+        >>> units.choose_representatives(
+        ...     np.ones(5, dtype=bool), [np.array([0, 0, 1, 0, 0])], 2, lambda count: bytes(count)
+        ... ).tolist()
         [1, 0, 1, 1, 0]
         """
         every = self._open_rows()
@@ -349,7 +351,13 @@ class Units:
         >>> every = np.ones(3, dtype=bool)
         >>> counted = UnitCount(["month"], [[[0, 1], [2, 3]]])
         >>> made = units.group_rows(
-        ...     every, {"month": np.array([0, 1, 2])}, counted, 2, os.urandom, hidden_cell_counts=np.zeros(3), is_selectable=every
+        ...     every,
+        ...     {"month": np.array([0, 1, 2])},
+        ...     counted,
+        ...     2,
+        ...     os.urandom,
+        ...     hidden_cell_counts=np.zeros(3),
+        ...     is_selectable=every,
         ... )
         >>> sorted(made["month"].tolist())
         [1, 3]
@@ -417,7 +425,13 @@ class Units:
         >>> every, totals = np.ones(3, dtype=bool), np.array([9, 4, 5])
         >>> chosen = np.array([True, False, True])
         >>> units.cut_amount(
-        ...     every, [np.array([0, 1, 0])], totals, np.array([6, 0, 5]), is_chosen=chosen, is_selectable=every, most_per_cell=30
+        ...     every,
+        ...     [np.array([0, 1, 0])],
+        ...     totals,
+        ...     np.array([6, 0, 5]),
+        ...     is_chosen=chosen,
+        ...     is_selectable=every,
+        ...     most_per_cell=30,
         ... )
         7
         """
@@ -449,7 +463,9 @@ class Units:
 
         >>> units = Units()
         >>> units.add(units.number(Column(["a", "a", "a", "b"])))
-        >>> units.totals(np.ones(4, dtype=bool), [np.array([0, 0, 1, 0])], np.array([5, -2, 7, 1])).tolist()
+        >>> units.totals(
+        ...     np.ones(4, dtype=bool), [np.array([0, 0, 1, 0])], np.array([5, -2, 7, 1])
+        ... ).tolist()
         [3, 3, 7, 1]
         """
         units = self._unit_of_rows()[is_inside]

@@ -234,7 +234,14 @@ def text(value: object) -> str | None:
     Equal values of one type have the same text, and so has one instant in different time zones.
     Bytes that are UTF-8 have the text that they encode.
 
-    >>> text(17.0), text(0.5), text(True), text(dt.date(2024, 5, 1)), text(dt.datetime(2024, 5, 1, 13, 45)), text([1])
+    >>> (
+    ...     text(17.0),
+    ...     text(0.5),
+    ...     text(True),
+    ...     text(dt.date(2024, 5, 1)),
+    ...     text(dt.datetime(2024, 5, 1, 13, 45)),
+    ...     text([1]),
+    ... )
     ('17', '0.5', 'true', '2024-05-01', '2024-05-01 13:45:00', None)
     """
     if isinstance(value, bytes):
@@ -307,7 +314,11 @@ def stamp_text(iso: str) -> str:
 
     A space separates date and time; zeros at the end of the fraction, and midnight, are left out.
 
-    >>> stamp_text("2024-05-01T00:00:00.000000"), stamp_text("2024-05-01T12:30:00.500000"), stamp_text("2024-05-01T12:30")
+    >>> (
+    ...     stamp_text("2024-05-01T00:00:00.000000"),
+    ...     stamp_text("2024-05-01T12:30:00.500000"),
+    ...     stamp_text("2024-05-01T12:30"),
+    ... )
     ('2024-05-01', '2024-05-01 12:30:00.5', '2024-05-01 12:30:00')
     """
     day, _, time = iso.replace("T", " ").partition(" ")

@@ -30,7 +30,11 @@ def words_of(text: Bytes, begins: Array, lengths: Array) -> Words:
         begins: the position at which each byte string begins in the text.
         lengths: the number of bytes of each; all are below `WORD`.
 
-    >>> words_of(np.frombuffer(b"FM" + bytes(WORD), dtype=np.uint8), np.array([0, 1, 2]), np.array([1, 1, 0])).tolist()
+    >>> words_of(
+    ...     np.frombuffer(b"FM" + bytes(WORD), dtype=np.uint8),
+    ...     np.array([0, 1, 2]),
+    ...     np.array([1, 1, 0]),
+    ... ).tolist()
     [326, 333, 1]
     """
     if lengths.max(initial=0) <= MOST_SMALL:

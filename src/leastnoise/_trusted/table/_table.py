@@ -100,7 +100,9 @@ def open_content(handle: object, *kinds: type) -> Any:
 
     >>> open_content(Table(ln.Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})).rows
     3
-    >>> open_content(Table.keyed(ln.Domain(agent=ln.Unknown(9)), "agent", ["curl"], np.array([3])), Keyed).keys
+    >>> open_content(
+    ...     Table.keyed(ln.Domain(agent=ln.Unknown(9)), "agent", ["curl"], np.array([3])), Keyed
+    ... ).keys
     ('curl',)
     """
     content = _CONTENT[handle]
@@ -277,7 +279,9 @@ class Table(Immutable):
             InternalError: the counts do not fit the domain; the message names the attributes, never
                 a number.
 
-        >>> Table.counted(ln.Domain(sex=["F", "M"]), ["sex"], [], {(None, ("sex",)): np.array([1, 2])})
+        >>> Table.counted(
+        ...     ln.Domain(sex=["F", "M"]), ["sex"], [], {(None, ("sex",)): np.array([1, 2])}
+        ... )
         <Table of private rows over Domain(sex=Categories(['F', 'M']))>
         """
         table = object.__new__(cls)
