@@ -144,8 +144,8 @@ def read_planned_table(path: Path) -> PlannedTable:
     header, *rows = lines
     if header.count(COUNT_COLUMN) != 1 or len(set(header)) != len(header):
         raise InputError(
-            f"The table {str(path)!r} must have one column 'count' and a column for each attribute; "
-            f"got {', '.join(header)}. Rename its columns."
+            f"The table {str(path)!r} must have one column 'count' and a column for each "
+            f"attribute; got {', '.join(header)}. Rename its columns."
         )
     position = header.index(COUNT_COLUMN)
     counts: dict[tuple[str, ...], int | None] = {}
@@ -153,7 +153,8 @@ def read_planned_table(path: Path) -> PlannedTable:
         location = f"Line {number} of the table {str(path)!r}"
         if len(row) != len(header):
             raise InputError(
-                f"{location} must have {len(header)} columns; got {len(row)}. If a text contains a comma, put the text in quotes."
+                f"{location} must have {len(header)} columns; got {len(row)}. "
+                "If a text contains a comma, put the text in quotes."
             )
         labels = (*row[:position], *row[position + 1 :])
         if labels in counts:
@@ -171,8 +172,8 @@ def _read_count(text: str, place_in_file: str) -> int | None:
     is_whole = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
     if not is_whole or int(text) > MOST_COUNT:
         raise InputError(
-            f"{place_in_file} must have a whole number from 0 to {MOST_COUNT:,} as its count, or nothing if "
-            f"the cell is suppressed; got {text[:40]!r}."
+            f"{place_in_file} must have a whole number from 0 to {MOST_COUNT:,} as its count, or "
+            f"nothing if the cell is suppressed; got {text[:40]!r}."
         )
     return int(text)
 
@@ -185,8 +186,8 @@ def _check_complete(
     if len(counts) != needed or not counts:
         raise InputError(
             f"The table {str(path)!r} must have a line for every combination of its labels, "
-            f"{needed:,} in all; got {len(counts):,}. Write count 0 for an empty cell, and nothing for a "
-            "suppressed one."
+            f"{needed:,} in all; got {len(counts):,}. Write count 0 for an empty cell, and nothing "
+            "for a suppressed one."
         )
 
 

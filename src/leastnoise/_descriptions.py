@@ -199,8 +199,8 @@ def from_csvw(value: Any) -> Description | None:
         max_rows=most_contributions if type(most_contributions) is int else BLANK,
         notes=(
             (
-                "Metadata that were generated from the data must be reviewed: facts that are not public "
-                "beforehand must not be in a spec."
+                "Metadata that were generated from the data must be reviewed: facts that are not "
+                "public beforehand must not be in a spec."
             ),
         ),
     )
@@ -277,7 +277,10 @@ def from_mbi(value: Any) -> Description | None:
         and all(type(size) is int and size > 0 for size in value.values())
     ):
         return None
-    note = "mbi numbers the values of an attribute from 0; where the data have other values, write categories, integers or bins instead."
+    note = (
+        "mbi numbers the values of an attribute from 0; "
+        "where the data have other values, write categories, integers or bins instead."
+    )
     return Description(
         tool="mbi", attributes={name: {"size": size} for name, size in value.items()}, notes=(note,)
     )
@@ -427,7 +430,10 @@ READERS: tuple[Callable[[Any], Description | None], ...] = (
     from_smartnoise,
 )
 """Each returns None for a description of another tool."""
-_KNOWN_TOOLS = "CSVW-EO (JSON), SmartNoise metadata (YAML), domain.json of mbi, and a domain that OpenDP serialized"
+_KNOWN_TOOLS = (
+    "CSVW-EO (JSON), SmartNoise metadata (YAML), domain.json of mbi, "
+    "and a domain that OpenDP serialized"
+)
 
 
 def read_description(path: Path) -> Description:

@@ -302,7 +302,10 @@ def rescale_noise(measurements: Measurements, privacy: Privacy) -> Measurements:
     except InputError:
         if type(privacy.budget) is not type(measurements.privacy.budget):
             raise
-        advice = "The whole numbers of its queries leave no room for so much noise; plan for that budget itself."
+        advice = (
+            "The whole numbers of its queries leave no room for so much noise; "
+            "plan for that budget itself."
+        )
         raise refuse(
             "a budget for the noise of this plan",
             privacy.budget,

@@ -720,8 +720,8 @@ def _check_audit(plan: Plan | SearchPlan, trials: int | None, confidence: float)
         raise InputError(f"confidence must be from 0.5 to below 1; got {confidence}.")
     if isinstance(plan, Plan) and any(product.is_per_unit for product in plan.workload):
         raise InputError(
-            "A plan that counts or adds up units cannot be audited yet: the synthetic rows of an audit have no "
-            "units. Audit a plan that counts rows."
+            "A plan that counts or adds up units cannot be audited yet: the synthetic rows of an "
+            "audit have no units. Audit a plan that counts rows."
         )
 
 

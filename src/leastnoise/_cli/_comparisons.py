@@ -169,7 +169,8 @@ def _read_two_groups(
     names = [*conditions[0], *conditions[1]]
     if names[0] != names[1]:
         raise InputError(
-            f"Both groups must be groups of the same attribute; got {' and '.join(names)}. {_SELECT}"
+            f"Both groups must be groups of the same attribute; got {' and '.join(names)}. "
+            f"{_SELECT}"
         )
     kind = domain.kind(names[0])
     first, second = (cells_of(kind, condition[names[0]]) for condition in conditions)

@@ -116,8 +116,8 @@ def demo(out: Path | None) -> None:
     spec_path = folder / "survey.toml"
     write_new_file(spec_path, _SPEC, "Choose another directory.")
     click.echo(
-        f"A survey of {PEOPLE:,} generated people is in {display_path(folder)}/people.parquet, its spec "
-        f"in {display_path(spec_path)}.\n"
+        f"A survey of {PEOPLE:,} generated people is in {display_path(folder)}/people.parquet, its "
+        f"spec in {display_path(spec_path)}.\n"
     )
     spec = read_spec(spec_path)
     plan, seconds = plan_with_progress(spec)

@@ -198,8 +198,8 @@ def _attribute_text(column: SourceColumn, data_name: str) -> str:
     lines = [f"\n[domain.{format_toml_key(column.attribute)}]\n"]
     if column.attribute != column.name:
         lines.append(
-            f"column = {format_toml_value(column.name)}     # with its blanks; tables are named after "
-            "the attribute\n"
+            f"column = {format_toml_value(column.name)}     # with its blanks; tables are named "
+            "after the attribute\n"
         )
     return "".join([*lines, *_value_lines(column, data_name)])
 
@@ -218,7 +218,9 @@ def _value_lines(column: SourceColumn, data_name: str) -> Iterator[str]:
         yield f'integers = ["{BLANK}", "{BLANK}"]\n'
     elif column.kind == "number":
         yield f'bins = {{ low = "{BLANK}", high = "{BLANK}", count = 100 }}\n'
-        yield 'outside = "clip"              # beyond the bounds: counted in the first or last bin\n'
+        yield (
+            'outside = "clip"              # beyond the bounds: counted in the first or last bin\n'
+        )
     else:
         yield f'categories = ["{BLANK}"]\n'
     if column.field.required:
@@ -277,8 +279,8 @@ def draft_from_description(
     for name, table in description.measures.items():
         lines = "".join(f"# {key} = {format_toml_value(entry)}\n" for key, entry in table.items())
         parts.append(
-            f"\n# Its sum:\n# [measures.{format_toml_key(name)}]\n{lines}# [[workload]]\n# queries = {{}}\n# "
-            f"sum = {format_toml_value(name)}\n"
+            f"\n# Its sum:\n# [measures.{format_toml_key(name)}]\n{lines}# [[workload]]\n# "
+            f"queries = {{}}\n# sum = {format_toml_value(name)}\n"
         )
     return "".join([*parts, _WORKLOAD, _END])
 

@@ -98,8 +98,9 @@ _BYTES_PER_SECOND = 1.5e6
 _SECONDS_PER_TABLE = 0.01
 _SECONDS_PER_MODEL = 10.0
 _OPTIONS_NEEDED = (
-    "Choose one: --cells NAME, --ranges NAME=LOW..HIGH, --cdf NAME, --quantiles NAME=0.25,0.5,0.75, "
-    "--means MEASURE, --variances MEASURE, --correlations MEASURE,..., --regression MEASURE=MEASURE,..., "
+    "Choose one: --cells NAME, --ranges NAME=LOW..HIGH, --cdf NAME, "
+    "--quantiles NAME=0.25,0.5,0.75, --means MEASURE, --variances MEASURE, "
+    "--correlations MEASURE,..., --regression MEASURE=MEASURE,..., "
     "--shares NAME or --covariances TABLE."
 )
 _NOT_ROUNDED = (
@@ -107,11 +108,15 @@ _NOT_ROUNDED = (
     "first, then round."
 )
 _NO_MEASURES = {
-    "means": "A mean needs counts and sums: add [[workload]] means = { of = ... } to the spec before a "
-    "release. For an attribute of numbers use --quantiles.",
+    "means": (
+        "A mean needs counts and sums: add [[workload]] means = { of = ... } to the spec before a "
+        "release. For an attribute of numbers use --quantiles."
+    ),
     "variances": "Add [[workload]] variances = { of = ... } to the spec before a release.",
     "correlations": "Add [[workload]] correlations = { of = [...] } to the spec before a release.",
-    "regression": "Add [[workload]] regression = { of = ..., on = [...] } to the spec before a release.",
+    "regression": (
+        "Add [[workload]] regression = { of = ..., on = [...] } to the spec before a release."
+    ),
 }
 _ADVICE = "Choose another file with --out."
 
@@ -221,7 +226,8 @@ def _print_table_with_bars(release: Release, table: Table) -> None:
     print_table(f"{table.id} {_table_title(table, catalogue)}", columns, rows)
     if table.cells > _MOST_ROWS:
         click.echo(
-            f"The first {_MOST_ROWS} of {table.cells:,} answers; the files in answers have all of them.\n"
+            f"The first {_MOST_ROWS} of {table.cells:,} answers; "
+            "the files in answers have all of them.\n"
         )
 
 
@@ -287,7 +293,10 @@ def _draw_bar(low: float, answer: float, high: float, axis_end: float) -> str:
     "--where",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Select rows with this value, or in this group of a level. If repeated, rows with any of the values.",
+    help=(
+        "Select rows with this value, or in this group of a level. "
+        "If repeated, rows with any of the values."
+    ),
 )
 @click.option("--sum", "measure", metavar="MEASURE", help="Sum a measure instead of counting rows.")
 @click.option(
@@ -820,8 +829,8 @@ def rounding(directory: Path, step: str, below: str | None, out: Path) -> None:
         write_rounded(release, draft_directory.path, step, below)
         draft_directory.publish()
     click.echo(
-        f"{len(release.tables)} rounded tables are in {display_path(out)}; README.md there describes "
-        "how rounding changes their error bars."
+        f"{len(release.tables)} rounded tables are in {display_path(out)}; README.md there "
+        "describes how rounding changes their error bars."
     )
 
 

@@ -174,8 +174,9 @@ def _find_table(url: str | None, table: str | None, connection: str | None) -> D
         )
     if url is None and connection is None:
         raise InputError(
-            "--table is in a database: give its URL, as in `leastnoise init postgresql://user@host/name "
-            "--table public.visits`, or --connection env:NAME."
+            "--table is in a database: give its URL, as in "
+            "`leastnoise init postgresql://user@host/name --table public.visits`, "
+            "or --connection env:NAME."
         )
     database_table = DatabaseTable(table, connection or f"env:{_URL_VARIABLE}")
     if url is not None:

@@ -99,8 +99,9 @@ def set_budget(
     privacy = Privacy(_parse_budget(amount), neighbours, unit_column)
     ledger = Ledger.create(path, dataset or path.name.split(".")[0] or path.name, privacy)
     print_warnings(
-        f"{display_path(other_path)} is a second ledger of a data set {ledger.dataset!r}, and neither "
-        "records the spending of the other. If both hold the same people, their losses add up."
+        f"{display_path(other_path)} is a second ledger of a data set {ledger.dataset!r}, and "
+        "neither records the spending of the other. "
+        "If both hold the same people, their losses add up."
         for other_path in find_other_ledgers(path, ledger.dataset)
     )
     _print_remaining_budget(ledger)
@@ -193,7 +194,8 @@ def spent(
         )
     elif day is not None or any(value is not None for value in amount.values()):
         raise InputError(
-            "A release records its own cost and day; give only --release, or an amount without --release."
+            "A release records its own cost and day; "
+            "give only --release, or an amount without --release."
         )
     else:
         entry = enter_release(ledger, directory, note)
@@ -241,8 +243,9 @@ def _check_privacy_definition(ledger: Ledger, option_names: list[str]) -> None:
         missing = [name for name in options_needed if name not in option_names]
         advice = f"Add {missing[0]}"
     raise InputError(
-        f"A budget of {display_path(ledger.path)} must have {needed}, because its entries are added "
-        f"up in this definition; got {' and '.join(option_names) or 'none of them'}. {advice}. "
+        f"A budget of {display_path(ledger.path)} must have {needed}, because its entries are "
+        f"added up in this definition; got {' and '.join(option_names) or 'none of them'}. "
+        f"{advice}. "
         "Nothing was changed."
     )
 
@@ -275,8 +278,8 @@ def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
     remove_drafts_of_dead_processes(ledger)
     entries = ledger.entries()
     print_warnings(
-        f"the release in {display_path(directory)} was paid from this ledger, which lacks its entry "
-        "or some of its steps: this is an older copy of the ledger. Restore the newest copy."
+        f"the release in {display_path(directory)} was paid from this ledger, which lacks its "
+        "entry or some of its steps: this is an older copy of the ledger. Restore the newest copy."
         for directory in find_unrecorded_releases(path, ledger)
     )
     implied_epsilons = _implied_epsilons(ledger, delta)

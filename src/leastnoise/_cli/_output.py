@@ -210,7 +210,8 @@ def check_new_file(path: Path, advice: str) -> None:
         return
     except OSError as error:
         raise InputError(
-            f"{display_path(path)} cannot be written: {(error.strerror or 'no such folder').lower()}. "
+            f"{display_path(path)} cannot be written: "
+            f"{(error.strerror or 'no such folder').lower()}. "
             f"{advice}"
         ) from None
     raise InputError(f"{display_path(path)} exists already and is not overwritten. {advice}")
@@ -236,8 +237,8 @@ def open_new_file(path: Path, advice: str) -> Iterator[Path]:
         ) from None
     except UnicodeEncodeError:
         raise InputError(
-            f"{display_path(path)} cannot be written, because a name in it is not valid text. Rename "
-            "that file or column."
+            f"{display_path(path)} cannot be written, because a name in it is not valid text. "
+            "Rename that file or column."
         ) from None
     finally:
         with suppress(OSError):

@@ -144,21 +144,24 @@ _MEASURES = {
     "mu": "mu, the Gaussian's shift in units of its noise",
     "rho": "rho",
 }
-_BY_DELTA = "std_error of a mean in a group of size rows, at most: by the delta method, at the largest mean that the bounds allow"
+_BY_DELTA = (
+    "std_error of a mean in a group of size rows, at most: by the delta method, at the largest "
+    "mean that the bounds allow"
+)
 _BY_DELTA_OF_VARIANCE = (
     "std_error of a variance (squared values) in a group of size rows, at most: by the delta "
     "method, at the mean and variance within the bounds at which it is largest"
 )
 _BY_DELTA_OF_COVARIANCE = (
-    "std_error of a covariance (products of values) in a group of size rows with all values, at most: by the "
-    "delta method, at the means and covariance within the bounds at which it is largest; std_error is the "
-    "largest of parts"
+    "std_error of a covariance (products of values) in a group of size rows with all values, at "
+    "most: by the delta method, at the means and covariance within the bounds at which it is "
+    "largest; std_error is the largest of parts"
 )
 _AT_PUBLIC_SCALES = (
-    "std_error of a coefficient in a group of size rows with all values, by the delta method, at public scales: "
-    "means in the middle of the bounds, standard deviations as stated in scales or a quarter of the "
-    "distance of the bounds, predictors without correlation that explain the response wholly and in "
-    "equal parts; std_error is the largest of parts"
+    "std_error of a coefficient in a group of size rows with all values, by the delta method, at "
+    "public scales: means in the middle of the bounds, standard deviations as stated in scales or "
+    "a quarter of the distance of the bounds, predictors without correlation that explain the "
+    "response wholly and in equal parts; std_error is the largest of parts"
 )
 _BY_SHARE = "rows: standard error of the counts up to a cell; std_error is their share of size rows"
 _METHODS = {
@@ -407,9 +410,9 @@ def _print_cost_of_hidden_cells(plan: Plan, error_over_complete: float | None) -
     names = [name for name in plan.domain.names if plan.domain.kind(name).hidden]
     click.echo(
         click.wrap_text(
-            f"Missing and outside values of {', '.join(names)} cost {error_over_complete - 1:.1%} of the "
-            "error, because they are measured too. If a column has none, write complete = true in "
-            "its [domain] table.",
+            f"Missing and outside values of {', '.join(names)} cost {error_over_complete - 1:.1%} "
+            "of the error, because they are measured too. If a column has none, write "
+            "complete = true in its [domain] table.",
             78,
         )
     )

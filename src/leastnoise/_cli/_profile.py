@@ -56,7 +56,10 @@ _MOST_PRINTED_COLUMNS = 60  # the page has all columns; layout
     (
         "--max-rows",
         int,
-        "The most rows of a person that count.  [default: from the counts of persons by their rows]",
+        (
+            "The most rows of a person that count.  [default: "
+            "from the counts of persons by their rows]"
+        ),
     ),
     ("--out", FILE, "The directory to write.  [default: the name of DATA and -profile]"),
     ("--ledger", FILE, "The ledger.  [default: next to the data, created if it does not exist]"),
@@ -88,8 +91,8 @@ def profile(data: str, *, dry_run: bool, seed: int | None, **options: Any) -> No
     settings = ProfileSettings(data=data, **options)
     if settings.epsilon is None:
         raise InputError(
-            "A profile must have a budget; got no --epsilon. Add for example --epsilon 1, and --dry-run "
-            "to see the errors first."
+            "A profile must have a budget; got no --epsilon. Add for example --epsilon 1, and "
+            "--dry-run to see the errors first."
         )
     plan = _profile_plan(settings, settings.epsilon)
     _print_cost(plan)
@@ -179,7 +182,10 @@ def _unit_count_text(plan: ProfilePlan) -> str:
     rule = f"about {COVERED_UNITS:.0%} of the units have at most max_rows rows"
     if plan.request.max_rows is None:
         return f"{count_text}; {rule}, in the tables and in the draft"
-    return f"{count_text}; {rule} in the draft, and the tables count at most {plan.request.max_rows} rows"
+    return (
+        f"{count_text}; {rule} in the draft, "
+        f"and the tables count at most {plan.request.max_rows} rows"
+    )
 
 
 def _print_dry_run(plan: ProfilePlan) -> None:
@@ -203,7 +209,8 @@ def _print_dry_run(plan: ProfilePlan) -> None:
     print_table("", [("table", "fold"), ("cells", "right"), ("standard error", "right")], rows)
     if plan.measures_unit_sizes and plan.request.max_rows is None:
         click.echo(
-            "The errors of the tables of columns are for max_rows = 1; they grow in proportion to it."
+            "The errors of the tables of columns are for max_rows = 1; "
+            "they grow in proportion to it."
         )
     click.echo("Nothing was read or paid. Without --dry-run, the profile is measured.")
 

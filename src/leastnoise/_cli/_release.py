@@ -334,7 +334,10 @@ def _print_settled(settled: Iterable[Entry]) -> None:
         if entry.state == "sealed":
             outcome = f"after it was published: paid and whole, in {directory}."
         else:
-            outcome = f"while it was measured: paid and absent. Nothing is at {directory}, and its budget stays spent."
+            outcome = (
+                "while it was measured: paid and absent. "
+                f"Nothing is at {directory}, and its budget stays spent."
+            )
         click.echo(f"{name_release(entry)} was stopped {outcome}", err=True)
 
 
@@ -581,6 +584,7 @@ def _finish_release(
     if finished_release.out is not None:
         where = f"in {display_path(finished_release.out)}"
     click.echo(
-        f"{name_release(finished_release.entry)} is finished: it is {where}. Nothing was paid again."
+        f"{name_release(finished_release.entry)} is finished: it is {where}. "
+        "Nothing was paid again."
     )
     return 0

@@ -69,9 +69,9 @@ _DIRECTIVES = {
 # Of each of these groups of directives, a format can have only one.
 _ALTERNATIVES = (("Y", "y"), ("m", "b", "B"), ("H", "I"))
 _ALLOWED = (
-    "one of 'excel', 'epoch_s', 'epoch_ms' and 'epoch_us', or text with %Y (or %y, with century), and "
-    "each of %m (or %b or %B, names of months), %d, %H (or %I with %p), %M, %S, %f and %z at most "
-    "once, such as '%d.%m.%Y' or '%m/%d/%Y %I:%M:%S %p'"
+    "one of 'excel', 'epoch_s', 'epoch_ms' and 'epoch_us', or text with %Y (or %y, with century), "
+    "and each of %m (or %b or %B, names of months), %d, %H (or %I with %p), %M, %S, %f and %z at "
+    "most once, such as '%d.%m.%Y' or '%m/%d/%Y %I:%M:%S %p'"
 )
 _ISO = (
     r"(?P<Y>[0-9]{4})-(?P<m>[0-9]{2})-(?P<d>[0-9]{2})"

@@ -91,7 +91,10 @@ from leastnoise._trusted.domain import (
     read_domain_parts,
 )
 
-_TWICE = "categories must differ from each other; got {value!r} twice. Values are compared by their string form."
+_TWICE = (
+    "categories must differ from each other; got {value!r} twice. "
+    "Values are compared by their string form."
+)
 _ZEROS_AFTER_POINT = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)
 _MOST_KEYS = 10**6  # the most categories that a search may find, all of which are in memory
 _LONGEST = 1000  # characters of a key, against texts that fill the memory
@@ -152,8 +155,8 @@ class Categories(Kind):
         for label in (NULL_LABEL, OUTSIDE_LABEL):
             if label in self.further_labels and label in distinct_forms:
                 raise InputError(
-                    f"categories must not contain {label!r} if null or outside is 'cell', because this "
-                    "setting adds a cell with this name. Rename the category."
+                    f"categories must not contain {label!r} if null or outside is 'cell', because "
+                    "this setting adds a cell with this name. Rename the category."
                 )
         if self.has_other and OTHER in distinct_forms:
             raise InputError(

@@ -44,8 +44,8 @@ def require_memory(needed_bytes: int, subject: str, advice: str) -> None:
     if have is not None and needed_bytes > have:
         limit = f"{VARIABLE}, for example 8G, sets another limit."
         raise InputError(
-            f"{subject} needs about {format_bytes(needed_bytes)} of memory; {format_bytes(have)} is "
-            f"available. {advice} {limit}"
+            f"{subject} needs about {format_bytes(needed_bytes)} of memory; {format_bytes(have)} "
+            f"is available. {advice} {limit}"
         )
 
 

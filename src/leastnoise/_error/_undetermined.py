@@ -34,8 +34,8 @@ def undetermined_error(product: Product) -> UnsupportedQuery:
         else:
             table_name = f"the table {product.name}"
     return UnsupportedQuery(
-        f"The measurements do not determine {product.name}. Ask for {table_name} in the workload of a "
-        "release."
+        f"The measurements do not determine {product.name}. Ask for {table_name} in the workload "
+        "of a release."
     )
 
 

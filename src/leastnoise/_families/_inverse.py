@@ -406,12 +406,14 @@ def invert_gram(factor: Factor) -> GramInverse:
     attributes_text = " x ".join(factor.attributes)
     if space is None or space.is_full or not space.contains(Total(space.size)):
         raise UndeterminedQuery(
-            f"The queries measured on {attributes_text} do not determine its cells. Add the identity to them."
+            f"The queries measured on {attributes_text} do not determine its cells. "
+            "Add the identity to them."
         )
     inverse = invert_within(gram, space)
     if inverse is None:
         raise UndeterminedQuery(
-            f"The noise of the queries measured on {attributes_text} is too unequal. Choose another strategy."
+            f"The noise of the queries measured on {attributes_text} is too unequal. "
+            "Choose another strategy."
         )
     return DenseInverse(inverse, space)
 

@@ -566,18 +566,27 @@ def _page_lines(fit: Fit, listed_values: int, unknown: Sequence[str]) -> Iterato
     """Yield the lines of the page on how rows fit a spec."""
     yield "how the rows fit the spec, only for the data holder"
     if fit.lines is not None:
-        yield f"lines          {fit.lines:,}, of which {_format_share(fit.lines - fit.rows, fit.lines)} are not records"
+        yield (
+            f"lines          {fit.lines:,}, of which "
+            f"{_format_share(fit.lines - fit.rows, fit.lines)} are not records"
+        )
     for fault, count in fit.faults:
         yield f"    {_format_share(count, fit.lines or 0)}: {fault}"
     yield f"rows read      {fit.rows:,}"
     if fit.without_unit:
         yield f"without unit   {_format_share(fit.without_unit, fit.rows)}; they are left out"
     if fit.cut:
-        yield f"cut            {_format_share(fit.cut, fit.rows)}, beyond max_rows of their unit or max_per_cell"
+        yield (
+            f"cut            {_format_share(fit.cut, fit.rows)}, "
+            "beyond max_rows of their unit or max_per_cell"
+        )
     for join in fit.joins:
         if len(fit.joins) > 1:
             yield f"joined table   {join.table or 'a data frame'}"
-        yield f"with partner   {_format_share(join.matched, fit.rows)}; the others have nulls for the second table's columns"
+        yield (
+            f"with partner   {_format_share(join.matched, fit.rows)}; "
+            "the others have nulls for the second table's columns"
+        )
         if join.doubled:
             several = _format_share(join.several, fit.rows)
             duplicates = _format_share(join.doubled, join.keys)
@@ -614,12 +623,15 @@ def _used_rows_lines(fit: Fit) -> Iterator[str]:
     yield f"rows used      {_format_share(fit.used, fit.rows)}"
     if fit.unreadable:
         yield (
-            f"    {_format_share(fit.unreadable, fit.used)} of them have no number where one is to be summed: "
-            "a guard counts these as not used"
+            f"    {_format_share(fit.unreadable, fit.used)} of them have no number where one is to "
+            "be summed: a guard counts these as not used"
         )
     shown = [(names, count) for names, count in fit.left_out if count]
     for names, count in shown[:_MOST_TABLES]:
-        yield f"    the table by {' x '.join(names)} leaves out {_format_share(count, fit.used)} of them"
+        yield (
+            f"    the table by {' x '.join(names)} leaves out "
+            f"{_format_share(count, fit.used)} of them"
+        )
     if len(shown) > _MOST_TABLES:
         yield f"    {len(shown) - _MOST_TABLES} more tables leave out some of them"
 

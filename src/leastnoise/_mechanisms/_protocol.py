@@ -232,8 +232,8 @@ def reference_of(plan: Plan) -> ReferencePlan:
     reference = adaptive_details(plan).reference
     if reference is None or len(reference.rmse) != len(plan.workload.products):
         raise InputError(
-            "The plan has no errors of a data-independent plan for its tables. Make the plan again; "
-            "nothing was spent."
+            "The plan has no errors of a data-independent plan for its tables. Make the plan "
+            "again; nothing was spent."
         )
     return reference
 

@@ -128,14 +128,14 @@ def _check_statistic(statistic: Statistic) -> None:
     """Raise InputError for quantiles that cannot be chosen privately."""
     if statistic.weighted_by is not None:
         raise InputError(
-            f"With the strategy {STRATEGY}, the {statistic.name} must be of unweighted rows; got the "
-            f"weight {statistic.weighted_by}. Choose strategy = 'auto'."
+            f"With the strategy {STRATEGY}, the {statistic.name} must be of unweighted rows; got "
+            f"the weight {statistic.weighted_by}. Choose strategy = 'auto'."
         )
     if any(groups != identity() for groups in statistic.groups):
         raise InputError(
-            f"With the strategy {STRATEGY}, the groups of the {statistic.name} must be single cells of "
-            "attributes; got a level, ranges, predicates or the WHERE of a statement. Choose "
-            "strategy = 'auto', or group by the attribute itself."
+            f"With the strategy {STRATEGY}, the groups of the {statistic.name} must be single "
+            "cells of attributes; got a level, ranges, predicates or the WHERE of a statement. "
+            "Choose strategy = 'auto', or group by the attribute itself."
         )
     if max(statistic.at) == 1:
         raise refuse(

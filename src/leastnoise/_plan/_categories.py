@@ -178,7 +178,10 @@ def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> 
     else:
         privacy = Privacy(budget)
     if not isinstance(privacy.budget, ApproxDP):
-        advice = "Nobody can be found under delta = 0: the probability of finding a category of one person would have to be 0."
+        advice = (
+            "Nobody can be found under delta = 0: the probability of finding a category of one "
+            "person would have to be 0."
+        )
         raise refuse(
             "the budget of a search for categories",
             privacy.budget,

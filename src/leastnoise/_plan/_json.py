@@ -104,7 +104,8 @@ def read(reader: Callable[[], _Read], subject: str, advice: str) -> _Read:
         raise
     except (KeyError, TypeError, IndexError, AttributeError, ValueError, RecursionError):
         raise InputError(
-            f"This is not {'an' if subject[0] in 'aeiou' else 'a'} {subject}, or a damaged one. {advice}"
+            f"This is not {'an' if subject[0] in 'aeiou' else 'a'} {subject}, or a damaged one. "
+            f"{advice}"
         ) from None
 
 

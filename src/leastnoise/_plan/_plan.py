@@ -182,9 +182,9 @@ class Plan(ABC):
             or (unit.max_rows, unit.max_per_cell) != (1, None)
         ):
             raise InputError(
-                "A plan that counts units by their number of rows must have fixed measurements, one "
-                "attribute, no measure, a unit with a column, and max_rows = 1. Make the plan again; "
-                "nothing was spent."
+                "A plan that counts units by their number of rows must have fixed measurements, "
+                "one attribute, no measure, a unit with a column, and max_rows = 1. Make the plan "
+                "again; nothing was spent."
             )
 
     def __repr__(self) -> str:
@@ -495,8 +495,8 @@ class AdaptivePlan(Plan):
     def _data_dependent_error(self, missing: str) -> InputError:
         """Return the InputError for a property that only fixed plans have."""
         return InputError(
-            f"The plan {self.strategy!r} has {missing}: its measurements depend on the data. Choose "
-            "strategy = 'auto' for a plan with an expected error."
+            f"The plan {self.strategy!r} has {missing}: its measurements depend on the data. "
+            "Choose strategy = 'auto' for a plan with an expected error."
         )
 
     def cost(self) -> Cost:

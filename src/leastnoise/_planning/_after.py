@@ -108,9 +108,9 @@ def plan_after(workload: Workload, privacy: Privacy, search: Search) -> LinearPl
     if is_other_noise and _total(best) > _total(best_separate):
         raise InputError(
             f"The earlier releases have {best.measurements.noise.value} noise. With this noise and "
-            f"the earlier releases, this plan would have a total squared error of {_total(best):.4g}; "
-            f"with {best_separate.measurements.noise.value} noise and without them, "
-            f"{_total(best_separate):.4g}. Leave out `after`. Nothing was spent."
+            "the earlier releases, this plan would have a total squared error of "
+            f"{_total(best):.4g}; with {best_separate.measurements.noise.value} noise and without "
+            f"them, {_total(best_separate):.4g}. Leave out `after`. Nothing was spent."
         )
     return best
 

@@ -77,9 +77,10 @@ def per_cell(
     shared = set.intersection(*({*product.attributes} for product in workload))
     if not shared:
         raise InputError(
-            'max_per_cell must name the attributes of a cell, such as cell = ["month"], because the '
-            "tables have no attribute in common. Only tables with all attributes of the cell have "
-            "less noise by it, but rows are cut for all tables. Name them, or leave max_per_cell out."
+            'max_per_cell must name the attributes of a cell, such as cell = ["month"], because '
+            "the tables have no attribute in common. Only tables with all attributes of the cell "
+            "have less noise by it, but rows are cut for all tables. "
+            "Name them, or leave max_per_cell out."
         )
     return PerCellBound(max_rows, [name for name in workload.domain.names if name in shared])
 

@@ -283,8 +283,8 @@ def _plan_one_period(problem: _SeriesProblem, search: Search) -> Plan:
     if _bits_left_for_time(plan) < _LEAST_BITS and problem.noise.norm > 1:
         advice = "Choose a larger unit, smaller clip bounds for the measure, or another strategy."
         raise InputError(
-            "The measurements along the other attributes leave no room for whole coefficients along "
-            f"time. {advice}"
+            "The measurements along the other attributes leave no room for whole coefficients "
+            f"along time. {advice}"
         )
     return plan
 

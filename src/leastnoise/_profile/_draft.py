@@ -101,7 +101,10 @@ def _unit_lines(plan: ProfilePlan, findings: ProfileFindings) -> Iterator[str]:
     effect = sizes.draft_effect
     setting = {**setting, "max_rows": effect.max_rows}
     yield f"unit = {format_toml_value(setting)}     # max_rows from the profile: about\n"
-    yield f"# {COVERED_UNITS:.0%} of the units have at most that many rows. {_format_share(effect.cut_units)} of the\n"
+    yield (
+        f"# {COVERED_UNITS:.0%} of the units have at most that many rows. "
+        f"{_format_share(effect.cut_units)} of the\n"
+    )
     yield f"# units have more, and {_format_share(effect.cut_rows)} of the rows are not used.\n"
 
 
@@ -183,14 +186,17 @@ def _misfit_reason(findings: ColumnFindings) -> str:
             f"about {percent} of its values are no dates of the form 2024-05-01; state their format"
         )
     if findings.measured.is_searched:
-        return f"about {percent} of its values are rare texts; if it has a code list, list its categories"
+        return (
+            f"about {percent} of its values are rare texts; "
+            "if it has a code list, list its categories"
+        )
     if findings.measured.is_number:
         misfit = "no numbers"
     else:
         misfit = "none of the counted codes"
     return (
-        f"about {percent} of its values are {misfit}; profile with --delta to find its categories, or "
-        "list them"
+        f"about {percent} of its values are {misfit}; profile with --delta to find its categories, "
+        "or list them"
     )
 
 
@@ -275,8 +281,8 @@ def _category_lines(findings: ColumnFindings) -> Iterator[str]:
         return
     labels = [findings.labels[position] for position in findings.shown_cells]
     yield (
-        f"categories = {format_toml_value(labels)}     # found by the profile; one with fewer than about "
-        f"{math.ceil(findings.threshold):,} rows is not seen\n"
+        f"categories = {format_toml_value(labels)}     # found by the profile; one with fewer than "
+        f"about {math.ceil(findings.threshold):,} rows is not seen\n"
     )
     if measured.settings.get("ignore_case"):
         yield "ignore_case = true\n"

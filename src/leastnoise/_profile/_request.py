@@ -215,20 +215,21 @@ def _check_unit(request: ProfileRequest, columns: SourceColumns) -> None:
         candidates = names or list(columns.candidates)
         if candidates:
             raise InputError(
-                f"A profile must know whose rows are protected; got no unit, and {candidates[0]!r} may "
-                f"name persons. Give --unit {candidates[0]!r}, or --unit row if every row is another "
-                "person."
+                f"A profile must know whose rows are protected; got no unit, and {candidates[0]!r} "
+                f"may name persons. Give --unit {candidates[0]!r}, or --unit row if every row is "
+                "another person."
             )
     if request.unit_column is None:
         if request.max_rows is not None:
             raise InputError(
-                "max_rows is for a unit with a column; got a unit of one row. Name the column of the "
-                "person, or leave out max_rows."
+                "max_rows is for a unit with a column; got a unit of one row. Name the column of "
+                "the person, or leave out max_rows."
             )
         return
     if request.unit not in [column.name for column in columns.listed]:
         raise InputError(
-            f"The unit must be 'row' or a column of the data; got {request.unit!r}. Name such a column."
+            f"The unit must be 'row' or a column of the data; got {request.unit!r}. "
+            "Name such a column."
         )
     if request.max_rows is not None:
         whole("max_rows", request.max_rows, 1)

@@ -265,7 +265,10 @@ def _seed_note(seed: int | None) -> str:
     """Return the first line for the files of a seeded profile; else empty."""
     if seed is None:
         return ""
-    return f"# NOT PRIVATE: the noise of this profile came from the seed {seed}. Publish nothing of it.\n"
+    return (
+        f"# NOT PRIVATE: the noise of this profile came from the seed {seed}. "
+        "Publish nothing of it.\n"
+    )
 
 
 def _has_this_profile(plan: ProfilePlan, request_text: str) -> bool:
@@ -282,8 +285,8 @@ def _has_this_profile(plan: ProfilePlan, request_text: str) -> bool:
         if not request_path.exists():
             if any(plan.folder.iterdir()):
                 raise InputError(
-                    f"The directory of a profile must be new or have this profile; got {plan.folder}, "
-                    "which has other files. Choose another name."
+                    "The directory of a profile must be new or have this profile; got "
+                    f"{plan.folder}, which has other files. Choose another name."
                 )
             return False
         is_same = request_path.read_text(encoding="utf-8") == request_text
@@ -346,8 +349,8 @@ def _read_paid_categories(directory: Path, ledger: Path | None) -> tuple[str, ..
     categories = read_categories(directory)
     if not categories.private or categories.receipt.id not in _list_payment_ids(ledger):
         raise InputError(
-            f"The categories in {directory} must have been paid from the ledger {ledger}; they were "
-            "not. Choose another directory for this profile."
+            f"The categories in {directory} must have been paid from the ledger {ledger}; they "
+            "were not. Choose another directory for this profile."
         )
     return categories.texts
 

@@ -105,9 +105,9 @@ def describe_bounds_search(plan: BoundsPlan) -> str:
     if not plan.bounds_row_counts and plan.privacy.unit_column is not None:
         rule += ", by one random row of each unit"
     return (
-        f"The search {rule}, from {_count_candidates(plan)} candidates. In 95 of 100 cases it misses "
-        f"this share by at most {plan.rank_error:,} {_counted_noun(plan)}; those beyond the outermost "
-        "candidates count as within."
+        f"The search {rule}, from {_count_candidates(plan)} candidates. In 95 of 100 cases it "
+        f"misses this share by at most {plan.rank_error:,} {_counted_noun(plan)}; those beyond the "
+        "outermost candidates count as within."
     )
 
 

@@ -93,21 +93,28 @@ _MEAN_INTERVALS = (
     "empty where the divisor is not clear of 0; the sum and the divisor are from the tables."
 )
 _MEANINGS = {
-    "variances": "root of the mean squared distance of the values of a group from their mean, with "
-    "the number of values as the divisor. An interval has every value that the noise of the count, "
-    "the sum and the sum of squares explains, each interval by itself; std_error is by the delta "
-    "method at the estimates, empty where the count is not clear of 0 and where the estimate is 0. Values beyond the public "
-    "bounds count at the nearest bound",
-    "correlations": "correlation and covariance of each pair of measures, of the rows of a group "
-    "with a value of every measure, with the number of these rows as the divisor. Intervals are by "
-    "the delta method, each by itself; they have all values that the bounds allow, and std_error is "
-    "empty, where the count or a variance is not clear of 0. Values beyond the public bounds count "
-    "at the nearest bound",
-    "regression": "coefficients of least squares with an intercept, of the rows of a group with a "
-    "value of every measure. Intervals are for the noise only, by the delta method, each by itself; "
-    "low, high and std_error are empty where the smallest eigenvalue of the normal equations is not "
-    "clear of 0, so that every coefficient is possible; ridge is the amount that was then added to "
-    "their diagonal, as a share of count. Values beyond the public bounds count at the nearest bound",
+    "variances": (
+        "root of the mean squared distance of the values of a group from their mean, with "
+        "the number of values as the divisor. An interval has every value that the noise of the "
+        "count, the sum and the sum of squares explains, each interval by itself; std_error is by "
+        "the delta method at the estimates, empty where the count is not clear of 0 and where the "
+        "estimate is 0. Values beyond the public bounds count at the nearest bound"
+    ),
+    "correlations": (
+        "correlation and covariance of each pair of measures, of the rows of a group "
+        "with a value of every measure, with the number of these rows as the divisor. Intervals "
+        "are by the delta method, each by itself; they have all values that the bounds allow, and "
+        "std_error is empty, where the count or a variance is not clear of 0. Values beyond the "
+        "public bounds count at the nearest bound"
+    ),
+    "regression": (
+        "coefficients of least squares with an intercept, of the rows of a group with a "
+        "value of every measure. Intervals are for the noise only, by the delta method, each by "
+        "itself; low, high and std_error are empty where the smallest eigenvalue of the normal "
+        "equations is not clear of 0, so that every coefficient is possible; ridge is the amount "
+        "that was then added to their diagonal, as a share of count. "
+        "Values beyond the public bounds count at the nearest bound"
+    ),
     "quantiles": "the least value with at least a share of the %s at or below it; only its cell "
     "is known, so low and high are ends of "
     "cells; each interval by itself. The first and the last cell also count values beyond the "

@@ -315,7 +315,10 @@ class Options:
         else:
             label_texts = [None]
         if not all(map(_has_text_keys, label_texts)):
-            allowed = "a mapping from attributes to texts of their codes, such as {'sex': {'1': 'men', '2': 'women'}}"
+            allowed = (
+                "a mapping from attributes to texts of their codes, such as {'sex': {'1': 'men', "
+                "'2': 'women'}}"
+            )
             raise refuse("labels", self.labels, allowed)
         for name, texts_of_codes in self.labels.items():
             for code, text in texts_of_codes.items():
@@ -809,5 +812,6 @@ def find_table_position(products: Sequence[Product], key: str) -> int:
         [f"q{number} ({product.name})" for number, product in enumerate(products, 1)]
     )
     raise InputError(
-        f"A table must be called by its id or name; got {quoted(key)}. This release has {first_tables}."
+        f"A table must be called by its id or name; got {quoted(key)}. "
+        f"This release has {first_tables}."
     )

@@ -69,8 +69,8 @@ def count_units(outcome: Outcome, record_attributes: Sequence[str]) -> UnitCount
         raise InputError(
             "Records can be grouped into units where the release counts units; this release does "
             "not. Leave out --units, or ask in a release for marginals = { ways = 0 } with "
-            'count = "units", and for count = "units" by attributes in of_unit, which all rows of a '
-            "unit share."
+            'count = "units", and for count = "units" by attributes in of_unit, which all rows of '
+            "a unit share."
         )
     table = max(tables, key=lambda product: (len(product.attributes), product.rows))
     estimate = outcome.estimator().estimate(table)

@@ -1043,7 +1043,8 @@ def check_options(plan: Plan, options: Options) -> None:
         raise refuse(
             "integer",
             options.integer,
-            f"left out where a table has more than {_MOST_PUBLIC_TABLES} tables of public counts in it",
+            f"left out where a table has more than {_MOST_PUBLIC_TABLES} "
+            "tables of public counts in it",
         )
     check_linear_estimates(
         plan, options.plan_dependent_options, linear=not isinstance(plan, AdaptivePlan)
@@ -1140,14 +1141,14 @@ def _check_controlled_rounding(plan: Plan, tables: Sequence[Product], options: O
         return
     if options.below is not None or options.suppresses_by_cv:
         raise InputError(
-            "rounding = 'controlled' makes totals the sums of their parts, so an answer that is left "
-            "out would follow from the others. Leave out below and suppress, or round to the "
+            "rounding = 'controlled' makes totals the sums of their parts, so an answer that is "
+            "left out would follow from the others. Leave out below and suppress, or round to the "
             "nearest."
         )
     if isinstance(plan, AdaptivePlan):
         raise InputError(
-            "rounding = 'controlled' needs estimates that add up, and the estimates of the strategy "
-            f"{plan.strategy!r} do not. Choose strategy = 'auto', or "
+            "rounding = 'controlled' needs estimates that add up, and the estimates of the "
+            f"strategy {plan.strategy!r} do not. Choose strategy = 'auto', or "
             "round to the nearest."
         )
     by_measure: dict[str | None, list[Product]] = {}
@@ -1243,7 +1244,8 @@ def _check_local_unit_counts(workload: Workload) -> None:
         raise refuse(
             "local_non_negative together with the table " + incomplete[0],
             True,
-            "left out where units are counted in groups, or in cells of an attribute that may lack values",
+            "left out where units are counted in groups, "
+            "or in cells of an attribute that may lack values",
             "Use non_negative, or write complete = true if no value can be missing.",
         )
 

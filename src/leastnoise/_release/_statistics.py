@@ -350,7 +350,10 @@ class StatisticTable(ResultTable):
 
     def __repr__(self) -> str:
         if self.cells > 1:
-            return f"StatisticTable({self.id} {self.name!r}: {load_catalogue().say_count('answers', self.cells)})"
+            return (
+                f"StatisticTable({self.id} {self.name!r}: "
+                f"{load_catalogue().say_count('answers', self.cells)})"
+            )
         ends = (
             format_digits(float(values.reshape(-1)[0]))
             for values in (self.values, self.low, self.high)

@@ -434,7 +434,10 @@ class Table(ResultTable):
             content = catalogue.format_answer(float(self.answer.item()), float(self.margins.item()))
         else:
             content = catalogue.say_count("answers", self.cells)
-        return f"Table({self.id} {self.name!r}: {content}, typical margin {catalogue.format_error(self.typical_margin)})"
+        return (
+            f"Table({self.id} {self.name!r}: {content}, typical margin "
+            f"{catalogue.format_error(self.typical_margin)})"
+        )
 
     def _repr_html_(self) -> str:
         catalogue = load_catalogue()

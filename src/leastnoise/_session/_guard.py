@@ -454,8 +454,8 @@ def _reason_to_stop(
         return ""
     if used_rows <= single_draw_bound(noise, scale, MISSED):
         return (
-            f"{counts_text} {error_text}, no more than is counted by chance where no row is used. If the "
-            "data have so few rows, give the guard a larger share, such as 1/10, or none."
+            f"{counts_text} {error_text}, no more than is counted by chance where no row is used. "
+            "If the data have so few rows, give the guard a larger share, such as 1/10, or none."
         )
     return ""
 
@@ -589,7 +589,10 @@ class GuardForecast:
                 f"counts with confidence fewer than half of the {self.rows:,} rows that there are"
             )
         else:
-            nothing = f"counts no more than {self.most_by_chance:,} used rows, as chance does without a row"
+            nothing = (
+                f"counts no more than {self.most_by_chance:,} used rows, "
+                "as chance does without a row"
+            )
         missing = ""
         if self.rows_of_columns is not None:
             missing = (
@@ -601,8 +604,8 @@ class GuardForecast:
             f"{self.share} of the budget ({self.charge}) first counts the rows that are used and "
             f"those that are not, with a standard error of about {self.noise_std:,.0f} each. The "
             f"guard stops the release where fewer than half are used, or where it {nothing}. "
-            f"{missing}A stop costs this share only: the corrected release has the rest ({self.left}), in the same "
-            "ledger."
+            f"{missing}A stop costs this share only: the corrected release has the rest "
+            f"({self.left}), in the same ledger."
         )
 
 

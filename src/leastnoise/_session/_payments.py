@@ -143,12 +143,16 @@ def _paid_state(
     with suppress(LeastNoiseError, OSError):
         is_series = entry.resumable and is_series_plan(ledger.pending(entry).plan)
     if is_series:
-        advice = f"`leastnoise ledger show {ledger_path}` says which periods of it are drawn and published"
+        advice = (
+            f"`leastnoise ledger show {ledger_path}` says which periods of "
+            "it are drawn and published"
+        )
         return PaymentState("resumable", f"{paid_text}, and nothing of it is paid again: {advice}.")
     if entry.resumable:
         return PaymentState(
             "resumable",
-            f"{paid_text} and can be finished without paying again: `leastnoise resume {ledger_path}`.",
+            f"{paid_text} and can be finished without paying again: "
+            f"`leastnoise resume {ledger_path}`.",
         )
     return PaymentState(
         "absent",

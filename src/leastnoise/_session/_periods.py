@@ -365,8 +365,8 @@ def _check_newest_ledger(target: Path, undrawn_labels: Sequence[str]) -> None:
     """
     if released_labels := [label for label in undrawn_labels if (target / label).exists()]:
         raise LedgerError(
-            f"The directory {target} has a release of {released_labels[0]}, which the ledger has not "
-            "drawn: ledger and private file are an older "
+            f"The directory {target} has a release of {released_labels[0]}, which the ledger has "
+            "not drawn: ledger and private file are an older "
             "copy, or the directory is of another series. Put back the newest ledger and private "
             "file, or choose another directory for a "
             "new series. Nothing was drawn."
@@ -387,7 +387,8 @@ def _count_due_periods(dates: Dates, through: str | None) -> int:
     requested_periods = labels.index(one_of("--through", through, labels)) + 1
     if requested_periods > periods_over:
         raise InputError(
-            f"The period {through} is not over; it ends on {dates.last_day(requested_periods)} (UTC). "
+            f"The period {through} is not over; it ends on {dates.last_day(requested_periods)} "
+            "(UTC). "
             "Nothing was spent."
         )
     return requested_periods

@@ -123,7 +123,10 @@ class ReleaseRequest:
         try:
             return read_record(cls, json.loads(text))
         except (ValueError, KeyError, TypeError, AttributeError):
-            message = "The ledger's record of this release's options is unreadable. Restore the ledger from a copy."
+            message = (
+                "The ledger's record of this release's options is unreadable. "
+                "Restore the ledger from a copy."
+            )
             raise LedgerError(message) from None
 
     def with_payment(self, ledger: Ledger, receipt: Receipt) -> "ReleaseRequest":
@@ -443,8 +446,8 @@ def finish_paid(
         if outcome is None:
             if data is None:
                 raise InputError(
-                    "The paid release has steps left to draw, and its data were not in a file. Give "
-                    "them as source."
+                    "The paid release has steps left to draw, and its data were not in a file. "
+                    "Give them as source."
                 )
             table = read_table(job.plan, data, progress)
             outcome = job.draw(Series.resumed(job.contract, table, ledger, receipt))
@@ -547,7 +550,8 @@ def _read_listed_file(directory: Path, manifest: Manifest, name: str) -> str:
             text = ""
     except (OSError, UnicodeDecodeError):
         raise InputError(
-            f"The release in {str(directory)!r} lacks {name}, or it cannot be read. Use an intact copy."
+            f"The release in {str(directory)!r} lacks {name}, or it cannot be read. "
+            "Use an intact copy."
         ) from None
     if not is_listed:
         raise InputError(

@@ -70,7 +70,8 @@ _LOCAL = (
 )
 _TOP_DOWN = (
     "top_down = true adds answer_top_down, which is biased: small cells are too large on average "
-    "and large ones too small, by an unknown amount. It has no error bars; the unbiased answers stay."
+    "and large ones too small, by an unknown amount. It has no error bars; "
+    "the unbiased answers stay."
 )
 
 
@@ -428,8 +429,8 @@ def check_run_arguments(
         require_finished_searches(spec)
     if plan is not None and (differences := differing_parts(plan, spec)):
         raise InputError(
-            f"This plan is of another spec: its {', '.join(differences)} differ. Plan again, or use "
-            "the spec from which it was planned."
+            f"This plan is of another spec: its {', '.join(differences)} differ. Plan again, or "
+            "use the spec from which it was planned."
         )
     if spec.series is None and through is not None:
         raise InputError(
@@ -470,8 +471,8 @@ def with_data(
         data = source
     if data is None:
         raise InputError(
-            f'A {purpose} must have data; add [source] path = "people.csv" to the spec file, or use '
-            "--source people.csv."
+            f'A {purpose} must have data; add [source] path = "people.csv" to the spec file, or '
+            "use --source people.csv."
         )
     if isinstance(data, str):
         data = Path(data)

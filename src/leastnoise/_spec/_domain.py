@@ -77,8 +77,8 @@ def read_location(
     database_keys = [key for key in ("table", "connection") if key in table]
     if database_keys and (database_keys != ["table", "connection"] or path is not None):
         raise InputError(
-            f'{location_name} must have path, or table and connection. A connection is "env:" and the '
-            "name of an environment variable."
+            f'{location_name} must have path, or table and connection. A connection is "env:" and '
+            "the name of an environment variable."
         )
     return path, DatabaseTable(table["table"], table["connection"]) if database_keys else None
 
@@ -131,8 +131,8 @@ def _read_join(
     path, database_table = read_location(folder, table, where)
     if (path is None and database_table is None) or "on" not in table:
         raise InputError(
-            f'{where} must name a table and the columns that both tables have, such as path = "patients.csv" '
-            'and on = "patient_id".'
+            f"{where} must name a table and the columns that both tables have, such as "
+            'path = "patients.csv" and on = "patient_id".'
         )
     layout = read_layout(table, where)
     second: Any = CSV(path, **layout) if layout and path is not None else database_table or path
@@ -320,7 +320,10 @@ def domain_from_spec(
     )
 
 
-_BINS = "bins = { low = 0, high = 200000, count = 500 }; or, for widths of your own, edges = [0, 10, 100] in its place"
+_BINS = (
+    "bins = { low = 0, high = 200000, count = 500 }; "
+    "or, for widths of your own, edges = [0, 10, 100] in its place"
+)
 _DATES = 'dates = { from = "2024-01-01", to = "2025-12-31", by = "month" }'
 # Kinds that a spec states as a table: the class, its required keys in the order of the arguments,
 # optional keys, keys that are read elsewhere, and an example.
@@ -709,8 +712,8 @@ def measure_from_spec(
         total: dict[str, Any] = checked_keys("unit_total", settings["unit_total"], ["clip", "by"])
         if "clip" not in total:
             raise InputError(
-                "unit_total must have 'clip', the public bounds of the total of one unit in a cell; "
-                'write for example unit_total = { clip = [0, 2000], by = ["month"] }.'
+                "unit_total must have 'clip', the public bounds of the total of one unit in a "
+                'cell; write for example unit_total = { clip = [0, 2000], by = ["month"] }.'
             )
         low, high = _read_pair("clip", total["clip"])
         return UnitTotal(

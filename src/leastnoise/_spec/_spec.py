@@ -171,7 +171,10 @@ def read_category_searches(
         if categories is None and os.path.lexists(search_directory):
             categories = read_categories(search_directory)
             if not categories.private:
-                why = "were found with a seed, which protects nobody. Move them away, and find them again."
+                why = (
+                    "were found with a seed, which protects nobody. "
+                    "Move them away, and find them again."
+                )
                 raise InputError(f"The categories in {search_directory} {why}")
         searches.append(
             CategorySearch(
@@ -232,7 +235,8 @@ def check_category_searches(searches: Sequence[CategorySearch], privacy: Privacy
         ):
             raise InputError(
                 f"The categories in {search.directory} were found by another search than "
-                f"[domain.{search.attribute}] requests: its budget, unit, bounds or reading differ. "
+                f"[domain.{search.attribute}] requests: its budget, unit, bounds or reading "
+                "differ. "
                 "Use the settings of that search, or name another directory: found = ..."
             )
 
@@ -1052,9 +1056,9 @@ def _read_series(
 _OBJECTIVE_ADVICE = "Its total error is the least; give a table that must be more exact a weight."
 _AFTER_ADVICE = "Its rows arrive period by period; leave it out."
 _SEARCH_ADVICE = (
-    "A series is paid once, for rows that do not exist yet. Find them before it with the same ledger, "
-    "with `leastnoise categories` and the spec without [series], then state what was found and the "
-    "rest of the budget."
+    "A series is paid once, for rows that do not exist yet. Find them before it with the same "
+    "ledger, with `leastnoise categories` and the spec without [series], then state what was found "
+    "and the rest of the budget."
 )
 _IMPOSSIBLE_ADVICE = "Only the model of one release uses it; leave it out."
 _SAMPLING_ADVICE = "The number of answers grows with each period; give one number or another rule."
@@ -1082,7 +1086,10 @@ def _refuse_parts_unfit_for_series(
 
 def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
     """Parse TOML text to a table; raise InputError if invalid or nested deeply."""
-    advice = f"A spec has numbers of at most {MOST_DIGITS} digits, and tables and lists at most {_MAX_NESTING} deep."
+    advice = (
+        f"A spec has numbers of at most {MOST_DIGITS} digits, "
+        f"and tables and lists at most {_MAX_NESTING} deep."
+    )
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -1351,8 +1358,8 @@ def _read_workload_entry(
         workload = _read_entry_queries(domain, table, common, statements)
         if statements and targets and workload.statistics:
             raise InputError(
-                "Targets of sql are of counts and sums. Request means in a separate [[workload]] entry: "
-                "means = { of, by }, with a size."
+                "Targets of sql are of counts and sums. Request means in a separate [[workload]] "
+                "entry: means = { of, by }, with a size."
             )
         if "weighted_by" in table:
             workload = workload.weighted_by(table["weighted_by"])
@@ -1494,8 +1501,8 @@ def read_plan(path: Path, spec: Spec) -> Plan:
     plan = plan_from_file(path)
     if differences := differing_parts(plan, spec):
         raise InputError(
-            f"The plan {path} is of another spec: its {', '.join(differences)} differ. Plan again, or "
-            "use the spec from which it was planned."
+            f"The plan {path} is of another spec: its {', '.join(differences)} differ. Plan again, "
+            "or use the spec from which it was planned."
         )
     return plan
 

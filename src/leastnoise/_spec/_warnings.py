@@ -154,7 +154,8 @@ def relative_error_warnings(
                 "typical": catalogue.format_value(size * product.unit),
             }
             warnings.append(
-                f"{_localised_table_name(product, catalogue)} ({catalogue.say('exact_around', **values)})"
+                f"{_localised_table_name(product, catalogue)} "
+                f"({catalogue.say('exact_around', **values)})"
             )
     if warnings:
         if len(warnings) > _MAX_LISTED_TABLES:

@@ -210,8 +210,8 @@ def _array_operator(attribute: str, user_value: object, norm: int, bits: int) ->
         )
     if not array.any():
         raise InputError(
-            f"The strategy along {attribute} measures nothing: every coefficient is 0. Give at least "
-            "one query."
+            f"The strategy along {attribute} measures nothing: every coefficient is 0. Give at "
+            "least one query."
         )
     if array.dtype.kind == "f":
         if not np.isfinite(array).all():

@@ -109,7 +109,10 @@ _HEAD = """\
 _NO_STEPS = (
     "The step of {name} must divide the range from {low} to {high} into whole steps; got {step}."
 )
-_TOO_MANY = "{name} would have {count} values here, and at most {most} are allowed. Take wider steps, or numbers in steps of a width."
+_TOO_MANY = (
+    "{name} would have {count} values here, and at most {most} are allowed. "
+    "Take wider steps, or numbers in steps of a width."
+)
 _LEVEL_SPLITS = tuple(f"l{number}" for number in range(MOST_LEVELS))
 _MOST_DRAWN = 4  # charts of invented counts
 _MOST_VALUES = 10**6  # of a column; more groups would slow down the page

@@ -46,8 +46,14 @@ from leastnoise._trusted.check import InputError, message, one_of, whole
 from leastnoise._workload import level, level_names, queries
 
 MOST_CELLS = 4096  # cells of a table that the page can show
-_TOO_LARGE = "A table here may have at most {most} cells; this one would have {cells}. Pick fewer attributes."
-_NO_ERROR = "No error is known for sums of cells from a release by {strategy!r}, which looked at the data. Use `leastnoise answer`."
+_TOO_LARGE = (
+    "A table here may have at most {most} cells; this one would have {cells}. "
+    "Pick fewer attributes."
+)
+_NO_ERROR = (
+    "No error is known for sums of cells from a release by {strategy!r}, which looked at the data. "
+    "Use `leastnoise answer`."
+)
 _MOST_MARKS = 2000  # marks of a chart
 _MOST_LISTED = 200  # values of a statistic
 KINDS = ("identity", "prefix")

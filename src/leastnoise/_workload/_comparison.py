@@ -232,7 +232,10 @@ class Comparison:
     @property
     def name(self) -> str:
         """The name of the comparison: ``mean of pay, arm=B against arm=A``."""
-        groups = f"{self.along}={_cells_text(self.group)} against {self.along}={_cells_text(self.against)}"
+        groups = (
+            f"{self.along}={_cells_text(self.group)} against "
+            f"{self.along}={_cells_text(self.against)}"
+        )
         names = [cells.name_along(name) for name, cells in self.by]
         return f"{self.quantity.name}, {groups}" + (f" by {' x '.join(names)}" if names else "")
 
@@ -287,8 +290,8 @@ def read_comparison(
     used = [*sets, *(attribute for attribute, _ in quantity.share_of)]
     if name in used or len({*used}) < len(used):
         raise InputError(
-            f"An attribute is used twice in a comparison along {name}. Use each in one of along, by "
-            "and share."
+            f"An attribute is used twice in a comparison along {name}. Use each in one of along, "
+            "by and share."
         )
     return Comparison(
         quantity=quantity, along=name, group=first, against=second, by=tuple(sets.items())
@@ -394,13 +397,13 @@ def _check_public_numbers(target: ComparisonTarget) -> None:
         )
     if target.form == "ratio" and quantity.kind == "count" and target.size is None:
         raise InputError(
-            "The error of a ratio of counts depends on the count of the group in 'against': state a "
-            "public size for it, for example size = 1000."
+            "The error of a ratio of counts depends on the count of the group in 'against': state "
+            "a public size for it, for example size = 1000."
         )
     if target.form == "ratio" and quantity.kind != "count" and target.value is None:
         raise InputError(
-            f"The error of a ratio of {quantity.kind}s depends on the {quantity.kind} of the group in "
-            "'against': state a public value for it, for example value = 0.1."
+            f"The error of a ratio of {quantity.kind}s depends on the {quantity.kind} of the group "
+            "in 'against': state a public value for it, for example value = 0.1."
         )
 
 

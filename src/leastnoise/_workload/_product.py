@@ -145,7 +145,10 @@ class Product:
         if unit_count.has_groups:
             self._check_groups(unit_count)
         elif cell and not (cell == self.attributes and self.asks_single_cells):
-            advice = "A unit may be in several cells. If its rows agree in these attributes, name them in of_unit."
+            advice = (
+                "A unit may be in several cells. "
+                "If its rows agree in these attributes, name them in of_unit."
+            )
             raise refuse(
                 f"the queries of units by {' x '.join(cell)}",
                 replace(self, measure=None).name,
@@ -468,7 +471,10 @@ def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
         yield width, rows, begins[rows][:, None] + np.arange(width)
 
 
-MEASURES_ARE_DECLARED = "Declare it with public bounds: [measures.pay] clip = [0, 100000] in a spec, ln.Measure in Python."
+MEASURES_ARE_DECLARED = (
+    "Declare it with public bounds: [measures.pay] clip = [0, 100000] in a spec, "
+    "ln.Measure in Python."
+)
 Cell = tuple[Fraction | int, Fraction | int]
 
 
@@ -519,7 +525,10 @@ FORMS: Mapping[str, StatisticForm] = {
     "quantiles": StatisticForm(noun="quantiles", column="quantile", at_shares=True),
     "cdf": StatisticForm(noun="distribution", column="share", along=True),
 }
-_OF_ITSELF = "{of} cannot be both of and in by: its {kind} by its own values say nothing. Leave it out of by."
+_OF_ITSELF = (
+    "{of} cannot be both of and in by: its {kind} by its own values say nothing. "
+    "Leave it out of by."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -838,7 +847,8 @@ def _check_statistic_attribute(domain: Domain, of: object) -> None:
         raise refuse(
             "of",
             of,
-            f"an attribute of numbers ({', '.join(_numeric_attributes(domain)) or 'none is declared'})",
+            "an attribute of numbers "
+            f"({', '.join(_numeric_attributes(domain)) or 'none is declared'})",
             advice,
         )
     number_cells(domain, of)

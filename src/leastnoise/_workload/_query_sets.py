@@ -698,8 +698,8 @@ def query_set(attribute: str, value: object) -> QuerySet:
     raise refuse(
         f"the query set on {attribute}",
         value,
-        f"{words}, a table with level and its name, with change or rolling and a number, or with one of "
-        "ranges, predicates and matrix and lists",
+        f"{words}, a table with level and its name, with change or rolling and a number, or with "
+        "one of ranges, predicates and matrix and lists",
     )
 
 
@@ -771,7 +771,10 @@ def groups_of(domain: Domain, by: object, argument_name: str) -> dict[str, Query
     if unknown:
         owners = [name for name in domain.names if unknown[0] in level_names(domain.kind(name))]
         if owners:
-            advice = f"{unknown[0]} is a level: ask for {{ {owners[0]} = {{ level = {unknown[0]!r} }} }}."
+            advice = (
+                f"{unknown[0]} is a level: "
+                f"ask for {{ {owners[0]} = {{ level = {unknown[0]!r} }} }}."
+            )
         else:
             advice = ""
         raise refuse(

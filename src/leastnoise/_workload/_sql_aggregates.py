@@ -39,8 +39,8 @@ _ADVICE = {
     "LogicalAnd": "Count the other rows, with COUNT_IF: one person decides whether there is any",
 }
 _USUAL_ADVICE = (
-    "Answers are COUNT, SUM, AVG, STDDEV, VARIANCE, PERCENTILE_CONT and MEDIAN, each of one column, "
-    "and CORR, COVAR_POP, REGR_SLOPE and others like these of two columns"
+    "Answers are COUNT, SUM, AVG, STDDEV, VARIANCE, PERCENTILE_CONT and MEDIAN, each of one "
+    "column, and CORR, COVAR_POP, REGR_SLOPE and others like these of two columns"
 )
 _SPREAD_KINDS = {
     "Stddev": "std_dev_sample",
@@ -238,8 +238,8 @@ class AggregateReader:
         if not isinstance(node.this, (exp.PercentileCont, exp.PercentileDisc)):
             raise refused(
                 node.sql("duckdb"),
-                "Write PERCENTILE_CONT(share) WITHIN GROUP (ORDER BY column); for the most frequent "
-                "value, ORDER BY COUNT(*) DESC with GROUP BY of the column",
+                "Write PERCENTILE_CONT(share) WITHIN GROUP (ORDER BY column); for the most "
+                "frequent value, ORDER BY COUNT(*) DESC with GROUP BY of the column",
             )
         (ordered,) = node.expression.expressions
         share = read_number(function_name(node.this), node.this.this)

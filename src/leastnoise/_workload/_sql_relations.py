@@ -217,7 +217,8 @@ def with_joins_as_conditions(select: Node, tree_of: TreeOf) -> Node:
             raise refused(
                 f"JOIN of the rows with {join.alias_or_name or 'a query'}",
                 "Aggregate the rows first, in a subquery, and join the two results; a join with "
-                "groups that another query selects uses no column of it but the keys of its GROUP BY",
+                "groups that another query selects uses no column of it "
+                "but the keys of its GROUP BY",
             )
         _replace_keys(copy, join, keys)
         add_condition(copy, _membership(join, keys))

@@ -367,7 +367,8 @@ class SelectionReader:
             if numbered is None or self._is_computed(numbered.unalias()):
                 raise refused(
                     f"GROUP BY {node.name}",
-                    "Use the number of a column of SELECT that is neither an aggregate nor a constant",
+                    "Use the number of a column of SELECT that is neither "
+                    "an aggregate nor a constant",
                 )
             return self._group_indices(numbered.unalias(), numbered.alias, numbered)
         # As in DuckDB, a column takes precedence over an alias of the same name.
@@ -455,8 +456,8 @@ class SelectionReader:
         if level_name is None and isinstance(kind, (Bins, Edges, Dates)) and not is_day:
             raise refused(
                 f"{clause} of {attribute} with a subquery",
-                f"Compare values that are the same in a whole cell of {attribute}, such as DATE_TRUNC of "
-                "months or a CASE of ranges",
+                f"Compare values that are the same in a whole cell of {attribute}, such as "
+                "DATE_TRUNC of months or a CASE of ranges",
             )
 
     def _group_index(self, node: Node, name: str, position_node: Node) -> int | None:

@@ -187,7 +187,8 @@ def expression_values(
             results[part] = {UNDECIDED}
         elif len(values) > 1:
             raise refused(
-                f"{attribute.clause} that cuts through the cell {kind.labels[part]} of {attribute.name}",
+                f"{attribute.clause} that cuts through the cell {kind.labels[part]} of "
+                f"{attribute.name}",
                 "Its values would be in two groups, and only the cell is counted; "
                 + _finer_cells(attribute, part),
             )

@@ -423,7 +423,10 @@ class Privacy:
         else:
             rows = f"{self.max_rows} rows"
         if self.max_per_cell is not None:
-            rows += f", {self.max_per_cell.rows} in a cell of {' x '.join(self.max_per_cell.attributes)},"
+            rows += (
+                f", {self.max_per_cell.rows} in a cell of "
+                f"{' x '.join(self.max_per_cell.attributes)},"
+            )
         return f"at most {rows} of one value of the column {self.unit_column!r} ({self.neighbours})"
 
     @property

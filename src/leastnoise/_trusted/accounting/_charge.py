@@ -163,8 +163,8 @@ def charge(dataset_budget: Budget, declared_budget: Budget, cost: Cost) -> Charg
     """
     if not covers(declared_budget, cost):
         raise InputError(
-            f"The plan declares {declared_budget}, which is not proved to cover its cost, {cost}. Make "
-            "the plan again."
+            f"The plan declares {declared_budget}, which is not proved to cover its cost, {cost}. "
+            "Make the plan again."
         )
     limit = charge_of_budget(declared_budget)
     if isinstance(dataset_budget, ZCDP):
@@ -183,18 +183,18 @@ def charge(dataset_budget: Budget, declared_budget: Budget, cost: Cost) -> Charg
         return Charge(epsilon=limit.epsilon)
     if isinstance(declared_budget, ZCDP):
         raise InputError(
-            f"The data set has {_with_article(dataset_budget)} budget, which adds up mu squared; the plan "
-            f"declares {declared_budget}, which has none. Plan with ApproxDP(epsilon, delta) or "
-            "GDP(mu_squared), or set a ZCDP budget for the data set."
+            f"The data set has {_with_article(dataset_budget)} budget, which adds up mu squared; "
+            f"the plan declares {declared_budget}, which has none. Plan with ApproxDP(epsilon, "
+            "delta) or GDP(mu_squared), or set a ZCDP budget for the data set."
         )
     amount = _charge_in_mu(declared_budget, cost)  # (G6)
     if isinstance(dataset_budget, ApproxDP):
         return amount
     if amount.has_own_delta:
         raise InputError(
-            f"The data set has a GDP budget, which has no delta; the plan declares {declared_budget} for "
-            "a release with its own delta. Plan with GDP(mu_squared) or PureDP(epsilon), or "
-            "set an ApproxDP budget for the data set."
+            "The data set has a GDP budget, which has no delta; the plan declares "
+            f"{declared_budget} for a release with its own delta. Plan with GDP(mu_squared) or "
+            "PureDP(epsilon), or set an ApproxDP budget for the data set."
         )
     return Charge(mu_squared=amount.mu_squared)
 

@@ -374,7 +374,10 @@ def _checked_kinds(
             )
         kind = kind_of_argument(value)
         if type(kind) not in rule_of.registry or type(kind) is object:
-            allowed = "a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates, Coded or Unknown"
+            allowed = (
+                "a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates, "
+                "Coded or Unknown"
+            )
             raise refuse(f"the attribute {name!r}", kind, allowed, _kind_advice(kind))
         kinds[name] = cast(Kind, kind)
     return kinds

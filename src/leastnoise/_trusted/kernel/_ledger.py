@@ -635,8 +635,8 @@ class Ledger:
             if entry.id == release.id:
                 return entry
         raise LedgerError(
-            f"The receipt {release.id} belongs to another ledger than {self.path}. Seal a release where "
-            "it was reserved."
+            f"The receipt {release.id} belongs to another ledger than {self.path}. Seal a release "
+            "where it was reserved."
         )
 
     def entry_of(self, receipt: Receipt) -> Entry:

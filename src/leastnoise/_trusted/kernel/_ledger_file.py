@@ -62,8 +62,8 @@ TABLES = (
     name TEXT NOT NULL, privacy TEXT NOT NULL, id TEXT NOT NULL, digest TEXT NOT NULL)""",
     # A separate table, so that neither table can be set back without the other.
     (
-        "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, digest "
-        "TEXT NOT NULL)"
+        "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, "
+        "digest TEXT NOT NULL)"
     ),
     """CREATE TABLE entry (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
     state TEXT NOT NULL CHECK (state IN ('reserved', 'sealed', 'absent')), charge TEXT NOT NULL, cost TEXT NOT NULL, declared TEXT NOT NULL,
@@ -72,17 +72,20 @@ TABLES = (
     # Releases that are paid and not published: their plans, the steps that were begun, and the
     # outcomes of these steps.
     (
-        "CREATE TABLE pending (id TEXT PRIMARY KEY, plan TEXT NOT NULL, options TEXT NOT NULL, digest "
-        "TEXT NOT NULL)"
+        "CREATE TABLE pending (id TEXT PRIMARY KEY, plan TEXT NOT NULL, options TEXT NOT NULL, "
+        "digest TEXT NOT NULL)"
     ),
     (
-        "CREATE TABLE step (id TEXT NOT NULL, number INTEGER NOT NULL, request TEXT NOT NULL, digest "
-        "TEXT, PRIMARY KEY (id, number))"
+        "CREATE TABLE step (id TEXT NOT NULL, number INTEGER NOT NULL, request TEXT NOT NULL, "
+        "digest TEXT, PRIMARY KEY (id, number))"
     ),
     """CREATE TABLE outcome (id TEXT NOT NULL, number INTEGER NOT NULL, part INTEGER NOT NULL, text TEXT NOT NULL,
     PRIMARY KEY (id, number, part))""",
 )
-COLUMNS = "number, id, charge, cost, declared, plan_digest, output, description, reserved_on, digest, state, run, kind, share, period"
+COLUMNS = (
+    "number, id, charge, cost, declared, plan_digest, output, description, reserved_on, digest, "
+    "state, run, kind, share, period"
+)
 SELECT = f"""SELECT {COLUMNS}, EXISTS (SELECT 1 FROM pending WHERE pending.id = entry.id)
     AND NOT EXISTS (SELECT 1 FROM step WHERE step.id = entry.id AND step.digest IS NULL) AS resumable FROM entry ORDER BY number"""  # noqa: S608 - a constant
 LONGEST_TEXT = 10_000  # characters of a text in an entry, so that the file stays small
@@ -503,8 +506,9 @@ def limits(content: LedgerContent, share: str, day: date) -> Iterator[Limit]:
     budgets, period = budgets_in_force(content)
     if share not in budgets:
         raise InputError(
-            f"The share must be one of the ledger's, which are: {_share_names(budgets) or 'none yet'}; "
-            f"got {share!r}. Give it a budget with `leastnoise ledger share`."
+            "The share must be one of the ledger's, which are: "
+            f"{_share_names(budgets) or 'none yet'}; got {share!r}. "
+            "Give it a budget with `leastnoise ledger share`."
         )
     for name in dict.fromkeys(("", share)):
         yield Limit(name, budgets[name], period, charges_of(content, name, period, day))
@@ -568,8 +572,9 @@ def check_not_below(content: LedgerContent, budget: Budget, share: str, period: 
             if isinstance(budget, ApproxDP) and has_late_delta(charges):
                 raise BudgetError(f"{_LATE_DELTA} Nothing was changed.")
             raise BudgetError(
-                f"The budget must be at least what is spent, {spent_text(budget, sum_charges(charges))}; "
-                f"got {charge_text(budget, charge_of_budget(budget), up=False)}. Nothing was changed."
+                "The budget must be at least what is spent, "
+                f"{spent_text(budget, sum_charges(charges))}; got "
+                f"{charge_text(budget, charge_of_budget(budget), up=False)}. Nothing was changed."
             )
 
 
@@ -603,8 +608,8 @@ def _above_limit_message(dataset: str, limit: Limit, request: Charge) -> str:
     if is_anything_left:
         advice = "Plan with at most what is left"
     return (
-        f"{start} only {remaining} is left; that is {excess} too much. Nothing was spent. {advice}, "
-        "or ask the data holder."
+        f"{start} only {remaining} is left; that is {excess} too much. Nothing was spent. "
+        f"{advice}, or ask the data holder."
     )
 
 

@@ -119,8 +119,8 @@ def draw_answers(
         scale = measurements.blocks[group[0]].scale
         if len({int(tables[index].sum()) for index in group}) > 1:
             raise InternalError(
-                "Tables that share K-norm noise count different rows. Did the source change while it "
-                "was read? Nothing was published."
+                "Tables that share K-norm noise count different rows. Did the source change while "
+                "it was read? Nothing was published."
             )
         noise = k_norm_noise([tables[index].size for index in group], scale, entropy)  # (K4)
         for index, row_noise in zip(group, noise, strict=True):

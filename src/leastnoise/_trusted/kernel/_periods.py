@@ -36,7 +36,10 @@ from leastnoise._trusted.table import (
     open_content,
 )
 
-PRIVATE = "PRIVATE: exact counts of rows, for the data's holder alone. Never publish or share this file. leastnoise needs it, unchanged."
+PRIVATE = (
+    "PRIVATE: exact counts of rows, for the data's holder alone. Never publish or share this file. "
+    "leastnoise needs it, unchanged."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

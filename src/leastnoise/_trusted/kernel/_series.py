@@ -799,8 +799,8 @@ def _step(
         if not cost.is_within(available):
             raise BudgetError(
                 f"A step requests {charge_text(shared, cost)}, but only "
-                f"{charge_text(shared, available, up=False)} of this release's budget is left. Nothing was "
-                "drawn. Divide the budget among the steps."
+                f"{charge_text(shared, available, up=False)} of this release's budget is left. "
+                "Nothing was drawn. Divide the budget among the steps."
             )
         number = len(state.charges) + 1
         if number <= len(state.recorded):

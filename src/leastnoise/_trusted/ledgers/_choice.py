@@ -78,8 +78,8 @@ def find_ledger(
     elif name not in (None, opened_ledger.dataset):
         raise InputError(
             f"The ledger {opened_ledger.path} belongs to the data set {opened_ledger.dataset!r}; "
-            f"got {name!r}. Use the ledger of {name!r}; or, if these are the same people, set dataset = "
-            f"{opened_ledger.dataset!r} ([ledger] of a spec, --dataset)."
+            f"got {name!r}. Use the ledger of {name!r}; or, if these are the same people, set "
+            f"dataset = {opened_ledger.dataset!r} ([ledger] of a spec, --dataset)."
         )
     return opened_ledger
 
@@ -340,9 +340,9 @@ def _missing_entries(ledger: Path, releases: Sequence[Path], *, exists: bool) ->
             "set, give its ledger another name."
         )
     return (
-        f"The ledger {ledger} does not know the release in {first}{others}, which was paid from it: "
-        "it is an older copy. Nothing was spent. Restore the newest copy of the ledger; if there "
-        f"is none, enter what it lacks: `leastnoise ledger spent {ledger} --release {first}`."
+        f"The ledger {ledger} does not know the release in {first}{others}, which was paid from "
+        "it: it is an older copy. Nothing was spent. Restore the newest copy of the ledger; if "
+        f"there is none, enter what it lacks: `leastnoise ledger spent {ledger} --release {first}`."
     )
 
 

@@ -426,7 +426,8 @@ class Measurements:
             ):
                 raise refuse(
                     "a block with a k_norm_group",
-                    f"one of {block.measure or 'counts'} by {' x '.join(block.attributes) or 'none'}",
+                    f"one of {block.measure or 'counts'} by "
+                    f"{' x '.join(block.attributes) or 'none'}",
                     "the counts of rows in every cell of one attribute, or in groups of which each "
                     "cell is in exactly one, without row weights",
                 )

@@ -139,8 +139,8 @@ def cost(plan: Measurements) -> Cost:
     total = sum_rounded_up(terms)
     if total == 0:
         raise InputError(
-            "At least one measured query must count or sum some row; got queries that are 0 for all "
-            "rows. Leave them out: their answers are known."
+            "At least one measured query must count or sum some row; got queries that are 0 for "
+            "all rows. Leave them out: their answers are known."
         )
     return plan.noise.cost(total)
 

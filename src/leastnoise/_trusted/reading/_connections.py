@@ -42,7 +42,10 @@ _CAUSES = (
     (
         r"no pg_hba\.conf entry",
         "role",
-        "The server lets it in to this database from another machine, or with another encryption, only.",
+        (
+            "The server lets it in to this database from another machine, "
+            "or with another encryption, only."
+        ),
     ),
     (
         r'FATAL:  database "[^"]*" does not exist',

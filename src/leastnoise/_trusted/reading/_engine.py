@@ -612,7 +612,8 @@ def _net_hidden_cell_counts(request: CountRequest, used: Expression) -> dict[str
     ):
         of_attribute = exp.and_(used.copy(), sql("drawn = :number", number=number))
         sums[f"l{number}"] = sql(
-            f"SUM(CASE WHEN NOT (:drawn) THEN :no WHEN {column} = :hidden THEN :one ELSE -:one END)",
+            f"SUM(CASE WHEN NOT (:drawn) THEN :no WHEN {column} = :hidden "
+            "THEN :one ELSE -:one END)",
             drawn=of_attribute,
             hidden=hidden,
             one=1,

@@ -56,8 +56,14 @@ NO_TEXT_HEADER = (
     "text has them. "
     "Check that the file is text whose lines end with LF or CRLF, and save it as UTF-8."
 )
-LONG_HEADER = "{what} must begin with a line of column names of at most {most} bytes; its first line is longer."
-NO_CSV = "{what} cannot be read. Check that it is a file you may read and, if it ends in .gz, that it is compressed by gzip."
+LONG_HEADER = (
+    "{what} must begin with a line of column names of at most {most} bytes; "
+    "its first line is longer."
+)
+NO_CSV = (
+    "{what} cannot be read. Check that it is a file you may read and, if it ends in .gz, "
+    "that it is compressed by gzip."
+)
 OTHER_ENCODING = (
     "{what} must be text in {encoding}; its first line is not. "
     'Say its encoding, for example [source] encoding = "latin-1" (of `init`: --encoding latin-1), '
@@ -65,7 +71,10 @@ OTHER_ENCODING = (
 )
 NOT_WHOLE = "{what} cannot be read to its end. Check that it is whole and is not being written."
 NO_PARQUET = "{what} cannot be read as Parquet. Check that the file is whole and is a Parquet file."
-ONE_FILE_TWICE = "the files of a source must be different ones; {path!r} means one twice, by a link. Leave the link out."
+ONE_FILE_TWICE = (
+    "the files of a source must be different ones; {path!r} means one twice, by a link. "
+    "Leave the link out."
+)
 SAME_FILE_IN_TWO_FORMS = (
     "the files of a source must hold each row once; {first!r} and {second!r} differ only "
     "in their endings, so they seem to contain the same rows in two forms. Name the files "
@@ -90,7 +99,10 @@ OTHER_FORMAT = (
     "{what} must be text in {encoding}; it begins as {form} does. Give it the ending of its "
     "format, or save it as CSV in UTF-8."
 )
-NAMES_TWICE = "the data frame must have column names that differ from each other. Rename or drop one of those that occur twice."
+NAMES_TWICE = (
+    "the data frame must have column names that differ from each other. "
+    "Rename or drop one of those that occur twice."
+)
 NO_FRAME = "{what} cannot be computed. Collect it first, to see its own error."
 NO_SPARK = (
     "{what} cannot be computed. Run an action on it first, such as count(), to see its own error."
@@ -115,7 +127,10 @@ NO_SOURCE = (
     "table, a DuckDB relation or a "
     "DatabaseTable; got an object of type {kind!r}."
 )
-STRANGE_COLUMN = "the column {name!r} of {what} must hold numbers, text or dates; its type is {kind}. Convert it to one of these."
+STRANGE_COLUMN = (
+    "the column {name!r} of {what} must hold numbers, text or dates; its type is {kind}. "
+    "Convert it to one of these."
+)
 NO_ZONE = (
     "the column {name!r} of {what} holds instants{zone}, and [domain.{attribute}] does not say of "
     "which time zone its days are. "
@@ -131,7 +146,10 @@ READ_OTHERWISE = (
     "a table that is joined must have its keys read as the unit is; the keys of {own!r} are read "
     "otherwise. Give the privacy unit and the join the same reading."
 )
-_OTHER_KIND = "the source must be a file that ends in {endings}; got {path!r}. Convert it, or read it into a data frame."
+_OTHER_KIND = (
+    "the source must be a file that ends in {endings}; got {path!r}. "
+    "Convert it, or read it into a data frame."
+)
 _NO_FILE = "the source must be a file that exists; there is no file {path!r}."
 
 
@@ -223,7 +241,10 @@ class CSV:
 
 def _encoding(name: object) -> str:
     """Return the checked name of an encoding of one byte per character."""
-    allowed = "'utf-8', or one with a byte for every character, such as 'latin-1', 'iso8859-15' or 'cp1252'"
+    allowed = (
+        "'utf-8', or one with a byte for every character, such as 'latin-1', "
+        "'iso8859-15' or 'cp1252'"
+    )
     try:
         # the byte order mark of UTF-8 is skipped in any case
         known = codecs.lookup(name).name.removesuffix("-sig") if isinstance(name, str) else ""
@@ -550,8 +571,8 @@ def find_files(
     if len(names) > 1:
         both = " and ".join(names)
         raise InputError(
-            f"the files of a source must be of one kind. {description} has both {both} files: name one "
-            "kind, as in '*.csv'."
+            f"the files of a source must be of one kind. {description} has both {both} files: name "
+            "one kind, as in '*.csv'."
         )
     return pairs
 
@@ -628,17 +649,23 @@ def missing_column_message(
         in_header: whether the names come from the first line of a text file.
     """
     if (times := names.count(name)) > 1:
-        return f"{description} must have one column {name!r}; it has {times} of that name. Rename the others."
+        return (
+            f"{description} must have one column {name!r}; it has {times} of that name. "
+            "Rename the others."
+        )
     if not names:
         return (
-            f"{description} has no column {name!r}, and none whose name is a text. Give the columns names, "
-            "each its own text."
+            f"{description} has no column {name!r}, and none whose name is a text. Give the "
+            "columns names, each its own text."
         )
     listing = ", ".join(repr(known) for known in names[:20]) + (", ..." if len(names) > 20 else "")
     near = did_you_mean(name, names)
     if len(names) == 1 and name in names[0]:
         mark = max(",;|\t", key=names[0].count).replace("\t", "\\t")
-        near = f'Is another character between its fields? Say which, for example [source] delimiter = "{mark}".'
+        near = (
+            "Is another character between its fields? Say which, "
+            f'for example [source] delimiter = "{mark}".'
+        )
     elif in_header and (len(names) == 1 or "" in names):
         near = _NAMES_MAY_FOLLOW
     return f"{description} has no column {name!r}; it has {listing}." + (f" {near}" if near else "")

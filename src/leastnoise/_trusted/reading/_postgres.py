@@ -56,7 +56,10 @@ _START = (
 
 def _days(column: Expression) -> Expression:
     """Return SQL for days since 1970; infinite dates lie beyond every domain."""
-    written = "CASE WHEN :it IS NULL THEN NULL WHEN ISFINITE(:it) THEN CAST(:it - CAST('1970-01-01' AS DATE) AS INT)"
+    written = (
+        "CASE WHEN :it IS NULL THEN NULL WHEN ISFINITE(:it) THEN CAST(:it - "
+        "CAST('1970-01-01' AS DATE) AS INT)"
+    )
     return sql(
         f"{written} WHEN :it > '1970-01-01' THEN {2**31 - 1} ELSE {1 - 2**31} END", it=column
     )
@@ -68,7 +71,10 @@ def _microseconds(column: Expression) -> Expression:
     A time that does not fit into 64 bits becomes the first or the last time that does.
     """
     written = "CASE WHEN :it IS NULL THEN NULL WHEN :it < '200000-01-01' AND ISFINITE(:it) THEN"
-    written += " CAST(EXTRACT(EPOCH FROM :it) * 1000000 AS BIGINT) WHEN :it > '1970-01-01' THEN :last ELSE :first END"
+    written += (
+        " CAST(EXTRACT(EPOCH FROM :it) * 1000000 AS BIGINT) WHEN :it > '1970-01-01' THEN :last "
+        "ELSE :first END"
+    )
     return sql(written, it=column, last=_LATEST, first=-_LATEST)
 
 
@@ -152,8 +158,8 @@ def open_postgres(source: DatabaseTable) -> Source:
         )
     if not columns:
         raise InputError(
-            f"{description} does not exist, or has no columns. Write its name as it is stored, with its "
-            "schema: public.visits."
+            f"{description} does not exist, or has no columns. Write its name as it is stored, "
+            "with its schema: public.visits."
         )
     if not columns[0]["allowed"]:  # the role may see the columns, but not select rows
         session = _session(source, url, FORBIDDEN_TABLE)

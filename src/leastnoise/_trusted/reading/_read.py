@@ -1290,13 +1290,13 @@ def _check_join_key(opened: Source, name: str) -> None:
     times = opened.names.count(name)
     if times != 1:
         raise InputError(
-            f"{opened.description} must have one column {name!r} to be joined on; it has {times} of "
-            "that name."
+            f"{opened.description} must have one column {name!r} to be joined on; it has {times} "
+            "of that name."
         )
     if name in opened.unreadable_columns:
         raise InputError(
-            f"the column {name!r} of {opened.description} must hold numbers, text or dates; its type "
-            f"is {opened.unreadable_columns[name]}."
+            f"the column {name!r} of {opened.description} must hold numbers, text or dates; its "
+            f"type is {opened.unreadable_columns[name]}."
         )
 
 
@@ -1307,7 +1307,8 @@ def _joined_columns(joined: Joined, second: Source) -> list[str]:
     for name in joined.columns:
         if name not in second.names:
             raise InputError(
-                f"{second.description} has no column {name!r}, which the join names. Correct its columns."
+                f"{second.description} has no column {name!r}, which the join names. "
+                "Correct its columns."
             )
     return list(joined.columns)
 

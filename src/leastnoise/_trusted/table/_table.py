@@ -394,8 +394,8 @@ class Table(Immutable):
                 if name not in names_read:
                     look_up(name)
                     raise InputError(
-                        f"The table was read without the {column_kind} {name!r}. Read the source again "
-                        "for the plan."
+                        f"The table was read without the {column_kind} {name!r}. Read the source "
+                        "again for the plan."
                     )
 
     def __repr__(self) -> str:
