@@ -96,16 +96,19 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _HOMES = {
-    "_trusted.check": ("BudgetError", "GuardError", "InputError", "InternalError", "LeastNoiseError", "LedgerError", "PaidError"),
+    "_trusted.check": (
+        "BudgetError", "GuardError", "InputError", "InternalError", "LeastNoiseError", "LedgerError",
+        "PaidError",
+    ),
     "_trusted.accounting": ("ApproxDP", "GDP", "Privacy", "PureDP", "ZCDP"),
     "_trusted.reading": ("CSV", "DatabaseTable", "Joined"),
     "_domain": (
-        "Bins", "Categories", "Coded", "Dates", "Decimals", "Domain", "Edges", "Integers", "Measure", "PerCellBound", "Reading",
-        "UnitTotal", "Unknown",
+        "Bins", "Categories", "Coded", "Dates", "Decimals", "Domain", "Edges", "Integers",
+        "Measure", "PerCellBound", "Reading", "UnitTotal", "Unknown",
     ),
     "_estimation": (
-        "ab_test", "cdf", "changes", "compare_groups", "compare_releases", "correlations", "means", "quantiles", "regression", "shares",
-        "variances",
+        "ab_test", "cdf", "changes", "compare_groups", "compare_releases", "correlations", "means",
+        "quantiles", "regression", "shares", "variances",
     ),
     "_holder": ("check",),
     "_trusted.kernel": ("Ledger",),
@@ -114,13 +117,13 @@ _HOMES = {
     "_planning": ("Least", "ab_power", "compare", "plan", "target_errors"),
     "_profile": ("profile",),
     "_session": (
-        "SpecFile", "audit", "export", "find_bounds", "find_categories", "read_release", "read_spec", "release", "release_series",
-        "resume",
+        "SpecFile", "audit", "export", "find_bounds", "find_categories", "read_release",
+        "read_spec", "release", "release_series", "resume",
     ),
     "_workload": (
-        "Workload", "all_ranges", "cdf_queries", "change", "correlation_queries", "identity", "level", "marginals", "matrix",
-        "mean_queries", "predicates", "prefix", "quantile_queries", "queries", "ranges", "regression_queries", "sql", "total",
-        "variance_queries",
+        "Workload", "all_ranges", "cdf_queries", "change", "correlation_queries", "identity",
+        "level", "marginals", "matrix", "mean_queries", "predicates", "prefix", "quantile_queries",
+        "queries", "ranges", "regression_queries", "sql", "total", "variance_queries",
     ),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -130,14 +133,14 @@ __all__ = [
     "Dates", "Decimals", "Domain", "Edges", "GuardError", "InputError", "Integers", "InternalError",
     "Joined", "Least", "LeastNoiseError", "Ledger", "LedgerError", "Measure", "Options",
     "PaidError", "PerCellBound", "Plan", "Privacy", "PureDP", "Reading", "Release", "SpecFile",
-    "UnitTotal", "Unknown", "Workload", "ab_power", "ab_test", "all_ranges", "audit", "cdf", "cdf_queries",
-    "change", "changes", "check", "compare", "compare_groups", "compare_releases", "correlation_queries",
-    "correlations", "export",
-    "find_bounds", "find_categories", "identity", "level", "marginals", "matrix", "mean_queries", "means", "plan",
-    "plan_bounds", "plan_categories", "plan_max_rows", "predicates", "prefix", "profile", "quantile_queries", "quantiles",
-    "queries", "ranges", "read_release", "read_spec", "regression", "regression_queries", "release", "release_series",
-    "resume", "shares", "sql",
-    "target_errors", "total", "variance_queries", "variances",
+    "UnitTotal", "Unknown", "Workload", "ab_power", "ab_test", "all_ranges", "audit", "cdf",
+    "cdf_queries", "change", "changes", "check", "compare", "compare_groups", "compare_releases",
+    "correlation_queries", "correlations", "export", "find_bounds", "find_categories", "identity",
+    "level", "marginals", "matrix", "mean_queries", "means", "plan", "plan_bounds",
+    "plan_categories", "plan_max_rows", "predicates", "prefix", "profile", "quantile_queries",
+    "quantiles", "queries", "ranges", "read_release", "read_spec", "regression",
+    "regression_queries", "release", "release_series", "resume", "shares", "sql", "target_errors",
+    "total", "variance_queries", "variances",
 ]  # fmt: skip
 
 

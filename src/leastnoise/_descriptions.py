@@ -462,7 +462,8 @@ def read_description(path: Path) -> Description:
                 "Descriptions in YAML need the extra 'yaml': pip install 'leastnoise[yaml]'."
             ) from None
         try:
-            value = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - it makes texts, lists and dictionaries alone
+            # BaseLoader makes only texts, lists and dictionaries.
+            value = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506
         except (yaml.YAMLError, RecursionError):
             raise InputError(
                 f"The description {str(path)!r} is neither JSON nor YAML. The supported formats "

@@ -58,7 +58,8 @@ def one_thread() -> Iterator[None]:
 
 
 @cache
-def _libraries(is_scipy_loaded: bool) -> "ThreadpoolController":  # noqa: ARG001, FBT001 - the key of the cache
+# The key of the cache.
+def _libraries(is_scipy_loaded: bool) -> "ThreadpoolController":  # noqa: ARG001, FBT001
     """Return a controller of the thread pools of NumPy and, if loaded, SciPy.
 
     Looking for them takes milliseconds.

@@ -105,7 +105,8 @@ class Picture:
     format_answer: Callable[[float, float], str] = lambda answer, margin: (
         f"{answer:,.4g} ± {margin:,.3g}"
     )
-    format_number: Callable[[float, float], str] = lambda answer, margin: f"{answer:,.4g}"  # noqa: ARG005 - digits may depend on the margin
+    # Digits may depend on the margin; here they do not.
+    format_number: Callable[[float, float], str] = lambda answer, margin: f"{answer:,.4g}"  # noqa: ARG005
     up_to: str = "up to"
 
     @property

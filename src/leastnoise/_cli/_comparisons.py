@@ -395,7 +395,8 @@ def ab_test_command(
     "--level", type=float, default=0.95, show_default=True, help="Coverage of the interval."
 )
 @json_option
-def power(as_json: bool, bounds: str, **options: Any) -> None:  # noqa: FBT001 - click passes flags by name
+# Click passes flags by name.
+def power(as_json: bool, bounds: str, **options: Any) -> None:  # noqa: FBT001
     """Compute which effect an A/B test can detect; needs no data.
 
     State effect, size and budget to compute the power. If you omit one of the three, the command

@@ -36,7 +36,8 @@ PEOPLE = 200_000  # of the survey: the size of a small census
 SEED = 20250321  # of the survey, so that all runs of the demo have the same data
 SEXES = ("F", "M")
 REGIONS = (
-    "North", "North East", "East", "South East", "South", "South West", "West", "North West", "Centre", "Capital", "Coast", "Islands",
+    "North", "North East", "East", "South East", "South", "South West",
+    "West", "North West", "Centre", "Capital", "Coast", "Islands",
 )  # fmt: skip
 DEGREES = ("none", "primary", "lower secondary", "upper secondary", "bachelor", "master or more")
 LOW_AGE = 18
@@ -253,7 +254,8 @@ def write_survey(survey: Mapping[str, IntArray], path: Path) -> None:
     ]
     with duckdb.connect() as connection:
         connection.register("people", dict(survey))
-        connection.sql(f"SELECT {', '.join(columns)} FROM people").write_parquet(str(path))  # noqa: S608 - constants of this file
+        # The names of the columns are constants of this file.
+        connection.sql(f"SELECT {', '.join(columns)} FROM people").write_parquet(str(path))  # noqa: S608
 
 
 def true_answers(product: Product, survey: Mapping[str, IntArray]) -> IntArray:
@@ -342,7 +344,12 @@ def list_experiments(checkout: Path) -> dict[str, str]:
     help="The folder for tables and figures.  [default: build/NAME]",
 )
 @click.option("--quick", is_flag=True, help="Run a small version, which takes about half a minute.")
-def experiments(name: str | None, data: Path | None, out: Path | None, quick: bool) -> None:  # noqa: FBT001 - click passes flags by name
+def experiments(
+    name: str | None,
+    data: Path | None,
+    out: Path | None,
+    quick: bool,  # noqa: FBT001 - click passes flags by name
+) -> None:
     """Repeat a paper's figures and tables; without NAME, list them.
 
     This needs a checkout of the source code; the installed package has no experiments. The noise

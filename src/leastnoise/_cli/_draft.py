@@ -279,8 +279,8 @@ def draft_from_description(
     for name, table in description.measures.items():
         lines = "".join(f"# {key} = {format_toml_value(entry)}\n" for key, entry in table.items())
         parts.append(
-            f"\n# Its sum:\n# [measures.{format_toml_key(name)}]\n{lines}# [[workload]]\n# "
-            f"queries = {{}}\n# sum = {format_toml_value(name)}\n"
+            f"\n# Its sum:\n# [measures.{format_toml_key(name)}]\n{lines}# [[workload]]\n"
+            f"# queries = {{}}\n# sum = {format_toml_value(name)}\n"
         )
     return "".join([*parts, _WORKLOAD, _END])
 

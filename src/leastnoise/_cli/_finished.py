@@ -341,7 +341,12 @@ def _draw_bar(low: float, answer: float, high: float, axis_end: float) -> str:
     "--level", type=float, help="Coverage of the intervals.  [default: as in the release]"
 )
 @json_option
-def answer(directory: Path, as_json: bool, level: float | None, **options: Any) -> None:  # noqa: FBT001 - click passes flags by name
+def answer(
+    directory: Path,
+    as_json: bool,  # noqa: FBT001 - click passes flags by name
+    level: float | None,
+    **options: Any,
+) -> None:
     """Give further answers from a finished release, at no cost.
 
     RELEASE is the directory that `leastnoise release` wrote. The command reads no data. It computes

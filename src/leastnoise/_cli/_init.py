@@ -222,7 +222,8 @@ def _print_schema_check(checks: Sequence[ColumnCheck]) -> None:
     is_flag=True,
     help="Only compare the names and types of columns; read no row. The output is not private.",
 )
-def check(path: Path, source: Path | None, values: bool, only_schema: bool) -> None:  # noqa: FBT001 - flags of the command line
+# Click passes flags by name.
+def check(path: Path, source: Path | None, values: bool, only_schema: bool) -> None:  # noqa: FBT001
     """Show the data holder, exactly, how rows fit the spec.
 
     PRIVATE: every number it prints comes from the data. You must not publish its output, so it

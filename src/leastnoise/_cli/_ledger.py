@@ -272,7 +272,8 @@ def _warn_if_unpayable(ledger: Ledger) -> None:
     show_default=True,
     help="For a budget of rho: the delta at which the implied epsilon is shown.",
 )
-def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click passes flags by name
+# Click passes flags by name.
+def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001
     """List every release with its cost and state, and the remaining budget."""
     ledger = Ledger.open(path)
     remove_drafts_of_dead_processes(ledger)

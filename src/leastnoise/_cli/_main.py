@@ -178,7 +178,8 @@ class _Commands(click.Group):
     Until then, a command has only its name and the first line of its help.
     """
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
+    # The signature is that which click calls.
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of the commands in the order of definition."""
         return list(self.commands)
 
@@ -234,7 +235,8 @@ def main() -> None:
         check_environment()
         code = program.main(prog_name="leastnoise", standalone_mode=False) or 0
         sys.stdout.flush()
-    except BaseException as error:  # noqa: BLE001 - the last frame of the program: every error becomes one sentence
+    except BaseException as error:  # noqa: BLE001
+        # The last frame of the program: every error becomes one sentence.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         code = _report_error(error, first_payment)
     # A failure to write was reported above; Python would report it again at exit.

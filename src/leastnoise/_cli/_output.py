@@ -196,7 +196,8 @@ def print_warnings(warnings: Iterable[str]) -> None:
 
 def display_path(path: Path) -> str:
     """Return a path as text, relative if it is below the current directory."""
-    whole_path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() follows links, and would show another name than the user typed
+    # resolve() follows links, and would show another name than the user typed.
+    whole_path = Path(os.path.abspath(path))  # noqa: PTH100
     if whole_path.is_relative_to(Path.cwd()):
         return str(whole_path.relative_to(Path.cwd()))
     return str(whole_path)

@@ -1251,7 +1251,11 @@ def _print_error_comparison(
     print_table(title, [("table", "fold"), *((size, "right") for size in plans)], rows)
 
 
-def _list_strategies(context: click.Context, _: click.Parameter, is_requested: bool) -> None:  # noqa: FBT001 - click passes flags by name
+def _list_strategies(
+    context: click.Context,
+    _: click.Parameter,
+    is_requested: bool,  # noqa: FBT001 - click passes flags by name
+) -> None:
     """Print all strategies and exit, if the option --list is set."""
     if not is_requested:
         return
@@ -1282,7 +1286,8 @@ def _list_strategies(context: click.Context, _: click.Parameter, is_requested: b
 )
 @spec_option
 @cache_option
-def compare(path: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 - click passes flags by name
+# Click passes flags by name.
+def compare(path: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001
     """Compare every strategy, least expected error first.
 
     Reads only the spec file; the data need not exist. The strategies that do not apply come last,
@@ -1418,7 +1423,8 @@ def _candidate_json(candidate: Candidate) -> dict[str, Any]:
 )
 @click.option("--seconds", type=float, default=20.0, show_default=True, help="How long to measure.")
 @json_option
-def audit(path: Path, trials: int | None, seconds: float, as_json: bool) -> None:  # noqa: FBT001 - click passes flags by name
+# Click passes flags by name.
+def audit(path: Path, trials: int | None, seconds: float, as_json: bool) -> None:  # noqa: FBT001
     """Compute a lower bound on the program's privacy loss.
 
     Reads only the spec file. The program generates rows from the domain of the spec. It does not

@@ -397,7 +397,8 @@ class Finding:
         """Return the choices as a JSON object."""
         return {}
 
-    def quantile_choices(self, workload: Workload) -> dict[Statistic, IntArray]:  # noqa: ARG002 - no choices
+    # Least squares makes no choices, whatever the workload.
+    def quantile_choices(self, workload: Workload) -> dict[Statistic, IntArray]:  # noqa: ARG002
         """Return the cells that were privately chosen as quantiles."""
         return {}
 

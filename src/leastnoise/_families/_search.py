@@ -64,7 +64,8 @@ class Deadline:
         return self.ended
 
 
-_CLOCK: ContextVar[Deadline] = ContextVar("clock", default=Deadline())  # noqa: B039 - the default is never mutated
+# The default is never mutated.
+_CLOCK: ContextVar[Deadline] = ContextVar("clock", default=Deadline())  # noqa: B039
 
 
 def deadline_passed() -> bool:

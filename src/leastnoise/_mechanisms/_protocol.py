@@ -106,11 +106,13 @@ class Mechanism(Protocol):
     findings: ClassVar[tuple[type["DataDependentFinding"], ...]] = ()
     """The classes of its findings."""
 
-    def supports(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - what it cannot answer is refused with a reason
+    # What the mechanism cannot answer is refused with a reason.
+    def supports(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002
         """Return whether the mechanism handles a strategy and a workload."""
         return strategy in self.names
 
-    def decision_attributes(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002 - none that is not asked about
+    # No decision uses an attribute that no query has.
+    def decision_attributes(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002
         """Return the attributes that the private choices of a release depend on.
 
         They are read even if no query uses them.
@@ -300,7 +302,8 @@ class DataDependentFinding(Finding):
         """The catalogue key and values of the text on which steps were run."""
         return f"regime_{self.regime}", asdict(self)
 
-    def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:  # noqa: ARG002 - of all domains
+    # The same errors are uncovered in all domains.
+    def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:  # noqa: ARG002
         """Return texts about errors that the intervals do not include."""
         return [(self.uncovered_error, {})]
 

@@ -139,4 +139,5 @@ def _with_guard_in_mu(budget: ApproxDP, guard_share: Fraction) -> ApproxDP:
 def _scale_budget(privacy: Privacy, factor: Fraction | int) -> Privacy:
     """Multiply the epsilon or rho of a privacy; delta is unchanged."""
     name, number = next(iter(parameters_by_name(privacy.budget).items()))
-    return privacy.within(replace(privacy.budget, **{name: number * factor}))  # type: ignore[arg-type]  # by name
+    # `replace` gets the fields by name.
+    return privacy.within(replace(privacy.budget, **{name: number * factor}))  # type: ignore[arg-type]

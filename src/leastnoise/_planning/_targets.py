@@ -847,7 +847,9 @@ class Price:
 
 
 MOST_PRICED = 24  # the most tables, because each takes a plan
-_NEARLY_ALL = 0.9  # if at least this share of the tables remains, they are reweighted, and strategies are not compared
+# If at least this share of the tables remains, they are reweighted, and strategies are not
+# compared.
+_NEARLY_ALL = 0.9
 PriceCache: TypeAlias = dict[object, float]
 """The results of searches for the prices of one plan, by the remaining tables."""
 

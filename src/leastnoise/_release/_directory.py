@@ -26,7 +26,8 @@ _CLEANING_SECONDS = 1.0  # maximum time that another process needs to remove a d
 
 def check_target(directory: str | os.PathLike[str]) -> Path:
     """Return the path of an output directory; raise if it cannot be created."""
-    target = Path(os.path.abspath(Path(directory).expanduser()))  # noqa: PTH100 - resolve() would follow a link
+    # resolve() would follow a link.
+    target = Path(os.path.abspath(Path(directory).expanduser()))  # noqa: PTH100
     try:
         target.lstat()
     except (FileNotFoundError, NotADirectoryError):

@@ -170,7 +170,8 @@ class Workbook:
         self._next_index_row = 1
         self._index.set_column(1, 2, 32)
 
-    def add(self, result: ResultTable, stem: str) -> None:  # noqa: ARG002 - all tables are in one file
+    # All tables are in one file.
+    def add(self, result: ResultTable, stem: str) -> None:  # noqa: ARG002
         """Write a table or a statistic to a new sheet."""
         # Names differ because they begin with the ids.
         title = result_title(result, self._catalogue)

@@ -96,7 +96,8 @@ def _read_entries(
 ) -> _Record:
     """Create an instance of a dataclass from the entries of a JSON object."""
     values = {}
-    for record_field, field_kind in _typed_fields(record_class):  # type: ignore[arg-type] # a class is hashable
+    # A class is hashable, which mypy does not see.
+    for record_field, field_kind in _typed_fields(record_class):  # type: ignore[arg-type]
         name = record_field.name
         if _PREFIX in record_field.metadata:
             value = _read_flattened_field(record_class, record_field, field_kind, entries, location)

@@ -594,7 +594,8 @@ class Publications:
             for language in release.options.languages
         }
 
-    def add(self, result: ResultTable, stem: str) -> None:  # noqa: ARG002 - all tables are in one file
+    # All tables are in one file.
+    def add(self, result: ResultTable, stem: str) -> None:  # noqa: ARG002
         """Write a table or a statistic to every workbook."""
         for book in self._books.values():
             book.add(result)

@@ -463,7 +463,11 @@ def _draw_whole_numbers(
 
 
 @singledispatch
-def _draw_values(kind: Kind, codes: IntArray, random: np.random.Generator) -> list[Any]:  # noqa: ARG001 - one signature for all kinds
+def _draw_values(
+    kind: Kind,
+    codes: IntArray,
+    random: np.random.Generator,  # noqa: ARG001 - one signature for all kinds
+) -> list[Any]:
     """Return for each code a value in its cell; by default, the cell's label."""
     labels = [_with_decimal_mark(label, kind.reading.decimal) for label in kind.regular_labels]
     return [labels[code] for code in codes.tolist()]

@@ -416,7 +416,10 @@ def _write_csv(
     with database.cursor() as connection:  # one per file, because threads write files
         connection.execute(_DISABLE_PROGRESS_BAR)
         connection.register("answers", batches)
-        connection.execute(f"COPY (SELECT * FROM answers) TO '{quoted_path}' (FORMAT csv, HEADER)")  # noqa: S608 - quoted
+        connection.execute(
+            f"COPY (SELECT * FROM answers) TO '{quoted_path}' "  # noqa: S608 - quoted
+            "(FORMAT csv, HEADER)"
+        )
 
 
 def _write_parquet(

@@ -168,7 +168,8 @@ def payment_run(ledger: Ledger, bytes_needed: int, paid_before: str = "") -> Ite
     sentence on an earlier payment for the same release, such as its guard. If it is not empty, an
     error before the payment of this run becomes a PaidError too.
     """
-    check_environment()  # after the payment, an invalid environment variable would stop a paid release
+    # After the payment, an invalid environment variable would stop a paid release.
+    check_environment()
     run = ""
     try:
         with ledger.running(bytes_needed) as run:

@@ -714,7 +714,8 @@ def cells_of(kind: Kind, selection: object) -> list[Label]:
     A level is named with its groups, such as ``{"region": "north"}``.
     """
     if not isinstance(selection, Mapping):
-        return list(selection) if isinstance(selection, (list, tuple)) else [selection]  # type: ignore[list-item]  # checked with the cells
+        # The labels are checked with the cells.
+        return list(selection) if isinstance(selection, (list, tuple)) else [selection]  # type: ignore[list-item]
     labels: list[Label] = []
     for name, groups in selection.items():
         level = kind.level(name)

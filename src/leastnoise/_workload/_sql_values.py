@@ -324,7 +324,8 @@ class _Expression:
             for title, (sql_type, _) in columns.items()
         )
         table = f'SELECT unnest(?::INTEGER[]) AS " part", {unnested}'
-        query = f'SELECT " part", {self._text()} FROM ({table})'  # noqa: S608 - of nodes that are allowed
+        # The text has only nodes that are allowed.
+        query = f'SELECT " part", {self._text()} FROM ({table})'  # noqa: S608
         arguments = [[part for part, _ in pairs], *(values for _, values in columns.values())]
         try:
             rows = _query(query, arguments)

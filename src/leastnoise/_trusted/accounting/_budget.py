@@ -141,7 +141,8 @@ class _BudgetDefinition:
         >>> ln.ZCDP(1).share("1/12")
         ZCDP(rho='1/12')
         """
-        return self.scaled(_exact_budget_fraction(fraction))  # type: ignore[return-value]  # a subclass
+        # `scaled` returns a budget of the same subclass.
+        return self.scaled(_exact_budget_fraction(fraction))  # type: ignore[return-value]
 
     def without(self, epsilon: Fraction | int) -> Self:
         """Return the budget that is left after a step of pure DP with this epsilon.

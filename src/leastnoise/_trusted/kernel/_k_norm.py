@@ -29,8 +29,9 @@ from leastnoise._trusted.measurements import ball_count_numerators, draw_tables,
 # parts of the table of the exponential distribution, as in discrete_laplace
 _PARTS = 8
 _CUT = 128
-_SPARE_BITS = 128  # in addition to the bits of the largest weight: they leave a choice open with probability below
-# 2^-100
+# In addition to the bits of the largest weight: they leave a choice open with probability below
+# 2^-100.
+_SPARE_BITS = 128
 
 
 def k_norm_noise(table_sizes: Sequence[int], scale: Fraction, entropy: Entropy) -> list[IntArray]:

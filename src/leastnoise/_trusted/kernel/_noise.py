@@ -129,7 +129,8 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
     p, q = checked_scale(numerator, denominator, count)
     divisor = q * np.uint64(_PARTS)
 
-    def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:  # noqa: ARG001 - one scale for all
+    # All elements have one scale.
+    def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:  # noqa: ARG001
         """Draw some elements once; return the values and which are accepted."""
         u, accepted = uniform_below(p, int(p), size, entropy)  # L1
         accepted &= toss_exp(
@@ -165,7 +166,8 @@ def draw_far_geometric(entropy: Entropy) -> int:
 
 
 _FINE = 8  # parts of a standard deviation
-_FINE_FROM = 32  # from this standard deviation on, a part holds enough integers for the finer division to be faster
+# From this standard deviation on, a part holds enough integers for the finer division to be faster.
+_FINE_FROM = 32
 
 
 def discrete_gaussian(

@@ -209,7 +209,8 @@ def _paid_releases(folders: Iterable[Path]) -> Iterator[tuple[Path, dict[str, st
 def _distinct_folders(folders: Iterable[Path]) -> list[Path]:
     """Return the absolute paths of folders; a folder with several links once."""
     paths_by_target: dict[str, Path] = {}
-    for path in sorted({Path(os.path.abspath(folder)) for folder in folders}):  # noqa: PTH100 - links are not resolved
+    # Links are not resolved.
+    for path in sorted({Path(os.path.abspath(folder)) for folder in folders}):  # noqa: PTH100
         paths_by_target.setdefault(os.path.realpath(path), path)
     return list(paths_by_target.values())
 

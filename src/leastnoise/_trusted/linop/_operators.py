@@ -52,7 +52,12 @@ class Sealed(np.ndarray[Any, Any]):
         """Copy and unpickle by making a new sealed array."""
         return sealed_copy, (np.array(self),)
 
-    def __array_wrap__(self, array: Array, context: Any = None, return_scalar: bool = False) -> Any:  # noqa: FBT001, FBT002
+    def __array_wrap__(
+        self,
+        array: Array,
+        context: Any = None,
+        return_scalar: bool = False,  # noqa: FBT001, FBT002
+    ) -> Any:
         if return_scalar:
             return array[()]
         return np.asarray(array)

@@ -655,7 +655,8 @@ def to_column(array: Any) -> Column:
         # to the digits of its context, and at some scales Arrow's texts of decimals are not
         # numbers.
         stored = to_column(array.view(pa.binary(kind.bit_width // 8)))
-        wholes = [int.from_bytes(raw, "little", signed=True) for raw in stored.data]  # type: ignore[arg-type]  # of a binary array
+        # The values of a binary array are bytes.
+        wholes = [int.from_bytes(raw, "little", signed=True) for raw in stored.data]  # type: ignore[arg-type]
         exact = [
             Decimal((int(whole < 0), tuple(map(int, str(abs(whole)))), -kind.scale))
             for whole in wholes
@@ -799,5 +800,6 @@ def _extension_column(array: Any) -> Column:
     if name == "arrow.bool8":
         return Column(np.asarray(inner.data) != 0, inner.null)
     if name == "arrow.uuid":
-        return Column([str(uuid.UUID(bytes=raw)) for raw in inner.data], None, inner.index)  # type: ignore[arg-type]  # of a binary array
+        # The values of a binary array are bytes.
+        return Column([str(uuid.UUID(bytes=raw)) for raw in inner.data], None, inner.index)  # type: ignore[arg-type]
     return constant_column(UNSUPPORTED, _null_mask(array.storage))

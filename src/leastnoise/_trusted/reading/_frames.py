@@ -105,7 +105,8 @@ def open_frame(frame: Any) -> Source | None:
         try:
             selected = native.select(columns or native.columns)
             eager = selected.collect() if lazy else selected
-        except Exception:  # noqa: BLE001 - a lazy query can fail in many ways, and its text may quote a row
+        except Exception:  # noqa: BLE001
+            # A lazy query can fail in many ways, and its text may quote a row.
             raise InputError(message(NO_FRAME, what=description)) from None
         for start in range(0, len(eager), CHUNK):
             part = eager[start : start + CHUNK]
@@ -242,7 +243,8 @@ def _column(series: Any) -> Column:
         ) != np.dtype(object):
             array = series.to_arrow()
             return to_column(array.combine_chunks() if hasattr(array, "combine_chunks") else array)
-    except Exception:  # noqa: BLE001, S110 - no Arrow type for it, or a value that has no Arrow form; take Python's values
+    except Exception:  # noqa: BLE001, S110
+        # No Arrow type for it, or a value that has no Arrow form; take Python's values.
         pass
     try:
         return Column(series.to_list())

@@ -159,7 +159,8 @@ class PairSet:
         for first, later_words in zip(
             self._stored.first, word_texts(self._stored.rest), strict=True
         ):
-            yield int(first).to_bytes(8, "little") + bytes(later_words)  # type: ignore[call-overload]  # of byte strings
+            # The later words are byte strings.
+            yield int(first).to_bytes(8, "little") + bytes(later_words)  # type: ignore[call-overload]
 
 
 class TextSet:

@@ -546,7 +546,8 @@ def find_files(
         ]
         description = message("The folder {path!r}", path=str(root))
     elif glob.has_magic(str(root)) and not root.is_file():
-        matches = (Path(name) for name in sorted(glob.glob(str(root), recursive=True)))  # noqa: PTH207 - the pattern may be absolute
+        # The pattern may be absolute.
+        matches = (Path(name) for name in sorted(glob.glob(str(root), recursive=True)))  # noqa: PTH207
         matched = [
             file
             for file in matches

@@ -122,7 +122,8 @@ def _batches(frame: Any) -> Iterator[Any]:
             warnings.simplefilter("ignore")
             rows = frame.mapInArrow(packed, "packed binary").toLocalIterator()
         first = next(rows, None)
-    except Exception:  # noqa: BLE001 - for any failure; if the frame itself fails, it will fail again
+    except Exception:  # noqa: BLE001
+        # Any failure leads here; if the frame itself fails, it will fail again.
         yield from frame.toArrow().to_batches()
         return
     while first is not None:

@@ -75,7 +75,8 @@ def unless_it_raises(
             """Call the function, and return the fixed result if it raises."""
             try:
                 return function(*args, **named)
-            except Exception:  # noqa: BLE001 - if a private value makes it raise, the value is of another kind
+            except Exception:  # noqa: BLE001
+                # If a private value makes it raise, the value is of another kind.
                 return otherwise
 
         return quiet
