@@ -367,8 +367,8 @@ def draw_multiples(picture: Picture) -> Spec:
             rows += step_records(inner, answer.tolist(), low.tolist(), high.tolist(), group=name)
         else:
             rows += _bar_records(inner, order, name, (answer, low, high))
-    # The labels of the axes need room: numbers on the left of each small chart, or names on the left
-    # of the first.
+    # The labels of the axes need room: numbers on the left of each small chart, or names on the
+    # left of the first.
     if is_histogram:
         spacing = 14
         small_chart = {

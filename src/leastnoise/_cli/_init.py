@@ -76,9 +76,9 @@ def init(
 ) -> None:
     """Draft a spec file from column names and types.
 
-    The draft contains no value of the data: you state the values of each column from public knowledge.
-    With --from, the draft follows a description: CSVW-EO, SmartNoise metadata, domain.json of mbi,
-    or a domain that OpenDP serialized. FILE need not exist then.
+    The draft contains no value of the data: you state the values of each column from public
+    knowledge. With --from, the draft follows a description: CSVW-EO, SmartNoise metadata,
+    domain.json of mbi, or a domain that OpenDP serialized. FILE need not exist then.
 
     For a table of a database, give its URL and --table; or --table and --connection, if the
     environment variable has the URL already. The spec never contains the URL.

@@ -43,9 +43,9 @@ class NumberFormat:
         """Return the format in Excel's notation, such as ``#,##0.0``.
 
         Args:
-            half_width: the typical half width of an interval, in percent if the sheet shows the values
-                in percent. If ``decimals`` is None, numbers have the decimals of the first two
-                significant digits of this half width.
+            half_width: the typical half width of an interval, in percent if the sheet shows the
+                values in percent. If ``decimals`` is None, numbers have the decimals of the first
+                two significant digits of this half width.
         """
         decimals = self.decimals
         if decimals is None:

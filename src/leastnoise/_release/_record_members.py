@@ -59,7 +59,8 @@ def list_member_counts(
     Args:
         outcome: the outcome of the release.
         record_attributes: the attributes of the records.
-        records_per_row: the ratio of the number of records to the number of rows that the release counted.
+        records_per_row: the ratio of the number of records to the number of rows that the release
+            counted.
     """
     return list(_list_member_counts(outcome, record_attributes, records_per_row))
 

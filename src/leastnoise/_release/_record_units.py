@@ -194,7 +194,8 @@ def group_rows_by_size(
     Args:
         codes: the codes of the rows, shape (rows, attributes).
         sizes: the size of each row's unit, in rows; 0 if the attribute's value is not a number.
-        shared_positions: the positions of the attributes that rows of a unit share, including the size.
+        shared_positions: the positions of the attributes that rows of a unit share, including the
+            size.
         units_by_size: the number of units of each size. A size without an entry gets as many units
             as its rows can form.
         are_impossible: returns a mask of the rows that have an impossible combination of codes.

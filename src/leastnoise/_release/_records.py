@@ -309,7 +309,8 @@ def _with_units(
         size: an attribute whose value is the number of rows of the unit; if None, units have about
             equal sizes.
         are_impossible: returns a mask of the rows that have an impossible combination of codes.
-        records_per_row: the ratio of the number of records to the number of rows that the release counted.
+        records_per_row: the ratio of the number of records to the number of rows that the release
+            counted.
     """
     random = np.random.default_rng([records.seed, 4])
     domain = records.domain

@@ -498,8 +498,8 @@ def describe_missing_rows(
     Args:
         release: the release whose measurements determine the numbers.
         catalogue: the catalogue of the language.
-        least_share: the result is None unless the tables of some attribute certainly leave out more than
-            this share of the rows.
+        least_share: the result is None unless the tables of some attribute certainly leave out more
+            than this share of the rows.
     """
     missing = [each for each in release.missing_rows if each.rows > each.joint_margin]
     if not any(each.rows - each.joint_margin > least_share * each.all_rows for each in missing):
@@ -784,8 +784,8 @@ def describe_guard_counts(
     Args:
         release: the release whose receipt has the counts.
         catalogue: the catalogue of the language.
-        least_unused_share: if stated, the result is None unless certainly more than this share of the rows
-            was not used.
+        least_unused_share: if stated, the result is None unless certainly more than this share of
+            the rows was not used.
     """
     guard = release.receipt.guard
     privacy = release.privacy

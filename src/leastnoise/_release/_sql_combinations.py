@@ -1,9 +1,9 @@
 """Compute intervals of differences, ratios and shares of answers in SQL.
 
 The variance of a linear sum of answers follows from their covariances, which are exact for least
-squares. The interval of a quotient is Fieller's (J. R. Stat. Soc. B 16, 1954), as for means. The interval
-of a difference or a ratio of quotients follows from both intervals and the correlation of their errors,
-as in `leastnoise.compare_groups`.
+squares. The interval of a quotient is Fieller's (J. R. Stat. Soc. B 16, 1954), as for means. The
+interval of a difference or a ratio of quotients follows from both intervals and the correlation of
+their errors, as in `leastnoise.compare_groups`.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -371,7 +371,8 @@ def check_affordable(
 ) -> None:
     """Raise BudgetError if a ledger would refuse to pay for a plan and its guard.
 
-    ``guard_share`` is the guard's share of the whole budget; None without a guard. No data are read.
+    ``guard_share`` is the guard's share of the whole budget; None without a guard. No data are
+    read.
     """
     ledger.check(*_list_payments(plan, guard_share))
 

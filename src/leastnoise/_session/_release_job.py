@@ -252,8 +252,9 @@ def read_table(
 ) -> "Table":
     """Return the private table that a plan or a search needs.
 
-    If ``with_usage`` is True, used and unused rows are counted too. For a series, ``allowance`` states
-    how many rows of each unit may still be used, and ``period_files`` states which files to read.
+    If ``with_usage`` is True, used and unused rows are counted too. For a series, ``allowance``
+    states how many rows of each unit may still be used, and ``period_files`` states which files to
+    read.
     """
     _log_columns(plan, source)
     if isinstance(plan, CategoryPlan):

@@ -119,7 +119,8 @@ def charge(dataset_budget: Budget, declared_budget: Budget, cost: Cost) -> Charg
     """Return the amount that a release is charged to the budget of a data set.
 
     Args:
-        dataset_budget: the budget of the data set; its definition determines which amounts are added up.
+        dataset_budget: the budget of the data set; its definition determines which amounts are
+            added up.
         declared_budget: the budget that the plan declares.
         cost: the exact cost of the plan.
 
@@ -340,8 +341,8 @@ class _DividedCharges:
     """Charges to an (epsilon, delta) budget, divided by how they add up.
 
     Attributes:
-        summed: the sum, as (epsilon, delta), of the first charges, up to the first one without its own
-            delta.
+        summed: the sum, as (epsilon, delta), of the first charges, up to the first one without its
+            own delta.
         composed: all other charges, in order; they add up as mu squared.
     """
 

@@ -185,8 +185,8 @@ def largest_accepted(
 ) -> Fraction:
     """Return the largest number that a predicate accepts.
 
-    The search is among numbers with ``leading_bits`` leading bits. The predicate must accept all numbers up
-    to a limit and reject all larger ones.
+    The search is among numbers with ``leading_bits`` leading bits. The predicate must accept all
+    numbers up to a limit and reject all larger ones.
 
     Args:
         accepts: the predicate.

@@ -23,7 +23,8 @@ def type_fault(_declared: object, _holds: Holds) -> str | None:
     The result is None if a value can match.
 
     Args:
-        _declared: the attribute or measure; `leastnoise._domain._rules` adds the kinds of attributes.
+        _declared: the attribute or measure; `leastnoise._domain._rules` adds the kinds of
+            attributes.
         _holds: the content of the column.
 
     >>> type_fault(Measure("paid", 0, 9), "time stamps")

@@ -49,7 +49,8 @@ def exact_marginals(
         measure: the name of a measure to be summed; None counts rows.
         limits: None for sums without limits. Otherwise a pair: either an attribute and an int64
             array with one limit of at least 0 for each of its cells, or None and an array with a
-            single limit for all rows. A value above the limit of its row's cell counts as the limit.
+            single limit for all rows. A value above the limit of its row's cell counts as the
+            limit.
 
     Returns:
         An iterator, in the order of the request, of the attributes and the int64 array of their

@@ -41,7 +41,8 @@ class KeySearch:
     Args:
         attribute: name of the attribute whose keys are searched for.
         rule: the noise, its scale, and the threshold.
-        most: the largest number of keys to release; the keys with the largest noisy numbers are kept.
+        most: the largest number of keys to release; the keys with the largest noisy numbers are
+            kept.
 
     Raises:
         InputError: an argument is of another class, or ``most`` is below 1.
@@ -87,8 +88,8 @@ class KeySearch:
     def draw(self, keyed: Keyed, privacy: Privacy, entropy: Entropy) -> FoundKeys:
         """Return the keys whose noisy number of units reaches the threshold.
 
-        Every key that occurs gets its own draw of noise, and a unit has at most ``max_rows`` keys (U0). The
-        result depends only on the noisy numbers (U2).
+        Every key that occurs gets its own draw of noise, and a unit has at most ``max_rows`` keys
+        (U0). The result depends only on the noisy numbers (U2).
 
         Args:
             keyed: the private keys, with the number of units of each.

@@ -239,13 +239,13 @@ class Ledger:
             InputError: other unit or neighbours, a declared budget that does not cover the cost, a
                 privacy definition that the ledger cannot hold, no share although the budget is
                 divided into shares, or a text that cannot be stored; nothing was spent.
-            LedgerError: the file is damaged, locked, read-only or gone, the disk is full, or the rows
-                were read in an earlier period of the budget. There is no receipt, and so no
+            LedgerError: the file is damaged, locked, read-only or gone, the disk is full, or the
+                rows were read in an earlier period of the budget. There is no receipt, and so no
                 release.
 
         Guarantees:
-            The remaining budget is computed anew from the exact fractions of all rows, and the charge is
-            written, under one lock that excludes all other writers.
+            The remaining budget is computed anew from the exact fractions of all rows, and the
+            charge is written, under one lock that excludes all other writers.
 
         >>> privacy = ln.Privacy(ln.PureDP(1))
         >>> ledger = ln.Ledger(Path("/nowhere/x"), "people", privacy, 1.0, "")
@@ -525,7 +525,8 @@ class Ledger:
             receipt: receipt of the release.
             step_number: number of the step: 1, 2, 3 ...
             step_fingerprint: fingerprint of the step.
-            draw_outcome: returns the outcome; it is called while no other process can write to the ledger.
+            draw_outcome: returns the outcome; it is called while no other process can write to the
+                ledger.
             write_outcome: writes an outcome as text, in parts.
 
         Returns:
@@ -826,7 +827,8 @@ class Ledger:
         """Return the entry of a receipt; raise if another process has taken it over.
 
         Raises:
-            LedgerError: the receipt is of another ledger, or another process has taken the release over.
+            LedgerError: the receipt is of another ledger, or another process has taken the release
+                over.
         """
         entry = self._entry(self._content(connection), receipt)
         if entry.run != receipt.run:

@@ -87,8 +87,8 @@ def begin_step(
     """Enter the beginning of a step into the ledger (J1).
 
     Raises:
-        LedgerError: any process has begun this step or a later one before, or an earlier step has no
-            outcome.
+        LedgerError: any process has begun this step or a later one before, or an earlier step has
+            no outcome.
     """
     begun = connection.execute(
         "SELECT count(*), count(digest) FROM step WHERE id = ?", (entry_id,)

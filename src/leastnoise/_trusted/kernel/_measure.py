@@ -65,11 +65,12 @@ def verified_cost(measurements: Measurements, table: Table | None) -> Cost:
 
     Args:
         measurements: the queries, their noise and their declared budget.
-        table: the private rows, which must belong to the measurements (K2); None if only recorded steps are read.
+        table: the private rows, which must belong to the measurements (K2); None if only recorded
+            steps are read.
 
     Raises:
-        InputError: another class, a table that does not belong to the measurements, or a budget that
-            does not cover the cost. Nothing was drawn.
+        InputError: another class, a table that does not belong to the measurements, or a budget
+            that does not cover the cost. Nothing was drawn.
     """
     if type(measurements) is not Measurements:
         raise refuse("measurements", type(measurements).__name__, "Measurements")

@@ -69,7 +69,8 @@ class ClosedPeriods:
 def has_total_bound(measurements: Measurements, along: str) -> bool:
     """Return whether the rows of a unit are bounded separately over all periods.
 
-    Then the rows that a unit has used in earlier periods must be known when a period is closed (P2).
+    Then the rows that a unit has used in earlier periods must be known when a period is closed
+    (P2).
 
     Args:
         measurements: the measurements of all periods together.
@@ -166,7 +167,8 @@ def close_period(
     (P2) defines the counts; the noise depends on no count (P3).
 
     Args:
-        measurements: the measurements of all periods together; `check_drawable_by_period` has accepted them.
+        measurements: the measurements of all periods together; `check_drawable_by_period` has
+            accepted them.
         along: the attribute whose cells are the periods.
         late: "drop" or "arrival".
         table: the present rows, over the domain of the measurements.
@@ -362,8 +364,8 @@ def required_table_keys(measurements: Measurements) -> list[TableKey]:
     The measure is None if rows are counted.
 
     Args:
-        measurements: the measurements of all periods together; distances from both ends of a measure also need the
-            counts of its values, or of rows.
+        measurements: the measurements of all periods together; distances from both ends of a
+            measure also need the counts of its values, or of rows.
 
     >>> required_table_keys(
     ...     ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.ZCDP(1)).measured()
@@ -445,8 +447,8 @@ def read_closed(file: Path, owner: str, recorded_periods: int) -> ClosedPeriods:
     Args:
         file: next to the ledger.
         owner: the payment and the fingerprint to which the file must belong.
-        recorded_periods: the number of periods that the ledger has recorded; the file holds the same
-            number, or one more period whose record is missing in the ledger.
+        recorded_periods: the number of periods that the ledger has recorded; the file holds the
+            same number, or one more period whose record is missing in the ledger.
 
     Raises:
         LedgerError: the file is missing or damaged, belongs to another payment or other

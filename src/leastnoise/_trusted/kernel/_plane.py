@@ -92,8 +92,8 @@ class LeastCost:
 
         Args:
             cells: counts, int64 of shape (n,) or (height, width); private.
-            neighbour_distance: the number of records by which neighbours differ: k for add/remove of a unit
-                of k rows, 2 k for replace.
+            neighbour_distance: the number of records by which neighbours differ: k for add/remove
+                of a unit of k rows, 2 k for replace.
             entropy: the source of the noise.
 
         Returns:

@@ -83,8 +83,8 @@ class QuantileSelection:
     def scale(self, neighbour_distance: int) -> tuple[int, int]:
         """Return the distance at which a cell passes with probability 1 / e.
 
-        The distance is returned as a numerator and a denominator, in units of a row divided by the denominator
-        of the share.
+        The distance is returned as a numerator and a denominator, in units of a row divided by the
+        denominator of the share.
 
         Args:
             neighbour_distance: the number of rows by which neighbours differ.
@@ -111,8 +111,8 @@ class QuantileSelection:
 
         Args:
             counts: int64 of shape (groups, cells); private.
-            neighbour_distance: the number of rows by which neighbours differ: k for add/remove of a unit of k
-                rows, 2 k for replace.
+            neighbour_distance: the number of rows by which neighbours differ: k for add/remove of a
+                unit of k rows, 2 k for replace.
             entropy: the source of the choice.
 
         Returns:

@@ -80,7 +80,8 @@ def publication_by_entry(
 ) -> dict[str, bool]:
     """Return, by entry id, whether the release of an ended run was published.
 
-    Releases that can still be finished are left out. The files of processes that have ended are removed.
+    Releases that can still be finished are left out. The files of processes that have ended are
+    removed.
     """
     ended = {}
     for entry in entries:

@@ -99,11 +99,12 @@ class ReleaseContract:
         privacy: budget, neighbours and privacy unit of all steps together.
         attributes: the attributes with which rows are read, in the order of the domain.
         measures: the measures with which rows are read.
-        declared_step: the measurements of the only step, if there is a single one: their exact cost is
-            paid, and no other step is carried out. None for adaptive steps within the whole budget.
-        shared_mu_squared: mu squared of all steps together, if they are measurements with rounded Gaussian
-            noise within (epsilon, delta). It is paid for, and the steps together use at most this
-            mu squared. None if the steps divide the budget itself.
+        declared_step: the measurements of the only step, if there is a single one: their exact cost
+            is paid, and no other step is carried out. None for adaptive steps within the whole
+            budget.
+        shared_mu_squared: mu squared of all steps together, if they are measurements with rounded
+            Gaussian noise within (epsilon, delta). It is paid for, and the steps together use at
+            most this mu squared. None if the steps divide the budget itself.
         plan_text: the plan as text, for the ledger and for the process that finishes the release.
         along: the attribute whose cells are the periods in which the only step is drawn, one after
             the other; "" to draw the step at once.
@@ -112,8 +113,8 @@ class ReleaseContract:
 
     Raises:
         InputError: an argument is of another class; the only step has another domain or privacy, or
-            cannot be drawn period by period; or ``shared_mu_squared`` is used with a budget that is not
-            (epsilon, delta), or together with a single step.
+            cannot be drawn period by period; or ``shared_mu_squared`` is used with a budget that is
+            not (epsilon, delta), or together with a single step.
 
     >>> ReleaseContract(
     ...     domain=Domain(age=[1, 2]),
@@ -293,8 +294,8 @@ class Series(Immutable):
                 declared, or periods of a series would be drawn from a budget that begins anew with
                 each day, week, month or year; nothing was spent.
             BudgetError: the ledger has less left than this costs; nothing was spent.
-            LedgerError: the ledger cannot be used, or the rows were read in an earlier period of its
-                budget; nothing was spent.
+            LedgerError: the ledger cannot be used, or the rows were read in an earlier period of
+                its budget; nothing was spent.
         """
         spent = _checked_cost(terms, table)
         if terms.along:
@@ -453,7 +454,8 @@ class Series(Immutable):
             search: the search, with its noise and threshold.
 
         Returns:
-            The keys that reached the threshold, with their noisy numbers of units; public from then on.
+            The keys that reached the threshold, with their noisy numbers of units; public from then
+            on.
 
         Raises:
             InputError: another class, or its rule is not proved to satisfy the budget of the

@@ -33,8 +33,8 @@ def find_ledger(
         ledger: the ledger, or the path of its file.
         source: the private data; the function uses only their name and their location.
         dataset: the name of the data in the ledger; None for the name of their file or table.
-        folders: further folders to search for releases that the ledger paid, and for other ledgers of
-            the data.
+        folders: further folders to search for releases that the ledger paid, and for other ledgers
+            of the data.
         share: the share that pays; "" if the budget is not divided into shares.
 
     Returns:

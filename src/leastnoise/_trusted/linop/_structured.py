@@ -358,7 +358,8 @@ def _(operator: Coarse, x: Array) -> Array:
 @column_sums.register
 def _(operator: Coarse, weights: IntArray, power: int) -> IntArray:
     """Return the column sum of each cell's bucket."""
-    # The cells of a bucket have equal columns: a row in any of them changes the bucket's sum by one.
+    # The cells of a bucket have equal columns: a row in any of them changes the bucket's sum by
+    # one.
     return np.repeat(column_sums(operator.operator, weights, power), operator.lengths)
 
 

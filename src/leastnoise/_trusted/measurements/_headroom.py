@@ -19,8 +19,8 @@ MOST_TABLE_CELLS = 2**28  # of one measured table: 2 GiB of counts
 def check_headroom(block: Any, largest_amount: int, largest_limited_amount: int, grid: int) -> None:
     """Raise if the table or the answers of a block could be too large for int64.
 
-    A row changes a sum by at most ``largest_limited_amount``, in which limits and the distances from
-    both bounds are included; ``largest_amount`` is the largest amount of the measure itself.
+    A row changes a sum by at most ``largest_limited_amount``, in which limits and the distances
+    from both bounds are included; ``largest_amount`` is the largest amount of the measure itself.
     """
     cells = math.prod(factor.operator.size for factor in block.factors)
     if not cells <= MOST_TABLE_CELLS:

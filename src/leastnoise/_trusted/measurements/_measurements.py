@@ -47,7 +47,8 @@ class Limits:
     A value above its limit counts as the limit.
 
     A row's limit is the limit of its cell. So a query clips only the rows that it contains (it
-    filters first and clips then), and no other row changes it. The kernel enforces the limits, and the cost of a plan depends on them.
+    filters first and clips then), and no other row changes it. The kernel enforces the limits, and
+    the cost of a plan depends on them.
 
     Args:
         values: whole numbers of at least 0, at least one of them above 0, in units of the measure:
@@ -295,8 +296,8 @@ class Measurements:
 
     Attributes:
         factors: the factors of all blocks, each once.
-        similar_blocks: the blocks in groups that differ only in their attributes: scale, measure, limits
-            and ends agree, and so do the operators and weights of their factors in turn.
+        similar_blocks: the blocks in groups that differ only in their attributes: scale, measure,
+            limits and ends agree, and so do the operators and weights of their factors in turn.
 
     Raises:
         InputError: a query outside the domain, a scale that cannot be drawn exactly, or public
@@ -318,8 +319,8 @@ class Measurements:
         grid = whole("grid", self.grid, 1, 2**20)
         if grid & (grid - 1):
             raise refuse("grid", grid, "a power of two")
-        # M6: copies in Python's immutable types, so that checked values cannot change before they are
-        # measured.
+        # M6: copies in Python's immutable types, so that checked values cannot change before they
+        # are measured.
         object.__setattr__(self, "grid", grid)
         object.__setattr__(self, "blocks", tuple(self.blocks))
         if not self.blocks:

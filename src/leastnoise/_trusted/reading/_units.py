@@ -458,7 +458,8 @@ class Units:
 
         Args:
             is_inside: a mask of the rows inside the domain, over all rows that were added.
-            cells: for every attribute whose values together identify a cell, the cells of these rows.
+            cells: for every attribute whose values together identify a cell, the cells of these
+                rows.
             amounts: the amounts of these rows, in units.
 
         >>> units = Units()

@@ -83,8 +83,8 @@ def group_attribute_sets(
             cells[names[first]],
             limit,
         )
-        # a table that is large relative to the rows is worth summing out only for sets that are large
-        # too
+        # a table that is large relative to the rows is worth summing out only for sets that are
+        # large too
         if cells[names[first]] <= max(limit, rows):
             summed = covered
         else:
