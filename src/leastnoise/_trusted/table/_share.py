@@ -50,7 +50,7 @@ def group_attribute_sets(
     that it saves.
 
     >>> group_attribute_sets([(0, 1), (1, 2), (0, 2), (1,)], [2, 2, 2], 10**6)
-    [Group(attributes=(0, 1, 2), members=(0, 1, 2, 3))]
+    [AttributeGroup(attributes=(0, 1, 2), members=(0, 1, 2, 3))]
     """
     if len(attribute_sets) == 1:
         return [AttributeGroup(attributes=tuple(sorted(attribute_sets[0])), members=(0,))]
