@@ -99,7 +99,8 @@ def window_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     if gram.weighted_ranges is None or gram.array is not None:
         raise NotApplicable(
             "this strategy is only available for ranges of the same widths at many positions; "
-            "choose toeplitz_root for prefix sums and all ranges, and gaussian_optimum for other queries"
+            "choose toeplitz_root for prefix sums and all ranges, "
+            "and gaussian_optimum for other queries"
         )
     if gram.size > _MOST_CELLS:
         raise NotApplicable(

@@ -328,9 +328,9 @@ def _group_cells(groups: Groups) -> tuple[int, ...]:
             position -= 1
         if position < 0:
             raise InputError(
-                "A count of units has too many groups of cells. The count of a group is stored at the "
-                "last cell of the group, or at a free cell before it, and no free cell is left. Ask "
-                "for fewer groups at once."
+                "A count of units has too many groups of cells. The count of a group is stored at "
+                "the last cell of the group, or at a free cell before it, and no free cell is "
+                "left. Ask for fewer groups at once."
             )
         taken_positions.add(position)
         positions.append(position)

@@ -296,9 +296,10 @@ def _check_single_name(path: Path) -> None:
         ) from None
     if names > 1:
         raise LedgerError(
-            f"The ledger {path} must have exactly one name, but it has {names} (hard links). If the "
-            "program stops, a charge that was written under one name could be missing under "
-            "another. Nothing was changed. Remove the other names; make backups as copies, not as links."
+            f"The ledger {path} must have exactly one name, but it has {names} (hard links). If "
+            "the program stops, a charge that was written under one name could be missing under "
+            "another. Nothing was changed. Remove the other names; "
+            "make backups as copies, not as links."
         )
 
 
