@@ -15,7 +15,7 @@ def test_coarsen_reports_determined_cells(folder, run):
     told = run("coarsen", "planned.csv")
     assert told.code == 5
     assert "sex=F, age=17   suppressed          4" in told.out
-    assert "no privacy guarantee" in told.out
+    assert "not a privacy guarantee" in told.out
     told = run("coarsen", "planned.csv", "--json")
     cells = json.loads(told.out)["cells"]
     assert [(cell["low"], cell["high"], cell["disclosed"]) for cell in cells] == [

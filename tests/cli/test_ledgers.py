@@ -247,7 +247,7 @@ def test_foreign_version_entry_names_its_version(stopped, run, how, version, by)
 
     recorded(stopped, change)
     said = (
-        f"Release 1 in the ledger people.ledger was paid with {by}, and leastnoise "
+        f"Release 1 in the ledger people.ledger was paid with {by}, but leastnoise "
         f"{ln.__version__} cannot read"
     )
     run.refused(said, "resume", "people.ledger")
@@ -349,7 +349,7 @@ def test_plan_of_another_spec_is_refused(folder, run, old, new, part):
     run.done("plan", "people.toml", "--out", "plan.json")
     edit(folder, (old, new))
     run.refused(
-        f"is of another spec: its {part}",
+        f"belongs to another spec: its {part}",
         "release",
         "people.toml",
         "--plan",

@@ -491,7 +491,7 @@ def test_linear_extras_are_refused(tmp_path) -> None:
     for asked in ({"nnls": True}, {"local_non_negative": True}, {"covariances": ("q1",)}):
         with pytest.raises(
             InputError,
-            match="cannot be given by the strategy 'dawa', whose answers are no linear estimates",
+            match="cannot be given by the strategy 'dawa', whose answers are not linear estimates",
         ):
             ln.release(
                 made, people(CELLS), ledger=tmp_path / "people.ledger", options=ln.Options(**asked)

@@ -81,7 +81,7 @@ def test_changed_plan_is_not_reported_unpaid(tmp_path, book) -> None:
         )
         with pytest.raises(
             ln.LedgerError,
-            match=r"was paid, and this program cannot carry out .*nothing is paid again\.",
+            match=r"was paid, but this program cannot carry out .*nothing is paid again\.",
         ) as told:
             ln.resume(book)
     assert not re.search("nothing was spent|plan again", str(told.value), re.IGNORECASE)

@@ -267,5 +267,5 @@ def test_sql_deviations_are_those_of_a_database() -> None:
         exact = np.array([row[number] for row in expected], dtype=float)
         assert found == pytest.approx(exact, rel=0.01), name
         assert np.all(np.asarray(answers[f"{name}_low"])[0] <= found[0])
-    with pytest.raises(ln.InputError, match="of one measure in the rows of one condition"):
+    with pytest.raises(ln.InputError, match="one measure in the rows of one condition"):
         ln.sql(domain, "SELECT STDDEV(IF(region = 'north', pay, 2 * pay)) FROM people")

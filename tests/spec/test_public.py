@@ -255,7 +255,7 @@ CROSSED += f'[[public]]\nqueries = {{ age = "identity" }}\ncounts = {[1, *[0] * 
         (
             '[[public]]\nqueries = { age = "prefix" }\ncounts = [1]',
             "auto",
-            "of cells or of groups that divide age",
+            "count cells or groups that divide age",
         ),
         (
             SEX % "1, 2" + CROSSED,

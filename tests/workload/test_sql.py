@@ -234,7 +234,7 @@ REFUSED = [
     ),
     (
         "SELECT COUNT(*) FROM sales WHERE colour = 'red'",
-        "WHERE names colour, which is no attribute of the domain",
+        "WHERE names colour, which is not an attribute of the domain",
     ),
     ("SELECT * FROM sales", r"SELECT \* cannot be answered. Rows are never published"),
     ("SELECT flag, COUNT(*) FROM sales", "SELECT flag without GROUP BY cannot be answered"),

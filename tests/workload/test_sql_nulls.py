@@ -189,7 +189,7 @@ def test_release_without_cells_refuses_statements():
         ),
         (
             "SELECT COUNT(*) FROM sales;\n\nSELECT COUNT(*) FROM sales\nWHERE chann = 'web'",
-            r"Statement 2 \(line 4, column 7\): WHERE names chann, which is no attribute",
+            r"Statement 2 \(line 4, column 7\): WHERE names chann, which is not an attribute",
         ),
         (
             "SELECT COUNT(*) FROM sales WHERE age > CURRENT_DATE",

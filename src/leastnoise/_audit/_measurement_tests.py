@@ -232,7 +232,7 @@ def rho_bound(low: float, high: float) -> float:
 def approximate_dp_loss(delta: float, units: int) -> Loss:
     """Return a function that computes a lower bound on epsilon at a delta.
 
-    The epsilon is of one unit; the tables differ in ``units`` units (group privacy).
+    The epsilon holds for one unit; the tables differ in ``units`` units (group privacy).
     """
 
     def allowed(epsilon: float, high: float) -> float:
@@ -562,7 +562,7 @@ def candidates(domain: Domain) -> Iterator[Row]:
                     for shift, size in enumerate(sizes.values())
                 )
             )
-    # Every row has a value of each measure, because rows without one are harder to distinguish.
+    # Every row has a value of each measure, because rows without a value are harder to distinguish.
     bounds = {
         name: (
             1 if isinstance(measure, (CompleteCount, ValueCount)) else measure.low_units,

@@ -39,7 +39,7 @@ _MOST_CELLS = 40  # lines that are printed; --json has all
 _SECONDS_PER_CELL = 0.02  # for the progress line
 _NO_CLAIM = (
     "The intervals hold for readers who know these tables and nothing else. Other tables, and "
-    "people who know their own row, narrow them. This is no privacy guarantee."
+    "people who know their own row, narrow them. This is not a privacy guarantee."
 )
 _UNPROVED = (
     "For some cells the solver reached its time limit: fewer counts may be possible than printed. "

@@ -1104,7 +1104,7 @@ def _name_unit_count(product: Product) -> str:
 
 
 def _print_periods(plan: Plan, catalogue: Catalogue) -> None:
-    """Print the expected errors in some periods, if a plan is of a series."""
+    """Print the expected errors in some periods, if a plan belongs to a series."""
     errors = [*period_errors(plan).items()]
     if not errors:
         return

@@ -185,7 +185,7 @@ def equations(
 ) -> list[Equations]:
     """Return the equations of every block on a quantity, in plan order.
 
-    If ``are_sums_centred`` is True, the sums are of values minus the midpoint.
+    If ``are_sums_centred`` is True, values minus the midpoint are summed.
     """
 
     # the quantity that is the sum of the distances from both bounds
@@ -469,7 +469,8 @@ def covariances(
         second = other
     if product.measure != second.measure:
         raise InputError(
-            f"Covariances must be of one measure; got {product.name} and {second.name}. Request "
+            f"Covariances need tables of one measure; got {product.name} and {second.name}. "
+            "Request "
             "them one by one."
         )
     if not product.rows * second.rows <= MOST_COVARIANCES:

@@ -239,7 +239,7 @@ def largest_derivatives(statistic: Statistic, domain: Domain) -> FloatArray:
         ]
     largest = np.max(relative, axis=0) * scales.steps
     if (0, 1) in scales.names and not statistic.form.of_several:
-        # The sums of a variance are of values, not of distances from the middle.
+        # A variance uses sums of values, not of distances from the middle.
         centre = abs(scales.centres[0])
         largest[0, 0] += largest[0, 1] * centre
     return np.array([largest[entry] for entry in scales.names])

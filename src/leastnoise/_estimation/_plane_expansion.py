@@ -220,7 +220,7 @@ class AdaptiveGridEstimate:
         if not (
             np.isin(groups, parts).all() and (grid.areas == np.diff(parts, append=len(order))).all()
         ):
-            raise ValueError("blocks that are no rectangles")
+            raise ValueError("blocks that are not rectangles")
         return grid
 
     @cached_property

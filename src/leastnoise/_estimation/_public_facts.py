@@ -176,13 +176,13 @@ def _unusable_counts(product: Product, values: Any) -> InputError:
 def public_counts(product: Product, counts: Any) -> PublicCounts:
     """Return the public counts of a table, checked against its domain.
 
-    The counts must be of groups that partition each attribute, and whole numbers of at least 0.
+    The counts must be whole numbers of at least 0, for groups that partition each attribute.
     """
     groups = []
     for name, operator in zip(product.attributes, product.operators, strict=True):
         if (divided := partition_groups(operator)) is None:
             raise InputError(
-                f"Public counts must be of cells or of groups that divide {name}, such as a level."
+                f"Public counts must count cells or groups that divide {name}, such as a level."
             )
         groups.append(divided)
     values = np.asarray(counts)

@@ -44,7 +44,7 @@ Precision = float | FloatArray  # one number for all groups of a level, or one f
 
 @lru_cache(maxsize=256)
 def partition_groups(operator: Operator) -> IntArray | None:
-    """Return the group index of each cell; None if rows are no partition.
+    """Return the group index of each cell; None if rows are not a partition.
 
     The result has shape (size,). Return None if the rows are not a partition.
     """

@@ -415,7 +415,7 @@ def span_of_runs(size: int, starts: IntArray) -> RowSpace:
 
 
 def structural_row_space(operator: Operator) -> RowSpace | None:
-    """Return the row space by an operator's structure; None without one.
+    """Return the row space by an operator's structure; None if there is none.
 
     The result is None if it must be computed from the matrix.
     """

@@ -143,7 +143,7 @@ class BoundsPlan:
     def rank_error(self) -> int:
         """By how many units the share of units within the bounds may miss ``covers``.
 
-        This holds with probability 1 - `RISK`. If every row is a unit, the number is of rows. If
+        This holds with probability 1 - `RISK`. If every row is a unit, this is a number of rows. If
         there are two bounds, each may miss by half of this number. Values beyond the outermost
         candidates count as within the bounds, because no choice could include them.
         """

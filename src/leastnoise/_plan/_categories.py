@@ -114,7 +114,7 @@ class CategoryPlan:
 
 
 def is_search_plan(text: str) -> bool:
-    """Return whether a plan's JSON text is of a search for bounds or categories."""
+    """Return whether a JSON text is the plan of a search for bounds or categories."""
     return text.startswith('{"search":')
 
 

@@ -47,8 +47,8 @@ _ADVICE = "Remove it from `after`, or plan like the earlier release. Nothing was
 class EarlierRelease:
     """The measurements of a finished release, for use by a later plan.
 
-    `Release.as_earlier` returns it. The measurements are of the same data. Two values of this class
-    are equal if their digests are equal.
+    `Release.as_earlier` returns it. The measurements were made on the same data. Two values of this
+    class are equal if their digests are equal.
 
     Attributes:
         name: a name for people, such as the name of the release's folder.

@@ -61,7 +61,7 @@ class _Problem(NamedTuple):
     ) -> LinearPlan:
         """Return the plan of given measurements, with its expected error.
 
-        The error is of the estimate from these and the earlier measurements.
+        This is the error of the estimate from these and the earlier measurements.
         """
         return evaluate_plan(
             self.workload,

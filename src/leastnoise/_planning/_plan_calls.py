@@ -380,8 +380,8 @@ def workload_to_plan(workload: Workload, search: Search) -> Workload:
 def error_over_complete(plan: Plan, search: Search) -> float | None:
     """Return the error divided by the error if no attribute lacked values.
 
-    The second error is of a plan with the same strategy and a quarter of the seconds. The result is
-    None if no attribute has a hidden cell, or if the errors depend on the data.
+    The second error belongs to a plan with the same strategy and a quarter of the seconds. The
+    result is None if no attribute has a hidden cell, or if the errors depend on the data.
     """
     incomplete = [name for name in plan.domain.names if plan.domain.kind(name).hidden]
     if isinstance(plan, AdaptivePlan) or not incomplete or plan.strategy not in PLANNERS:
@@ -481,7 +481,7 @@ def _plan_cached(
 
 
 def is_data_dependent(strategy: str) -> bool:
-    """Return whether a strategy name is of a data-dependent mechanism."""
+    """Return whether a strategy name belongs to a data-dependent mechanism."""
     if strategy == "auto":
         return False
     from leastnoise._mechanisms import BY_NAME  # slow to import, because it loads all mechanisms

@@ -911,8 +911,8 @@ def _error_ratio_of_tables(
 ) -> float:
     """Return the largest ratio of new to old errors if only some tables remain.
 
-    Old errors are the plan's. The new ones are of a plan of only the remaining tables with the same
-    budget. Both are squared.
+    Old errors are the errors of the plan. New errors are the errors of a plan of only the remaining
+    tables with the same budget. Both are squared.
     """
     products = plan.workload.products
     errors = [table.rmse for table in plan.expected_error().tables]

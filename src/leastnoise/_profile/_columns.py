@@ -16,7 +16,7 @@ FIRST_YEAR = 1900
 LAST_YEAR = 2049
 NARROW_WIDTH = Fraction(1, 1000)
 """Width of the cells that show whether small numbers are whole."""
-LARGEST_NARROW_NUMBER = 10  # the whole numbers from 0 to this one are edges of cells
+LARGEST_NARROW_NUMBER = 10  # the whole numbers from 0 to this number are edges of cells
 _STEPS_PER_DECADE = ("1", "1.5", "2", "3", "5", "7")
 _COARSE_STEPS_PER_DECADE = ("1", "2", "5")
 _DECADES = range(1, 9)  # fine steps for positive numbers from 10 to 10^9

@@ -87,7 +87,7 @@ _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def result_title(result: ResultTable, catalogue: Catalogue) -> str:
-    """Return the display title of a result or, without one, its name."""
+    """Return the display title of a result, or its name if it has no title."""
     if not catalogue.names.is_empty:
         if isinstance(result, Table):
             return table_title(result.product, catalogue)

@@ -279,7 +279,9 @@ def read_manifest(directory: Path) -> Manifest:
             f"There is no release in {str(directory)!r}, or it cannot be read. {_ADVICE}"
         ) from None
     except ValueError:
-        raise InputError(f"{release_name} is damaged: its manifest is no text. {_ADVICE}") from None
+        raise InputError(
+            f"{release_name} is damaged: its manifest is not text. {_ADVICE}"
+        ) from None
     try:
         return read(lambda: _parse_manifest(read_json(text)), "manifest", _ADVICE)
     except OtherFormatError:

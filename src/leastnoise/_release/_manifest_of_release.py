@@ -138,7 +138,7 @@ _MEANINGS = {
     "it agrees across tables",
     "nnls_rmse": f"root mean square error of answer_nnls in {REPETITIONS} simulated releases in "
     "which the estimate itself was the truth; "
-    "it depends on the data and is no promise of the plan",
+    "it depends on the data and is not a promise of the plan",
     "answer_local": "the nearest tables, in the likelihood of the noise, that have no cell below "
     "0 and agree with each other, the total "
     "fixed to its own estimate (at least 0); no errors are known for them",

@@ -153,7 +153,7 @@ def make_publication_table(
             number_format = NumberFormat(decimals=1, percent=True)
         half_width = typical_half_width(result.whole_low, result.whole_high)
     else:
-        raise TypeError(f"{type(result).__name__} is no table of a release")
+        raise TypeError(f"{type(result).__name__} is not a table of a release")
     return PublicationTable(
         id=result.id,
         title=title,
@@ -553,7 +553,7 @@ class _SheetWriter:
 
 
 def _move_column_axis_last(values: Any, column_key: int | None) -> Any:
-    """Move the axis of the column key to the end; without one, add an axis."""
+    """Move the axis of the column key to the end; add an axis if there is none."""
     if column_key is None:
         return values[..., None]
     return np.moveaxis(values, column_key, -1)

@@ -104,10 +104,10 @@ class ReceiptFacts:
     Attributes:
         id: the identifier of the payment; empty if nothing was paid.
         payment: the payment in a ledger; None if nothing was paid.
-        guard: the counts of the guard; None without one.
+        guard: the counts of the guard; None if there is none.
         guard_reduced_from: the budget before guards that stopped earlier releases used a part of
             it; None if they used none.
-        joined: the first joined table of the data; None without one.
+        joined: the first joined table of the data; None if there is none.
         further_joined: the tables that are joined after it.
     """
 

@@ -1181,7 +1181,7 @@ def check_linear_estimates(plan: Plan, options: Sequence[str], *, linear: bool) 
     if options and not linear:
         raise InputError(
             f"{' and '.join(options)} cannot be given by the strategy {plan.strategy!r}, whose "
-            "answers are no linear estimates. Leave that "
+            "answers are not linear estimates. Leave that "
             "out, or choose strategy = 'auto'."
         )
     if "nnls" in options and public_counts_of_plan(plan):

@@ -167,7 +167,7 @@ def _describe_seed(release: Release, catalogue: Catalogue) -> str:
 
 
 def _describe_row_limit(release: Release, catalogue: Catalogue) -> str:
-    """Return the note on rows beyond the row limit of a unit; empty without one."""
+    """Return the note on rows beyond the row limit of a unit; empty if there is none."""
     row_limit = sentences.describe_row_limit(release, catalogue)
     if not row_limit:
         return ""
@@ -727,7 +727,7 @@ class TableView:
         total: the answer of a table without keys.
         chart_note: the sentence that explains the chart.
         notes: the notes below the chart, about chart and numbers.
-        svg: the picture of the chart; empty without one.
+        svg: the picture of the chart; empty if there is none.
         has_sampling_error: whether the intervals include the sampling error of a survey.
     """
 
@@ -1223,7 +1223,7 @@ def _format_extra_number(value: float, name: str, catalogue: Catalogue) -> str:
 
 
 def _describe_table_unit(product: Product, catalogue: Catalogue) -> str:
-    """Return the unit of a table's answers or, without one, their quantity."""
+    """Return the unit of a table's answers, or their quantity if there is none."""
     if product.measure is None or not product.of_values:
         return name_counted_or_summed(product, catalogue)
     own_unit = unit_of_sums(product, catalogue)

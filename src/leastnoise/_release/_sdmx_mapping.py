@@ -124,7 +124,7 @@ def check_sdmx_mapping(section: Mapping[str, Any], domain: Domain) -> None:
 
 
 def sdmx_period(label: str) -> str | None:
-    """Return the period of a label in SDMX notation; None if it is no period.
+    """Return the period of a label in SDMX notation; None if it is not a period.
 
     >>> sdmx_period("2024-W05"), sdmx_period("2024-01-31 07:00"), sdmx_period("<= 2024")
     ('2024-W05', '2024-01-31T07:00:00', None)

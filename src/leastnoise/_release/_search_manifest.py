@@ -33,7 +33,7 @@ def read_search_manifest(
     except OSError:
         raise unreadable_search_error(directory, result, advice) from None
     except ValueError as error:
-        reason = str(error) if isinstance(error, InputError) else "It is no text."
+        reason = str(error) if isinstance(error, InputError) else "It is not text."
         raise InputError(
             f"The {result} in {str(directory)!r} are damaged. In their manifest: {reason} {advice}"
         ) from None

@@ -67,7 +67,7 @@ class SeriesView:
         rows: for each group pairs of texts: labels, newest value and changes. The second text of a
             pair is the change in percent, or empty.
         rows_note: a sentence about the rows that are not shown; empty if all rows are shown.
-        svg: the picture of the lines; empty without one.
+        svg: the picture of the lines; empty if there is none.
         notes: the notes below the picture.
     """
 

@@ -534,7 +534,7 @@ def make_key_axes(
 def _make_number_axis(
     name: str, kind: Kind, queries: QuerySet, labels: tuple[str, ...]
 ) -> Axis | None:
-    """Return the chart axis of ranges of numbers; None if keys are no ranges."""
+    """Return the chart axis of ranges of numbers; None if keys are not ranges."""
     bounds = _cell_bounds(kind)
     if bounds is None or not queries.form.intervals:
         return None

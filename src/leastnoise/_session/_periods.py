@@ -367,7 +367,8 @@ def _check_newest_ledger(target: Path, undrawn_labels: Sequence[str]) -> None:
         raise LedgerError(
             f"The directory {target} has a release of {released_labels[0]}, which the ledger has "
             "not drawn: ledger and private file are an older "
-            "copy, or the directory is of another series. Put back the newest ledger and private "
+            "copy, or the directory belongs to another series. Put back the newest ledger and "
+            "private "
             "file, or choose another directory for a "
             "new series. Nothing was drawn."
         )

@@ -585,7 +585,7 @@ def _outcome_from_value(plan: Plan, value: Mapping[str, Any]) -> Outcome:
         measurements = measurements_from_value(value["measurements"])
     if measurements is None or measurements.domain != plan.domain:
         raise InputError(
-            "What was measured is of another domain than the plan. Use an intact copy of the "
+            "The measurements and the plan have different domains. Use an intact copy of the "
             "release."
         )
     values = values_from_json(measurements, value["values"])

@@ -327,7 +327,7 @@ def release(
         raise refuse("plan", type(plan).__name__, "a plan, from leastnoise.plan or Plan.from_json")
     if series_of(plan) is not None:
         raise InputError(
-            "This plan is of a series, which is published period by period: `release_series` does "
+            "This plan belongs to a series, which is published period by period: `release_series` does "
             "it."
         )
     job = build_release_job(plan)
@@ -493,7 +493,7 @@ def _pay_and_release(job: ReleaseJob, request: _PaymentRequest) -> ReleaseResult
 def _finish_stopped(
     ledger: Ledger, plan: Plan | SearchPlan, request: _PaymentRequest
 ) -> ReleaseResult | None:
-    """Finish a stopped release of the same plan and target; None without one.
+    """Finish a stopped release of the same plan and target; None if there is none.
 
     If the request has no target, the function warns about stopped releases and returns None.
     """

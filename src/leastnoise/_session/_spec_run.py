@@ -429,8 +429,8 @@ def check_run_arguments(
         require_finished_searches(spec)
     if plan is not None and (differences := differing_parts(plan, spec)):
         raise InputError(
-            f"This plan is of another spec: its {', '.join(differences)} differ. Plan again, or "
-            "use the spec from which it was planned."
+            f"This plan belongs to another spec: its {', '.join(differences)} differ. Plan "
+            "again, or use the spec from which it was planned."
         )
     if spec.series is None and through is not None:
         raise InputError(
@@ -808,7 +808,7 @@ def _run_series(
 
 
 def _read_newest_period(spec: SpecFile, out: Path) -> Release | None:
-    """Read the newest published period of a series; None without one."""
+    """Read the newest published period of a series; None if there is none."""
     if spec.series is None:
         return None
     labels = map(str, spec.series.dates(spec.domain).labels)

@@ -907,7 +907,7 @@ def _ledger_path(
 
 
 def _read_series_max_rows(parts: Mapping[str, Any]) -> int | None:
-    """Read the bound on a unit's rows in [series]; None without one."""
+    """Read the bound on a unit's rows in [series]; None if there is none."""
     series = parts.get("series", {})
     if not isinstance(series, Mapping) or "max_rows" not in series:
         return None
@@ -1358,8 +1358,8 @@ def _read_workload_entry(
         workload = _read_entry_queries(domain, table, common, statements)
         if statements and targets and workload.statistics:
             raise InputError(
-                "Targets of sql are of counts and sums. Request means in a separate [[workload]] "
-                "entry: means = { of, by }, with a size."
+                "Targets of sql apply only to counts and sums. Request means in a separate "
+                "[[workload]] entry: means = { of, by }, with a size."
             )
         if "weighted_by" in table:
             workload = workload.weighted_by(table["weighted_by"])
@@ -1497,12 +1497,12 @@ def columns_to_read(request: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def read_plan(path: Path, spec: Spec) -> Plan:
-    """Read a plan from a file; raise InputError if it is of another spec."""
+    """Read a plan from a file; raise InputError if it belongs to another spec."""
     plan = plan_from_file(path)
     if differences := differing_parts(plan, spec):
         raise InputError(
-            f"The plan {path} is of another spec: its {', '.join(differences)} differ. Plan again, "
-            "or use the spec from which it was planned."
+            f"The plan {path} belongs to another spec: its {', '.join(differences)} differ. Plan "
+            "again, or use the spec from which it was planned."
         )
     return plan
 

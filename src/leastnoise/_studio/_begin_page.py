@@ -381,7 +381,7 @@ class Question(NamedTuple):
         groups: the attributes that split the table, each with its query set.
         of: the column whose sum or distribution is requested; empty for counts.
         weight: the column of weights; empty without weights.
-        size: the public number of rows of a group; empty without one.
+        size: the public number of rows of a group; empty if there is none.
         measure: the name of the measure for totals of persons; empty for other kinds.
     """
 

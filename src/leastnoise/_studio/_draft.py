@@ -106,7 +106,7 @@ class Draft:
         settings: the current setting of each row.
         parameter: the parameter of the budget, "epsilon" or "rho".
         size: the value of that parameter.
-        delta: the delta of the budget; empty without one.
+        delta: the delta of the budget; empty if there is none.
         objective: the objective of planning.
         level: the coverage of intervals.
         dates: the periods of the series in the opened spec; None without a series.
@@ -151,7 +151,7 @@ class Draft:
 
     @property
     def horizon(self) -> str:
-        """The number of periods and the last day of the series; empty without one."""
+        """The number of periods and the last day of the series; empty if there is none."""
         if self.dates is None:
             return ""
         return f"{self.periods}, {self.dates.reaching(self.periods).end}"

@@ -12,7 +12,7 @@ from leastnoise._spec import SourceColumn
 from leastnoise._trusted.check import InputError, exact_positive, message, one_of, refuse, whole
 
 Form = Mapping[str, str]
-"""The fields of the form by name: ``c3.low`` is of column 3, ``a1.what`` of question 1."""
+"""The fields of the form by name: ``c3.low`` belongs to column 3, ``a1.what`` to question 1."""
 LEVEL_WAYS: Mapping[str, tuple[str, ...]] = {
     "file": ("list", "file", "whole"),
     "groups": ("list", "file", "whole", "truth"),

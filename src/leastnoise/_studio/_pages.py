@@ -137,7 +137,7 @@ ShowPage = Callable[[Page], Mapping[str, str]]
 
 
 def preferred_language(accepted: str) -> str:
-    """Return the available language that a browser prefers; empty without one.
+    """Return the available language that a browser prefers; empty if there is none.
 
     Args:
         accepted: the header Accept-Language, such as ``de-AT, en;q=0.5``.

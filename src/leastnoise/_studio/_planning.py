@@ -206,16 +206,16 @@ class PlanningState:
         plan: the plan of the draft, or a rescaled plan until the draft is planned; None if there is
             neither.
         ready: whether ``plan`` was computed for exactly this draft.
-        doing: the task of the background process, "planning" or "pricing"; empty without one.
+        doing: the task of the background process, "planning" or "pricing"; empty if there is none.
         trying: the strategy that is being planned.
         error: the reason why the last request failed; empty if it did not.
         prices: for each row, the share of the budget that it needs alone, and the share that
             leaving it out saves.
-        reference: the plan with which the page compares; None without one.
+        reference: the plan with which the page compares; None if there is none.
         version: the number of changes of the draft.
         past: earlier drafts; undo restores the last one.
         future: drafts that were undone; redo restores the last one.
-        drag: the number of the slider movement that made the last change; 0 without one.
+        drag: the number of the slider movement that made the last change; 0 if there is none.
     """
 
     number: int

@@ -59,14 +59,14 @@ _PAIR_KINDS = {
     "RegrCount": "complete_rows",
 }
 _TWO_MEASURES = (
-    "It is of two different measures in the rows of one condition, such as CORR(pay, age) or "
-    "REGR_SLOPE(2 * pay, age), in groups that are released as they are; REGR_INTERCEPT is of plain "
-    "measures. Write a statement for each condition"
+    "It needs two different measures in the rows of one condition, such as CORR(pay, age) or "
+    "REGR_SLOPE(2 * pay, age), in groups that are released unchanged; REGR_INTERCEPT "
+    "needs plain measures. Write a statement for each condition"
 )
 _ONE_MEASURE = (
-    "The deviation is of one measure in the rows of one condition, such as STDDEV(pay) or "
-    "VAR_POP(2 * pay + 1), in groups that are released as they are. Write a statement for each "
-    "condition"
+    "The deviation needs one measure in the rows of one condition, such as STDDEV(pay) or "
+    "VAR_POP(2 * pay + 1), in groups that are released unchanged. Write a statement "
+    "for each condition"
 )
 _OF_OTHER_COLUMNS = (
     "Write COUNT(*) if every row has another value. To count the values of an attribute that have "

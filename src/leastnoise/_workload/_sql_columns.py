@@ -99,7 +99,7 @@ class ColumnReader:
         return bool(self._fitting_attributes(column.name))
 
     def is_source_column(self, name: str) -> bool:
-        """Return whether a name is of an attribute, or of its source column."""
+        """Return whether a name belongs to an attribute or to its source column."""
         attributes, _, columns, _ = _column_names(self.domain)
         return any(entry[0].lower() == name.lower() for entry in (*attributes, *columns))
 
@@ -124,7 +124,7 @@ class ColumnReader:
         names = self.domain.names
         near = did_you_mean(column.name, names)
         raise InputError(
-            f"{clause} names {column.name}, which is no attribute of the domain "
+            f"{clause} names {column.name}, which is not an attribute of the domain "
             f"({', '.join(names)}), nor a level. {near}".strip()
         )
 

@@ -42,7 +42,7 @@ class NoiseInterval:
 NoiseOf = Callable[[Node], NoiseInterval | None]
 """From the node of a column to its noise; None if it has none."""
 CombinationNoise = Callable[[Node], NoiseInterval | None]
-"""From an expression of several answers to its interval; None if it is no combination of them."""
+"""From an expression of several answers to its interval; None if it is not such a combination."""
 
 
 def expression_noise(

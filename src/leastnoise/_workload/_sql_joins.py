@@ -246,7 +246,7 @@ class _JoinReader:
         join: the syntax tree.
         columns: finds the attributes and measures that columns refer to.
         source_joins: the columns on which the source is joined.
-        tables: the tables that are joined before this one.
+        tables: the tables that are joined before this table.
     """
 
     select: Node

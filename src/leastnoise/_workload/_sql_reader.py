@@ -666,7 +666,7 @@ def _merged(select: Node, inner: Node) -> Node:
             replace_column(column, definitions[name])
         elif not has_star and not (not column.table and (name in aliases or joined)):
             raise InputError(
-                f"{column.sql('duckdb')} is no column of the subquery "
+                f"{column.sql('duckdb')} is not a column of the subquery "
                 f"({', '.join(definitions)}). Name one of these."
             )
         else:

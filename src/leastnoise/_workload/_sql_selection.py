@@ -1021,7 +1021,7 @@ def with_safe_function(node: Node) -> Node:
 
     if type(node) is exp.Cast:
         return exp.TryCast(**node.args)
-    if isinstance(node, exp.IntDiv):  # released numbers are no integers
+    if isinstance(node, exp.IntDiv):  # released numbers are not integers
         return exp.Trunc(this=exp.Div(this=node.this.copy(), expression=node.expression.copy()))
     is_simple = not node.find(exp.Window, exp.Select, exp.AggFunc)
     if type(node).__name__ in _CAN_FAIL and is_simple:

@@ -217,7 +217,7 @@ class Workload:
     def counted_sums(self) -> tuple[str, ...]:
         """The measures for which a table of sums is also requested as counts.
 
-        The counts are of values if the domain declares such a count, and otherwise of rows.
+        Values are counted if the domain declares such a count, and otherwise rows.
         """
         if len(self.measures) == 1:
             return ()
@@ -330,7 +330,7 @@ class Workload:
         return replace(with_measures, products=tuple(products), statistics=tuple(statistics))
 
     def _check_weight(self, weight: object) -> None:
-        """Raise unless a name is of a measure that can be the weight of rows."""
+        """Raise unless a name belongs to a measure that can be the weight of rows."""
         measures = self.domain.measures
         if isinstance(weight, str):
             weight_measure = measures.get(weight)
@@ -370,7 +370,7 @@ class Workload:
             )
 
     def weight_of(self, statistic: Statistic) -> Measure | None:
-        """Return the measure that weights the rows of a statistic; None without one."""
+        """Return the measure that weights the rows of a statistic; None if there is none."""
         if statistic.weighted_by is not None:
             return self.domain.measure(statistic.weighted_by)
         if statistic.form.of_measure:
@@ -953,8 +953,8 @@ def correlation_queries(
             product of both scales; for correlations it means the same as ``margin``.
         rmse: a target for the standard error; pass it instead of ``margin`` and ``relative``.
         target_of: ``"covariance"`` if the target is for the covariances, in products of values.
-        scales: public standard deviations by measure. For measures without one, a quarter of the
-            distance between the bounds is used.
+        scales: public standard deviations by measure. For other measures, a quarter of the distance
+            between the bounds is used.
 
     Returns:
         A workload, which you can add to others and pass to `plan`.
@@ -1013,8 +1013,8 @@ def regression_queries(
             pass it instead of ``margin``.
         rmse: a target for the standard error; pass it instead of ``margin`` and ``relative``.
         target_of: ``"coefficient"``, the only column that a target can be for.
-        scales: public standard deviations by measure. For measures without one, a quarter of the
-            distance between the bounds is used.
+        scales: public standard deviations by measure. For other measures, a quarter of the distance
+            between the bounds is used.
 
     Returns:
         A workload, which you can add to others and pass to `plan`.

@@ -356,7 +356,7 @@ class _DividedCharges:
 
     @property
     def is_all_pure(self) -> bool:
-        """Whether every composed charge is of a pure release."""
+        """Whether every composed charge belongs to a pure release."""
         return all(amount.is_pure for amount in self.composed)
 
 

@@ -112,7 +112,7 @@ class SeriesCost:
         budget: the budget that the whole series satisfies.
 
     Raises:
-        InputError: ``budget`` is no budget.
+        InputError: ``budget`` is not a budget.
 
     >>> str(SeriesCost(PureDP(1)))
     'a series of steps within epsilon = 1'
@@ -186,7 +186,7 @@ def rho_of_cost(cost: Cost) -> Fraction:
     It is ``epsilon^2 / 2``, ``mu^2 / 2`` or rho itself.
 
     Raises:
-        InputError: the cost is of a series within (epsilon, delta), for which no rho is known.
+        InputError: the cost belongs to a series within (epsilon, delta), for which no rho is known.
 
     Source: Bun and Steinke (TCC 2016), proposition 1.4 (pure) and lemma 2.4 (Gaussian).
 
@@ -225,7 +225,7 @@ def covers(budget: Budget, cost: Cost) -> bool:
         within a relative 1e-12 of the boundary.
 
     Raises:
-        InputError: an argument is of another class.
+        InputError: an argument has another class.
 
     Guarantees:
         All comparisons are between exact fractions; one side may be a proved upper bound (see

@@ -43,7 +43,7 @@ from leastnoise._trusted.check import Exact, InternalError, exact, exact_positiv
 
 Enclosure = tuple[Decimal, Decimal]
 
-# Smaller deltas are replaced by this one; exp(-7000) is below 1e-3040.
+# Smaller deltas are replaced by this delta; exp(-7000) is below 1e-3040.
 LEAST_DELTA = Fraction(1, 10**3000)
 HOPELESS = 7000
 

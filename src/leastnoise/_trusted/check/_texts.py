@@ -76,7 +76,7 @@ def quoted(value: object) -> str:
 
 
 def did_you_mean(word: object, words: Iterable[str]) -> str:
-    """Return a sentence that suggests the most similar word; "" without one."""
+    """Return a sentence that suggests the most similar word; "" if there is none."""
     if not isinstance(word, str):
         return ""
     names = list(words)

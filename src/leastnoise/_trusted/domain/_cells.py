@@ -225,7 +225,7 @@ class Rule:
         clock: how times are read; None for other values.
 
     Raises:
-        InternalError: a cell is not a cell of the attribute, or an argument is of another class.
+        InternalError: a cell is not a cell of the attribute, or an argument has another class.
     """
 
     size: int

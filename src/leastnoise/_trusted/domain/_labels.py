@@ -40,7 +40,7 @@ def label_text(value: object) -> str | None:
         if number is None:
             return None
         return number_text(number)
-    # whole numbers of numpy too, which are no `int`
+    # whole numbers of numpy too, which are not `int`
     if hasattr(value, "__index__"):
         return str(int(value))
     return None
@@ -64,7 +64,7 @@ class CellNames:
     of_number: Callable[[Fraction], int | None]
 
     def find(self, value: object) -> int | None:
-        """Return the number of the cell that a value names; None without one.
+        """Return the number of the cell that a value names; None if there is none.
 
         >>> ln.Decimals(0, 1, "0.5").names.find(0.0), ln.Categories([True, False]).names.find(False)
         (0, 1)

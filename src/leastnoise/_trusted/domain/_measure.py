@@ -409,7 +409,7 @@ class Weighted(Measure):
         weight: a `Measure` whose values are not negative.
 
     Raises:
-        InputError: an argument is of another kind, the weight may be negative, or the product of
+        InputError: an argument has another type, the weight may be negative, or the product of
             the bounds is beyond 2^30 - 1 units.
 
     Guarantees: a row counts the product of its two amounts, in whole units; it counts 0 if one of

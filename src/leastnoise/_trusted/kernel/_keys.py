@@ -45,7 +45,7 @@ class KeySearch:
             kept.
 
     Raises:
-        InputError: an argument is of another class, or ``most`` is below 1.
+        InputError: an argument has another class, or ``most`` is below 1.
 
     >>> KeySearch(
     ...     attribute="agent",

@@ -630,7 +630,7 @@ class Ledger:
         """Return the entry of a release, from the content of the file.
 
         Raises:
-            LedgerError: the release is of another ledger.
+            LedgerError: the release belongs to another ledger.
         """
         for entry in content.entries:
             if entry.id == release.id:
@@ -827,8 +827,8 @@ class Ledger:
         """Return the entry of a receipt; raise if another process has taken it over.
 
         Raises:
-            LedgerError: the receipt is of another ledger, or another process has taken the release
-                over.
+            LedgerError: the receipt belongs to another ledger, or another process has taken the
+                release over.
         """
         entry = self._entry(self._content(connection), receipt)
         if entry.run != receipt.run:

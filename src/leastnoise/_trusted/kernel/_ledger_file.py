@@ -206,8 +206,8 @@ def dump(value: Charge | Cost | Budget | Privacy) -> str:
 def _read(text: object, reader: Callable[[object], Read]) -> Read:
     """Return the value that `dump` wrote as a text.
 
-    The JSON reader is not trusted: its value must be of the package's classes, and `dump` must
-    return the same text for it.
+    The JSON reader is not trusted: its value must consist of instances of the package's classes,
+    and `dump` must return the same text for it.
     """
     value = reader(json.loads(cast(str, text)))
     if (

@@ -112,7 +112,7 @@ class ReleaseContract:
             "arrival" (in the period in which it arrives).
 
     Raises:
-        InputError: an argument is of another class; the only step has another domain or privacy, or
+        InputError: an argument has another class; the only step has another domain or privacy, or
             cannot be drawn period by period; or ``shared_mu_squared`` is used with a budget that is
             not (epsilon, delta), or together with a single step.
 
@@ -713,7 +713,7 @@ def _state_for_adaptive_step(
         step_class: the class that the step must have exactly.
 
     Raises:
-        InputError: the step is of another class, or the series declares its steps beforehand.
+        InputError: the step has another class, or the series declares its steps beforehand.
     """
     if type(step) is not step_class:
         raise refuse(step_name, type(step).__name__, f"a {step_class.__name__}")

@@ -98,7 +98,7 @@ def freeze_array(name: str, values: object, dimensions: int) -> IntArray:
         dimensions: the number of axes that the array must have.
 
     Raises:
-        InputError: the numbers are of another kind, or the array has another shape.
+        InputError: the numbers have another type, or the array has another shape.
 
     >>> freeze_array("low", [1, 2], 1).tolist()
     [1, 2]

@@ -402,7 +402,7 @@ class Nested:
         last: the queries over the cells of the last block, which may have fewer cells.
         above: the queries on the block sums; its cells are the blocks, at least two.
 
-    None of them is of class `Contrasts`, `Coarse`, `Ordered` or `Nested`.
+    None of them is a `Contrasts`, `Coarse`, `Ordered` or `Nested` operator.
 
     >>> dense(Nested(Prefix(2), Identity(1), Total(2))).tolist()
     [[1, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]]

@@ -58,7 +58,7 @@ class Limits:
             attributes of a block. None means one limit for all rows.
 
     Raises:
-        InputError: the values are of another kind, or there are several values and no attribute.
+        InputError: the values have another type, or there are several values and no attribute.
 
     >>> Limits([100, 250, 250], "age").values.tolist(), Limits([250]).attribute
     ([100, 250, 250], None)

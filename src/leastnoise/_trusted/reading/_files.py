@@ -86,7 +86,7 @@ from leastnoise._trusted.reading._words import WORD, Bytes, distinct_words, word
 LONGEST = 2_000_000
 BLOCK = 2**20
 NO_RECORD = b'"\n'
-"""A line that is no record of any file, as its quote does not close."""
+"""A line that is not a record of any file, because its quote does not close."""
 _LF = 10
 _CR = 13
 _QUOTE = 34

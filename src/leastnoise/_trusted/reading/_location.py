@@ -101,7 +101,7 @@ def join_facts(source: Any) -> list[dict[str, Any]]:
 
 
 def _folder_of_pattern(path: Path) -> Path | None:
-    """Return the folder above a pattern's first wildcard; None without one."""
+    """Return the folder above a pattern's first wildcard; None if there is none."""
     if not glob.has_magic(str(path)) or path.exists():
         return None
     first = next(

@@ -191,7 +191,7 @@ class CSV:
             raise refuse(
                 "delimiter",
                 mark,
-                "one ASCII character that is no quote and no line break, such as ';'",
+                "one ASCII character other than a quote or a line break, such as ';'",
             )
         object.__setattr__(self, "encoding", _encoding(self.encoding))
         if self.header is False:
@@ -257,7 +257,7 @@ def _encoding(name: object) -> str:
 
 @cache
 def _characters(encoding: str) -> str:
-    """Return the 256 characters of an encoding; U+FFFE for a byte without one.
+    """Return the 256 characters of an encoding; U+FFFE for other bytes.
 
     The result is empty for encodings with several bytes a character, and for encodings that differ
     from ASCII below 128.
@@ -331,7 +331,7 @@ class Joined:
     Each row of the first table has the columns of its partner: the only row of the second table
     with the same key. If no row has this key, or several rows have it, those columns are null, and
     the attributes' policies for nulls apply. Keys are compared like units, by their string forms,
-    in which 17.0 is 17; a null is no key.
+    in which 17.0 is 17; a null is not a key.
 
     Args:
         data: the first table, whose rows are counted: anything that `leastnoise.release` takes. If

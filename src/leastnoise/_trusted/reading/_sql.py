@@ -605,7 +605,7 @@ def clipped(number: Expression, low: float, high: float) -> Expression:
 
 
 def unit_of(value: Value, reading: Reading = READ_AS_IT_IS) -> Expression | None:
-    """Return SQL for the key of a row's unit; NULL for a row without one (E6).
+    """Return SQL for the key of a row's unit; NULL for a row without a unit (E6).
 
     The result is None if rows must be read.
 
