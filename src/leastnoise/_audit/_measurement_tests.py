@@ -56,9 +56,13 @@ Row: TypeAlias = Mapping[str, int]
 UnitRows: TypeAlias = tuple[tuple[Row, int], ...]
 """The rows of a privacy unit, each with its multiplicity."""
 Loss = Callable[[float, float], float]
-"""From a lower bound on an event's probability on one table, and an upper bound on the other, to a lower bound on the loss."""
+"""From bounds on an event's probability, a lower one on one table and an upper one on the other, to
+a lower bound on the loss.
+"""
 Tails = Callable[[float, FloatArray], tuple[FloatArray, FloatArray]]
-"""From a factor by which the noise is smaller, and thresholds, to P(statistic >= threshold) on each of the two tables."""
+"""From a factor by which the noise is smaller, and thresholds, to P(statistic >= threshold) on each
+of the two tables.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

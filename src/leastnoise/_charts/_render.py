@@ -29,7 +29,8 @@ CHART_SECONDS = 5.0  # time limit for one chart; then the engine is taken to han
 _TAG_START = re.compile(r"<(?=[/!?a-z])", re.IGNORECASE)
 # Screen readers read the description of the whole picture. Roles of its parts would only confuse.
 _ROLES = re.compile(
-    r' (?:role="graphics-[a-z]+"|aria-roledescription="[^"]*"|aria-hidden="true"|pointer-events="none")'
+    r' (?:role="graphics-[a-z]+"|aria-roledescription="[^"]*"'
+    r'|aria-hidden="true"|pointer-events="none")'
 )
 _CLIP = re.compile(r'(id="|url\(#)((?:clip|gradient)_?\d+)')
 

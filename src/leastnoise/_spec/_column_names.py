@@ -217,7 +217,8 @@ _NOT_BELOW_ZERO = re.compile(
     r"|prix|precio|tax|fee|toll|tip_|charge|revenue|freight|amount|(^|_)amt($|_)|bytes|size"
 )
 _AMOUNTS = re.compile(
-    r"income|salary|wage|(^|_)pay($|_)|(^|_)amt($|_)|price|amount|cost|rent|height|weight|balance|loss$|gain$"
+    r"income|salary|wage|(^|_)pay($|_)|(^|_)amt($|_)|price|amount|cost|rent|height|weight|balance"
+    r"|loss$|gain$"
     r"|rate$|umsatz|betrag|preis|gehalt|einkommen|fare|distance|montant|prix|importe|precio|bedrag"
 )
 # Physical quantities and their units; `m` and `g` alone are as often codes.

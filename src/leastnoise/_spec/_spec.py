@@ -1217,7 +1217,10 @@ def _read_unit(
 
 
 _UnitAttributes = tuple[str, Sequence[str]] | None
-"""The column of the unit, and the attributes in which its rows agree; None where every row is a unit."""
+"""The column of the unit, and the attributes in which its rows agree.
+
+None where every row is a unit.
+"""
 
 
 def _read_unit_attributes(domain: Domain, unit: object) -> _UnitAttributes:

@@ -44,7 +44,10 @@ from leastnoise._trusted.linop import (
 )
 
 By = Iterable[str | Mapping[str, object]] | Mapping[str, object]
-"""Groups: names of attributes, or mappings from an attribute to a query set such as ``level("region")``."""
+"""Groups: names of attributes, or mappings from an attribute to a query set.
+
+An example of a query set is ``level("region")``.
+"""
 _MOST_NAMED = 20  # cells in a message; layout
 _NOT_PUBLISHED = "(not published)"
 # the most cells whose ranges are listed one by one, which gives two million ranges

@@ -65,10 +65,14 @@ TABLES = (
         "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, "
         "digest TEXT NOT NULL)"
     ),
-    """CREATE TABLE entry (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
-    state TEXT NOT NULL CHECK (state IN ('reserved', 'sealed', 'absent')), charge TEXT NOT NULL, cost TEXT NOT NULL, declared TEXT NOT NULL,
-    plan_digest TEXT NOT NULL, output TEXT NOT NULL, description TEXT NOT NULL, reserved_on TEXT NOT NULL, digest TEXT NOT NULL,
-    run TEXT NOT NULL, kind TEXT NOT NULL, share TEXT NOT NULL, period TEXT NOT NULL)""",
+    (
+        "CREATE TABLE entry (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,\n"
+        "    state TEXT NOT NULL CHECK (state IN ('reserved', 'sealed', 'absent')), "
+        "charge TEXT NOT NULL, cost TEXT NOT NULL, declared TEXT NOT NULL,\n"
+        "    plan_digest TEXT NOT NULL, output TEXT NOT NULL, description TEXT NOT NULL, "
+        "reserved_on TEXT NOT NULL, digest TEXT NOT NULL,\n"
+        "    run TEXT NOT NULL, kind TEXT NOT NULL, share TEXT NOT NULL, period TEXT NOT NULL)"
+    ),
     # Releases that are paid and not published: their plans, the steps that were begun, and the
     # outcomes of these steps.
     (
@@ -79,15 +83,22 @@ TABLES = (
         "CREATE TABLE step (id TEXT NOT NULL, number INTEGER NOT NULL, request TEXT NOT NULL, "
         "digest TEXT, PRIMARY KEY (id, number))"
     ),
-    """CREATE TABLE outcome (id TEXT NOT NULL, number INTEGER NOT NULL, part INTEGER NOT NULL, text TEXT NOT NULL,
-    PRIMARY KEY (id, number, part))""",
+    (
+        "CREATE TABLE outcome (id TEXT NOT NULL, number INTEGER NOT NULL, part INTEGER NOT NULL, "
+        "text TEXT NOT NULL,\n"
+        "    PRIMARY KEY (id, number, part))"
+    ),
 )
 COLUMNS = (
     "number, id, charge, cost, declared, plan_digest, output, description, reserved_on, digest, "
     "state, run, kind, share, period"
 )
-SELECT = f"""SELECT {COLUMNS}, EXISTS (SELECT 1 FROM pending WHERE pending.id = entry.id)
-    AND NOT EXISTS (SELECT 1 FROM step WHERE step.id = entry.id AND step.digest IS NULL) AS resumable FROM entry ORDER BY number"""  # noqa: S608 - a constant
+SELECT = (
+    f"SELECT {COLUMNS}, EXISTS "  # noqa: S608 - a constant
+    "(SELECT 1 FROM pending WHERE pending.id = entry.id)\n"
+    "    AND NOT EXISTS (SELECT 1 FROM step WHERE step.id = entry.id AND step.digest IS NULL) "
+    "AS resumable FROM entry ORDER BY number"
+)
 LONGEST_TEXT = 10_000  # characters of a text in an entry, so that the file stays small
 _LATE_DELTA = (
     "An amount with its own delta was entered after other charges, so no budget is proved to "

@@ -25,7 +25,7 @@ from leastnoise._trusted.check import InternalError
 
 WholeNumbers = npt.NDArray[np.object_]  # Python's integers, of any length
 Below: TypeAlias = Callable[[int], int]
-"""A source of whole numbers: ``below(n)`` is uniform on 0 ... n - 1, and independent of all others."""
+"""A source of independent whole numbers: ``below(n)`` is uniform on 0 ... n - 1."""
 
 
 def lattice_dimension(table_sizes: Sequence[int]) -> int:
