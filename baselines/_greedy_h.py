@@ -233,7 +233,10 @@ def released_greedy_h(
     return measured(x, weights, widths, epsilon, entropy)
 
 
-_PROOF = "The weights of the nodes above a cell add up to at most 1, checked in whole numbers; a node of weight w gets w epsilon."
+_PROOF = (
+    "The weights of the nodes above a cell add up to at most 1, checked in whole numbers; "
+    "a node of weight w gets w epsilon."
+)
 GREEDY_H = Baseline(
     name="GreedyH",
     dimensions=1,

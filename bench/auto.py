@@ -193,7 +193,8 @@ def main(wanted: list[str], given: float) -> None:
         run = [sys.executable, __file__, "--one", name, str(given)]
         # As where it is installed: compiled files are kept.
         env = os.environ | dict.fromkeys(THREADS, "1") | {"PYTHONDONTWRITEBYTECODE": ""}
-        made = json.loads(subprocess.run(run, check=True, capture_output=True, env=env).stdout)  # noqa: S603 - this very file
+        # The command runs this file.
+        made = json.loads(subprocess.run(run, check=True, capture_output=True, env=env).stdout)  # noqa: S603
         goal = CASES[name][3]
         print(
             f"{name:28}{made['strategy']:18}{made['error']:8.4f}{goal:8.4f}{made['error'] / goal:11.4f}"

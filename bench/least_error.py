@@ -32,7 +32,8 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 import numpy as np  # noqa: E402  # after the number of threads is set
 
 DELTA = "1e-6"
-# sizes of the attributes, (epsilon, delta) or a pure budget of epsilon 1, and the goal: the exact error of a prototype
+# sizes of the attributes, (epsilon, delta) or a pure budget of epsilon 1, and the goal: the exact
+# error of a prototype
 TABLES = {
     "16 of 2": ([2] * 16, False, 7.56),
     "4 of 4": ([4] * 4, False, 3.56),

@@ -190,7 +190,10 @@ def against_brute_force(months: int) -> None:
                     values = [series.period(state) for _ in range(month + 1)]
         answers = published(plan, values)["answer"].to_numpy().reshape(months, 3)
         wrong = int((np.rint(answers) != counted).sum())
-        said = f"series {number + 1}, {months} months, late = {late}: {wrong} of {counted.size} counts are wrong"
+        said = (
+            f"series {number + 1}, {months} months, late = {late}: "
+            f"{wrong} of {counted.size} counts are wrong"
+        )
         print(f"{'!' * bool(wrong)}{said}")
 
 

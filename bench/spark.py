@@ -56,7 +56,8 @@ def main() -> None:
             builder = builder.config(name, value)
         os.environ["PYSPARK_PYTHON"] = sys.executable
         spark = builder.getOrCreate()
-        java = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001 - no public way
+        # No public method gives the number of the process.
+        java = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001
         before = seconds(java)
         start = time.perf_counter()
         unit, most = ("unit", 2) if options.unit else (None, 1)

@@ -42,7 +42,10 @@ def noise(counts: Sequence[int]) -> Iterator[str]:
                 f"{name} {error:.3g}" for name, error in {**paper, "optimum": optimum}.items()
             )
             over = optimum / min(paper.values())
-            yield f"{count:>4} queries, threshold {threshold:>6}: {shown}; over the best of the paper: {over:.2f}; {seconds:.1f} s"
+            yield (
+                f"{count:>4} queries, threshold {threshold:>6}: {shown}; "
+                f"over the best of the paper: {over:.2f}; {seconds:.1f} s"
+            )
 
 
 def main() -> None:

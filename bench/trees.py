@@ -157,7 +157,8 @@ def made_up(digits: int, rows: int, folder: Path, source: str = "parquet") -> Pa
     )
     if source == "duckdb":
         with duckdb.connect(folder / "people.duckdb") as database:
-            database.execute(f"CREATE TABLE people AS SELECT * FROM '{folder}/people.parquet'")  # noqa: S608 - a folder of its own
+            # The program chooses the folder.
+            database.execute(f"CREATE TABLE people AS SELECT * FROM '{folder}/people.parquet'")  # noqa: S608
     (folder / "places.csv").write_text("code\n" + "\n".join(codes.to_pylist()) + "\n")
     levels = [f"d{first}" for first in range(1, digits)]
     along = [
@@ -394,7 +395,8 @@ def release_spark(folder: str) -> None:
     }
     builder = SparkSession.builder.master("local[2]").config(map=settings)
     spark = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
-    java = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001 - no public way
+    # No public method gives the number of the process.
+    java = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001
     what = ln.read_spec(f"{folder}/spec.toml")
     plan = ln.plan(what.workload, ln.Privacy(ln.ZCDP("1/2")), strategy="marginals")
     rows = spark.read.parquet(f"{folder}/people.parquet")

@@ -137,7 +137,9 @@ def compare(
             least[name] = min(measurement, least.get(name, measurement))
     yield title
     for name, (cpu, clock, peak) in least.items():
-        yield f"    {name:12} {cpu:8.2f} s of processors {clock:8.2f} s by the clock {peak:6.2f} GiB"
+        yield (
+            f"    {name:12} {cpu:8.2f} s of processors {clock:8.2f} s by the clock {peak:6.2f} GiB"
+        )
     *ours, theirs = least.values()
     ratios = " ".join(f"{measurement.cpu / theirs.cpu:8.2f}" for measurement in ours)
     yield f"    ratio        {ratios}"

@@ -33,23 +33,41 @@ HELPERS = {
     "_trusted/accounting/_texts.py": "budgets and charges as text for people",
     "_trusted/check/_texts.py": "public values as text for people",
     LOCKS: "which process waits; the rows of the ledger prevent a second draw",
-    "_trusted/domain/_column_types.py": "refusals by declared types; what they let pass is read as ever",
-    "_trusted/domain/_kind.py": "public kinds of attributes; `Rule` refuses a cell that is not among theirs",
+    "_trusted/domain/_column_types.py": (
+        "refusals by declared types; what they let pass is read as ever"
+    ),
+    "_trusted/domain/_kind.py": (
+        "public kinds of attributes; `Rule` refuses a cell that is not among theirs"
+    ),
     "_trusted/domain/_labels.py": "names of cells in public queries; no row is read by them",
     "_trusted/domain/_levels.py": "public maps of the cells of an attribute to coarser ones",
-    "_trusted/domain/_reading_checks.py": "public settings of reading as text; `Reading` checks its parts",
+    "_trusted/domain/_reading_checks.py": (
+        "public settings of reading as text; `Reading` checks its parts"
+    ),
     "_trusted/kernel/_outcome.py": "noisy outcomes as text",
-    "_trusted/kernel/_run_locks.py": "which process makes a release; the rows of the ledger prevent a second draw",
+    "_trusted/kernel/_run_locks.py": (
+        "which process makes a release; the rows of the ledger prevent a second draw"
+    ),
     "_trusted/kernel/_seeded.py": "seeded noise, which is never paid for",
     "_trusted/linop/_packed.py": "operators and noisy answers as text",
     "_trusted/linop/_plane_order.py": "trees of blocks, which the kernel checks",
     "_trusted/linop/_transposes.py": "transposes, which no column sum needs",
-    "_trusted/measurements/_headroom.py": "bounds within which answers are exact; beyond them they are wrong and leak nothing",
-    "_trusted/measurements/_json.py": "measurements and observations as text; a recorded step has its charge beside it",
-    "_trusted/reading/_column_types.py": "what columns hold by their declared types; no value is read by it",
+    "_trusted/measurements/_headroom.py": (
+        "bounds within which answers are exact; beyond them they are wrong and leak nothing"
+    ),
+    "_trusted/measurements/_json.py": (
+        "measurements and observations as text; a recorded step has its charge beside it"
+    ),
+    "_trusted/reading/_column_types.py": (
+        "what columns hold by their declared types; no value is read by it"
+    ),
     "_trusted/reading/_connections.py": "which sentence explains a failed connection",
-    "_trusted/reading/_locations.py": "the files that a path means, which `_files` checks; messages",
-    "_trusted/table/_share.py": "which tables are counted in one pass; the kernel refuses a table without an attribute",
+    "_trusted/reading/_locations.py": (
+        "the files that a path means, which `_files` checks; messages"
+    ),
+    "_trusted/table/_share.py": (
+        "which tables are counted in one pass; the kernel refuses a table without an attribute"
+    ),
 }
 
 

@@ -232,7 +232,10 @@ WORDS = (
     ),
     (
         "series",
-        "the paid steps of one release, in code of the kernel; in a spec, periods that are paid for once",
+        (
+            "the paid steps of one release, in code of the kernel; "
+            "in a spec, periods that are paid for once"
+        ),
         "_trusted/kernel/_series.py",
         "Series",
     ),
@@ -364,7 +367,10 @@ def picture() -> str:
                 f'<rect x="{x - BOX / 2:g}" y="{y:g}" width="{BOX}" height="{HEIGHT}" rx="5" '
                 f'fill="{fill}" stroke="{edge}"/>'
             ),
-            f'<text x="{x:g}" y="{y + 22:g}" text-anchor="middle">{escape(name.split("/")[-1])}</text>',
+            (
+                f'<text x="{x:g}" y="{y + 22:g}" '
+                f'text-anchor="middle">{escape(name.split("/")[-1])}</text>'
+            ),
         ]
     for place_of, (what, words) in enumerate(
         (("private", "sees rows or counts"), ("trusted", "trusted: proved"), ("public", "public"))

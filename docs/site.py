@@ -55,7 +55,10 @@ def explained(html: str, notation: str) -> str:
             (0, 0),
         )
         if end:
-            link = f'<a class="term" href="{notation}#in-plain-words" title="{escape(sentence)}">{html[start:end]}</a>'
+            link = (
+                f'<a class="term" href="{notation}#in-plain-words" '
+                f'title="{escape(sentence)}">{html[start:end]}</a>'
+            )
             html = html[:start] + link + html[end:]
     return html
 

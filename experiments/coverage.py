@@ -273,8 +273,8 @@ def summary_table(rows: Sequence[Row]) -> list[str]:
     """One line a strategy and group of data, whatever the regimes: the mean, the worst data set and kind of query, and low releases."""
     lines = [
         (
-            "| strategy | data | covered | worst data set and queries | its releases | releases below "
-            "90% |"
+            "| strategy | data | covered | worst data set and queries | its releases | releases "
+            "below 90% |"
         ),
         "|---|---|--:|---|--:|--:|",
     ]
@@ -286,7 +286,10 @@ def summary_table(rows: Sequence[Row]) -> list[str]:
             for place in dict.fromkeys(_place(row) for row in own)
         ]
         worst = min(sets, key=_mean)
-        told = f"{_mean(worst):.3f} ({worst[0]['data']}, {worst[0]['queries']}) | {sum(row['releases'] for row in worst)}"
+        told = (
+            f"{_mean(worst):.3f} ({worst[0]['data']}, {worst[0]['queries']}) | "
+            f"{sum(row['releases'] for row in worst)}"
+        )
         lines.append(
             f"| {strategy} | {group} | {_mean(own):.3f} | {told} | "
             f"{sum(row['below'] for row in own) / releases:.1%} |"
@@ -308,8 +311,8 @@ def aware_table(rows: Sequence[Row]) -> list[str]:
     """One line a strategy, regime and budget: the mean share, and that of the worst data set and queries with six releases or more."""
     lines = [
         (
-            "| strategy | regime | budget | covered | worst data set | releases below 90% | width / "
-            "error |"
+            "| strategy | regime | budget | covered | worst data set | releases below 90% | width "
+            "/ error |"
         ),
         "|---|---|---|--:|---|--:|--:|",
     ]
@@ -335,4 +338,7 @@ def _summary(rows: Iterable[Row]) -> str:
     else:
         told = "-"
     width = geometric_mean(row["width"] for row in own)
-    return f"{_mean(own):.3f} | {told} | {sum(row['below'] for row in own)} of {releases} | {width:.1f}"
+    return (
+        f"{_mean(own):.3f} | {told} | {sum(row['below'] for row in own)} "
+        f"of {releases} | {width:.1f}"
+    )

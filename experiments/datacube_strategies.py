@@ -128,7 +128,8 @@ def least_squares(tables: Errors, theta: Reals, targets: Sequence[AttributeSet])
     }
 
 
-def _base_counts(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool) -> Method:  # noqa: ARG001 - one table has all
+# One table has all marginals, so `even` changes nothing.
+def _base_counts(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool) -> Method:  # noqa: ARG001
     every = tuple(range(len(shape)))
     largest = max(len(target) for target in targets)
 

@@ -263,7 +263,10 @@ def claims(tables: Mapping[str, list[Row]]) -> list[Row]:
         for values in (rmse, relative)
     ]
     raw, after = (float(np.mean(own)) for own in gains)
-    here = f"{raw:.1%}, {min(gains[0]):.1%} to {max(gains[0]):.1%} (simulated, after consistency: {after:.1%})"
+    here = (
+        f"{raw:.1%}, {min(gains[0]):.1%} to {max(gains[0]):.1%} (simulated, after consistency: "
+        f"{after:.1%})"
+    )
     add("NLTCS: error of C+ below C, mean", "about 5%", here, 0.03 <= raw <= 0.07)
     never = [best("Adult", workload) for workload in workloads]
     add(
@@ -284,7 +287,10 @@ def claims(tables: Mapping[str, list[Row]]) -> list[Row]:
     )
     raised = [relative["Adult", w, "F+"] / relative["Adult", w, "F"] - 1 for w in workloads]
     lowered = [less("Adult", w, "F") for w in workloads]
-    here = f"relative error {min(raised):+.0%} to {max(raised):+.0%}, RMSE {-max(lowered):+.0%} to {-min(lowered):+.0%}"
+    here = (
+        f"relative error {min(raised):+.0%} to {max(raised):+.0%}, "
+        f"RMSE {-max(lowered):+.0%} to {-min(lowered):+.0%}"
+    )
     add("Adult: F+ improves on F", "improves", here, max(raised) < 0)
     first = [best("NLTCS", workload) for workload in workloads[:3]]
     add(

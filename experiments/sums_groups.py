@@ -196,7 +196,10 @@ def lines(groups: int, trials: int, sizes: str, *, others: bool, seed: int = 0) 
             best, found = errors(shape, owner, groups, epsilon, trials, random)
             means.append([one.mean() / best for one in found])
             roots.append([np.sqrt(np.mean(one**2)) / best for one in found])
-            yield f"| {shape.name} | {shape.most:,} | {float(epsilon):g} | {' | '.join(f'{one:.2f}' for one in means[-1])} |"
+            yield (
+                f"| {shape.name} | {shape.most:,} | {float(epsilon):g} | "
+                f"{' | '.join(f'{one:.2f}' for one in means[-1])} |"
+            )
     for name, scores in (
         ("mean over releases", means),
         ("root of the mean square over releases", roots),

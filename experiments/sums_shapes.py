@@ -103,7 +103,10 @@ def _answers(
 
 def lines(trials: int, cells: int, seed: int = 0) -> Iterator[str]:
     """The rows of the table."""
-    yield "| amounts | public maximum | epsilon | TaMM + SVT | threshold | buckets | buckets over TaMM + SVT | over threshold |"
+    yield (
+        "| amounts | public maximum | epsilon | TaMM + SVT | threshold | buckets | buckets over "
+        "TaMM + SVT | over threshold |"
+    )
     yield "|---|---|---|---|---|---|---|---|"
     known: dict[int, PrefixSums] = {}
     for shape in shapes(seed):
@@ -126,7 +129,10 @@ def lines(trials: int, cells: int, seed: int = 0) -> Iterator[str]:
             theirs, ours, new = np.array(scores)
             shown = [", ".join(f"{one:.3g}" for one in score) for score in scores]
             ratios = [", ".join(f"{one:.2f}" for one in new / old) for old in (theirs, ours)]
-            yield f"| {shape.name} | {shape.most:,} | {float(epsilon):g} | {' | '.join([*shown, *ratios])} |"
+            yield (
+                f"| {shape.name} | {shape.most:,} | {float(epsilon):g} | "
+                f"{' | '.join([*shown, *ratios])} |"
+            )
 
 
 if __name__ == "__main__":

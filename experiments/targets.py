@@ -225,8 +225,8 @@ def table(rows: Sequence[Row]) -> list[str]:
     """One line a workload: what its tables reached at worst."""
     lines = [
         (
-            "| workload | tables | strategy | least budget | neighbours | largest promise | targets "
-            "kept | largest with 0.98 |"
+            "| workload | tables | strategy | least budget | neighbours | largest promise | "
+            "targets kept | largest with 0.98 |"
         )
     ]
     lines.append("|--:|--:|---|---|---|--:|--:|--:|")

@@ -23,7 +23,8 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "demo")
-        subprocess.run([PROGRAM, "demo", "--out", out], check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own program
+        # The command is our own program.
+        subprocess.run([PROGRAM, "demo", "--out", out], check=True, stdout=subprocess.DEVNULL)  # noqa: S603
         for name, size in SIZES.items():
             _picture(chromium, name, size, out / "release" / "report.html")
         first = Path(folder, "first")
@@ -56,7 +57,8 @@ def _picture(chromium: str, name: str, size: tuple[int, int], page: Path) -> Non
 
 def _fill_in(chromium: str, folder: Path) -> None:
     """Open the studio on the file in a folder, and fill its first page in."""
-    subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=BROWSER, check=True)  # noqa: S607 - what drives the browser
+    # npm installs the driver of the browser.
+    subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=BROWSER, check=True)  # noqa: S607
     studio = subprocess.Popen(  # noqa: S603
         [PROGRAM, "studio", "people.parquet"], cwd=folder, stdout=subprocess.PIPE, text=True
     )  # noqa: RUF100, S603
