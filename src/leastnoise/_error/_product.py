@@ -403,13 +403,16 @@ class _QueryTerms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProductStructure(Structure):
-    """Least squares for blocks with one strategy along each attribute."""
+    """Least squares for blocks with one strategy along each attribute.
+
+    Attributes:
+        precisions: by tau: lambda, or for each level its precision or the precisions of its groups.
+        attributes_without_total: the attributes along which some table excludes the total.
+    """
 
     bases: Mapping[str, GramInverse]
-    # by tau: lambda, or for each level its precision or the precisions of its groups
     precisions: Mapping[Names, Any]
     wide_blocks: tuple[tuple[Names, Names, float], ...]
-    # the attributes along which some table excludes the total
     attributes_without_total: frozenset[str]
     leveled_attribute: str | None = None
     levels: Levels | None = None

@@ -73,15 +73,22 @@ _ONES = np.array([[1.0, 0.0], [0.0, 0.0]])  # the coefficients of a matrix of on
 
 
 class BlockPIdentity(NamedTuple):
-    """A strategy within blocks and on block sums, of L1 sensitivity 1."""
+    """A strategy within blocks and on block sums, of L1 sensitivity 1.
 
-    inner: PIdentity  # within a block, of sensitivity 1; a shorter last block has its first cells
-    divisors: FloatArray  # s, shape (blocks,)
-    # e, shape (blocks,), before it is divided by s; zeros if the sums of single blocks are not
-    # measured
+    Attributes:
+        inner: within a block, of sensitivity 1; a shorter last block has its first cells.
+        divisors: s, shape (blocks,).
+        sum_coefficients: e, shape (blocks,), before it is divided by s; zeros if the sums of single
+            blocks are not measured.
+        sum_rows: U, shape (p, blocks), before it is divided by s.
+        rmse: unit RMSE under L1 if all blocks are whole.
+    """
+
+    inner: PIdentity
+    divisors: FloatArray
     sum_coefficients: FloatArray
-    sum_rows: FloatArray  # U, shape (p, blocks), before it is divided by s
-    rmse: float  # unit RMSE under L1 if all blocks are whole
+    sum_rows: FloatArray
+    rmse: float
 
 
 class BlockGram(NamedTuple):
@@ -89,15 +96,18 @@ class BlockGram(NamedTuple):
 
     Block M_bb is the sum of three parts: the coefficients ``local[b]``, the coefficients of the
     pairs, and ``identity`` times the identity. Block M_bc (b < c) is the sum of the coefficients of
-    the pairs and the constant ``across[b, c]``.
+    the pairs and the constant ``constants[b, c]``.
+
+    Attributes:
+        pairs: for each pair, a and b in every block as (value at cell 0, slope): shape (blocks, 2).
+        range_coefficients: coefficients that listed ranges add to every M_bb, shape (blocks, 2, 2).
+        constants: the constant of each pair of blocks, shape (blocks, blocks).
     """
 
     identity: float
-    # for each pair, a and b in every block as (value at cell 0, slope): shape (blocks, 2)
     pairs: tuple[tuple[FloatArray, FloatArray], ...]
-    # coefficients that listed ranges add to every M_bb, shape (blocks, 2, 2)
     range_coefficients: FloatArray
-    constants: FloatArray  # shape (blocks, blocks)
+    constants: FloatArray
 
     def within_block_sum(self, weights: FloatArray) -> FloatArray:
         """Return the coefficients of sum_b weights[b] M_bb, shape (2, 2)."""

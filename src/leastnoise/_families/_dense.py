@@ -240,12 +240,18 @@ def eigen_design(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
 
 
 class GaussianOptimum(NamedTuple):
-    """The optimal strategy of L2 sensitivity 1, with a lower bound."""
+    """The optimal strategy of L2 sensitivity 1, with a lower bound.
 
-    # the strategy A, shape (rank, n); fewer rows than cells if the workload has a smaller rank
+    Attributes:
+        matrix: the strategy A, shape (rank, n); fewer rows than cells if the workload has a smaller
+            rank.
+        rmse_lower_bound: no strategy has a smaller unit RMSE.
+        dual_weights: the dual weights d, shape (n,), sum 1.
+    """
+
     matrix: FloatArray
-    rmse_lower_bound: float  # no strategy has a smaller unit RMSE
-    dual_weights: FloatArray  # the dual weights d, shape (n,), sum 1
+    rmse_lower_bound: float
+    dual_weights: FloatArray
 
 
 def _root_eigenvalues(eigenvalues: FloatArray) -> FloatArray:

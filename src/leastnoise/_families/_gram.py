@@ -83,17 +83,23 @@ class Gram:
     """The Gram matrix M of a workload, as a sum of structured matrices.
 
     Methods take O(n^2) only if ``array`` is not None, or if the docstring states it.
+
+    Attributes:
+        size: number of cells n.
+        queries: number of queries m (rows of W).
+        pairs: the pairs (a, b) of matrices with ``M_ij = a_i b_j`` for i <= j: prefix sums, ranges,
+            the total.
+        identity_weight: the multiple of the identity: the weight of single cells.
+        weighted_ranges: the weights, the first cells and the last cells of ranges.
+        array: the part of M without a structured form, shape (n, n).
     """
 
-    size: int  # number of cells n
-    queries: int  # number of queries m (rows of W)
-    # the pairs (a, b) of matrices with ``M_ij = a_i b_j`` for i <= j: prefix sums, ranges, the
-    # total
+    size: int
+    queries: int
     pairs: Generators = ()
-    identity_weight: float = 0.0  # the multiple of the identity: the weight of single cells
-    # the weights, the first cells and the last cells of ranges
+    identity_weight: float = 0.0
     weighted_ranges: tuple[FloatArray, IntArray, IntArray] | None = None
-    array: FloatArray | None = None  # the part of M without a structured form, shape (n, n)
+    array: FloatArray | None = None
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
@@ -478,12 +484,15 @@ def seriate_cells(gram: Gram) -> IntArray:
 
 
 class FittedFamily(NamedTuple):
-    """An integer strategy along one attribute, fitted to a workload."""
+    """An integer strategy along one attribute, fitted to a workload.
+
+    Attributes:
+        error_lower_bound: lower bound on the total squared error of every strategy of norm 1, at
+            unit noise; 0 if unknown.
+    """
 
     operator: Operator
     row_weights: IntArray | None = None
-    # lower bound on the total squared error of every strategy of norm 1, at unit noise; 0 if
-    # unknown
     error_lower_bound: float = 0.0
 
     def factor(self, attribute: str) -> Factor:

@@ -91,10 +91,13 @@ def _levels_of_nested(groupings: Iterable[IntArray]) -> "Levels | None":
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Nested partitions of the cells of an attribute, from cells to total."""
+    """Nested partitions of the cells of an attribute, from cells to total.
 
-    # for each level except the last: the group of the next level that contains each group, shape
-    # (groups,)
+    Attributes:
+        parents: for each level except the last: the group of the next level that contains each
+            group, shape (groups,).
+    """
+
     parents: tuple[IntArray, ...]
     _including: dict[Operator, "Levels | None"] = field(default_factory=dict, repr=False)
 
@@ -283,14 +286,18 @@ class Levels:
 
 @dataclass(frozen=True, eq=False)
 class Orbits:
-    """Classes of groups with equal variances, for every level."""
+    """Classes of groups with equal variances, for every level.
 
-    # for every level but the last: the orbit of the next level that contains each orbit
+    Attributes:
+        parents: for every level but the last: the orbit of the next level that contains each orbit.
+        multiplicities: for every level but the last: the number of groups of each orbit in one
+            group of the parent orbit.
+        orbit_of_group: for every level: the orbit of each group.
+    """
+
     parents: tuple[IntArray, ...]
-    # for every level but the last: the number of groups of each orbit in one group of the parent
-    # orbit
     multiplicities: tuple[FloatArray, ...]
-    orbit_of_group: tuple[IntArray, ...]  # for every level: the orbit of each group
+    orbit_of_group: tuple[IntArray, ...]
 
     @cached_property
     def numbers(self) -> tuple[FloatArray, ...]:
@@ -396,14 +403,17 @@ class InvariantSubspace:
     """A subspace that the Gram matrices of all levels leave invariant.
 
     The space of vectors of cells may contain several copies of it.
+
+    Attributes:
+        grams: for every level l, the matrix of P_l^T P_l on the subspace over the number of cells,
+            shape (levels, d, d).
+        multiplicity: the number of copies.
+        has_total: whether the first direction is the vector of equal cells; else the subspace is
+            orthogonal to it.
     """
 
-    # for every level l, the matrix of P_l^T P_l on the subspace over the number of cells, shape
-    # (levels, d, d)
     grams: FloatArray
-    multiplicity: float  # the number of copies
-    # whether the first direction is the vector of equal cells; else the subspace is orthogonal to
-    # it
+    multiplicity: float
     has_total: bool = False
 
     @property

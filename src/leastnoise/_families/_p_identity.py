@@ -186,20 +186,31 @@ class _Layout(NamedTuple):
     """Index arrays for the structured gradient, computed once per support.
 
     The support has p windows with v values in all, and at most c of them on one cell.
+
+    Attributes:
+        row: the row of each value, shape (v,).
+        by_start: the rows in the order of their starts, shape (p,).
+        by_stop: the rows in the order of their stops, shape (p,).
+        started_before: for each value, the number of rows that start at or before its cell.
+        stopped_before: for each value, the number of rows that stop at or before its cell.
+        values_of_cell: the values of each cell, shape (n, c), filled up with v.
+        rows_of_cell: the rows of these values, filled up with p.
+        pairs_of_cell: the number of each pair of rows on a cell, shape (n, c, c).
+        start_positions: in the running sums of one row, which begin with a zero, the position at
+            which another row starts, shape (p, p).
+        stop_positions: the position at which that row stops, shape (p, p).
     """
 
-    row: IntArray  # the row of each value, shape (v,)
-    by_start: IntArray  # the rows in the order of their starts, shape (p,)
-    by_stop: IntArray  # the rows in the order of their stops, shape (p,)
-    started_before: IntArray  # for each value, the number of rows that start at or before its cell
-    stopped_before: IntArray  # for each value, the number of rows that stop at or before its cell
-    values_of_cell: IntArray  # the values of each cell, shape (n, c), filled up with v
-    rows_of_cell: IntArray  # the rows of these values, filled up with p
-    pairs_of_cell: IntArray  # the number of each pair of rows on a cell, shape (n, c, c)
-    # in the running sums of one row, which begin with a zero, the position at which another row
-    # starts, shape (p, p)
+    row: IntArray
+    by_start: IntArray
+    by_stop: IntArray
+    started_before: IntArray
+    stopped_before: IntArray
+    values_of_cell: IntArray
+    rows_of_cell: IntArray
+    pairs_of_cell: IntArray
     start_positions: IntArray
-    stop_positions: IntArray  # the position at which it stops
+    stop_positions: IntArray
 
 
 class Support:

@@ -261,13 +261,17 @@ class RowSpace:
     """The span of the rows of an operator.
 
     The space is stored as the full space, a span of intervals, or the complement of a null space.
+
+    Attributes:
+        size: number of cells n.
+        components: the component of each of the n + 1 nodes, if the space is a span of intervals.
+        null_basis: an orthonormal basis of the null space, shape (n, n - dimension), if the space
+            is neither full nor a span of intervals.
     """
 
-    size: int  # number of cells n
+    size: int
     dimension: int
-    # the component of each of the n + 1 nodes, if the space is a span of intervals
     components: IntArray | None = None
-    # otherwise an orthonormal basis of the null space, shape (n, n - dimension)
     null_basis: FloatArray | None = None
 
     @property

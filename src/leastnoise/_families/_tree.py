@@ -54,17 +54,23 @@ _WEIGHT_BITS = 20  # bits of row weights
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScaledTree:
-    """A hierarchy of blocks in which every node has its own scale."""
+    """A hierarchy of blocks in which every node has its own scale.
 
-    size: int  # number of cells n
-    # cells in a block of each level; the first is 1, each is a multiple of the previous one; a last
-    # block may be shorter
+    Attributes:
+        size: number of cells n.
+        widths: cells in a block of each level; the first is 1, each is a multiple of the previous
+            one; a last block may be shorter.
+        scales: for each level, the scales of its nodes; the largest norm of the scales from a root
+            to a cell is 1.
+        norm: 1 for pure DP, 2 for a Gaussian budget.
+        rmse: unit RMSE, exact.
+    """
+
+    size: int
     widths: tuple[int, ...]
-    # for each level, the scales of its nodes; the largest norm of the scales from a root to a cell
-    # is 1
     scales: tuple[FloatArray, ...]
-    norm: int  # 1 for pure DP, 2 for a Gaussian budget
-    rmse: float  # unit RMSE, exact
+    norm: int
+    rmse: float
 
     def matrix(self) -> FloatArray:
         """Return the strategy as a matrix with one row per node, cells first."""

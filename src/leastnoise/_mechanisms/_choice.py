@@ -126,19 +126,28 @@ _MANY_TABLES = 1024  # with more tables, each tried planner takes seconds
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The result of planning with one strategy and one kind of noise."""
+    """The result of planning with one strategy and one kind of noise.
+
+    Attributes:
+        reason: the reason why there is no plan.
+        seconds: the CPU seconds that the trial took.
+        useful_seconds: CPU seconds with which its search might find a better plan; 0 if more time
+            does not help.
+        needless: whether it can gain almost nothing, by a lower bound or by the errors of quick
+            planners.
+        ended: whether the deadline ended its search.
+        unsuited: whether it is for other workloads or other noise.
+    """
 
     strategy: str
     noise: Noise
     plan: LinearPlan | None
-    reason: str  # the reason why there is no plan
-    seconds: float  # the CPU seconds that the trial took
-    # CPU seconds with which its search might find a better plan; 0 if more time does not help
+    reason: str
+    seconds: float
     useful_seconds: float = 0.0
-    # whether it can gain almost nothing, by a lower bound or by the errors of quick planners
     needless: bool = False
-    ended: bool = False  # whether the deadline ended its search
-    unsuited: bool = False  # whether it is for other workloads or other noise
+    ended: bool = False
+    unsuited: bool = False
 
     @property
     def mechanism(self) -> str:

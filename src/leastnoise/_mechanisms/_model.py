@@ -168,10 +168,13 @@ class TableModelFinding(_FromModel):
 
 @dataclass(frozen=True)
 class ModelSetting:
-    """The public facts on which the model's steps depend, from the plan."""
+    """The public facts on which the model's steps depend, from the plan.
+
+    Attributes:
+        pairs: the weight of the squared errors of each pair of attributes.
+    """
 
     plan: AdaptivePlan
-    # the weight of the squared errors of each pair of attributes
     pairs: Mapping[tuple[str, ...], float]
 
     @cached_property

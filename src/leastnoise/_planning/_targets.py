@@ -71,15 +71,20 @@ class MeanGoal:
     C)
     - (S - high C)) / (high - low). The error of each is at most the largest error of S - m C times
     the sum of the absolute coefficients. With weights, C and the size are sums of weights.
+
+    Attributes:
+        most: the target.
+        size: the size of a group, in rows or as the sum of weights.
+        tables: the positions of the tables of counts and of sums.
+        limits: the largest errors of the two tables that are compatible with the target.
+        level: the level of the interval whose half width is the error; None for the standard error.
     """
 
     statistic: Statistic
-    most: float  # the target
-    size: float  # the size of a group, in rows or as the sum of weights
-    tables: tuple[int, int]  # the positions of the tables of counts and of sums
-    # the largest errors of the two tables that are compatible with the target
+    most: float
+    size: float
+    tables: tuple[int, int]
     limits: tuple[float, float]
-    # the level of the interval whose half width is the error; None for the standard error
     level: float | None
 
     def error(self, plan: Plan) -> float:
@@ -112,12 +117,17 @@ StatisticGoal: TypeAlias = MeanGoal | MomentGoal | ComparisonGoal
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The largest error that a table may have."""
+    """The largest error that a table may have.
 
-    most: float  # the largest error, in rows or units; infinite if only statistics of the table have targets
-    # the level of the interval whose half width is the error; None for the RMSE
+    Attributes:
+        most: the largest error, in rows or units; infinite if only statistics of the table have
+            targets.
+        level: the level of the interval whose half width is the error; None for the RMSE.
+        statistics: targets of statistics, differences and ratios that follow from the table.
+    """
+
+    most: float
     level: float | None = None
-    # targets of statistics, differences and ratios that follow from the table
     statistics: tuple[StatisticGoal, ...] = ()
 
     @property
@@ -263,16 +273,23 @@ _BEHIND = 1.1  # with the full time, a strategy that is worse by up to this fact
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BalancedPlan:
-    """A plan for certain table weights, and the ratios of its errors to goals."""
+    """A plan for certain table weights, and the ratios of its errors to goals.
+
+    Attributes:
+        workload: the workload with these weights.
+        ratios: the ratio of squared error to squared target of every table.
+        shares: the weight of each table's ratio in the total squared error; the sum is 1.
+        ratio: the largest ratio.
+        mean: the mean ratio, weighted by the shares. If this plan is the strategy's best for the
+            weights, no plan of the strategy has a smaller largest ratio.
+    """
 
     plan: Plan
-    workload: Workload  # the workload with these weights
+    workload: Workload
     goals: tuple[Goal, ...]
-    ratios: FloatArray  # the ratio of squared error to squared target of every table
-    shares: FloatArray  # the weight of each table's ratio in the total squared error; the sum is 1
-    ratio: float  # the largest ratio
-    # the mean ratio, weighted by the shares. If this plan is the strategy's best for the weights,
-    # no plan of the strategy has a smaller largest ratio
+    ratios: FloatArray
+    shares: FloatArray
+    ratio: float
     mean: float
 
 

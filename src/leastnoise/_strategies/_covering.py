@@ -215,13 +215,17 @@ class Cover(NamedTuple):
 
     For every requested marginal, ``table_of_target`` has the index of the measured marginal that
     answers it.
+
+    Attributes:
+        tables: the measured marginals.
+        table_of_target: for each requested marginal, the position of the measured marginal whose
+            cells are added up.
+        largest_variance: the largest cell variance at unit noise and privacy cost 1. Multiply it by
+            2 / epsilon^2 for pure budgets, and by 1 / mu^2 for Gaussian budgets.
     """
 
-    tables: tuple[AttributeSet, ...]  # the measured marginals
-    # for each requested marginal, the position of the measured marginal whose cells are added up
+    tables: tuple[AttributeSet, ...]
     table_of_target: IntArray
-    # The largest cell variance at unit noise and privacy cost 1. Multiply it by 2 / epsilon^2 for
-    # pure budgets, and by 1 / mu^2 for Gaussian budgets.
     largest_variance: float
 
 
@@ -334,14 +338,20 @@ def _greedy_cover(is_covered: BoolArray) -> list[int]:
 
 
 class Design(NamedTuple):
-    """Tables to measure, with their weights and the total squared error."""
+    """Tables to measure, with their weights and the total squared error.
 
-    tables: tuple[AttributeSet, ...]  # measured attribute sets, largest weight first
-    # weights theta of sum 1: at budget epsilon, a cell of table S gets Laplace noise of scale 1 /
-    # (epsilon theta_S)
+    Attributes:
+        tables: measured attribute sets, largest weight first.
+        weights: weights theta of sum 1: at budget epsilon, a cell of table S gets Laplace noise of
+            scale 1 / (epsilon theta_S).
+        error: total squared error at unit noise; multiply it by 2 / epsilon^2.
+        start_name: the name of the start.
+    """
+
+    tables: tuple[AttributeSet, ...]
     weights: FloatArray
-    error: float  # total squared error at unit noise; multiply it by 2 / epsilon^2
-    start_name: str  # the name of the start
+    error: float
+    start_name: str
 
 
 def covering_design(closure: DownwardClosure, coefficients: FloatArray) -> Design:

@@ -64,14 +64,19 @@ _LEAST_SPENT = 1e-8  # squared weight below which a table is left out
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LevelTables:
-    """The tables of cells and levels that can be measured for a workload."""
+    """The tables of cells and levels that can be measured for a workload.
 
-    attribute: str  # the attribute that has levels
+    Attributes:
+        attribute: the attribute that has levels.
+        tables: the measure, the level and the other attributes of every table that may be measured.
+        space_terms: for every measure and residual space of the other attributes: the importance of
+            each level, shape (levels,), and the precision that each table adds to each level, shape
+            (levels, tables).
+    """
+
+    attribute: str
     levels: Levels
-    # the measure, the level and the other attributes of every table that may be measured
     tables: list[tuple[str | None, int, Names]]
-    # For every measure and residual space of the other attributes: the importance of each level,
-    # shape (levels,), and the precision that each table adds to each level, shape (levels, tables).
     space_terms: list[tuple[FloatArray, FloatArray]]
 
     def errors(self, squared_weights: FloatArray) -> tuple[float, FloatArray]:

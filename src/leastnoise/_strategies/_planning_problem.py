@@ -87,14 +87,21 @@ def _count_runs(operators: Sequence[Operator]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AttributeCost:
-    """The numbers by which fitting times along an attribute are estimated."""
+    """The numbers by which fitting times along an attribute are estimated.
 
-    cells: int  # the runs of cells that the queries distinguish
-    is_structured: bool  # whether only cells, prefix sums and all ranges are requested
-    has_one_query_set: bool  # whether only one query set is requested
-    listed: int  # the queries that are neither cells nor prefix sums nor all ranges
-    # the number of fits of a strategy; above 1 if the weights of several query sets change with the
-    # strategies of other attributes
+    Attributes:
+        cells: the runs of cells that the queries distinguish.
+        is_structured: whether only cells, prefix sums and all ranges are requested.
+        has_one_query_set: whether only one query set is requested.
+        listed: the queries that are neither cells nor prefix sums nor all ranges.
+        fits: the number of fits of a strategy; above 1 if the weights of several query sets change
+            with the strategies of other attributes.
+    """
+
+    cells: int
+    is_structured: bool
+    has_one_query_set: bool
+    listed: int
     fits: float
 
 

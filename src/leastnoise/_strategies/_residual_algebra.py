@@ -48,11 +48,14 @@ class DownwardClosure:
     """A family of attribute sets closed under subsets, ordered by size.
 
     The sets are ordered by size and then lexicographically.
+
+    Attributes:
+        shape: the number of values of each attribute of the whole domain.
+        blocks: blocks[k] has one row for each set of size k, with ascending attributes; rows are
+            lexicographic.
     """
 
-    shape: tuple[float, ...]  # the number of values of each attribute of the whole domain
-    # blocks[k] has one row for each set of size k, with ascending attributes; rows are
-    # lexicographic
+    shape: tuple[float, ...]
     blocks: tuple[IntArray, ...]
 
     @cached_property
@@ -192,12 +195,16 @@ def _containments(closure: DownwardClosure, rows: IntArray) -> tuple[IntArray, I
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Weights:
-    """Weights of measured tables at privacy cost 1, and their error."""
+    """Weights of measured tables at privacy cost 1, and their error.
 
-    # the weights theta, at least 0 and scaled to privacy cost 1; noise scales are proportional to 1
-    # / theta
+    Attributes:
+        theta: the weights theta, at least 0 and scaled to privacy cost 1; noise scales are
+            proportional to 1 / theta.
+        error: total squared error at unit noise.
+    """
+
     theta: FloatArray
-    error: float  # total squared error at unit noise
+    error: float
 
 
 def grouped_budgets(

@@ -115,11 +115,15 @@ def candidate_cells(edges: IntArray, ratio: float = _RATIO) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class TailLaw:
-    """A power law for the tail of a distribution, fitted to noisy counts."""
+    """A power law for the tail of a distribution, fitted to noisy counts.
 
-    certain_count: float = math.inf  # counts above this are not reduced to the power law
-    # at index 1 the mean is just infinite: each doubling of a threshold adds the same amount to the
-    # sum
+    Attributes:
+        certain_count: counts above this are not reduced to the power law.
+        index: at index 1 the mean is just infinite: each doubling of a threshold adds the same
+            amount to the sum.
+    """
+
+    certain_count: float = math.inf
     index: float = 1.0
 
 
@@ -180,16 +184,23 @@ def shrink_bucket_totals(
 
 
 class ThresholdChoice(NamedTuple):
-    """The chosen threshold, and the predicted errors of all candidates."""
+    """The chosen threshold, and the predicted errors of all candidates.
 
-    threshold: int  # in units
-    candidates: IntArray  # upper edges of the candidate cells, in units
-    # root mean square over all queries of the amount that clipping removes, for each candidate
+    Attributes:
+        threshold: in units.
+        candidates: upper edges of the candidate cells, in units.
+        clipping_rmse: root mean square over all queries of the amount that clipping removes, for
+            each candidate.
+        noise_rmse: root mean square over all queries of the noise, for each candidate.
+        clipped_amounts: the estimated amount that the chosen threshold removes from the records of
+            each cell, in units, shape (n,). The counts are fitted to the law of index 1, also if
+            the choice used another law.
+    """
+
+    threshold: int
+    candidates: IntArray
     clipping_rmse: FloatArray
-    noise_rmse: FloatArray  # root mean square over all queries of the noise, for each candidate
-    # The estimated amount that the chosen threshold removes from the records of each cell, in
-    # units, shape (n,). The counts are fitted to the law of index 1, also if the choice used
-    # another law.
+    noise_rmse: FloatArray
     clipped_amounts: FloatArray
 
 
@@ -431,11 +442,17 @@ def _cached_best_rows(gram: bytes, limits: bytes, norm: int) -> FloatArray:
 
 
 class CellRange(NamedTuple):
-    """A range of kept cells, with estimated sums of the omitted buckets."""
+    """A range of kept cells, with estimated sums of the omitted buckets.
 
-    first: int  # the first kept cell
-    stop: int  # the cell after the last kept cell
-    # for each bucket that is left out: first cell, cell after the last, estimated sum in units
+    Attributes:
+        first: the first kept cell.
+        stop: the cell after the last kept cell.
+        omitted_sums: for each bucket that is left out: first cell, cell after the last, estimated
+            sum in units.
+    """
+
+    first: int
+    stop: int
     omitted_sums: tuple[tuple[int, int, float], ...]
 
 
@@ -445,16 +462,23 @@ class SumBuckets:
 
     Cells of a group are equal to all queries. The end of a bucket is at most 1.6 times the end of
     the previous one.
+
+    Attributes:
+        attribute: the number.
+        limits: the largest amount that a record of each cell adds, in units, shape (n,); at least a
+            thousandth of the largest.
+        group_starts: the first cell of every group, shape (m,).
+        bucket_ends: the group after the last group of every bucket, shape (k,).
+        spans: logarithm of the upper end of every bucket over its lower end, shape (k,).
+        gram: the Gram matrix of the queries on the groups.
     """
 
-    attribute: str  # the number
-    # the largest amount that a record of each cell adds, in units, shape (n,); at least a
-    # thousandth of the largest
+    attribute: str
     limits: IntArray
-    group_starts: IntArray  # the first cell of every group, shape (m,)
-    bucket_ends: IntArray  # the group after the last group of every bucket, shape (k,)
-    spans: FloatArray  # logarithm of the upper end of every bucket over its lower end, shape (k,)
-    gram: Gram  # the Gram matrix of the queries on the groups
+    group_starts: IntArray
+    bucket_ends: IntArray
+    spans: FloatArray
+    gram: Gram
 
     @staticmethod
     def of(workload: Workload, attribute: str, edges: IntArray) -> "SumBuckets":
@@ -525,12 +549,19 @@ class SumBuckets:
 
 
 class _StopEstimates(NamedTuple):
-    """Least squares with only the buckets up to one bucket kept."""
+    """Least squares with only the buckets up to one bucket kept.
 
-    map_to_totals: FloatArray  # maps the measured sums of groups to totals of the kept buckets
-    stds: FloatArray  # standard errors of these totals
-    variance: float  # total variance of all queries
-    # the squared error of all queries as a quadratic form in the true sums of the buckets
+    Attributes:
+        map_to_totals: maps the measured sums of groups to totals of the kept buckets.
+        stds: standard errors of these totals.
+        variance: total variance of all queries.
+        loss_form: the squared error of all queries as a quadratic form in the true sums of the
+            buckets.
+    """
+
+    map_to_totals: FloatArray
+    stds: FloatArray
+    variance: float
     loss_form: FloatArray
 
 
@@ -601,13 +632,17 @@ class StopChoices(NamedTuple):
 
 
 class GroupCellRanges(NamedTuple):
-    """The number of kept buckets of each group, and omitted sums."""
+    """The number of kept buckets of each group, and omitted sums.
 
-    kept_buckets: IntArray  # the number of lowest buckets that each group keeps, shape (k,)
-    # estimated sum of the buckets that each group leaves out, in units, shape (k,)
+    Attributes:
+        kept_buckets: the number of lowest buckets that each group keeps, shape (k,).
+        omitted_sums: estimated sum of the buckets that each group leaves out, in units, shape (k,).
+        group_shares: the estimated share of each group in the total sum, positive, shape (k,); its
+            square estimates the squared share.
+    """
+
+    kept_buckets: IntArray
     omitted_sums: FloatArray
-    # the estimated share of each group in the total sum, positive, shape (k,); its square estimates
-    # the squared share
     group_shares: FloatArray
 
 

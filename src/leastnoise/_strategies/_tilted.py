@@ -67,13 +67,18 @@ _LEAST_TOP = 15  # the least largest coefficient; below it, rounding costs too m
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AttributeGroup:
-    """Attributes with equal queries, which get the same strategy."""
+    """Attributes with equal queries, which get the same strategy.
 
-    size: int  # the number of cells
+    Attributes:
+        size: the number of cells.
+        grams: of the operators; empty if only cells are requested.
+        first_index: the position of the first operator's s in the array of values; its r follows,
+            then s and r of the next operator.
+    """
+
+    size: int
     operators: tuple[Operator, ...]
-    grams: tuple[FloatArray, ...]  # of the operators; empty if only cells are requested
-    # the position of the first operator's s in the array of values; its r follows, then s and r of
-    # the next operator
+    grams: tuple[FloatArray, ...]
     first_index: int
 
     @property
@@ -87,13 +92,17 @@ class _Terms:
     """The terms of all error coefficients c(tau), as arrays.
 
     There is an entry for each product and each tau contained in it.
+
+    Attributes:
+        set_index: the position of the tau of each entry, shape (entries,).
+        importance: shape (entries,).
+        value_indices: the positions of the values that each entry multiplies, shape (entries,
+            attributes); values[0] is 1.
     """
 
     attribute_sets: tuple[tuple[str | None, Names], ...]
-    set_index: IntArray  # the position of the tau of each entry, shape (entries,)
-    importance: FloatArray  # shape (entries,)
-    # the positions of the values that each entry multiplies, shape (entries, attributes); values[0]
-    # is 1
+    set_index: IntArray
+    importance: FloatArray
     value_indices: IntArray
 
     def sums(self, values: FloatArray) -> FloatArray:

@@ -56,17 +56,24 @@ OF_LINES = ("slope", "intercept")
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A column of released answers, such as a count of the rows in a box."""
+    """A column of released answers, such as a count of the rows in a box.
+
+    Attributes:
+        kind: "rows", "complete_rows", "units", "values", "sum", "weighted", "mean", "quantile", or
+            of SPREADS, OF_PAIRS or OF_LINES.
+        of: the measure or, for a quantile, the attribute.
+        condition: the box of FILTER and CASE.
+        weight: the measure by which rows are weighted.
+        on: the second measure of a pair, or the one that explains the first.
+    """
 
     name: str
-    # "rows", "complete_rows", "units", "values", "sum", "weighted", "mean", "quantile", or of
-    # SPREADS, OF_PAIRS or OF_LINES
     kind: str
-    of: str = ""  # the measure or, for a quantile, the attribute
+    of: str = ""
     share: Fraction = Fraction(0)
-    condition: CellBox = field(default_factory=CellBox)  # the box of FILTER and CASE
-    weight: str = ""  # the measure by which rows are weighted
-    on: str = ""  # the second measure of a pair, or the one that explains the first
+    condition: CellBox = field(default_factory=CellBox)
+    weight: str = ""
+    on: str = ""
 
 
 @dataclass(frozen=True, slots=True)
