@@ -119,7 +119,7 @@ WORDS = (
         "family",
         "a way to fit a strategy along one attribute to a Gram matrix",
         "_families/_gram.py",
-        "Fit",
+        "FitFamily",
     ),
     (
         "finding",

@@ -23,4 +23,4 @@ from leastnoise._trusted.reading._engine import values_of
 from leastnoise._trusted.reading._read import open_source
 from leastnoise._trusted.reading._unit_keys import UnitNumbers, key_reader
 from leastnoise._trusted.reading._units import Units, lacking_rows
-from leastnoise._trusted.reading._values import is_null, text
+from leastnoise._trusted.reading._values import is_null, value_as_text

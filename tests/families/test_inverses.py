@@ -90,9 +90,9 @@ def test_inverse_products_match_the_matrix(
     known, inverse = invert_gram(factor), np.linalg.inv(matrix_of(factor).T @ matrix_of(factor))
     assert isinstance(known, KINDS.get(type(factor.operator), GramInverse))
     for module, most in (
-        ("_inverse", "_NUMBERS"),
-        ("_tree", "_NUMBERS"),
-        ("_toeplitz", "_NUMBERS"),
+        ("_inverse", "ENTRIES_IN_MEMORY"),
+        ("_tree", "ENTRIES_IN_MEMORY"),
+        ("_toeplitz", "ENTRIES_IN_MEMORY"),
     ):
         if at_once:
             monkeypatch.setattr(f"leastnoise._families.{module}.{most}", at_once)
@@ -162,7 +162,7 @@ def test_bound_for_many_ranges_is_tight_from_above(
         float(known.variances(every).sum()), rel=1e-11
     )
     monkeypatch.setattr("leastnoise._families._inverse.MOST_LISTED", 0)
-    monkeypatch.setattr("leastnoise._families._tree._NUMBERS", at_once)
+    monkeypatch.setattr("leastnoise._families._tree.ENTRIES_IN_MEMORY", at_once)
     assert (
         listed * (1 - 1e-12)
         <= known.largest_variance(every)

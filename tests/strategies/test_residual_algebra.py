@@ -122,7 +122,7 @@ def test_residual_algebra_refuses_invalid_input(monkeypatch):
     with pytest.raises(InputError, match="must cover the workload"):
         optimal_weights(np.array([[1.0], [0.0]]), np.ones(2), norm=1)
     monkeypatch.setattr("leastnoise._strategies._residual_algebra._MOST_ENTRIES", 3)
-    with pytest.raises(InputError, match="got over 3 containments, allowed are at most that many"):
+    with pytest.raises(InputError, match="too many attribute sets: more than 3 pairs of a table"):
         incidence(closure, [(0, 1)])
 
 

@@ -10,7 +10,7 @@ import pytest
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._error import bound_seconds
 from leastnoise._families import (
-    Fit,
+    FitFamily,
     eigen_design,
     gaussian_optimum,
     gram_of,
@@ -189,7 +189,7 @@ def test_candidate_states_useful_extra_seconds() -> None:
     assert known.useful_seconds == 0
     short = granted(prefix(8192), Privacy(PureDP(1)), 10.0)["p_identity", LAPLACE]
     planner = PLANNERS["p_identity"]
-    assert planner.seconds(prefix(8192)) < short < planner.most(prefix(8192))  # type: ignore[misc]
+    assert planner.seconds(prefix(8192)) < short < planner.thorough_seconds(prefix(8192))  # type: ignore[misc]
 
 
 def test_estimates_use_the_product_of_attributes() -> None:
@@ -358,7 +358,7 @@ def test_long_search_leaves_seconds_to_short_ones(monkeypatch: pytest.MonkeyPatc
         )
 
     short = [planner(f"short {number}", 0.6, 1 / 2) for number in range(4)]
-    long = planner("long", 1.0, 4, most=100.0)
+    long = planner("long", 1.0, 4, thorough_seconds=100.0)
     endless = planner("endless", 6.0, 4)
     monkeypatch.setattr(_choice, "PLANNERS", {one.name: one for one in [long, endless, *short]})
     tried = by_name(prefix(48), Privacy(PureDP(1)), seconds=5.0, now=clock)
@@ -396,7 +396,7 @@ def test_a_table_that_others_crowd_out_is_named(
 @pytest.mark.parametrize(
     "fit", [p_identity, gaussian_optimum, eigen_design], ids=lambda fit: fit.__name__
 )
-def test_search_out_of_time_ends_with_its_best(fit: Fit) -> None:
+def test_search_out_of_time_ends_with_its_best(fit: FitFamily) -> None:
     gram, norm = gram_of(AllRanges(40)), 2 if fit is gaussian_optimum else 1
     with time_limit(Deadline(0.0, lambda: 1.0)) as clock:
         ended = fit(gram, norm, 20).factor("a")

@@ -44,13 +44,13 @@ from leastnoise._trusted.measurements import Block, Factor, Measurements, cost, 
 LEAST_TRIALS = 200  # trials of a test, regardless of the time they take
 _ORDERS = 1 + np.geomspace(1e-3, 50, 100)
 _ROUNDING = 1e-9  # floating-point error of a probability
-_FACTORS = 2 ** (np.arange(-80, 161) / 80)
+_SCALE_FACTORS_TRIED = 2 ** (np.arange(-80, 161) / 80)
 _CANDIDATES = 40  # rows that are tried in the search for the worst pair
 _BATCH = 2**20  # random numbers drawn at a time
 _MOST_UNITS = 1000  # units in which two tables differ
 _TRIALS_OF_SHARED_NOISE = 32  # trials between two readings of the clock
 # discrete and rounded Gaussians of larger scales differ by less than 1e-6 of a probability
-_SMOOTH = 2**10
+_LEAST_CONTINUOUS_SCALE = 2**10
 Row: TypeAlias = Mapping[str, int]
 """A row: its cell of every attribute, and its value of every measure in units of the measure."""
 UnitRows: TypeAlias = tuple[tuple[Row, int], ...]
@@ -182,9 +182,9 @@ def _smallest_factors(
     The factor is rounded down to a grid. A factor is accepted if the probabilities at it or at the
     next larger factor of the grid satisfy the bounds.
     """
-    least_allowed = np.full(len(thresholds), _FACTORS[-1])
-    more_often, less_often = tails(_FACTORS[-1], thresholds)
-    for factor in _FACTORS[-2::-1].tolist():
+    least_allowed = np.full(len(thresholds), _SCALE_FACTORS_TRIED[-1])
+    more_often, less_often = tails(_SCALE_FACTORS_TRIED[-1], thresholds)
+    for factor in _SCALE_FACTORS_TRIED[-2::-1].tolist():
         more, less = tails(factor, thresholds)
         allowed = (np.maximum(more_often, more) >= low - _ROUNDING) & (
             np.minimum(less_often, less) <= high + _ROUNDING
@@ -809,7 +809,9 @@ def noise_tail(noise: Noise, scale: float) -> Callable[[FloatArray], FloatArray]
     """Return a function that computes P(noise >= x) for arrays of integers x."""
     from scipy.special import ndtr
 
-    if noise is Noise.ROUNDED_GAUSSIAN or (noise is Noise.DISCRETE_GAUSSIAN and scale > _SMOOTH):
+    if noise is Noise.ROUNDED_GAUSSIAN or (
+        noise is Noise.DISCRETE_GAUSSIAN and scale > _LEAST_CONTINUOUS_SCALE
+    ):
         return lambda x: np.asarray(ndtr(-(x - 0.5) / scale), dtype=np.float64)
     if noise is Noise.DISCRETE_LAPLACE:
         below = math.exp(-1 / scale)

@@ -117,8 +117,7 @@ class Dates(Kind):
     Edge cases: the first cell has only days from ``start`` on, and the last cell only days up to
     ``end``, even if the period is longer. Fractions of a second are ignored. If clocks repeat an
     hour in autumn, both hours are in one cell. Names of months, AM and PM may have any case. Excel
-    serials are rounded
-        to thousandths of a second.
+    serials are rounded to thousandths of a second.
 
     >>> ln.Dates("2024-11-15", "2025-01-31", by="month").labels
     ('2024-11', '2024-12', '2025-01')

@@ -31,9 +31,9 @@ the promise of a release:
    ``spellings`` of a category.
 4. **Dates** (for `Dates`): see there.
 5. **Outside.** A value without a cell is treated by ``outside``: ``drop`` the row, ``clip`` to the
-  nearest cell (numbers and dates),
-   ``other``, or ``cell``: count it in the cell ``(outside)``. Under ``clip``, a text that is not a
-   number or a date has no nearest cell, and is treated as ``null`` states.
+   nearest cell (numbers and dates), ``other``, or ``cell``: count it in the cell ``(outside)``.
+   Under ``clip``, a text that is not a number or a date has no nearest cell, and is treated as
+   ``null`` states.
 
 A value that is dropped takes its row out of the tables of its attribute only: where there are
 others, planning gives the attribute a hidden cell, last, which is measured and never published

@@ -473,7 +473,7 @@ def covariances(
             "Request "
             "them one by one."
         )
-    if not product.rows * second.rows <= MOST_COVARIANCES:
+    if product.rows * second.rows > MOST_COVARIANCES:
         raise InputError(
             f"At most {MOST_COVARIANCES} covariances can be listed together; got {product.rows} x "
             f"{second.rows}. Ask for smaller tables."

@@ -137,7 +137,7 @@ class JointBlocks:
         }
         names = tuple(name for name in domain.names if name in touched)
         shape = tuple(domain.kind(name).size for name in names)
-        if not math.prod(shape) <= MOST_JOINT:
+        if math.prod(shape) > MOST_JOINT:
             raise InputError(
                 "Least squares over these measurements needs the joint table of "
                 f"{' x '.join(names)}, {math.prod(shape)} cells; at most "
@@ -708,7 +708,7 @@ class IterativeStructure(JointStructure):
     def query_variances(self, product: Product) -> FloatArray:
         """Return the variance of each query: exact for few queries, else simulated."""
         if product not in self._known:
-            if not product.rows <= _MOST_SIMULATED:
+            if product.rows > _MOST_SIMULATED:
                 raise UnsupportedQuery(
                     f"The error bars of {product.name} would have to be simulated for each of its "
                     f"{product.rows} answers; at most "

@@ -17,7 +17,7 @@ import numpy as np
 
 from leastnoise._domain import Domain
 from leastnoise._families import partition_groups
-from leastnoise._plan import Plan, read
+from leastnoise._plan import Plan, parse_or_refuse
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntArray
 from leastnoise._trusted.measurements import Block, Factor
@@ -29,7 +29,8 @@ Combination: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
 _MOST_SHOWN = 5  # maximum number of counts in a message
 _ROUNDS = 1000  # maximum number of rounds of proportional fitting
 _EXACT = 1e-10  # the relative error at which a sum counts as met
-_LEAST = 1e-6  # the least size of a cell, relative to the mean cell, from which it can be scaled up
+# the least size of a cell, relative to the mean cell, from which it can be scaled up
+_LEAST_SCALABLE_SHARE = 1e-6
 
 
 def read_combinations(
@@ -39,8 +40,10 @@ def read_combinations(
 
     The plan may come from a file.
     """
-    read = tuple(tuple((name, tuple(codes)) for name, codes in fact.items()) for fact in facts)
-    for name, codes in (part for fact in read for part in fact):
+    combinations = tuple(
+        tuple((name, tuple(codes)) for name, codes in fact.items()) for fact in facts
+    )
+    for name, codes in (part for fact in combinations for part in fact):
         if (
             name not in domain.names
             or not codes
@@ -50,7 +53,7 @@ def read_combinations(
                 f"The plan names impossible values of {name} that the domain does not have. Make "
                 "the plan again."
             )
-    return read
+    return combinations
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,7 +236,7 @@ def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[Pub
 
 def public_counts_of_plan(plan: Plan) -> tuple[PublicCounts, ...]:
     """Return the public counts that were stated for a plan."""
-    return read(
+    return parse_or_refuse(
         lambda: read_public(plan.domain, plan.details.public),
         "list of public counts",
         "Make the plan again.",
@@ -299,7 +302,9 @@ def apply_public_facts(
         for axis in range(len(names))
     ]
     cells = np.where(
-        possible, np.maximum(cells, _LEAST * float(smaller[0].sum()) / cells.size), 0.0
+        possible,
+        np.maximum(cells, _LEAST_SCALABLE_SHARE * float(smaller[0].sum()) / cells.size),
+        0.0,
     )
     for axis, counts in enumerate(smaller):
         groups = tuple(
@@ -376,7 +381,7 @@ def scale_to_public_sums(
 ) -> FloatArray:
     """Return non-negative cells scaled to the public sums."""
     known_sums = public_sums_within(product.attributes, cells.shape, public)
-    floor = _LEAST * public[0].rows / cells.size
+    floor = _LEAST_SCALABLE_SHARE * public[0].rows / cells.size
     if known_sums:
         return _with_sums(np.maximum(cells, floor), known_sums)
     return cells

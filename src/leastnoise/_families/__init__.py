@@ -2,7 +2,7 @@
 
 Each file defines one family.
 
-A planner sees a family as a `Fit`: a function from the `Gram` matrix of the workload and the norm
+A planner sees a family as a `FitFamily`: a function from the `Gram` matrix of the workload and the norm
 of the noise to a strategy in whole numbers (``_gram``). Code that needs errors uses the
 `GramInverse` of a measured strategy, the inverse of its Gram matrix (``_inverse``), which is
 registered for the operator. Start reading with these two files, then continue with a short family
@@ -47,7 +47,7 @@ from leastnoise._families._dense import (
     to_dyadic,
 )
 from leastnoise._families._gram import (
-    Fit,
+    FitFamily,
     FittedFamily,
     Gram,
     dense_gram,

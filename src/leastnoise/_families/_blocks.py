@@ -94,7 +94,7 @@ class BlockPIdentity(NamedTuple):
 class BlockGram(NamedTuple):
     """The Gram matrix M of a workload, divided into blocks of equal width.
 
-    Block M_bb is the sum of three parts: the coefficients ``local[b]``, the coefficients of the
+    Block M_bb is the sum of three parts: ``range_coefficients[b]``, the coefficients of the
     pairs, and ``identity`` times the identity. Block M_bc (b < c) is the sum of the coefficients of
     the pairs and the constant ``constants[b, c]``.
 

@@ -6,7 +6,7 @@ For workloads that are matrices, this file finds the cells that no query disting
 the cells along a line, and a short form of M in that order.
 
 Planners see a family of strategies along one attribute as a function that fits a strategy in whole
-numbers to such a matrix (`Fit`). The rounded strategy is measured, and the plan's error and privacy
+numbers to such a matrix (`FitFamily`). The rounded strategy is measured, and the plan's error and privacy
 cost are computed from its integers. The inverse of the strategy's Gram matrix is registered for its
 operator: see ``_inverse``.
 """
@@ -500,7 +500,7 @@ class FittedFamily(NamedTuple):
         return Factor((attribute,), self.operator, self.row_weights)
 
 
-Fit = Callable[[Gram, int, int], FittedFamily]
+FitFamily = Callable[[Gram, int, int], FittedFamily]
 """A family: a function from a Gram matrix, the norm of the noise (1 for Laplace, 2 for Gaussian)
 and the number of bits of rounded coefficients to a fitted strategy."""
 
@@ -525,7 +525,7 @@ def memoize_fit(fit: Fitting) -> Fitting:
 
 
 def fit_family(
-    fit: Fit, weighted_queries: Sequence[tuple[float, Operator]], norm: int, bits: int
+    fit: FitFamily, weighted_queries: Sequence[tuple[float, Operator]], norm: int, bits: int
 ) -> FittedFamily:
     """Fit the strategy of a family to weighted queries along one attribute.
 
@@ -550,7 +550,7 @@ def fit_family(
     )
 
 
-def fit_on_merged_cells(fit: Fit, gram: Gram, norm: int, bits: int) -> FittedFamily:
+def fit_on_merged_cells(fit: FitFamily, gram: Gram, norm: int, bits: int) -> FittedFamily:
     """Fit the strategy of a family after merging equal cells."""
     # With Laplace noise, merging lowers the error of a family that measures every cell if there are
     # few queries. Other families take less time.

@@ -56,7 +56,7 @@ from leastnoise._trusted.measurements import Factor
 
 MOST_LISTED = 2**22
 """The most answers whose variances are listed to find the largest variance."""
-_NUMBERS = 2**22  # maximum number of array entries in memory at a time
+ENTRIES_IN_MEMORY = 2**22  # maximum number of array entries in memory at a time
 
 _UNDETERMINED = (
     "The measured queries along an attribute do not determine the workload's queries along it."
@@ -269,7 +269,7 @@ class IdentityInverse(GramInverse):
         # The variance is cells_j - cells_i - |p_j - p_i|^2 for i < j; for i > j this is below 0.
         late = cells - norms
         early = -cells - norms
-        step = max(1, _NUMBERS // len(points))
+        step = max(1, ENTRIES_IN_MEMORY // len(points))
         parts = (slice(start, start + step) for start in range(0, len(points), step))
         return max(
             float((2 * (points[part] @ points.T) + early[part, None] + late).max())

@@ -54,7 +54,7 @@ _RUNS = 32  # maximum number of runs of equal scales
 _VALUE_BITS = 14  # bits of the Toeplitz coefficients
 _SCALE_BITS = 10  # bits of the column scales
 _MOST_WORK = 2**28  # maximum number of cells times runs of equal scales
-_NUMBERS = 2**22  # maximum number of array entries in memory at a time
+ENTRIES_IN_MEMORY = 2**22  # maximum number of array entries in memory at a time
 # maximum number of cells for which the weights before every run of scales are stored
 _MOST_KEPT = 2**18
 MOST_LISTED_WORK = 2**28  # maximum number of widths of ranges times cells
@@ -171,7 +171,7 @@ class ToeplitzInverse(GramInverse):
                 self._known[operator] = self.interval_variances(*ends)
             return self._known[operator]
         answer = np.empty(operator.rows)
-        step = max(1, _NUMBERS // max(operator.rows, operator.size))
+        step = max(1, ENTRIES_IN_MEMORY // max(operator.rows, operator.size))
         for start in range(0, operator.rows, step):
             row_indicators = np.zeros((operator.rows, min(step, operator.rows - start)))
             row_indicators[
@@ -313,7 +313,7 @@ def square_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
 
 
 MOST_TRIANGULAR = 512  # maximum number of cells of a matrix that a plan contains
-_LEAST = 16  # the least rounded entry on the diagonal
+_LEAST_DIAGONAL_ENTRY = 16  # the least rounded entry on the diagonal
 # the part of the squared norm for single cells, if the queries leave some cells undetermined
 _BESIDE = 1e-3
 # maximum number of cells of a hierarchy
@@ -353,7 +353,7 @@ def causal_strategies(attribute: str, gram: Gram, bits: int) -> list[Factor]:
         except np.linalg.LinAlgError:  # the optimum is not positive definite
             continue
         rounded = to_dyadic(twin, min(bits, 20))
-        if rounded.shape == optimum.shape and rounded.diagonal().min() >= _LEAST:
+        if rounded.shape == optimum.shape and rounded.diagonal().min() >= _LEAST_DIAGONAL_ENTRY:
             return [Factor((attribute,), Dense(rounded))]
     return [Factor((attribute,), Identity(gram.size))]
 

@@ -31,7 +31,7 @@ from functools import cached_property
 import numpy as np
 
 from leastnoise._families._gram import FittedFamily, Gram, memoize_fit
-from leastnoise._families._inverse import _NUMBERS, GramInverse, structured_inverse
+from leastnoise._families._inverse import ENTRIES_IN_MEMORY, GramInverse, structured_inverse
 from leastnoise._families._levels import LevelInverse, Levels
 from leastnoise._families._queries import MOST_DENSE
 from leastnoise._families._search import NotApplicable, minimize_lbfgs
@@ -45,10 +45,20 @@ _RUNS = 16  # maximum number of runs of suffixes or prefixes of a child; each ru
 _ROUNDING = 2.0**-50  # relative rounding error of a sum of squares
 # logarithm of the least weight relative to the largest; with smaller weights of the cells, rounding
 # errors exceed the error
-_LEAST = -6.0
+_LEAST_LOG_WEIGHT = -6.0
 # the number of best chains of each length that are descended from further, after common steps
 _BEST_CHAINS = 12
 _DESCENT_STEPS = 20  # the most L-BFGS steps on the level weights
+# The level weights of all chains are improved by common steps. Beyond these numbers of cells there
+# are more chains, so fewer steps and fewer refits limit the time of a fit.
+_MOST_SMALL_CELLS = 2**16
+_COMMON_STEPS_SMALL = 300
+_COMMON_STEPS_LARGE = 60
+_MOST_CELLS_WITH_MANY_REFITS = 4096
+_REFITTED_CHAINS_SMALL = 32
+_REFITTED_CHAINS_LARGE = 4
+_REFIT_STEPS = 20  # common steps on the weights of the chains without their negligible levels
+_LEAST_KEPT_FACTOR = 1.01  # levels of less than this factor times the least weight are dropped
 _WEIGHT_BITS = 20  # bits of row weights
 
 
@@ -128,7 +138,7 @@ def _log_errors_and_gradients(
 def _clamp_logs(log_weights: FloatArray, widths: FloatArray) -> FloatArray:
     """Return log weights shifted to maximum 0 and clipped from below."""
     used = np.where(widths > 0, log_weights, -np.inf)
-    return np.maximum(used - used.max(axis=-1, keepdims=True), _LEAST)
+    return np.maximum(used - used.max(axis=-1, keepdims=True), _LEAST_LOG_WEIGHT)
 
 
 def _trace_drops(
@@ -177,13 +187,15 @@ def _descend(
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
         """Return the squared error at log weights, and its gradient."""
         value, slope = _log_errors_and_gradients(
-            point + _LEAST, trace_drops[used], widths[used], norm
+            point + _LEAST_LOG_WEIGHT, trace_drops[used], widths[used], norm
         )
         return math.exp(value), math.exp(value) * slope
 
-    point, error = minimize_lbfgs(objective, log_weights[used] - _LEAST, -_LEAST, _DESCENT_STEPS)
+    point, error = minimize_lbfgs(
+        objective, log_weights[used] - _LEAST_LOG_WEIGHT, -_LEAST_LOG_WEIGHT, _DESCENT_STEPS
+    )
     weights = np.zeros(len(widths))
-    weights[used] = np.exp(point + _LEAST)
+    weights[used] = np.exp(point + _LEAST_LOG_WEIGHT)
     return weights, error
 
 
@@ -281,24 +293,26 @@ def uniform_tree(gram: Gram, norm: int) -> ScaledTree:
 @memoize_fit
 def fit_level_tree(gram: Gram, norm: int) -> ScaledTree:
     """Return the hierarchy with the best widths and level weights."""
-    if gram.size <= 2**16:
+    plain = set()
+    steps = _COMMON_STEPS_LARGE
+    if gram.size <= _MOST_SMALL_CELLS:
         plain = {uniform_tree(gram, norm).widths}
-    else:
-        plain = set()
+        steps = _COMMON_STEPS_SMALL
+    refitted = _REFITTED_CHAINS_LARGE
+    if gram.size <= _MOST_CELLS_WITH_MANY_REFITS:
+        refitted = _REFITTED_CHAINS_SMALL
     chains = sorted({*_candidate_chains(gram.size, norm), *plain}, key=len)
     widths = sorted({width for chain in chains for width in chain})
     traces = dict(zip(widths, gram.block_traces(widths), strict=True))
-    best, weights = _optimize_weights(
-        *_trace_drops(chains, traces), norm, 300 if gram.size <= 2**16 else 60
-    )
+    best, weights = _optimize_weights(*_trace_drops(chains, traces), norm, steps)
     # Levels with the least possible weight are dropped, and the other levels are weighted again.
     shorter = []
     for index, row in zip(best, weights, strict=True):
-        least = 1.01 * math.exp(_LEAST) * row.max()
+        least = _LEAST_KEPT_FACTOR * math.exp(_LEAST_LOG_WEIGHT) * row.max()
         levels = zip(chains[index], row, strict=False)
         shorter.append(tuple(width for width, weight in levels if width == 1 or weight > least))
-    shorter = list(dict.fromkeys(shorter))[: 32 if gram.size <= 4096 else 4]
-    best, weights = _optimize_weights(*_trace_drops(shorter, traces), norm, 20)
+    shorter = list(dict.fromkeys(shorter))[:refitted]
+    best, weights = _optimize_weights(*_trace_drops(shorter, traces), norm, _REFIT_STEPS)
     trees = [
         weighted_tree(gram, shorter[index], row[: len(shorter[index])], norm)
         for index, row in zip(best, weights, strict=True)
@@ -341,19 +355,28 @@ def _round_row_weights(operator: Haar | Tree, weights: FloatArray) -> FittedFami
 
 
 def best_hierarchy(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Return the equally weighted hierarchy of the best branching."""
+    """Return the equally weighted hierarchy of the best branching.
+
+    Its coefficients are integers, so ``bits``, which every family takes, is not used.
+    """
     widths = uniform_tree(gram, norm).widths
     return tree_factor(gram.size, widths, [np.ones(-(-gram.size // width)) for width in widths])
 
 
 def level_tree(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Return the hierarchy with the best weight for each level, in integers."""
+    """Return the hierarchy with the best weight for each level, in integers.
+
+    The weights have 20 bits: ``bits``, which every family takes, is not used.
+    """
     tree = fit_level_tree(gram, norm)
     return tree_factor(gram.size, tree.widths, tree.scales)
 
 
 def haar(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Return the Haar wavelet with the best weight for each level."""
+    """Return the Haar wavelet with the best weight for each level.
+
+    The weights have 20 bits: ``bits``, which every family takes, is not used.
+    """
     if gram.size > MOST_DENSE:
         raise NotApplicable(
             f"the wavelet's error bars need a matrix of {gram.size} x {gram.size}; at most "
@@ -580,7 +603,7 @@ def _bound_ranges_across(
     curve = (1 - parent_variances / summed_variances) / summed_variances
     a, x, b, y = (values.reshape(parents, ratio, runs) for values in (*starts, *ends))
     best = 0.0
-    step = max(1, _NUMBERS // runs**2)
+    step = max(1, ENTRIES_IN_MEMORY // runs**2)
     for first in range(0, parents, step):
         part = slice(first, first + step)
         for s in range(ratio):

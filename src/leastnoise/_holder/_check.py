@@ -36,7 +36,7 @@ from leastnoise._trusted.reading._location import dataset_name
 from leastnoise._trusted.reading._locations import CSV, Joined, list_joins, private_tables
 from leastnoise._trusted.reading._read import check_source, open_columns, open_source
 from leastnoise._trusted.reading._units import Units
-from leastnoise._trusted.reading._values import text
+from leastnoise._trusted.reading._values import value_as_text
 from leastnoise._workload import Workload, with_hidden_cells
 
 _LONGEST_SHOWN = 60  # in characters of a listed value; a choice of layout
@@ -95,7 +95,7 @@ class JoinFit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
+class DomainFit:
     """Private counts of how the rows of a source fit a domain.
 
     Attributes:
@@ -140,7 +140,7 @@ def count_fit(
     unit_reading: Reading = READ_AS_IT_IS,
     values: int = 0,
     tables: Sequence[tuple[str, ...]] = (),
-) -> Fit:
+) -> DomainFit:
     """Read all rows of a source, and count how they fit a domain.
 
     ``tables`` states the attributes of each published table; by default, one table has all
@@ -176,7 +176,7 @@ def count_fit(
     lines = None
     if opened.delimiter is not None:
         lines = counts.rows + malformed_lines
-    return Fit(
+    return DomainFit(
         lines=lines,
         faults=_most_common_faults(source) if malformed_lines else (),
         rows=counts.rows,
@@ -402,7 +402,7 @@ class _ColumnCounter:
 
     def _number_of_text(self, value: object) -> int:
         """Return the number assigned to the text of a value."""
-        value_text = text(value)
+        value_text = value_as_text(value)
         if value_text is not None:
             description = repr(value_text[:_LONGEST_SHOWN])
         elif isinstance(value, bytes):
@@ -462,7 +462,7 @@ class DataCheck:
     Edge cases: every line of the text begins with the word PRIVATE; nothing is written to a file.
     """
 
-    fit: Fit
+    fit: DomainFit
     values: int = 0
     unknown: tuple[str, ...] = ()
 
@@ -560,7 +560,7 @@ def _workload_as_counted(request: "Spec | Plan | Workload") -> Workload:
     return with_hidden_cells(request)
 
 
-def _page_lines(fit: Fit, listed_values: int, unknown: Sequence[str]) -> Iterator[str]:
+def _page_lines(fit: DomainFit, listed_values: int, unknown: Sequence[str]) -> Iterator[str]:
     """Yield the lines of the page on how rows fit a spec."""
     yield "how the rows fit the spec, only for the data holder"
     if fit.lines is not None:
@@ -616,7 +616,7 @@ def _page_lines(fit: Fit, listed_values: int, unknown: Sequence[str]) -> Iterato
     yield from _ADVICE
 
 
-def _used_rows_lines(fit: Fit) -> Iterator[str]:
+def _used_rows_lines(fit: DomainFit) -> Iterator[str]:
     """Yield lines on the rows that tables use or leave out."""
     yield f"rows used      {_format_share(fit.used, fit.rows)}"
     if fit.unreadable:

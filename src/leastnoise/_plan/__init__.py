@@ -42,7 +42,7 @@ from leastnoise._plan._guard import guard_budget, guard_share, with_guard, witho
 from leastnoise._plan._json import (
     measurements_from_value,
     operator_from_json,
-    read,
+    parse_or_refuse,
     read_json,
     values_from_json,
 )

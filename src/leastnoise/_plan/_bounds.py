@@ -26,7 +26,7 @@ from leastnoise._domain import (
 )
 from leastnoise._fitting import choice_distance, pure_share
 from leastnoise._plan._categories import CategoryPlan
-from leastnoise._plan._json import read, read_json
+from leastnoise._plan._json import parse_or_refuse, read_json
 from leastnoise._trusted.accounting import Budget, Privacy, fraction_from_text, privacy_from_json
 from leastnoise._trusted.check import (
     Exact,
@@ -178,7 +178,7 @@ class BoundsPlan:
     @staticmethod
     def from_json(text: str) -> "BoundsPlan":
         """Return the plan whose JSON text `to_json` wrote."""
-        return read(lambda: _bounds_plan(read_json(text)), "search for bounds", _ADVICE)
+        return parse_or_refuse(lambda: _bounds_plan(read_json(text)), "search for bounds", _ADVICE)
 
 
 SearchPlan: TypeAlias = CategoryPlan | BoundsPlan
@@ -186,7 +186,7 @@ SearchPlan: TypeAlias = CategoryPlan | BoundsPlan
 
 def read_search_plan(text: str) -> SearchPlan:
     """Parse the JSON text of a plan of a search for bounds or categories."""
-    if read(lambda: read_json(text).get("search"), "search", _ADVICE) == BOUNDS_FORMAT:
+    if parse_or_refuse(lambda: read_json(text).get("search"), "search", _ADVICE) == BOUNDS_FORMAT:
         return BoundsPlan.from_json(text)
     return CategoryPlan.from_json(text)
 

@@ -16,7 +16,7 @@ from leastnoise._domain import (
     kind_to_json,
 )
 from leastnoise._fitting import detectable_units, key_rule
-from leastnoise._plan._json import read, read_json
+from leastnoise._plan._json import parse_or_refuse, read_json
 from leastnoise._trusted.accounting import (
     ApproxDP,
     Budget,
@@ -110,7 +110,9 @@ class CategoryPlan:
     @staticmethod
     def from_json(text: str) -> "CategoryPlan":
         """Return the plan whose JSON text `to_json` wrote."""
-        return read(lambda: _category_plan(read_json(text)), "search for categories", _ADVICE)
+        return parse_or_refuse(
+            lambda: _category_plan(read_json(text)), "search for categories", _ADVICE
+        )
 
 
 def is_search_plan(text: str) -> bool:

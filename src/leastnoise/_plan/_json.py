@@ -96,7 +96,7 @@ def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
 _Read = TypeVar("_Read")
 
 
-def read(reader: Callable[[], _Read], subject: str, advice: str) -> _Read:
+def parse_or_refuse(reader: Callable[[], _Read], subject: str, advice: str) -> _Read:
     """Call a parser; raise InputError with advice if the text is damaged."""
     try:
         return reader()

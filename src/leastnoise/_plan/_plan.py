@@ -31,7 +31,7 @@ from leastnoise._plan._earlier import (
     joint_measurements,
     joint_observation,
 )
-from leastnoise._plan._json import measurements_from_value, read, read_json
+from leastnoise._plan._json import measurements_from_value, parse_or_refuse, read_json
 from leastnoise._trusted.accounting import (
     Cost,
     GaussianCost,
@@ -336,7 +336,7 @@ class Plan(ABC):
         Raises:
             InputError: the text is not a plan, or has another format.
         """
-        return read(
+        return parse_or_refuse(
             lambda: _plan_from_value(read_json(text)),
             "plan",
             "Make it again with leastnoise.plan and Plan.to_json.",

@@ -184,7 +184,7 @@ def _mbi_measurement(block: Block, noisy_counts: FloatArray, std: float) -> dict
     if all(factor.operator == Identity(factor.operator.size) and factor.even for factor in factors):
         return measurement
     entries = sum(factor.operator.rows * factor.operator.size for factor in factors)
-    if not entries <= _MOST_MATRIX_ENTRIES:
+    if entries > _MOST_MATRIX_ENTRIES:
         raise refuse(
             f"the queries on {' x '.join(block.attributes)}",
             entries,

@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from leastnoise._plan import read, read_json
+from leastnoise._plan import parse_or_refuse, read_json
 from leastnoise._release._directory import ListedFile
 from leastnoise._release._json_records import Json, flat, read_record, write_record
 from leastnoise._release._options import Options
@@ -283,7 +283,7 @@ def read_manifest(directory: Path) -> Manifest:
             f"{release_name} is damaged: its manifest is not text. {_ADVICE}"
         ) from None
     try:
-        return read(lambda: _parse_manifest(read_json(text)), "manifest", _ADVICE)
+        return parse_or_refuse(lambda: _parse_manifest(read_json(text)), "manifest", _ADVICE)
     except OtherFormatError:
         raise
     except InputError as error:

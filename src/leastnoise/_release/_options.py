@@ -771,14 +771,14 @@ def check_formats(formats: Sequence[str], tables: Sequence[Product]) -> None:
         if name in ("xlsx", "sdmx"):
             advice = "Leave that format out, or ask for less."
             answers = sum(product.rows for product in tables)
-            if not len(tables) <= MOST_TABLES:
+            if len(tables) > MOST_TABLES:
                 raise refuse(
                     f"a release in the format {name!r}",
                     f"{len(tables)} tables",
                     f"of at most {MOST_TABLES} tables",
                     advice,
                 )
-            if not answers <= _MOST_ANSWERS:
+            if answers > _MOST_ANSWERS:
                 raise refuse(
                     f"a release in the format {name!r}",
                     f"{answers} answers",

@@ -375,7 +375,7 @@ class Release:
         Raises:
             InputError: the library is not installed, or there are over 20 million answers.
         """
-        if not self.workload.rows <= MOST_FRAME_ANSWERS:
+        if self.workload.rows > MOST_FRAME_ANSWERS:
             raise InputError(
                 f"One data frame may hold at most {MOST_FRAME_ANSWERS} answers; got "
                 f"{self.workload.rows}. "
@@ -567,7 +567,7 @@ class Release:
         ([2.0], [1.919])
         """
         questions = self._over_plan_domain(questions)
-        if not questions.rows <= MOST_FRAME_ANSWERS:
+        if questions.rows > MOST_FRAME_ANSWERS:
             raise InputError(
                 f"At most {MOST_FRAME_ANSWERS} answers can be computed together; got "
                 f"{questions.rows}. Ask for fewer."
@@ -1095,7 +1095,7 @@ def _check_covariances(
     """Raise if the covariances that the options request cannot be written."""
     for key in options.covariances:
         product = tables[find_table_position(tables, key)]
-        if not product.rows <= _MOST_COVARIANCE_ANSWERS:
+        if product.rows > _MOST_COVARIANCE_ANSWERS:
             raise refuse(
                 f"the table {key!r} whose covariances are written",
                 product.rows,
@@ -1163,7 +1163,7 @@ def _check_controlled_rounding(plan: Plan, tables: Sequence[Product], options: O
                 f"{measure or 'rows'} as sums of its cells. Ask for that table too and write "
                 "complete = true in the domain, or round to the nearest."
             )
-        if not finest.rows <= MOST_CONTROLLED_CELLS:
+        if finest.rows > MOST_CONTROLLED_CELLS:
             raise refuse(
                 f"the table {finest.name!r} under rounding = 'controlled'",
                 f"{finest.rows} cells",
@@ -1218,7 +1218,7 @@ def _check_joint_size(measurements: Measurements, measures: Sequence[str | None]
         for entry in equations(measurements, measure):
             names |= {*entry.block.attributes}
         cells = max(cells, _number_of_cells(measurements, names))
-    if not cells <= _MOST_JOINT_CELLS:
+    if cells > _MOST_JOINT_CELLS:
         raise refuse(
             "the joint table of non-negative least squares",
             cells,
@@ -1258,7 +1258,7 @@ def _check_local_size(
     for measure in measures:
         for names in _attribute_sets(workload, measure):
             total += _number_of_cells(measurements, names)
-    if not total <= _MOST_LOCAL_CELLS:
+    if total > _MOST_LOCAL_CELLS:
         raise refuse(
             "the tables of the local projection",
             total,

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TypeVar
 
-from leastnoise._plan import read, read_json
+from leastnoise._plan import parse_or_refuse, read_json
 from leastnoise._release._json_records import read_record
 from leastnoise._trusted.check import InputError, refuse
 
@@ -28,8 +28,8 @@ def read_search_manifest(
     """
     try:
         text = (directory / MANIFEST_FILE).read_text(encoding="utf-8")
-        values = read(lambda: read_json(text), "manifest", advice)
-        manifest = read(lambda: read_record(record, values), "manifest", advice)
+        values = parse_or_refuse(lambda: read_json(text), "manifest", advice)
+        manifest = parse_or_refuse(lambda: read_record(record, values), "manifest", advice)
     except OSError:
         raise unreadable_search_error(directory, result, advice) from None
     except ValueError as error:

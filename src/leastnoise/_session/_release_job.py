@@ -29,7 +29,7 @@ from leastnoise._plan import (
     guard_share,
     is_search_plan,
     measurements_from_value,
-    read,
+    parse_or_refuse,
     read_json,
     read_search_plan,
     values_from_json,
@@ -147,7 +147,7 @@ ReleaseResult: TypeAlias = Release | FoundCategories | FoundBounds
 """The result of carrying out a plan or a search."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseJob:
     """A release or a search that can be paid for and carried out.
 
@@ -194,19 +194,19 @@ def build_release_job(plan: Plan | SearchPlan) -> ReleaseJob:
         search = KeySearch(attribute=plan.attribute, rule=plan.rule, most=plan.kind.most)
         room = 2**20 + 500 * plan.kind.most  # for categories of 30 characters
         return ReleaseJob(
-            plan,
-            contract,
-            lambda series: series.find(search),
-            room,
-            f"categories of {plan.attribute!r}",
+            plan=plan,
+            contract=contract,
+            draw=lambda series: series.find(search),
+            bytes_needed=room,
+            description=f"categories of {plan.attribute!r}",
         )
     description = f"{pluralize(len(plan.workload.products), 'table')}, {plan.strategy}"
     return ReleaseJob(
-        plan,
-        release_contract(plan),
-        mechanism_of(plan).prepare(plan),
-        ledger_bytes_needed(plan),
-        description,
+        plan=plan,
+        contract=release_contract(plan),
+        draw=mechanism_of(plan).prepare(plan),
+        bytes_needed=ledger_bytes_needed(plan),
+        description=description,
     )
 
 
@@ -230,7 +230,13 @@ def _bounds_search_job(plan: BoundsPlan) -> ReleaseJob:
     def choose_bounds(series: Series) -> list[int]:
         return [int(series.choose_quantile_cells(selection)[0]) for selection in selections]
 
-    return ReleaseJob(plan, contract, choose_bounds, 2**20, f"bounds of {plan.attribute!r}")
+    return ReleaseJob(
+        plan=plan,
+        contract=contract,
+        draw=choose_bounds,
+        bytes_needed=2**20,
+        description=f"bounds of {plan.attribute!r}",
+    )
 
 
 def ledger_bytes_needed(plan: Plan) -> int:
@@ -565,7 +571,7 @@ def _read_listed_file(directory: Path, manifest: Manifest, name: str) -> str:
 def outcome_from_json(plan_text: str, observation_text: str) -> Outcome:
     """Parse an outcome from the JSON texts of its plan and its observation."""
     plan_read = Plan.from_json(plan_text)
-    return read(
+    return parse_or_refuse(
         lambda: _outcome_from_value(plan_read, read_json(observation_text)),
         "observation",
         "Use an intact copy of the release.",

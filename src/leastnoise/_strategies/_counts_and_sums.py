@@ -42,7 +42,7 @@ _MOST_SEARCHED = 4
 _MOST_JOINT = 256
 # the largest weight at which the error is a power of the budget; discrete noise of a scale below
 # 1/2 is nearly always 0
-_SMOOTH = 2
+_LARGEST_SMOOTH_WEIGHT = 2
 
 Weighted = Sequence[tuple[Block, float]]
 # for each measure that is measured on both ends, the measure that counts its values
@@ -224,7 +224,7 @@ def _balance_parts(
         )
 
     strengths = [0.0] * len(parts)
-    smooth = max(weight for part, _ in parts for _, weight in part) <= _SMOOTH
+    smooth = max(weight for part, _ in parts for _, weight in part) <= _LARGEST_SMOOTH_WEIGHT
     if smooth and sum(len(answered.measures) for _, answered in parts) == len(
         problem.workload.measures
     ):

@@ -298,7 +298,7 @@ def _cells_added(
 
     The entry is infinite if the candidate does not contain the requested marginal.
     """
-    if not len(candidates) * len(requested) <= _MOST_PAIRS:
+    if len(candidates) * len(requested) > _MOST_PAIRS:
         advice = "Choose the strategy covering."
         raise refuse(
             "candidates",

@@ -169,7 +169,7 @@ def fourier(problem: PlanningProblem, *, has_equal_noise: bool = False) -> Strat
             Fraction(1),
             measure,
         )
-        if not block.rows <= MOST_TABLE_CELLS:
+        if block.rows > MOST_TABLE_CELLS:
             raise NotApplicable(
                 f"the table of {' x '.join(tau)} has {block.rows} coefficients; at most "
                 f"{MOST_TABLE_CELLS} are allowed"
@@ -212,7 +212,7 @@ def _coefficient_noise_errors(operator: Operator) -> tuple[float, float]:
     The first error is for the constant coefficient along an attribute, and the second is the mean
     over all other coefficients. A table is 2^-m times the sum of its coefficients with their signs.
     """
-    if not operator.size <= _MOST_CELLS:
+    if operator.size > _MOST_CELLS:
         raise NotApplicable(
             f"an attribute has {operator.size} cells, but an attribute that is coded in bits may "
             f"have at most {_MOST_CELLS}"

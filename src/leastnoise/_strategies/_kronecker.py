@@ -22,7 +22,7 @@ import numpy as np
 from leastnoise._families import (
     MOST_DENSE,
     MOST_LISTED_WORK,
-    Fit,
+    FitFamily,
     NotApplicable,
     best_hierarchy,
     check_deadline,
@@ -68,7 +68,7 @@ _ALIKE = 0.02  # query sets with smaller differences between their shares get th
 
 
 def kronecker(
-    strategy_name: str, fit: Fit, problem: PlanningProblem, early_fit: Fit | None = None
+    strategy_name: str, fit: FitFamily, problem: PlanningProblem, early_fit: FitFamily | None = None
 ) -> Strategy:
     """Return a strategy that is fitted along each attribute in turn.
 
@@ -121,7 +121,7 @@ def _sweeps(workload: Workload) -> int:
 
 
 def _part_strategy(
-    strategy_name: str, fit: Fit, problem: PlanningProblem, early_fit: Fit | None
+    strategy_name: str, fit: FitFamily, problem: PlanningProblem, early_fit: FitFamily | None
 ) -> Strategy:
     """Return the strategy for the counts, or for the sums of one measure."""
     workload = problem.workload
@@ -129,7 +129,7 @@ def _part_strategy(
     attributes, (measure,) = workload.beyond_cells, workload.measures
     along: dict[str, Factor] = {}
     bounds: dict[str, float] = {}
-    fitted_by: dict[str, tuple[Fit, FloatArray]] = {}
+    fitted_by: dict[str, tuple[FitFamily, FloatArray]] = {}
     # The coefficients along all attributes of a table are multiplied with each other and with the
     # values of a measure. Sums of 2^32 such products must stay below 2^62.
     room = _MOST_BITS - (workload.domain.largest_value(measure) - 1).bit_length()
@@ -418,7 +418,7 @@ P_IDENTITY = Planner(
     seconds=seconds_per_attribute(
         lambda line: p_identity_seconds(line.cells, is_one_dimensional=line.is_structured)[0]
     ),
-    most=seconds_per_attribute(_full_p_identity_seconds),
+    thorough_seconds=seconds_per_attribute(_full_p_identity_seconds),
     extra_laplace_seconds=joint_design_seconds,
     is_near_best=fits_within_a_minute,
     relative_likelihood=lambda workload: 4 if len(workload.beyond_cells) == 1 else 1,

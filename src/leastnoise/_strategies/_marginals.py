@@ -58,7 +58,7 @@ _GROUP_GAIN = 0.01  # least relative gain of squared error for which groups get 
 _FIRST_STEPS = 30  # steps of the descent from each start
 _MOST_STEPS = 600  # maximum number of steps of the descent from the best start
 _HEAVIEST = 2**12  # largest integer row weight of a group
-_LEAST = 1e-9  # share that keeps every level's gradient finite
+_LEAST_LEVEL_SHARE = 1e-9  # share that keeps every level's gradient finite
 _LEAST_SPENT = 1e-8  # squared weight below which a table is left out
 
 
@@ -260,7 +260,9 @@ class _GroupWeights:
             else:
                 level_shares = initial_shares[tables]
             point.append(
-                np.tile(level_shares / level_shares.sum() + _LEAST, len(self.numbers[level]))
+                np.tile(
+                    level_shares / level_shares.sum() + _LEAST_LEVEL_SHARE, len(self.numbers[level])
+                )
             )
         best, error = minimize_lbfgs(self.error, np.concatenate(point), 1.0, _FIRST_STEPS)
         if error < initial_error * (1 - _GAIN):

@@ -27,13 +27,19 @@ _FITS = 1.3
 _MOST_LISTED = 2**20
 _MOST_SEARCHED = 1024  # cells
 _MOST_STRUCTURED = 4096  # maximum number of cells of an attribute that is fitted within a minute
+# CPU seconds, measured on one core of 2026
+_START_SECONDS = 0.005
+_QUERY_SET_SECONDS = 0.002
+_CELL_SECONDS = 1e-7
+_FURTHER_QUERY_SECONDS = 1e-7  # of each query beyond the number of cells
+_COUNTED_SUM_SECONDS = 0.02  # of splitting the budget between counts and sums
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
     """The blocks to measure with relative weights, proposed by a planner.
 
-    `fit` converts the weights to exact noise scales for a budget.
+    `fit_noise_scales` converts the weights to exact noise scales for a budget.
     """
 
     name: str
@@ -140,13 +146,15 @@ def base_seconds(workload: Workload) -> float:
         max(0, min(operator.rows, _MOST_LISTED) - operator.size)
         for _, _, operator in workload.along
     )
-    return (
-        0.005
-        + 0.002 * len(workload.along)
-        + 1e-7 * cells
-        + 1e-7 * beyond
-        + (0.02 if workload.counted_sums else 0.0)
+    seconds = (
+        _START_SECONDS
+        + _QUERY_SET_SECONDS * len(workload.along)
+        + _CELL_SECONDS * cells
+        + _FURTHER_QUERY_SECONDS * beyond
     )
+    if workload.counted_sums:
+        seconds += _COUNTED_SUM_SECONDS
+    return seconds
 
 
 def contained_planners(workload: Workload) -> tuple[str, ...]:
@@ -200,7 +208,7 @@ class Planner:
         paper: the paper that describes it, and its name there; empty if there is no paper.
         automatic: whether the automatic choice tries it.
         seconds: estimated CPU seconds that it needs for any strategy.
-        most: estimated CPU seconds after which more time does not improve its strategy; None if
+        thorough_seconds: estimated CPU seconds after which more time does not improve its strategy; None if
             these are ``seconds``.
         contains: the planners whose strategies are never better.
         extra_laplace_seconds: estimated additional CPU seconds with Laplace noise.
@@ -223,7 +231,7 @@ class Planner:
     paper: str = ""
     automatic: bool = True
     seconds: Seconds = base_seconds
-    most: Seconds | None = None
+    thorough_seconds: Seconds | None = None
     contains: Callable[[Workload], Sequence[str]] = lambda _: ()
     extra_laplace_seconds: Seconds = lambda _: 0.0
     relative_likelihood: Callable[[Workload], float] = lambda _: 1.0
@@ -243,9 +251,9 @@ class Planner:
     def most_seconds(self, workload: Workload, norm: int) -> float:
         """Estimate the CPU seconds of the most thorough search."""
         least = self.least_seconds(workload, norm)
-        if self.most is None or norm not in self.norms:
+        if self.thorough_seconds is None or norm not in self.norms:
             return least
-        return least + self.most(workload) - self.seconds(workload)
+        return least + self.thorough_seconds(workload) - self.seconds(workload)
 
     def strategy(self, problem: PlanningProblem) -> Strategy:
         """Return the proposed strategy, or raise NotApplicable."""

@@ -39,8 +39,8 @@ AttributeSet = tuple[int, ...]
 Matrix = Any  # a NumPy array, or a sparse matrix of SciPy, which is imported only when it is needed
 _DENSE_ENTRIES = 1 << 21  # maximum number of entries of a dense incidence matrix
 _MOST_ENTRIES = 400_000_000  # maximum number of containments in an incidence matrix
-_BEGIN = 10  # the number of steps before a descent
-_NOTHING = 1e-7  # tables below this part of the largest budget are left out
+_FIRST_STEPS = 10  # the number of steps before a descent
+_NEGLIGIBLE_SHARE = 1e-7  # tables below this part of the largest budget are left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,11 +144,10 @@ def incidence(closure: DownwardClosure, tables: Sequence[AttributeSet]) -> Matri
     for positions, rows in _by_size(tables):
         inside, columns = _containments(closure, rows)
         parts.append((inside, positions[columns]))
-        if not sum(len(part) for part, _ in parts) <= _MOST_ENTRIES:
+        if sum(len(part) for part, _ in parts) > _MOST_ENTRIES:
             raise InputError(
-                f"the tables contain too many of the {closure.count} attribute sets; got over "
-                f"{_MOST_ENTRIES} containments, "
-                f"allowed are at most that many. Measure smaller or fewer tables."
+                f"the tables contain too many attribute sets: more than {_MOST_ENTRIES:,} pairs of "
+                "a table and a set. Request smaller or fewer tables."
             )
     every, columns = (np.concatenate(part) for part in zip(*parts, strict=True))
     entries = (1 / table_sizes(closure.shape, tables))[columns]
@@ -309,7 +308,9 @@ def least_error(
             "the starting weights must cover the workload; got a requested set of attributes that "
             "no measured table contains. Add tables."
         )
-    theta = improve_weights(scale_to_cost_one(start, costs, norm), errors, costs, norm, _BEGIN)
+    theta = improve_weights(
+        scale_to_cost_one(start, costs, norm), errors, costs, norm, _FIRST_STEPS
+    )
     begin = errors(theta**2)[0]
     used = theta > 0
     largest = (theta * costs).max()
@@ -330,7 +331,9 @@ def least_error(
             steps,
         )
     optimum = np.zeros_like(theta)
-    optimum[used] = np.where((shares / shares.max()) ** norm > _NOTHING, shares, 0.0) / costs[used]
+    optimum[used] = (
+        np.where((shares / shares.max()) ** norm > _NEGLIGIBLE_SHARE, shares, 0.0) / costs[used]
+    )
     tried = [scale_to_cost_one(weights, costs, norm) for weights in (optimum, theta)]
     return min(
         (Weights(theta=weights, error=errors(weights**2)[0]) for weights in tried),

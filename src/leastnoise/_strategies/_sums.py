@@ -59,7 +59,9 @@ SURE = 6
 # stay below 2^63
 HEAVIEST = {1: 2**20, 2: 2**16}
 _RATIO = 1.2  # ratio of a candidate threshold to the previous one
-_LEAST = 1000  # the least candidate is at most this many times below the public maximum
+_MAXIMUM_OVER_LEAST_CANDIDATE = (
+    1000  # the least candidate is at most this many times below the public maximum
+)
 _MOST_SPECTRUM = 512  # cells to which a Gram matrix is coarsened before its singular values
 _WORTH = 0.999  # a joint table must reduce the error below this share
 _ROOM = 2**62 // MOST_ROWS
@@ -68,7 +70,7 @@ _EFFORT = 0.03  # share of the steps; ten times as many steps lower the error by
 # gap of the Gaussian optimum; for prefix sums it adds less than 0.1% to the error and takes a
 # quarter of the time
 _GAP = 0.05
-_NOTHING = 1e-9  # rows with smaller coefficients are left out
+_NEGLIGIBLE_COEFFICIENT = 1e-9  # rows with smaller coefficients are left out
 _BESIDE = 1e-4  # share of the budget for measuring every cell, in addition to rows of lower rank
 _BUCKET_RATIO = 1.6  # ratio of the end of a bucket to the end of the previous bucket
 _STANDS_OUT = 2.0  # the first kept bucket must exceed this number of standard errors
@@ -101,7 +103,7 @@ def candidate_cells(edges: IntArray, ratio: float = _RATIO) -> IntArray:
     The last cell contains the public maximum.
     """
     high = float(edges[-1])
-    least = max(float(edges[0]), high / _LEAST)
+    least = max(float(edges[0]), high / _MAXIMUM_OVER_LEAST_CANDIDATE)
     if high > least:
         steps = math.floor(math.log(high / least) / math.log(ratio))
     else:
@@ -389,7 +391,7 @@ def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
         rows = fit_p_identity(weighted, effort=_EFFORT).matrix()
     else:
         rows = fit_gaussian_optimum(weighted, gap=_GAP).matrix
-    rows = rows[np.abs(rows).max(axis=1) > _NOTHING]
+    rows = rows[np.abs(rows).max(axis=1) > _NEGLIGIBLE_COEFFICIENT]
     if norm == 2 and np.linalg.matrix_rank(rows) < gram.size:
         rows = np.vstack([rows * math.sqrt(1 - _BESIDE), math.sqrt(_BESIDE) * np.eye(gram.size)])
     return np.asarray(rows / limits)
@@ -494,7 +496,7 @@ class SumBuckets:
         upper = edges[last].astype(np.float64)
         return SumBuckets(
             attribute=attribute,
-            limits=np.maximum(edges, -(-int(edges[-1]) // _LEAST)),
+            limits=np.maximum(edges, -(-int(edges[-1]) // _MAXIMUM_OVER_LEAST_CANDIDATE)),
             group_starts=starts,
             bucket_ends=np.searchsorted(starts, last, side="right"),
             spans=np.log(upper / np.append(upper[0] / _BUCKET_RATIO, upper[:-1])),

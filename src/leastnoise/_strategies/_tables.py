@@ -117,7 +117,7 @@ def attribute_sets_with_joint(
 def check_table_size(block: Block) -> Block:
     """Return the block; raise NotApplicable if its table is too large."""
     cells = max(block.rows, math.prod([factor.operator.size for factor in block.factors]))
-    if not cells <= MOST_TABLE_CELLS:
+    if cells > MOST_TABLE_CELLS:
         raise NotApplicable(
             f"the table of {' x '.join(block.attributes)} has {cells} cells; at most "
             f"{MOST_TABLE_CELLS} are allowed"
@@ -391,7 +391,7 @@ def measured_workload(problem: PlanningProblem, *, has_equal_noise: bool = False
     """
     workload = problem.workload
     norm = problem.norm
-    if not workload.rows <= _MOST_QUERIES:
+    if workload.rows > _MOST_QUERIES:
         raise NotApplicable(
             f"the workload has {workload.rows} queries, but at most {_MOST_QUERIES} can be "
             "measured one by one"
@@ -424,7 +424,7 @@ def _weighted_rows(block: Block, norm: int) -> Block:
     A table with too many queries is returned unchanged.
     """
     factor = block.factors[0]
-    if not factor.operator.rows * factor.operator.size <= _MOST_ENTRIES:
+    if factor.operator.rows * factor.operator.size > _MOST_ENTRIES:
         return block
     budgets = optimal_budgets(
         np.abs(dense(factor.operator)).astype(float),

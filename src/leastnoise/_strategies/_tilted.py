@@ -260,7 +260,7 @@ def _terms(
 ) -> _Terms:
     """Return the error terms, one for each table and attribute subset."""
     entries = sum(2 ** len(product.attributes) for product in workload)
-    if not entries <= _MOST_TERMS:
+    if entries > _MOST_TERMS:
         raise NotApplicable(
             f"the requested tables have {entries} subsets of attributes; at most "
             f"{_MOST_TERMS} are allowed"

@@ -21,7 +21,7 @@ import numpy as np
 
 from leastnoise._error import pair_structure, pair_terms
 from leastnoise._families import (
-    Fit,
+    FitFamily,
     NotApplicable,
     apply_gram,
     check_deadline,
@@ -154,7 +154,7 @@ def _operators_along(products: Sequence[Product], name: str, size: int) -> list[
 
 
 def _fit_table(
-    products: Sequence[Product], sizes: dict[str, int], family_fits: Sequence[Fit], norm: int
+    products: Sequence[Product], sizes: dict[str, int], family_fits: Sequence[FitFamily], norm: int
 ) -> tuple[Factor, ...]:
     """Return a strategy for some products, one attribute at a time."""
     used = {name for product in products for name in product.attributes}
@@ -190,7 +190,7 @@ def _two_table_strategy(
     is_in_first_part: tuple[bool, ...],
     sizes: dict[str, int],
     norm: int,
-    family_fits: Sequence[Fit],
+    family_fits: Sequence[FitFamily],
 ) -> Strategy:
     """Return two tables with the best split of the budget."""
     blocks = []
@@ -202,7 +202,7 @@ def _two_table_strategy(
             if side is is_joint
         ]
         block = Block(_fit_table(products, sizes, family_fits, norm), Fraction(1))
-        if not block.rows <= MOST_TABLE_CELLS:
+        if block.rows > MOST_TABLE_CELLS:
             raise NotApplicable(
                 f"a table would have {block.rows} rows; at most {MOST_TABLE_CELLS} are allowed"
             )

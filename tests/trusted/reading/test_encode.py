@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from behind_the_wall import Column, amount_encoder, is_null, text, to_column
+from behind_the_wall import Column, amount_encoder, is_null, to_column, value_as_text
 from leastnoise._domain import (
     Bins,
     Categories,
@@ -306,8 +306,8 @@ def test_decimals_have_the_text_of_their_value(value, zeros):
         )
     )
     assert longer == value
-    form = text(value)
-    assert text(longer) == form
+    form = value_as_text(value)
+    assert value_as_text(longer) == form
     if form is not None:
         assert Decimal(form) == value
         assert "e" not in form.lower()
@@ -383,7 +383,7 @@ FORMS = {
 
 @pytest.mark.parametrize("name", FORMS)
 def test_the_text_of_a_value(name):
-    assert [text(value) for value, _ in FORMS[name]] == [form for _, form in FORMS[name]]
+    assert [value_as_text(value) for value, _ in FORMS[name]] == [form for _, form in FORMS[name]]
 
 
 @pytest.mark.parametrize("outside", ["drop", "clip", "other"])

@@ -20,7 +20,7 @@ from sqlglot import exp
 
 import leastnoise as ln
 from behind_the_wall import CountRequest, amount_encoder, exact_marginals, to_column
-from behind_the_wall import text as text_of
+from behind_the_wall import value_as_text as text_of
 from leastnoise._cli import main
 from leastnoise._domain import (
     CompleteCount,

@@ -92,7 +92,7 @@ def did_you_mean(word: object, words: Iterable[str]) -> str:
 
 
 def readable(value: Fraction) -> str:
-    """Format a fraction as a short decimal or as p/q; with "about" if inexact.
+    """Format a fraction as a short decimal or as p/q.
 
     The text is a short decimal if that is exact, or a short ``p/q``; otherwise it has six digits
     and the word "about".

@@ -68,7 +68,7 @@ class LeastCost:
     def penalty_and_scale(self, cell_count: int, neighbour_distance: int) -> tuple[int, int, int]:
         """Return the penalty, and the numerator and denominator of the noise scale.
 
-        All are in multiples of 1 / GRID. The scale is given as numerator and denominator.
+        The penalty and the scale are in multiples of 1 / GRID.
 
         Args:
             cell_count: number of cells of the table.
@@ -124,11 +124,8 @@ class LeastCost:
 def order_counts_by_tree(counts: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
     """Clip counts and order them by the block tree; return the tree too (C1).
 
-    The shape is public, and a wrong shape is refused. The counts are private, and are clipped to
-    the range of exact arithmetic.
-
-    The blocks of a line are aligned intervals; the blocks of a rectangle come from halving it. The
-    values of counts never raise an error.
+    The shape is public, and a wrong shape is refused. The counts are private: they are clipped to
+    the range of exact arithmetic, and no value raises an error.
 
     Args:
         counts: counts, int64 of shape (n,) or (height, width).
@@ -138,7 +135,7 @@ def order_counts_by_tree(counts: IntArray) -> tuple[IntArray, list[IntArray], li
         blocks begins; and for each level but the last the first child of each block in the next.
 
     Raises:
-        InputError: something else.
+        InputError: the counts are not an int64 array of one or two dimensions with 1 to 2^24 cells.
         InternalError: the tree, which is not trusted, is not a tree (O2).
 
     >>> order_counts_by_tree(np.array([[3, -1]]))

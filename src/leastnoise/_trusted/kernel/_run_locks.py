@@ -54,7 +54,7 @@ def hold_run_lock(ledger: Path, reserved_bytes: int) -> Iterator[str]:
         yield run
     finally:
         if handle >= 0:
-            with suppress(OSError):  # else `release_states` removes it later
+            with suppress(OSError):  # else `publication_by_entry` removes it later
                 file.unlink()
             os.close(handle)
 

@@ -44,8 +44,8 @@ from leastnoise._trusted.reading._values import (
     null_numbers,
     number_reader,
     stamps,
-    text,
     time_reader,
+    value_as_text,
     wall,
     without_zeros,
 )
@@ -184,7 +184,7 @@ def _category_encoder(rule: Rule, table: TextTable) -> Encoder:
         """Return the cell of a value, by its normalised text."""
         if is_null(value):
             return rule.null
-        if (form := text(value)) is None:
+        if (form := value_as_text(value)) is None:
             return rule.outside
         form = rule.reading.form(form)
         known = table.cells.get(form)

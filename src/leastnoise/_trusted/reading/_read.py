@@ -90,7 +90,7 @@ from leastnoise._trusted.reading._units import (
     lacking_rows,
     usage_table,
 )
-from leastnoise._trusted.reading._values import is_null, text
+from leastnoise._trusted.reading._values import is_null, value_as_text
 from leastnoise._trusted.table import RowAllowance, Table, set_reading_day
 
 # These replace the position of a partner: NONE without a partner or a key, and SEVERAL if the key
@@ -1209,7 +1209,7 @@ def _key_of(rule: Rule) -> Callable[[object], str | None]:
         """Return the normalised text of a value if it may be a key, else None."""
         form = None
         if not is_null(value):
-            form = text(value)
+            form = value_as_text(value)
         if form is None:
             return None
         form = key_text(form, rule.reading)

@@ -29,7 +29,7 @@ from leastnoise._trusted.reading._key_sets import (
     TextSet,
     WordSet,
 )
-from leastnoise._trusted.reading._values import is_null, text, without_zeros
+from leastnoise._trusted.reading._values import is_null, value_as_text, without_zeros
 from leastnoise._trusted.reading._words import WORD, WordPairs, Words, word_pairs_of, words_of
 
 # Prefix of keys that are not text. UTF-8 never contains this byte.
@@ -64,7 +64,7 @@ def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
         """Return the key of a value; None if it has none."""
         if is_null(value):
             return None
-        form = text(value)
+        form = value_as_text(value)
         if form is None:
             return value if isinstance(value, bytes) else None
         form = key_text(form, reading)
@@ -413,7 +413,7 @@ def _keys_of_values(
 def _whole_numbers(data: Array) -> Array | None:
     """Convert doubles to integers, with 0 for NaN; None if one is not whole.
 
-    A double that equals an integer has the same text as the integer (`text`).
+    A double that equals an integer has the same text as the integer (`value_as_text`).
     """
     if data.dtype.kind in "iu":
         return data

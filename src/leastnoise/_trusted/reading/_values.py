@@ -229,20 +229,14 @@ def number_reader(reading: Reading) -> Callable[[object], float | None]:
 
 
 @unless_it_raises(None)
-def text(value: object) -> str | None:
+def value_as_text(value: object) -> str | None:
     """Return the normalised text of a value; None for null and for other types.
 
     Equal values of one type have the same text, and so has one instant in different time zones.
     Bytes that are UTF-8 have the text that they encode.
 
-    >>> (
-    ...     text(17.0),
-    ...     text(0.5),
-    ...     text(True),
-    ...     text(dt.date(2024, 5, 1)),
-    ...     text(dt.datetime(2024, 5, 1, 13, 45)),
-    ...     text([1]),
-    ... )
+    >>> values = 17.0, 0.5, True, dt.date(2024, 5, 1), dt.datetime(2024, 5, 1, 13, 45), [1]
+    >>> tuple(value_as_text(value) for value in values)
     ('17', '0.5', 'true', '2024-05-01', '2024-05-01 13:45:00', None)
     """
     if isinstance(value, bytes):
@@ -431,7 +425,7 @@ def time_reader(clocked: TimeRule, reading: Reading) -> Callable[[object], tuple
                 return None
             counted = counted_seconds(np.array([number_of_units]), clocked.counted_in)
             return int(counted[0]), is_counted_in_utc(clocked.counted_in)
-        form = text(value)
+        form = value_as_text(value)
         form = "" if form is None else reading.form(form)
         if form and is_spelled_null(form, reading):
             return None

@@ -380,8 +380,8 @@ class Table(Immutable):
         """Raise unless the table was read with these attributes and measures.
 
         Args:
-            attributes: names.
-            measures: names.
+            attributes: the names of the attributes that a step needs.
+            measures: the names of the measures that a step needs.
 
         Raises:
             InputError: the domain has no such attribute or measure, or it was not read.
