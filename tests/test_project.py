@@ -585,6 +585,43 @@ def test_links_point_to_existing_targets(page: Path) -> None:
     assert broken == []
 
 
+def fragment_faults(text: str) -> list[str]:
+    """Name the rules of changelog.d/README.md that the text of a fragment breaks."""
+    faults = []
+    if text.count("\n") != 1 or not text.endswith("\n"):
+        faults.append("a fragment is one line")
+    if not text.rstrip("\n").endswith("."):
+        faults.append("a fragment ends with a full stop")
+    if re.match(r"(The|An?|This|These|[A-Z]\w+s)\b|[^A-Z]", text):
+        faults.append("a fragment begins with a verb in the imperative")
+    return faults
+
+
+def test_fragments_are_sentences_of_one_line() -> None:
+    fragments = {
+        path: path.read_text(encoding="utf-8")
+        for path in (ROOT / "changelog.d").glob("*.md")
+        if path.name != "README.md"
+    }
+    assert {name_of(path): fragment_faults(text) for path, text in fragments.items()} == {
+        name_of(path): [] for path in fragments
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("Add survey weights.\nFix a bound.\n", "one line"),
+        ("Add survey weights\n", "full stop"),
+        ("Adds survey weights.\n", "imperative"),
+        ("The strategy is new.\n", "imperative"),
+    ],
+)
+def test_faulty_fragments_are_detected(text: str, fault: str) -> None:
+    (found,) = fragment_faults(text)
+    assert fault in found
+
+
 def test_lines_of_pages_are_not_too_long() -> None:
     texts = {
         page: BLOCK.sub(
