@@ -5,7 +5,9 @@ checks of ``make test`` that look at new files: format, rules, types, imports, t
 project, and the conformance kit of every kind of part.
 """
 
+import ast
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -61,6 +63,8 @@ TESTED = (
     "tests/release/test_options.py",
     "tests/release/test_report.py",
 )
+# how the docstring of a function begins that is no sentence in the imperative
+NO_IMPERATIVE = re.compile(r"(The|An?|All|One|What|It|This|[A-Z]\w+s)\b")
 LINTERS = all(find_spec(name) for name in ("importlinter", "mypy", "ruff"))
 
 
@@ -112,6 +116,31 @@ def test_examples_are_of_every_kind() -> None:
 @pytest.mark.parametrize("part", read_parts(), ids=lambda part: part.name)
 def test_part_touches_few_files(part: Part) -> None:
     assert len(part.touched) <= MOST_FILES
+
+
+def docstring_faults(text: str) -> list[str]:
+    """Name the first lines of docstrings that break the rule of CONTRIBUTING.md."""
+    faults = []
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            continue
+        first_line = (ast.get_docstring(node) or "").partition("\n")[0]
+        is_function = isinstance(node, ast.FunctionDef) and not node.decorator_list
+        if len(first_line) > 75 or (is_function and NO_IMPERATIVE.match(first_line)):
+            faults.append(first_line)
+    return faults
+
+
+@pytest.mark.parametrize("part", read_parts(), ids=lambda part: part.name)
+def test_docstrings_of_parts_keep_the_rule(part: Part) -> None:
+    sources = [text for file, text in part.files.items() if file.endswith(".py")]
+    assert [fault for text in sources for fault in docstring_faults(text)] == []
+
+
+def test_faulty_docstrings_are_detected() -> None:
+    assert docstring_faults('def f():\n    """The cells."""') == ["The cells."]
+    assert docstring_faults(f'"""{76 * "x"}"""') == [76 * "x"]
+    assert docstring_faults('def f():\n    """Return the cells."""') == []
 
 
 @pytest.mark.skipif(not LINTERS, reason="the group lint is not installed")

@@ -1,23 +1,27 @@
-"""A calendar: weeks across, days of the week down; darker is more."""
+"""A calendar: one column for each week, one row for each weekday.
+
+Darker days have larger answers.
+"""
 
 from leastnoise._charts._picture import WIDTH, Axis, Picture, Spec, tooltip_encoding
 
-_LEAST, _MOST = 28, 371  # days: four weeks, and a year that begins in the middle of one
-_DAY = len("2024-01-31")
+_LEAST_DAYS = 28
+_MOST_DAYS = 371  # a year that begins in the middle of a week
+_DAY_LENGTH = len("2024-01-31")
 
 
 def suits(picture: Picture) -> bool:
-    """Days, from four weeks to a year of them."""
+    """Return whether a table has an axis of four weeks to a year of days."""
     return (
         len(picture.axes) == 1
         and picture.axes[0].kind == "times"
-        and _LEAST <= picture.cells <= _MOST
+        and _LEAST_DAYS <= picture.cells <= _MOST_DAYS
         and _days(picture.axes[0])
     )
 
 
 def draw(picture: Picture) -> Spec:
-    """Shaded days; intervals are in the tips."""
+    """Draw the shaded days; tooltips have the intervals."""
     rows = picture.rows()
     most = max((abs(row["answer"]) for row in rows), default=1.0) or 1.0
     colour: Spec = {"field": "answer", "type": "quantitative", "title": picture.unit}
@@ -54,4 +58,5 @@ def draw(picture: Picture) -> Spec:
 
 
 def _days(axis: Axis) -> bool:
-    return all(len(label) == _DAY for label in axis.labels)
+    """Return whether all labels of an axis are days."""
+    return all(len(label) == _DAY_LENGTH for label in axis.labels)

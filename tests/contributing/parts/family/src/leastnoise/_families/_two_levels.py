@@ -8,7 +8,8 @@ from leastnoise._families._gram import FittedFamily, Gram
 from leastnoise._families._search import NotApplicable
 from leastnoise._families._tree import tree_factor
 
-_FEWEST_CELLS = 4  # fewer have no runs that differ from the cells and from the total
+# fewer cells have no runs that differ from the cells and from the total
+_FEWEST_CELLS = 4
 
 
 def two_levels(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
@@ -16,8 +17,8 @@ def two_levels(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
 
     Args:
         gram: the Gram matrix of the workload along the attribute.
-        norm: of the noise, 1 for Laplace and 2 for Gaussian; the strategy is the same for both.
-        bits: of real coefficients, of which this family has none.
+        norm: the norm of the noise, 1 for Laplace and 2 for Gaussian; the strategy is the same.
+        bits: the bits of real coefficients; not used, because the coefficients are integers.
 
     Raises:
         NotApplicable: there are fewer than four cells.

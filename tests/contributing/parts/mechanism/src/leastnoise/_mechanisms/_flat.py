@@ -1,4 +1,9 @@
-"""A table whose cells may all be alike: cells where they stand out of the noise, else their sum, spread evenly."""
+"""A mechanism for counts that may be equal in all cells.
+
+A first step looks at every cell with a part of the budget. If the cells differ by more than the
+noise, the rest of the budget measures every cell; otherwise it measures their sum, which is divided
+evenly.
+"""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,17 +24,20 @@ from leastnoise._plan import AdaptiveDetails, AdaptivePlan, Plan, Step
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.kernel import Series
-from leastnoise._trusted.linop import Coarse, Identity
+from leastnoise._trusted.linop import Coarse, Identity, Operator
 from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
 from leastnoise._workload import Workload
 
 STRATEGY = "flat"
-LOOK = Fraction(1, 4)
+LOOK = Fraction(1, 4)  # the part of the budget for the first step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flat(DataDependentFinding):
-    """No cell stood out: one bucket of all, within which cells may differ by what nothing tells."""
+    """No structure was found: all cells are one bucket.
+
+    The differences of cells within the bucket are unknown.
+    """
 
     regime = "flat"
     uncovered_error = "aware_unknown"
@@ -37,7 +45,7 @@ class Flat(DataDependentFinding):
     buckets: int
 
     def estimator(self, observation: Observation) -> Estimator:
-        """The same count in every cell."""
+        """Return the estimator that gives every cell the same count."""
         return BucketExpansion.of(observation)
 
 
@@ -48,12 +56,13 @@ class FlatOrNot(Mechanism):
     findings = (Flat, NoStructureFinding)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """What will be done, and with which parts of the budget."""
-        asked = {product.attributes for product in workload}
-        if workload.measures != (None,) or len(asked) != 1 or len(min(asked)) != 1:
+        """Return the plan: the steps and their parts of the budget."""
+        attribute_sets = {product.attributes for product in workload}
+        counts_only = workload.measures == (None,)
+        if not counts_only or len(attribute_sets) != 1 or len(min(attribute_sets)) != 1:
             raise InputError(
-                f"{STRATEGY} answers counts along one attribute. Ask for other tables in a "
-                "release of their own."
+                f"{STRATEGY} answers counts along one attribute. Request other tables in another "
+                "release."
             )
         if search.progress is not None:
             search.progress(STRATEGY)
@@ -70,7 +79,7 @@ class FlatOrNot(Mechanism):
         )
 
     def prepare(self, plan: Plan) -> Run:
-        """It must be what this version would plan."""
+        """Return the steps, and refuse a plan of another version."""
         if self.plan(plan.workload, plan.privacy, Search(STRATEGY)).digest() != plan.digest():
             raise InputError(
                 "The details of the plan are not those of this version. Make the plan again; "
@@ -78,14 +87,15 @@ class FlatOrNot(Mechanism):
             )
 
         def run(series: Series) -> Outcome:
-            look = measured(plan, LOOK, flat=False)
+            """Look at the cells, then measure the cells or their sum."""
+            look = measurements(plan, LOOK, is_flat=False)
             first = series.measure(look)
             noise = block_variance(look, look.blocks[0])
             spread = float(np.var(first.values[0] / look.grid))
-            flat = spread < 2 * noise
+            is_flat = spread < 2 * noise
             test = {"records": spread**0.5, "in_noise": (spread / noise) ** 0.5}
-            second = series.measure(measured(plan, 1 - LOOK, flat=flat))
-            if flat:
+            second = series.measure(measurements(plan, 1 - LOOK, is_flat=is_flat))
+            if is_flat:
                 return Outcome(plan, second, Flat(test=test, buckets=1))
             return Outcome(
                 plan,
@@ -96,22 +106,25 @@ class FlatOrNot(Mechanism):
         return run
 
 
-def measured(plan: Plan, part: Fraction, *, flat: bool) -> Measurements:
-    """The cells, or their sum, within a part of the budget.
+def measurements(plan: Plan, share: Fraction, *, is_flat: bool) -> Measurements:
+    """Return the measurements of the cells, or of their sum.
 
     Args:
-        plan: of counts along one attribute.
-        part: of its budget.
-        flat: whether to measure the sum alone.
+        plan: a plan of counts along one attribute.
+        share: the share of its budget.
+        is_flat: whether to measure only the sum.
 
-    >>> made = FlatOrNot().plan(queries(Domain(age=Integers(0, 7)), age="prefix"), Privacy(PureDP(1)), Search("flat"))
-    >>> measured(made, LOOK, flat=True).blocks[0].rows
+    >>> workload = queries(Domain(age=Integers(0, 7)), age="prefix")
+    >>> plan = FlatOrNot().plan(workload, Privacy(PureDP(1)), Search("flat"))
+    >>> measurements(plan, LOOK, is_flat=True).blocks[0].rows
     1
     """
     ((name,),) = {product.attributes for product in plan.workload}
     size = plan.domain.kind(name).size
-    operator = Coarse(Identity(1), np.zeros(1, dtype=np.int64), size) if flat else Identity(size)
+    operator: Operator = Identity(size)
+    if is_flat:
+        operator = Coarse(Identity(1), np.zeros(1, dtype=np.int64), size)
     block = Block((Factor((name,), operator),), Fraction(1))
     return fit_noise_scales(
-        plan.domain, plan.privacy.scaled(part), noise_kinds(plan.privacy)[0], [(block, 1.0)]
+        plan.domain, plan.privacy.scaled(share), noise_kinds(plan.privacy)[0], [(block, 1.0)]
     )

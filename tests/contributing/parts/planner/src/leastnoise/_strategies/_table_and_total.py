@@ -1,4 +1,4 @@
-"""All cells that are asked about in one table, and their total."""
+"""The strategy of one table of all requested attributes, and the total."""
 
 import math
 from fractions import Fraction
@@ -12,19 +12,22 @@ from leastnoise._strategies._planning_problem import (
 from leastnoise._trusted.linop import Identity
 from leastnoise._trusted.measurements import Block, Factor
 
-_MOST_CELLS = 2**22
+_MOST_CELLS = 2**22  # larger tables take seconds to measure
 
 
 def table_and_total(problem: PlanningProblem) -> Strategy:
-    """One table of all attributes that are asked about, and the total, each with half of the budget.
+    """Measure one table of all requested attributes, and the total.
+
+    Each gets half of the budget.
 
     Args:
-        problem: what is asked.
+        problem: the workload and the budget.
 
     Raises:
         NotApplicable: the table has more than 2^22 cells.
 
-    >>> problem = PlanningProblem(marginals(Domain(sex=["F", "M"]), ways=1), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE)
+    >>> workload = marginals(Domain(sex=["F", "M"]), ways=1)
+    >>> problem = PlanningProblem(workload, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE)
     >>> [(block.rows, weight) for block, weight in table_and_total(problem).blocks]
     [(2, 1.0), (1, 1.0)]
     """

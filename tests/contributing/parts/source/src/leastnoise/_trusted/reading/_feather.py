@@ -1,7 +1,7 @@
 """Feather files: Arrow's own format, version 2.
 
-Keeps E2 and E4 of PROOFS-reading.md: PyArrow gives each row its values as they are stored, and a
-file that cannot be read is refused without its text.
+Relies on E2 and E4 of PROOFS-reading.md: PyArrow returns the stored values of each row, and the
+refusal of a file that cannot be read quotes none of its text.
 """
 
 from pathlib import Path
@@ -32,31 +32,33 @@ def open_feather(path: Path) -> Source:
     """
     import pyarrow as pa
 
-    what = f"the Feather file {str(path)!r}"
-    schema = _opened(path, what).schema
+    description = f"the Feather file {str(path)!r}"
+    schema = _open(path, description).schema
 
     def chunks(columns: list[str]) -> Chunks[Column]:
+        """Yield the named columns, batch by batch."""
         try:
-            opened = _opened(path, what)
-            batches = (opened.get_batch(place) for place in range(opened.num_record_batches))
+            reader = _open(path, description)
+            batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
             yield from chunk_batches(batches, [(name, to_column) for name in columns])
         except (pa.ArrowException, OSError):
-            # their own text may quote the file
-            raise InputError(message(NOT_WHOLE, what=what)) from None
+            # messages of PyArrow may quote the file
+            raise InputError(message(NOT_WHOLE, what=description)) from None
 
     return Source(
-        description=what, fields=arrow_fields(schema), total=None, encoded=by_columns(chunks)
+        description=description, fields=arrow_fields(schema), total=None, encoded=by_columns(chunks)
     )
 
 
-def _opened(path: Path, what: str) -> Any:
+def _open(path: Path, description: str) -> Any:
+    """Return the reader of a file, and refuse a file of another format."""
     import pyarrow as pa
 
     try:
         return pa.ipc.open_file(pa.memory_map(str(path)))
     except (pa.ArrowException, OSError):
         raise InputError(
-            f"{what} cannot be read as Feather. Check that the file is whole and is a Feather "
+            f"{description} cannot be read as Feather. Check that the file is whole and is a Feather "
             "file of version 2."
         ) from None
 
