@@ -92,7 +92,7 @@ from leastnoise._error._pair import PairStructure, pair_structure, pair_terms
 from leastnoise._error._product import ProductStructure
 from leastnoise._error._public_scales import (
     NumberAtScales,
-    largest_derivatives,
+    largest_relative_derivatives,
     numbers_at_scales,
     statistic_scales,
     variance_points,

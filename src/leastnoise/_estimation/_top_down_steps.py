@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from leastnoise._estimation._least_squares import Estimator
-from leastnoise._estimation._non_negative import refinement_path
+from leastnoise._estimation._non_negative import levels_to_finest
 from leastnoise._estimation._public_facts import PublicCounts
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._workload import Product, QuerySet
@@ -229,9 +229,9 @@ def _find_path(
     are used.
     """
     public_tables = [counts.product for counts in public]
-    path = list(refinement_path(finest, [*products, *public_tables], name))
+    path = list(levels_to_finest(finest, [*products, *public_tables], name))
     if len(path) == 1:
-        return list(refinement_path(finest, public_tables, name))
+        return list(levels_to_finest(finest, public_tables, name))
     return path
 
 

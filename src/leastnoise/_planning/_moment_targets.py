@@ -16,7 +16,7 @@ from leastnoise._error import (
     MomentScales,
     NumberAtScales,
     interval_multiplier,
-    largest_derivatives,
+    largest_relative_derivatives,
     numbers_at_scales,
     statistic_scales,
 )
@@ -103,7 +103,7 @@ def _first_limits(
 ) -> tuple[float, ...]:
     """Return, for each table, the error that would use up the whole target."""
     products = workload.products
-    slopes = largest_derivatives(statistic, workload.domain)
+    slopes = largest_relative_derivatives(statistic, workload.domain)
     rows = np.array([workload.domain.largest_value(products[number].measure) for number in tables])
     shares = np.maximum(slopes * rows, _LEAST_SHARE * (slopes * rows).max())
     most = float(target.most) * float(statistic.size or 0)
