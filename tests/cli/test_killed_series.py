@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import files
-from cli.test_killed import drawn_for, stopped, values_of
+from cli.test_killed import drawn_for, ended, stopped, values_of
 from leastnoise._session import Ledger
 
 SPEC = """
@@ -35,7 +35,7 @@ SETTINGS = [
 # where it is killed, once between any two writes, and whether the month was drawn then
 STEPS = [
     ("before the private file is written", "change(series, 'write_closed', before=die)", False),
-    ("after the rows are made", "change(series, 'answers', after=die)", False),
+    ("after the rows are made", "change(series, 'answers_of_last_period', after=die)", False),
     ("after the ledger has them", "change(Ledger, 'draw', after=die)", True),
     ("before the rename", "change(directory, '_rename_draft', before=die)", True),
     ("before seal", "change(Ledger, 'seal', before=die)", True),
@@ -69,3 +69,23 @@ def test_killed_month_is_published_once_by_rerun(folder, start, run, change, dra
     assert not [*folder.glob("*.private")]
     assert len(values_of(folder / "monthly/2024-03")) == 1
     assert run("resume", "visits.ledger").out == "Nothing to finish.\n"
+
+
+def test_concurrent_runs_of_a_series_pay_once(folder, start, run):
+    (folder / "visits.toml").write_text(SPEC.format(**SETTINGS[0]))
+    write_visits(folder, "2024-03-31")
+    run.done("ledger", "set", "visits.ledger", "--rho", "5")
+    release = ["release", "visits.toml", "--out", "monthly", "--through", "2024-03"]
+    processes = [start(*release) for _ in range(3)]
+
+    results = [ended(process) for process in processes]
+
+    for result in results:
+        is_refused = "is being written by another process" in result.err
+        assert (result.code, is_refused) in {(0, False), (2, True)}
+    assert any(result.code == 0 for result in results)
+    ledger = Ledger.open(folder / "visits.ledger")
+    assert [(entry.charge.rho, entry.state) for entry in ledger.entries()] == [(1, "sealed")]
+    assert files(folder / "monthly") == ["2024-01", "2024-02", "2024-03", "index.html"]
+    assert not [*folder.glob(".leastnoise-*")]
+    assert not [*folder.glob("*.private")]

@@ -23,6 +23,7 @@ from leastnoise._release._describe import (
 from leastnoise._release._directory import (
     Draft,
     check_target,
+    lock_output,
     open_draft,
     open_optional_draft,
     remove_dead_drafts,

@@ -140,6 +140,29 @@ def open_draft(target: Path) -> Iterator[Draft]:
         _remove_lock(lock_file, handle)
 
 
+@contextmanager
+def lock_output(target: Path, folder: Path) -> Iterator[None]:
+    """Let only one process at a time pay for and write an output directory.
+
+    A series needs this lock, because its directory exists from the first period on, and the
+    parents of a directory may be created by the process that has the lock.
+
+    Args:
+        target: the output directory, absolute; it may exist.
+        folder: an existing folder for the lock file, the same one in each process.
+
+    Raises:
+        InputError: another process has the lock.
+    """
+    name = hashlib.sha256(os.fsencode(target)).hexdigest()[:16]
+    lock_file = folder / f"{_DRAFT_NAME}{name}{_LOCK_ENDING}"
+    handle = _lock_draft(target, lock_file)
+    try:
+        yield
+    finally:
+        _remove_lock(lock_file, handle)
+
+
 def _lock_draft(target: Path, lock_file: Path) -> int:
     """Create and lock the lock file of a draft, and return its file descriptor.
 

@@ -3,6 +3,7 @@
 import datetime as dt
 import os
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +18,14 @@ from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan, guard_share
 from leastnoise._planning import SeriesOptions, period_errors, series_of, truncate_plan
 from leastnoise._progress import RowProgress
-from leastnoise._release import NO_RECEIPT, Release, check_target, open_draft, write_series_page
+from leastnoise._release import (
+    NO_RECEIPT,
+    Release,
+    check_target,
+    lock_output,
+    open_draft,
+    write_series_page,
+)
 from leastnoise._session._guard import find_waiting_guard, pay_for_guard
 from leastnoise._session._payments import (
     check_affordable,
@@ -196,6 +204,39 @@ def publish_due_periods(
     dates = spec.series.dates(spec.domain)
     periods_due = _count_due_periods(dates, through)
     check_writable(spec)
+    with _series_lock(target, ledger_path):
+        return _publish_due_periods(
+            spec, source, target, ledger_path, plan, periods_due, progress, note
+        )
+
+
+def _series_lock(target: Path, ledger_path: Path) -> AbstractContextManager[None]:
+    """Return a lock next to the ledger, so that a series is paid only once.
+
+    Two processes that find the series unpaid would otherwise both pay for it.
+    """
+    folder = Path(os.path.realpath(ledger_path)).parent
+    if not folder.is_dir():  # no ledger can be created there, which is refused before a payment
+        return nullcontext()
+    return lock_output(target, folder)
+
+
+def _publish_due_periods(
+    spec: Spec,
+    source: Any,
+    target: Path,
+    ledger_path: Path,
+    plan: Callable[[], Plan],
+    periods_due: int,
+    progress: RowProgress | None,
+    note: str,
+) -> PublishedPeriods:
+    """Pay for a series if it is not paid yet, and publish its first periods.
+
+    The arguments are those of `publish_due_periods`, with the number of periods that are due.
+    """
+    series = cast(SeriesOptions, spec.series)
+    labels = [str(label) for label in series.dates(spec.domain).labels]
     dataset = spec.dataset
     ledger = find_ledger(ledger_path, source, dataset, [target.parent], share=spec.share)
     entry = None
@@ -210,7 +251,7 @@ def publish_due_periods(
         return PublishedPeriods(entry, False, (), None)
     else:
         job = _paid_job(spec, ledger, entry)
-    _check_newest_ledger(target, [str(label) for label in dates.labels[job.drawn :]])
+    _check_newest_ledger(target, labels[job.drawn :])
     check_joined_tables(source, job.request.receipt)
     table = None
     if periods_due > job.drawn:
@@ -220,7 +261,7 @@ def publish_due_periods(
             progress,
             with_usage=job.guard_share is not None,
             allowance=_row_allowance(job, ledger),
-            period_files=_period_files(job, spec.series, periods_due),
+            period_files=_period_files(job, series, periods_due),
         )
     if ledger is None:
         name = dataset or reading.dataset_name(source) or "data"
