@@ -53,7 +53,7 @@ def cache_file(
 ) -> Path | None:
     """Return the path of the cache entry for a plan; None if it is not cached.
 
-    Plans with very many tables are not cached. Nothing is if the cache is off.
+    Plans with very many tables are not cached. If the cache is off, nothing is cached.
     """
     where = plan_folder()
     if where is None or len(workload.products) > _MOST_TABLES:
