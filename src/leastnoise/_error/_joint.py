@@ -281,7 +281,7 @@ class JointBlocks:
             turns: list[FloatArray | None] = [None] * len(self.shape)
             diagonal = self.diagonal().reshape(self.shape)
         else:
-            turns, diagonal = self._diagonalize_along_axes(factors)
+            turns, diagonal = self._approximate_eigenbases(factors)
         if not diagonal.max() > 0:
             raise refuse(
                 "the measurements",
@@ -292,12 +292,12 @@ class JointBlocks:
         # definite.
         return DiagonalInBasis(tuple(turns), 1 / np.maximum(diagonal, 1e-10 * diagonal.max()))
 
-    def _diagonalize_along_axes(
+    def _approximate_eigenbases(
         self, factors: Collection[Factor]
     ) -> tuple[list[FloatArray | None], FloatArray]:
         """Return a basis for each axis, and the Gram matrix's diagonal in them.
 
-        The bases are eigenvectors of M along the axis, or None for the identity.
+        A basis diagonalizes the mean of the Gram matrix along its axis; None stands for the identity.
         """
         grams = {
             factor: weighted_gram(factor)

@@ -211,7 +211,7 @@ def _slopes_at_scales(statistic: Statistic, scales: MomentScales) -> list[Number
     ]
 
 
-def largest_derivatives(statistic: Statistic, domain: Domain) -> FloatArray:
+def largest_relative_derivatives(statistic: Statistic, domain: Domain) -> FloatArray:
     """Return, for each sum of a statistic, its largest relative derivative.
 
     This is the largest derivative of the statistic's numbers by the sum, relative to the public

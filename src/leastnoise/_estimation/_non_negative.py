@@ -198,7 +198,7 @@ def make_consistent(
     is_whole: bool,
 ) -> ConsistentCells:
     """Return cells of the finest table, estimated from the total down."""
-    paths = {name: [*refinement_path(finest, products, name)] for name in finest.attributes}
+    paths = {name: [*levels_to_finest(finest, products, name)] for name in finest.attributes}
     cells = estimator.estimate(replace(finest, attributes=(), query_sets=())).values
     if is_non_negative:
         cells = np.maximum(cells, 0.0)
@@ -235,7 +235,7 @@ def make_consistent(
     return ConsistentCells(finest, cells.astype(np.int64) if is_whole else cells)
 
 
-def refinement_path(
+def levels_to_finest(
     finest: Product, products: Sequence[Product], name: str
 ) -> Iterator[tuple[QuerySet, IntArray]]:
     """Yield the levels along an attribute, from coarse to fine.

@@ -851,7 +851,7 @@ def replaced_row_bound(plan: Measurements, power: int) -> Fraction:
     """
     forms, unit = _summed_forms(plan, plan.domain.names, power)
     apart = {other_factors: _norm_and_distance(other_factors, power) for other_factors, *_ in forms}
-    kinds = _attribute_kinds(plan, forms, apart)
+    kinds = _attribute_classes(plan, forms, apart)
     distance = np.zeros(1, dtype=object)  # Python's integers throughout, which cannot wrap around
     for form_key, summed in forms.items():
         other_factors, measure, _, ends = form_key
@@ -881,7 +881,7 @@ def replaced_row_bound(plan: Measurements, power: int) -> Fraction:
     return Fraction(int(distance.max()), unit)
 
 
-def _attribute_kinds(
+def _attribute_classes(
     plan: Measurements,
     forms: Mapping[_FormKey, Mapping[frozenset[str], int]],
     apart: Mapping[frozenset[Factor], tuple[int, int]],
