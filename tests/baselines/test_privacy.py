@@ -298,7 +298,8 @@ def test_plane_estimates_exceed_32_bits(one):
         assert (estimate != np.round(estimate)).any()
 
 
-# --- Monte Carlo: the partitions of DAWA, whose noise is drawn for each bucket; all others are audited above ----
+# --- Monte Carlo: the partitions of DAWA, whose noise is drawn for each bucket -------------------
+# All others are audited above.
 
 
 def surely_lost(one, other):

@@ -371,8 +371,8 @@ def test_draft_holds_no_value_of_the_data(folder, run):
 def test_draft_of_a_typed_file_uses_its_types(folder, run):
     import duckdb
 
-    columns = """'x' AS "we""ird é", 3::BIGINT AS person_id, 1.5::DOUBLE AS height, 4::SMALLINT AS rooms, true AS employed,
-        DATE '2020-01-01' AS born, [1] AS tags"""
+    columns = """'x' AS "we""ird é", 3::BIGINT AS person_id, 1.5::DOUBLE AS height, 4::SMALLINT AS
+        rooms, true AS employed, DATE '2020-01-01' AS born, [1] AS tags"""
     duckdb.sql(f"SELECT {columns}").write_parquet("typed.parquet")
     run.done("init", "typed.parquet", "--out", "other.toml")
     draft = (folder / "other.toml").read_text(encoding="utf-8")
@@ -530,8 +530,8 @@ atexit.register(lambda: print(sorted({'altair', 'narwhals', 'pandas', 'polars'} 
     ), done.stderr
     assert "123457" not in done.stderr
     assert "987654" not in done.stderr
-    # A release of a file loads none of the libraries that it can do without. DuckDB before 2.0 loads
-    # pandas where it is installed.
+    # A release of a file loads none of the libraries that it can do without. DuckDB before 2.0
+    # loads pandas where it is installed.
     loaded = ["[]", "['pandas']"] if version("duckdb").startswith("1.") else ["[]"]
     assert done.stdout.splitlines()[-1] in loaded
 

@@ -24,7 +24,8 @@ means = {{ of = "paid", by = ["arm"] }}
 [[workload]]
 marginals = {{ upto = 2 }}
 [targets]
-difference = {{ along = "arm", group = "B", against = "A", mean = "paid", size = 600, margin = "0.05" }}
+difference = {{ along = "arm", group = "B", against = "A", mean = "paid", size = 600, \
+margin = "0.05" }}
 ratio = {{ along = "arm", group = "B", against = "A", size = 600, margin = "0.001" }}
 """
 

@@ -150,12 +150,12 @@ def test_draft_lists_candidates_for_the_person_column(folder, run):
     run.refused("to fill in: privacy.unit", "plan", "draft.toml")
 
 
-# --- what is left to fill in -------------------------------------------------------------------------
+# --- what is left to fill in ----------------------------------------------------------------------
 
 REAL = {
-    "titanic": """PassengerId Survived Pclass Name Sex Age SibSp Parch Ticket Fare Cabin Embarked""",
-    "diabetes": """encounter_id patient_nbr race gender age weight admission_type_id time_in_hospital
-        payer_code num_lab_procedures num_medications diag_1 readmitted""",
+    "titanic": "PassengerId Survived Pclass Name Sex Age SibSp Parch Ticket Fare Cabin Embarked",
+    "diabetes": """encounter_id patient_nbr race gender age weight admission_type_id
+        time_in_hospital payer_code num_lab_procedures num_medications diag_1 readmitted""",
     "adult": """age workclass fnlwgt education education-num marital-status occupation relationship
         race sex capital-gain capital-loss hours-per-week native-country income""",
 }
@@ -209,14 +209,15 @@ def test_draft_takes_years_from_file_name_not_births(folder, run, name, days):
 
 @pytest.mark.parametrize(
     ("zone", "drafted"),
-    [("America/New_York", "America/New_York"), ("UTC", "UTC"), ("+02:00", "Etc/GMT-2"), ("+05:37", "FILL IN")],
+    [("America/New_York", "America/New_York"), ("UTC", "UTC"), ("+02:00", "Etc/GMT-2"),
+     ("+05:37", "FILL IN")],
 )  # fmt: skip
 def test_draft_keeps_the_schema_time_zone(folder, run, zone, drafted):
     pq.write_table(pa.schema({"when": pa.timestamp("us", zone)}).empty_table(), "x.parquet")
     assert f'by = "month", zone = "{drafted}" }}' in draft_of("x.parquet", run)
 
 
-# --- drafts that `plan` takes ------------------------------------------------------------------------
+# --- drafts that `plan` takes ---------------------------------------------------------------------
 
 TYPES = [
     *(pa.int8(), pa.int64(), pa.uint8(), pa.uint64(), pa.float16(), pa.float32(), pa.float64()),
@@ -308,7 +309,7 @@ def test_draft_counts_ages_by_completed_years(folder, run):
     assert "bins = { low = 0, high = 120, count = 120 }" in draft_of("x.parquet", run)
 
 
-# --- kinds of files and headers ----------------------------------------------------------------------
+# --- kinds of files and headers -------------------------------------------------------------------
 
 
 def open_feather(path):

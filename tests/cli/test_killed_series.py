@@ -1,4 +1,7 @@
-"""A series is killed at any step of a month, and the same command again publishes that month, once and without paying."""
+"""A series is killed at any step of a month, and the command runs again.
+
+It publishes that month, once and without paying.
+"""
 
 import datetime as dt
 from pathlib import Path

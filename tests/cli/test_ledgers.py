@@ -167,7 +167,10 @@ def test_release_in_memory_names_resumable_entries(folder):
     made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     with pytest.warns(
         UserWarning,
-        match=r"Release 1 of .*in memory.* was stopped before it was published: leastnoise\.resume\(",
+        match=(
+            r"Release 1 of .*in memory.* was stopped before it was published: "
+            r"leastnoise\.resume\("
+        ),
     ):
         ln.release(made, "people.csv", ledger="people.ledger")
 

@@ -202,8 +202,8 @@ NEVER += "cut_share_hidden of_share_hidden fit_unused_hidden guard_few_hidden "
 # correlations and regressions (tests/session/test_moments.py)
 NEVER += "unbounded complete_rows distance_from_middle measure_complete measure_deviations "
 NEVER += "measure_products "
-# series and charts (tests/session/test_series.py, tests/charts), rounding by quantity and controlled
-# rounding (tests/release/test_whole_rounding.py)
+# series and charts (tests/session/test_series.py, tests/charts), rounding by quantity and
+# controlled rounding (tests/release/test_whole_rounding.py)
 NEVER += "rounded_of left_out_of rounded_controlled interval_rounded_each interval_controlled "
 NEVER += "axes_own axes_shared axis_cut "
 # totals of units, which tests/session/test_unit_totals.py asks for

@@ -31,7 +31,8 @@ formats = ["csv", "parquet", "sdmx"]
 """
 QUERIES = """
 -- of whom, and how much
-SELECT sex, age >= 18 AS adult, COUNT(*) AS n, AVG(pay) AS mean FROM people GROUP BY ROLLUP (sex, adult) ORDER BY n DESC;
+SELECT sex, age >= 18 AS adult, COUNT(*) AS n, AVG(pay) AS mean \
+FROM people GROUP BY ROLLUP (sex, adult) ORDER BY n DESC;
 SELECT sex, COUNT(DISTINCT id) AS people FROM people WHERE sex = 'F' GROUP BY sex;
 SELECT age >= 18 AS adult, COUNT(*) AS n FROM people GROUP BY adult;
 SELECT DISTINCT sex FROM people;

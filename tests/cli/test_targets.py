@@ -26,7 +26,10 @@ def test_least_budget_is_planned_for_and_paid(folder, run):
 
 
 def test_plan_shows_mean_targets_and_tables_without_any(folder, run):
-    means = '[measures.years]\ncolumn = "age"\nclip = [17, 90]\n[[workload]]\nmeans = { of = "years", by = ["sex"] }\nsize = 400\nmargin = 3\n'  # noqa: E501
+    means = (
+        '[measures.years]\ncolumn = "age"\nclip = [17, 90]\n[[workload]]\n'
+        'means = { of = "years", by = ["sex"] }\nsize = 400\nmargin = 3\n'
+    )
     means += "[[workload]]\nmarginals = { ways = 0 }\n"
     (folder / "means.toml").write_text(
         SPEC.split("[[workload]]")[0].replace(*LEAST) + means, encoding="utf-8"

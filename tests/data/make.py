@@ -1,6 +1,9 @@
-"""Small releases as the program writes them today, kept so that they can be read for as long as the project lives.
+"""Small releases as the program writes them today.
 
-python tests/data/make.py FORMAT     writes FORMAT-laplace, -gaussian, -weights, -floored and -dawa below releases/, seeded, without reports
+They are kept so that they can be read for as long as the project lives.
+
+python tests/data/make.py FORMAT     writes FORMAT-laplace, -gaussian, -weights, -floored and -dawa
+                                     below releases/, seeded, without reports
 
 Run it only when the format of releases gets a new number, and keep the old ones: what was published
 cannot be written again.

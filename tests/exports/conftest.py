@@ -15,7 +15,8 @@ def page():
     text = (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
     names = {}
     for block in re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
-        exec(compile(block, "docs/measurements.md", "exec"), names)  # noqa: S102 - a page of this project
+        # The code is that of a page of this project.
+        exec(compile(block, "docs/measurements.md", "exec"), names)  # noqa: S102
     return names
 
 

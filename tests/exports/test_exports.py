@@ -302,11 +302,12 @@ def test_exported_notebook_runs(stored):
     assert all(set(cell) >= {"id", "metadata", "source", "cell_type"} for cell in notebook["cells"])
     names = {}
     for cell in (cell for cell in notebook["cells"] if cell["cell_type"] == "code"):
-        exec(compile("".join(cell["source"]), "notebook", "exec"), names)  # noqa: S102 - what a reader would run
+        # The code is what a reader would run.
+        exec(compile("".join(cell["source"]), "notebook", "exec"), names)  # noqa: S102
     assert names["release"].plan.digest() == ln.read_release(stored).plan.digest()
 
 
-# --- metadata of files and of the data set ---------------------------------------------------------
+# --- metadata of files and of the data set --------------------------------------------------------
 
 
 def test_csvw_describes_every_csv_file(stored):

@@ -9,8 +9,8 @@ from leastnoise._release import TEMPLATES, load_templates
 # What a release loads when it comes to it.
 LATER = """
 babel.dates babel.lists babel.messages.pofile babel.numbers
-duckdb jinja2 platformdirs.unix pyarrow.compute pyarrow.csv resource rich.console rich.table scipy.optimize scipy.sparse.csgraph
-scipy.sparse.linalg scipy.special statistics"""
+duckdb jinja2 platformdirs.unix pyarrow.compute pyarrow.csv resource rich.console rich.table
+scipy.optimize scipy.sparse.csgraph scipy.sparse.linalg scipy.special statistics"""
 
 for module in pkgutil.walk_packages(leastnoise.__path__, "leastnoise."):
     if "__main__" not in module.name and "_studio" not in module.name:

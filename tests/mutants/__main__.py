@@ -1,6 +1,8 @@
 """``python -m mutants``: test a sample of mutants and write the results page.
 
-python -m mutants [--mutants 400] [--seed 1] [--folder build/mutants]     all steps; continues where an earlier run was stopped
+python -m mutants [--mutants 400] [--seed 1] [--folder build/mutants]
+
+It makes all steps, and continues where an earlier run was stopped.
 """
 
 import argparse

@@ -1,6 +1,7 @@
 """The lines of the trusted packages that each test runs, and the time of each test.
 
-python -m mutants.covering TREE FILE      runs all tests on the code as it is, in the tree, and writes down what each covers
+python -m mutants.covering TREE FILE      runs all tests on the code as it is, in the tree,
+                                          and writes down what each covers
 """
 
 import json
@@ -140,7 +141,7 @@ class Cover:
         own = (f"tests/{package[1:]}/", f"src/leastnoise/{package}/", f"{NAMES}[{package}]")
 
         def order(test: str) -> tuple[bool, bool, float, float, str]:
-            """Put tests of the mutant's package first, quick ones early, those with servers last."""
+            """Put the package's tests first, quick ones early, servers last."""
             seconds, server = self._tests[test]
             return test not in near, not test.startswith(own), SERVERS[server], seconds, test
 

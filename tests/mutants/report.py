@@ -24,27 +24,38 @@ HARMLESS = (
 )  # how the reason of a survivor begins that changes no result
 _HEAD = """# Mutants of the trusted packages
 
-A *mutant* is the program with one small change: another operator, number, argument or constant, or a statement without its value.
-`make mutants` (`tests/mutants/`) draws a sample of the mutants of the trusted packages, and runs the tests that cover each of them. It
+A *mutant* is the program with one small change: another operator, number, argument or constant, \
+or a statement without its value.
+`make mutants` (`tests/mutants/`) draws a sample of the mutants of the trusted packages, and runs \
+the tests that cover each of them. It
 skips tests that read the code instead of running it (the digests of the proofs).
 
 """
 _HOW = """
 ## Method
 
-All tests and examples of the trusted packages and of the session run once under `coverage`, which records the lines that each test runs;
-tests that need more than {longest:.0f} CPU seconds with it are skipped. Mutants are drawn uniformly from a seed, by the operators of mutmut
-3.8.1; types, decorators, docstrings and arguments of `len` and `isinstance` are not mutated. For each mutant, the tests that run its lines
-come first, then others that run its file, until one fails, for at most {most:.0f} CPU seconds. The first {first} tests run in a process
-that imports package and tests anew, and the others in another process. A mutant is killed by time if it needs {patience:.0f} CPU seconds
+All tests and examples of the trusted packages and of the session run once under `coverage`, \
+which records the lines that each test runs;
+tests that need more than {longest:.0f} CPU seconds with it are skipped. Mutants are drawn \
+uniformly from a seed, by the operators of mutmut
+3.8.1; types, decorators, docstrings and arguments of `len` and `isinstance` are not mutated. For \
+each mutant, the tests that run its lines
+come first, then others that run its file, until one fails, for at most {most:.0f} CPU seconds. \
+The first {first} tests run in a process
+that imports package and tests anew, and the others in another process. A mutant is killed by \
+time if it needs {patience:.0f} CPU seconds
 more than three times the time of the tests without it.
 
-*Without those that change no result*: this row omits a survivor if a person has written down, in `tests/mutants/reasons.toml`, why no run
-returns, writes or refuses anything different. It is *equivalent*, or only speed, memory or the text of a message differs.
+*Without those that change no result*: this row omits a survivor if a person has written down, in \
+`tests/mutants/reasons.toml`, why no run
+returns, writes or refuses anything different. It is *equivalent*, or only speed, memory or the \
+text of a message differs.
 
-*With the tests added since*: a survivor whose reason begins with *closed* was run again by hand, and a test written for it killed it.
+*With the tests added since*: a survivor whose reason begins with *closed* was run again by hand, \
+and a test written for it killed it.
 
-*Words*: changes inside `raise`, `refuse(...)` and the names that checks receive alter only the text of a message. They are counted
+*Words*: changes inside `raise`, `refuse(...)` and the names that checks receive alter only the \
+text of a message. They are counted
 separately.
 """
 

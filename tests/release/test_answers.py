@@ -215,7 +215,8 @@ def test_adaptive_release_answers_only_measured_ranges(
     places = [whole.labels[0].index("3 .. 17"), whole.labels[0].index("0 .. 63")]
     np.testing.assert_allclose(table.answer, whole.answer[places])
     np.testing.assert_allclose([table.low, table.high], [whole.low[places], whole.high[places]])
-    # A range of whole buckets has no approximation error; the root of the rounding of 300^2 is 5e-6.
+    # A range of whole buckets has no approximation error. The root of the rounding of 300^2 is
+    # 5e-6.
     np.testing.assert_allclose(
         table.approximation_std, whole.approximation_std[places], rtol=1e-6, atol=1e-4
     )

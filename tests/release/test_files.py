@@ -176,7 +176,7 @@ def test_manifest_and_measured_tables_of_many(tmp_path, monkeypatch):
     ]
 
 
-# ------------------------------------------------------------------------------------------------------------------- the manifest
+# ------------------------------------------------------------------------------------- the manifest
 
 
 def test_manifest_states_protection_and_rows(rich, written):
@@ -287,7 +287,7 @@ def test_broken_promise_is_reported(rich, tmp_path):
     )
 
 
-# -------------------------------------------------------------------------------------------------------- whole or not at all
+# ------------------------------------------------------------------------------ whole or not at all
 
 
 def test_existing_target_is_refused_before_and_after(rich, tmp_path):
@@ -433,7 +433,7 @@ def test_directory_in_use_is_refused_and_kept(rich, tmp_path):
         assert [path.name for path in living.partial.iterdir()] == ["answers.csv"]
 
 
-# ------------------------------------------------------------------------------------------------------------------- reading back
+# ------------------------------------------------------------------------------------- reading back
 
 
 def test_directory_without_release_is_refused(rich, tmp_path):

@@ -58,7 +58,8 @@ def test_every_text_is_read_back(text):
 NASTY = (
     *HOSTILE,
     "<script>alert(1)</script>", ("</script><img src=x "
-                                 "onerror=alert(1)>"), "]]>&amp;<!--", "[red]x[/red]", "[link=https://x.example]y[/link]",
+                                 "onerror=alert(1)>"), "]]>&amp;<!--", "[red]x[/red]",
+    "[link=https://x.example]y[/link]",
     "\x1b[31mred\x07", "\x9b2J", "\u202egnp.exe", "a\u2066b\u2069", "a\u2028b", "x\ny", "_x0041_",
     "{{7*7}}", "https://x.example/", "\uff1d1+1", "\\x1b", "\r=1", "a\x00b", " =1+1", "\ufeff=1",
     "\x1b]0;title\x07", "\ufffe", "\U000e0001x", "'',=1",

@@ -118,7 +118,7 @@ def test_wrong_rounding_by_quantity_is_refused(options, words):
         ln.release(plan, ROWS, seed=1, options=ln.Options(**options))
 
 
-# --- controlled rounding: totals are the sums of their parts ---------------------------------------
+# --- controlled rounding: totals are the sums of their parts --------------------------------------
 
 PLACES = ln.Domain(
     place=ln.Categories(

@@ -50,7 +50,7 @@ def customers(rng: np.random.Generator, people: int = 300) -> pd.DataFrame:
     )
 
 
-# ------------------------------------------------------------------------------------------------------------ planning
+# ----------------------------------------------------------------------------------------- planning
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
@@ -107,7 +107,7 @@ def test_cell_bound_helps_gaussian_noise_only() -> None:
     )  # six rows in cells of their own
 
 
-# ------------------------------------------------------------------------------------------------------------ releasing
+# ---------------------------------------------------------------------------------------- releasing
 
 
 def test_table_read_without_cell_bound_is_refused() -> None:
@@ -158,7 +158,7 @@ def test_check_counts_rows_beyond_the_cell_bound() -> None:
     assert (found.rows, found.cut, found.used) == (6, 3, 3)
 
 
-# ------------------------------------------------------------------------------------------------------------ the spec
+# ----------------------------------------------------------------------------------------- the spec
 
 SPEC = """
 [privacy]

@@ -312,8 +312,8 @@ def test_dawa_intervals_cover(way: tuple[str, int]) -> None:
 
     The noise has a standard deviation of 3 records and more. Answers of one release are dependent;
     60 releases of independent noise have a standard error below 1.5%, so that a coverage of exactly
-    95% would fail with probability 0.1 a way; the intervals take the larger quantile and cover about
-    97%.
+    95% would fail with probability 0.1 a way; the intervals take the larger quantile and cover
+    about 97%.
     """
     random = np.random.default_rng(4)
     cells = random.poisson(np.where(PLANE_CELLS > 0, PLANE_CELLS, 2))

@@ -273,8 +273,8 @@ def test_guard_loss_of_a_unit_is_exactly_its_share(
     """Try every possible unit against none and against every other unit.
 
     The guard counts the used, unused and cut rows of a unit, and per column the used rows without a
-    value less those with one, which lies between plus and minus the number of used rows. For a total
-    it adds up the kept and the cut amounts, in as many cells as the unit may have rows.
+    value less those with one, which lies between plus and minus the number of used rows. For a
+    total it adds up the kept and the cut amounts, in as many cells as the unit may have rows.
     """
     privacy = ln.Privacy(budget, neighbours, "id", most)
     measured = guard_measurements(privacy, Fraction(1, 100), columns, totals)
@@ -393,7 +393,7 @@ def test_entered_release_includes_its_guard(tmp_path) -> None:
     assert len(other.entries()) == 2
 
 
-# ---------------------------------------------------------------------------------------------- what would publish nothing
+# ----------------------------------------------------------------------- what would publish nothing
 
 SEX_AGE = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9))
 BY_SEX = ln.queries(SEX_AGE, sex="identity") + ln.queries(SEX_AGE, age="identity")
@@ -506,7 +506,7 @@ def test_every_row_is_used_or_not_and_never_both(tmp_path) -> None:
         assert change[0] == (more == "F,3,7")
 
 
-# ---------------------------------------------------------------------------------------------- columns of some tables only
+# ---------------------------------------------------------------------- columns of some tables only
 
 
 def sexes_and_ages(rows: int, lacking: int, nonresponse: float = 0.0) -> pd.DataFrame:
@@ -624,7 +624,7 @@ def test_row_changes_the_count_of_one_column_by_one() -> None:
                     assert change == [0, 1]
 
 
-# ---------------------------------------------------------------------------------------------- a corrected release
+# ------------------------------------------------------------------------------ a corrected release
 
 
 @every_budget

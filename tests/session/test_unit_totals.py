@@ -149,7 +149,8 @@ def test_levels_ranges_and_sql_are_sums_of_the_same_totals() -> None:
 queries = { month = { level = "half" } }
 sum = "revenue"
 [[workload]]
-sql = "SELECT region, SUM(amount) AS revenue, SUM(amount) FILTER (WHERE month > 2) AS late FROM orders WHERE region <> 'W' GROUP BY region"
+sql = "SELECT region, SUM(amount) AS revenue, SUM(amount) FILTER (WHERE month > 2) AS late \
+FROM orders WHERE region <> 'W' GROUP BY region"
 """,
         ("max_rows = 16", "max_rows = 20"),
     )

@@ -45,7 +45,8 @@ path = "people.csv"
 [privacy]
 rho = "1/8"
 [domain.month]
-dates = { column = "day", from = "2024-01-01", to = "2024-04-30", by = "month" }  # a third of a year
+dates = { column = "day", from = "2024-01-01", to = "2024-04-30", by = "month" }  \
+# a third of a year
 [domain.sex]
 categories = ["F", "M"]
 [measures.pay]

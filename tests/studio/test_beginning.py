@@ -49,7 +49,8 @@ def fields(text: str) -> dict[str, str]:
 FORM = fields("""
     c1.kind=list c1.list=F;_M_; c2.kind=whole c2.low=0 c2.high=99 c2.edges=0,_18,_65 c2.other=on
     c3.kind=number c3.low=0 c3.high=1000 c3.step=12.5 c3.unit=EUR
-    c4.kind=file c4.file=stores.csv c4.file_column=name c4.l0.name=region c4.l0.file=stores.csv c4.l0.key=name c4.l0.value=region
+    c4.kind=file c4.file=stores.csv c4.file_column=name c4.l0.name=region c4.l0.file=stores.csv
+    c4.l0.key=name c4.l0.value=region
     c5.kind=dates c5.from=2024-01-01 c5.to=2024-12-31 c5.by=month c6.kind=truth
     unit=0 max_rows=20 epsilon=0.5 title=A_survey
     a0.what=counts a0.by.1.cells=on a0.by.2.group=on a1.what=means a1.of=3 a1.by.4.l0=on a1.size=500
@@ -84,11 +85,12 @@ def test_begin_page_suggests_forms_and_unit(data):
 def test_begin_page_states_levels_labels_and_names(data):
     (data.folder / "titles.csv").write_text("name,region,title\ns1,north,One\ns2,south,Two\n")
     form = {**FORM, **fields("""
-        c2.l0.name=width5 c2.l0.way=width c2.l0.width=5 c2.l1.name=old c2.l1.way=edges c2.l1.edges=0,65
-        c2.name=age_in_years c2.rounding=down c3.name=income c3.decimals=2 c4.labels_value=title
-        c4.file=titles.csv c4.l1.name=first c4.l1.way=digits c4.l1.digits=1
-        c1.l0.name=both c1.l0.way=groups c1.labels=F_=_women;M=men rows_name=visits units_name=people
-        a9.what=counts a9.by.2.l0=on a9.by.1.l0=on a10.what=counts a10.by.2.l1=on a10.by.4.l1=on
+        c2.l0.name=width5 c2.l0.way=width c2.l0.width=5 c2.l1.name=old c2.l1.way=edges
+        c2.l1.edges=0,65 c2.name=age_in_years c2.rounding=down c3.name=income c3.decimals=2
+        c4.labels_value=title c4.file=titles.csv c4.l1.name=first c4.l1.way=digits c4.l1.digits=1
+        c1.l0.name=both c1.l0.way=groups c1.labels=F_=_women;M=men rows_name=visits
+        units_name=people a9.what=counts a9.by.2.l0=on a9.by.1.l0=on
+        a10.what=counts a10.by.2.l1=on a10.by.4.l1=on
     """), "c1.l0.groups": "people = F, M"}  # fmt: skip
     spec = parse_spec(spec_from_form(data, form, "en"), data.folder)
     levels = {
@@ -140,8 +142,8 @@ def test_begin_page_states_totals_and_people(data):
 
 def test_begin_page_states_series_and_outputs(data):
     form = fields("""
-        c1.kind=list c1.list=F;M c5.kind=dates c5.from=2024-01-01 c5.to=2024-12-31 c5.by=month epsilon=1
-        a0.what=counts a0.by.1.cells=on a0.by.5.cells=on series=5 late=arrival
+        c1.kind=list c1.list=F;M c5.kind=dates c5.from=2024-01-01 c5.to=2024-12-31 c5.by=month
+        epsilon=1 a0.what=counts a0.by.1.cells=on a0.by.5.cells=on series=5 late=arrival
         formats.csv=on formats.sdmx=on languages.en=on languages.de=on level=0.9 round=2,5 below=10
         rounding=controlled integer=on agency=Office contact=a@b.example source=Survey
     """)  # fmt: skip

@@ -81,14 +81,16 @@ def is_close(one: object, other: object) -> bool:
 
 
 ANSWERED = {
-    "pricing summary": """SELECT flag, status, SUM(quantity) AS sum_qty, SUM(price) AS sum_price, AVG(quantity) AS avg_qty,
-        AVG(price) AS avg_price, COUNT(*) AS orders FROM sales
-        WHERE shipped <= DATE '1996-06-01' - INTERVAL 90 DAY GROUP BY flag, status ORDER BY flag, status""",
+    "pricing summary": """SELECT flag, status, SUM(quantity) AS sum_qty, SUM(price) AS sum_price,
+        AVG(quantity) AS avg_qty, AVG(price) AS avg_price, COUNT(*) AS orders FROM sales
+        WHERE shipped <= DATE '1996-06-01' - INTERVAL 90 DAY GROUP BY flag, status ORDER BY flag,
+        status""",
     "revenue forecast": """SELECT SUM(price) AS revenue FROM sales
-        WHERE shipped >= '1995-01-01' AND shipped < '1996-01-01' AND discount BETWEEN 0.05 AND 0.07 AND quantity < 24""",
-    "ship modes": """SELECT mode, SUM(CASE WHEN priority = '1-URGENT' OR priority = '2-HIGH' THEN 1 ELSE 0 END) AS high,
-        SUM(CASE WHEN priority <> '1-URGENT' AND priority <> '2-HIGH' THEN 1 ELSE 0 END) AS low FROM sales
-        WHERE mode IN ('MAIL', 'SHIP') GROUP BY mode ORDER BY mode""",
+        WHERE shipped >= '1995-01-01' AND shipped < '1996-01-01' AND discount BETWEEN 0.05 AND 0.07
+        AND quantity < 24""",
+    "ship modes": """SELECT mode, SUM(CASE WHEN priority = '1-URGENT' OR priority = '2-HIGH' THEN 1
+        ELSE 0 END) AS high, SUM(CASE WHEN priority <> '1-URGENT' AND priority <> '2-HIGH' THEN 1
+        ELSE 0 END) AS low FROM sales WHERE mode IN ('MAIL', 'SHIP') GROUP BY mode ORDER BY mode""",
     "codes of countries": "SELECT substring(nation, 1, 1) AS code, COUNT(*) AS n, SUM(price) AS "
     "total FROM sales GROUP BY code",
     "volume of nations": "SELECT nation, SUM(price) AS revenue FROM sales WHERE region = 'ASIA' "
@@ -109,12 +111,14 @@ ANSWERED = {
     "((flag, mode), (mode), ())",
     "sets beside a column": "SELECT status, flag, mode, COUNT(*) AS n FROM sales GROUP BY status, "
     "ROLLUP (flag), CUBE (mode)",
-    "sums of weekdays": """SELECT flag, SUM(CASE WHEN EXTRACT(dow FROM shipped) = 0 THEN price ELSE 0 END) AS sunday,
-        SUM(CASE WHEN EXTRACT(dow FROM shipped) = 1 THEN price END) AS monday FROM sales GROUP BY flag""",
-    "counts of some": """SELECT COUNT(*) FILTER (WHERE quantity BETWEEN 1 AND 20) AS small, COUNT(*) FILTER (WHERE quantity > 20) AS large,
-        COUNT_IF(status = 'O') AS open FROM sales""",
-    "buckets": """SELECT CASE WHEN quantity BETWEEN 1 AND 20 THEN 'small' WHEN quantity <= 40 THEN 'middle' ELSE 'large' END AS size,
-        COUNT(*) AS n, AVG(price) AS p FROM sales GROUP BY size""",
+    "sums of weekdays": """SELECT flag, SUM(CASE WHEN EXTRACT(dow FROM shipped) = 0 THEN price ELSE
+        0 END) AS sunday, SUM(CASE WHEN EXTRACT(dow FROM shipped) = 1 THEN price END) AS monday FROM
+        sales GROUP BY flag""",
+    "counts of some": """SELECT COUNT(*) FILTER (WHERE quantity BETWEEN 1 AND 20) AS small, COUNT(*)
+        FILTER (WHERE quantity > 20) AS large, COUNT_IF(status = 'O') AS open FROM sales""",
+    "buckets": """SELECT CASE WHEN quantity BETWEEN 1 AND 20 THEN 'small' WHEN quantity <= 40 THEN
+        'middle' ELSE 'large' END AS size, COUNT(*) AS n, AVG(price) AS p FROM sales GROUP BY
+        size""",
     "weekly model": "SELECT date_trunc('week', shipped) AS week, COUNT(*) AS orders FROM sales "
     "WHERE shipped < '1996-01-01' GROUP BY 1",
     "customers": "SELECT flag, COUNT(DISTINCT customer) AS customers FROM sales GROUP BY flag",

@@ -369,7 +369,8 @@ def test_interval_is_left_out_where_it_is_unknown(column):
 COMBINATIONS = {
     "share": "AVG(CASE WHEN card THEN 1.0 ELSE 0.0 END)",
     "part": "100.0 * COUNT(*) FILTER (WHERE card) / NULLIF(COUNT(*), 0)",
-    "guarded": "CASE WHEN COUNT(*) = 0 THEN NULL ELSE 100.0 * COUNT(*) FILTER (WHERE card) / COUNT(*) END",
+    "guarded": "CASE WHEN COUNT(*) = 0 THEN NULL "
+    "ELSE 100.0 * COUNT(*) FILTER (WHERE card) / COUNT(*) END",
     "difference": "SUM(pay) FILTER (WHERE card) - SUM(CASE WHEN NOT card THEN pay ELSE 0 END)",
     "means": "AVG(pay) FILTER (WHERE card) - AVG(pay) FILTER (WHERE NOT card)",
     "either": "COUNT(*) FILTER (WHERE card OR shop = 's1')",
@@ -539,8 +540,8 @@ def test_interval_of_other_functions_of_several_answers_is_left_out(sold, column
 
 
 def test_functions_that_fail_give_null():
-    text = """SELECT sex, LN(SUM(pay) - 1000) AS a, SQRT(-COUNT(*)) AS b, (COUNT(*) * 10)::TINYINT AS c
-        FROM people GROUP BY sex"""
+    text = """SELECT sex, LN(SUM(pay) - 1000) AS a, SQRT(-COUNT(*)) AS b, (COUNT(*) * 10)::TINYINT
+        AS c FROM people GROUP BY sex"""
     frame = small_release(text).sql(text, "pandas")
     assert frame[["a", "b", "c"]].isna().all().all()
 
@@ -682,8 +683,9 @@ def star() -> dict[str, pd.DataFrame]:
             "SELECT c.segment, COUNT(*) AS n FROM sales o JOIN customers c ON o.customer = c.id "
             "GROUP BY 1"
         ),
-        """SELECT s.region, SUM(amount) AS rev FROM stores s, products p, sales o WHERE s.id = o.store_id
-        AND o.product = p.product AND p.family = 'fruit' GROUP BY s.region ORDER BY rev""",
+        """SELECT s.region, SUM(amount) AS rev FROM stores s, products p, sales o WHERE s.id =
+        o.store_id AND o.product = p.product AND p.family = 'fruit' GROUP BY s.region ORDER BY
+        rev""",
         """SELECT size, COUNT(*) AS n FROM sales, stores, customers WHERE (store_id = stores.id AND
         customers.segment = 'firm' AND sales.customer = customers.id) GROUP BY size""",
         """SELECT o.product, COUNT(*) AS n FROM stores s JOIN sales o ON o.store_id = s.id
@@ -691,17 +693,19 @@ def star() -> dict[str, pd.DataFrame]:
         """WITH facts AS (SELECT * FROM sales), shops AS (SELECT * FROM stores), joined AS (SELECT
         f.amount, f.product, s.region FROM facts f JOIN shops s ON f.store_id = s.id) SELECT region,
         SUM(amount) AS rev FROM joined WHERE product <> 'pear' GROUP BY 1""",
-        """SELECT s.size, COUNT(*) AS n FROM stores s, sales o WHERE (s.id = o.store_id AND s.region =
-        'south') OR (s.id = o.store_id AND o.product = 'pear') GROUP BY s.size""",
-        """SELECT c.segment, k.tier, COUNT(*) AS n, COUNT(DISTINCT o.customer) AS customers FROM sales o
-        JOIN customers c ON o.customer = c.id JOIN cards k ON k.customer = o.customer GROUP BY 1, 2""",
+        """SELECT s.size, COUNT(*) AS n FROM stores s, sales o WHERE (s.id = o.store_id AND s.region
+        = 'south') OR (s.id = o.store_id AND o.product = 'pear') GROUP BY s.size""",
+        """SELECT c.segment, k.tier, COUNT(*) AS n, COUNT(DISTINCT o.customer) AS customers FROM
+        sales o JOIN customers c ON o.customer = c.id JOIN cards k ON k.customer = o.customer GROUP
+        BY 1, 2""",
         """SELECT s.region, SUM(o.amount) FILTER (WHERE k.tier = 'gold') AS gold FROM sales o
         JOIN stores s ON o.store_id = s.id LEFT JOIN cards k USING (customer)
         JOIN customers c ON o.customer = c.id WHERE c.segment = 'firm' GROUP BY s.region""",
         """SELECT c.segment, COUNT(*) AS n FROM sales o, customers c, cards k
-        WHERE o.customer = c.id AND o.customer = k.customer AND k.tier = 'blue' GROUP BY c.segment""",
-        """SELECT product, COUNT(*) AS n FROM sales WHERE customer IN (SELECT id FROM customers WHERE
-        segment = 'firm') AND customer IN (SELECT customer FROM cards WHERE tier = 'gold') AND
+        WHERE o.customer = c.id AND o.customer = k.customer AND k.tier = 'blue' GROUP BY
+        c.segment""",
+        """SELECT product, COUNT(*) AS n FROM sales WHERE customer IN (SELECT id FROM customers
+        WHERE segment = 'firm') AND customer IN (SELECT customer FROM cards WHERE tier = 'gold') AND
         product IS NOT NULL GROUP BY product""",
         """SELECT 100.0 * SUM(CASE WHEN size LIKE 'b%' THEN amount ELSE 0 END) / SUM(amount) AS big
         FROM sales, stores WHERE store_id = id AND product = 'pear'""",

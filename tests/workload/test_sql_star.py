@@ -40,10 +40,10 @@ QUERIES = {
         AND ss_item_sk = i_item_sk AND ss_store_sk = s_store_sk AND ss_cdemo_sk = cd_demo_sk
         AND cd_gender = 'F' AND d_year = 2000 AND s_state IN ('TN', 'SD')
         GROUP BY ROLLUP (i_item_id, s_state)""",
-    "q36": """SELECT SUM(ss_net_profit) / SUM(ss_ext_sales_price) AS gross_margin, i_category, i_class,
-        GROUPING(i_category) + GROUPING(i_class) AS lochierarchy, RANK() OVER (PARTITION BY
-        GROUPING(i_category) + GROUPING(i_class), CASE WHEN GROUPING(i_class) = 0 THEN i_category END
-        ORDER BY SUM(ss_net_profit) / SUM(ss_ext_sales_price)) AS rank_within_parent
+    "q36": """SELECT SUM(ss_net_profit) / SUM(ss_ext_sales_price) AS gross_margin, i_category,
+        i_class, GROUPING(i_category) + GROUPING(i_class) AS lochierarchy, RANK() OVER (PARTITION BY
+        GROUPING(i_category) + GROUPING(i_class), CASE WHEN GROUPING(i_class) = 0 THEN i_category
+        END ORDER BY SUM(ss_net_profit) / SUM(ss_ext_sales_price)) AS rank_within_parent
         FROM store_sales, date_dim d1, item, store WHERE d1.d_year = 2000
         AND d1.d_date_sk = ss_sold_date_sk AND i_item_sk = ss_item_sk AND s_store_sk = ss_store_sk
         AND s_state = 'TN' GROUP BY ROLLUP (i_category, i_class) HAVING COUNT(*) > 0 ORDER BY
@@ -53,26 +53,26 @@ QUERIES = {
         AND store_sales.ss_item_sk = item.i_item_sk AND item.i_manager_id = 1 AND dt.d_moy = 11
         AND dt.d_year = 2000 GROUP BY dt.d_year, item.i_category_id, item.i_category
         ORDER BY SUM(ss_ext_sales_price) DESC, dt.d_year, item.i_category_id LIMIT 100""",
-    "q43": """SELECT s_store_name, s_state, SUM(CASE WHEN d_moy = 1 THEN ss_quantity ELSE NULL END) q1,
-        SUM(CASE WHEN d_moy <= 6 THEN ss_quantity ELSE NULL END) q2 FROM date_dim, store_sales, store
-        WHERE d_date_sk = ss_sold_date_sk AND s_store_sk = ss_store_sk AND d_year = 2000
+    "q43": """SELECT s_store_name, s_state, SUM(CASE WHEN d_moy = 1 THEN ss_quantity ELSE NULL END)
+        q1, SUM(CASE WHEN d_moy <= 6 THEN ss_quantity ELSE NULL END) q2 FROM date_dim, store_sales,
+        store WHERE d_date_sk = ss_sold_date_sk AND s_store_sk = ss_store_sk AND d_year = 2000
         GROUP BY s_store_name, s_state ORDER BY s_store_name, s_state LIMIT 100""",
     "q48": """SELECT SUM(ss_quantity) FROM store_sales, store, customer_demographics, date_dim
         WHERE s_store_sk = ss_store_sk AND ss_sold_date_sk = d_date_sk AND d_year = 2000
         AND ((cd_demo_sk = ss_cdemo_sk AND cd_marital_status = 'M' AND cd_gender = 'F')
         OR (cd_demo_sk = ss_cdemo_sk AND cd_marital_status = 'S' AND cd_gender = 'M'))""",
-    "q52": """SELECT dt.d_year, item.i_brand_id brand_id, item.i_brand brand, SUM(ss_ext_sales_price)
-        ext_price FROM date_dim dt JOIN store_sales ON dt.d_date_sk = store_sales.ss_sold_date_sk
-        JOIN item ON store_sales.ss_item_sk = item.i_item_sk WHERE item.i_manager_id = 1
-        AND dt.d_moy = 11 AND dt.d_year = 2000 GROUP BY dt.d_year, item.i_brand, item.i_brand_id
-        ORDER BY dt.d_year, ext_price DESC, brand_id LIMIT 100""",
+    "q52": """SELECT dt.d_year, item.i_brand_id brand_id, item.i_brand brand,
+        SUM(ss_ext_sales_price) ext_price FROM date_dim dt JOIN store_sales ON dt.d_date_sk =
+        store_sales.ss_sold_date_sk JOIN item ON store_sales.ss_item_sk = item.i_item_sk WHERE
+        item.i_manager_id = 1 AND dt.d_moy = 11 AND dt.d_year = 2000 GROUP BY dt.d_year,
+        item.i_brand, item.i_brand_id ORDER BY dt.d_year, ext_price DESC, brand_id LIMIT 100""",
     "q55": """SELECT i_brand_id brand_id, i_brand brand, SUM(ss_ext_sales_price) ext_price FROM
         date_dim, store_sales, item WHERE d_date_sk = ss_sold_date_sk AND ss_item_sk = i_item_sk
         AND i_manager_id = 1 AND d_moy = 11 AND d_year = 1999 GROUP BY i_brand, i_brand_id
         ORDER BY ext_price DESC, i_brand_id LIMIT 100""",
     "q98": """SELECT i_item_id, i_category, SUM(ss_ext_sales_price) AS itemrevenue,
-        SUM(ss_ext_sales_price) * 100.0 / SUM(SUM(ss_ext_sales_price)) OVER (PARTITION BY i_category)
-        AS revenueratio FROM store_sales, item, date_dim WHERE ss_item_sk = i_item_sk
+        SUM(ss_ext_sales_price) * 100.0 / SUM(SUM(ss_ext_sales_price)) OVER (PARTITION BY
+        i_category) AS revenueratio FROM store_sales, item, date_dim WHERE ss_item_sk = i_item_sk
         AND i_category IN ('cat0', 'cat1') AND ss_sold_date_sk = d_date_sk AND d_year = 2000
         AND d_moy BETWEEN 2 AND 10 GROUP BY i_item_id, i_category ORDER BY i_category, i_item_id""",
 }

@@ -99,8 +99,8 @@ def test_weeks_begin_on_the_day_of_bigquery(unit, week):
         ),
         (
             """WITH months AS (SELECT generate_series(DATE '2025-01-01', DATE '2025-03-01',
-            INTERVAL '1 month')::date AS month), per AS (SELECT date_trunc('month', visited)::date AS month,
-            COUNT(*) AS n FROM t GROUP BY 1)
+            INTERVAL '1 month')::date AS month), per AS (SELECT date_trunc('month', visited)::date
+            AS month, COUNT(*) AS n FROM t GROUP BY 1)
             SELECT months.month, COALESCE(per.n, 0) AS n FROM months LEFT JOIN per USING (month)""",
             "SELECT date_trunc('month', visited)::date AS month, COUNT(*) AS n FROM t GROUP BY 1",
         ),

@@ -126,7 +126,8 @@ def test_refusal_states_allowed_values(
 ):
     for value in values:
         with pytest.raises(InputError, match="^" + re.escape(message)):
-            raise read(value)  # type: ignore[misc]  # what `refuse` makes is raised here, and the others raise it themselves
+            # What `refuse` makes is raised here, and the others raise it themselves.
+            raise read(value)  # type: ignore[misc]
     assert whole("n", np.int64(7), 0) == 7
 
 

@@ -68,7 +68,10 @@ def test_three_thirds_are_paid_and_a_fourth_is_refused(
     )
     with pytest.raises(
         BudgetError,
-        match=r"only epsilon = 0 is left; that is epsilon = 1e-30 too much.* Make no further release",
+        match=(
+            r"only epsilon = 0 is left; that is epsilon = 1e-30 too much.* "
+            r"Make no further release"
+        ),
     ):
         take(ledger, Fraction(1, 10**30))
     assert len(ledger.entries()) == 3

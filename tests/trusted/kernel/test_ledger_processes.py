@@ -321,7 +321,8 @@ def test_full_disk_makes_no_release(ledger: Ledger) -> None:
 def test_checks_hold_under_python_o(ledger: Ledger) -> None:
     program = """
         import os, sys
-        from leastnoise._trusted.accounting import ApproxDP, Privacy, PureCost, PureDP, gaussian_is_private
+        from leastnoise._trusted.accounting import ApproxDP, Privacy, PureCost, PureDP
+        from leastnoise._trusted.accounting import gaussian_is_private
         from leastnoise._trusted.kernel import Ledger
         assert False, "-O is on"
         one, ledger = Privacy(PureDP(1)), Ledger.open(sys.argv[1])
@@ -332,8 +333,16 @@ def test_checks_hold_under_python_o(ledger: Ledger) -> None:
             except Exception as error:
                 print(type(error).__name__)
 
-        for cost, privacy in (("1.0001", Privacy(PureDP("1.0001"))), (1, Privacy(PureDP("1/2"))), (1, Privacy(PureDP(1), "replace"))):
-            tried(lambda: ledger.reserve(cost=PureCost(cost), privacy=privacy, plan_digest="", output=""))
+        for cost, privacy in (
+            ("1.0001", Privacy(PureDP("1.0001"))),
+            (1, Privacy(PureDP("1/2"))),
+            (1, Privacy(PureDP(1), "replace")),
+        ):
+            tried(
+                lambda: ledger.reserve(
+                    cost=PureCost(cost), privacy=privacy, plan_digest="", output=""
+                )
+            )
         tried(lambda: PureDP("nan"))
         tried(lambda: ApproxDP(1, 1))
         print(gaussian_is_private(10, "4.26", "1e-5"), ledger.left().epsilon)

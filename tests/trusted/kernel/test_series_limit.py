@@ -477,7 +477,8 @@ def test_killed_run_counts_rows_of_a_unit_once(
         holder.run(rows_in(*range(PERIODS)), period + 1)
     monkeypatch.undo()
     assert len(holder.steps) == period
-    # other rows are there since: a period that was not frozen counts them, and one that was does not
+    # other rows are there since: a period that was not frozen counts them, and one that was does
+    # not
     changed = [*rows_in(*range(PERIODS)), ("eve", period, 1)]
     for closed in range(period + 1, PERIODS + 1):
         holder.run(changed, closed)

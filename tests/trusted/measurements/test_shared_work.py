@@ -187,8 +187,12 @@ def test_cost_does_not_depend_on_earlier_calls() -> None:
     families_of_counts = [
         family for family in families(0) if all(one.measure is None for one in family)
     ]
-    plans = [measured([one, two], noise, neighbours="replace") for family in families_of_counts for one, two in itertools.pairwise(family)
-             for noise in (Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN)]  # fmt: skip
+    plans = [
+        measured([one, two], noise, neighbours="replace")
+        for family in families_of_counts
+        for one, two in itertools.pairwise(family)
+        for noise in (Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN)
+    ]
     fresh = []
     for plan in plans:
         for function in kept():

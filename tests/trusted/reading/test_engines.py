@@ -161,7 +161,7 @@ PRODUCTS = [
     DeviationProduct([COMPLETE[1]] * 2, COMPLETE[1:]),
 ]
 
-# ------------------------------------------------------------------------------------------------------------ the contract
+# ------------------------------------------------------------------------------------- the contract
 
 
 def test_every_cell_and_amount_is_that_of_reading(engine):
@@ -209,10 +209,12 @@ def test_every_cell_and_amount_is_that_of_reading(engine):
     for place, (kind, name, _, encode) in enumerate(wanted):
         expected = encode(to_column(ARROW.column(name).combine_chunks())).tolist()
         found = answer.column(f"k{place}").to_pylist()
-        assert found == expected, (
-            f"{kind!r} of {name}: "
-            f"{[(COLUMNS[name][r], found[r], expected[r]) for r in range(ROWS) if found[r] != expected[r]][:9]}"
-        )
+        unlike = [
+            (COLUMNS[name][r], found[r], expected[r])
+            for r in range(ROWS)
+            if found[r] != expected[r]
+        ]
+        assert found == expected, f"{kind!r} of {name}: {unlike[:9]}"
 
 
 def test_units_are_counted_where_the_rows_are(engine):
@@ -615,7 +617,7 @@ def test_a_release_is_the_same_from_every_source(engine):
     assert here.long("pandas").equals(there.long("pandas"))
 
 
-# ------------------------------------------------------------------------------------------------------------ Spark and Postgres
+# ------------------------------------------------------------------------------- Spark and Postgres
 
 
 ODD_BYTES = [

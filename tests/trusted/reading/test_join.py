@@ -353,7 +353,7 @@ def test_unused_second_keys_are_absent(unit: str | None) -> None:
         )
 
 
-# ------------------------------------------------------------------------------------------------------------------ neighbours
+# --------------------------------------------------------------------------------------- neighbours
 
 
 MARKED = ln.Domain(mark=ln.Coded(9), v=ln.Coded(2, null="other"))
@@ -552,7 +552,7 @@ def test_join_without_unit_rule_changes_several_units(
     assert (north, south) == ([0, 0, 0], [1, 1, 1])
 
 
-# ------------------------------------------------------------------------------------------------------------------ refusals
+# ----------------------------------------------------------------------------------------- refusals
 
 
 def test_check_shows_most_frequent_outside_values() -> None:

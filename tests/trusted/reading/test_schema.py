@@ -108,7 +108,7 @@ def test_not_null_database_columns_are_complete(tmp_path, monkeypatch):
     assert types_of(fields)["t"] == "string"
 
 
-# --- folders such as year=2024 -----------------------------------------------------------------------
+# --- folders such as year=2024 --------------------------------------------------------------------
 
 DOMAIN = ln.Domain(
     sex=["F", "M"],
@@ -169,7 +169,7 @@ def test_a_unit_can_be_a_folder(tmp_path):
     assert rows_of(table) == [(0,), (0,)]
 
 
-# --- headers -----------------------------------------------------------------------------------------
+# --- headers --------------------------------------------------------------------------------------
 
 
 def test_delimiter_in_quoted_name_is_kept(tmp_path):
@@ -202,7 +202,7 @@ def test_lines_before_header_explain_missing_column(tmp_path):
     assert rows_of(read(named, ln.Domain(sex=["F"]))) == [(0,)]
 
 
-# --- time zones --------------------------------------------------------------------------------------
+# --- time zones -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("by", ["day", "month", "hour", "weekday"])

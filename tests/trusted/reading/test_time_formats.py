@@ -136,7 +136,7 @@ def test_impossible_times_are_outside():
     assert cells([*texts, "01.01.19 10:59"], **how) == [*[OUT] * len(texts), 0]
 
 
-# --- times that are numbers --------------------------------------------------------------------------
+# --- times that are numbers -----------------------------------------------------------------------
 
 MOMENTS = [
     dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC)
