@@ -75,7 +75,7 @@ _MOST_UNITS_OF_KEYS = 100  # units in which two tables of keys differ
 _CHOICES = 2**6
 _KEYS = 2**17
 _NODES = 400  # nodes of the quadrature, which is exact for up to 799 cells
-_NEVER = -(2.0**60)  # stands for the count of a key that was not published
+_UNPUBLISHED_COUNT = -(2.0**60)  # stands for the count of a key that was not published
 
 
 class LeastCostDistribution:
@@ -516,7 +516,10 @@ def audit_unique_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
     }
     units = max(likely, key=likely.__getitem__)
     named = np.concatenate(
-        [(counts > _NEVER).any(axis=0) for counts in _draw_key_counts(plan, [units] * keys, effort)]
+        [
+            (counts > _UNPUBLISHED_COUNT).any(axis=0)
+            for counts in _draw_key_counts(plan, [units] * keys, effort)
+        ]
     )
     bound = approximate_dp_loss(delta, units)(
         float(clopper_pearson_lower(named.sum(), len(named), effort.risk)), 0.0
@@ -591,7 +594,11 @@ def audit_threshold_key(plan: CategoryPlan, effort: Effort) -> AuditResult:
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
         tail = noise_tail(noise, scale / factor)
         above, below = (
-            np.where(thresholds <= _NEVER, 1.0, tail(np.maximum(thresholds, threshold) - units))
+            np.where(
+                thresholds <= _UNPUBLISHED_COUNT,
+                1.0,
+                tail(np.maximum(thresholds, threshold) - units),
+            )
             for units in unit_counts
         )
         return above, below
@@ -611,7 +618,7 @@ def _draw_key_counts(
 ) -> Iterator[FloatArray]:
     """Yield batches of noisy counts of units, shape (keys, trials).
 
-    The count of an unpublished key is `_NEVER`.
+    The count of an unpublished key is `_UNPUBLISHED_COUNT`.
     """
     for count in effort.batches(max(1, _KEYS // len(units))):
         all_units: IntArray = np.tile(np.array(units, dtype=np.int64), count)
@@ -621,7 +628,7 @@ def _draw_key_counts(
         series = series_on_keys(terms, all_units.tolist(), effort.entropy)
         keys = series.find(KeySearch(attribute=plan.attribute, rule=plan.rule, most=len(all_units)))
         numbers = {text: number for number, text in enumerate(synthetic_keys(len(all_units)))}
-        noisy = np.full(len(all_units), _NEVER)
+        noisy = np.full(len(all_units), _UNPUBLISHED_COUNT)
         noisy[[numbers[text] for text in keys.keys]] = keys.units
         yield noisy.reshape(count, len(units)).T
 

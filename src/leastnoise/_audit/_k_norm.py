@@ -9,7 +9,7 @@ import numpy as np
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.measurements import Measurements, ball_count_numerators, lattice_dimension
 
-_RARE = 1e-15  # offsets of lower probability are left out
+_NEGLIGIBLE_PROBABILITY = 1e-15  # offsets of lower probability are left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class NormDistribution:
         logarithms = self._logarithms - offsets / scale
         chances = np.exp(logarithms - logarithms.max())
         chances /= chances.sum()
-        likely = chances > _RARE
+        likely = chances > _NEGLIGIBLE_PROBABILITY
         below = nbinom.cdf(
             np.floor(norms)[:, None] - offsets[likely],
             self._dimensions,

@@ -97,8 +97,8 @@ _TWICE = (
 )
 _ZEROS_AFTER_POINT = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)
 _MOST_KEYS = 10**6  # the most categories that a search may find, all of which are in memory
-_LONGEST = 1000  # characters of a key, against texts that fill the memory
-_USUAL = 200  # characters of a key, if the spec does not say
+_MOST_KEY_LENGTH = 1000  # characters of a key, against texts that fill the memory
+_DEFAULT_KEY_LENGTH = 200  # characters of a key, if the spec does not say
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -619,11 +619,11 @@ class Unknown(Kind):
 
     most: int
     _: KW_ONLY
-    longest: int = _USUAL
+    longest: int = _DEFAULT_KEY_LENGTH
 
     def __post_init__(self) -> None:
         most = whole("most", self.most, 1, _MOST_KEYS)
-        longest = whole("longest", self.longest, 1, _LONGEST)
+        longest = whole("longest", self.longest, 1, _MOST_KEY_LENGTH)
         if self.levels:
             raise InputError(
                 "unknown categories have no levels: find the categories first, then map them."

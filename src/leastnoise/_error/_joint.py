@@ -89,7 +89,7 @@ _MOST_SIMULATED = 2**26  # maximum number of queries whose variances are simulat
 _MOST_COLUMNS = 2**20
 _DRAWS = (16, 256)  # the fewest and the most simulated errors for a variance
 _DRAWN_NUMBERS = 2**27  # maximum number of joint cells times draws; 1 GiB of floats
-_DOUBT = 1e-3  # probability that a simulated variance is stated too small
+_UNDERSTATEMENT_RISK = 1e-3  # probability that a simulated variance is stated too small
 _ERROR_TOLERANCE = 1e-6  # tolerance of a solution; the relative error of its variance is the square
 _SEED = 20240229  # seed of simulated errors, so that equal plans state equal errors
 
@@ -672,7 +672,7 @@ def confidence_factor(draws: int) -> float:
     """
     from scipy.special import gammaincinv
 
-    return float(draws / (2 * gammaincinv(draws / 2, _DOUBT)))
+    return float(draws / (2 * gammaincinv(draws / 2, _UNDERSTATEMENT_RISK)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from leastnoise._trusted.linop import Operator
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Product
 
-_ZERO = 1e-9  # numbers of smaller relative size are treated as zero
+_NEGLIGIBLE_RATIO = 1e-9  # numbers of smaller relative size are treated as zero
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +62,7 @@ class PairAxis:
         # only by rounding become 0.
         shares = np.clip(shares[::-1], 0.0, 1.0)
         outward = whitened @ turn[:, ::-1]
-        a, b = (np.where(share > _ZERO, share, 0.0) for share in (shares, 1 - shares))
+        a, b = (np.where(share > _NEGLIGIBLE_RATIO, share, 0.0) for share in (shares, 1 - shares))
         if is_positive.all():
             projector = None
         else:
@@ -77,7 +77,7 @@ class PairAxis:
             float(np.trace(apply_gram(operator, part)))
             for part in (np.eye(len(self.pseudo_inverse)), self.projector)
         )
-        return query_norm - projected_norm <= _ZERO * query_norm
+        return query_norm - projected_norm <= _NEGLIGIBLE_RATIO * query_norm
 
     def summed_squares(self, operator: Operator) -> FloatArray:
         """Return the sum of (q V^+)^2 over rows q, for each basis vector.
@@ -149,7 +149,7 @@ class PairStructure(JointStructure):
                 _contracted(cube, weights)
                 for cube in (unknown.astype(float), np.ones(unknown.shape))
             )
-            if not lost <= _ZERO * total_weight:
+            if not lost <= _NEGLIGIBLE_RATIO * total_weight:
                 raise undetermined_error(product)
 
     def query_variances(self, product: Product) -> FloatArray:

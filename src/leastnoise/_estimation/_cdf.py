@@ -54,7 +54,7 @@ from leastnoise._workload import (
 
 Label = str | int
 DRAWS = 1999  # (draws + 1) * level is whole at the levels 0.9, 0.95, 0.99
-_FEWER = 199  # draws for large tables; 200 * level is whole at these levels too
+_LARGE_TABLE_DRAWS = 199  # draws for large tables; 200 * level is whole at these levels too
 _MOST_SIMULATED = 2**26  # answers times draws, above which fewer draws are taken
 _PILOT = 200  # draws that estimate the size of each error
 _MOST_QUICK = 2**22  # answers times draws of a band within a release
@@ -538,7 +538,8 @@ def cdf(
     level = checked_level(level)
     if draws is None:
         draws = max(
-            DRAWS if DRAWS * query.product.rows <= _MOST_SIMULATED else _FEWER, _least_draws(level)
+            DRAWS if DRAWS * query.product.rows <= _MOST_SIMULATED else _LARGE_TABLE_DRAWS,
+            _least_draws(level),
         )
     rank = math.ceil((draws + 1) * level - 1e-9)
     if draws and not rank <= draws:
@@ -649,7 +650,7 @@ def minimal_draws(estimate: Estimate, level: float, measure: str | None = None) 
     """
     measured = estimate.observation.measurements
     rows = sum(measured.blocks[entry.index].rows for entry in equations(measured, measure))
-    draws = max(_FEWER, _least_draws(level))
+    draws = max(_LARGE_TABLE_DRAWS, _least_draws(level))
     if (
         rows * (draws + min(_PILOT, draws)) <= _MOST_QUICK
         and not estimate.covariance_of(measure).solver_cells

@@ -35,7 +35,7 @@ from leastnoise._workload import Product, table_of_all_cells
 _LEAST_ROUNDS = 30  # iterations of the projection, at least
 _MOST_ROUNDS = 2000  # iterations of the projection
 _ROUNDS_OF_CELLS = 2**27  # iterations times components
-_EXACT = 1e-9  # relative gain of a round below which the iteration ends
+_LEAST_GAIN = 1e-9  # relative gain of a round below which the iteration ends
 
 
 def residual_parts(table: FloatArray, names: Names) -> dict[Names, FloatArray]:
@@ -314,7 +314,7 @@ def _nearest_components(
             jac=True,
             method="L-BFGS-B",
             bounds=Bounds(0, np.inf),
-            options={"maxiter": rounds, "ftol": _EXACT, "maxcor": 5},
+            options={"maxiter": rounds, "ftol": _LEAST_GAIN, "maxcor": 5},
         )
         vector = unbiased + change_of_components(descent.x)
     # The smallest fraction of the uniform table for which no cell is negative.

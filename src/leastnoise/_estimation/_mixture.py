@@ -32,7 +32,7 @@ _SPREAD = 0.2  # standard deviation of the components' first logits
 _SEED = 20_261_124  # seed of the first logits
 _LEAST_ROUNDS = 60  # steps before a fit may end
 _LAST_ROUNDS = 250  # steps in which the step size falls to zero
-_EVERY = 10  # steps between two checks of the residual
+_STEPS_BETWEEN_CHECKS = 10  # steps between two checks of the residual
 # maximum number of steps, if answers are moved towards the measurements and if they are not
 ROUNDS = 300
 MORE_ROUNDS = 1500
@@ -388,7 +388,7 @@ class _Fit:
             else:
                 step_factor = max(1 - (self.rounds - end) / _LAST_ROUNDS, 0.02)
             residual = self.round(penalty, _STEP * step_factor)
-            if self.rounds % _EVERY == 0:
+            if self.rounds % _STEPS_BETWEEN_CHECKS == 0:
                 if residual < RESIDUAL:
                     penalty = min(
                         penalty * min(1 + 2 * (RESIDUAL / residual - 1), _RAISED),

@@ -79,7 +79,7 @@ _MOST_CELLS = 2**20
 _LEAST_STD = 1e-3  # rows; public tables have no noise, and a fit divides by it
 # the parts of the way from least squares to the model that are tried
 _STEPS_TO_MODEL = (0.0, 0.25, 0.5, 0.7, 0.9)
-_REDRAWN = 100  # attempts to draw records without impossible values
+_MOST_REDRAWS = 100  # attempts to draw records without impossible values
 # public counts are fitted as if they had this part of the noise, in tables of at most _FITTED
 # attributes
 _MET = 0.25
@@ -852,7 +852,7 @@ def draw_records(
     counts.
     """
     codes = _draw_rows(mixture, rows, np.random.default_rng(seed))
-    for again in range(_REDRAWN + 1):
+    for again in range(_MOST_REDRAWS + 1):
         wrong = np.flatnonzero(impossible_rows(codes, impossible))
         if not len(wrong):
             break
@@ -867,7 +867,7 @@ def draw_records(
 
 def _check_attempts(attempts: int, invalid_records: int) -> None:
     """Raise if records are still impossible after the last attempt."""
-    if attempts == _REDRAWN:
+    if attempts == _MOST_REDRAWS:
         raise InputError(
             f"{invalid_records} records still have impossible values after {attempts} tries. "
             "State fewer impossible combinations."
@@ -889,7 +889,7 @@ def _project_to_public_counts(
     exact = sums.counts.reshape(-1) * (len(codes) / sums.counts.sum())
     targets = np.floor(exact + 1e-9).astype(np.int64)
     targets[np.argsort(targets - exact, kind="stable")[: len(codes) - int(targets.sum())]] += 1
-    for again in range(_REDRAWN + 1):
+    for again in range(_MOST_REDRAWS + 1):
         coordinates = [
             groups[codes[:, attribute]]
             for attribute, groups in zip(attributes, sums.groups, strict=True)

@@ -28,7 +28,7 @@ Names: TypeAlias = tuple[str, ...]
 Combination: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
 _MOST_SHOWN = 5  # maximum number of counts in a message
 _ROUNDS = 1000  # maximum number of rounds of proportional fitting
-_EXACT = 1e-10  # the relative error at which a sum counts as met
+_SUM_TOLERANCE = 1e-10  # the relative error at which a sum counts as met
 # the least size of a cell, relative to the mean cell, from which it can be scaled up
 _LEAST_SCALABLE_SHARE = 1e-6
 
@@ -326,7 +326,7 @@ def _with_sums(cells: FloatArray, known_sums: Sequence[KnownSums]) -> FloatArray
             cells = cells * target.repeat_for_cells(
                 np.where(sums > 0, target.counts / np.where(sums > 0, sums, 1.0), 0.0)
             )
-        if off <= _EXACT * total:
+        if off <= _SUM_TOLERANCE * total:
             break
     return cells
 
@@ -399,7 +399,7 @@ def round_to_public_sums(
         product.attributes, everything, np.rint(cells.sum()).reshape((1,) * cells.ndim)
     )
     known_sums = public_sums_within(product.attributes, cells.shape, public) or [total]
-    floors = np.array(np.floor(cells + _EXACT), order="C")
+    floors = np.array(np.floor(cells + _SUM_TOLERANCE), order="C")
     up = (cells - floors).reshape(-1)
     positions = np.arange(cells.size)
     rows = [

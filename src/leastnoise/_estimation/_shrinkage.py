@@ -27,7 +27,7 @@ from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntAr
 
 _ROUNDS = 10  # rounds of expectation-maximisation
 _STATES = 18  # standard deviations of differences, each twice the previous one
-_PSEUDO = 20  # observations per row of the transition matrix for which the prior counts
+_PRIOR_OBSERVATIONS = 20  # observations per row of the transition matrix for which the prior counts
 
 
 class HalvingTree:
@@ -271,7 +271,7 @@ def posterior_states(
             posterior.insert(0, (parent @ matrix) * upward[level])
             parent[~is_known[level]] = 0.0  # nothing is learned from padding
             counts += matrix * (parent.T @ upward[level])
-        matrix = counts + _PSEUDO * prior
+        matrix = counts + _PRIOR_OBSERVATIONS * prior
         matrix /= matrix.sum(axis=1, keepdims=True)
     return posterior
 

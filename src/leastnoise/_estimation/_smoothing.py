@@ -37,8 +37,9 @@ from leastnoise._trusted.linop import Ranges
 from leastnoise._trusted.measurements import Measurements, Observation
 from leastnoise._workload import Product, queries
 
-_FREE = 4  # maximum number of blocks of a level that is too small to fit a prior
-_CLEAR = 1e-6  # relative difference from the noise below which a posterior variance counts as equal
+_MOST_UNFITTED_BLOCKS = 4  # maximum number of blocks of a level that is too small to fit a prior
+# relative difference from the noise below which a posterior variance counts as equal
+_VARIANCE_TOLERANCE = 1e-6
 # the number of simulations with added noise
 _DRAWS = 3
 _SEED = 20_261_126
@@ -332,9 +333,11 @@ def level_prior(
     posterior_variances = (
         shrink_factor * posterior_variances + (1 - shrink_factor) * noise_variances
     )
-    lessened = (posterior_variances < (1 - _CLEAR) * noise_variances) & (len(differences) > _FREE)
+    lessened = (posterior_variances < (1 - _VARIANCE_TOLERANCE) * noise_variances) & (
+        len(differences) > _MOST_UNFITTED_BLOCKS
+    )
     before = np.where(lessened, noise_variances, 1.0)
-    after = np.where(lessened, np.maximum(posterior_variances, _CLEAR * before), 1.0)
+    after = np.where(lessened, np.maximum(posterior_variances, _VARIANCE_TOLERANCE * before), 1.0)
     return np.where(
         lessened, [1 / after - 1 / before, posterior_means / after - differences / before], 0.0
     )

@@ -30,7 +30,8 @@ from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 
 _MOST_ROUNDS = 300  # maximum number of rounds of the method of multipliers
 _CHECK_EVERY = 10  # rounds between two checks whether the method may stop
-_CLIPPED = 0.01  # the method stops when clipping changes cells by at most this number of rows
+# the method stops when clipping changes cells by at most this number of rows
+_MOST_CLIPPED_ROWS = 0.01
 _RELAXATION = 1.6  # Boyd et al. 2011, section 3.4.3
 _LARGEST_RATIO = 1e4  # largest ratio of two weights: variances of components are approximate
 _MERGED_SIZE = 512  # maximum number of cells of axes whose bases are multiplied into one matrix
@@ -104,7 +105,7 @@ class LeastSquaresProblem:
         weights = self.components.weights
         # The smallest standard error of a coordinate may be far above one row, for example for
         # sums.
-        clipped_at_most = _CLIPPED * max(1.0, float(1 / np.sqrt(weights.max())))
+        clipped_at_most = _MOST_CLIPPED_ROWS * max(1.0, float(1 / np.sqrt(weights.max())))
         step_size = float(np.sqrt(weights.min() * weights.max()))
         weighted = self.components.to_coordinates(estimates) * weights
         nearest = _clip(estimates, possible)

@@ -16,7 +16,7 @@ import numpy as np
 from leastnoise._trusted.check import InternalError
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 
-_WHOLE = 1e-6  # a cell or sum this near to a whole number counts as whole
+_WHOLE_TOLERANCE = 1e-6  # a cell or sum this near to a whole number counts as whole
 _LEAST_CELLS = 2**12  # the least cells of one linear program; several small parents share a program
 # maximum number of cells of one linear program, which take seconds on one core of 2026
 _MOST_CELLS = 2**17
@@ -167,9 +167,9 @@ def _round_adjacent(
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    floors = np.floor(cells + _WHOLE)
+    floors = np.floor(cells + _WHOLE_TOLERANCE)
     fractions = cells - floors
-    is_free = fractions > _WHOLE
+    is_free = fractions > _WHOLE_TOLERANCE
     matrix, low, high = _sum_constraints(cells, floors, sums, soft_labels, is_free)
     if not is_free.any():
         if (low <= 0).all() and (high >= 0).all():
@@ -183,7 +183,7 @@ def _round_adjacent(
     if solution.x is None:
         return None
     raised = np.rint(solution.x)
-    if np.abs(solution.x - raised).max() > _WHOLE:
+    if np.abs(solution.x - raised).max() > _WHOLE_TOLERANCE:
         return None
     floors[is_free] += raised
     return floors.astype(np.int64)
@@ -222,8 +222,8 @@ def _sum_constraints(
             low = high = sums[number][1][present] - of_floors
         else:
             of_cells = np.bincount(positions, cells)
-            low = np.floor(of_cells + _WHOLE) - of_floors
-            high = np.ceil(of_cells - _WHOLE) - of_floors
+            low = np.floor(of_cells + _WHOLE_TOLERANCE) - of_floors
+            high = np.ceil(of_cells - _WHOLE_TOLERANCE) - of_floors
         matrix = coo_array(
             (np.ones(len(free_cells)), (positions[free_cells], np.arange(len(free_cells)))),
             shape=(len(present), len(free_cells)),
@@ -244,7 +244,7 @@ def _round_least_distance(
     from scipy.sparse import coo_array, hstack, vstack
 
     size = len(cells)
-    floors = np.floor(cells + _WHOLE)
+    floors = np.floor(cells + _WHOLE_TOLERANCE)
     fractions = np.maximum(cells - floors, 0.0)
     allowed = np.ones(size) if possible is None else possible.astype(np.float64)
     blocks = []

@@ -75,8 +75,8 @@ _EDGE = 16  # the number of cells at each end whose weights are copied
 _LOST = 1e-10
 _MOST_STEPS = 500  # maximum number of steps of the dual iteration of the Gaussian optimum
 _LOW_RANK = 0.9  # up to this rank, relative to the cells, a low rank makes a step cheaper
-_SINGULAR = 1e-8  # M counts as singular if K has an eigenvalue below this part of the largest
-_SMALL = 256  # up to this number of cells, a step takes almost no time
+_SINGULAR_RATIO = 1e-8  # M counts as singular if K has an eigenvalue below this part of the largest
+_MOST_QUICK_CELLS = 256  # up to this number of cells, a step takes almost no time
 _GAP = 3e-3  # relative gap of the squared error; filling columns recovers half of it
 Spectrum = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
@@ -385,7 +385,7 @@ def _excess_at_unit_diagonal(roots: FloatArray, vectors: FloatArray, diagonal: F
         diagonal: diagonal entries of X.
     """
     is_square = len(vectors) == len(roots)
-    if not is_square or not roots.min() > _SINGULAR * roots.max():
+    if not is_square or not roots.min() > _SINGULAR_RATIO * roots.max():
         return math.inf
     turned = vectors.T @ (np.sqrt(diagonal)[:, None] * vectors)
     return float((1 / roots) @ (turned**2 @ roots**2) / roots.sum()) - 1
@@ -498,7 +498,9 @@ def gaussian_optimum(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
             f"the Gaussian optimum needs a matrix of {gram.size} x {gram.size}; at most "
             f"{MOST_DENSE} cells are allowed"
         )
-    matrix, lower, _ = fit_gaussian_optimum(gram, gap=1e-3 if gram.size <= _SMALL else _GAP)
+    matrix, lower, _ = fit_gaussian_optimum(
+        gram, gap=1e-3 if gram.size <= _MOST_QUICK_CELLS else _GAP
+    )
     if (
         len(matrix) < gram.size
         and np.abs(np.linalg.pinv(matrix) @ matrix.sum(axis=1) - 1).max() > 1e-7

@@ -63,7 +63,7 @@ _FEW_PER_CELL = 16
 # which a descent would fit
 _CERTAIN = 1e-8
 _SHORT = 256  # up to this number of cells, blocks and random rows are starts too
-_MEDIUM = 2048  # up to this number of cells, descents start from many layers of bells
+_MOST_MEDIUM_CELLS = 2048  # up to this number of cells, descents start from many layers of bells
 _ALL_STARTS = 0.5  # from this effort on, every shape of layers is compared
 _LEAST_STEPS = 10  # least number of steps of a descent, which it needs to estimate the curvature
 # the least last steps of the best descent: at 10,853 cells they lower the error by 1.5%, and 70
@@ -600,7 +600,9 @@ def _descend_from_bells(gram: Gram, effort: float) -> _DescentRun:
 
     All layers are compared by their errors before any descent.
     """
-    keep, last = (8, 250) if gram.size <= _MEDIUM else (4, 160) if gram.size <= LARGE else (1, 60)
+    keep, last = (
+        (8, 250) if gram.size <= _MOST_MEDIUM_CELLS else (4, 160) if gram.size <= LARGE else (1, 60)
+    )
     # Wider bells also show to which ends queries reach, and there are far fewer of them.
     finest = max(18.0, gram.size / _BELLS_FOR_ENDS)
     ends = min(

@@ -40,7 +40,7 @@ _MEMORY = 10
 _LEAST_GAIN = 1e-9  # relative gain of a step, below which a descent ends
 _PART = 1e-4  # the part of the linear decrease that a step must reach (Armijo)
 # a step is lengthened while its final slope is steeper than this part of the first slope
-_STEEP = 0.7
+_STEEP_SLOPE_RATIO = 0.7
 _TRIALS = 20  # the number of lengths to try
 _Point = tuple[FloatArray, float, FloatArray]  # coefficients, value and gradient
 # a step, the change of the gradient, and one over their product
@@ -173,7 +173,7 @@ def _line_search(
             if best is not None and reached >= best[1]:
                 break
             best = moved, reached, turned
-            if length < 1 or not float(turned @ step) < _STEEP * promised:
+            if length < 1 or not float(turned @ step) < _STEEP_SLOPE_RATIO * promised:
                 break
             length *= 4
         else:  # the minimum of the parabola through both values and the slope at the start

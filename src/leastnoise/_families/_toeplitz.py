@@ -321,7 +321,7 @@ _MOST_HIERARCHY = 128
 _MOST_BRANCHING = 16  # maximum number of children of a node in the hierarchies to compare
 _RATIOS = (0.6, 0.8, 1.0, 1.25, 1.6)  # weights of a level relative to the next finer level
 _MOST_TIMES = 16  # maximum number of cell counts for which the error of a hierarchy is computed
-_FINE = 64  # the row weight of a cell
+_CELL_ROW_WEIGHT = 64  # the row weight of a cell
 # The largest row weight if every cell has a separate weight: contrasts of other attributes leave 5
 # bits (`Measurements` refuses scales with terms of 2^56).
 _FINEST = 2**5
@@ -434,7 +434,7 @@ def _hierarchy_without_total(
     while width < size:
         for start in range(0, size, width):
             rows.append([start <= cell < start + width for cell in range(size)])
-            weights.append(max(1, round(weight * _FINE)))
+            weights.append(max(1, round(weight * _CELL_ROW_WEIGHT)))
         width = width * branching
         weight = weight * weight_ratio
     return Factor((attribute,), Dense(np.array(rows, dtype=np.int64)), np.array(weights))

@@ -264,8 +264,8 @@ _WEIGHT_BITS = 20  # bits of a table's exact weight
 _LEAST_WEIGHT = 2.0**-10  # the least weight, relative to the heaviest table
 _SEARCHES = 2  # new searches of a strategy whose tables cannot be reweighted without a search
 _ROUNDS = 8  # rounds of moving weights; for tables on shared attributes, 6 were as good as 30
-_NEAR = 1.002  # ratios this near to their bound need no further round
-_QUICK = 1 / 5  # share of the time for comparing strategies
+_NEAR_BOUND_RATIO = 1.002  # ratios this near to their bound need no further round
+_COMPARISON_TIME_SHARE = 1 / 5  # share of the time for comparing strategies
 _TIME_MARGIN = 1.25  # factor of the time that the usually best strategies need
 _FINALISTS = 2  # the strategies that are searched again with the full time
 _BEHIND = 1.1  # with the full time, a strategy that is worse by up to this factor may be the best
@@ -362,7 +362,9 @@ def _quick_search(search: Search, workload: Workload, privacy: Privacy) -> Searc
     return replace(
         search,
         every=True,
-        seconds=max(_QUICK * search.seconds, min(search.seconds, _TIME_MARGIN * enough)),
+        seconds=max(
+            _COMPARISON_TIME_SHARE * search.seconds, min(search.seconds, _TIME_MARGIN * enough)
+        ),
     )
 
 
@@ -408,7 +410,7 @@ def _equalise_ratios(start: BalancedPlan, most_rounds: int, search: Search) -> B
     else:
         step = 2.0
     for _ in range(most_rounds - 1):
-        if now.ratio <= _NEAR * now.mean:
+        if now.ratio <= _NEAR_BOUND_RATIO * now.mean:
             break
         shares = now.shares * (now.ratios / now.ratio) ** step
         shares = np.where(

@@ -139,7 +139,7 @@ CIRCLES: dict[int, Blocks] = {
 }
 _MOST_PAIRS = 1 << 25  # maximum number of candidates times requested marginals
 _MOST_TABLES = 400_000  # maximum number of tables of a candidate design
-_LARGE = 10_000  # requested tables above which fewer starts are tried, unsorted
+_MOST_SORTED_TABLES = 10_000  # requested tables above which fewer starts are tried, unsorted
 _MOST_MERGED = 1200  # maximum number of requested tables of which pairs are merged greedily
 # maximum number of requested tables times candidates for which cuboids are chosen greedily among
 # all
@@ -385,7 +385,7 @@ def covering_design(closure: DownwardClosure, coefficients: FloatArray) -> Desig
     ]
     best: tuple[float, str, list[AttributeSet], Errors, FloatArray] | None = None
     for origin, tables in _candidate_starts(
-        closure, coefficients, needed, is_large=len(requested) > _LARGE
+        closure, coefficients, needed, is_large=len(requested) > _MOST_SORTED_TABLES
     ):
         errors = diagonal_errors(incidence(closure, tables), coefficients)
         count = len(tables)

@@ -223,8 +223,8 @@ _BUCKETS_A_BLOCK = 7
 # the first round has 16 to 64 blocks, or 128 or 256 if all queries are narrow
 _LEVELS = (4, 6)
 _NARROW_LEVELS = (7, 8)
-_NARROW = 4  # maximum number of cells of a narrow query
-_DEEP = 4  # from this number of halvings on, parts are also measured in groups
+_MOST_NARROW_CELLS = 4  # maximum number of cells of a narrow query
+_LEAST_GROUPED_HALVINGS = 4  # from this number of halvings on, parts are also measured in groups
 # target records in a part, in units of 1 / epsilon
 _FINEST = 2.0
 _COARSEST = 11.0
@@ -254,7 +254,7 @@ def has_narrow_queries(weighted_queries: Sequence[tuple[float, tuple[Operator, O
     """Return whether every query covers at most 4 cells."""
     for _, operators in weighted_queries:
         most_cells = [int((dense(operator) != 0).sum(axis=1).max()) for operator in operators]
-        if math.prod(most_cells) > _NARROW:
+        if math.prod(most_cells) > _MOST_NARROW_CELLS:
             return False
     return True
 
@@ -312,7 +312,9 @@ def divide_parts(
     )
     # Groups reduce the error of queries on many cells. Queries on few cells have the least error if
     # the parts get the whole budget of the round.
-    many = (depth >= (len(tree.starts) if has_narrow_queries else _DEEP)).astype(np.int64)
+    many = (depth >= (len(tree.starts) if has_narrow_queries else _LEAST_GROUPED_HALVINGS)).astype(
+        np.int64
+    )
     inner = starts[first != np.arange(len(starts))]
     layers = tuple(
         np.setdiff1d(_refine_blocks(tree, base_level, most), inner, assume_unique=True)

@@ -64,7 +64,8 @@ from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import QuerySet, Workload
 
 _MOST_BITS = 29  # maximum number of bits of coefficients times a measure's values
-_ALIKE = 0.02  # query sets with smaller differences between their shares get the same best strategy
+# query sets with smaller differences between their shares get the same best strategy
+_SHARE_TOLERANCE = 0.02
 
 
 def kronecker(
@@ -148,7 +149,7 @@ def _part_strategy(
                 deadline_passed()
                 or (
                     fitted_by[attribute][0] is now
-                    and np.allclose(shares, fitted_by[attribute][1], rtol=_ALIKE)
+                    and np.allclose(shares, fitted_by[attribute][1], rtol=_SHARE_TOLERANCE)
                 )
             ):
                 continue

@@ -48,7 +48,7 @@ from leastnoise._workload import Workload
 
 _MOST_TABLES = 128  # maximum number of tables of levels that are weighted together
 _MOST_SPACES = 256  # maximum number of residual spaces that are weighted together
-_ADDED = 0.15  # share of the budget with which a table is added
+_ADDED_BUDGET_SHARE = 0.15  # share of the budget with which a table is added
 _STEPS = 12  # descent steps after each added table
 _GAIN = 1e-3  # least relative gain for which a table is added or a search continues
 # maximum number of orbits whose groups get separate weights; columns of more cells are not added up
@@ -312,8 +312,8 @@ def _weights_of_added_tables(errors: Errors, cost: FloatArray) -> Weights | None
     while best is not None and not best.theta.all():
         tried = []
         for table in np.flatnonzero(best.theta == 0):
-            theta = best.theta * (1 - _ADDED)
-            theta[table] = _ADDED / cost[table]
+            theta = best.theta * (1 - _ADDED_BUDGET_SHARE)
+            theta[table] = _ADDED_BUDGET_SHARE / cost[table]
             theta = improve_weights(theta, errors, cost, 1, _STEPS)
             tried.append((errors(theta**2)[0], theta))
         weights = least_error(errors, cost, min(tried, key=lambda pair: pair[0])[1], norm=1)

@@ -63,7 +63,7 @@ _MAXIMUM_OVER_LEAST_CANDIDATE = (
     1000  # the least candidate is at most this many times below the public maximum
 )
 _MOST_SPECTRUM = 512  # cells to which a Gram matrix is coarsened before its singular values
-_WORTH = 0.999  # a joint table must reduce the error below this share
+_JOINT_ERROR_RATIO = 0.999  # a joint table must reduce the error below this share
 _ROOM = 2**62 // MOST_ROWS
 _LEAST_BITS = 6  # least bits of a row's largest coefficient; below, rounding costs too much
 _EFFORT = 0.03  # share of the steps; ten times as many steps lower the error by less than 1%
@@ -71,7 +71,8 @@ _EFFORT = 0.03  # share of the steps; ten times as many steps lower the error by
 # quarter of the time
 _GAP = 0.05
 _NEGLIGIBLE_COEFFICIENT = 1e-9  # rows with smaller coefficients are left out
-_BESIDE = 1e-4  # share of the budget for measuring every cell, in addition to rows of lower rank
+# share of the budget for measuring every cell, in addition to rows of lower rank
+_CELL_BUDGET_SHARE = 1e-4
 _BUCKET_RATIO = 1.6  # ratio of the end of a bucket to the end of the previous bucket
 _STANDS_OUT = 2.0  # the first kept bucket must exceed this number of standard errors
 # buckets above this number of standard errors are not shrunk to the tail; with Laplace noise this
@@ -371,7 +372,7 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
     if all(len(tables[measure]) == len(sets) for measure, sets in together.items()):
         return strategy
     joined = weighted_strategy("truncated_sums", workload, along, together, norm, limits=limited)
-    if joined.error < _WORTH * strategy.error:
+    if joined.error < _JOINT_ERROR_RATIO * strategy.error:
         return joined
     return strategy
 
@@ -393,7 +394,12 @@ def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
         rows = fit_gaussian_optimum(weighted, gap=_GAP).matrix
     rows = rows[np.abs(rows).max(axis=1) > _NEGLIGIBLE_COEFFICIENT]
     if norm == 2 and np.linalg.matrix_rank(rows) < gram.size:
-        rows = np.vstack([rows * math.sqrt(1 - _BESIDE), math.sqrt(_BESIDE) * np.eye(gram.size)])
+        rows = np.vstack(
+            [
+                rows * math.sqrt(1 - _CELL_BUDGET_SHARE),
+                math.sqrt(_CELL_BUDGET_SHARE) * np.eye(gram.size),
+            ]
+        )
     return np.asarray(rows / limits)
 
 
