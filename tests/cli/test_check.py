@@ -100,7 +100,7 @@ def test_check_names_wrong_encoding_and_delimiter(folder, run):
 
     shop("ort;tag", "", "Köln;1\n")
     said = (
-        "1 (100.0%)  bytes that are not text in this encoding: say another one, such as [source] "
+        "1 (100.0%)  bytes that are not text in this encoding: state another encoding, such as [source] "
         'encoding = "cp1252"'
     )
     assert said in run("check", "shop.toml", "--values").out

@@ -149,7 +149,7 @@ def test_files_that_do_not_fit_are_refused(place, run, arguments, message):
         ("sql = 7", "SQL must be a text; got int"),
         (
             "sql = 'SELECT AVG(pay) FROM people'\nrmse = 3",
-            "Targets of sql apply only to counts and sums. Request means in a separate [[workload]] entry",
+            "Targets of sql apply only to counts and sums. Request means in a separate",
         ),
         (
             "sql = 'SELECT COUNT(DISTINCT age) FROM people'",

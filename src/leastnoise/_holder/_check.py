@@ -42,7 +42,10 @@ from leastnoise._workload import Workload, with_hidden_cells
 _LONGEST_SHOWN = 60  # in characters of a listed value; a choice of layout
 _MOST_FAULTS = 5  # kinds of faults that are listed; a choice of layout
 _MOST_TABLES = 20  # tables that are listed; a choice of layout
-_NOT_TEXT = 'bytes that are not text in this encoding: say another one, such as [source] encoding = "cp1252"'
+_NOT_TEXT = (
+    "bytes that are not text in this encoding: state another encoding, such as [source] "
+    'encoding = "cp1252"'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

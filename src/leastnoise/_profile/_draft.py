@@ -182,7 +182,10 @@ def _misfit_reason(findings: ColumnFindings) -> str:
     """Return the reason why most values of a column do not fit its table."""
     percent = f"{findings.unreadable_share.value:.0%}"
     if findings.measured.kind == "date":
-        return f"about {percent} of its values are not dates of the form 2024-05-01; state their format"
+        return (
+            f"about {percent} of its values are not dates of the form 2024-05-01; state their "
+            "format"
+        )
     if findings.measured.is_searched:
         return (
             f"about {percent} of its values are rare texts; "

@@ -66,7 +66,7 @@ def check_earlier_payments(plan: Plan | SearchPlan, ledger: Ledger | None, datas
         for receipt in release.receipts:
             if ledger is not None and ledger.period_is_over(entries[receipt]):
                 raise InputError(
-                    f"{name} must belong to the present period of the ledger's budget, which begins "
-                    "anew with each period because the data change; its period is over. "
+                    f"{name} must belong to the present period of the ledger's budget, which "
+                    "begins anew with each period because the data change; its period is over. "
                     f"{_ADVICE}"
                 )

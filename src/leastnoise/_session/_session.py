@@ -327,8 +327,8 @@ def release(
         raise refuse("plan", type(plan).__name__, "a plan, from leastnoise.plan or Plan.from_json")
     if series_of(plan) is not None:
         raise InputError(
-            "This plan belongs to a series, which is published period by period: `release_series` does "
-            "it."
+            "This plan belongs to a series, which is published period by period: `release_series` "
+            "does it."
         )
     job = build_release_job(plan)
     if options is None:
