@@ -81,21 +81,21 @@ def read(text):
 def specs():
     """Every picture of the kit, at ordinary and at hostile levels."""
     hostile = zip(AXES.items(), cycle(((0.0, 1e-9), (-50.0, 40.0), (1e12, 1e6))))
-    found = [(name, draw_chart(picture)) for name, picture in pictures()]
-    found += [
+    pictures_and_specs = [(name, draw_chart(picture)) for name, picture in pictures()]
+    pictures_and_specs += [
         (name, draw_chart(made(rows[0], level, spread)))
         for (name, rows), (level, spread) in hostile
     ]
-    return [*found, ("dots", DOTS)]
+    return [*pictures_and_specs, ("dots", DOTS)]
 
 
 @pytest.fixture(scope="module")
 def drawn(specs):
     """All of them, and what single tests are about, as SVG in one process."""
     every = [*(spec for _, spec in specs), *map(draw_chart, GAPS), WIDE, DECIMALS]
-    found = render_svg(every, [(f"c{place}", *TEXTS[1:]) for place in range(len(every))])
-    assert None not in found
-    return found
+    svgs = render_svg(every, [(f"c{place}", *TEXTS[1:]) for place in range(len(every))])
+    assert None not in svgs
+    return svgs
 
 
 def test_every_chart_is_tried_and_is_the_one_meant():
@@ -115,9 +115,8 @@ def test_every_chart_is_tried_and_is_the_one_meant():
 def test_chart_is_vega_lite_and_shows_in_notebook(specs):
     for name, spec in dict(specs).items():
         few = {**spec, "data": {"values": spec["data"]["values"][:2]}}
-        chart = make_altair_chart(
-            few, name
-        )  # checked against the schema, slowly, here and when it is shown
+        # The schema is checked here and when the chart is shown, which is slow.
+        chart = make_altair_chart(few, name)
         assert isinstance(chart, alt.TopLevelMixin), name
         assert chart.to_dict()["config"]["font"] == spec["config"]["font"]
     for _, spec in specs:
@@ -141,10 +140,10 @@ def test_picture_is_one_finite_element_with_alt_texts(drawn):
     ids = []
     for text in drawn:
         root = read(text)
-        own = [node.get("id") for node in root.iter() if node.get("id")]
-        ids += own
+        own_ids = [node.get("id") for node in root.iter() if node.get("id")]
+        ids += own_ids
         assert root.get("role") == "img"
-        assert set(root.get("aria-labelledby").split()) <= set(own)
+        assert set(root.get("aria-labelledby").split()) <= set(own_ids)
         assert not re.search(r"\b(NaN|Infinity|undefined|null)\b|<script|href", text)
         assert float(root.get("viewBox").split()[2]) <= 620
     assert len(ids) == len(set(ids))
@@ -158,7 +157,7 @@ def test_bar_keeps_the_only_label_that_names_it(drawn, specs):
             ]
             for key in (row["k0"] for row in spec["data"]["values"]):
                 assert key in shown or any(
-                    one.endswith("…") and key.startswith(one[:-1]) for one in shown
+                    label.endswith("…") and key.startswith(label[:-1]) for label in shown
                 )
 
 
@@ -201,10 +200,10 @@ def test_chart_calls_first_groups_sure_only_if_apart():
 
 @pytest.mark.parametrize(("below", "scheme"), [(2, "blues"), (8, "blueorange")])
 def test_second_colour_needs_more_negatives_than_noise(below, scheme):
-    one = made((cells("x", 0, 9), cells("y", 0, 9)))
+    picture = made((cells("x", 0, 9), cells("y", 0, 9)))
     answer = np.full((10, 10), 50.0)
     answer.reshape(-1)[:below] = -20
-    spec = draw_chart(replace(one, answer=answer, low=answer - 9, high=answer + 9))
+    spec = draw_chart(replace(picture, answer=answer, low=answer - 9, high=answer + 9))
     assert spec["layer"][0]["encoding"]["color"]["scale"]["scheme"] == scheme
 
 
@@ -226,9 +225,9 @@ def test_isolated_answer_is_drawn_with_its_interval(drawn):
     steps = with_gaps((cells("income", 0, 29),))
     rows = draw_chart(steps)["data"]["values"]
     spans = [
-        (one["x"], two["x"])
-        for one, two in pairwise(rows)
-        if None not in (one["answer"], two["answer"]) and two["x"] > one["x"]
+        (row["x"], next_row["x"])
+        for row, next_row in pairwise(rows)
+        if None not in (row["answer"], next_row["answer"]) and next_row["x"] > row["x"]
     ]
     assert spans == [
         (float(place), place + 1.0) for place in np.flatnonzero(~np.isnan(steps.answer))
