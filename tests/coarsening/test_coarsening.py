@@ -148,9 +148,9 @@ def test_reader_refuses_other_forms(tmp_path, text, message):
 
 
 def test_solver_refuses_tables_that_disagree():
-    one = PlannedTable("one", ("sex",), {("F",): None, ("M",): 4, ("Total",): 3})
+    table = PlannedTable("one", ("sex",), {("F",): None, ("M",): 4, ("Total",): 3})
     with pytest.raises(ln.InputError, match="No whole numbers agree"):
-        solve_tables([one], EXACT)
+        solve_tables([table], EXACT)
     rounded = PlannedTable("rounded", ("sex",), {("F",): 4, ("M",): 5})
     with pytest.raises(ln.InputError, match="multiple of the base 5; got 4"):
         solve_tables([rounded], RoundingRule(5))
