@@ -89,9 +89,13 @@ def read(tmp_path, text, name="given.json"):
 
 
 def test_csvw_says_keys_bounds_partitions_and_the_unit(tmp_path):
-    found = read(tmp_path, json.dumps(CSVW))
-    assert (found.tool, found.unit, found.max_rows) == ("CSVW-EO", "penguin_id", 3)
-    assert found.attributes == {
+    description = read(tmp_path, json.dumps(CSVW))
+    assert (description.tool, description.unit, description.max_rows) == (
+        "CSVW-EO",
+        "penguin_id",
+        3,
+    )
+    assert description.attributes == {
         "species": {"categories": ["Adelie", "Gentoo"]},
         "island": {"categories": ["Biscoe", "Dream"], "outside": "other"},
         "mass": {"bins": {"low": "2500.5", "high": 6500, "count": 100}, "outside": "clip"},
@@ -103,17 +107,17 @@ def test_csvw_says_keys_bounds_partitions_and_the_unit(tmp_path):
         "seen": {"dates": {"from": "2007-01-01", "to": "2009-12-31", "by": "month"}},
         "comment": {"categories": [BLANK]},
     }
-    assert set(found.left_out) == {"penguin_id", "lasted"}
-    assert found.measures == {
+    assert set(description.left_out) == {"penguin_id", "lasted"}
+    assert description.measures == {
         "mass": {"clip": ["2500.5", 6500], "unit": "0.5"},
         "year": {"clip": [2007, 2009]},
     }
 
 
 def test_smartnoise_says_types_bounds_and_the_unit(tmp_path):
-    found = read(tmp_path, SMARTNOISE, "given.yaml")
-    assert (found.tool, found.unit, found.max_rows) == ("SmartNoise", "pid", 4)
-    assert found.attributes == {
+    description = read(tmp_path, SMARTNOISE, "given.yaml")
+    assert (description.tool, description.unit, description.max_rows) == ("SmartNoise", "pid", 4)
+    assert description.attributes == {
         "age": {"integers": [0, 100], "outside": "clip"},
         "sex": {"categories": [BLANK]},
         "married": {"categories": [True, False]},
@@ -136,8 +140,11 @@ def test_smartnoise_is_about_one_table(tmp_path):
 
 
 def test_mbi_says_sizes(tmp_path):
-    found = read(tmp_path, json.dumps(DOMAIN))
-    assert (found.tool, found.attributes) == ("mbi", {"sex": {"size": 2}, "age": {"size": 74}})
+    description = read(tmp_path, json.dumps(DOMAIN))
+    assert (description.tool, description.attributes) == (
+        "mbi",
+        {"sex": {"size": 2}, "age": {"size": 74}},
+    )
 
 
 def test_opendp_says_types_and_bounds(tmp_path):
@@ -149,15 +156,15 @@ def test_opendp_says_types_and_bounds(tmp_path):
     }
     kinds["age"] = dp.atom_domain(bounds=(17, 90), T="i32")
     frame = dp.lazyframe_domain([dp.series_domain(name, kind) for name, kind in kinds.items()])
-    found = read(tmp_path, dp.serialize(frame))
-    assert found.attributes == {
+    description = read(tmp_path, dp.serialize(frame))
+    assert description.attributes == {
         "age": {"integers": [17, 90], "outside": "clip"},
         "name": {"categories": [BLANK]},
         "here": {"categories": [True, False]},
         "pay": {"bins": {"low": BLANK, "high": BLANK, "count": 100}},
         "rows": {"integers": [BLANK, BLANK]},
     }
-    assert found.measures == {"age": {"clip": [17, 90]}}
+    assert description.measures == {"age": {"clip": [17, 90]}}
 
 
 @pytest.mark.parametrize(
@@ -165,21 +172,21 @@ def test_opendp_says_types_and_bounds(tmp_path):
     [("a.json", json.dumps(CSVW)), ("b.yaml", SMARTNOISE), ("c.json", json.dumps(DOMAIN))],
 )
 def test_draft_is_a_spec_once_its_blanks_are_filled(tmp_path, name, text):
-    found = read(tmp_path, text, name)
+    description = read(tmp_path, text, name)
     draft = draft_from_description(
-        found, tmp_path / "given", tmp_path / "spec.toml", tmp_path / "people.csv"
+        description, tmp_path / "given", tmp_path / "spec.toml", tmp_path / "people.csv"
     )
     value = tomllib.loads(draft)
     assert value["source"]["path"] == "people.csv"
-    assert set(value["domain"]) == set(found.attributes)
+    assert set(value["domain"]) == set(description.attributes)
     spec = parse_spec(filled(draft), tmp_path)
-    assert set(spec.domain.names) == set(found.attributes)
-    assert spec.privacy.unit_column == found.unit
+    assert set(spec.domain.names) == set(description.attributes)
+    assert spec.privacy.unit_column == description.unit
     measures = "\n".join(
         line[2:] if line.startswith(("# [measures", "# clip", "# unit")) else line
         for line in draft.splitlines()
     )
-    assert set(parse_spec(filled(measures), tmp_path).domain.measures) == set(found.measures)
+    assert set(parse_spec(filled(measures), tmp_path).domain.measures) == set(description.measures)
 
 
 def test_each_description_is_of_one_tool(tmp_path):
@@ -211,10 +218,10 @@ def test_bad_descriptions_get_one_sentence(tmp_path, text, message):
 
 
 def test_description_escapes_toml_and_comment_names(tmp_path):
-    found = read(tmp_path, json.dumps({'a "b"\n[x]': 2, "c.d": 3}))
+    description = read(tmp_path, json.dumps({'a "b"\n[x]': 2, "c.d": 3}))
     assert list(
         tomllib.loads(
-            draft_from_description(found, tmp_path / "given", tmp_path / "spec.toml", None)
+            draft_from_description(description, tmp_path / "given", tmp_path / "spec.toml", None)
         )["domain"]
     ) == ['a "b"\n[x]', "c.d"]
 
@@ -222,13 +229,13 @@ def test_description_escapes_toml_and_comment_names(tmp_path):
 def test_description_command_reads_and_overwrites_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("domain.json").write_text(json.dumps(DOMAIN))
-    asked = ["init", "not-there.csv", "--from", "domain.json"]
-    done = CliRunner().invoke(program, asked)
+    arguments = ["init", "not-there.csv", "--from", "domain.json"]
+    done = CliRunner().invoke(program, arguments)
     assert (done.exit_code, "Run: leastnoise plan" in done.output) == (0, True)
     assert tomllib.loads(Path("not-there.toml").read_text())["source"]["path"] == "not-there.csv"
     for words, message in (
-        (asked, "exists already"),
-        ([*asked, "--delimiter", ";"], "--from reads no data"),
+        (arguments, "exists already"),
+        ([*arguments, "--delimiter", ";"], "--from reads no data"),
         (["init"], "or a description: --from FILE"),
     ):
         assert message in str(CliRunner().invoke(program, words).exception)
