@@ -138,8 +138,8 @@ def test_empty_levels_have_every_spelling(nothing):
 def test_other_cell_is_a_group_on_every_level():
     levels = {"half": {"width": 5}}
     assert Integers(0, 9, levels=levels).level("half").labels == ("0 .. 4", "5 .. 9")
-    found = Integers(0, 9, outside="other", levels=levels).level("half")
-    assert (found.name, found.labels, found.cells) == (
+    groups = Integers(0, 9, outside="other", levels=levels).level("half")
+    assert (groups.name, groups.labels, groups.cells) == (
         "half",
         ("0 .. 4", "5 .. 9", "other"),
         (*[0] * 5, *[1] * 5, 2),
@@ -179,11 +179,11 @@ def test_unknown_level_names_the_existing_ones():
 
 
 def test_levels_added_later_get_the_same_checks():
-    given = {"half": ["low", "low", "high"]}
+    levels = {"half": ["low", "low", "high"]}
     plain = Categories(["a", "b", "c"], spellings={"a": ["A"]})
     assert (
-        plain.with_levels(given)
-        == Categories(["a", "b", "c"], spellings={"a": ["A"]}, levels=given)
+        plain.with_levels(levels)
+        == Categories(["a", "b", "c"], spellings={"a": ["A"]}, levels=levels)
         != plain
     )
     with pytest.raises(
