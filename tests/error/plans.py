@@ -59,8 +59,8 @@ def _whitening_of_group(plan: Measurements, group: Sequence[int]) -> np.ndarray:
     covariance = variances.total * np.outer(shares, shares)
     for size, end in zip(sizes, np.cumsum(sizes), strict=True):
         contrast = variances.contrast(size) if size > 1 else 0.0
-        own = slice(end - size, end)
-        covariance[own, own] += contrast * (np.eye(size) - 1 / size)
+        group_rows = slice(end - size, end)
+        covariance[group_rows, group_rows] += contrast * (np.eye(size) - 1 / size)
     values, vectors = np.linalg.eigh(covariance)
     roots = np.where(values > 1e-9 * values.max(), 1 / np.sqrt(np.maximum(values, 1e-300)), 0.0)
     return np.asarray(vectors * roots @ vectors.T)
@@ -96,7 +96,7 @@ class LeastSquares:
             rows.append(
                 np.vstack(
                     [
-                        np.hstack([part.get(one, 0.0) * cells for one in self.measures])
+                        np.hstack([part.get(measure, 0.0) * cells for measure in self.measures])
                         for part in parts
                     ]
                 )
@@ -121,9 +121,9 @@ class LeastSquares:
 
     def weights(self, product: Product) -> np.ndarray:
         """What the answers of a product are of the measured integers, in units of their noise."""
-        asked = dense_product(product)
+        query_matrix = dense_product(product)
         return (
-            np.hstack([asked * (measure == product.measure) for measure in self.measures])
+            np.hstack([query_matrix * (measure == product.measure) for measure in self.measures])
             @ self.inverse
         )
 
@@ -142,11 +142,14 @@ class LeastSquares:
 
 def dense_product(product: Product) -> np.ndarray:
     """The queries of a product over all cells of a small domain."""
-    known, domain = dict(zip(product.attributes, product.operators, strict=True)), product.domain
+    operators, domain = (
+        dict(zip(product.attributes, product.operators, strict=True)),
+        product.domain,
+    )
     return reduce(
         np.kron,
         [
-            dense(known.get(name, Total(domain.kind(name).size))).astype(float)
+            dense(operators.get(name, Total(domain.kind(name).size))).astype(float)
             for name in domain.names
         ],
     )
@@ -199,7 +202,7 @@ def _case(
     """Blocks by their factors and scales."""
     rounded = mechanism is Noise.ROUNDED_GAUSSIAN
     budget = ApproxDP(99, "1e-6") if rounded else PureDP(99)  # ample: these scales are not fitted
-    made = tuple(
+    all_blocks = tuple(
         block if isinstance(block, Block) else Block(block[0], Fraction(block[1]))
         for block in blocks
     )
@@ -207,7 +210,7 @@ def _case(
         domain=workload.domain,
         privacy=Privacy(budget),
         noise=mechanism,
-        blocks=made,
+        blocks=all_blocks,
         grid=4 if rounded else 1,
     )
     return Case(name, plan, workload)
@@ -399,9 +402,9 @@ def leveled(groups: list[int], *, more: bool = True) -> Workload:
     others = [dict.fromkeys(names, "identity") for names in ([], ["sex"], ["sex", "age"])]
     along = ["identity", level("group"), level("region"), "total"]
     products = [
-        queries(domain, place=one, weight=1 + place, **own)
-        for place, one in enumerate(along)
-        for own in others
+        queries(domain, place=query_set, weight=1 + place, **other)
+        for place, query_set in enumerate(along)
+        for other in others
     ]
     return together(
         products + [queries(domain, sex="identity", place="prefix", age="prefix")] * more
@@ -413,7 +416,7 @@ def level_tables(workload: Workload, *, apart: bool = False) -> list[tuple[Block
 
     Of groups by age and of places alone every row may have its own weight.
     """
-    along = {asked: operator for name, asked, operator in workload.along if name == "place"}
+    along = {query_set: operator for name, query_set, operator in workload.along if name == "place"}
     sex, place, age = (
         factor(name, Identity(size)) for name, size in (("sex", 2), ("place", 10), ("age", 3))
     )

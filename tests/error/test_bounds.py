@@ -94,11 +94,11 @@ def test_bound_of_long_attribute_is_below_exact_value(
     operator = make(40)  # type: ignore[operator]
     for most in ("_MOST_GRAM", "_MOST_CLOSED"):
         monkeypatch.setattr(f"leastnoise._error._bounds.{most}", 8)
-    for known in (nuclear_norm_parts, centred_nuclear_norm):
-        known.cache_clear()
+    for bound_of in (nuclear_norm_parts, centred_nuclear_norm):
+        bound_of.cache_clear()
     parts = [*nuclear_norm_parts(operator), centred_nuclear_norm(operator)]
-    for known in (nuclear_norm_parts, centred_nuclear_norm):
-        known.cache_clear()
+    for bound_of in (nuclear_norm_parts, centred_nuclear_norm):
+        bound_of.cache_clear()
     assert all(
         part <= exact + 1e-9 for part, exact in zip(parts, exact_parts(operator), strict=True)
     )
@@ -166,12 +166,12 @@ def test_bound_is_met_where_identity_is_optimal() -> None:
 
 
 def test_bound_ignores_limits_by_other_attributes() -> None:
-    asked = queries(DOMAIN, a="identity")
+    workload = queries(DOMAIN, a="identity")
     free, limited = (
         Privacy(ZCDP(2), unit_column="id", max_rows=6, max_per_cell=limit)
         for limit in (None, PerCellBound(2, "c"))
     )
-    bounds = [lower_bound(asked, privacy, Noise.ROUNDED_GAUSSIAN) for privacy in (free, limited)]
+    bounds = [lower_bound(workload, privacy, Noise.ROUNDED_GAUSSIAN) for privacy in (free, limited)]
     assert bounds[0] == pytest.approx(bounds[1])
 
 
@@ -187,6 +187,6 @@ def test_bound_covers_units_with_rows_in_many_cells(cells: int, filled: int) -> 
     privacy = Privacy(
         ZCDP("1/2"), unit_column="id", max_rows=filled, max_per_cell=PerCellBound(1, "week")
     )
-    asked = queries(Domain(week=Integers(1, cells)), week="identity")
-    bound = lower_bound(asked, privacy, Noise.ROUNDED_GAUSSIAN)
+    workload = queries(Domain(week=Integers(1, cells)), week="identity")
+    bound = lower_bound(workload, privacy, Noise.ROUNDED_GAUSSIAN)
     assert 0.85 * best <= bound <= best * (1 + 1e-9)

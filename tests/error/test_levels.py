@@ -26,17 +26,17 @@ from leastnoise._workload import Workload, level, queries, together
 
 def test_level_queries_without_measurements_are_refused() -> None:
     workload = leveled(IN_ORDER)
-    blocks = [one for one in level_tables(workload) if len(one[0].factors) == 2]
-    known = quantity_structure(
+    blocks = [block for block in level_tables(workload) if len(block[0].factors) == 2]
+    structure = quantity_structure(
         fit_noise_scales(workload.domain, Privacy(ZCDP("1/2")), Noise.DISCRETE_GAUSSIAN, blocks),
         None,
     )
-    assert isinstance(known, ProductStructure)
-    assert known.leveled_attribute == "place"
-    known.require(queries(workload.domain, place=level("group"), age="identity").products[0])
+    assert isinstance(structure, ProductStructure)
+    assert structure.leveled_attribute == "place"
+    structure.require(queries(workload.domain, place=level("group"), age="identity").products[0])
     for place, names in (("identity", ["age"]), (level("group"), ["sex"])):
         with pytest.raises(UnsupportedQuery):
-            known.variances(
+            structure.variances(
                 queries(workload.domain, place=place, **dict.fromkeys(names, "identity")).products[
                     0
                 ]
@@ -52,24 +52,23 @@ def test_bound_of_unequal_groups_matches_the_matrix(
     two = {"half": {0: 0, 1: 0, 2: 1}}
     domain = Domain(sex=Coded(2), place=workload.domain.kind("place"), age=Coded(3, levels=two))
     places, ages = ("identity", level("group")), ("identity", level("half"))
-    both = [queries(domain, place=one, age=other, weight=2) for one in places for other in ages]
+    both = [queries(domain, place=place, age=other, weight=2) for place in places for other in ages]
     both += [
         queries(domain, sex="identity", age=level("half")),
         queries(domain, place=level("region")),
     ]
     exact = together(both)
-    for one in (workload, exact):
-        assert nuclear_norm(one.products, with_total=total) == pytest.approx(
-            dense_nuclear(one, total=total)
+    for each_workload in (workload, exact):
+        assert nuclear_norm(each_workload.products, with_total=total) == pytest.approx(
+            dense_nuclear(each_workload, total=total)
         )
-    monkeypatch.setattr(
-        "leastnoise._error._bounds._MOST_JOINT", 2
-    )  # as if their joint spaces were too large
-    for one in (workload, exact, leveled(groups)):
+    # The limit is so low that the joint spaces count as too large.
+    monkeypatch.setattr("leastnoise._error._bounds._MOST_JOINT", 2)
+    for each_workload in (workload, exact, leveled(groups)):
         assert (
-            0.6 * dense_nuclear(one, total=total)
-            < nuclear_norm(one.products, with_total=total)
-            <= dense_nuclear(one, total=total) * (1 + 1e-9)
+            0.6 * dense_nuclear(each_workload, total=total)
+            < nuclear_norm(each_workload.products, with_total=total)
+            <= dense_nuclear(each_workload, total=total) * (1 + 1e-9)
         )
 
 
@@ -78,8 +77,8 @@ def test_cell_weights_raise_bound_to_at_most_the_optimum(total: bool) -> None:
     groups = {"a": [0] * 8 + [1], "b": [0] + [1] * 6, "c": [0, 0, 0, 1]}
     domain = Domain(
         {
-            name: Coded(len(own), levels={"group": dict(enumerate(own))})
-            for name, own in groups.items()
+            name: Coded(len(group), levels={"group": dict(enumerate(group))})
+            for name, group in groups.items()
         }
     )
     pairs = [(one, other) for one, other in (("a", "b"), ("a", "c"), ("b", "c"))]
@@ -148,9 +147,9 @@ def test_equal_groups_of_4096_places_reach_known_least(noise: Noise, least: floa
     domain = Domain(place=Coded(4096, levels=levels), sex=Coded(2), age=Coded(18))
     others = [dict.fromkeys(names, "identity") for names in ([], ["sex"], ["sex", "age"])]
     products = [
-        queries(domain, place=one, **own)
+        queries(domain, place=one, **other)
         for one in ("identity", level("of 16"), level("of 256"), "total")
-        for own in others
+        for other in others
     ]
     workload = together(products)
     plan = marginals_plan(
@@ -178,9 +177,9 @@ def test_unequal_groups_get_own_weights_at_equal_cost(
     domain = Domain(place=Coded(len(groups), levels=levels), age=Coded(9))
     others: list[dict[str, str]] = [{}, {"age": "identity"}]
     products = [
-        queries(domain, place=one, **own)
+        queries(domain, place=one, **other)
         for one in ("identity", level("group"), level("region"), "total")
-        for own in others
+        for other in others
     ]
     workload = together(products)
     errors = []

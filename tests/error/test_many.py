@@ -59,33 +59,33 @@ def triples(count: int) -> Workload:
     [("residual", ZCDP("1/50")), ("marginals", PureDP("1/3")), ("covering", PureDP("1/3"))],
 )
 def test_errors_match_one_table_at_a_time(strategy: str, budget: Budget) -> None:
-    asked = mixed()
+    workload = mixed()
     noise = Noise.DISCRETE_GAUSSIAN if isinstance(budget, ZCDP) else Noise.DISCRETE_LAPLACE
-    proposal = PLANNERS[strategy].strategy(PlanningProblem(asked, Privacy(budget), noise))
-    known = covariance_by_measure(
-        asked, fit_noise_scales(MIXED, Privacy(budget), noise, proposal.blocks)
+    proposal = PLANNERS[strategy].strategy(PlanningProblem(workload, Privacy(budget), noise))
+    covariances = covariance_by_measure(
+        workload, fit_noise_scales(MIXED, Privacy(budget), noise, proposal.blocks)
     )
-    for measure, own in known.items():
-        products = [product for product in asked if product.measure == measure]
-        for product, found in zip(products, own.errors_of(products), strict=True):
-            variances = own.variances(product)
-            assert math.isclose(found.total, float(variances.sum()), rel_tol=1e-9)
-            assert math.isclose(found.largest, float(variances.max()), rel_tol=1e-9)
-            assert found.is_exact
+    for measure, covariance in covariances.items():
+        products = [product for product in workload if product.measure == measure]
+        for product, errors in zip(products, covariance.errors_of(products), strict=True):
+            variances = covariance.variances(product)
+            assert math.isclose(errors.total, float(variances.sum()), rel_tol=1e-9)
+            assert math.isclose(errors.largest, float(variances.max()), rel_tol=1e-9)
+            assert errors.is_exact
 
 
 def test_unmeasured_table_is_named_among_many() -> None:
-    asked = triples(7)
+    workload = triples(7)
     budget = Privacy(ZCDP(1))
     proposal = PLANNERS["residual"].strategy(
-        PlanningProblem(asked, budget, Noise.DISCRETE_GAUSSIAN)
+        PlanningProblem(workload, budget, Noise.DISCRETE_GAUSSIAN)
     )
-    without = [one for one in proposal.blocks if one[0].attributes != ("a1", "a4")]
+    without = [block for block in proposal.blocks if block[0].attributes != ("a1", "a4")]
     with pytest.raises(
         UnsupportedQuery, match=r"do not determine a0 x a1 x a4\. Ask for the table a0 x a1 x a4"
     ):
         evaluate_plan(
-            asked, fit_noise_scales(asked.domain, budget, Noise.DISCRETE_GAUSSIAN, without)
+            workload, fit_noise_scales(workload.domain, budget, Noise.DISCRETE_GAUSSIAN, without)
         )
 
 
@@ -108,14 +108,14 @@ def test_cells_and_contrasts_determine_queries_together() -> None:
             noise=Noise.DISCRETE_GAUSSIAN,
             blocks=tuple(blocks),
         )
-        own, (asked,) = quantity_structure(measured, None), marginals(domain, ways=2)
+        structure, (product,) = quantity_structure(measured, None), marginals(domain, ways=2)
         seen = np.vstack([block_rows(domain, domain.names, block) for block in blocks])
         assert int(np.linalg.matrix_rank(seen)) == 9 or not determined
         if determined:
-            own.require(asked)
+            structure.require(product)
         else:
             with pytest.raises(UnsupportedQuery):
-                own.require(asked)
+                structure.require(product)
 
 
 def test_subset_sums_match_a_loop_for_wide_sets() -> None:
@@ -126,16 +126,20 @@ def test_subset_sums_match_a_loop_for_wide_sets() -> None:
         )
         inside, outside, weights = rng.random((4, width)), rng.random((4, width)), rng.random(4)
         wanted: dict[tuple[int, ...], float] = {}
-        for own, far, near, weight in zip(sets.tolist(), inside, outside, weights, strict=True):
-            for kept in itertools.product((0, 1), repeat=width):
-                tau = tuple(one for one, k in zip(own, kept, strict=True) if k)
-                wanted[tau] = wanted.get(tau, 0.0) + weight * math.prod(
-                    f if k else n for f, n, k in zip(far, near, kept, strict=True)
+        for attributes, far, near, weight in zip(
+            sets.tolist(), inside, outside, weights, strict=True
+        ):
+            for bits in itertools.product((0, 1), repeat=width):
+                tau = tuple(
+                    attribute for attribute, bit in zip(attributes, bits, strict=True) if bit
                 )
-        found = subset_sums([AttributeSetTerms(sets, inside, outside, weights)], count)
+                wanted[tau] = wanted.get(tau, 0.0) + weight * math.prod(
+                    f if bit else n for f, n, bit in zip(far, near, bits, strict=True)
+                )
+        sums = subset_sums([AttributeSetTerms(sets, inside, outside, weights)], count)
         listed = {
             tuple(row): value
-            for rows, sums in found
+            for rows, sums in sums
             for row, value in zip(rows.tolist(), sums.tolist(), strict=True)
         }
         assert list(listed) == sorted(listed, key=lambda tau: (len(tau), tau))
@@ -143,26 +147,29 @@ def test_subset_sums_match_a_loop_for_wide_sets() -> None:
 
 
 def test_equal_query_sets_are_numbered_once() -> None:
-    asked = triples(5)
-    read = from_json(asked.domain, asked.to_json())
-    for products in (asked.products, read.products):
-        assert [one.name for one in index_queries(products).along] == list(asked.domain.names)
-    found = index_queries(mixed().products)
-    assert [one.operator for one in found.along if one.name == "d"] in (
+    workload = triples(5)
+    read = from_json(workload.domain, workload.to_json())
+    for products in (workload.products, read.products):
+        assert [one.name for one in index_queries(products).along] == list(workload.domain.names)
+    index = index_queries(mixed().products)
+    assert [one.operator for one in index.along if one.name == "d"] in (
         [Identity(4), Prefix(4)],
         [Prefix(4), Identity(4)],
     )
-    for places, rows in found.widths:
+    for places, rows in index.widths:
         for place, row in zip(places.tolist(), rows.tolist(), strict=True):
             product = mixed().products[place]
-            assert tuple(found.along[one].name for one in row) == product.attributes
-            assert tuple(found.along[one].query_set for one in row) == product.query_sets
+            assert tuple(index.along[one].name for one in row) == product.attributes
+            assert tuple(index.along[one].query_set for one in row) == product.query_sets
 
 
 def test_many_gaussian_marginals_reach_their_bound() -> None:
-    asked = triples(20)
-    tried = {one.strategy: one for one in try_strategies(asked, Privacy(ZCDP("1/2")))}
-    assert len(asked.products) > 1024
+    workload = triples(20)
+    tried = {
+        candidate.strategy: candidate
+        for candidate in try_strategies(workload, Privacy(ZCDP("1/2")))
+    }
+    assert len(workload.products) > 1024
     best = tried["residual"].plan
     assert best is not None
     assert math.isclose(best.expected_error().total_squared_error, best.lower_bound(), rel_tol=1e-6)
@@ -172,23 +179,30 @@ def test_many_gaussian_marginals_reach_their_bound() -> None:
             tried[name].reason
             == "its tables are among those that residual chooses from; ask for it by name"
         )
-    assert choose_plan(asked, Privacy(ZCDP("1/2")), Search("marginals"))[0].strategy == "marginals"
-    few = {one.strategy: one for one in try_strategies(triples(4), Privacy(ZCDP("1/2")))}
+    assert (
+        choose_plan(workload, Privacy(ZCDP("1/2")), Search("marginals"))[0].strategy == "marginals"
+    )
+    few = {
+        candidate.strategy: candidate
+        for candidate in try_strategies(triples(4), Privacy(ZCDP("1/2")))
+    }
     assert few["marginals"].plan is not None
 
 
 def test_prefix_sums_keep_workload_strategy_a_candidate() -> None:
-    asked = triples(20)
+    workload = triples(20)
     for name in ("residual", "covering"):
-        assert PLANNERS[name].contains(asked) == ("marginals", "workload")
-        assert PLANNERS[name].contains(asked + queries(asked.domain, a8="prefix")) == ("marginals",)
+        assert PLANNERS[name].contains(workload) == ("marginals", "workload")
+        assert PLANNERS[name].contains(workload + queries(workload.domain, a8="prefix")) == (
+            "marginals",
+        )
 
 
 def test_calls_grow_linearly_with_tables() -> None:
     choose_plan(triples(6), Privacy(ZCDP("1/2")))  # what is imported or kept is not counted
     each = []
     for count in (20, 22):
-        asked, counted = triples(count), Counter[str]()
+        workload, counted = triples(count), Counter[str]()
 
         def seen(frame: FrameType, event: str, _: object, counted: Counter[str] = counted) -> None:
             if event == "call":
@@ -196,10 +210,10 @@ def test_calls_grow_linearly_with_tables() -> None:
 
         sys.setprofile(seen)
         try:
-            choose_plan(asked, Privacy(ZCDP("1/2")))
+            choose_plan(workload, Privacy(ZCDP("1/2")))
         finally:
             sys.setprofile(None)
-        each.append(counted.total() / len(asked.products))
+        each.append(counted.total() / len(workload.products))
         # What is alike for many tables is done once for all of them.
         for function in (
             "Measurements._check_block",
@@ -208,6 +222,6 @@ def test_calls_grow_linearly_with_tables() -> None:
             "contrast_strength",
             "ProductStructure.errors",
         ):
-            assert counted[function] < len(asked.products) / 2, function
+            assert counted[function] < len(workload.products) / 2, function
     assert each[1] < 1.1 * each[0]
     assert each[1] < 450

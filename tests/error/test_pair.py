@@ -22,7 +22,9 @@ from leastnoise._workload import identity, queries
 
 
 def plan_of(*factors: tuple[Factor, ...], domain: Domain) -> Measurements:
-    blocks = tuple(Block(own, Fraction(7 + 2 * place, 3)) for place, own in enumerate(factors))
+    blocks = tuple(
+        Block(factor, Fraction(7 + 2 * place, 3)) for place, factor in enumerate(factors)
+    )
     return Measurements(
         domain=domain, privacy=Privacy(PureDP(100)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks
     )
@@ -30,11 +32,11 @@ def plan_of(*factors: tuple[Factor, ...], domain: Domain) -> Measurements:
 
 def test_pair_refuses_undetermined_queries() -> None:
     plan, (product,) = plan_of(*MERGED, domain=PAIR), queries(PAIR, a="identity", c="prefix")
-    known = pair_structure(
+    structure = pair_structure(
         dict(zip(PAIR.names, PAIR.shape, strict=True)),
-        [(one, block_variance(plan, one)) for one in plan.blocks],
+        [(block, block_variance(plan, block)) for block in plan.blocks],
     )
-    for ask in (known.variances, known.total):
+    for ask in (structure.variances, structure.total):
         with pytest.raises(UnsupportedQuery, match="do not determine"):
             ask(product)
 

@@ -51,25 +51,31 @@ def test_errors_and_answers_match_dense_least_squares(
     weights = {product: squares.weights(product) for product in case.workload}
     values = [random.integers(-500, 2000, block.rows) for block in case.plan.blocks]
     estimate = Estimate(Observation(case.plan, tuple(values), "", private=False))
-    for measure, known in covariance_by_measure(case.workload, case.plan).items():
+    for measure, covariance in covariance_by_measure(case.workload, case.plan).items():
         products = case.workload.of(measure)
-        for product, of_many in zip(products, known.errors_of(products), strict=True):
+        for product, of_many in zip(products, covariance.errors_of(products), strict=True):
             exact = (weights[product] ** 2).sum(axis=1)
-            for variances in (known.variances(product), estimate.estimate(product).noise_std ** 2):
+            for variances in (
+                covariance.variances(product),
+                estimate.estimate(product).noise_std ** 2,
+            ):
                 np.testing.assert_allclose(variances.reshape(-1), exact, rtol=most)
-            for errors in (known.errors(product), of_many):
+            for errors in (covariance.errors(product), of_many):
                 np.testing.assert_allclose(errors[:2], (exact.sum(), exact.max()), rtol=most)
-                assert errors.is_exact or known.solver_cells
-            assert known.total(product) == pytest.approx(exact.sum(), rel=most)
-            found, answers = (
-                one.reshape(-1) / exact**0.5
-                for one in (estimate.values(product), squares.answers(product, values))
+                assert errors.is_exact or covariance.solver_cells
+            assert covariance.total(product) == pytest.approx(exact.sum(), rel=most)
+            estimated, answers = (
+                values_of_queries.reshape(-1) / exact**0.5
+                for values_of_queries in (
+                    estimate.values(product),
+                    squares.answers(product, values),
+                )
             )
-            np.testing.assert_allclose(found, answers, rtol=10 * most, atol=10 * most)
-            for other in () if known.solver_cells else products:
+            np.testing.assert_allclose(estimated, answers, rtol=10 * most, atol=10 * most)
+            for other in () if covariance.solver_cells else products:
                 both = weights[product] @ weights[other].T
                 np.testing.assert_allclose(
-                    covariances(known, product, other),
+                    covariances(covariance, product, other),
                     both,
                     rtol=1e-8,
                     atol=1e-9 * np.abs(both).max(),
@@ -103,10 +109,10 @@ def test_errors_beside_20_bit_integers_match_dense(
     strategy: str, weight: str | int, cells: int
 ) -> None:
     domain = Domain(sex=["F", "M"], age=Integers(0, cells - 1))
-    asked = queries(
+    workload = queries(
         domain, sex="identity", age=ranges([(0, 2), (3, cells - 1)]), weight=weight
     ) + queries(domain, age="prefix")
-    plan = ln.plan(asked, PureDP("0.7"), strategy=strategy)
+    plan = ln.plan(workload, PureDP("0.7"), strategy=strategy)
     squares = LeastSquares(plan.measured())
     for product, table in zip(plan.workload, plan.expected_error().tables, strict=True):
         exact = (squares.weights(product) ** 2).sum(axis=1)
@@ -133,7 +139,7 @@ def test_which_structure_is_used(
     }
     for case in CASES:
         expected = next(
-            (kind for words, kind in kinds.items() if words in case.name), ProductStructure
+            (kind for query_set, kind in kinds.items() if query_set in case.name), ProductStructure
         )
         assert type(quantity_structure(case.plan, None)) is expected, case.name
 
@@ -148,26 +154,31 @@ def laplace(*factors: tuple[Factor, ...], domain: Domain = DOMAIN) -> Measuremen
 
 def test_wide_tables_need_no_list_of_their_subsets() -> None:
     domain = Domain({f"a{place}": Coded(2) for place in range(12)})
-    known = measure_covariance(
+    covariance = measure_covariance(
         laplace(tuple(factor(name, Identity(2)) for name in domain.names), domain=domain), None
     )
-    assert isinstance(known, ProductStructure)
-    assert not known.precisions
+    assert isinstance(covariance, ProductStructure)
+    assert not covariance.precisions
     (product,) = marginals(domain, ways=1, of=["a3"])
     np.testing.assert_allclose(
-        known.variances(product), 2**11 * noise_variance(Noise.DISCRETE_LAPLACE, 2.0), rtol=1e-6
+        covariance.variances(product),
+        2**11 * noise_variance(Noise.DISCRETE_LAPLACE, 2.0),
+        rtol=1e-6,
     )
 
 
 def test_queries_that_nothing_determines_are_refused() -> None:
     a, b = factor("a", Identity(2)), factor("b", Identity(5))
-    known, apart = (
+    covariance, apart = (
         measure_covariance(laplace((a, b)), None),
         measure_covariance(laplace((a,), (b,)), None),
     )
-    one, c = (queries(DOMAIN, **{name: "identity"}).products[0] for name in "ac")
+    a_product, c_product = (queries(DOMAIN, **{name: "identity"}).products[0] for name in "ac")
     both = marginals(DOMAIN, ways=2, of=["a", "b"]).products[0]
-    for ask in (lambda: known.variances(c), lambda: covariances(known, one, c)):
+    for ask in (
+        lambda: covariance.variances(c_product),
+        lambda: covariances(covariance, a_product, c_product),
+    ):
         with pytest.raises(
             UnsupportedQuery, match=r"do not determine c\. Ask for the table c in the workload"
         ):
@@ -183,7 +194,7 @@ def test_queries_that_nothing_determines_are_refused() -> None:
     with pytest.raises(UnsupportedQuery, match="measures nothing of pay"):
         estimate.values(queries(DOMAIN, sum="pay").products[0])
     with pytest.raises(InputError, match="of one measure"):
-        covariances(known, one, queries(DOMAIN, a="identity", sum="pay").products[0])
+        covariances(covariance, a_product, queries(DOMAIN, a="identity", sum="pay").products[0])
     long = Domain(a=Coded(5000))
     many = measure_covariance(laplace((factor("a", Identity(5000)),), domain=long), None)
     with pytest.raises(InputError, match="5000 x 5000"):
@@ -191,18 +202,18 @@ def test_queries_that_nothing_determines_are_refused() -> None:
 
 
 def test_dense_structure_refuses_undetermined_queries() -> None:
-    known = measure_covariance(
+    covariance = measure_covariance(
         laplace(
             (factor("b", Prefix(5)),),
             (factor("a", Dense([[1, 0]])), factor("b", Dense([[1, 1, 0, 0, 0]]))),
         ),
         None,
     )
-    assert isinstance(known, DenseStructure)
-    assert known.total(queries(DOMAIN, b="prefix").products[0]) > 0
+    assert isinstance(covariance, DenseStructure)
+    assert covariance.total(queries(DOMAIN, b="prefix").products[0]) > 0
     for name in "ac":
         with pytest.raises(UnsupportedQuery, match=f"do not determine {name}"):
-            known.total(marginals(DOMAIN, ways=1, of=[name]).products[0])
+            covariance.total(marginals(DOMAIN, ways=1, of=[name]).products[0])
 
 
 def test_joint_table_too_large_is_refused_with_size() -> None:
@@ -224,8 +235,8 @@ def test_joint_table_too_large_is_refused_with_size() -> None:
 def test_unlisted_answers_bound_the_largest_error(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = covariance_by_measure(case.workload, case.plan)
-    listed = [known[product.measure].errors(product) for product in case.workload]
+    covariances = covariance_by_measure(case.workload, case.plan)
+    listed = [covariances[product.measure].errors(product) for product in case.workload]
     for name in (
         "_product.MOST_LISTED",
         "_product._MOST_SORTED",
@@ -234,12 +245,12 @@ def test_unlisted_answers_bound_the_largest_error(
     ):
         monkeypatch.setattr(f"leastnoise._error.{name}", 0)
     for product, exact in zip(case.workload, listed, strict=True):
-        found = known[product.measure].errors(product)
-        assert not found.is_exact or exact.total == pytest.approx(exact.largest * product.rows)
-        assert found.total == pytest.approx(exact.total, rel=1e-9)
+        errors = covariances[product.measure].errors(product)
+        assert not errors.is_exact or exact.total == pytest.approx(exact.largest * product.rows)
+        assert errors.total == pytest.approx(exact.total, rel=1e-9)
         assert (
             exact.largest * (1 - 1e-9)
-            <= found.largest
+            <= errors.largest
             <= exact.largest * (1.6 if "levels" in case.name else math.inf)
         )
 
