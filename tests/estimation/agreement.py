@@ -7,12 +7,12 @@ import numpy as np
 
 def disagreement(tables):
     """Return the largest difference between the shared sums of two tables."""
-    found = [0.0]
-    for (one, first), (other, second) in combinations(tables.items(), 2):
-        shared = sorted({*one} & {*other})
+    differences = [0.0]
+    for (names, first), (other_names, second) in combinations(tables.items(), 2):
+        shared = sorted({*names} & {*other_names})
         sums = [
             np.einsum(np.asarray(cells), range(len(names)), [names.index(name) for name in shared])
-            for names, cells in ((one, first), (other, second))
+            for names, cells in ((names, first), (other_names, second))
         ]
-        found.append(float(np.abs(sums[0] - sums[1]).max()))
-    return max(found)
+        differences.append(float(np.abs(sums[0] - sums[1]).max()))
+    return max(differences)

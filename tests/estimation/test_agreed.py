@@ -16,9 +16,8 @@ from leastnoise._estimation import (
 from leastnoise._trusted.kernel import SeededEntropy, simulate
 from leastnoise._trusted.table import Table
 
-TOWNS = np.random.default_rng(2).permutation(
-    np.repeat(np.arange(6), [1, 2, 3, 5, 8, 11])
-)  # which no order of cells keeps together
+# No order of the cells keeps the towns together.
+TOWNS = np.random.default_rng(2).permutation(np.repeat(np.arange(6), [1, 2, 3, 5, 8, 11]))
 GROUPS = {"town": TOWNS, "land": TOWNS // 3, "place": np.arange(30)}
 DOMAIN = ln.Domain(
     sex=ln.Coded(2, complete=True),
@@ -71,7 +70,7 @@ def test_all_tables_are_sums_of_the_cells(whole, non_negative):
                 GROUPS[product.keys[-1].split(":")[-1]],
                 [int(label) for label in product.labels[-1]],
             )
-        by_group = np.stack([sums[:, groups == one].sum(axis=1) for one in labels], axis=-1)
+        by_group = np.stack([sums[:, groups == label].sum(axis=1) for label in labels], axis=-1)
         np.testing.assert_allclose(
             np.asarray(agreed.values(product)).reshape(-1), by_group.reshape(-1), atol=1e-9
         )
@@ -145,7 +144,7 @@ def test_level_release_has_agreed_columns(
     whole, towns = tables["sex", "place"].integer, tables["sex", "place:town"]
     assert (whole >= 0).all()
     np.testing.assert_array_equal(
-        np.stack([whole[:, int(one) == TOWNS].sum(axis=1) for one in towns.labels[1]], axis=1),
+        np.stack([whole[:, int(label) == TOWNS].sum(axis=1) for label in towns.labels[1]], axis=1),
         towns.integer,
     )
     assert '"agreed"' in (tmp_path / "out" / "manifest.json").read_text()
@@ -153,7 +152,7 @@ def test_level_release_has_agreed_columns(
         pq.read_table(file).to_pydict()
         for file in sorted((tmp_path / "out" / "answers").glob("*.parquet"))
     ]
-    levels = {one["query"][0]: set(one["level"]) for one in written}
+    levels = {label["query"][0]: set(label["level"]) for label in written}
     names = ["total", "land", "town", "place"]
     assert levels == {f"q{number}": {name} for number, name in enumerate([*names, *names], 1)}
     listed = (

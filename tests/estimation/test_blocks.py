@@ -43,17 +43,19 @@ def test_block_counts_match_weighted_least_squares():
         np.linalg.inv((rows.T * weight) @ rows),
         np.random.default_rng(2).uniform(-1, 1, (20, 9)),
     )
-    known = nested_blocks(STARTS, [laplace_variances(scale) for scale in scales])
+    structure = nested_blocks(STARTS, [laplace_variances(scale) for scale in scales])
     assert laplace_variances(scales[0]) == pytest.approx(
         [noise_variance(Noise.DISCRETE_LAPLACE, scale) for scale in scales[0]], rel=1e-9
     )
     np.testing.assert_allclose(
-        block_counts(known, values),
+        block_counts(structure, values),
         covariance @ ((rows.T * weight) @ np.concatenate(values)),
         rtol=1e-10,
     )
     np.testing.assert_allclose(
-        known.squares(queries.T), np.einsum("mk,kl,ml->m", queries, covariance, queries), rtol=1e-10
+        structure.squares(queries.T),
+        np.einsum("mk,kl,ml->m", queries, covariance, queries),
+        rtol=1e-10,
     )
 
 
@@ -106,8 +108,8 @@ def test_shrinkage_factors_follow_james_and_stein(shape):
             np.testing.assert_allclose(factors[[place for place, _ in members]], factor, rtol=1e-9)
 
 
-@pytest.mark.parametrize(("heavy", "kept"), [(0.0, False), (3.0, False), (40.0, True)])
-def test_first_blocks_keep_all_unless_noise_explains_it(heavy, kept):
+@pytest.mark.parametrize(("heavy", "keeps_all"), [(0.0, False), (3.0, False), (40.0, True)])
+def test_first_blocks_keep_all_unless_noise_explains_it(heavy, keeps_all):
     """First blocks keep their deviations unless noise explains them."""
     tree, counts = block_tree(4, 4), np.full(16, 9.0)
     counts[::2] += np.random.default_rng(2).normal(size=8)
@@ -115,7 +117,7 @@ def test_first_blocks_keep_all_unless_noise_explains_it(heavy, kept):
     level = shrinkage_factors(
         counts, np.ones(16), 16.0, tree.starts[-1], tree.starts[-1], tree.starts
     )[-1]
-    assert ((level == 1.0) if kept else (level < 0.7)).all()
+    assert ((level == 1.0) if keeps_all else (level < 0.7)).all()
 
 
 @pytest.mark.parametrize(("apart", "most"), [(0.0, 0.45), (1.0, 0.75), (4.0, 1.0), (40.0, 1.01)])
@@ -129,11 +131,11 @@ def test_keeping_less_deviation_reduces_cell_errors(apart, most):
     squares = np.zeros(2)
     for _ in range(200):
         counts = truth + generator.normal(size=64)
-        kept = shrinkage_factors(
+        factors = shrinkage_factors(
             counts, np.ones(64), 64.0, tree.starts[-1], tree.starts[0], tree.starts
         )
-        cells = bounded_cells(counts, tree.starts, kept), counts
-        squares += [((one - truth) ** 2).sum() for one in cells]
+        cells = bounded_cells(counts, tree.starts, factors), counts
+        squares += [((estimates - truth) ** 2).sum() for estimates in cells]
     assert squares[0] <= most * squares[1]
 
 
@@ -144,8 +146,8 @@ def test_deviations_of_several_levels_form_one_group():
     counts = np.concatenate(
         [np.full(64, 9.0), np.repeat(np.where(np.arange(16) < 1, 900.0, 5.0), 4)]
     )
-    _, *found = shrinkage_factors(counts, np.ones(128), 128.0, np.arange(128), base, tree.starts)
-    for starts, factor in zip(tree.starts, found, strict=False):
+    _, *factors = shrinkage_factors(counts, np.ones(128), 128.0, np.arange(128), base, tree.starts)
+    for starts, factor in zip(tree.starts, factors, strict=False):
         above = np.isin(starts, 0) & (len(starts) < 3) | (starts >= 64) & (len(starts) < 32)
         assert (factor[above] == 1.0).all()
         if 4 < len(starts) < 64:  # of one or two halves everything is kept

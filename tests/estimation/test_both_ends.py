@@ -51,15 +51,15 @@ def test_counts_and_sums_cost_as_much_as_one() -> None:
 
 def test_mean_error_bound_is_reached_at_both_ends() -> None:
     """The error of a sum minus r counts is below its bound, and equal to it at the ends."""
-    asked = mean_queries(ENDS, "pay", by=["a"], size=100) + queries(ENDS, b="identity")
+    workload = mean_queries(ENDS, "pay", by=["a"], size=100) + queries(ENDS, b="identity")
     plan = evaluate_plan(
-        asked,
+        workload,
         fit_noise_scales(
-            asked.domain, *LAPLACE, [(ends((A,), "pay"), 1.0), (Block((B,), Fraction(1)), 2.5)]
+            workload.domain, *LAPLACE, [(ends((A,), "pay"), 1.0), (Block((B,), Fraction(1)), 2.5)]
         ),
     )
-    (said,) = statistic_errors(plan)
-    assert said.std_error is not None
+    (bound,) = statistic_errors(plan)
+    assert bound.std_error is not None
     ways = {}
     for rate in range(-2, 7):
         counts, sums = (
@@ -77,7 +77,7 @@ def test_mean_error_bound_is_reached_at_both_ends() -> None:
         max(ways.values())
         == pytest.approx(ways[-2])
         == pytest.approx(ways[6])
-        == pytest.approx(said.std_error * 100)
+        == pytest.approx(bound.std_error * 100)
     )
 
 

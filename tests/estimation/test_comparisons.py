@@ -71,9 +71,10 @@ def test_compare_groups_covers_counts_and_means(budget: Any, sizes: tuple[int, i
         ),
     }
     for quantity, (difference, ratio) in truths.items():
-        words = {} if quantity == "count" else {quantity: "pay"}
+        options = {} if quantity == "count" else {quantity: "pay"}
         compared = [
-            ln.compare_groups(each, "arm", "B", "A", **words, by=["site"]).numbers for each in drawn
+            ln.compare_groups(each, "arm", "B", "A", **options, by=["site"]).numbers
+            for each in drawn
         ]
         assert coverage(compared, "difference", difference) >= 0.93
         assert coverage(compared, "ratio", ratio) >= 0.93
@@ -159,8 +160,8 @@ def test_compare_releases_converts_units() -> None:
         domain = ln.Domain(arm=["A", "B"], measures={"pay": ln.Measure("pay", 0, 100, unit=unit)})
         plan = ln.plan(ln.mean_queries(domain, "pay", by=["arm"]), ln.PureDP(2))
         releases.append(ln.release(plan, rows((40, 60)), seed=len(releases)))
-    for words in ({"mean": "pay"}, {"sum": "pay"}):
-        compared = ln.compare_releases(*releases, **words, by=["arm"]).numbers
+    for options in ({"mean": "pay"}, {"sum": "pay"}):
+        compared = ln.compare_releases(*releases, **options, by=["arm"]).numbers
         assert (compared["difference_low"] < 0.3 * compared["value"]).all()
         assert compared["ratio"] == pytest.approx([1, 1], abs=0.05)
 
@@ -335,7 +336,7 @@ def test_public_counts_have_no_error_in_shares(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "message"),
     [
         (lambda r: ln.compare_groups(r, "arm", "B", "C"), "'C'"),
         (lambda r: ln.compare_groups(r, "arms", "B", "A"), "one of arm, site"),
@@ -355,9 +356,9 @@ def test_public_counts_have_no_error_in_shares(tmp_path: Path) -> None:
         (lambda r: ln.ab_test(r, "arm", "B", "A", mean="pay", std=0), "above 0"),
     ],
 )
-def test_comparisons_refuse_what_has_no_meaning(call: Any, words: str) -> None:
+def test_comparisons_refuse_what_has_no_meaning(call: Any, message: str) -> None:
     release = ln.release(means_plan(ln.PureDP(1)), rows((3, 8)), seed=1)
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=message):
         call(release)
 
 

@@ -54,20 +54,22 @@ PRIME = 2**31 - 1
 
 def rank(rows: np.ndarray) -> int:
     """Return the rank of an integer matrix modulo a prime; it errs with chance rows / 2^31."""
-    left, found = rows.astype(np.int64) % PRIME, 0
+    left, rank_so_far = rows.astype(np.int64) % PRIME, 0
     for column in range(left.shape[1]):
-        pivots = np.flatnonzero(left[found:, column])
+        pivots = np.flatnonzero(left[rank_so_far:, column])
         if not len(pivots):
             continue
-        place = found + pivots[0]
-        left[[found, place]] = left[[place, found]]
-        left[found] = left[found] * pow(int(left[found, column]), -1, PRIME) % PRIME
-        below = left[found + 1 :]
-        below[:] = (below - below[:, [column]] * left[found] % PRIME) % PRIME
-        found += 1
-        if found == len(left):
+        place = rank_so_far + pivots[0]
+        left[[rank_so_far, place]] = left[[place, rank_so_far]]
+        left[rank_so_far] = (
+            left[rank_so_far] * pow(int(left[rank_so_far, column]), -1, PRIME) % PRIME
+        )
+        below = left[rank_so_far + 1 :]
+        below[:] = (below - below[:, [column]] * left[rank_so_far] % PRIME) % PRIME
+        rank_so_far += 1
+        if rank_so_far == len(left):
             break
-    return found
+    return rank_so_far
 
 
 def asked_rows(product: Product) -> np.ndarray:
@@ -76,11 +78,11 @@ def asked_rows(product: Product) -> np.ndarray:
 
 def measured_rows(plan: Measurements, measure: str | None = None) -> np.ndarray:
     blocks = [block for block in plan.blocks if block.measure == measure]
-    made = [
+    matrices = [
         block_rows(plan.domain, plan.domain.names, block) / block.scaling()[:, None]
         for block in blocks
     ]
-    return np.vstack([np.zeros((1, plan.domain.size)), *made]).round().astype(np.int64)
+    return np.vstack([np.zeros((1, plan.domain.size)), *matrices]).round().astype(np.int64)
 
 
 def is_determined(plan: Measurements, product: Product) -> bool:
@@ -234,7 +236,7 @@ def without_noise(plan: Measurements, cells: np.ndarray) -> Observation:
         for block in plan.blocks
     ]
     return Observation(
-        plan, tuple((one * plan.grid).astype(np.int64) for one in blocks), "", private=False
+        plan, tuple((block * plan.grid).astype(np.int64) for block in blocks), "", private=False
     )
 
 
@@ -282,7 +284,9 @@ def test_only_determined_queries_are_answered(
 )
 def test_contrasts_need_cells_of_one_weight(along: list[Factor], determined: bool) -> None:
     domain, cells = Domain(a=Coded(5)), np.array([3, 10, 17, 24, 31])
-    blocks = tuple(Block(own, Fraction(2)) for own in [(), *((factor,) for factor in along)])
+    blocks = tuple(
+        Block(factors, Fraction(2)) for factors in [(), *((factor,) for factor in along)]
+    )
     plan = Measurements(
         domain=domain,
         privacy=Privacy(ApproxDP(99, "1e-6")),
@@ -290,12 +294,12 @@ def test_contrasts_need_cells_of_one_weight(along: list[Factor], determined: boo
         blocks=blocks,
         grid=4,
     )
-    estimate, (asked,) = Estimate(without_noise(plan, cells)), queries(domain, a=identity())
+    estimate, (product,) = Estimate(without_noise(plan, cells)), queries(domain, a=identity())
     if determined:
-        np.testing.assert_allclose(estimate.values(asked), cells, rtol=1e-9)
+        np.testing.assert_allclose(estimate.values(product), cells, rtol=1e-9)
     else:
         with pytest.raises(UnsupportedQuery, match="do not determine a"):
-            estimate.values(asked)
+            estimate.values(product)
 
 
 PEOPLE = Domain(
@@ -317,7 +321,7 @@ HALVES = queries(PEOPLE, age=ranges([(0, 31), (32, 63)]))
 
 
 @pytest.mark.parametrize(
-    ("asked", "ask", "message"),
+    ("workload", "ask", "message"),
     [
         (
             queries(PEOPLE, age=prefix()) + queries(PEOPLE, work=identity()),
@@ -339,10 +343,10 @@ HALVES = queries(PEOPLE, age=ranges([(0, 31), (32, 63)]))
     ids=["two tables", "within ranges", "sums", "counts"],
 )
 def test_statistics_without_measurements_are_refused(
-    asked: ln.Workload, ask: Any, message: str
+    workload: ln.Workload, ask: Any, message: str
 ) -> None:
     with pytest.raises(InputError, match=f"do not determine {message} the workload"):
-        ask(released(asked))
+        ask(released(workload))
 
 
 def test_full_attribute_condition_restricts_nothing() -> None:
@@ -373,7 +377,7 @@ def test_adaptive_release_has_no_band_without_measurement(strategy: str) -> None
         ln.plan(queries(domain, age=prefix()), ln.PureDP(epsilon), strategy=strategy)
         for epsilon in ("0.1", "0.01")
     ]
-    answered = held = 0
+    answered = covered = 0
     for seed in range(12 if strategy == "dawa" else 2):
         release = ln.release(plans[seed % 2], rows, seed=seed)
         try:
@@ -384,10 +388,9 @@ def test_adaptive_release_has_no_band_without_measurement(strategy: str) -> None
             ) or "No interval is known for further answers" in str(refusal)  # noqa: PT017, RUF100
             continue
         answered += 1
-        held += bool((band.low <= truth + 1e-12).all() and (truth <= band.high + 1e-12).all())
-    assert (
-        held >= answered - 4
-    )  # of 12 at 0.95 more than 4 miss with a chance below 1e-4, and the seeds are fixed
+        covered += bool((band.low <= truth + 1e-12).all() and (truth <= band.high + 1e-12).all())
+    # More than 4 of 12 miss at 0.95 with a chance below 1e-4, and the seeds are fixed.
+    assert covered >= answered - 4
 
 
 SMALL = Domain(age=Integers(0, 7), work=["private", "state"], zone=Coded(3)).as_complete()
@@ -443,10 +446,10 @@ def test_intervals_cover_at_their_stated_rate() -> None:
                 refused += 1
                 continue
             for _ in range(3):
-                again = estimate.for_observation(
+                observed = estimate.for_observation(
                     simulate(plan, SMALL_TABLE, SeededEntropy(int(generator.integers(2**31))))
                 )
-                answer, truth = again.estimate(product), asked_rows(product) @ SMALL_ROWS
+                answer, truth = observed.estimate(product), asked_rows(product) @ SMALL_ROWS
                 cell = int(generator.integers(len(truth)))
                 margin = (
                     interval_multiplier(plan.noise, level)
@@ -487,9 +490,10 @@ def test_distributions_page_examples_hold(tmp_path: Path, monkeypatch: pytest.Mo
         }
     ).to_parquet("people.parquet")
     names: dict[str, Any] = {}
+    # The strategy `workload` is planned quickly.
     first, second = (
         block.replace("PureDP(1))", 'PureDP(1), strategy="workload")') for block in (first, second)
-    )  # quick
+    )
     exec(compile(first, "distributions.md", "exec"), names)  # noqa: S102 - our own page
     assert names["whole"].quantiles([0.5])[0].low <= 53 <= names["whole"].quantiles([0.5])[0].high
     low, high = ln.quantiles(names["release"], "age", [0.1, 0.9], where={"sex": "F"})

@@ -35,8 +35,8 @@ SIZE = 13
 DOMAIN = Domain(age=Integers(0, SIZE - 1))
 STARTS = np.array([0, 2, 7, 8])
 ASKED = [
-    queries(DOMAIN, age=asked).products[0]
-    for asked in (
+    queries(DOMAIN, age=query_set).products[0]
+    for query_set in (
         "identity",
         prefix(),
         all_ranges(),
@@ -96,43 +96,46 @@ def test_posterior_matches_normal_distributions(
     monkeypatch.setattr("leastnoise._estimation._expansion._MOST_EDGES", most)
     monkeypatch.setattr("leastnoise._estimation._expansion._ROWS", most)
     observation = adaptive_outcome(mechanism, np.arange(SIZE) * 3).observation
-    found = Posterior.of(observation)
+    posterior = Posterior.of(observation)
     halving, first = shrunk_levels(observation)
     basis = np.diff(halving.up_to(np.arange(SIZE + 1)).toarray(), axis=0)
-    prior, noise, error = (np.diag(one) for one in (first.variances, first.noise, first.errors))
+    prior, noise, error = (
+        np.diag(values) for values in (first.variances, first.noise, first.errors)
+    )
     assert (error >= prior).all()
     block, factor = (
         observation.measurements.blocks[1],
         observation.measurements.blocks[1].factors[0],
     )
     seen = dense(factor.operator) @ basis
-    own = np.diag(
+    block_precision = np.diag(
         block_variance(observation.measurements, block) / factor.weights.astype(float) ** 2
     )
-    gain = prior @ seen.T @ np.linalg.inv(seen @ prior @ seen.T + own)
+    gain = prior @ seen.T @ np.linalg.inv(seen @ prior @ seen.T + block_precision)
     keep = np.eye(len(prior)) - gain @ seen
     mean = first.means + gain @ (
         observation.values[1] / observation.measurements.grid - seen @ first.means
     )
-    noise, error = (keep @ one @ keep.T + gain @ own @ gain.T for one in (noise, error))
-    asked, answer = rows_of(product) @ basis, found.estimate(product)
-    whole, loud = (
-        np.einsum("ij,jk,ik->i", asked, error, asked),
-        np.einsum("ij,jk,ik->i", asked, noise, asked),
+    noise, error = (
+        keep @ values @ keep.T + gain @ block_precision @ gain.T for values in (noise, error)
     )
-    moved = (answer.values.reshape(-1) - asked @ mean) ** 2
+    query_rows, answer = rows_of(product) @ basis, posterior.estimate(product)
+    whole, loud = (
+        np.einsum("ij,jk,ik->i", query_rows, error, query_rows),
+        np.einsum("ij,jk,ik->i", query_rows, noise, query_rows),
+    )
+    moved = (answer.values.reshape(-1) - query_rows @ mean) ** 2
     assert np.allclose(answer.noise_std.reshape(-1) ** 2, loud)
     assert np.allclose(
         answer.approximation_std.reshape(-1) ** 2, whole - loud + moved, atol=1e-9 * whole.max()
     )
     assert (whole >= loud * (1 - 1e-9)).all()
     if (basis @ mean >= 0).all():
-        assert np.allclose(answer.values.reshape(-1), asked @ mean)
+        assert np.allclose(answer.values.reshape(-1), query_rows @ mean)
 
 
-EVEN = np.repeat(
-    [30, 4, 90, 10], np.diff(STARTS, append=SIZE)
-)  # inside the buckets: all error is noise
+# Counts are even inside the buckets, so that all error is noise.
+EVEN = np.repeat([30, 4, 90, 10], np.diff(STARTS, append=SIZE))
 
 
 @cache
@@ -147,13 +150,18 @@ def expanded(mechanism: str) -> list[Estimator]:
 @pytest.mark.parametrize("product", ASKED, ids=lambda product: product.name)
 def test_expanded_buckets_have_stated_noise(mechanism: str, product: Product) -> None:
     draws = expanded(mechanism)
-    found = np.array([one.estimate(product).values.reshape(-1) for one in draws])
+    estimates = np.array([draw.estimate(product).values.reshape(-1) for draw in draws])
     truth = rows_of(product) @ EVEN
-    said = draws[0].estimate(product).noise_std.reshape(-1) ** 2
+    stated_variances = draws[0].estimate(product).noise_std.reshape(-1) ** 2
     # 400 draws: the mean is within 5 standard errors, and the variance within 40% (Laplace: 6
     # standard errors), once in a million.
-    assert (np.abs(found.mean(axis=0) - truth) <= 5 * np.sqrt(said / 400) + 1e-9).all()
-    assert (np.abs(((found - truth) ** 2).mean(axis=0) - said) <= 0.4 * said + 1e-9).all()
+    assert (
+        np.abs(estimates.mean(axis=0) - truth) <= 5 * np.sqrt(stated_variances / 400) + 1e-9
+    ).all()
+    assert (
+        np.abs(((estimates - truth) ** 2).mean(axis=0) - stated_variances)
+        <= 0.4 * stated_variances + 1e-9
+    ).all()
 
 
 @pytest.mark.parametrize(

@@ -61,22 +61,20 @@ def test_simulated_variances_are_conservative_and_close(monkeypatch: pytest.Monk
     for product in queries(SOLVED, a="prefix", b="identity") + queries(
         SOLVED, b="all_ranges", a="identity"
     ):
-        found = iterative.variances(product).reshape(-1) / (squares.weights(product) ** 2).sum(
+        ratios = iterative.variances(product).reshape(-1) / (squares.weights(product) ** 2).sum(
             axis=1
         )
-        assert found.min() > 1
-        assert found.mean() == pytest.approx(
-            confidence_factor(256), rel=0.15
-        )  # over 5 standard deviations of one answer's own mean
+        assert ratios.min() > 1
+        # The tolerance is over 5 standard deviations of the mean of one answer.
+        assert ratios.mean() == pytest.approx(confidence_factor(256), rel=0.15)
 
 
 def test_automatic_choice_may_refuse_to_iterate() -> None:
     plan = plan_of(
         Block((factor("a", Identity(90)), factor("b", Identity(90))), Fraction(9)),
         Block((factor("a", Prefix(90)),), Fraction(4)),
-        Block(
-            (factor("b", Prefix(90)),), Fraction(5)
-        ),  # of two tables alone the error has a closed form
+        # One more block, as the error of two tables has a closed form.
+        Block((factor("b", Prefix(90)),), Fraction(5)),
         domain=Domain(a=Integers(0, 89), b=Integers(0, 89)),
     )
     with pytest.raises(
@@ -89,18 +87,20 @@ def test_automatic_choice_may_refuse_to_iterate() -> None:
 
 def test_undetermined_queries_fail_to_converge_with_reason() -> None:
     apart = [factor("a", Identity(4)), factor("b", Identity(6)), factor("a", Prefix(4))]
-    plan = plan_of(*(Block((one,), Fraction(scale)) for scale, one in enumerate(apart, 1)))
+    plan = plan_of(
+        *(Block((operator,), Fraction(scale)) for scale, operator in enumerate(apart, 1))
+    )
     iterative = IterativeStructure(joint_of(plan))
-    (known,), (unknown,) = (
+    (determined,), (undetermined,) = (
         queries(plan.domain, a="all_ranges"),
         queries(plan.domain, a="identity", b="identity"),
     )
-    assert iterative.variances(known).shape == (10,)
+    assert iterative.variances(determined).shape == (10,)
     with pytest.raises(
         UnsupportedQuery,
         match=r"for a x b did not converge: the relative residual is .*do not determine it",
     ):
-        iterative.variances(unknown)
+        iterative.variances(undetermined)
     (elsewhere,) = queries(plan.domain, c="identity")
     with pytest.raises(UnsupportedQuery, match="do not determine c"):
         iterative.variances(elsewhere)

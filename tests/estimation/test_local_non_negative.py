@@ -69,13 +69,13 @@ def optimum(estimate, tables):
     weights = np.concatenate([np.full(parts[tau].size, weight[tau]) for tau in keys])
 
     def cells(vector):
-        own = {
+        components = {
             tau: vector[cut[i] : cut[i + 1]].reshape(parts[tau].shape) for i, tau in enumerate(keys)
         } | {(): parts[()]}
-        own = {tau: centred(part) for tau, part in own.items()}
+        components = {tau: centred(part) for tau, part in components.items()}
         return np.concatenate(
             [
-                from_residual_parts(own, names, [SIZES[n] for n in names]).reshape(-1)
+                from_residual_parts(components, names, [SIZES[n] for n in names]).reshape(-1)
                 for names in tables
             ]
         )
@@ -103,9 +103,9 @@ def optimum(estimate, tables):
 )
 def test_local_projection_solves_the_quadratic_programme(tables) -> None:
     estimate, _ = observed(tables, seed=1, cells=6)
-    found = locally_non_negative(estimate, tables)
+    projected = locally_non_negative(estimate, tables)
     assert min(estimate.marginal(names).min() for names in tables) < -1
-    cells = np.concatenate([found.marginal(names).reshape(-1) for names in tables])
+    cells = np.concatenate([projected.marginal(names).reshape(-1) for names in tables])
     np.testing.assert_allclose(cells, optimum(estimate, tables), atol=0.05)
 
 
@@ -114,9 +114,10 @@ def test_local_tables_agree_at_any_stopping_time(
     rounds,
 ) -> None:
     estimate, _ = observed(PAIRS, seed=1)
-    found = locally_non_negative(estimate, PAIRS, max_rounds=rounds)
+    projected = locally_non_negative(estimate, PAIRS, max_rounds=rounds)
     tables = {
-        names: found.marginal(names) for names in [*PAIRS, *((name,) for name in DOMAIN.names), ()]
+        names: projected.marginal(names)
+        for names in [*PAIRS, *((name,) for name in DOMAIN.names), ()]
     }
     assert min(cells.min() for cells in tables.values()) >= 0
     assert disagreement(tables) < 1e-9
@@ -126,10 +127,10 @@ def test_local_tables_agree_at_any_stopping_time(
 def test_nothing_changes_where_nothing_is_negative() -> None:
     estimate, _ = observed(PAIRS, scale=1, cells=400, density=1)
     scarce = min(estimate.marginal(names).min() for names in PAIRS)
-    found = locally_non_negative(estimate, PAIRS)
+    projected = locally_non_negative(estimate, PAIRS)
     assert scarce > 0
     for names in PAIRS:
-        np.testing.assert_allclose(found.marginal(names), estimate.marginal(names), atol=1e-9)
+        np.testing.assert_allclose(projected.marginal(names), estimate.marginal(names), atol=1e-9)
 
 
 def test_sparse_tables_come_nearer_on_average() -> None:
@@ -137,20 +138,20 @@ def test_sparse_tables_come_nearer_on_average() -> None:
     before = after = 0.0
     for seed in range(10):
         estimate, truth = observed(PAIRS, seed=100 + seed, cells=6)
-        found = locally_non_negative(estimate, PAIRS)
+        projected = locally_non_negative(estimate, PAIRS)
         for names in PAIRS:
             exact = truth.sum(
                 axis=tuple(axis for axis, name in enumerate(DOMAIN.names) if name not in names)
             )
             before += float(((estimate.marginal(names) - exact) ** 2).sum())
-            after += float(((found.marginal(names) - exact) ** 2).sum())
+            after += float(((projected.marginal(names) - exact) ** 2).sum())
     assert after < 0.9 * before
 
 
 def test_other_strategies_than_cells_and_sums() -> None:
     estimate, _ = observed([("a", "c")], operator=Prefix, seed=2, measure="pay")
-    found = locally_non_negative(estimate, [("a", "c")], measure="pay")
-    assert found.marginal(("a", "c")).min() >= 0
+    projected = locally_non_negative(estimate, [("a", "c")], measure="pay")
+    assert projected.marginal(("a", "c")).min() >= 0
 
 
 def test_negative_total_gives_zeros() -> None:
@@ -158,7 +159,7 @@ def test_negative_total_gives_zeros() -> None:
     plan = Measurements(
         domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,)
     )
-    found = locally_non_negative(
+    projected = locally_non_negative(
         Estimate(Observation(plan, (np.array([-9, 3]),), "", private=False)), [("b",)]
     )
-    assert found.marginal(("b",)).tolist() == [0.0, 0.0]
+    assert projected.marginal(("b",)).tolist() == [0.0, 0.0]

@@ -21,28 +21,30 @@ def tables(
     cube = np.einsum("k,ak,bk,ck->abc", kinds, *along) * rows
     whole = [np.arange(n) for n in SIZES]
     merged = np.array([0, 2])
-    asked = [
+    distributions = [
         ((0,), (whole[0],)),
         ((1,), (whole[1],)),
         ((2,), (whole[2],)),
         ((0, 1), (merged, whole[1])),
         ((1, 2), (whole[1], whole[2])),
     ]
-    found = []
-    for places, starts in [*asked, ((0, 1, 2), (merged, whole[1], whole[2]))]:
+    noisy_tables = []
+    for places, starts in [*distributions, ((0, 1, 2), (merged, whole[1], whole[2]))]:
         counts = cube.sum(axis=tuple(k for k in range(3) if k not in places))
-        for axis, one in enumerate(starts):
-            counts = np.add.reduceat(counts, one, axis=axis)
-        found.append(
+        for axis, start in enumerate(starts):
+            counts = np.add.reduceat(counts, start, axis=axis)
+        noisy_tables.append(
             NoisyTable(places, starts, counts + noise * random.standard_normal(counts.shape), noise)
         )
-    return found, [cube.sum(axis=tuple(j for j in range(3) if j != k)) / rows for k in range(3)]
+    return noisy_tables, [
+        cube.sum(axis=tuple(j for j in range(3) if j != k)) / rows for k in range(3)
+    ]
 
 
 def test_slopes_match_the_squared_residuals() -> None:
-    asked, start = tables(30.0)
+    noisy_tables, start = tables(30.0)
     logits = np.random.default_rng(3).standard_normal((sum(SIZES), 4))
-    fit = _Fit(10_000.0, start, asked, (logits, np.zeros(4)))
+    fit = _Fit(10_000.0, start, noisy_tables, (logits, np.zeros(4)))
     along, shares = fit.distributions()
     _, spread, pull = fit.slopes(along, shares)
     random, step = np.random.default_rng(2), 1e-7
@@ -62,40 +64,45 @@ def test_slopes_match_the_squared_residuals() -> None:
 
 def test_fit_leaves_as_much_as_the_noise_and_no_more() -> None:
     for noise in (100.0, 10.0):
-        asked, start = tables(noise)
-        found = fit_mixture(10_000.0, start, asked, components=30)
+        noisy_tables, start = tables(noise)
+        fitted = fit_mixture(10_000.0, start, noisy_tables, components=30)
         fit = _Fit(
             10_000.0,
             start,
-            asked,
-            (np.log(np.concatenate(found.distributions)), np.log(found.shares)),
+            noisy_tables,
+            (np.log(np.concatenate(fitted.distributions)), np.log(fitted.shares)),
         )
         assert fit.slopes(*fit.distributions())[0] / fit.cells == pytest.approx(RESIDUAL, abs=0.25)
         for place, truth in enumerate(start):
-            assert found.table([place]) == pytest.approx(truth, abs=3 * noise / 10_000)
-        assert found.table([0, 1, 2]).sum() == pytest.approx(1)
-        assert found.table([1, 0]) == pytest.approx(found.table([0, 1]).T)
-        assert float(found.table([])) == pytest.approx(1)
+            assert fitted.table([place]) == pytest.approx(truth, abs=3 * noise / 10_000)
+        assert fitted.table([0, 1, 2]).sum() == pytest.approx(1)
+        assert fitted.table([1, 0]) == pytest.approx(fitted.table([0, 1]).T)
+        assert float(fitted.table([])) == pytest.approx(1)
 
 
 def test_mixture_fit_repeats_and_follows_noise() -> None:
-    asked, start = tables(20.0)
-    one, two = (fit_mixture(10_000.0, start, asked, components=20) for _ in range(2))
-    assert all((a == b).all() for a, b in zip(one.distributions, two.distributions, strict=True))
-    same = refit_mixture(one, 10_000.0, start, asked, 50)
-    assert same.table([0, 1]) == pytest.approx(one.table([0, 1]), abs=2e-3)
+    noisy_tables, start = tables(20.0)
+    first_fit, second_fit = (
+        fit_mixture(10_000.0, start, noisy_tables, components=20) for _ in range(2)
+    )
+    assert all(
+        (a == b).all()
+        for a, b in zip(first_fit.distributions, second_fit.distributions, strict=True)
+    )
+    same = refit_mixture(first_fit, 10_000.0, start, noisy_tables, 50)
+    assert same.table([0, 1]) == pytest.approx(first_fit.table([0, 1]), abs=2e-3)
     other = tables(20.0, seed=1)[0]
     other[1] = NoisyTable(
         (1,), other[1].starts, other[1].counts + np.array([400.0, -400.0, 0, 0]), 20.0
     )
-    change = refit_mixture(one, 10_000.0, start, other, 100).table([1]) - one.table([1])
+    change = refit_mixture(first_fit, 10_000.0, start, other, 100).table([1]) - first_fit.table([1])
     assert change[0] > 0 > change[1]
 
 
 def test_mixture_start_ignores_noise_level_counts() -> None:
     random, counts = np.random.default_rng(4), np.repeat([900.0, 100.0], 32)
-    found = smoothed_shares(counts + 20 * random.standard_normal(64), 20.0, 32_000.0)
-    assert found.sum() == pytest.approx(1)
-    assert (found > 0).all()
-    assert np.abs(found - counts / counts.sum()).sum() < 0.5 * 20 * 64 * 0.8 / counts.sum()
+    shares = smoothed_shares(counts + 20 * random.standard_normal(64), 20.0, 32_000.0)
+    assert shares.sum() == pytest.approx(1)
+    assert (shares > 0).all()
+    assert np.abs(shares - counts / counts.sum()).sum() < 0.5 * 20 * 64 * 0.8 / counts.sum()
     assert (smoothed_shares(np.array([-5.0, 3.0]), 10.0, -2.0) > 0).all()

@@ -95,20 +95,22 @@ def test_nnls_keeps_the_total_and_is_optimal(grid: int) -> None:
     observation = replace(drawn, measurements=replace(drawn.measurements, grid=grid))
     total = float(Estimate(observation).marginal(()))
     assert total > 0
-    found = nnls(observation, duality_gap=1e-9)
-    assert found.cells.sum() == pytest.approx(total, rel=1e-9)
-    assert found.cells.min() >= 0
-    assert (found.cells == 0).sum() >= 3
+    solution = nnls(observation, duality_gap=1e-9)
+    assert solution.cells.sum() == pytest.approx(total, rel=1e-9)
+    assert solution.cells.min() >= 0
+    assert (solution.cells == 0).sum() >= 3
     # First-order conditions: the gradient of a positive cell is the least of all.
-    _, a, z = objective(observation, found.cells)
-    slope = a.T @ (a @ found.cells.reshape(-1) - z)
-    assert np.all(slope[found.cells.reshape(-1) > 1e-3] - slope.min() < 1e-3)
+    _, a, z = objective(observation, solution.cells)
+    slope = a.T @ (a @ solution.cells.reshape(-1) - z)
+    assert np.all(slope[solution.cells.reshape(-1) > 1e-3] - slope.min() < 1e-3)
 
 
 def errors(plan: Measurements) -> tuple[float, float]:
     """Return errors of cells and ranges after non-negative least squares over those before."""
     joint, truth = (
-        JointBlocks.of(plan.domain, [(one.block, one.variance) for one in equations(plan, None)]),
+        JointBlocks.of(
+            plan.domain, [(equation.block, equation.variance) for equation in equations(plan, None)]
+        ),
         sparse()[:, None],
     )
     b = joint.gram(truth.astype(float)) + joint.gather(
@@ -135,9 +137,9 @@ def test_nnls_helps_with_weak_and_strong_totals() -> None:
         "identity": along(Identity(128)),
     }
     # The margins are wide: seeds are fixed, 40 releases give each ratio to about 10%.
-    found = {name: errors(plan) for name, plan in plans.items()}
-    assert max(cells for cells, _ in found.values()) < 0.8
-    assert max(ranges for _, ranges in found.values()) < 0.95
+    ratios = {name: errors(plan) for name, plan in plans.items()}
+    assert max(cells for cells, _ in ratios.values()) < 0.8
+    assert max(ranges for _, ranges in ratios.values()) < 0.95
 
 
 def test_nnls_refuses_unsupported_requests() -> None:
@@ -147,24 +149,27 @@ def test_nnls_refuses_unsupported_requests() -> None:
 
 def test_nnls_answers_agree_and_errors_match_simulation() -> None:
     plan = along(Tree.full(128, 2))
-    found = replace(nnls(observed(plan, 3)), repetitions=40)
+    solution = replace(nnls(observed(plan, 3)), repetitions=40)
     (cells,), (sums,), (ranges,) = marginals(LINE, ways=1), queries(LINE, x="prefix"), RANGES
     np.testing.assert_allclose(
-        np.cumsum(found.estimate(cells).values), found.estimate(sums).values, rtol=1e-9, atol=1e-9
+        np.cumsum(solution.estimate(cells).values),
+        solution.estimate(sums).values,
+        rtol=1e-9,
+        atol=1e-9,
     )
-    stated = found.estimate(ranges).std
+    stated = solution.estimate(ranges).std
     unbiased = Estimate(observed(plan, 3)).estimate(ranges).noise_std
     assert stated.shape == ranges.shape
     assert np.sqrt((stated**2).mean()) < np.sqrt((unbiased**2).mean())
     # Against an independent simulation at the same truth; two means of 40 squares, pooled over
     # dependent ranges.
     joint = JointBlocks.of(
-        plan.domain, [(one.block, one.variance) for one in equations(plan, None)]
+        plan.domain, [(equation.block, equation.variance) for equation in equations(plan, None)]
     )
-    b = joint.gram(found.cells.reshape(-1, 1)) + joint.gather(
+    b = joint.gram(solution.cells.reshape(-1, 1)) + joint.gather(
         [simulate_noise(plan, [0], 40, np.random.default_rng(77))[0]]
     )
-    again = apply(
-        AllRanges(128), non_negative_cells(joint, b, 1e-4)[0] - found.cells.reshape(-1, 1)
+    errors = apply(
+        AllRanges(128), non_negative_cells(joint, b, 1e-4)[0] - solution.cells.reshape(-1, 1)
     )
-    assert np.sqrt((stated**2).mean()) == pytest.approx(np.sqrt((again**2).mean()), rel=0.25)
+    assert np.sqrt((stated**2).mean()) == pytest.approx(np.sqrt((errors**2).mean()), rel=0.25)

@@ -33,17 +33,19 @@ def test_projection_on_simplices_meets_its_conditions(seed, weighted):
     rng = np.random.default_rng(seed)
     cells, sums = rng.normal(1.0, 4.0, size=(8, 3)), np.array([*rng.uniform(0.5, 12, 2), 0.0])
     weights = rng.uniform(0.5, 4, (8, 1)) if weighted else np.ones((8, 1))
-    found = project_to_simplices(cells, weights, sums)
+    projected = project_to_simplices(cells, weights, sums)
     if not weighted:
         assert np.allclose(
-            found,
-            np.stack([project_to_simplex(*one) for one in zip(cells.T, sums, strict=True)], axis=1),
+            projected,
+            np.stack(
+                [project_to_simplex(*column) for column in zip(cells.T, sums, strict=True)], axis=1
+            ),
             atol=1e-9,
         )
-    assert found.min() >= 0
-    assert np.allclose(found.sum(axis=0), sums, atol=1e-9)
+    assert projected.min() >= 0
+    assert np.allclose(projected.sum(axis=0), sums, atol=1e-9)
     for column in range(2):
-        pull, positive = ((cells - found) * weights)[:, column], found[:, column] > 0
+        pull, positive = ((cells - projected) * weights)[:, column], projected[:, column] > 0
         assert np.ptp(pull[positive]) < 1e-9
         assert np.all(pull[~positive] <= pull[positive].max() + 1e-9)
 
@@ -65,10 +67,10 @@ def test_monotone_projection_follows_its_axis():
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40), st.floats(1e-3, 1e6))
 def test_simplex_projection_keeps_total_and_order(values, total):
-    found = project_to_simplex(np.array(values), total)
-    assert found.min() >= 0
-    assert found.sum() == pytest.approx(total, rel=1e-9, abs=1e-6)
-    assert np.all(np.diff(found[np.argsort(values, kind="stable")]) >= -1e-9)
+    projected = project_to_simplex(np.array(values), total)
+    assert projected.min() >= 0
+    assert projected.sum() == pytest.approx(total, rel=1e-9, abs=1e-6)
+    assert np.all(np.diff(projected[np.argsort(values, kind="stable")]) >= -1e-9)
 
 
 def test_projection_of_non_positive_total_is_zero():
@@ -116,17 +118,17 @@ def test_tables_of_each_method():
 def test_whole_marginals_keep_total_and_move_below_one(values):
     product = marginals(DOMAIN, ways=1, of=["size"]).products[0]
     answers = np.array(values)
-    found = whole_numbers(product, answers)
-    assert found.dtype == np.int64
-    assert abs(int(found.sum()) - answers.sum()) <= 0.5 + 1e-5
-    assert np.all(np.abs(found - answers) < 1)
+    rounded = whole_numbers(product, answers)
+    assert rounded.dtype == np.int64
+    assert abs(int(rounded.sum()) - answers.sum()) <= 0.5 + 1e-5
+    assert np.all(np.abs(rounded - answers) < 1)
 
 
 def test_whole_marginals_stay_non_negative():
     product = marginals(DOMAIN, ways=1, of=["size"]).products[0]
-    found = whole_numbers(product, project_to_simplex(np.array([5.3, -2.0, 0.4]), 3.7))
-    assert found.min() >= 0
-    assert found.sum() == 4
+    rounded = whole_numbers(product, project_to_simplex(np.array([5.3, -2.0, 0.4]), 3.7))
+    assert rounded.min() >= 0
+    assert rounded.sum() == 4
 
 
 def test_table_without_public_counts_keeps_its_total():

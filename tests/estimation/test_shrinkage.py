@@ -14,7 +14,10 @@ def least_squares(size, widths, variances):
         [np.add.reduceat(np.eye(size), np.arange(0, size, width), axis=0) for width in widths]
     )
     weights = np.concatenate(
-        [np.full(-(-size // width), 1 / own) for width, own in zip(widths, variances, strict=True)]
+        [
+            np.full(-(-size // width), 1 / variance)
+            for width, variance in zip(widths, variances, strict=True)
+        ]
     )
     covariance = np.linalg.inv(rows.T @ (weights[:, None] * rows))
     return (weights[:, None] * rows) @ covariance, covariance
@@ -74,24 +77,24 @@ def test_shrinkage_helps_on_empty_data_only(tail):
             ]
         )
         vector = halving.differences(values @ back)
-        found = shrink(halving, vector, noise_of(halving, covariance), tail)
+        shrunk = shrink(halving, vector, noise_of(halving, covariance), tail)
         before += ((halving.cells_of(vector, are_blocks_bounded=False) - truth) ** 2).sum()
-        after += ((halving.cells_of(found.means) - truth) ** 2).sum()
-        assert (found.variances >= found.noise).all()
-        assert (found.noise >= 0).all()
+        after += ((halving.cells_of(shrunk.means) - truth) ** 2).sum()
+        assert (shrunk.variances >= shrunk.noise).all()
+        assert (shrunk.noise >= 0).all()
     assert after < 0.05 * before
 
 
 def test_posterior_variance_is_squared_error_under_prior():
     # Differences drawn from the model itself, one state: what the posterior says of its error comes
     # out within a quarter.
-    rng, noise, realised, said = np.random.default_rng(4), np.full(1024, 25.0), [], []
+    rng, noise, realised, stated_variances = np.random.default_rng(4), np.full(1024, 25.0), [], []
     for _ in range(20):
         truth = rng.normal(0, 10, 1024)
-        found = shrink(HalvingTree(1024), truth + rng.normal(0, 5, 1024), noise, None)
-        realised.append(((found.means - truth)[1:513] ** 2).mean())
-        said.append(found.variances[1:513].mean())
-    assert abs(np.mean(realised) / np.mean(said) - 1) < 0.25
+        shrunk = shrink(HalvingTree(1024), truth + rng.normal(0, 5, 1024), noise, None)
+        realised.append(((shrunk.means - truth)[1:513] ** 2).mean())
+        stated_variances.append(shrunk.variances[1:513].mean())
+    assert abs(np.mean(realised) / np.mean(stated_variances) - 1) < 0.25
     assert np.mean(realised) < 25
 
 
@@ -100,10 +103,10 @@ def test_differences_reveal_errors_outside_the_prior():
     # on average over the level.
     rng = np.random.default_rng(6)
     truth = rng.normal(0, 8, 1024)
-    found = checked_errors(
+    errors = checked_errors(
         truth + rng.normal(0, 5, 1024), np.full(1024, 25.0), np.zeros(1024), np.full(1024, 1e-3)
     )
-    assert 0.7 < found.mean() / (truth**2).mean() < 1.2
+    assert 0.7 < errors.mean() / (truth**2).mean() < 1.2
     # Where nothing is there, it is found to be little, and the more blocks the less.
     few, many = (
         np.mean(
@@ -121,18 +124,17 @@ def test_differences_reveal_errors_outside_the_prior():
         rng.uniform(0, 4, 64),
         4.0 * (np.arange(64) % 5 > 0),
     )
-    found = checked_errors(
-        part, noise, mean, variance
-    )  # between the posterior and least squares with what was shrunk away
-    assert not found[noise == 0].any()
-    assert ((found >= variance) & (found <= np.maximum(variance, noise + (part - mean) ** 2)))[
+    # The error is between the posterior and that of least squares with the shrunk amount.
+    errors = checked_errors(part, noise, mean, variance)
+    assert not errors[noise == 0].any()
+    assert ((errors >= variance) & (errors <= np.maximum(variance, noise + (part - mean) ** 2)))[
         noise > 0
     ].all()
 
 
 def test_padding_is_known_and_not_learned_from():
     halving = HalvingTree(5)
-    found = shrink(
+    shrunk = shrink(
         halving,
         halving.differences(np.array([9.0, 1.0, 4.0, 4.0, 7.0])),
         noise_of(halving, np.eye(5)),
@@ -141,8 +143,8 @@ def test_padding_is_known_and_not_learned_from():
     empty = np.concatenate(
         [[False], *((a == 0) | (b == 0) for a, b in zip(halving.left, halving.right, strict=True))]
     )
-    assert not found.means[empty].any()
-    assert not found.variances[empty].any()
+    assert not shrunk.means[empty].any()
+    assert not shrunk.variances[empty].any()
     assert shrink(HalvingTree(1), np.array([3.0]), np.array([2.0]), None).means.tolist() == [3.0]
 
 
@@ -161,7 +163,7 @@ def test_pruning_is_the_cheapest_of_all():
     halving = HalvingTree(8)
     for _ in range(20):
         squares = [rng.exponential(4, 8 // 2 ** (level + 1)) for level in range(3)]
-        costs = [rng.uniform(0.5, 2, len(one)) for one in squares]
+        costs = [rng.uniform(0.5, 2, len(square)) for square in squares]
         starts = cheapest_bucket_starts(squares, costs, 3.0, halving)
 
         def price(chosen, squares=squares, costs=costs):

@@ -69,19 +69,21 @@ def test_smoothed_mean_matches_normal_posterior(size: int, noise: Noise, buckets
     expand = np.diff(starts, append=size)
     inner = [Prefix(len(starts)), Identity(len(starts))]
     observation = measured(
-        cells, [Coarse(one, starts, size) if buckets else one for one in inner], noise, 3
+        cells, [Coarse(block, starts, size) if buckets else block for block in inner], noise, 3
     )
-    information, told = np.zeros((len(starts),) * 2), np.zeros(len(starts))
+    information, weighted_values = np.zeros((len(starts),) * 2), np.zeros(len(starts))
     for block, operator, values in zip(
         observation.measurements.blocks, inner, observation.values, strict=True
     ):
         rows = dense(operator) * block.scaling()[:, None]
         precision = 1 / block_variance(observation.measurements, block)
         information += rows.T @ rows * precision
-        told += rows.T @ (values / observation.measurements.grid * block.scaling() * precision)
+        weighted_values += rows.T @ (
+            values / observation.measurements.grid * block.scaling() * precision
+        )
     covariance, halving = np.linalg.inv(information), HalvingTree(len(starts), expand)
     vector, units = (
-        halving.differences(covariance @ told),
+        halving.differences(covariance @ weighted_values),
         np.array([halving.differences(unit) for unit in np.eye(len(starts))]),
     )
     seen = np.concatenate(
@@ -98,30 +100,32 @@ def test_smoothed_mean_matches_normal_posterior(size: int, noise: Noise, buckets
         if noise is Noise.DISCRETE_LAPLACE
         else None
     )
-    found = shrink(halving, vector, spread, tail)
-    levels = zip(*map(halving.levels, (vector, found.means, found.variances, spread)), strict=True)
+    shrunk = shrink(halving, vector, spread, tail)
+    levels = zip(
+        *map(halving.levels, (vector, shrunk.means, shrunk.variances, spread)), strict=True
+    )
     precision, pull = np.concatenate(
         [np.zeros((2, 1)), *(level_prior(*level) for level in levels)], axis=1
     )
     basis = basis_of(halving)[:, seen]
     mean = basis @ np.linalg.solve(
-        basis.T @ information @ basis + np.diag(precision[seen]), basis.T @ told + pull[seen]
+        basis.T @ information @ basis + np.diag(precision[seen]),
+        basis.T @ weighted_values + pull[seen],
     )
     np.testing.assert_allclose(
         posterior_means(observation).means, np.repeat(mean / expand, expand), rtol=1e-5
     )
 
 
-@pytest.mark.parametrize(("away", "kept"), [(1.0, 1.0), (2.0, 0.25)])
-def test_smoothing_checks_its_prior_level_by_level(away: float, kept: float) -> None:
+@pytest.mark.parametrize(("away", "share"), [(1.0, 1.0), (2.0, 0.25)])
+def test_smoothing_checks_its_prior_level_by_level(away: float, share: float) -> None:
     noise, left = np.full(16, 4.0), np.full(16, 1.0)
     part = np.tile([1.0, -1.0], 8) * away * np.sqrt(3.0)
-    sharp, pull = level_prior(
-        part, np.zeros(16), left, noise
-    )  # right if differences lie sqrt(3) from their means of 0
+    # This prior is right if differences lie sqrt(3) from their means of 0.
+    sharp, pull = level_prior(part, np.zeros(16), left, noise)
     after = 1 / (1 / noise + sharp)
-    np.testing.assert_allclose(after, kept * left + (1 - kept) * noise)
-    np.testing.assert_allclose(after * (part / noise + pull), (1 - kept) * part, atol=1e-12)
+    np.testing.assert_allclose(after, share * left + (1 - share) * noise)
+    np.testing.assert_allclose(after * (part / noise + pull), (1 - share) * part, atol=1e-12)
     few = level_prior(part[:4], np.zeros(4), left[:4], noise[:4])
     assert not np.concatenate(few).any()
 
@@ -147,19 +151,31 @@ def test_smoothed_intervals_reach_to_the_answer(noise: Noise) -> None:
     for seed in range(6):
         observation = measured(cells, [Tree.full(32, 2)], noise, seed)
         smoothed, plain = SmoothedEstimate.of(observation), Estimate(observation)
-        for asked in ("identity", "prefix"):
-            (product,) = queries(domain, age=asked)
-            one, other = smoothed.estimate(product), plain.estimate(product)
-            below, above = one.interval_distances(1.0, 0.8, 0.5)
-            ends = other.values - other.noise_std - 0.5, other.values + other.noise_std + 0.5
-            np.testing.assert_allclose(
-                one.values - below, np.minimum(ends[0], one.values), atol=1e-9
+        for query_set in ("identity", "prefix"):
+            (product,) = queries(domain, age=query_set)
+            smoothed_answer, plain_answer = smoothed.estimate(product), plain.estimate(product)
+            below, above = smoothed_answer.interval_distances(1.0, 0.8, 0.5)
+            ends = (
+                plain_answer.values - plain_answer.noise_std - 0.5,
+                plain_answer.values + plain_answer.noise_std + 0.5,
             )
             np.testing.assert_allclose(
-                one.values + above, np.maximum(ends[1], one.values), atol=1e-9
+                smoothed_answer.values - below,
+                np.minimum(ends[0], smoothed_answer.values),
+                atol=1e-9,
             )
-            np.testing.assert_allclose(one.approximation_std, np.abs(one.values - other.values))
-            moved += int(((one.values < ends[0]) | (one.values > ends[1])).sum())
+            np.testing.assert_allclose(
+                smoothed_answer.values + above,
+                np.maximum(ends[1], smoothed_answer.values),
+                atol=1e-9,
+            )
+            np.testing.assert_allclose(
+                smoothed_answer.approximation_std,
+                np.abs(smoothed_answer.values - plain_answer.values),
+            )
+            moved += int(
+                ((smoothed_answer.values < ends[0]) | (smoothed_answer.values > ends[1])).sum()
+            )
     assert moved > 0
 
 

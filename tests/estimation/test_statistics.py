@@ -40,15 +40,14 @@ DOMAIN = ln.Domain(
     store=ln.Categories(list(REGION), levels={"region": REGION}),
     measures={"pay": ln.Measure("pay", -20, 100, unit="0.5"), "tips": ln.Measure("tips", 0, 9)},
 )
-MONTHS = np.array(
-    [[400, 90], [500, 80], [100, 70], [50, 60], [700, 300], [20, 200]]
-)  # rows of both sexes
+# Rows of each month and sex.
+MONTHS = np.array([[400, 90], [500, 80], [100, 70], [50, 60], [700, 300], [20, 200]])
 
 
 def people() -> pd.DataFrame:
     """Ages and pay differ by sex; a quarter has no pay, and these are of the first sex."""
     random, counts = np.random.default_rng(8), MONTHS.sum(axis=0)
-    made = pd.DataFrame(
+    frame = pd.DataFrame(
         {
             "month": [
                 f"2024-{1 + month:02}-03"
@@ -56,20 +55,20 @@ def people() -> pd.DataFrame:
             ]
         }
     )
-    made["sex"] = np.repeat(["F", "M"], counts)
-    made["store"] = random.choice(list(REGION), len(made))
-    uneven = random.choice([2, 11, 12, 28, *random.binomial(29, 0.3, 8)], len(made))
-    made["age"] = 1 + np.where(made["sex"] == "F", uneven, random.binomial(29, 0.5, len(made)))
-    made["pay"] = (
+    frame["sex"] = np.repeat(["F", "M"], counts)
+    frame["store"] = random.choice(list(REGION), len(frame))
+    uneven = random.choice([2, 11, 12, 28, *random.binomial(29, 0.3, 8)], len(frame))
+    frame["age"] = 1 + np.where(frame["sex"] == "F", uneven, random.binomial(29, 0.5, len(frame)))
+    frame["pay"] = (
         np.where(
-            made["sex"] == "F",
-            random.integers(40, 201, len(made)),
-            random.integers(-40, 60, len(made)),
+            frame["sex"] == "F",
+            random.integers(40, 201, len(frame)),
+            random.integers(-40, 60, len(frame)),
         )
         / 2
     )
-    made.loc[: len(made) // 4, "pay"] = np.nan
-    return made
+    frame.loc[: len(frame) // 4, "pay"] = np.nan
+    return frame
 
 
 ROWS = people()
@@ -100,9 +99,11 @@ def trees(kind: tuple[Privacy, Noise]) -> Plan:
     sex = Factor(("sex",), Tree(2, (1,)))
     ages = Block((Factor(("age",), Tree(30, (30, 6, 1)), weights), sex), Fraction(1))
     sums, values = (Block((sex,), Fraction(1), name) for name in ("pay", "count of pay"))
-    asked = queries(PAID, age="prefix", sex="identity") + ln.mean_queries(PAID, "pay", by=["sex"])
+    workload = queries(PAID, age="prefix", sex="identity") + ln.mean_queries(
+        PAID, "pay", by=["sex"]
+    )
     return evaluate_plan(
-        asked, fit_noise_scales(PAID, *kind, [(ages, 1.0), (sums, 0.02), (values, 2.0)])
+        workload, fit_noise_scales(PAID, *kind, [(ages, 1.0), (sums, 0.02), (values, 2.0)])
     )
 
 
@@ -115,9 +116,8 @@ def parts(by: list[str]) -> list[pd.DataFrame]:
     return [part for _, part in ROWS.groupby([GROUPS[name] for name in by])] if by else [ROWS]
 
 
-Found = tuple[
-    np.ndarray, np.ndarray, np.ndarray | None
-]  # both ends, and errors in units of what they are said to be if that is known
+# Both ends of intervals, and errors in units of the stated ones (None if unknown).
+Found = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
 @dataclass(frozen=True)
@@ -142,9 +142,11 @@ def exact_quantiles(by: list[str]) -> np.ndarray:
     )
 
 
-def ends_of(found: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
-    assert all(one.low <= one.value <= one.high for one in found)
-    ends = np.array([(one.low, one.high) for one in found]).reshape(-1, len(SHARES), 2)
+def ends_of(intervals: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
+    assert all(interval.low <= interval.value <= interval.high for interval in intervals)
+    ends = np.array([(interval.low, interval.high) for interval in intervals]).reshape(
+        -1, len(SHARES), 2
+    )
     return ends[..., 0], ends[..., 1]
 
 
@@ -186,16 +188,16 @@ def of_means(
 
     def ask(estimate: Estimate, level: float) -> Found:
         found = means(estimate, "pay", by=[BY.get(name, name) for name in by], level=level)
-        low, high, mean, said = (
-            one.reshape(-1) for one in (found.low, found.high, found.mean, found.std_error)
+        low, high, mean, std_error = (
+            values.reshape(-1) for values in (found.low, found.high, found.mean, found.std_error)
         )
-        return low, high, (mean - truth) / said if rows is ROWS else None
+        return low, high, (mean - truth) / std_error if rows is ROWS else None
 
     return Case(plan, ask, truth, rows=rows, **more)
 
 
-def of_changes(kind: str, truth: np.ndarray, said: str) -> Case:
-    asked = ln.queries(DOMAIN, month="prefix", sex="identity") + ln.queries(
+def of_changes(kind: str, truth: np.ndarray, quantity: str) -> Case:
+    workload = ln.queries(DOMAIN, month="prefix", sex="identity") + ln.queries(
         DOMAIN, month=ln.change(2), sex="identity"
     )
 
@@ -204,19 +206,19 @@ def of_changes(kind: str, truth: np.ndarray, said: str) -> Case:
         errors = (
             (found["difference"] - truth) / found["std_error"] if kind == "difference" else None
         )
-        return found[f"{said}low"], found[f"{said}high"], errors
+        return found[f"{quantity}low"], found[f"{quantity}high"], errors
 
-    return Case(lambda: ln.plan(asked, ln.ZCDP("1/50")), ask, truth, level=0.95)
+    return Case(lambda: ln.plan(workload, ln.ZCDP("1/50")), ask, truth, level=0.95)
 
 
-def planned(asked: ln.Workload, budget: Any, strategy: str = "workload") -> Callable[[], Plan]:
-    return lambda: ln.plan(asked, budget, strategy=strategy)
+def planned(workload: ln.Workload, budget: Any, strategy: str = "workload") -> Callable[[], Plan]:
+    return lambda: ln.plan(workload, budget, strategy=strategy)
 
 
 def mean_plan(by: list[str], budget: Any, strategy: str) -> Callable[[], Plan]:
     """Means beside other queries, all weighted."""
-    asked = ln.mean_queries(DOMAIN, "pay", by=[BY[name] for name in by], weight=3, size=250)
-    return planned(asked + ln.queries(DOMAIN, age="prefix", weight="0.5"), budget, strategy)
+    workload = ln.mean_queries(DOMAIN, "pay", by=[BY[name] for name in by], weight=3, size=250)
+    return planned(workload + ln.queries(DOMAIN, age="prefix", weight="0.5"), budget, strategy)
 
 
 def function_plan(by: str) -> Callable[[], Plan]:
@@ -273,13 +275,13 @@ CASES = {
 def test_statistic_intervals_cover_at_stated_rate(case: Case) -> None:
     plan = case.plan()
     table = read_table(plan, ROWS if case.rows is None else case.rows)
-    first, held, errors = Estimate(simulate(plan.measured(), table, SeededEntropy(0))), [], []
+    first, covered, errors = Estimate(simulate(plan.measured(), table, SeededEntropy(0))), [], []
     for observation in simulations(plan.measured(), table, case.count, seed=1):
         low, high, error = case.ask(first.for_observation(observation), case.level)
         inside = (low <= case.truth + 1e-12) & (case.truth <= high + 1e-12)
-        held.append(inside.all(axis=-1) if case.at_once else inside)
+        covered.append(inside.all(axis=-1) if case.at_once else inside)
         errors += [] if error is None else [error]
-    share, margin = np.mean(held, axis=0), (case.level * (1 - case.level) / case.count) ** 0.5
+    share, margin = np.mean(covered, axis=0), (case.level * (1 - case.level) / case.count) ** 0.5
     assert (share > case.level - 4 * margin).all()
     assert case.level - 0.03 < share.mean() < (case.level + 0.05 if errors else 1.01)
     if errors:
@@ -288,32 +290,32 @@ def test_statistic_intervals_cover_at_stated_rate(case: Case) -> None:
 
 def test_release_statistics_match_the_estimate() -> None:
     by, level = [BY["region"]], 0.9
-    asked = ln.mean_queries(DOMAIN, "pay", by=by, size=100, margin=5) + ln.quantile_queries(
+    workload = ln.mean_queries(DOMAIN, "pay", by=by, size=100, margin=5) + ln.quantile_queries(
         DOMAIN, "age", ["1/4", "1/2"], by=by
     )
-    plan = ln.plan(asked + ln.cdf_queries(DOMAIN, "age", by=by), ln.ZCDP(1), strategy="workload")
-    again = ln.Plan.from_json(plan.to_json())
-    assert again == plan
-    assert again.workload.statistics[0].along == {"store": ln.level("region")}
+    plan = ln.plan(workload + ln.cdf_queries(DOMAIN, "age", by=by), ln.ZCDP(1), strategy="workload")
+    read_plan = ln.Plan.from_json(plan.to_json())
+    assert read_plan == plan
+    assert read_plan.workload.statistics[0].along == {"store": ln.level("region")}
     release = ln.release(plan, ROWS, seed=1, options=ln.Options(level=level))
     mean, quantile, function = release.statistics
     assert mean.name == "mean of pay by store:region"
-    made, ends = (
+    means, ends = (
         ln.means(release, "pay", by=by, level=level),
         ln.quantiles(release, "age", [0.25, 0.5], by=by, level=level),
     )
-    assert np.array_equal(made.mean, mean.values)
-    assert "store:region" in made.columns()
-    assert quantile.low.reshape(-1).tolist() == [one.low for one in ends]
-    assert [one.group for one in ends][::2] == [("north",), ("south",), ("west",)]
+    assert np.array_equal(means.mean, mean.values)
+    assert "store:region" in means.columns()
+    assert quantile.low.reshape(-1).tolist() == [interval.low for interval in ends]
+    assert [interval.group for interval in ends][::2] == [("north",), ("south",), ("west",)]
     assert function.values == pytest.approx(ln.cdf(release, "age", by=by).share, abs=1e-3)
 
 
 def test_changes_are_the_answers_of_their_table() -> None:
-    asked = ln.queries(DOMAIN, month="prefix", sex="identity") + ln.queries(
+    workload = ln.queries(DOMAIN, month="prefix", sex="identity") + ln.queries(
         DOMAIN, month=ln.change(2), sex="identity"
     )
-    release = ln.release(ln.plan(asked, ln.ZCDP("1/50")), ROWS, seed=1)
+    release = ln.release(ln.plan(workload, ln.ZCDP("1/50")), ROWS, seed=1)
     changes, table = (
         ln.changes(release, "month", 2, by=["sex"]),
         release.tables["month:change 2 x sex"],
@@ -348,18 +350,20 @@ def test_changes_are_the_answers_of_their_table() -> None:
 
 def test_group_statistics_use_rows_of_the_group() -> None:
     estimate = estimated(trees((Privacy(ln.PureDP(100)), Noise.DISCRETE_LAPLACE)), 5)
-    found, together = (
+    distribution, together = (
         cdf(estimate, "age", by=["sex"], draws=199),
         quantiles(estimate, "age", SHARES, by=["sex"]),
     )
-    assert found.share.shape == found.low.shape == (2, 30)
+    assert distribution.share.shape == distribution.low.shape == (2, 30)
     for place, label in enumerate("FM"):
-        own = cdf(estimate, "age", where={"sex": label}, draws=199)
-        assert own.share == pytest.approx(found.share[place], abs=1e-9)
-        assert own.count == pytest.approx(found.count[place])
+        group_distribution = cdf(estimate, "age", where={"sex": label}, draws=199)
+        assert group_distribution.share == pytest.approx(distribution.share[place], abs=1e-9)
+        assert group_distribution.count == pytest.approx(distribution.count[place])
         apart = quantiles(estimate, "age", SHARES, where={"sex": label})
-        assert [(one.value, one.low, one.high, (label,)) for one in apart] == [
-            (one.value, one.low, one.high, one.group) for one in together if one.group == (label,)
+        assert [(quantile.value, quantile.low, quantile.high, (label,)) for quantile in apart] == [
+            (quantile.value, quantile.low, quantile.high, quantile.group)
+            for quantile in together
+            if quantile.group == (label,)
         ]
 
 
@@ -367,12 +371,12 @@ def test_only_rows_of_a_group_of_a_level_count() -> None:
     release = ln.release(
         ln.plan(ln.queries(DOMAIN, store="identity", age="identity"), ln.PureDP(50)), ROWS, seed=1
     )
-    (found,) = ln.quantiles(release, "age", [0.5], where={"store": {"region": "north"}})
-    assert found == ln.quantiles(release, "age", [0.5], where={"store": ["a", "c"]})[0]
+    (quantile,) = ln.quantiles(release, "age", [0.5], where={"store": {"region": "north"}})
+    assert quantile == ln.quantiles(release, "age", [0.5], where={"store": ["a", "c"]})[0]
     assert (
-        found.low
+        quantile.low
         <= np.quantile(ROWS["age"][GROUPS["region"] == "north"], 0.5, method="inverted_cdf")
-        <= found.high
+        <= quantile.high
     )
     with pytest.raises(
         InputError,
@@ -389,8 +393,10 @@ def test_requested_statistics_have_narrower_bands() -> None:
         quantiles(estimate, "age", SHARES, by=["sex"], level=0.8),
         tight.quantiles(SHARES),
     )
-    assert sum(one.high - one.low for one in alone) < sum(one.high - one.low for one in banded)
-    assert [one.group for one in banded] == [one.group for one in alone]
+    assert sum(quantile.high - quantile.low for quantile in alone) < sum(
+        quantile.high - quantile.low for quantile in banded
+    )
+    assert [quantile.group for quantile in banded] == [quantile.group for quantile in alone]
     assert (minimal_draws(estimate, 0.95), minimal_draws(estimate, 0.99999)) == (199, 0)
     nothing = cdf(
         estimated(trees((Privacy(ln.PureDP("1/100000")), Noise.DISCRETE_LAPLACE))), "age", draws=199
@@ -418,17 +424,20 @@ def test_quantile_interval_holds_cells_not_rejected() -> None:
         0.5 / estimate.observation.measurements.grid,
     )
     shares = np.arange(1, 20) / 20
-    found = quantiles(estimate, "age", shares.tolist(), by=["sex"], level=0.9)
-    for place, (one, share) in enumerate(zip(found, [*shares, *shares], strict=True)):
+    quantile_table = quantiles(estimate, "age", shares.tolist(), by=["sex"], level=0.9)
+    for place, (quantile, share) in enumerate(zip(quantile_table, [*shares, *shares], strict=True)):
         difference, spread = quantile_difference(
             *cumulative_counts(estimate, cumulative_query(PAID, "age", {}, ["sex"])), share
         )
-        own, margin = difference[place // 19], times * np.sqrt(spread[place // 19]) + half
-        first, behind = (
-            np.flatnonzero(own + margin >= 0)[0],
-            np.flatnonzero((own - margin < 0)[:-1]),
+        group_difference, margin = (
+            difference[place // 19],
+            times * np.sqrt(spread[place // 19]) + half,
         )
-        assert (one.low, one.high) == (first + 1, max(first, *(behind + 1)) + 1)
+        first, behind = (
+            np.flatnonzero(group_difference + margin >= 0)[0],
+            np.flatnonzero((group_difference - margin < 0)[:-1]),
+        )
+        assert (quantile.low, quantile.high) == (first + 1, max(first, *(behind + 1)) + 1)
 
 
 def of_both_ends() -> Plan:
@@ -450,13 +459,15 @@ def of_both_ends() -> Plan:
 def test_errors_match_between_matrix_and_simulation(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    estimate, made = estimated(plan, 1), plan.measured()
+    estimate, measurements = estimated(plan, 1), plan.measured()
     values = dict(zip(range(99), estimate.observation.values, strict=False))
     for product in [*plan.workload][:2]:
         measured = np.concatenate(
             [values[index] for index in estimate.block_indices(product.measure)]
         )
-        answers = (estimate.answer_matrix(product) @ measured / made.grid).reshape(product.shape)
+        answers = (estimate.answer_matrix(product) @ measured / measurements.grid).reshape(
+            product.shape
+        )
         np.testing.assert_allclose(answers, estimate.values(product), rtol=1e-9, atol=1e-9)
         by_matrix = list(simulated_noise(estimate, product, 120, seed=6))
         with monkeypatch.context() as patched:
@@ -498,9 +509,9 @@ def test_ratio_intervals_cover_at_small_counts(count: int, scales: tuple[float, 
 def test_ratio_to_possible_zero_has_no_upper_end() -> None:
     plan = ln.plan(ln.queries(DOMAIN, month="identity"), ln.PureDP(1))
     release = ln.release(plan, ROWS[ROWS["month"] == "2024-02-03"], seed=3)
-    found = ln.changes(release, "month", 1).numbers
-    assert (found["ratio_low"][0], found["ratio_high"][0]) == (0.0, np.inf)
-    assert np.isnan(found["ratio"][0])
+    changes = ln.changes(release, "month", 1).numbers
+    assert (changes["ratio_low"][0], changes["ratio_high"][0]) == (0.0, np.inf)
+    assert np.isnan(changes["ratio"][0])
     with pytest.raises(ln.InputError, match="from 1 to 5; got 6"):
         ln.changes(release, "month", 6)
 

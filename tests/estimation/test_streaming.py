@@ -60,57 +60,61 @@ def test_streaming_passes_match_single_tables(blocks, monkeypatch) -> None:
     together = estimate(blocks)
     monkeypatch.setattr(_product, "_FEW", 10**9)
     alone = estimate(blocks)
-    made = {
+    marginal_tables = {
         names: together.marginal(names) for names in [*TRIPLES, *combinations(NAMES, 2), ("h",), ()]
     }
-    for names, cells in reversed(made.items()):
+    for names, cells in reversed(marginal_tables.items()):
         np.testing.assert_allclose(cells, alone.marginal(names), rtol=1e-10, atol=1e-9)
-    assert disagreement(made) < 1e-8
-    asked = marginals(DOMAIN, upto=3).products
-    for product, found in zip(asked, estimate_products(estimate(blocks), asked), strict=True):
-        own = alone.estimate(product)
-        np.testing.assert_allclose(found.values, own.values, rtol=1e-10, atol=1e-9)
-        np.testing.assert_allclose(found.noise_std, own.noise_std, rtol=1e-10)
+    assert disagreement(marginal_tables) < 1e-8
+    products = marginals(DOMAIN, upto=3).products
+    for product, estimated in zip(
+        products, estimate_products(estimate(blocks), products), strict=True
+    ):
+        single = alone.estimate(product)
+        np.testing.assert_allclose(estimated.values, single.values, rtol=1e-10, atol=1e-9)
+        np.testing.assert_allclose(estimated.noise_std, single.noise_std, rtol=1e-10)
 
 
 def test_streaming_drops_components_as_large_as_tables() -> None:
-    made = estimate(CUBES["residual"])
+    cube_estimate = estimate(CUBES["residual"])
     for names in TRIPLES:
-        made.marginal(names)
-    part = made.solved_cells(None)
+        cube_estimate.marginal(names)
+    part = cube_estimate.solved_cells(None)
     assert {len(tau) for tau in part.components} == {0, 1, 2}
     assert len(part.components) == 1 + 8 + 28
 
 
 def test_observation_is_not_copied() -> None:
-    made = estimate(CUBES["residual"])
-    made.marginal(TRIPLES[0])
-    part = made.solved_cells(None)
+    cube_estimate = estimate(CUBES["residual"])
+    cube_estimate.marginal(TRIPLES[0])
+    part = cube_estimate.solved_cells(None)
     assert all(
-        own.counts is given
-        for own, given in zip(part.measured, made.observation.values, strict=True)
+        measured_values.counts is value
+        for measured_values, value in zip(
+            part.measured, cube_estimate.observation.values, strict=True
+        )
     )
 
 
 def test_tables_that_come_out_are_the_callers() -> None:
-    made = estimate(CUBES["mixed"])
-    kept = made.marginal(("a", "b")).copy()
-    made.marginal(("a", "b"))[:] = 0
-    made.marginal(("a",))[:] = 0
-    made.marginal(())[...] = 0
-    np.testing.assert_array_equal(made.marginal(("a", "b")), kept)
+    cube_estimate = estimate(CUBES["mixed"])
+    copy = cube_estimate.marginal(("a", "b")).copy()
+    cube_estimate.marginal(("a", "b"))[:] = 0
+    cube_estimate.marginal(("a",))[:] = 0
+    cube_estimate.marginal(())[...] = 0
+    np.testing.assert_array_equal(cube_estimate.marginal(("a", "b")), copy)
 
 
 def test_tables_that_are_alike_are_estimated_at_once(monkeypatch):
     taken = []
-    own = _product.ProductCells._stacked_marginals
+    stacked_marginals = _product.ProductCells._stacked_marginals
     monkeypatch.setattr(
         _product.ProductCells,
         "_stacked_marginals",
-        lambda cells, some: (taken.append(len(some)), own(cells, some))[1],
+        lambda cells, some: (taken.append(len(some)), stacked_marginals(cells, some))[1],
     )
-    asked = marginals(DOMAIN, ways=1).products
-    list(estimate_products(estimate(CUBES["residual"]), asked))
+    products = marginals(DOMAIN, ways=1).products
+    list(estimate_products(estimate(CUBES["residual"]), products))
     assert sorted(taken) == [1, 2, 5]  # of 4, of 3 and of 2 cells
 
 
