@@ -23,14 +23,14 @@ AWARE: list[Budget] = [PureDP("1/2"), ZCDP("1/8"), ApproxDP("1/2", "1e-9")]
 
 def shares(rows: list[dict[str, object]], *keys: str) -> dict[tuple[object, ...], float]:
     """Share of true answers inside, over the releases of each kind."""
-    found: dict[tuple[object, ...], list[tuple[float, float]]] = defaultdict(list)
+    intervals: dict[tuple[object, ...], list[tuple[float, float]]] = defaultdict(list)
     for row in rows:
-        found[tuple(row[key] for key in keys)].append(
+        intervals[tuple(row[key] for key in keys)].append(
             (float(row["coverage"]), float(row["releases"]))
         )  # type: ignore[arg-type]
     return {
         key: float(np.average([share for share, _ in pairs], weights=[many for _, many in pairs]))
-        for key, pairs in found.items()
+        for key, pairs in intervals.items()
     }
 
 
@@ -47,9 +47,9 @@ def test_adaptive_intervals_cover_on_easy_and_hard_data(budget: Budget) -> None:
             )
         )
     # 4 to 10 releases each, whose answers share their noise
-    found = shares(rows, "strategy", "queries")
-    assert {kind for _, kind in found} == set(ALONG)
-    assert min(found.values()) > 0.88, found
+    coverages = shares(rows, "strategy", "queries")
+    assert {kind for _, kind in coverages} == set(ALONG)
+    assert min(coverages.values()) > 0.88, coverages
 
 
 def test_intervals_on_two_attributes_cover() -> None:
@@ -91,7 +91,7 @@ def test_sum_intervals_cover_their_target() -> None:
             budget=PureDP("1/50"),
             trials=8,
         )
-        found = shares(
+        coverages = shares(
             [
                 row
                 for budget in (hidden.budget, ZCDP("1/1000"))
@@ -100,20 +100,19 @@ def test_sum_intervals_cover_their_target() -> None:
             "data",
             "queries",
         )
-    assert {kind for _, kind in found} == set(KINDS)
-    assert min(found.values()) > 0.9, (
-        found
-    )  # around what is kept alone intervals held under half of the Pareto tail's prefix sums
+    assert {kind for _, kind in coverages} == set(KINDS)
+    # Intervals for only the kept amount covered under half of the Pareto tail's prefix sums.
+    assert min(coverages.values()) > 0.9, coverages
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_intervals_of_planners_and_functions_cover(budget: str) -> None:
     only = {budget: BUDGETS[budget]}
     rows = [*planners(only, 8, 5, ("identity",)), *functions(only, 8, 5, draws=19)]
-    found = {estimate: share for (estimate,), share in shares(rows, "estimate").items()}
-    assert set(found) == {"unbiased", "cdf band", "quantile intervals", "means", "isotonic"}
-    assert found["unbiased"] > 0.93
-    assert min(found.values()) > 0.7, found  # eight bands: two may miss
+    coverages = {estimate: share for (estimate,), share in shares(rows, "estimate").items()}
+    assert set(coverages) == {"unbiased", "cdf band", "quantile intervals", "means", "isotonic"}
+    assert coverages["unbiased"] > 0.93
+    assert min(coverages.values()) > 0.7, coverages  # eight bands: two may miss
     assert "| unbiased | identity |" in "\n".join(linear_table(rows))
 
 
@@ -139,16 +138,16 @@ def test_undercovering_data_set_is_redrawn_not_dropped(
         budget=PureDP(1),
         trials=2,
     )
-    known = {"strategy": "dawa", "group": "made up", "releases": 2}
+    common = {"strategy": "dawa", "group": "made up", "releases": 2}
     rows = [
-        {**known, "data": "rough", "coverage": 0.5, "queries": "cells"},
-        {**known, "data": "empty", "coverage": 1.0, "queries": "cells"},
+        {**common, "data": "rough", "coverage": 0.5, "queries": "cells"},
+        {**common, "data": "empty", "coverage": 1.0, "queries": "cells"},
     ]
     with quick_strategies():
-        found = coverage.drawn_again(case, rows, 2)
-    assert found[0] == rows[1]
-    assert {row["data"] for row in found[1:]} == {"rough"}
-    assert sum(row["releases"] for row in found[1:] if row["queries"] == "cells") == 5
+        redrawn = coverage.drawn_again(case, rows, 2)
+    assert redrawn[0] == rows[1]
+    assert {row["data"] for row in redrawn[1:]} == {"rough"}
+    assert sum(row["releases"] for row in redrawn[1:] if row["queries"] == "cells") == 5
 
 
 def test_undercovering_sums_get_a_second_draw() -> None:
@@ -182,8 +181,8 @@ def test_coverage_command_writes_its_tables(
     )
     for name in ("estimates", "functions"):
         monkeypatch.setattr(coverage, name, lambda *_: [])
-    told: list[str] = []
-    rows = run(None, tmp_path / "out", quick=True, report=told.append)
+    progress: list[str] = []
+    rows = run(None, tmp_path / "out", quick=True, report=progress.append)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "linear.csv",
         "aware.csv",
@@ -192,7 +191,7 @@ def test_coverage_command_writes_its_tables(
     with (tmp_path / "out" / "aware.csv").open(encoding="utf-8") as file:
         assert len(list(csv.DictReader(file))) == len(rows["aware"])
     assert aware_table(rows["aware"])[2].startswith("| dawa |")
-    assert told[-1].startswith("Tables are in")
+    assert progress[-1].startswith("Tables are in")
 
 
 def test_real_data_are_joined_to_requested_size(tmp_path: Path) -> None:

@@ -25,19 +25,19 @@ def test_known_totals(data, workload) -> None:
     shape = SHAPES[data]
     targets = cubes.cube_workload(len(shape), workload)
     plain, best, four = (cubes.method(name, shape, targets) for name in ("Q", "Q+", "F+"))
-    found = (
+    totals = (
         2 * plain.error,
         2 * best.error,
         2 * cubes.least_squares_error(shape, targets, best),
         2 * four.error,
     )
-    for value, figure in zip(found, FIGURES[data, workload], strict=True):
+    for value, figure in zip(totals, FIGURES[data, workload], strict=True):
         assert value == pytest.approx(figure, rel=0.013 if figure > 1e6 else 2e-3)
 
 
 def test_numbers_of_fourier_coefficients() -> None:
-    known = {"NLTCS": (17, 77, 32, 137, 417, 242), "Adult": (69, 1223, 864, 1969, 15651, 18544)}
-    for data, figures in known.items():
+    published = {"NLTCS": (17, 77, 32, 137, 417, 242), "Adult": (69, 1223, 864, 1969, 15651, 18544)}
+    for data, figures in published.items():
         for workload, figure in zip(datacubes.WORKLOADS, figures, strict=True):
             groups = cubes.fourier_groups(
                 SHAPES[data], cubes.cube_workload(len(SHAPES[data]), workload)
@@ -69,9 +69,8 @@ def test_draws_are_consistent_and_as_large_as_expected(name) -> None:
     spread = {target: np.std([draw[target] for draw in draws], axis=0) for target in targets}
     assert max(float(np.abs(mean[t] / spread[t]).max()) for t in targets) * math.sqrt(400) < 5
     squares = np.mean([sum(float((error**2).sum()) for error in draw.values()) for draw in draws])
-    if (
-        name[0] == "C"
-    ):  # what is added up from the same table is not independent: no closed form after consistency
+    # Sums of one table are dependent, so that consistent answers have no closed form.
+    if name[0] == "C":
         assert squares <= 2 * ready.error * 1.15
     else:
         expected = cubes.consistent_error(shape, targets, ready) if name[0] == "Q" else ready.error
@@ -121,17 +120,17 @@ def test_datacubes_run_writes_tables_and_figures(tmp_path, monkeypatch) -> None:
     rng = np.random.default_rng(5)
     folder = tmp_path / "microdata"
     folder.mkdir()
-    for one in sets:
-        rows = np.column_stack([rng.integers(0, n, 50) for n in one.shape])
+    for data_set in sets:
+        rows = np.column_stack([rng.integers(0, n, 50) for n in data_set.shape])
         text = "\n".join(
             ",".join(map(str, row))
-            for row in [[f"x{i}" for i in range(len(one.shape))], *rows.tolist()]
+            for row in [[f"x{i}" for i in range(len(data_set.shape))], *rows.tolist()]
         )
-        (folder / one.file).write_text(text + "\n", encoding="utf-8")
+        (folder / data_set.file).write_text(text + "\n", encoding="utf-8")
     lines: list[str] = []
     tables = datacubes.run(tmp_path, tmp_path / "out", quick=True, report=lines.append)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        f"{name}.csv" for name in tables
+        f"{data_set}.csv" for data_set in tables
     } | {
         f"{stem}.{suffix}"
         for stem in ("figure-4-adult", "figure-5-nltcs", "figure-6-seconds", "table-1-growth")

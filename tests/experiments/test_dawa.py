@@ -17,7 +17,7 @@ FILES = {"errors.csv", "regret.csv", "ratios.svg", "ratios.png"}
 
 @pytest.mark.parametrize("shape", [(300,), (1, 3), (20, 33)])
 def test_random_queries_fit_the_cells_and_the_seed(shape):
-    def made(workload):
+    def draw_queries(workload):
         return (
             dawa.ranges_of(workload, 300, [1])
             if len(shape) == 1
@@ -25,65 +25,65 @@ def test_random_queries_fit_the_cells_and_the_seed(shape):
         )
 
     for workload in dawa.WORKLOADS if len(shape) == 1 else dawa_plane.WORKLOADS:
-        asked = made(workload)
-        assert (asked.low >= 0).all()
-        assert (asked.low < asked.high).all()
-        assert (asked.high <= shape).all()
-        assert np.array_equal(asked.low, made(workload).low)
+        query_set = draw_queries(workload)
+        assert (query_set.low >= 0).all()
+        assert (query_set.low < query_set.high).all()
+        assert (query_set.high <= shape).all()
+        assert np.array_equal(query_set.low, draw_queries(workload).low)
         if workload == "small rectangles":
-            assert (asked.high - asked.low <= np.maximum(1, np.array(shape) // 8)).all()
+            assert (query_set.high - query_set.low <= np.maximum(1, np.array(shape) // 8)).all()
 
 
 def test_clustered_ranges_lie_about_five_centres():
-    asked = dawa.ranges_of("clustered", 10**5, [2])
-    middle = (asked.low + asked.high) / 2
+    ranges = dawa.ranges_of("clustered", 10**5, [2])
+    middle = (ranges.low + ranges.high) / 2
     assert len({round(float(np.median(part)) / 500) for part in np.split(middle, 5)}) > 1
     assert all(np.std(part) < 500 for part in np.split(middle, 5))
 
 
-def check(rows, mechanisms, out, told):
+def check(rows, mechanisms, out, progress):
     """What holds for the rows, files and lines of both comparisons."""
     for row in rows:
         assert row["ratio"] == row["dawa"] / row[row["best other"]]
         assert row["ratio to D"] == row["dawa"] / row["D"]
         assert "not private" not in row["best other"]
         assert row["worst release"] >= 1
-        assert all(row[one] > 0 and row[f"{one} se"] >= 0 for one in mechanisms)
+        assert all(row[mechanism] > 0 and row[f"{mechanism} se"] >= 0 for mechanism in mechanisms)
     for summary in regret(rows):
-        assert min(summary[one] for one in (*mechanisms, "dawa, largest")) >= 1
+        assert min(summary[mechanism] for mechanism in (*mechanisms, "dawa, largest")) >= 1
     with (out / "errors.csv").open(encoding="utf-8") as file:
         assert [float(row["dawa"]) for row in csv.DictReader(file)] == [row["dawa"] for row in rows]
     assert {path.name for path in out.iterdir()} == FILES
-    assert told[-1].startswith("Tables and figures are in")
+    assert progress[-1].startswith("Tables and figures are in")
 
 
 def test_histogram_comparison_writes_its_tables(tmp_path):
     (tmp_path / "hist1d").mkdir()
     np.save(tmp_path / "hist1d" / "SMALL.n4096.npy", np.repeat([40, 0, 3, 0], 16))
-    told = []
+    progress = []
     size = dawa.Size(epsilons=("1",), scales=(None, 1000), trials=2, ours=dawa.OURS)
-    rows = dawa.run(tmp_path, tmp_path / "out", size=size, report=told.append)
+    rows = dawa.run(tmp_path, tmp_path / "out", size=size, report=progress.append)
     assert [(row["records"], row["workload"]) for row in rows] == [
-        (records, one) for records in (688, 1000) for one in dawa.WORKLOADS
+        (records, workload) for records in (688, 1000) for workload in dawa.WORKLOADS
     ]
-    check(rows, (*dawa.OURS, "D", "Identity", "EFPA"), tmp_path / "out", told)
+    check(rows, (*dawa.OURS, "D", "Identity", "EFPA"), tmp_path / "out", progress)
 
 
 def test_table_comparison_writes_its_tables(tmp_path):
     table = np.zeros((12, 9), dtype=np.int64)
     table[:5, :4] = 30
-    told, size = [], dawa_plane.Size(names=("small",), epsilons=("1",), trials=2, releases=3)
+    progress, size = [], dawa_plane.Size(names=("small",), epsilons=("1",), trials=2, releases=3)
     rows = dawa_plane.compare(
-        {"small": table, "left out": table}, tmp_path / "out", size, 0, told.append
+        {"small": table, "left out": table}, tmp_path / "out", size, 0, progress.append
     )
     assert [(row["data"], row["workload"], row["records"]) for row in rows] == [
-        ("small", one, 600) for one in dawa_plane.WORKLOADS
+        ("small", workload, 600) for workload in dawa_plane.WORKLOADS
     ]
     check(
         rows,
         ("dawa", "D", "Identity", "AGrid", "UGrid", "QuadTree", "Uniform"),
         tmp_path / "out",
-        told,
+        progress,
     )
 
 

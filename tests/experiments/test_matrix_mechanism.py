@@ -68,8 +68,10 @@ def test_all_ranges_squares_match_single_ranges() -> None:
         for low in range(7)
         for high in range(low, 7)
     ]
-    found = experiment.mean_squares(values - cells)
-    assert found == pytest.approx((float(((values - cells) ** 2).mean()), float(np.mean(squares))))
+    mean_squares = experiment.mean_squares(values - cells)
+    assert mean_squares == pytest.approx(
+        (float(((values - cells) ** 2).mean()), float(np.mean(squares)))
+    )
 
 
 def test_whole_counts_are_unbiased_and_within_one() -> None:
@@ -93,8 +95,8 @@ def test_whole_counts_are_unbiased_and_within_one() -> None:
 def test_real_histograms_are_read_in_place() -> None:
     if not (DATA / "hist1d").exists():
         pytest.skip(f"there is no {DATA / 'hist1d'}")
-    found = experiment.histograms(DATA, 256, 0)
-    assert {name: int(cells.sum()) for name, cells in found.items()} == {
+    histograms = experiment.histograms(DATA, 256, 0)
+    assert {name: int(cells.sum()) for name, cells in histograms.items()} == {
         "NETTRACE": 25714,
         "ADULT": 17665,
     }
@@ -195,9 +197,9 @@ def test_command_names_unsupported_experiment(
 
 
 def test_quick_bench_reaches_the_published_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    found = bench.main(["--quick", "--only", "prefix, as a matrix, n = 64"])
-    assert [name for name, _, _ in found] == ["prefix, as a matrix, n = 64"] * 2
-    assert max(ratio for _, _, ratio in found) < 1.0005
+    results = bench.main(["--quick", "--only", "prefix, as a matrix, n = 64"])
+    assert [name for name, _, _ in results] == ["prefix, as a matrix, n = 64"] * 2
+    assert max(ratio for _, _, ratio in results) < 1.0005
     assert "2 numbers, 2 reached" in capsys.readouterr().out
 
 

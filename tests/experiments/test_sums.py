@@ -32,8 +32,8 @@ def brute(column: mechanisms.Column, edges: np.ndarray, threshold: int, reading:
 
 @pytest.mark.parametrize("reading", mechanisms.READINGS)
 def test_cut_sums_are_those_of_the_records(reading: str) -> None:
-    found = COLUMN.cut_sums(FEW.edges, 70_000, reading)
-    assert np.cumsum(found).tolist() == brute(COLUMN, FEW.edges, 70_000, reading).tolist()
+    cut_sums = COLUMN.cut_sums(FEW.edges, 70_000, reading)
+    assert np.cumsum(cut_sums).tolist() == brute(COLUMN, FEW.edges, 70_000, reading).tolist()
     assert (
         COLUMN.answers(FEW, reading).tolist()
         == brute(COLUMN, FEW.edges[FEW.last], 800_000, reading).tolist()
@@ -83,14 +83,14 @@ def test_single_queries_split_budget_and_filter_first() -> None:
 def test_thresholds_stay_within_public_maximum() -> None:
     sums = mechanisms.workload(100)
     for search in (mechanisms.tail_threshold, mechanisms.least_error_threshold):
-        found = {
+        thresholds = {
             epsilon: [
                 search(COLUMN, sums, Fraction(epsilon), SeededEntropy(seed)) for seed in range(5)
             ]
             for epsilon in ("1/100", "2")
         }
-        assert max(map(max, found.values())) <= mechanisms.MOST
-        assert np.median(found["1/100"]) < np.median(found["2"])
+        assert max(map(max, thresholds.values())) <= mechanisms.MOST
+        assert np.median(thresholds["1/100"]) < np.median(thresholds["2"])
     assert mechanisms.recursive_threshold(COLUMN, Fraction(1, 1000), SeededEntropy(2)) % 16_000 == 0
 
 
@@ -100,10 +100,11 @@ def test_the_command_writes_tables_and_figures(
     pytest.importorskip("matplotlib", reason="figures need the extra 'experiments'")
     monkeypatch.setattr(experiment, "WORKLOADS", {"Q2": 10})
     monkeypatch.setattr(experiment, "EPSILONS", experiment.EPSILONS[:1])
+    # The test above covers these; every further threshold needs its own strategies.
     for search in (
         "svt_threshold",
         "recursive_threshold",
-    ):  # which are tested above; every further threshold takes strategies of its own
+    ):
         monkeypatch.setattr(experiment, search, lambda *_: 100_000)
     monkeypatch.setattr(experiment, "OWN", dict.fromkeys(experiment.OWN, lambda *_: 100_000))
     done = CliRunner().invoke(

@@ -80,11 +80,11 @@ def test_published_noise_of_a_small_query() -> None:
     ],
 )
 def test_greedy_h_readings_give_published_errors(gram: Gram, printed: tuple[float, float]) -> None:
-    found = [
+    errors = [
         strategy_rmse(gram, fit_halved_tree(gram, released=released).matrix(), 1)
         for released in (False, True)
     ]
-    assert found == pytest.approx(printed, abs=6e-4)
+    assert errors == pytest.approx(printed, abs=6e-4)
 
 
 @pytest.mark.parametrize("name", sums.ALGORITHMS)
@@ -100,11 +100,17 @@ def test_sum_strategies_answer_at_sensitivity_one(name: str) -> None:
 
 @pytest.mark.parametrize(("every", "threshold"), [(1, 800_000), (10, 100_000), (25, 800_000)])
 def test_the_optimum_never_loses_to_timm(every: int, threshold: int) -> None:
-    asked = sums.PrefixSums(edges=8_000 * np.arange(1, 101), last=np.arange(every - 1, 100, every))
-    found = {
+    prefix_sums = sums.PrefixSums(
+        edges=8_000 * np.arange(1, 101), last=np.arange(every - 1, 100, every)
+    )
+    strategies = {
         name: sums.sum_strategy(
-            name, asked.matrix(), asked.gram(), asked.limits(threshold), effort=0.2
+            name,
+            prefix_sums.matrix(),
+            prefix_sums.gram(),
+            prefix_sums.limits(threshold),
+            effort=0.2,
         ).rmse(1.0)
         for name in ("timm", "tamm", "optimum")
     }
-    assert found["optimum"] < 0.95 * min(found["timm"], found["tamm"])
+    assert strategies["optimum"] < 0.95 * min(strategies["timm"], strategies["tamm"])

@@ -19,15 +19,15 @@ def test_noiseless_release_gives_the_truth(seed: int) -> None:
     )
     rows["pay"] = generator.integers(0, domain.measures["pay"].high + 1, ROWS)
     plan = ln.plan(
-        reduce(ln.Workload.__add__, (one.workload(domain) for one in tables)),
+        reduce(ln.Workload.__add__, (table.workload(domain) for table in tables)),
         ln.PureDP(16),
         strategy="identity",
     )
-    made = ln.release(plan, rows, seed=seed)
-    for place, one in enumerate(tables):
-        table = made.tables[place]
+    release = ln.release(plan, rows, seed=seed)
+    for place, requested_table in enumerate(tables):
+        table = release.tables[place]
         assert np.all(
-            np.abs(table.answer.reshape(-1) - one.truth(rows, domain))
+            np.abs(table.answer.reshape(-1) - requested_table.truth(rows, domain))
             <= 8 * table.noise_std.reshape(-1)
         )
 
@@ -35,10 +35,10 @@ def test_noiseless_release_gives_the_truth(seed: int) -> None:
 @pytest.mark.parametrize(("kind", "limit"), [("margin", 19.6), ("rmse", 10)])
 def test_kept_and_missed_targets_are_distinguished(kind: str, limit: float) -> None:
     errors = np.random.default_rng(1).normal(0, 10, (400, 50))
-    for factor, kept in ((1.0, True), (1.05, False)):
+    for factor, is_met in ((1.0, True), (1.05, False)):
         reached, wanted, spread = held(kind, factor * errors, limit, 0.95)
         assert (
             (reached >= wanted - 3 * spread)
             if kind == "margin"
             else (reached <= wanted + 3 * spread)
-        ) is kept
+        ) is is_met

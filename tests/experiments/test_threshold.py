@@ -54,9 +54,9 @@ def at_least(scale, values):
     )
 
 
-def vector_law(rows, epsilon, kept=Fraction(3, 4), damp=1.0):
+def vector_law(rows, epsilon, count_kept=Fraction(3, 4), damp=1.0):
     """Return the probabilities of sparse vector results; ``damp`` reduces the noise."""
-    a, b = kept.as_integer_ratio()
+    a, b = count_kept.as_integer_ratio()
     queries = [b * sum(w <= u for w in rows) - a * len(rows) for u in CANDIDATES[:-1]]
     bars, mass = laplace(damp * max(a, b - a) / (epsilon / 2), 400)
     scale = damp * b / (epsilon / 2)
@@ -107,7 +107,7 @@ NOISE = np.array([[2.0, 2, 2], [3, 3, 4], [5, 5, 6], [5, 7, 9]])
 
 
 def worst(law):
-    return max(np.abs(np.log(law(one) / law(other))).max() for one, other in PAIRS)
+    return max(np.abs(np.log(law(neighbours) / law(other))).max() for neighbours, other in PAIRS)
 
 
 @pytest.mark.parametrize(
@@ -132,10 +132,10 @@ def ahead(monkeypatch):
 
 def agrees(draw, law, trials=2500):
     """Tell whether frequencies are within 5 standard errors (false alarm below 1e-5)."""
-    found = Counter(draw() for _ in range(trials))
+    frequencies = Counter(draw() for _ in range(trials))
     for limit, chance in zip(CANDIDATES, law, strict=True):
         assert (
-            abs(found[limit] / trials - chance)
+            abs(frequencies[limit] / trials - chance)
             <= 5 * math.sqrt(chance * (1 - chance) / trials) + 1e-9
         )
 
@@ -174,47 +174,46 @@ def test_scales_are_rounded_up_and_only_a_little(most, epsilon):
 @pytest.fixture
 def scales(monkeypatch):
     """No noise; the scales that were asked for."""
-    asked = []
+    requested_scales = []
 
     def still(numerator, denominator, count, entropy):
-        asked.extend([Fraction(numerator, denominator)] * count)
+        requested_scales.extend([Fraction(numerator, denominator)] * count)
         return np.zeros(count, dtype=np.int64)
 
     monkeypatch.setattr(threshold, "discrete_laplace", still)
     monkeypatch.setattr(threshold_joint, "discrete_laplace", still)
-    return asked
+    return requested_scales
 
 
 def test_threshold_noise_has_the_scale_of_its_proof(scales):
     """Theorems V, R and J hold at epsilon 7/13, whose scales must be rounded up."""
     epsilon, rows = Fraction(7, 13), amounts((1, 3, 5, 6))
 
-    def asked(call, *more):
+    def requested_scales(call, *more):
         scales.clear()
         call(rows, epsilon, SeededEntropy(1), *more)
         return scales
 
-    def close(found, least):
+    def close(values, least):
         assert all(
-            one <= other <= one + Fraction(1, 256) for one, other in zip(least, found, strict=True)
+            one <= other <= one + Fraction(1, 256) for one, other in zip(least, values, strict=True)
         )
 
     close(
-        asked(sparse_vector, CANDIDATES, Fraction(3, 4)),
+        requested_scales(sparse_vector, CANDIDATES, Fraction(3, 4)),
         [3 / (epsilon / 2), *[4 / (epsilon / 2)] * 3],
     )
     close(
-        asked(sparse_vector, CANDIDATES, Fraction(1, 5)),
+        requested_scales(sparse_vector, CANDIDATES, Fraction(1, 5)),
         [4 / (epsilon / 2), *[5 / (epsilon / 2)] * 3],
     )
-    close(asked(recursive, 1, MOST), [1 / epsilon])
+    close(requested_scales(recursive, 1, MOST), [1 / epsilon])
     limits, low, high = (10, 9000, 10**6), np.array([-1, -1, 5]), np.array([10**6, 7, 3000])
-    most = max(
-        10**6 - 10, 2 * (3000 - 10)
-    )  # the one query on the largest amounts, or the two on those up to 3000
+    # The largest error is of one query on the largest amounts, or two up to 3000.
+    most = max(10**6 - 10, 2 * (3000 - 10))
     assert most % (most // 4096) != 0
     close(
-        asked(least_error, limits, low, high, np.ones((3, 3))),
+        requested_scales(least_error, limits, low, high, np.ones((3, 3))),
         [math.ceil(Fraction(most, most // 4096)) / epsilon] * 3,
     )
 
@@ -256,7 +255,7 @@ def test_recursive_without_noise_is_the_definition(rows, epsilon):
 def test_recursive_draws_the_stated_law(ahead):
     """Frequencies of likely results are within 5 standard errors of the law."""
     rows, trials, entropy, start = (
-        [one * 10**6 for one in (3, 9, 14, 30, 31, 55)],
+        [place * 10**6 for place in (3, 9, 14, 30, 31, 55)],
         3000,
         SeededEntropy(29),
         3 * 10**6,
@@ -267,11 +266,11 @@ def test_recursive_draws_the_stated_law(ahead):
         recursive(amounts(rows), Fraction(1), entropy, start=start, most=10**15)
         for _ in range(trials)
     ]
-    found = Counter(round((math.log(limit / start) - 0.5) / 0.4) - index for limit in draws)
+    frequencies = Counter(round((math.log(limit / start) - 0.5) / 0.4) - index for limit in draws)
     z, mass = laplace(1.0, 30)
     for shift, chance in zip(z, mass, strict=True):
         if trials * chance >= 10:
-            assert abs(found[int(shift)] / trials - chance) <= 5 * math.sqrt(chance / trials)
+            assert abs(frequencies[int(shift)] / trials - chance) <= 5 * math.sqrt(chance / trials)
 
 
 def test_searches_end_within_the_public_range(scales):
@@ -309,8 +308,8 @@ def test_biases_and_sensitivity_by_brute_force(rows, pairs):
 
 def test_biases_of_large_amounts_are_exact():
     values = np.array([2**53 - 1 - i for i in range(5000)])[::-1].copy()
-    ((found,),) = biases(values, [7], np.array([-1]), np.array([2**53 - 1])).tolist()
-    assert found == sum(int(v) - 7 for v in values)
+    ((bias,),) = biases(values, [7], np.array([-1]), np.array([2**53 - 1])).tolist()
+    assert bias == sum(int(v) - 7 for v in values)
 
 
 def test_a_bias_that_cannot_be_costs_no_draw(scales):
