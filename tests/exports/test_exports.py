@@ -182,10 +182,10 @@ def test_entry_of_the_registry_has_its_keys(stored):
 
 def test_losses_of_every_definition(stored):
     privacy = ln.read_release(stored).privacy.budget
-    found = yaml.safe_load(ln.export(stored, "registry"))["deployment"]
+    deployment = yaml.safe_load(ln.export(stored, "registry"))["deployment"]
     variants = {"PureDP": "Pure DP", "ApproxDP": "Approximate DP", "ZCDP": "Zero-concentrated DP"}
-    assert found["dp_variant"]["variant_name"] == variants[type(privacy).__name__]
-    for name, value in found["privacy_loss"]["privacy_parameters"].items():
+    assert deployment["dp_variant"]["variant_name"] == variants[type(privacy).__name__]
+    for name, value in deployment["privacy_loss"]["privacy_parameters"].items():
         exact = getattr(privacy, name)
         assert exact <= Fraction(value) <= exact * (1 + Fraction(1, 2**50))
 
@@ -208,17 +208,19 @@ def test_mbi_gets_rows_of_equal_noise(measured, page):
     }
     counts = [table for table in page["tables"](measured) if table["measure"] is None]
     assert len(counts) == len(value["measurements"])
-    for table, one in zip(counts, value["measurements"], strict=True):
-        assert one["clique"] == table["attributes"]
-        factor = one["stddev"] / np.sqrt(
+    for table, measurement in zip(counts, value["measurements"], strict=True):
+        assert measurement["clique"] == table["attributes"]
+        factor = measurement["stddev"] / np.sqrt(
             [page["variance"](table["noise"], scale, table["grid"]) for scale in table["scales"]]
         )
-        assert one["noisy_measurement"] == pytest.approx(
+        assert measurement["noisy_measurement"] == pytest.approx(
             (table["values"] * factor).tolist(), rel=0.02
         )
         plain = matrix_of(table["matrices"]) * factor[:, None]
         assert np.allclose(
-            matrix_of(one["matrices"]) if "matrices" in one else np.eye(plain.shape[1]),
+            matrix_of(measurement["matrices"])
+            if "matrices" in measurement
+            else np.eye(plain.shape[1]),
             plain,
             rtol=0.02,
         )
@@ -249,15 +251,20 @@ def test_mbi_measurements_have_the_promised_error(laplace, name):
                 "matrices", [np.eye(sizes[attribute]) for attribute in one["clique"]]
             )
         ]
-        own = dict(zip(one["clique"], each, strict=True))
+        rows_by_name = dict(zip(one["clique"], each, strict=True))
         rows.append(
-            matrix_of([own.get(attribute, np.ones((1, size))) for attribute, size in sizes.items()])
+            matrix_of(
+                [
+                    rows_by_name.get(attribute, np.ones((1, size)))
+                    for attribute, size in sizes.items()
+                ]
+            )
             / one["stddev"]
         )
     product = release.tables[0].product
-    asked = dict(zip(product.attributes, map(dense, product.operators), strict=True))
+    operators = dict(zip(product.attributes, map(dense, product.operators), strict=True))
     wanted = matrix_of(
-        [asked.get(attribute, np.ones((1, size))) for attribute, size in sizes.items()]
+        [operators.get(attribute, np.ones((1, size))) for attribute, size in sizes.items()]
     )
     std = np.sqrt(np.diag(wanted @ np.linalg.pinv(np.vstack(rows).T @ np.vstack(rows)) @ wanted.T))
     assert std == pytest.approx(release.tables[0].noise_std.reshape(-1), rel=1e-6)
@@ -283,13 +290,15 @@ def test_mbi_reads_the_export(measured, page, tmp_path):
 
     file = tmp_path / "measurements.json"
     file.write_text(ln.export(measured, "mbi"))
-    domain, found, total = page["format_mbi_measurements"](file)
-    model = mbi.estimation.MirrorDescent().estimate(domain, found, known_total=total, iters=300)
+    domain, measurements, total = page["format_mbi_measurements"](file)
+    model = mbi.estimation.MirrorDescent().estimate(
+        domain, measurements, known_total=total, iters=300
+    )
     table = ln.read_release(measured).tables[0]
     cells = np.asarray(model.project(list(table.product.attributes)).datavector())
     # what mbi fits lies near what least squares give, by the errors that both know
-    asked = matrix_of([dense(operator) for operator in table.product.operators]) @ cells
-    assert np.abs(asked - table.answer.reshape(-1)).max() < 5 * table.noise_std.max()
+    answers = matrix_of([dense(operator) for operator in table.product.operators]) @ cells
+    assert np.abs(answers - table.answer.reshape(-1)).max() < 5 * table.noise_std.max()
 
 
 # --- notebooks ------------------------------------------------------------------------------------

@@ -26,7 +26,9 @@ def test_page_knows_every_operator(case, page):
 
 def test_every_kind_of_operator_is_tried():
     assert {type(case.operator) for case in CASES} == {
-        one for one in operator_classes() if one.__module__.startswith("leastnoise.")
+        operator_class
+        for operator_class in operator_classes()
+        if operator_class.__module__.startswith("leastnoise.")
     }
 
 
@@ -41,15 +43,15 @@ def test_stored_release_is_read_by_the_page(stored, page):
         assert np.array_equal(table["values"], values / release.measurements.grid)
         expected = [dense(factor.operator) for factor in block.factors]
         assert all(
-            np.array_equal(one, other)
-            for one, other in zip(table["matrices"], expected, strict=True)
+            np.array_equal(matrix, expected_matrix)
+            for matrix, expected_matrix in zip(table["matrices"], expected, strict=True)
         )
         assert table["scales"] == pytest.approx(float(block.scale) / block.scaling())
         # to a sixth of a squared step of the noise
-        known = [
+        variances = [
             page["variance"](table["noise"], scale, table["grid"]) for scale in table["scales"]
         ]
-        assert known == pytest.approx(
+        assert variances == pytest.approx(
             block_variance(release.measurements, block) / block.scaling() ** 2,
             rel=1e-6,
             abs=0.17 / table["grid"] ** 2,
@@ -80,10 +82,11 @@ def test_page_alone_gives_the_same_answers(page, laplace):
     ]
     rows, values = [], []
     for table in counts:
-        own = dict(
-            zip(table["attributes"], table["matrices"], strict=True)
-        )  # one factor an attribute here
-        parts = [own.get(name, np.ones((1, release.plan.domain.kind(name).size))) for name in names]
+        # Each attribute has a factor of its own here.
+        matrices = dict(zip(table["attributes"], table["matrices"], strict=True))
+        parts = [
+            matrices.get(name, np.ones((1, release.plan.domain.kind(name).size))) for name in names
+        ]
         std = np.sqrt(
             [page["variance"](table["noise"], scale, table["grid"]) for scale in table["scales"]]
         )
