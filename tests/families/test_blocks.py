@@ -45,12 +45,12 @@ GRAMS: dict[str, Gram] = {
 
 
 @pytest.mark.parametrize("name", GRAMS)
-@pytest.mark.parametrize("own", [0.0, 0.4])
-def test_error_and_gradient_match_the_matrix(name: str, own: float) -> None:
+@pytest.mark.parametrize("cell_weight", [0.0, 0.4])
+def test_error_and_gradient_match_the_matrix(name: str, cell_weight: float) -> None:
     rng, support = np.random.default_rng(5), Support(12, [(0, 12), (2, 9)])
-    values, above = rng.random(19), np.vstack([np.full(4, own), rng.random((2, 4))])
-    asked = block_gram(GRAMS[name], 12, 4)
-    error, by_values, by_above = blocks_objective(asked, support, values, above)
+    values, above = rng.random(19), np.vstack([np.full(4, cell_weight), rng.random((2, 4))])
+    gram = block_gram(GRAMS[name], 12, 4)
+    error, by_values, by_above = blocks_objective(gram, support, values, above)
     theta = support.to_matrix(values)
     within, divisors = (
         np.vstack([np.eye(12), theta]) / (1 + theta.sum(axis=0)),
@@ -60,22 +60,22 @@ def test_error_and_gradient_match_the_matrix(name: str, own: float) -> None:
     matrix = np.vstack([np.kron(np.diag(1 / divisors), within), np.kron(sums, np.ones(12))])
     np.testing.assert_allclose(np.abs(matrix).sum(axis=0), 1)
     assert error == pytest.approx(np.trace(GRAMS[name].dense() @ np.linalg.inv(matrix.T @ matrix)))
-    slopes = approx_fprime(values, lambda x: blocks_objective(asked, support, x, above)[0], 1e-6)
+    slopes = approx_fprime(values, lambda x: blocks_objective(gram, support, x, above)[0], 1e-6)
     np.testing.assert_allclose(by_values, slopes, rtol=1e-3, atol=1e-6 * error)
     slopes = approx_fprime(
         above.ravel(),
-        lambda x: blocks_objective(asked, support, values, x.reshape(above.shape))[0],
+        lambda x: blocks_objective(gram, support, values, x.reshape(above.shape))[0],
         1e-6,
     )
-    first = 0 if own else 1  # without rows of their own, blocks get none
+    first = 0 if cell_weight else 1  # without rows of their own, blocks get none
     np.testing.assert_allclose(
         by_above[first:], slopes.reshape(above.shape)[first:], rtol=1e-3, atol=1e-6 * error
     )
 
 
-def unit_error(factor: Factor, asked: Operator) -> float:
+def unit_error(factor: Factor, operator: Operator) -> float:
     norm = int(column_sums(factor.operator, factor.weights, 1).max())
-    return norm * math.sqrt(invert_gram(factor).total_variance(asked) / asked.rows)
+    return norm * math.sqrt(invert_gram(factor).total_variance(operator) / operator.rows)
 
 
 @pytest.mark.parametrize(("size", "most"), [(2, 1.3), (7, 2.2), (1000, 7.5), (16384, 10.56)])
@@ -92,13 +92,12 @@ def test_single_total_is_measured_almost_exactly() -> None:
 
 def test_ranges_fit_as_well_as_by_full_descent() -> None:
     ends = np.sort(np.random.default_rng(2).integers(0, 512, (2, 300)), axis=0)
-    asked = Ranges(512, ends[0], ends[1])
-    gram = gram_of(asked)
-    found = unit_error(p_identity_blocks(gram, 1).factor("a"), asked)
-    assert found < 1.15 * unit_error(p_identity(gram, 1, effort=0.01).factor("a"), asked)
-    assert found < 0.6 * math.sqrt(
-        float((ends[1] - ends[0] + 1).mean())
-    )  # with every cell measured
+    ranges = Ranges(512, ends[0], ends[1])
+    gram = gram_of(ranges)
+    error = unit_error(p_identity_blocks(gram, 1).factor("a"), ranges)
+    assert error < 1.15 * unit_error(p_identity(gram, 1, effort=0.01).factor("a"), ranges)
+    # The bound is the error where every cell is measured.
+    assert error < 0.6 * math.sqrt(float((ends[1] - ends[0] + 1).mean()))
 
 
 def test_block_sums_are_measured_separately_where_many(
@@ -111,9 +110,8 @@ def test_block_sums_are_measured_separately_where_many(
         p_identity_blocks(prefix_gram(5000), 1).factor("a"),
     )
     assert isinstance(factor.operator.above, DiagonalAndRows)
-    assert unit_error(factor, Prefix(5000)) == pytest.approx(
-        fitted.rmse, rel=0.02
-    )  # of whole blocks
+    # Prefix sums of whole blocks have about the fitted error.
+    assert unit_error(factor, Prefix(5000)) == pytest.approx(fitted.rmse, rel=0.02)
 
 
 def test_widths_keep_the_blocks_even() -> None:

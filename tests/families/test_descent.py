@@ -47,9 +47,8 @@ def test_descent_leaves_a_flat_error_at_once() -> None:
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
         seen.append(point.copy())
-        return 1 + abs(float(point[0]) - 1), np.array(
-            [1.0]
-        )  # its slope is wrong: every step is shortened in vain
+        # The slope is wrong, so that no shorter step helps.
+        return 1 + abs(float(point[0]) - 1), np.array([1.0])
 
     point, error = minimize_lbfgs(objective, np.array([1.0]), 9.0, 50)
     assert (point[0], error) == (1.0, 1.0)
@@ -67,10 +66,10 @@ def test_step_is_as_long_as_the_slope_is_steep() -> None:
         (2.0, 9.0, 2, 2),
         (100.0, 999.0, 1, 5),
     ):
-        found = _line_search(objective, start, np.array([way]), most)
-        assert found is not None
-        assert least <= found[0][0] <= largest
-        assert found[1] < 9
+        step = _line_search(objective, start, np.array([way]), most)
+        assert step is not None
+        assert least <= step[0][0] <= largest
+        assert step[1] < 9
 
 
 def test_step_must_gain_a_part_of_the_slope() -> None:

@@ -122,19 +122,19 @@ def test_attribute_bound_matches_weighted_queries(weight: float) -> None:
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize("gram", [prefix_gram(32), all_ranges_gram(31), width_gram(30, 5)])
 def test_no_other_weights_of_eigenvectors_are_better(gram: Gram, norm: int) -> None:
-    found = optimal.fit_eigen_design(gram, norm)
-    reached = strategy_rmse(gram, found, norm)
-    assert optimal.column_norm(found, norm) == pytest.approx(1)
+    fitted = optimal.fit_eigen_design(gram, norm)
+    reached = strategy_rmse(gram, fitted, norm)
+    assert optimal.column_norm(fitted, norm) == pytest.approx(1)
     assert reached >= optimal.singular_value_bound(gram) * (1 - 1e-9)
     # Against random weights of the same eigenvectors, which come before queries on single cells.
-    kept = int(np.linalg.matrix_rank(gram.dense()))
-    bare = found[:kept]
+    rank = int(np.linalg.matrix_rank(gram.dense()))
+    bare = fitted[:rank]
     least = strategy_rmse(gram, bare, norm)
     assert reached <= least * (1 + 1e-9)
     rng = np.random.default_rng(0)
     for spread in (0.01, 0.1, 1.0):
         for _ in range(20):
-            other = bare * np.exp(spread * rng.standard_normal((kept, 1)))
+            other = bare * np.exp(spread * rng.standard_normal((rank, 1)))
             assert strategy_rmse(gram, other, norm) >= least * (1 - 1e-4)
 
 
@@ -169,15 +169,15 @@ def test_smaller_norm_with_the_same_gram_matrix() -> None:
     talk = np.vstack([np.kron(np.eye(2), [1, 1]), math.sqrt(2) * np.eye(4)])
     wavelet = np.array([[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, 0, 0], [0, 0, 1, -1]])
     np.testing.assert_allclose(talk.T @ talk, wavelet.T @ wavelet, atol=1e-12)
-    found = optimal.reduce_l1_norm(wavelet.astype(float))
-    np.testing.assert_allclose(found.T @ found, wavelet.T @ wavelet, atol=1e-12)
+    reduced = optimal.reduce_l1_norm(wavelet.astype(float))
+    np.testing.assert_allclose(reduced.T @ reduced, wavelet.T @ wavelet, atol=1e-12)
     assert (
-        optimal.column_norm(found, 1)
+        optimal.column_norm(reduced, 1)
         < optimal.column_norm(talk, 1)
         < optimal.column_norm(wavelet, 1)
     )
-    ratio = strategy_rmse(prefix_gram(4), found, 1) / strategy_rmse(prefix_gram(4), wavelet, 1)
-    assert ratio == pytest.approx(optimal.column_norm(found, 1) / 3)
+    ratio = strategy_rmse(prefix_gram(4), reduced, 1) / strategy_rmse(prefix_gram(4), wavelet, 1)
+    assert ratio == pytest.approx(optimal.column_norm(reduced, 1) / 3)
     np.testing.assert_array_equal(optimal.reduce_l1_norm(np.eye(3)), np.eye(3))  # never worse
     total = optimal.reduce_l1_norm(np.ones((2, 2)))
     assert np.linalg.matrix_rank(total) == 1

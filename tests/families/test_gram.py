@@ -40,7 +40,7 @@ def cases() -> list[tuple[str, list[tuple[float, Operator]]]]:
     for n in (1, 2, 7, 12):
         rng = np.random.default_rng(n)
         low, high = np.sort(rng.integers(0, n, (2, 6)), axis=0)
-        given, some = Ranges(n, low, high), Dense(rng.integers(-2, 3, (5, n)))
+        ranges_of_cells, matrix = Ranges(n, low, high), Dense(rng.integers(-2, 3, (5, n)))
         window = Ranges(n, np.arange(n // 2 + 1), np.arange(n // 2 + 1) + (n - 1) // 2)
         names = (
             ("prefix", Prefix(n)),
@@ -50,7 +50,12 @@ def cases() -> list[tuple[str, list[tuple[float, Operator]]]]:
         )
         out += [
             (f"{name}{n}", [(1.0, operator)])
-            for name, operator in (*names, ("windows", window), ("given", given), ("matrix", some))
+            for name, operator in (
+                *names,
+                ("windows", window),
+                ("given", ranges_of_cells),
+                ("matrix", matrix),
+            )
         ]
         out.append((f"sum{n}", [(4.0, Prefix(n)), (1.0, AllRanges(n))]))
         out.append(
@@ -58,11 +63,11 @@ def cases() -> list[tuple[str, list[tuple[float, Operator]]]]:
                 f"all forms{n}",
                 [
                     (1.0, Prefix(n)),
-                    (3.0, given),
+                    (3.0, ranges_of_cells),
                     (0.5, window),
                     (2.0, Identity(n)),
-                    (0.3, some),
-                    (0.2, some),
+                    (0.3, matrix),
+                    (0.2, matrix),
                 ],
             )
         )
@@ -70,11 +75,15 @@ def cases() -> list[tuple[str, list[tuple[float, Operator]]]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "asked"), cases(), ids=lambda case: case if isinstance(case, str) else ""
+    ("name", "weighted_operators"), cases(), ids=lambda case: case if isinstance(case, str) else ""
 )
-def test_gram_agrees_with_its_workload(name: str, asked: list[tuple[float, Operator]]) -> None:
-    gram = sum_grams([(weight, gram_of(operator)) for weight, operator in asked])
-    workload = np.vstack([math.sqrt(weight) * dense(operator) for weight, operator in asked])
+def test_gram_agrees_with_its_workload(
+    name: str, weighted_operators: list[tuple[float, Operator]]
+) -> None:
+    gram = sum_grams([(weight, gram_of(operator)) for weight, operator in weighted_operators])
+    workload = np.vstack(
+        [math.sqrt(weight) * dense(operator) for weight, operator in weighted_operators]
+    )
     full, size = workload.T @ workload, gram.size
     block = np.random.default_rng(0).standard_normal((3, size))
     assert gram.queries == len(workload)
@@ -97,7 +106,7 @@ def test_gram_agrees_with_its_workload(name: str, asked: list[tuple[float, Opera
         for width in widths
     ]
     np.testing.assert_allclose(
-        gram.block_traces(widths), [np.sum(full * own) for own in same], atol=1e-9
+        gram.block_traces(widths), [np.sum(full * operator) for operator in same], atol=1e-9
     )
 
 
@@ -210,13 +219,13 @@ def test_filled_columns_are_never_worse(norm: int) -> None:
 )
 def test_gram_keeps_the_structure_of_its_queries(operator: Operator, name: str) -> None:
     gram = gram_of(operator)
-    known = {
+    structure = {
         "pairs": bool(gram.pairs),
         "alone": gram.identity_weight > 0,
         "given": gram.weighted_ranges is not None,
         "array": gram.array is not None,
     }
-    assert [form for form, has in known.items() if has] == [name]
+    assert [form for form, has in structure.items() if has] == [name]
 
 
 def test_ranges_in_any_words_have_their_structure() -> None:
@@ -230,8 +239,8 @@ def test_ranges_in_any_words_have_their_structure() -> None:
     ):
         np.testing.assert_allclose(gram_of(operator).dense(), dense(operator).T @ dense(operator))
     line = Domain(x=Integers(0, 3))
-    (found,), (other,) = (
+    (product,), (other,) = (
         queries(line, x=matrix(rows)) for rows in ([[0, 1, 1, 0], [1, 0, 0, 0]], [[1, 0, 1, 0]])
     )
-    assert found.operators == (Ranges(4, np.array([1, 0]), np.array([2, 0])),)
+    assert product.operators == (Ranges(4, np.array([1, 0]), np.array([2, 0])),)
     assert other.operators == (Dense([[1, 0, 1, 0]]),)

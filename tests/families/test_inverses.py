@@ -87,8 +87,11 @@ def test_inverse_products_match_the_matrix(
 ) -> None:
     factor = FACTORS[name]
     size = factor.operator.size
-    known, inverse = invert_gram(factor), np.linalg.inv(matrix_of(factor).T @ matrix_of(factor))
-    assert isinstance(known, KINDS.get(type(factor.operator), GramInverse))
+    structured_inverse, inverse = (
+        invert_gram(factor),
+        np.linalg.inv(matrix_of(factor).T @ matrix_of(factor)),
+    )
+    assert isinstance(structured_inverse, KINDS.get(type(factor.operator), GramInverse))
     for module, most in (
         ("_inverse", "ENTRIES_IN_MEMORY"),
         ("_tree", "ENTRIES_IN_MEMORY"),
@@ -96,14 +99,19 @@ def test_inverse_products_match_the_matrix(
     ):
         if at_once:
             monkeypatch.setattr(f"leastnoise._families.{module}.{most}", at_once)
-    assert (known.size, known.kappa) == (size, pytest.approx(inverse.sum()))
+    assert (structured_inverse.size, structured_inverse.kappa) == (
+        size,
+        pytest.approx(inverse.sum()),
+    )
     mean = inverse.sum(axis=0) / inverse.sum()
-    np.testing.assert_allclose(known.mean, mean, atol=1e-12)
+    np.testing.assert_allclose(structured_inverse.mean, mean, atol=1e-12)
     v = RNG.normal(size=(size, 2))
     np.testing.assert_allclose(
-        known.residual(v), (inverse - inverse.sum() * np.outer(mean, mean)) @ v, atol=1e-12
+        structured_inverse.residual(v),
+        (inverse - inverse.sum() * np.outer(mean, mean)) @ v,
+        atol=1e-12,
     )
-    np.testing.assert_allclose(known.solve(v[:, 0]), inverse @ v[:, 0], atol=1e-12)
+    np.testing.assert_allclose(structured_inverse.solve(v[:, 0]), inverse @ v[:, 0], atol=1e-12)
     low = RNG.integers(0, size, 20)
     some = [
         Ranges(size, low, low + RNG.integers(0, size - low)),
@@ -120,11 +128,11 @@ def test_inverse_products_match_the_matrix(
     ):
         rows = dense(operator).astype(float)
         variances = np.einsum("ij,jk,ik->i", rows, inverse, rows)
-        np.testing.assert_allclose(known.variances(operator), variances, rtol=1e-9)
-        assert known.total_variance(operator) == pytest.approx(variances.sum())
-        assert known.largest_variance(operator) == pytest.approx(variances.max())
+        np.testing.assert_allclose(structured_inverse.variances(operator), variances, rtol=1e-9)
+        assert structured_inverse.total_variance(operator) == pytest.approx(variances.sum())
+        assert structured_inverse.largest_variance(operator) == pytest.approx(variances.max())
         along = ((rows @ mean) ** 2).sum()
-        assert known.split_sums(operator) == pytest.approx(
+        assert structured_inverse.split_sums(operator) == pytest.approx(
             (along, variances.sum() - inverse.sum() * along), abs=1e-9
         )
 
@@ -155,21 +163,21 @@ MANY = (
 def test_bound_for_many_ranges_is_tight_from_above(
     name: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = invert_gram(MANY[name])
-    every = AllRanges(known.size)
-    listed = float(known.variances(every).max())
-    assert known.total_variance(every) == pytest.approx(
-        float(known.variances(every).sum()), rel=1e-11
+    inverse = invert_gram(MANY[name])
+    every = AllRanges(inverse.size)
+    listed = float(inverse.variances(every).max())
+    assert inverse.total_variance(every) == pytest.approx(
+        float(inverse.variances(every).sum()), rel=1e-11
     )
     monkeypatch.setattr("leastnoise._families._inverse.MOST_LISTED", 0)
     monkeypatch.setattr("leastnoise._families._tree.ENTRIES_IN_MEMORY", at_once)
     assert (
         listed * (1 - 1e-12)
-        <= known.largest_variance(every)
+        <= inverse.largest_variance(every)
         <= listed * LOOSE.get(name.removesuffix(", even"), 1.05)
     )
     if name in {"one scale", "runs of scales"}:
-        assert known.largest_variance(every) <= 2 * known.prefix_variances.max()
+        assert inverse.largest_variance(every) <= 2 * inverse.prefix_variances.max()
 
 
 @pytest.mark.parametrize(
@@ -199,7 +207,7 @@ def test_undetermined_blocks_need_a_matrix() -> None:
 
 
 def test_prefix_variances_are_cached_read_only() -> None:
-    known = TreeInverse(Tree.full(16, 4), np.ones(21))
-    assert known.prefix_variances is known.variances(Prefix(16))
+    inverse = TreeInverse(Tree.full(16, 4), np.ones(21))
+    assert inverse.prefix_variances is inverse.variances(Prefix(16))
     with pytest.raises(ValueError, match="read-only"):
-        known.prefix_variances[0] = 0
+        inverse.prefix_variances[0] = 0

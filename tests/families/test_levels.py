@@ -22,18 +22,22 @@ def levels_of(seed: int) -> tuple[Levels, list[np.ndarray]]:
         groups = np.searchsorted(
             np.cumsum(1 + rng.integers(0, 4, groups.max() + 1)), groups, side="right"
         )
-        own = groups[shuffled]
-        operators.append(Dense((own == np.arange(own.max() + 1)[:, None]).astype(np.int64)))
-    found = nested_levels(size, operators)
-    assert found is not None
-    return found, [
-        np.equal.outer(np.arange(count), own).astype(float)
-        for count, own in zip(found.counts, found.groups, strict=True)
+        group_sizes = groups[shuffled]
+        operators.append(
+            Dense((group_sizes == np.arange(group_sizes.max() + 1)[:, None]).astype(np.int64))
+        )
+    levels = nested_levels(size, operators)
+    assert levels is not None
+    return levels, [
+        np.equal.outer(np.arange(count), group).astype(float)
+        for count, group in zip(levels.counts, levels.groups, strict=True)
     ]
 
 
 def gram_of_levels(weights: Iterable[float], rows: list[np.ndarray]) -> np.ndarray:
-    return np.asarray(sum(own * part.T @ part for own, part in zip(weights, rows, strict=True)))
+    return np.asarray(
+        sum(weight * part.T @ part for weight, part in zip(weights, rows, strict=True))
+    )
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -47,38 +51,41 @@ def test_level_errors_slopes_and_spectra_match_matrices(seed: int) -> None:
     )
     precisions[-1] += 0.1
     start = int(np.flatnonzero(precisions)[0])
-    asked = rng.random(len(rows))
-    gram = gram_of_levels(asked, rows)
+    weights = rng.random(len(rows))
+    gram = gram_of_levels(weights, rows)
     parts = sum(
         part.multiplicity
         * trace_of_root(
             np.asarray(
-                sum(own * one for own, one in zip(asked, part.grams * levels.size, strict=True))
+                sum(
+                    own * gram_part
+                    for own, gram_part in zip(weights, part.grams * levels.size, strict=True)
+                )
             )
         )
         for part in levels.spectrum
     )
     assert parts == pytest.approx(np.sqrt(np.maximum(np.linalg.eigvalsh(gram), 0)).sum())
-    assert (levels.orbits.error(precisions.tolist(), asked.tolist())[0] == np.inf) == (start > 0)
-    asked[:start] = 0
-    gram = gram_of_levels(asked, rows)
+    assert (levels.orbits.error(precisions.tolist(), weights.tolist())[0] == np.inf) == (start > 0)
+    weights[:start] = 0
+    gram = gram_of_levels(weights, rows)
     inverse = np.linalg.pinv(gram_of_levels(precisions, rows))
-    error, slopes = levels.orbits.error(precisions.tolist(), asked.tolist())
+    error, slopes = levels.orbits.error(precisions.tolist(), weights.tolist())
     assert error == pytest.approx(np.trace(gram @ inverse))
     by_level = [slope.sum() for slope in slopes[start:]]
     assert by_level == pytest.approx(
         [np.trace(gram @ inverse @ own.T @ own @ inverse) for own in rows[start:]]
     )
-    known = LevelInverse(levels, tuple(precisions.tolist()))
+    structured_inverse = LevelInverse(levels, tuple(precisions.tolist()))
     seen = rows[start].T @ rng.random((len(rows[start]), 2))
-    assert known.solve(seen) == pytest.approx(inverse @ seen)
+    assert structured_inverse.solve(seen) == pytest.approx(inverse @ seen)
     for own in rows[start:]:
-        assert known.variances(Dense(own.astype(np.int64))) == pytest.approx(
+        assert structured_inverse.variances(Dense(own.astype(np.int64))) == pytest.approx(
             np.diag(own @ inverse @ own.T)
         )
     if start == 0:
         asked_rows = dense(Prefix(levels.size)).astype(float)
-        assert known.variances(Prefix(levels.size)) == pytest.approx(
+        assert structured_inverse.variances(Prefix(levels.size)) == pytest.approx(
             np.diag(asked_rows @ inverse @ asked_rows.T)
         )
 
@@ -87,22 +94,29 @@ def test_level_errors_slopes_and_spectra_match_matrices(seed: int) -> None:
 def test_unequal_group_weights_match_matrices(seed: int) -> None:
     levels, rows = levels_of(seed)
     rng = np.random.default_rng(seed)
-    precisions, asked = [rng.random(len(own)) + 0.1 for own in rows], rng.random(len(rows))
-    gram = gram_of_levels(asked, rows)
+    precisions, weights = [rng.random(len(own)) + 0.1 for own in rows], rng.random(len(rows))
+    gram = gram_of_levels(weights, rows)
     inverse = np.linalg.inv(
-        sum(part.T @ (own[:, None] * part) for own, part in zip(precisions, rows, strict=True))
+        sum(
+            part.T @ (precision[:, None] * part)
+            for precision, part in zip(precisions, rows, strict=True)
+        )
     )
-    error, slopes = levels.singleton_orbits.error(precisions, asked.tolist())
+    error, slopes = levels.singleton_orbits.error(precisions, weights.tolist())
     assert error == pytest.approx(np.trace(gram @ inverse))
     for slope, own in zip(slopes, rows, strict=True):
         assert slope == pytest.approx(np.diag(own @ inverse @ gram @ inverse @ own.T))
-    known = LevelInverse(levels, tuple(precisions))
+    structured_inverse = LevelInverse(levels, tuple(precisions))
     seen = rng.random((levels.size, 2))
-    assert known.solve(seen) == pytest.approx(inverse @ seen)
+    assert structured_inverse.solve(seen) == pytest.approx(inverse @ seen)
     for own in rows:
         operator = Dense(own.astype(np.int64))
-        assert known.variances(operator) == pytest.approx(np.diag(own @ inverse @ own.T))
-        assert known.total_variance(operator) == pytest.approx(np.trace(own @ inverse @ own.T))
+        assert structured_inverse.variances(operator) == pytest.approx(
+            np.diag(own @ inverse @ own.T)
+        )
+        assert structured_inverse.total_variance(operator) == pytest.approx(
+            np.trace(own @ inverse @ own.T)
+        )
 
 
 def test_level_between_measured_ones_is_determined() -> None:
@@ -110,12 +124,13 @@ def test_level_between_measured_ones_is_determined() -> None:
     assert measured is not None
     between = Ranges(12, [0, 2, 6], [1, 5, 11])
     rows = [
-        dense(one).astype(float) for one in (Identity(12), Ranges(12, [0, 6], [5, 11]), Total(12))
+        dense(operator).astype(float)
+        for operator in (Identity(12), Ranges(12, [0, 6], [5, 11]), Total(12))
     ]
     inverse = np.linalg.inv(gram_of_levels((0.3, 2.0, 0.7), rows))
-    asked = dense(between).astype(float)
+    between_rows = dense(between).astype(float)
     assert LevelInverse(measured, (0.3, 2.0, 0.7)).total_variance(between) == pytest.approx(
-        np.trace(asked @ inverse @ asked.T)
+        np.trace(between_rows @ inverse @ between_rows.T)
     )
 
 
@@ -129,7 +144,7 @@ def test_many_equal_groups_form_one_orbit_per_level() -> None:
     starts = np.arange(0, 2**17, 16)
     levels = nested_levels(2**17, [Ranges(2**17, starts, starts + 15)])
     assert levels is not None
-    assert [len(one) for one in levels.orbits.numbers] == [1, 1, 1]
+    assert [len(orbit) for orbit in levels.orbits.numbers] == [1, 1, 1]
 
 
 def test_error_is_infinite_where_a_group_of_the_finest_level_is_not_measured() -> None:

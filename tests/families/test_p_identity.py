@@ -74,9 +74,9 @@ def test_many_narrow_windows_take_the_structured_step(gram: Gram) -> None:
     support = Support(60, windows)
     values = np.random.default_rng(2).random(len(support.cells))
     named = p_identity_objective(gram, support, values)
-    given = p_identity_objective(dense_gram(gram.dense(), gram.queries), support, values)
-    assert named[0] == pytest.approx(given[0], rel=1e-11)
-    np.testing.assert_allclose(named[1], given[1], rtol=1e-9, atol=1e-9 * named[0])
+    dense_objective = p_identity_objective(dense_gram(gram.dense(), gram.queries), support, values)
+    assert named[0] == pytest.approx(dense_objective[0], rel=1e-11)
+    np.testing.assert_allclose(named[1], dense_objective[1], rtol=1e-9, atol=1e-9 * named[0])
 
 
 # p-Identity by direct optimisation or the best seed of hdmm's OPT_0, whichever is less, and half a
@@ -94,19 +94,19 @@ REFERENCE = {
 
 def rmse_of(gram: Gram, effort: float = 1.0) -> float:
     """The unit RMSE of the strategy that is found."""
-    found = fit_p_identity(gram, effort=effort)
-    return p_identity_rmse(gram, found.diagonal, found.rows)
+    fitted = fit_p_identity(gram, effort=effort)
+    return p_identity_rmse(gram, fitted.diagonal, fitted.rows)
 
 
 @pytest.mark.parametrize(("gram", "published"), REFERENCE.values(), ids=REFERENCE)
 def test_at_or_below_every_published_figure(gram: Gram, published: float) -> None:
-    found = fit_p_identity(gram, effort=0.25)  # of all steps
-    rmse = p_identity_rmse(gram, found.diagonal, found.rows)
+    fitted = fit_p_identity(gram, effort=0.25)  # of all steps
+    rmse = p_identity_rmse(gram, fitted.diagonal, fitted.rows)
     assert rmse <= published + 0.0005
-    assert strategy_rmse(gram, found.matrix(), 1) == pytest.approx(rmse, rel=1e-8)
-    np.testing.assert_allclose(found.matrix().sum(axis=0), 1, rtol=1e-12)
-    own, rows = found.dyadic()
-    assert p_identity_rmse(gram, own, rows) == pytest.approx(rmse, rel=2e-4)
+    assert strategy_rmse(gram, fitted.matrix(), 1) == pytest.approx(rmse, rel=1e-8)
+    np.testing.assert_allclose(fitted.matrix().sum(axis=0), 1, rtol=1e-12)
+    diagonal, rows = fitted.dyadic()
+    assert p_identity_rmse(gram, diagonal, rows) == pytest.approx(rmse, rel=2e-4)
 
 
 def test_never_worse_than_cells_or_cells_and_total() -> None:
@@ -184,18 +184,18 @@ def test_queries_with_one_matrix_share_a_fit() -> None:
         (14, array, False),
         (15, 2 * array, False),
     ):
-        found = fit_p_identity(dense_gram(matrix, queries), effort=0.1)
-        assert (found is fit_p_identity(dense_gram(array, 15), effort=0.1)) == same
+        fitted = fit_p_identity(dense_gram(matrix, queries), effort=0.1)
+        assert (fitted is fit_p_identity(dense_gram(array, 15), effort=0.1)) == same
     with pytest.raises(ValueError, match="read-only"):
-        found.rows[0] = 0
+        fitted.rows[0] = 0
 
 
 def test_p_identity_refuses_invalid_arguments() -> None:
     weak = PIdentity(diagonal=np.array([1e-9, 1.0]), rows=np.zeros((0, 2)))
     with pytest.raises(InputError, match="own query rounds to zero"):
         weak.dyadic()
-    own, rows = PIdentity(diagonal=np.ones(2), rows=np.full((1, 2), 1e-9)).dyadic()
-    assert own.tolist() == [2**20] * 2
+    diagonal, rows = PIdentity(diagonal=np.ones(2), rows=np.full((1, 2), 1e-9)).dyadic()
+    assert diagonal.tolist() == [2**20] * 2
     assert rows.shape == (0, 2)
 
 
@@ -210,6 +210,5 @@ def test_bell_starts_reach_the_error_of_all_starts() -> None:
         (prefix_gram(300), 5.3591),
         (dense_gram(prefix_gram(300).dense()[::-1, ::-1], 300), 5.3591),
     ):
-        assert (
-            rmse_of(gram, effort=0.1) <= 1.002 * earlier
-        )  # what starts of all kinds together found, with all their steps
+        # The earlier figure is the best of all starts with all steps.
+        assert rmse_of(gram, effort=0.1) <= 1.002 * earlier

@@ -65,10 +65,10 @@ def test_nearly_full_spaces_are_compared_without_bases() -> None:
 @every
 def test_basis_spans_the_rows_with_their_rank(case: Case) -> None:
     space, matrix = row_space(case.operator), case.reference()
-    found = space.basis
-    np.testing.assert_allclose(found.T @ found, np.eye(found.shape[1]), atol=1e-12)
-    np.testing.assert_allclose(matrix @ found @ found.T, matrix, atol=1e-9)
-    assert found.shape[1] == space.dimension == rank(matrix)
+    basis = space.basis
+    np.testing.assert_allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-12)
+    np.testing.assert_allclose(matrix @ basis @ basis.T, matrix, atol=1e-9)
+    assert basis.shape[1] == space.dimension == rank(matrix)
 
 
 @every
@@ -84,23 +84,29 @@ def test_operator_basis_spans_its_matrix(case: Case, weighted: bool) -> None:
         with pytest.raises(InputError, match="do not determine its cells"):
             invert_gram(factor)
         return
-    found, inverse = invert_gram(factor), np.linalg.pinv(matrix.T @ matrix)
-    np.testing.assert_allclose(found.kappa, inverse.sum(), rtol=1e-7)
+    structured_inverse, inverse = invert_gram(factor), np.linalg.pinv(matrix.T @ matrix)
+    np.testing.assert_allclose(structured_inverse.kappa, inverse.sum(), rtol=1e-7)
     for other in (other for other in CASES if other.operator.size == operator.size):
         rows = other.reference()
         if rank(np.vstack([matrix, rows])) > rank(matrix):
             with pytest.raises(InputError, match="do not determine"):
-                found.variances(other.operator)
+                structured_inverse.variances(other.operator)
             continue
         variances = np.einsum("ij,jk,ik->i", rows, inverse, rows)
         np.testing.assert_allclose(
-            found.variances(other.operator), variances, rtol=1e-7, err_msg=other.name
+            structured_inverse.variances(other.operator), variances, rtol=1e-7, err_msg=other.name
         )
         np.testing.assert_allclose(
-            found.total_variance(other.operator), variances.sum(), rtol=1e-7, err_msg=other.name
+            structured_inverse.total_variance(other.operator),
+            variances.sum(),
+            rtol=1e-7,
+            err_msg=other.name,
         )
         np.testing.assert_allclose(
-            found.largest_variance(other.operator), variances.max(), rtol=1e-7, err_msg=other.name
+            structured_inverse.largest_variance(other.operator),
+            variances.max(),
+            rtol=1e-7,
+            err_msg=other.name,
         )
 
 
@@ -162,16 +168,16 @@ def test_multiples_of_a_shared_total_are_answered(
     ]
     each[1] = (Factor(("a",), Identity(11)), Factor(("b",), Total(11)))
     each[2] = (Factor(("b",), Prefix(11)),)
-    tables = tuple(Block(own, Fraction(2)) for own in each[:blocks])
+    tables = tuple(Block(factors, Fraction(2)) for factors in each[:blocks])
     plan = Measurements(
         domain=domain, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=tables
     )
-    values = tuple(np.random.default_rng(one.rows).integers(0, 9, one.rows) for one in tables)
-    estimate, known = (
+    values = tuple(np.random.default_rng(table.rows).integers(0, 9, table.rows) for table in tables)
+    estimate, covariance = (
         Estimate(Observation(plan, values, "", private=False)),
         measure_covariance(plan, None),
     )
-    assert isinstance(known, (PairStructure, IterativeStructure)[blocks - 2 : blocks - 1])
+    assert isinstance(covariance, (PairStructure, IterativeStructure)[blocks - 2 : blocks - 1])
     (inner,), (both,) = (
         queries(domain, a=prefix()),
         queries(domain, a=prefix(), c=matrix([[1, 1], [3, 3]])),
@@ -184,8 +190,8 @@ def test_multiples_of_a_shared_total_are_answered(
         estimate.estimate(inner).noise_std[:, None] * [1, 3],
         rtol=1e-6,
     )
-    assert known.total(both) == pytest.approx(10 * known.total(inner))
-    assert known.errors(both).largest == pytest.approx(9 * known.errors(inner).largest)
+    assert covariance.total(both) == pytest.approx(10 * covariance.total(inner))
+    assert covariance.errors(both).largest == pytest.approx(9 * covariance.errors(inner).largest)
     with pytest.raises(
         UnsupportedQuery, match=r"do not determine a:prefix x c\. Ask for the table a x c"
     ):
@@ -198,13 +204,15 @@ def test_multiples_of_a_shared_total_are_answered(
     ids=["upper", "lower"],
 )
 def test_triangular_strategy_is_inverted(matrix: list[list[int]]) -> None:
-    own = np.array(matrix)
-    turned = own[::-1]  # the same rows in another order are no triangle
-    for rows in (own, turned):
-        known = invert_gram(Factor(("a",), Dense(rows)))
-        np.testing.assert_allclose(known.inverse, np.linalg.inv(own.T @ own), rtol=1e-12)  # type: ignore[attr-defined]
+    row_values = np.array(matrix)
+    turned = row_values[::-1]  # the same rows in another order are no triangle
+    for rows in (row_values, turned):
+        inverse = invert_gram(Factor(("a",), Dense(rows)))
+        np.testing.assert_allclose(
+            inverse.inverse, np.linalg.inv(row_values.T @ row_values), rtol=1e-12
+        )  # type: ignore[attr-defined]
         assert row_space(Dense(rows)).is_full  # type: ignore[union-attr]
-    assert triangle(Dense(own))[1] == 2 / 7  # type: ignore[union-attr]
+    assert triangle(Dense(row_values))[1] == 2 / 7  # type: ignore[union-attr]
     assert triangle(Dense(turned)) is None
 
 

@@ -48,7 +48,7 @@ def test_fewer_bits_cost_little() -> None:
 def test_toeplitz_refuses_queries_with_slow_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leastnoise._families._toeplitz.MOST_LISTED_WORK", 2**10)
     monkeypatch.setattr("leastnoise._families._toeplitz.MOST_DENSE", 256)
-    asked = queries(
+    workload = queries(
         Domain(a=Integers(0, 499)), a={"ranges": [[low, low + 8 + low % 7] for low in range(480)]}
     )
     with pytest.raises(
@@ -59,7 +59,7 @@ def test_toeplitz_refuses_queries_with_slow_errors(monkeypatch: pytest.MonkeyPat
         ),
     ):
         PLANNERS["toeplitz_root"].strategy(
-            PlanningProblem(asked, Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN)
+            PlanningProblem(workload, Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN)
         )
     short = queries(Domain(a=Integers(0, 99)), a={"ranges": [[0, 3], [7, 50]]})
     assert (
@@ -73,12 +73,12 @@ def test_toeplitz_release_of_16384_cells_covers() -> None:
     size, rng = 2**14, np.random.default_rng(3)
     cells = rng.integers(0, size, 50_000)
     truth = np.cumsum(np.bincount(cells, minlength=size))
-    made = plan(queries(Domain(a=Integers(0, size - 1)), a="prefix"), ZCDP("1/40"))
-    assert made.strategy == "toeplitz_root"
-    expected_error = made.expected_error()
+    prefix_plan = plan(queries(Domain(a=Integers(0, size - 1)), a="prefix"), ZCDP("1/40"))
+    assert prefix_plan.strategy == "toeplitz_root"
+    expected_error = prefix_plan.expected_error()
     assert math.sqrt(expected_error.total_squared_error / size / 20) < 3.88
     covered, ratios = [], []
-    for released in releases(made, pd.DataFrame({"a": cells}), range(8)):
+    for released in releases(prefix_plan, pd.DataFrame({"a": cells}), range(8)):
         answers = released.answers
         error = answers["answer"].to_numpy() - truth
         covered.append(((answers["low"] <= truth) & (truth <= answers["high"])).mean())
@@ -97,12 +97,12 @@ def test_series_are_inverted_and_convolved() -> None:
     both = np.random.default_rng(9).normal(size=(4, 3))
     np.testing.assert_allclose(
         convolve(series, both, 6),
-        np.stack([np.convolve(series, one)[:6] for one in both.T], axis=1),
+        np.stack([np.convolve(series, column)[:6] for column in both.T], axis=1),
         atol=1e-12,
     )
 
 
 def test_toeplitz_refuses_scales_that_change_everywhere() -> None:
-    known = invert_gram(Factor(("a",), Toeplitz([0], [1], np.arange(1, 2**15 + 1))))
+    inverse = invert_gram(Factor(("a",), Toeplitz([0], [1], np.arange(1, 2**15 + 1))))
     with pytest.raises(InputError, match=r"change 32767 times over 32768 cells\. Use fewer scales"):
-        known.kappa  # noqa: B018 - a property
+        inverse.kappa  # noqa: B018 - a property

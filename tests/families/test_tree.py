@@ -50,41 +50,43 @@ def test_product_variances_match_single_rows(
 def test_matrix_of_plane_ranges_is_not_expanded() -> None:
     # Blocks without a product form on 24 x 24 cells: the 90,000 rows would have 400 MB.
     domain = Domain(a=Coded(24), b=Coded(24))
-    made = (
+    factors = (
         Factor(("a", "b"), Identity(24 * 24)),
         Factor(("a",), Prefix(24)),
         Factor(("b",), Identity(24)),
     )
-    blocks = tuple(Block((factor,), 9) for factor in made)
+    blocks = tuple(Block((factor,), 9) for factor in factors)
     plan = Measurements(
         domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks
     )
-    asked = queries(domain, a=all_ranges(), b=all_ranges()).products[0]
-    known = measure_covariance(plan, None)
+    product = queries(domain, a=all_ranges(), b=all_ranges()).products[0]
+    covariance = measure_covariance(plan, None)
     tracemalloc.start()
-    found = known.errors(asked)
+    errors = covariance.errors(product)
     assert tracemalloc.get_traced_memory()[1] < 100e6
     tracemalloc.stop()
-    assert found.total == pytest.approx(known.total(asked), rel=1e-9)
+    assert errors.total == pytest.approx(covariance.total(product), rel=1e-9)
 
 
 def test_largest_range_variance_needs_no_listing() -> None:
     domain = Domain(a=Coded(12))
-    asked = queries(domain, a="all_ranges").products[0]
+    product = queries(domain, a="all_ranges").products[0]
     privacy = Privacy(PureDP(1))
     for factor, unlisted in (
         (Factor(("a",), CELLS), True),
         (Factor(("a",), Tree.full(12, 3)), False),
     ):
         blocks = (Block((factor,), 7), Block((factor,), 19))
-        known = measure_covariance(
+        covariance = measure_covariance(
             Measurements(
                 domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=blocks
             ),
             None,
         )
-        assert (invert_gram(factor).largest_closed_form(asked.operators[0]) is not None) is unlisted
-        assert known.errors(asked).largest == pytest.approx(
-            float(known.variances(asked).max()), rel=1e-11
+        assert (
+            invert_gram(factor).largest_closed_form(product.operators[0]) is not None
+        ) is unlisted
+        assert covariance.errors(product).largest == pytest.approx(
+            float(covariance.variances(product).max()), rel=1e-11
         )
-        assert known.errors(asked).is_exact
+        assert covariance.errors(product).is_exact

@@ -31,8 +31,8 @@ def test_the_recursion_agrees_with_brute_force(kind: object, widths: tuple[int, 
     rng = np.random.default_rng(1)
     squares = [rng.random(-(-13 // width)) + 0.2 for width in widths]
     levels = [
-        np.equal.outer(np.arange(len(own)), np.arange(13) // width)
-        for own, width in zip(squares, widths, strict=True)
+        np.equal.outer(np.arange(len(square)), np.arange(13) // width)
+        for square, width in zip(squares, widths, strict=True)
     ]
     matrix = np.sqrt(np.concatenate(squares))[:, None] * np.vstack(levels)
     assert trees.tree_error(gram, widths, squares) == pytest.approx(
@@ -57,13 +57,13 @@ def test_the_recursion_agrees_with_brute_force(kind: object, widths: tuple[int, 
 )
 def test_the_published_trees(kind: object, size: int, tree: float, plain: float) -> None:
     gram = kind(size)
-    found = trees.fit_level_tree(gram, 1)
-    assert found.rmse <= tree * 1.0001 + 0.0005
+    fitted = trees.fit_level_tree(gram, 1)
+    assert fitted.rmse <= tree * 1.0001 + 0.0005
     chain = trees.full_chain(size, 2)
     assert trees.weighted_tree(gram, chain, np.ones(len(chain)), 1).rmse == pytest.approx(
         plain, rel=5e-4
     )
-    assert found.rmse <= trees.uniform_tree(gram, 1).rmse * (1 + 1e-9)
+    assert fitted.rmse <= trees.uniform_tree(gram, 1).rmse * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("norm", [1, 2])
@@ -73,9 +73,9 @@ def test_tree_errors_match_their_matrices(kind: object, size: int, norm: int) ->
     gram = kind(size)
     chain = trees.full_chain(size, 3)
     equal = trees.weighted_tree(gram, chain, np.ones(len(chain)), norm)
-    for found in (trees.fit_level_tree(gram, norm), trees.uniform_tree(gram, norm), equal):
-        matrix = found.matrix()
-        assert strategy_rmse(gram, matrix, norm) == pytest.approx(found.rmse, rel=1e-7)
+    for tree in (trees.fit_level_tree(gram, norm), trees.uniform_tree(gram, norm), equal):
+        matrix = tree.matrix()
+        assert strategy_rmse(gram, matrix, norm) == pytest.approx(tree.rmse, rel=1e-7)
         assert np.linalg.norm(matrix, ord=norm, axis=0).max() == pytest.approx(1)
     assert trees.fit_level_tree(gram, norm).rmse <= strategy_rmse(gram, np.eye(size), norm) * (
         1 + 1e-9
@@ -113,9 +113,9 @@ def test_tree_error_is_never_below_the_bound() -> None:
     # The best weight of the cells is then 0; a weight too close to it would leave nothing but
     # rounding errors.
     for gram in (width_gram(64, 64), width_gram(50, 50)):
-        found = trees.fit_level_tree(gram, 1)
-        assert 1 <= found.rmse < 1.003
-        assert strategy_rmse(gram, found.matrix(), 1) == pytest.approx(found.rmse, rel=1e-6)
+        fitted = trees.fit_level_tree(gram, 1)
+        assert 1 <= fitted.rmse < 1.003
+        assert strategy_rmse(gram, fitted.matrix(), 1) == pytest.approx(fitted.rmse, rel=1e-6)
 
 
 @pytest.mark.parametrize("norm", [1, 2])
@@ -127,9 +127,9 @@ def test_chains_are_weighed_best_first(norm: int) -> None:
     assert not weights[widths[places] == 0].any()
     reached = [
         trees._log_errors_and_gradients(
-            np.log(own[own > 0]), parts[at][own > 0], widths[at][own > 0], norm
+            np.log(weight[weight > 0]), parts[at][weight > 0], widths[at][weight > 0], norm
         )[0]
-        for at, own in zip(places, weights, strict=True)
+        for at, weight in zip(places, weights, strict=True)
     ]
     assert reached == sorted(reached)
 
@@ -157,11 +157,11 @@ def test_prefix_release_plans_without_scipy() -> None:
         "queries;choose_plan(queries(Domain(x=Integers(0, 2**15 - 1)), x='prefix'), "
         "Privacy(PureDP(1)), Search('level_tree'));print('scipy' in sys.modules)"
     )
-    found = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
         check=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    assert found.stdout.strip() == "False"
+    assert completed.stdout.strip() == "False"
