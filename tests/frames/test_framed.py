@@ -49,7 +49,7 @@ def made():
 @pytest.mark.parametrize("library", list(AS))
 def test_frames_are_of_the_library_of_the_data(library) -> None:
     release = ln.release(PLAN, AS[library], seed=1)
-    made = frame_columns(release)
+    columns = frame_columns(release)
     frames = [
         release.answers,
         release.tables[0].frame(),
@@ -57,14 +57,14 @@ def test_frames_are_of_the_library_of_the_data(library) -> None:
         release.answer(ASKED)[0].frame(),
     ]
     frames += [
-        made[name].frame() for name in ("means", "quantiles", "cdf", "quantiles of the function")
+        columns[name].frame() for name in ("means", "quantiles", "cdf", "quantiles of the function")
     ]
     frames += [
         release.tables[0].rounded(5).frame(),
         release.with_nnls().tables[0].frame() if library == "polars" else frames[0],
     ]
     assert {type(frame) for frame in frames} == {KIND[library]}
-    assert isinstance(made["means"].frame("pandas"), pd.DataFrame)
+    assert isinstance(columns["means"].frame("pandas"), pd.DataFrame)
 
 
 def test_frame_columns_are_values_under_unique_names(made) -> None:
@@ -79,7 +79,7 @@ def test_frame_columns_are_values_under_unique_names(made) -> None:
     assert list(both.columns())[:2] == ["mean_2", "mean"]
     quantiles = made["quantiles"]
     assert quantiles.frame()[["sex", "share", "value"]].to_numpy().tolist() == [
-        [*one.group, one.share, one.value] for one in quantiles
+        [*quantile.group, quantile.share, quantile.value] for quantile in quantiles
     ]
     assert [*quantiles[1:]] == [*quantiles][1:]
 
