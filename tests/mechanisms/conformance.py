@@ -79,12 +79,12 @@ ROWS = (
         Row(
             mechanism="TruncatedSums",
             strategy="truncated_sums",
-            workload=asked,
+            workload=workload,
             table=table_over(PAID, {"wages": "pay"}),  # type: ignore[dict-item]
             refused=(ON_LINE, "answers sums of one measure"),
             audited={"measurements"},
         )
-        for asked in (SUMS, queries(PAID, sex="identity", sum="wages"), SUMS_BY_GROUP)
+        for workload in (SUMS, queries(PAID, sex="identity", sum="wages"), SUMS_BY_GROUP)
     ),
     # the model where cells hold few rows, and where they hold many
     *(

@@ -49,7 +49,7 @@ def random_plan(random: np.random.Generator, strategy: str) -> Plan:
     measures = {"amount": ln.Measure("number", 0, size - 1)}
     domain = ln.Domain(
         number=ln.Integers(0, size - 1),
-        group=[f"g{one}" for one in range(groups)],
+        group=[f"g{group}" for group in range(groups)],
         measures=measures,
     )
     on_two = strategy in ON_TWO and random.random() < 0.5

@@ -94,14 +94,14 @@ def sharpness_of(
 @pytest.fixture(autouse=True)
 def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """What draws of one table compute again and again, deviations of blocks, is computed once."""
-    kept: dict[object, Any] = {}
+    results: dict[object, Any] = {}
     deviations = _plane.block_costs
 
     def block_costs(counts: np.ndarray, starts: list[np.ndarray]) -> Any:
         key = counts.tobytes(), *(level.tobytes() for level in starts)
-        if key not in kept:
-            kept[key] = deviations(counts, starts)
-        return kept[key]
+        if key not in results:
+            results[key] = deviations(counts, starts)
+        return results[key]
 
     draw_ahead(monkeypatch, _plane)
     monkeypatch.setattr(_plane, "block_costs", block_costs)
@@ -127,21 +127,21 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @every_row
 def test_mechanism_passes_its_audit(row: Row) -> None:
-    found = audit_plan(
+    audit = audit_plan(
         prepared(row)[0], None, trials=250, seconds=0.0, confidence=0.999, entropy=SeededEntropy(2)
     )
-    assert found.is_within_claim
-    assert 0 < found.lower_bound <= found.claim
-    assert all(part.claim > 0 for part in found.parts)
-    assert found.measure == "epsilon"
+    assert audit.is_within_claim
+    assert 0 < audit.lower_bound <= audit.claim
+    assert all(part.claim > 0 for part in audit.parts)
+    assert audit.measure == "epsilon"
 
 
 @every_row
 def test_mechanism_steps_match_the_declared_laws(row: Row) -> None:
     plan, steps = prepared(row)
-    found = [sharpness_of(plan, step) for step in steps]
-    assert {name for name, _ in found} == row.audited
-    assert all(0.6 < factor <= 1 for _, factor in found)
+    sharpnesses = [sharpness_of(plan, step) for step in steps]
+    assert {name for name, _ in sharpnesses} == row.audited
+    assert all(0.6 < factor <= 1 for _, factor in sharpnesses)
 
 
 @every_row
@@ -188,7 +188,7 @@ def test_audit_sees_wrong_ends_of_a_measure(
     for first, second in ((4, 1), (1, 4)):
 
         def wrong(*given: Any, by: tuple[int, int] = (first, second)) -> Any:
-            return ((name, np.repeat(by, len(told) // 2) * told) for name, told in ends(*given))
+            return ((name, np.repeat(by, len(law) // 2) * law) for name, law in ends(*given))
 
         monkeypatch.setattr(_measure, "_sums_of_end_distances", wrong)
         parts = audit_measurements(

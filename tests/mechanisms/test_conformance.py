@@ -26,9 +26,13 @@ from mechanisms.running import run, written
 CASES = [(row, budget) for row in ROWS for budget in row.budgets]
 
 
-def name_of(one: Row | Budget) -> str:
+def name_of(parameter: Row | Budget) -> str:
     """Of a row or a budget, for the report."""
-    return f"{one.mechanism} {one.strategy}" if isinstance(one, Row) else str(one)
+    return (
+        f"{parameter.mechanism} {parameter.strategy}"
+        if isinstance(parameter, Row)
+        else str(parameter)
+    )
 
 
 every_case = pytest.mark.parametrize(("row", "budget"), CASES, ids=name_of)
@@ -43,7 +47,7 @@ def planned(row: Row, budget: Budget) -> Plan:
 
 
 def test_every_mechanism_has_a_row_and_every_name() -> None:
-    assert {row.mechanism for row in ROWS} == {type(one).__name__ for one in MECHANISMS}
+    assert {row.mechanism for row in ROWS} == {type(mechanism).__name__ for mechanism in MECHANISMS}
     assert {row.strategy for row in ROWS if row.looks} == set(BY_NAME)
     for row in ROWS:
         assert type(mechanism_for(row.strategy, row.workload)).__name__ == row.mechanism
@@ -58,17 +62,17 @@ def test_adaptive_plan_is_public_and_read_back(row: Row, budget: Budget) -> None
         row.looks,
         row.looks,
     )
-    told = mechanism_of(plan).explain(plan)
-    assert (bool(told.steps), told.expected_error is None) == (row.looks, row.looks)
-    assert json.dumps([step.to_json() for step in told.steps])
+    explanation = mechanism_of(plan).explain(plan)
+    assert (bool(explanation.steps), explanation.expected_error is None) == (row.looks, row.looks)
+    assert json.dumps([step.to_json() for step in explanation.steps])
 
 
 @every_row
 def test_mechanism_attributes_are_known_without_a_plan(row: Row) -> None:
-    asked = {name for product in row.workload for name in product.attributes}
+    attributes = {name for product in row.workload for name in product.attributes}
     along = mechanism_for(row.strategy, row.workload).decision_attributes(row.workload)
     assert planned(row, row.budgets[0]).used()[0] == tuple(
-        name for name in row.workload.domain.names if name in asked.union(along)
+        name for name in row.workload.domain.names if name in attributes.union(along)
     )
 
 
@@ -86,10 +90,12 @@ def test_run_spends_exactly_its_declaration(row: Row, budget: Budget) -> None:
         assert left.epsilon < 1e-6  # and of many digits rounded down
     else:
         assert str(left) == "nothing"
-    again = run(plan, row.table, 3)
+    second_outcome = run(plan, row.table, 3)
     assert all(
-        (one == other).all()
-        for one, other in zip(outcome.observation.values, again.observation.values, strict=True)
+        (value == second_values).all()
+        for value, second_values in zip(
+            outcome.observation.values, second_outcome.observation.values, strict=True
+        )
     )
     with pytest.raises((BudgetError, InputError)):  # a series is for one run
         mechanism_of(plan).prepare(plan)(series)
@@ -98,14 +104,16 @@ def test_run_spends_exactly_its_declaration(row: Row, budget: Budget) -> None:
 @every_case
 def test_answers_have_stated_errors_after_reading(row: Row, budget: Budget) -> None:
     outcome = run(planned(row, budget), row.table, 5)
-    again = outcome_from_json(outcome.plan.to_json(), json.dumps(written(outcome)))
-    assert json.dumps(again.finding.facts()) == json.dumps(outcome.finding.facts())
+    read_outcome = outcome_from_json(outcome.plan.to_json(), json.dumps(written(outcome)))
+    assert json.dumps(read_outcome.finding.facts()) == json.dumps(outcome.finding.facts())
     for product in row.workload:
-        one, other = (found.estimator().estimate(product) for found in (outcome, again))
-        assert one.values.shape == product.shape
-        assert (one.noise_std > 0).all()
-        assert (one.values == other.values).all()
-        assert np.array_equal(one.std, other.std)
+        answers, read_answers = (
+            each_outcome.estimator().estimate(product) for each_outcome in (outcome, read_outcome)
+        )
+        assert answers.values.shape == product.shape
+        assert (answers.noise_std > 0).all()
+        assert (answers.values == read_answers.values).all()
+        assert np.array_equal(answers.std, read_answers.std)
     assert outcome.finding.linear is (not row.looks or row.mechanism == "SelectedQuantiles")
 
 
@@ -140,13 +148,12 @@ def test_stopped_release_is_finished_from_records(row: Row, tmp_path: object) ->
         series = Series.paid(release_contract(plan), row.table, book, output="out", run=process)
         assert series.receipt is not None
         first = mechanism_of(plan).prepare(plan)(series)
-        resumed = Series.resumed(
-            release_contract(plan), None, book, series.receipt
-        )  # without the rows
+        # The series resumes without the rows.
+        resumed = Series.resumed(release_contract(plan), None, book, series.receipt)
         second = mechanism_of(plan).prepare(plan)(resumed)
     assert first.observation.private
     assert second.finding.facts() == first.finding.facts()
     assert all(
-        (one == other).all()
-        for one, other in zip(first.observation.values, second.observation.values, strict=True)
+        (value == other).all()
+        for value, other in zip(first.observation.values, second.observation.values, strict=True)
     )

@@ -62,9 +62,9 @@ def codes_of(number: int) -> dict[str, np.ndarray]:
     kinds = random.choice(6, number, p=random.dirichlet(np.ones(6)))
     codes = {}
     for name, size in zip(NAMES, SIZES, strict=True):
-        own = random.dirichlet(np.full(size, 0.4), 6)
+        mixture = random.dirichlet(np.full(size, 0.4), 6)
         codes[name] = (
-            (random.random(number)[:, None] > np.cumsum(own, axis=1)[kinds])
+            (random.random(number)[:, None] > np.cumsum(mixture, axis=1)[kinds])
             .sum(axis=1)
             .clip(max=size - 1)
             .astype(np.int64)
@@ -106,12 +106,13 @@ def misplaced(tables: Mapping[tuple[str, ...], np.ndarray], number: int) -> floa
     [
         (3_000, ZCDP("1/100"), "model_bins", 0.8),
         (3_000, PureDP("1/2"), "model_bins", 0.85),
+        # Epsilon and delta add up by parts, which costs more.
         (
             3_000,
             ApproxDP(1, "1e-9"),
             "model_bins",
             1.2,
-        ),  # shares of epsilon and delta add up by parts, which costs more
+        ),
         (300_000, PureDP(2), "model_tables", 1.05),
     ],
 )
@@ -122,17 +123,17 @@ def test_answers_are_nearer_than_least_squares(
     outcome = run(planned(PAIRS, privacy), rows(number), 3)
     assert outcome.finding.facts()["regime"] == regime
     assert abs(outcome.finding.facts()["rows"] - number) < 0.3 * number
-    tables, estimator = [one.attributes for one in PAIRS], outcome.estimator()
+    tables, estimator = [pair.attributes for pair in PAIRS], outcome.estimator()
     plan = mechanism_for("marginals", PAIRS).plan(PAIRS, privacy, Search("marginals"))
     near = locally_non_negative(run(plan, rows(number), 3).estimator(), tables)  # type: ignore[arg-type]
-    found = misplaced({one.attributes: estimator.estimate(one).values for one in PAIRS}, number)
-    assert found < most * misplaced({names: near.marginal(names) for names in tables}, number)
+    error = misplaced({pair.attributes: estimator.estimate(pair).values for pair in PAIRS}, number)
+    assert error < most * misplaced({names: near.marginal(names) for names in tables}, number)
 
 
 @pytest.mark.parametrize(("number", "budget"), [(5_000, ZCDP("1/50")), (300_000, ZCDP("1/20"))])
 def test_intervals_hold_the_truth_and_answers_agree(number: int, budget: ZCDP) -> None:
     plan = planned(PAIRS, Privacy(budget))
-    held: list[tuple[int, float]] = []
+    covered: list[tuple[int, float]] = []
     for seed in (11, 12):
         estimator = run(plan, rows(number), seed).estimator()
         answers = {product: estimator.estimate(product) for product in PAIRS}
@@ -146,9 +147,11 @@ def test_intervals_hold_the_truth_and_answers_agree(number: int, budget: ZCDP) -
             inside = (
                 np.abs(answer.values - truth(number, product.attributes)) <= 1.96 * answer.std + 0.5
             )
-            held.append((product.rows, float(inside.mean())))
-    assert np.average([share for _, share in held], weights=[cells for cells, _ in held]) >= 0.95
-    assert min(share for cells, share in held if cells >= 50) >= 0.85
+            covered.append((product.rows, float(inside.mean())))
+    assert (
+        np.average([share for _, share in covered], weights=[cells for cells, _ in covered]) >= 0.95
+    )
+    assert min(share for cells, share in covered if cells >= 50) >= 0.85
 
 
 @pytest.mark.parametrize("number", [30, 300])
@@ -164,19 +167,19 @@ def test_intervals_of_few_rows_hold_the_truth(number: int) -> None:
         "c": random.poisson(4 + 6 * kinds),
     }
     codes = {name: np.minimum(values, domain.kind(name).size - 1) for name, values in drawn.items()}
-    asked = marginals(domain, upto=2)
-    held: dict[int, list[float]] = {1: [], 2: []}
-    plan = planned(asked, Privacy(ZCDP("1/50")))
+    workload = marginals(domain, upto=2)
+    covered: dict[int, list[float]] = {1: [], 2: []}
+    plan = planned(workload, Privacy(ZCDP("1/50")))
     for seed in range(25):
         estimator = run(plan, Table(domain, codes, rows=number), seed).estimator()
-        for product in asked:
+        for product in workload:
             if product.attributes:
                 cells = counted(codes, product)
                 answer = estimator.estimate(product)
-                held[len(product.attributes)].append(
+                covered[len(product.attributes)].append(
                     float((np.abs(answer.values - cells) <= 1.96 * answer.std).mean())
                 )
-    assert min(np.mean(held[1]), np.mean(held[2])) >= 0.9
+    assert min(np.mean(covered[1]), np.mean(covered[2])) >= 0.9
 
 
 def test_model_choices_depend_on_noisy_counts_only() -> None:
@@ -189,7 +192,7 @@ def test_model_choices_depend_on_noisy_counts_only() -> None:
     ]
     sizes = [block.rows for block in blocks[len(NAMES) :]]
     whole = [DOMAIN.kind(a).size * DOMAIN.kind(b).size for a, b in combinations(NAMES, 2)]
-    assert all(4 <= own <= most for own, most in zip(sizes, whole, strict=True))
+    assert all(4 <= size <= most for size, most in zip(sizes, whole, strict=True))
     assert sum(sizes) < 0.7 * sum(whole)
     facts = outcome.finding.facts()
     assert (facts["tables"], facts["cells"]) == (10, sum(sizes))
@@ -269,9 +272,8 @@ def test_model_uses_laplace_only_before_laplace_plans(
     assert plan.fallback is not None
     assert plan.fallback.measured().noise is Noise.DISCRETE_LAPLACE
     assert shared in parameters_by_name(plan.adaptive.steps[0].budget)
-    assert (
-        run(plan, rows(300), 3).observation.measurements.noise is noise
-    )  # so few that tables are on bins
+    # There are so few rows that tables are on bins.
+    assert run(plan, rows(300), 3).observation.measurements.noise is noise
 
 
 def test_model_counts_rows_as_precisely_as_needed() -> None:
@@ -329,11 +331,11 @@ def test_model_tables_follow_measurements_it_misses() -> None:
     pairs = marginals(domain, ways=2)
     estimator = run(planned(pairs, Privacy(ZCDP("1/60"))), chain, 4).estimator()
     assert isinstance(estimator, ModelEstimator)
-    (product,), held = (
+    (product,), column_codes = (
         marginals(domain, ways=2, of=("a0", "a1")),
         dict(zip(domain.names, codes, strict=True)),
     )
-    exact = counted(held, product)
+    exact = counted(column_codes, product)
     alone = np.abs(estimator.measured.counts(estimator.mixture, ("a0", "a1")) - exact).sum()
     assert np.abs(estimator.estimate(product).values - exact).sum() < 0.8 * alone
     tables = run(planned(pairs, Privacy(ZCDP("1/2"))), chain, 4).estimator()
@@ -347,9 +349,14 @@ def test_model_tables_follow_measurements_it_misses() -> None:
             tables._parts, tables._model_components(tables.mixture), other
         )
         risks[other] = float(
-            np.mean([(near.marginal(one.attributes) - counted(held, one)) ** 2 for one in pairs])
+            np.mean(
+                [
+                    (near.marginal(pair.attributes) - counted(column_codes, pair)) ** 2
+                    for pair in pairs
+                ]
+            )
         )
-    noise = np.mean([tables.least_squares.estimate(one).noise_std ** 2 for one in pairs])
+    noise = np.mean([tables.least_squares.estimate(pair).noise_std ** 2 for pair in pairs])
     assert risks[way] < 1.05 * min(risks.values())
     assert 0.5 * risks[way] < left * noise
 
@@ -358,8 +365,8 @@ def test_model_tables_follow_measurements_it_misses() -> None:
 def test_impossible_combinations_are_exact_zeros(number: int) -> None:
     impossible = ({"a0": (0, 1, 2), "a1": (3, 5)}, {"a3": (1,), "a4": (0, 4)})
     codes = codes_of(number)
-    for one in impossible:
-        (first, few), (second, others) = one.items()
+    for combination in impossible:
+        (first, few), (second, others) = combination.items()
         codes[second][np.isin(codes[first], few) & np.isin(codes[second], others)] = 1
     table = Table(DOMAIN, codes, rows=number)
     plan = mechanism_for("model", PAIRS).plan(
@@ -369,9 +376,9 @@ def test_impossible_combinations_are_exact_zeros(number: int) -> None:
     answers = {product.attributes: outcome.estimator().estimate(product) for product in PAIRS}
     assert disagreement({names: answer.values for names, answer in answers.items()}) < 1e-6 * number
     for names, answer in answers.items():
-        for one in impossible:
-            if set(one) == set(names):
-                cells = np.ix_(*(one[name] for name in names))
+        for combination in impossible:
+            if set(combination) == set(names):
+                cells = np.ix_(*(combination[name] for name in names))
                 assert (answer.values[cells] == 0).all()
                 assert (answer.std[cells] == 0).all()
                 assert (
@@ -382,10 +389,11 @@ def test_impossible_combinations_are_exact_zeros(number: int) -> None:
                     == 0
                 )
                 assert (answer.values > 0).mean() > 0.4
-    made = make_records(outcome)
-    held = [made.names.index(name) for name in ("a0", "a1")]
+    records = make_records(outcome)
+    columns = [records.names.index(name) for name in ("a0", "a1")]
     assert not (
-        np.isin(made.codes[:, held[0]], (0, 1, 2)) & np.isin(made.codes[:, held[1]], (3, 5))
+        np.isin(records.codes[:, columns[0]], (0, 1, 2))
+        & np.isin(records.codes[:, columns[1]], (3, 5))
     ).any()
     assert format_public_facts(plan) == {
         "stated_impossible": "a0 0, 1, 2 x a1 3, 5; a3 1 x a4 0, 4"
@@ -401,9 +409,9 @@ def test_impossible_pairs_keep_sums_of_three_way_tables() -> None:
     cube = np.random.default_rng(1).random((4, 3, 5)) + 0.1
     names = ("a", "b", "c")
 
-    def table(asked: tuple[str, ...]) -> np.ndarray:
+    def table(attributes: tuple[str, ...]) -> np.ndarray:
         return np.asarray(
-            cube.sum(axis=tuple(axis for axis, name in enumerate(names) if name not in asked))
+            cube.sum(axis=tuple(axis for axis, name in enumerate(names) if name not in attributes))
         )
 
     impossible = [(("a", (0, 1)), ("c", (2,))), (("a", (3,)), ("b", (0,)), ("c", (0, 4)))]
