@@ -67,9 +67,13 @@ def one(
     return Block(factors, Fraction(scale), measure, limits)
 
 
-def plan_of(made: Measurements, **changes: object) -> Plan:
+def plan_of(measurements: Measurements, **changes: object) -> Plan:
     return LinearPlan(
-        workload=ASKED, privacy=made.privacy, strategy="test", measurements=made, **changes
+        workload=ASKED,
+        privacy=measurements.privacy,
+        strategy="test",
+        measurements=measurements,
+        **changes,
     )
 
 
@@ -80,36 +84,38 @@ def test_json_round_trip_keeps_everything() -> None:
     weighted = Block((Factor(("b",), Tree.full(8, 2), np.arange(1, 16)),), Fraction(7, 3))
     expected_error = ExpectedError(10.5, 2.25, (TableError("b", 8, 2.0, 1.5, 1.75),))
     privacy = Privacy(ApproxDP(1, "1e-9"), "replace", "id", 3)
-    made = small(weighted, CELLS, SUMS, noise=Noise.ROUNDED_GAUSSIAN, privacy=privacy, grid=16)
+    measurements = small(
+        weighted, CELLS, SUMS, noise=Noise.ROUNDED_GAUSSIAN, privacy=privacy, grid=16
+    )
     plan = plan_of(
-        made,
+        measurements,
         data_independent_error=expected_error,
         details=PlanDetails(largest_variance_over_least=1.5, ended_early=("p_identity",)),
     )
-    again = Plan.from_json(plan.to_json())
-    assert again == plan
-    assert again.digest() == plan.digest() != SMALL.digest()
-    assert (measurements_digest(again.measured()), again.workload) == (
-        measurements_digest(made),
+    read_plan = Plan.from_json(plan.to_json())
+    assert read_plan == plan
+    assert read_plan.digest() == plan.digest() != SMALL.digest()
+    assert (measurements_digest(read_plan.measured()), read_plan.workload) == (
+        measurements_digest(measurements),
         ASKED,
     )
-    assert again.expected_error() == expected_error
+    assert read_plan.expected_error() == expected_error
     assert plan.lower_bound() == 2.25
 
 
 def test_limits_survive_json_and_change_the_digest() -> None:
     steps = Limits([300, 1000], "a")
     stepped, other = (replace(SUMS, limits=limits) for limits in (steps, Limits([500])))
-    made = small(TREE, stepped, one(scale=2, measure="pay", limits=steps))
-    plan = plan_of(made)
-    again = Plan.from_json(plan.to_json()).measured()
-    assert again == made
-    assert measurements_digest(again) == measurements_digest(made)
-    assert [block.limits for block in again.blocks] == [None, steps, steps]
+    measurements = small(TREE, stepped, one(scale=2, measure="pay", limits=steps))
+    plan = plan_of(measurements)
+    read_plan = Plan.from_json(plan.to_json()).measured()
+    assert read_plan == measurements
+    assert measurements_digest(read_plan) == measurements_digest(measurements)
+    assert [block.limits for block in read_plan.blocks] == [None, steps, steps]
     assert plan.to_json().count("zlib_int64") == 1
     assert len({measurements_digest(small(block)) for block in (SUMS, stepped, other)}) == 3
     assert "limits" not in measurements_value(small(SUMS))
-    assert [entry.block.limits for entry in equations(made, "pay")] == [steps, steps]
+    assert [entry.block.limits for entry in equations(measurements, "pay")] == [steps, steps]
     with pytest.raises(
         InputError,
         match="Sums of pay under different limits differ in their bias and are not estimated "
@@ -128,9 +134,9 @@ def test_limits_survive_json_and_change_the_digest() -> None:
 
 
 def test_plan_limits_are_values() -> None:
-    given = np.array([1, 2])
-    limits = Limits(given, "a")
-    given[0] = 99
+    array = np.array([1, 2])
+    limits = Limits(array, "a")
+    array[0] = 99
     assert limits == Limits([1, 2], "a") != Limits([1, 2], "b")
     assert len({limits, Limits([1, 2], "a"), Limits([1])}) == 2
     with pytest.raises(ValueError, match="read-only"):
@@ -335,21 +341,21 @@ def test_adaptive_plan_names_what_it_lacks() -> None:
         adaptive=adaptive,
         fallback=SMALL,
     )
-    again = Plan.from_json(plan.to_json())
-    assert (again, again.digest(), again.fallback) == (plan, plan.digest(), SMALL)
+    read_plan = Plan.from_json(plan.to_json())
+    assert (read_plan, read_plan.digest(), read_plan.fallback) == (plan, plan.digest(), SMALL)
     assert plan.cost().budget == PureDP(1)
     without_steps = json.loads(plan.to_json())
     del without_steps["details"]["adaptive"]
     with pytest.raises(InputError, match="Make it again with leastnoise"):
         Plan.from_json(json.dumps(without_steps))
-    for asked, lacks in (
+    for method, lacks in (
         (plan.measured, "no measurements that are known beforehand"),
         (plan.lower_bound, "no expected error"),
     ):
         with pytest.raises(
             InputError, match=f"The plan 'test' has {lacks}: its measurements depend on the data"
         ):
-            asked()
+            method()
     with pytest.raises(InputError, match="must have queries; got none"):
         Plan.from_json(json.dumps(json.loads(plan.to_json()) | {"questions": []}))
     with pytest.raises(InputError, match="the format of a plan must be 1; got 2"):
