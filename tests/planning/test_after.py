@@ -99,14 +99,14 @@ def test_releases_may_have_other_measures(first: str, second: str) -> None:
     budget = ln.PureDP(1)
     earlier = seeded(OF_YEARS[first], budget)
     plan = ln.plan(OF_YEARS[second], budget, after=[earlier])
-    own = evaluate_plan(plan.workload, plan.measurements)
-    sources = [own_variances(own), own_variances(earlier.plan)]
+    plan_errors = evaluate_plan(plan.workload, plan.measurements)
+    sources = [own_variances(plan_errors), own_variances(earlier.plan)]
     joint = plan.expected_error().tables
     for name, variance in own_variances(plan).items():
         precision = sum(1 / source[name] for source in sources if name in source)
         assert variance == pytest.approx(1 / precision)
-    again = ln.Plan.from_json(plan.to_json())
-    assert again.expected_error().tables == joint
+    read_plan = ln.Plan.from_json(plan.to_json())
+    assert read_plan.expected_error().tables == joint
     release = ln.release(plan, PEOPLE, seed=2)
     errors = [release.tables[table.name].frame("pandas")["noise_std"].max() for table in joint]
     assert errors == pytest.approx([table.rmse for table in joint])
@@ -154,21 +154,22 @@ def test_joint_error_equals_dense_least_squares(tables, budget) -> None:
 )
 def test_same_table_again_has_error_over_root_two(workload, budget) -> None:
     earlier = seeded(workload, budget)
-    again = ln.plan(workload, budget, after=[earlier])
+    second_plan = ln.plan(workload, budget, after=[earlier])
     ratio = (
-        again.data_independent_error.total_squared_error
+        second_plan.data_independent_error.total_squared_error
         / earlier.plan.data_independent_error.total_squared_error
     )
     assert 0.49 < ratio <= 0.5 * (1 + 1e-6)
     thrice = ln.plan(workload, budget, after=[earlier, seeded(workload, budget, seed=2)])
     assert (
         thrice.data_independent_error.total_squared_error
-        < 0.67 * again.data_independent_error.total_squared_error
+        < 0.67 * second_plan.data_independent_error.total_squared_error
     )
     assert (
-        again.data_independent_error.lower_bound <= again.data_independent_error.total_squared_error
+        second_plan.data_independent_error.lower_bound
+        <= second_plan.data_independent_error.total_squared_error
     )
-    assert again.cost() == ln.plan(workload, budget).cost()
+    assert second_plan.cost() == ln.plan(workload, budget).cost()
 
 
 @pytest.mark.usefixtures("kept_plans")
@@ -201,10 +202,11 @@ def test_gaussian_marginals_have_the_closed_form() -> None:
     unweighted = ln.plan(workload, ln.ZCDP("1/8"), strategy="residual")
     joint = replace(unweighted, data_independent_error=None, earlier=(earlier.as_earlier(),))
     weight, precision = block_precisions(joint.workload, joint.measured())
-    own = len(unweighted.measurements.blocks)
-    known = precision[:, own:].sum(axis=1)
-    assert (np.count_nonzero(precision[:, :own], axis=0) == 1).all()  # a space for each block
-    own_precision = precision[:, :own].sum(axis=1)
+    block_count = len(unweighted.measurements.blocks)
+    earlier_precision = precision[:, block_count:].sum(axis=1)
+    # Each block measures its own space.
+    assert (np.count_nonzero(precision[:, :block_count], axis=0) == 1).all()
+    own_precision = precision[:, :block_count].sum(axis=1)
     shares = np.zeros(len(weight))  # of the budget, by space
     for column, block in enumerate(unweighted.measurements.blocks):
         (row,) = np.flatnonzero(precision[:, column])
@@ -213,9 +215,9 @@ def test_gaussian_marginals_have_the_closed_form() -> None:
     low, high = 1e-12, 1e12
     for _ in range(200):
         middle = math.sqrt(low * high)
-        spent = np.maximum(0, np.sqrt(weight / (middle * unit)) - known)
+        spent = np.maximum(0, np.sqrt(weight / (middle * unit)) - earlier_precision)
         low, high = (middle, high) if unit @ spent > 1 else (low, middle)
-    least = (weight / (known + spent)).sum()
+    least = (weight / (earlier_precision + spent)).sum()
     assert (spent == 0).any()
     assert plan.data_independent_error.total_squared_error == pytest.approx(least, rel=2e-3)
 
@@ -259,8 +261,8 @@ def test_rounded_gaussians_on_different_grids_are_joined() -> None:
     coarse = ln.release(ln.plan(workload, budgets[1]), data, seed=1)
     plan = ln.plan(workload, budgets[0], after=[coarse])
     assert coarse.measurements.grid < plan.measurements.grid == plan.measured().grid
-    own = ln.plan(workload, budgets[0]).data_independent_error.total_squared_error
-    parts = [own, coarse.plan.data_independent_error.total_squared_error]
+    own_error = ln.plan(workload, budgets[0]).data_independent_error.total_squared_error
+    parts = [own_error, coarse.plan.data_independent_error.total_squared_error]
     together = 1 / sum(1 / part for part in parts)
     assert plan.data_independent_error.total_squared_error == pytest.approx(together, rel=1e-3)
     table = ln.plan(ln.queries(domain, a0="identity"), ln.PureDP("1/10"))

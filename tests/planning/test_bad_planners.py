@@ -73,5 +73,5 @@ def test_targets_leave_out_a_planner_that_fails(monkeypatch) -> None:
     bad = dataclasses.replace(PLANNERS["marginals"], name="bad", propose=FAILING["linear algebra"])
     monkeypatch.setitem(PLANNERS, "bad", bad)
     within = ASKED.within(margin=50) + ln.marginals(DOMAIN, ways=1).within(rmse=10)
-    made = ln.plan(within, ln.PureDP(1), objective="worst")
-    assert made.strategy != "bad"
+    plan = ln.plan(within, ln.PureDP(1), objective="worst")
+    assert plan.strategy != "bad"

@@ -74,10 +74,10 @@ def test_promised_error_matches_releases(name: str) -> None:
     by_site = "by" in next(iter(TARGETS[name].values()))
     (status,) = ln.target_errors(plan, targets(name))
     ((form, table),) = TARGETS[name].items()
-    words = {key: table[key] for key in ("mean", "sum", "share", "by") if key in table}
+    quantity = {key: table[key] for key in ("mean", "sum", "share", "by") if key in table}
     rows = table_of(3 * SIZE if by_site else SIZE)
     compared = [
-        ln.compare_groups(release, "arm", "B", "A", **words).numbers
+        ln.compare_groups(release, "arm", "B", "A", **quantity).numbers
         for release in releases(plan, rows, range(30))
     ]
     if status.kind == "margin":
@@ -131,7 +131,7 @@ def test_ratio_without_an_end_misses_its_target() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "words"),
+    ("entry", "message"),
     [
         ({"difference": {"along": "arm", "group": "B", "against": "A"}}, "one of margin and rmse"),
         ({"difference": {"along": "arm", "group": "B", "margin": 1}}, "must have against"),
@@ -145,8 +145,8 @@ def test_ratio_without_an_end_misses_its_target() -> None:
         ({"ratio": targets("mean")["difference"]}, "public value"),
     ],
 )
-def test_targets_refuse_what_they_cannot_promise(entry: Any, words: str) -> None:
-    with pytest.raises(InputError, match=words):
+def test_targets_refuse_what_they_cannot_promise(entry: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         ln.plan(workload_by_arm(), ln.Least(), targets=entry)
 
 

@@ -58,12 +58,12 @@ def test_least_budget_just_keeps_a_mean_margin(measure: str, kind: str) -> None:
         asked(measure, margin=MARGINS[measure]) + ln.marginals(DOMAIN, ways=2).within(rmse=50),
         BUDGETS[kind],
     )
-    found = plan_least_budget(workload, privacy)
-    (kept,) = statistic_target_statuses(found, 0.95)
-    assert kept is not None
-    assert kept.is_met
-    assert kept.error > 0.9 * MARGINS[measure]  # the other table needs less
-    less = plan_for_workload(workload, found, privacy.privacy(size_of(found) * Fraction(98, 100)))
+    plan = plan_least_budget(workload, privacy)
+    (status,) = statistic_target_statuses(plan, 0.95)
+    assert status is not None
+    assert status.is_met
+    assert status.error > 0.9 * MARGINS[measure]  # the other table needs less
+    less = plan_for_workload(workload, plan, privacy.privacy(size_of(plan) * Fraction(98, 100)))
     (missed,) = statistic_target_statuses(less, 0.95)
     assert missed is not None
     assert not missed.is_met
@@ -81,23 +81,26 @@ def test_mean_errors_match_sum_less_mean_times_count(
     """The error of a mean follows from the covariance of its sum and count."""
     bounds = MEASURES[measure]
     for strategy in ("workload", "auto") if (measure, budget) == ("pay", PURE) else ("workload",):
-        made = ln.plan(asked(measure, rmse=1), budget, strategy=strategy)
-        (goal,) = mean_goals(made.workload, 0.95)
+        plan = ln.plan(asked(measure, rmse=1), budget, strategy=strategy)
+        (goal,) = mean_goals(plan.workload, 0.95)
         drawn = np.concatenate(
-            [sums_and_counts(released, measure) for released in releases(made, NOBODY, range(100))]
+            [sums_and_counts(released, measure) for released in releases(plan, NOBODY, range(100))]
         )
         means = np.linspace(float(bounds.low), float(bounds.high), 21)
         spreads = (drawn[:, :1] - means * drawn[:, 1:]).std(axis=0) / SIZE
-        assert goal.error(made) == pytest.approx(max(spreads), rel=0.15)  # 300 draws
-        tables = made.expected_error().tables
+        assert goal.error(plan) == pytest.approx(max(spreads), rel=0.15)  # 300 draws
+        tables = plan.expected_error().tables
         for place, limit in zip(goal.tables, goal.limits, strict=True):
-            assert tables[place].rmse <= limit * goal.error(made) * (1 + 1e-9)
+            assert tables[place].rmse <= limit * goal.error(plan) * (1 + 1e-9)
 
 
 def sums_and_counts(released: ln.Release, measure: str) -> np.ndarray:
     """Noise of sums, in amounts, and of counts, of every store; nobody is in the table."""
     return np.stack(
-        [released.tables[f"{what} of {measure} by store"].answer for what in ("sum", "count")],
+        [
+            released.tables[f"{quantity} of {measure} by store"].answer
+            for quantity in ("sum", "count")
+        ],
         axis=-1,
     )
 
@@ -116,9 +119,9 @@ def test_mean_margins_hold_for_groups_of_their_size(
     exact = values.reshape(3, SIZE).mean(axis=1)
     halves, covered = [], []
     for released in releases(plan, people, range(100)):
-        made = released.statistics[0].frame("pandas")
-        halves.append((made["high"] - made["low"]) / 2)
-        covered.append((made["low"] <= exact + 1e-9) & (exact - 1e-9 <= made["high"]))
+        frame = released.statistics[0].frame("pandas")
+        halves.append((frame["high"] - frame["low"]) / 2)
+        covered.append((frame["low"] <= exact + 1e-9) & (exact - 1e-9 <= frame["high"]))
     assert np.mean(covered) > 0.93
     # Ends at the bounds are cut there, so the middle group alone shows the width: it is that of its
     # noisy count, near the margin at most.
@@ -131,9 +134,9 @@ def test_mean_margin_needs_counts_above_their_noise() -> None:
     plan = ln.plan(
         ln.mean_queries(DOMAIN, "pay", by=["store"], size=2, margin=1000), PureDP("1/10")
     )
-    (found,) = statistic_target_statuses(plan, 0.95)
-    assert found is not None
-    assert found.error > 1000
+    (status,) = statistic_target_statuses(plan, 0.95)
+    assert status is not None
+    assert status.error > 1000
 
 
 def test_margin_includes_half_a_noise_step() -> None:
@@ -146,7 +149,9 @@ def test_margin_includes_half_a_noise_step() -> None:
 def test_table_keeps_the_stricter_of_two_targets() -> None:
     means = asked("pay", margin=25)
     count = ln.queries(DOMAIN, store="identity", count="pay").within(rmse=8)
-    alone, counts = (size_of(plan_least_budget(one, ln.Least())) for one in (means, count))
+    alone, counts = (
+        size_of(plan_least_budget(workload, ln.Least())) for workload in (means, count)
+    )
     both = size_of(plan_least_budget(means + count, ln.Least()))
     assert both >= max(alone, counts) * Fraction(99, 100)
     assert both < alone + counts
@@ -156,7 +161,7 @@ def test_worst_ratio_counts_means() -> None:
     exact, other = asked("pay", margin=5), ln.marginals(DOMAIN, ways=2).within(rmse=50)
     fair = ln.plan(exact + other, PureDP(1), objective="worst")
     usual = ln.plan(exact + other, PureDP(1))
-    (before, *_), (after, *_) = (statistic_target_statuses(made, 0.95) for made in (usual, fair))
+    (before, *_), (after, *_) = (statistic_target_statuses(plan, 0.95) for plan in (usual, fair))
     assert before is not None
     assert after is not None
     assert after.error < before.error
@@ -193,17 +198,17 @@ def test_least_budget_names_tables_without_target() -> None:
         (SPEC + "rmse = 20\n", False),
         (SPEC.replace('"least"', "1"), False),
     ):
-        what = parse_spec(text, Path())
-        said = [
-            one
-            for one in plan_warnings(what, plan_spec(what))
-            if "no target, so nothing limits" in one
+        spec = parse_spec(text, Path())
+        warnings = [
+            warning
+            for warning in plan_warnings(spec, plan_spec(spec))
+            if "no target, so nothing limits" in warning
         ]
         start = (
             "The budget is the smallest that meets the targets, and sex has no target, so nothing "
             "limits its errors."
         )
-        assert [one.startswith(start) for one in said] == [True] * named
+        assert [warning.startswith(start) for warning in warnings] == [True] * named
 
 
 def test_limits_hold_for_every_way_to_err() -> None:
@@ -214,11 +219,15 @@ def test_limits_hold_for_every_way_to_err() -> None:
         ends = (bounds.low_units, bounds.high_units)
         for _ in range(200):
             root = random.normal(size=(2, 2)) * [[1.0], [random.choice([0.001, 0.1, 1.0])]]
-            own = root @ root.T
+            covariance = root @ root.T
             worst = (
-                max(own[0, 0] - 2 * end * own[0, 1] + end**2 * own[1, 1] for end in ends) ** 0.5
+                max(
+                    covariance[0, 0] - 2 * end * covariance[0, 1] + end**2 * covariance[1, 1]
+                    for end in ends
+                )
+                ** 0.5
                 * float(bounds.unit)
                 / SIZE
             )
-            assert own[1, 1] ** 0.5 <= goal.limits[0] * worst * (1 + 1e-9)
-            assert own[0, 0] ** 0.5 <= goal.limits[1] * worst * (1 + 1e-9)
+            assert covariance[1, 1] ** 0.5 <= goal.limits[0] * worst * (1 + 1e-9)
+            assert covariance[0, 0] ** 0.5 <= goal.limits[1] * worst * (1 + 1e-9)

@@ -91,12 +91,12 @@ def size_of(plan: ln.Plan) -> Fraction:
     ],
 )
 def test_least_budget_just_keeps_a_target(workload: ln.Workload, privacy: ln.Least) -> None:
-    found = plan_least_budget(workload, privacy)
-    (kept,) = statistic_target_statuses(found, 0.95)
-    assert kept is not None
-    assert kept.is_met
-    assert not missed_targets(found, 0.95)
-    less = plan_for_workload(workload, found, privacy.privacy(size_of(found) * Fraction(98, 100)))
+    plan = plan_least_budget(workload, privacy)
+    (status,) = statistic_target_statuses(plan, 0.95)
+    assert status is not None
+    assert status.is_met
+    assert not missed_targets(plan, 0.95)
+    less = plan_for_workload(workload, plan, privacy.privacy(size_of(plan) * Fraction(98, 100)))
     assert missed_targets(less, 0.95) == (workload.statistics[0].name,)
 
 
@@ -167,9 +167,13 @@ def test_relative_targets_are_shares_of_scales() -> None:
     share = promised_error(ln.plan(variances(relative=1, scales={"pay": 200}), budget))
     assert share == pytest.approx(amounts / 200)
     # The slope of age, 250 / 13 of a standardised one, errs most.
-    one = {"on": ["age"], "size": SIZE, "scales": SCALES}
-    amounts = promised_error(ln.plan(ln.regression_queries(DOMAIN, "pay", margin=1, **one), budget))
-    share = promised_error(ln.plan(ln.regression_queries(DOMAIN, "pay", relative=1, **one), budget))
+    options = {"on": ["age"], "size": SIZE, "scales": SCALES}
+    amounts = promised_error(
+        ln.plan(ln.regression_queries(DOMAIN, "pay", margin=1, **options), budget)
+    )
+    share = promised_error(
+        ln.plan(ln.regression_queries(DOMAIN, "pay", relative=1, **options), budget)
+    )
     assert share == pytest.approx(amounts * 13 / 250)
 
 
@@ -177,8 +181,8 @@ def test_regression_hidden_by_noise_misses_every_margin() -> None:
     plan = ln.plan(regression(margin=10**9), ln.PureDP("1/50"))
     assert promised_error(plan) == np.inf
     assert missed_targets(plan, 0.95)
-    found = plan_least_budget(regression(margin=10**4), ln.Least())
-    assert promised_error(found) < 10**4
+    least_plan = plan_least_budget(regression(margin=10**4), ln.Least())
+    assert promised_error(least_plan) < 10**4
 
 
 def test_variance_hidden_by_noise_has_the_whole_range() -> None:

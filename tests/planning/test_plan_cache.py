@@ -49,9 +49,9 @@ def test_compare_reuses_candidates_of_a_plan(cache: Path, monkeypatch: pytest.Mo
     assert len(tried) > 10
     before = entries(cache)
     assert len(before) == 1
-    again, none = planned()
-    assert (again.to_json(), none) == (first.to_json(), [])
-    assert again.workload is ASKED
+    second_plan, none = planned()
+    assert (second_plan.to_json(), none) == (first.to_json(), [])
+    assert second_plan.workload is ASKED
     compared = ln.compare(ASKED, ln.PureDP(1), none.append, seconds=SHORT)
     assert not none
     assert compared[0].plan is not None
@@ -60,7 +60,10 @@ def test_compare_reuses_candidates_of_a_plan(cache: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("LEASTNOISE_CACHE", "off")
     fresh = ln.compare(ASKED, ln.PureDP(1), seconds=SHORT)
     kept, made = (
-        [(one.strategy, one.total, one.reason, one.useful_seconds) for one in several]
+        [
+            (candidate.strategy, candidate.total, candidate.reason, candidate.useful_seconds)
+            for candidate in several
+        ]
         for several in (compared, fresh)
     )
     assert kept == made
@@ -68,20 +71,27 @@ def test_compare_reuses_candidates_of_a_plan(cache: Path, monkeypatch: pytest.Mo
 
 
 def test_compare_tries_strategies_the_plan_skipped(cache: Path) -> None:
-    asked, budget = ln.queries(ln.Domain(a=ln.Integers(0, 255)), a="prefix"), ln.ZCDP("1/1000")
-    first = ln.plan(asked, budget, seconds=2.0)
-    told: list[str] = []
-    compared = ln.compare(asked, budget, told.append, seconds=2.0)
-    assert "tilted" in {one.strategy for one in compared if one.needless and one.plan is not None}
-    assert "tilted" in told
+    workload, budget = ln.queries(ln.Domain(a=ln.Integers(0, 255)), a="prefix"), ln.ZCDP("1/1000")
+    first = ln.plan(workload, budget, seconds=2.0)
+    progress: list[str] = []
+    compared = ln.compare(workload, budget, progress.append, seconds=2.0)
+    assert "tilted" in {
+        candidate.strategy
+        for candidate in compared
+        if candidate.needless and candidate.plan is not None
+    }
+    assert "tilted" in progress
     assert len(entries(cache)) == 1
-    told.clear()
-    assert ln.plan(asked, budget, progress=told.append, seconds=2.0).to_json() == first.to_json()
-    again = ln.compare(asked, budget, told.append, seconds=2.0)
-    assert [(one.strategy, one.total) for one in again] == [
-        (one.strategy, one.total) for one in compared
+    progress.clear()
+    assert (
+        ln.plan(workload, budget, progress=progress.append, seconds=2.0).to_json()
+        == first.to_json()
+    )
+    compared_again = ln.compare(workload, budget, progress.append, seconds=2.0)
+    assert [(candidate.strategy, candidate.total) for candidate in compared_again] == [
+        (candidate.strategy, candidate.total) for candidate in compared
     ]
-    assert not told
+    assert not progress
 
 
 def test_cache_key_covers_all_inputs_of_a_plan(
@@ -107,13 +117,13 @@ def test_cache_key_covers_all_inputs_of_a_plan(
 
 
 def test_cache_keeps_plans_with_targets_and_objectives(cache: Path) -> None:
-    asked = ASKED.within(rmse=30)
+    workload = ASKED.within(rmse=30)
     for options in ({"objective": "worst"}, {}):
-        made, again = (
-            ln.plan(asked, ln.PureDP(1), strategy="marginals", **options) for _ in range(2)
+        first_plan, second_plan = (
+            ln.plan(workload, ln.PureDP(1), strategy="marginals", **options) for _ in range(2)
         )
-        assert again.to_json() == made.to_json()
-        assert again.workload == asked
+        assert second_plan.to_json() == first_plan.to_json()
+        assert second_plan.workload == workload
     assert len(entries(cache)) == 2
 
 
@@ -167,8 +177,8 @@ def test_damaged_cache_entry_is_replaced(change: str, cache: Path) -> None:
     right = planned(strategy="identity")[0].to_json()
     (path,) = cache.iterdir()
     path.write_bytes(DAMAGED[change](path.read_bytes(), right))
-    made, tried = planned(strategy="identity")
-    assert (made.to_json(), tried) == (right, ["identity"])
+    plan, tried = planned(strategy="identity")
+    assert (plan.to_json(), tried) == (right, ["identity"])
     assert not planned(strategy="identity")[1]
 
 
@@ -177,16 +187,16 @@ def test_damaged_cached_candidates_are_tried_again(cache: Path) -> None:
     (path,) = cache.iterdir()
     for damaged in ("[]", "{}", '[{"plan": 5}]'):
         path.write_bytes(with_digest(damaged))
-        made, tried = planned()
-        assert made.to_json() == right
+        plan, tried = planned()
+        assert plan.to_json() == right
         assert len(tried) > 10
 
 
 def test_nothing_private_is_kept(cache: Path) -> None:
-    made, _ = planned(strategy="identity")
+    plan, _ = planned(strategy="identity")
     before = entries(cache)
     people = pd.DataFrame({"sex": ["F", "M", "secret-value"] * 9, "age": [3, 4, 7777] * 9})
-    answers = [ln.release(made, people.head(count), seed=1).answers for count in (27, 6)]
+    answers = [ln.release(plan, people.head(count), seed=1).answers for count in (27, 6)]
     assert not answers[0].equals(answers[1])
     assert entries(cache) == before
     assert not any(

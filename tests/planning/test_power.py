@@ -76,7 +76,7 @@ def test_power_counts_rows_of_units_and_other_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "changes"),
+    ("message", "changes"),
     [
         ("one of effect, size", {"effect": None, "size": None}),
         ("one of effect, size", {"budget": ln.Least(), "size": None}),
@@ -96,7 +96,7 @@ def test_power_counts_rows_of_units_and_other_bounds() -> None:
         ("budget", {"budget": 1}),
     ],
 )
-def test_power_refuses_what_is_no_test(words: str, changes: dict[str, Any]) -> None:
+def test_power_refuses_what_is_no_test(message: str, changes: dict[str, Any]) -> None:
     arguments = {"budget": ln.PureDP(1), "mean": 0.1, "effect": 0.01, "size": 1000, **changes}
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=message):
         ln.ab_power(arguments.pop("budget"), **arguments)

@@ -43,18 +43,18 @@ LEAST = {
 @pytest.mark.parametrize("kind", LEAST)
 def test_least_budget_just_keeps_every_target(kind):
     workload, privacy = asked(), LEAST[kind]
-    found = targets.plan_least_budget(workload, privacy, Search("marginals"))
+    plan = targets.plan_least_budget(workload, privacy, Search("marginals"))
     goals, size = (
         targets.table_goals(workload, 0.95),
-        next(iter(parameters_by_name(found.privacy.budget).values())),
+        next(iter(parameters_by_name(plan.privacy.budget).values())),
     )
     bound = targets.dual_bound(
-        targets.equalised_weights(workload, goals), goals, found.privacy, found.measured().noise
+        targets.equalised_weights(workload, goals), goals, plan.privacy, plan.measured().noise
     )
-    assert 0 < bound <= targets.ratios(goals, found).max() <= 1
-    less = targets.plan_for_workload(workload, found, privacy.privacy(size * Fraction(999, 1000)))
+    assert 0 < bound <= targets.ratios(goals, plan).max() <= 1
+    less = targets.plan_for_workload(workload, plan, privacy.privacy(size * Fraction(999, 1000)))
     assert targets.ratios(goals, less).max() > 1
-    assert found.privacy == privacy.privacy(size)
+    assert plan.privacy == privacy.privacy(size)
 
 
 def test_separate_tables_reach_equal_ratios_in_one_step():
@@ -63,18 +63,18 @@ def test_separate_tables_reach_equal_ratios_in_one_step():
     workload = ln.queries(DOMAIN, education="identity").within(rmse=5) + ln.queries(
         DOMAIN, work="identity"
     ).within(rmse=20)
-    found = targets.balance_plan(
+    balanced = targets.balance_plan(
         workload, Privacy(ZCDP(1)), targets.table_goals(workload, 0.95), Search("marginals")
     )
-    one, other = targets.ratios(targets.table_goals(workload, 0.95), found.plan)
-    assert one == pytest.approx(other, rel=0.01)
-    variances = [table.rmse**2 for table in found.plan.expected_error().tables]
+    first_ratio, second_ratio = targets.ratios(targets.table_goals(workload, 0.95), balanced.plan)
+    assert first_ratio == pytest.approx(second_ratio, rel=0.01)
+    variances = [table.rmse**2 for table in balanced.plan.expected_error().tables]
     assert variances[1] / variances[0] == pytest.approx(16, rel=0.02)
     assert (
         targets.dual_bound(
-            found.workload, found.goals, found.plan.privacy, found.plan.measured().noise
+            balanced.workload, balanced.goals, balanced.plan.privacy, balanced.plan.measured().noise
         )
-        <= found.ratio
+        <= balanced.ratio
     )
 
 
@@ -87,12 +87,14 @@ def test_margins_cover_at_their_stated_rate():
     truth = np.concatenate([[500, 500], np.cumsum(np.bincount(education)), cells])
     margins = np.repeat([20.0, 90.0, np.nan], [2, 16, 144])
     errors = np.array(
-        [np.asarray(one.answers["answer"]) - truth for one in releases(plan, rows, range(60))]
+        [
+            np.asarray(release.answers["answer"]) - truth
+            for release in releases(plan, rows, range(60))
+        ]
     )
     for table in (slice(0, 2), slice(2, 18)):
-        assert (
-            np.abs(errors[:, table]) <= margins[table]
-        ).mean() > 0.93  # 0.95 wanted; 60 releases of correlated answers
+        # The target is 0.95; the answers of the 60 releases are correlated.
+        assert (np.abs(errors[:, table]) <= margins[table]).mean() > 0.93
     assert np.sqrt((errors[:, 18:] ** 2).mean()) < 12 * 1.05
 
 
@@ -147,11 +149,10 @@ def test_worst_objective_improves_the_worst_table():
         for objective in ("total", "worst")
     )
     first, second = (
-        [table.rmse for table in made.expected_error().tables] for made in (usual, fair)
+        [table.rmse for table in plan.expected_error().tables] for plan in (usual, fair)
     )
-    assert second[0] == pytest.approx(
-        second[1], rel=0.01
-    )  # alone, both have the same error, so both get half
+    # Both tables have the same error, so that each gets half.
+    assert second[0] == pytest.approx(second[1], rel=0.01)
     assert max(first) > 1.5 * max(second)
     assert fair.expected_error().total_squared_error > usual.expected_error().total_squared_error
 
@@ -161,27 +162,29 @@ def test_relative_errors_follow_public_sizes():
     workload = ln.queries(domain, a="identity").within(size=100) + ln.queries(
         domain, b="identity"
     ).within(size=1600)
-    found = ln.plan(workload, ZCDP(1), strategy="marginals", objective="relative")
+    plan = ln.plan(workload, ZCDP(1), strategy="marginals", objective="relative")
     weighted = ln.queries(domain, a="identity", weight=16) + ln.queries(domain, b="identity")
     same = ln.plan(weighted, ZCDP(1), strategy="marginals")
     errors, wanted = (
-        [table.rmse for table in made.expected_error().tables] for made in (found, same)
+        [table.rmse for table in made.expected_error().tables] for made in (plan, same)
     )
     assert errors == pytest.approx(wanted)
     assert errors[1] > 3 * errors[0]
-    assert [product.weight for product in found.workload] == [1, 1]
+    assert [product.weight for product in plan.workload] == [1, 1]
 
 
 def test_single_table_price_is_its_saving():
     domain = ln.Domain(a=ln.Integers(1, 20), b=ln.Integers(1, 20)).as_complete()
-    made = ln.plan(
+    plan = ln.plan(
         ln.queries(domain, a="identity") + ln.queries(domain, b="identity", weight=3),
         ZCDP(1),
         strategy="marginals",
     )
     # Both know the total.
-    found = [(one.alone, one.saved) for one in targets.table_prices(made, Search("marginals"))]
-    assert np.array(found) == pytest.approx(np.array([[0.25, 0.25], [0.75, 0.75]]), rel=0.05)
+    prices = [
+        (price.alone, price.saved) for price in targets.table_prices(plan, Search("marginals"))
+    ]
+    assert np.array(prices) == pytest.approx(np.array([[0.25, 0.25], [0.75, 0.75]]), rel=0.05)
     with pytest.raises(InputError, match="from 2 to 24"):
         targets.table_prices(
             ln.plan(ln.queries(domain, a="identity"), ZCDP(1), strategy="marginals")
@@ -212,15 +215,15 @@ def test_table_outside_the_strategy_is_priced(monkeypatch):
     domain = ln.Domain(
         a=ln.Coded(2), c=ln.Coded(16), measures={"pay": ln.Measure("pay", 0, 9)}
     ).as_complete()
-    asked = (
+    workload = (
         ln.queries(domain, a="identity")
         + ln.queries(domain, a="identity", sum="pay")
         + ln.queries(domain, c="prefix")
     )
-    made = ln.plan(asked, PureDP(1), strategy="p_identity")  # which refuses cells alone
+    plan = ln.plan(workload, PureDP(1), strategy="p_identity")  # which refuses cells alone
     with pytest.raises(InputError):
-        reweight_plan(made, made.workload)
-    assert 0 < targets.joint_price(made, [2]).saved < 1
+        reweight_plan(plan, plan.workload)
+    assert 0 < targets.joint_price(plan, [2]).saved < 1
 
 
 def counted(monkeypatch, module, name):
@@ -248,16 +251,16 @@ def test_unweightable_tables_are_searched_once_for_a_price(monkeypatch):
     domain = ln.Domain(
         {f"a{place}": ln.Coded(3) for place in range(3)}, measures={"pay": ln.Measure("pay", 0, 9)}
     ).as_complete()
-    asked = sum(
+    workload = sum(
         (ln.mean_queries(domain, "pay", by=[f"a{place}"]) for place in (1, 2)),
         ln.mean_queries(domain, "pay", by=["a0"]),
     )
-    made = ln.plan(asked, PureDP(1), strategy="marginals")
+    plan = ln.plan(workload, PureDP(1), strategy="marginals")
     with pytest.raises(InputError):
-        reweight_plan(made, made.workload)  # it measures both ends
+        reweight_plan(plan, plan.workload)  # it measures both ends
     monkeypatch.setattr(targets, "_NEARLY_ALL", 0.1)
     searched = counted(monkeypatch, targets, "search_again")
-    assert 0.1 < targets.joint_price(made, [0, 1]).saved < 0.9
+    assert 0.1 < targets.joint_price(plan, [0, 1]).saved < 0.9
     assert len(searched) == 2  # the table with its sums, and all others
 
 
@@ -265,12 +268,12 @@ def test_least_budget_needs_one_comparison_and_its_time(
     monkeypatch,
 ):
     """By the estimates of what is searched, never by a clock."""
-    given = []
+    calls = []
     propose = Planner.strategy
     monkeypatch.setattr(
         Planner,
         "strategy",
-        lambda planner, problem: given.append((planner, problem)) or propose(planner, problem),
+        lambda planner, problem: calls.append((planner, problem)) or propose(planner, problem),
     )
     compared = counted(monkeypatch, targets, "choose_plan")
     search = Search(seconds=5)
@@ -278,7 +281,7 @@ def test_least_budget_needs_one_comparison_and_its_time(
     assert len(compared) == 1
     spent = sum(
         min(problem.seconds, one.most_seconds(problem.workload, 1))
-        for one, problem in given
+        for one, problem in calls
         if problem.seconds >= one.least_seconds(problem.workload, 1)
     )
     about = expected_seconds(asked(), ln.Least(), search)
@@ -301,36 +304,33 @@ def test_every_objective_has_an_estimate_of_its_time():
 
 def test_cached_tables_are_reweighted_for_other_queries(covered):
     """Reweighting never makes a plan worse, and restores the best weights."""
-    again = reweight_plan(covered, covered.workload)
-    assert again.expected_error().total_squared_error == pytest.approx(
+    reweighted = reweight_plan(covered, covered.workload)
+    assert reweighted.expected_error().total_squared_error == pytest.approx(
         covered.expected_error().total_squared_error, rel=1e-4
     )
     first = {
         name for factor in covered.measurements.blocks[0].factors for name in factor.attributes
     }
-    inside = [
-        product for product in covered.workload if first.issuperset(product.attributes)
-    ]  # what the first block alone would answer
+    # Tables that the first block answers.
+    inside = [product for product in covered.workload if first.issuperset(product.attributes)]
     products = [
         replace(product, weight=Fraction(9) if place % 2 else 1)
         for place, product in enumerate(covered.workload)
     ]
     for some in (products[2:], inside):
         other = ln.Workload(covered.domain, tuple(some))
-        found, had = (
-            made.expected_error().total_squared_error
-            for made in (reweight_plan(covered, other), targets.plan_for_workload(other, covered))
+        new_error, old_error = (
+            plan.expected_error().total_squared_error
+            for plan in (reweight_plan(covered, other), targets.plan_for_workload(other, covered))
         )
-        assert found <= had * (1 + 1e-6)
-    assert (
-        found < 0.7 * had
-    )  # one block has nearly all that a row adds, whichever blocks the search had found
+        assert new_error <= old_error * (1 + 1e-6)
+    # One block has nearly the whole cost of a row, whatever the search found.
+    assert new_error < 0.7 * old_error
 
 
 def test_tables_without_a_common_strategy_are_refused(covered):
-    other = ln.queries(
-        covered.domain, dict.fromkeys(covered.domain.names, "identity")
-    )  # whichever tables of four the search found
+    # This workload fits any tables of four attributes that the search found.
+    other = ln.queries(covered.domain, dict.fromkeys(covered.domain.names, "identity"))
     with pytest.raises(
         InputError, match="the strategy has no table that contains a0 x a1 x a2 x a3 x a4"
     ):
@@ -349,14 +349,14 @@ def test_tables_without_a_common_strategy_are_refused(covered):
 
 def test_rescaled_errors_match_a_new_plan():
     workload = ln.marginals(DOMAIN, ways=1)
-    made, other = (
+    plan, other_plan = (
         ln.plan(workload, PureDP(epsilon), strategy="marginals") for epsilon in (1, "1/3")
     )
     scaled = targets.plan_for_workload(
-        workload, made, targets.with_epsilon_or_rho(made.privacy, "1/3")
+        workload, plan, targets.with_epsilon_or_rho(plan.privacy, "1/3")
     )
     assert scaled.expected_error().total_squared_error == pytest.approx(
-        other.expected_error().total_squared_error, rel=1e-5
+        other_plan.expected_error().total_squared_error, rel=1e-5
     )
 
 
@@ -365,44 +365,44 @@ def test_target_statuses_are_reported():
         targets.target_statuses(ln.plan(asked(), PureDP(epsilon), strategy="marginals"), 0.95)
         for epsilon in (1, "1/100")
     )
-    assert [(one.kind, one.most, one.is_met) for one in most] == [
+    assert [(status.kind, status.most, status.is_met) for status in most] == [
         ("margin", 20, True),
         ("margin", 90, True),
         ("rmse", 12, True),
     ]
-    assert not any(one.is_met for one in least)
+    assert not any(status.is_met for status in least)
 
 
 def test_planner_bound_is_not_used_for_other_workloads() -> None:
     domain = ln.Domain(age=ln.Integers(0, 31)).as_complete()
-    made = ln.plan(ln.queries(domain, age="prefix"), ln.ZCDP("1/2"), strategy="gaussian_optimum")
-    assert made.details.unit_bound > 0
-    cells = targets.plan_for_workload(ln.queries(domain, age="identity"), made)
+    plan = ln.plan(ln.queries(domain, age="prefix"), ln.ZCDP("1/2"), strategy="gaussian_optimum")
+    assert plan.details.unit_bound > 0
+    cells = targets.plan_for_workload(ln.queries(domain, age="identity"), plan)
     assert cells.data_independent_error.lower_bound == pytest.approx(
         ln.plan(
             cells.workload, ln.ZCDP("1/2"), strategy="identity"
         ).data_independent_error.lower_bound
     )
-    half = targets.plan_for_workload(made.workload, made, ln.Privacy(ln.ZCDP("1/8")))
+    half = targets.plan_for_workload(plan.workload, plan, ln.Privacy(ln.ZCDP("1/8")))
     assert half.data_independent_error.lower_bound == pytest.approx(
-        4 * made.data_independent_error.lower_bound, rel=1e-6
+        4 * plan.data_independent_error.lower_bound, rel=1e-6
     )
 
 
 @pytest.mark.parametrize("objective", ["total", "worst", "relative"])
 def test_report_names_the_objective(tmp_path: Path, objective: str) -> None:
-    asked = ln.marginals(ln.Domain(sex=["F", "M"], age=ln.Integers(0, 49)).as_complete(), upto=2)
-    asked = asked.within(size=1000) if objective == "relative" else asked
-    made = ln.plan(asked, ln.PureDP(1), objective=objective, strategy="marginals")
-    assert made.details.objective == objective
-    ln.release(made, pd.DataFrame({"sex": ["F", "M"], "age": [1, 2]}), seed=1, out=tmp_path / "out")
+    workload = ln.marginals(ln.Domain(sex=["F", "M"], age=ln.Integers(0, 49)).as_complete(), upto=2)
+    workload = workload.within(size=1000) if objective == "relative" else workload
+    plan = ln.plan(workload, ln.PureDP(1), objective=objective, strategy="marginals")
+    assert plan.details.objective == objective
+    ln.release(plan, pd.DataFrame({"sex": ["F", "M"], "age": [1, 2]}), seed=1, out=tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    words = {
+    phrases = {
         "total": "weighted total of all",
         "worst": "to its target small; without targets",
         "relative": "relative to the public sizes",
     }
-    assert [name for name, text in words.items() if text in page] == [objective]
+    assert [name for name, text in phrases.items() if text in page] == [objective]
 
 
 def small():
@@ -422,9 +422,9 @@ def small():
 def test_least_budget_is_found_without_room_for_noise():
     workload, search = small(), Search("tilted")
     first = plan_workload(workload, ln.Privacy(ln.ZCDP(1)), search)
-    found = targets.plan_least_budget(workload, ln.Least("rho"), search)
+    plan = targets.plan_least_budget(workload, ln.Least("rho"), search)
     with pytest.raises(
         InputError, match=r"leave no room for so much noise; plan for that budget itself"
     ):
-        targets.plan_for_workload(workload, first, found.privacy)
-    assert 0.99 < targets.ratios(targets.table_goals(workload, 0.95), found).max() <= 1
+        targets.plan_for_workload(workload, first, plan.privacy)
+    assert 0.99 < targets.ratios(targets.table_goals(workload, 0.95), plan).max() <= 1
