@@ -195,6 +195,6 @@ def test_tables_do_not_depend_on_the_values_of_python_objects(tmp_path: Path) ->
     specs = []
     for number, values in enumerate(answers):
         frame = pd.DataFrame({"answer": pd.Series(values, dtype=object)})
-        found = ln.profile(frame, epsilon=1, out=tmp_path / str(number), unit="row", seed=SEED)
-        specs.append((found.out / "profile.toml").read_text(encoding="utf-8"))
+        profile = ln.profile(frame, epsilon=1, out=tmp_path / str(number), unit="row", seed=SEED)
+        specs.append((profile.out / "profile.toml").read_text(encoding="utf-8"))
     assert specs[0] == specs[1]

@@ -84,9 +84,9 @@ def test_page_shows_the_rows_of_units(seeded: Profile, file: str, sentences: lis
 
 def test_stated_max_rows_stays_in_the_tables(tmp_path: Path) -> None:
     arguments = {"unit": "patient_id", "max_rows": 2, "seed": SEED}
-    found = ln.profile(visits(), epsilon=4, out=tmp_path / "p", **arguments)
-    tables = tomllib.loads((found.out / "profile.toml").read_text(encoding="utf-8"))
-    draft = tomllib.loads(found.draft.read_text(encoding="utf-8"))
+    profile = ln.profile(visits(), epsilon=4, out=tmp_path / "p", **arguments)
+    tables = tomllib.loads((profile.out / "profile.toml").read_text(encoding="utf-8"))
+    draft = tomllib.loads(profile.draft.read_text(encoding="utf-8"))
     assert tables["privacy"]["unit"]["max_rows"] == 2
     assert draft["privacy"]["unit"]["max_rows"] > 2
 
@@ -110,13 +110,13 @@ def repeated() -> list[UnitSizes]:
 def test_intervals_cover_in_seeded_histograms(repeated: list[UnitSizes]) -> None:
     sizes = unit_sizes()
     misses = np.zeros(3)
-    for found in repeated:
-        below = sizes[sizes <= found.largest]
-        effect = found.draft_effect
+    for findings in repeated:
+        below = sizes[sizes <= findings.largest]
+        effect = findings.draft_effect
         cut = (sizes > effect.max_rows).mean()
         misses += [
-            not found.units.low <= len(sizes) <= found.units.high,
-            not found.mean_rows.low <= below.mean() <= found.mean_rows.high,
+            not findings.units.low <= len(sizes) <= findings.units.high,
+            not findings.mean_rows.low <= below.mean() <= findings.mean_rows.high,
             not effect.cut_units.low <= cut <= effect.cut_units.high,
         ]
     assert (misses <= 8).all()  # of 40 at 5%, 9 or more have probability 0.0003
@@ -124,7 +124,7 @@ def test_intervals_cover_in_seeded_histograms(repeated: list[UnitSizes]) -> None
 
 def test_drafted_limits_are_near_the_share_of_units(repeated: list[UnitSizes]) -> None:
     sizes = unit_sizes()
-    limits = [found.max_rows for found in repeated]
+    limits = [findings.max_rows for findings in repeated]
     assert min((sizes <= limit).mean() for limit in limits) > 0.88
     assert max(limits) <= 3 * np.quantile(sizes, 0.97)
 
@@ -148,9 +148,9 @@ def test_profile_with_units_is_paid_once_and_resumed(tmp_path: Path, monkeypatch
         with pytest.raises(TypeError):
             run()
     first = (tmp_path / "p" / "unit-sizes" / "manifest.json").read_bytes()
-    found = run()
+    profile = run()
     assert (tmp_path / "p" / "unit-sizes" / "manifest.json").read_bytes() == first
-    assert run().findings.unit_sizes.units == found.findings.unit_sizes.units
+    assert run().findings.unit_sizes.units == profile.findings.unit_sizes.units
     ledger = ln.Ledger.open(source.with_suffix(".ledger"))
     assert [str(entry.charge.epsilon) for entry in ledger.entries()] == ["1/10", "9/10"]
     report = (tmp_path / "p" / "unit-sizes" / "report.html").read_text(encoding="utf-8")
