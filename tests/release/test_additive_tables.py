@@ -41,8 +41,8 @@ def people(seed=1, rows=600):
     )
 
 
-def released(asked):
-    plan = ln.plan(asked, ln.ZCDP("1/20"), strategy="workload")
+def released(workload):
+    plan = ln.plan(workload, ln.ZCDP("1/20"), strategy="workload")
     return ln.release(plan, people(), seed=3, options=OPTIONS)
 
 
@@ -170,12 +170,12 @@ def test_public_counts_stay_at_the_finest_level(public, keys):
         )
         expected = np.array(counts, dtype=float)
         if keys == ["state"]:
-            found = county.reshape(2, 3).sum(axis=1)
+            sums = county.reshape(2, 3).sum(axis=1)
         elif keys == ["age"]:
-            found, expected = state.reshape(2, 4).sum(axis=0), expected.reshape(4, 5).sum(axis=1)
+            sums, expected = state.reshape(2, 4).sum(axis=0), expected.reshape(4, 5).sum(axis=1)
         else:
-            found = fine.sum(axis=2).reshape(6, 4, 2).sum(axis=1).reshape(-1)
-        np.testing.assert_allclose(found, expected, atol=1e-4)
+            sums = fine.sum(axis=2).reshape(6, 4, 2).sum(axis=1).reshape(-1)
+        np.testing.assert_allclose(sums, expected, atol=1e-4)
     assert not any("add up" in notice for notice in list_file_notices(release))
 
 

@@ -38,11 +38,11 @@ def test_columns_and_covariances_match_dense_algebra(mechanism, totals):
     )
     squares = LeastSquares(measured)
     for table in release.tables:
-        measure, own = table.product.measure, squares.weights(table.product)
+        measure, weights = table.product.measure, squares.weights(table.product)
         unit = 1.0 if measure is None else float(measured.domain.measures[measure].unit)
         expected, std = (
             squares.answers(table.product, observed) * unit,
-            np.linalg.norm(own, axis=1) * unit,
+            np.linalg.norm(weights, axis=1) * unit,
         )
         margin = times * std + 0.5 / measured.grid * unit
         assert np.allclose(table.answer.reshape(-1), expected, rtol=1e-8, atol=1e-6)
@@ -50,7 +50,7 @@ def test_columns_and_covariances_match_dense_algebra(mechanism, totals):
         assert np.allclose(table.low.reshape(-1), expected - margin, atol=1e-6)
         assert np.allclose(table.high.reshape(-1), expected + margin, atol=1e-6)
         for other in (table, release.tables["q3"]) if measure is None else (table,):
-            between = own @ squares.weights(other.product).T * unit**2
+            between = weights @ squares.weights(other.product).T * unit**2
             np.testing.assert_allclose(
                 release.covariance(table.id, other.id), between, rtol=1e-8, atol=1e-8
             )
@@ -201,9 +201,8 @@ def test_covariances_refuse_unknown_or_mixed_tables(release, observation):
 def test_adaptive_release_answers_only_measured_ranges(
     monkeypatch,
 ):
-    monkeypatch.setattr(
-        _dawa, "nearly_empty", lambda *_: True
-    )  # buckets, on which alone some answers have an interval
+    # Some answers have an interval only on buckets.
+    monkeypatch.setattr(_dawa, "nearly_empty", lambda *_: True)
     domain = Domain(age=Integers(0, 63)).as_complete()
     counts = np.random.default_rng(3).poisson(np.where(np.arange(64) < 20, 200.0, 5.0))
     plan = ln.plan(ln.queries(domain, age="all_ranges"), ln.PureDP("0.01"), strategy="dawa")
@@ -244,7 +243,9 @@ PLACES = {
 def of_levels():
     along = ["total", ln.level("region"), ln.level("town"), "identity"]
     products = [
-        ln.queries(PLACED, sex=of, place=one) for of in ("total", "identity") for one in along
+        ln.queries(PLACED, sex=of, place=query_set)
+        for of in ("total", "identity")
+        for query_set in along
     ]
     plan = ln.plan(sum(products[1:], products[0]), ln.ZCDP("1/18"), strategy="marginals")
     rows = np.random.default_rng(1).geometric(0.1, 500).clip(1, 30) - 1
@@ -272,9 +273,9 @@ def test_set_of_places_has_error_of_dense_algebra(of_levels, squares, places, se
 
 
 def test_intervals_of_levels_cover_at_every_level(of_levels, squares):
-    made, runs, noise = of_levels.measurements, 4000, []
-    for number, block in enumerate(made.blocks):
-        scale = block.scale * made.grid
+    measurements, runs, noise = of_levels.measurements, 4000, []
+    for number, block in enumerate(measurements.blocks):
+        scale = block.scale * measurements.grid
         drawn = rounded_gaussian(
             scale.numerator, scale.denominator, runs * block.rows, SeededEntropy(number)
         )

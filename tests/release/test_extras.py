@@ -26,11 +26,14 @@ CELLS = Block((SEX, AGE), 5)
 ODD = Domain(sex=["F", "M"], age=Integers(0, 4999)).as_complete()
 
 
-def planned(asked, *blocks):
+def planned(workload, *blocks):
     measured = Measurements(
-        domain=asked.domain, privacy=Privacy(PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks
+        domain=workload.domain,
+        privacy=Privacy(PureDP(9)),
+        noise=Noise.DISCRETE_LAPLACE,
+        blocks=blocks,
     )
-    return evaluate_plan(asked, measured, "odd")
+    return evaluate_plan(workload, measured, "odd")
 
 
 def observed(plan):
@@ -48,7 +51,7 @@ def cells():
 @pytest.fixture(scope="module")
 def fitted():
     """Return non-negative least squares of cells, prefix sums and negative sums."""
-    asked = (
+    workload = (
         marginals(DOMAIN, ways=1, of=["age"])
         + queries(DOMAIN, age="prefix")
         + marginals(DOMAIN, ways=1, of=["age"], sum="debt")
@@ -56,7 +59,7 @@ def fitted():
     return build_release(
         observed(
             planned(
-                asked, Block((Factor(("age",), Tree.full(8, 2)),), 8), Block((AGE,), 30, "debt")
+                workload, Block((Factor(("age",), Tree.full(8, 2)),), 8), Block((AGE,), 30, "debt")
             )
         ),
         Options(nnls=True),
@@ -134,20 +137,23 @@ def test_joint_columns_are_non_negative_least_squares(fitted):
 
 def test_release_describes_joint_columns_and_reads_them(fitted, tmp_path):
     folder = write(fitted, tmp_path / "out", "csv")
-    said = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["post_processing"]
-    assert list(said["columns"]) == ["answer_nnls", "nnls_rmse"]
+    description = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))[
+        "post_processing"
+    ]
+    assert list(description["columns"]) == ["answer_nnls", "nnls_rmse"]
     assert (
         "in 50 simulated releases in which the estimate itself was the truth"
-        in said["columns"]["nnls_rmse"]
+        in description["columns"]["nnls_rmse"]
     )
     assert (
         "answer_nnls (non-negative least squares, the total fixed) has separate errors"
-        in said["note"]
+        in description["note"]
     )
     assert "non-negative least squares" in (folder / "report.html").read_text(encoding="utf-8")
-    again = ln.read_release(folder).tables[0]
+    stored_table = ln.read_release(folder).tables[0]
     np.testing.assert_array_equal(
-        [again.nnls, again.nnls_rmse], [fitted.tables[0].nnls, fitted.tables[0].nnls_rmse]
+        [stored_table.nnls, stored_table.nnls_rmse],
+        [fitted.tables[0].nnls, fitted.tables[0].nnls_rmse],
     )
     lines = [
         file.read_text(encoding="utf-8").splitlines()[0]
@@ -161,11 +167,11 @@ def test_one_cell_attributes_do_not_fail_after_payment(strategy, tmp_path):
     domain = ln.Domain(
         one=["only"], sex=["F", "M"], year=ln.Dates("2024-01-01", "2024-12-31", by="year")
     ).as_complete()
-    asked = ln.queries(domain, one="identity") + ln.queries(
+    workload = ln.queries(domain, one="identity") + ln.queries(
         domain, one="all_ranges", sex="identity", year="identity"
     )
     plan = ln.plan(
-        asked + ln.queries(domain, sex="total", year="identity"), ln.ZCDP(2), strategy=strategy
+        workload + ln.queries(domain, sex="total", year="identity"), ln.ZCDP(2), strategy=strategy
     )
     rows = pd.DataFrame({"one": ["only"] * 30, "sex": ["F", "M"] * 15, "year": ["2024-05-01"] * 30})
     release = ln.release(

@@ -59,8 +59,8 @@ def written(rich, tmp_path_factory):
 def rows_of(path):
     """Column names and rows, by DuckDB, which did not make them in this connection."""
     reader = "read_csv_auto" if path.suffix == ".csv" else "read_parquet"
-    found = duckdb.connect().execute(f"SELECT * FROM {reader}('{path}')")
-    return [column[0] for column in found.description], found.fetchall()
+    result = duckdb.connect().execute(f"SELECT * FROM {reader}('{path}')")
+    return [column[0] for column in result.description], result.fetchall()
 
 
 def records(path):
@@ -84,9 +84,9 @@ def test_tables_read_back_equal(rich, written, kind):
 
 def test_written_rows_do_not_depend_on_batch_size(rich, written, tmp_path, monkeypatch):
     monkeypatch.setattr(_writing, "_ROW_GROUP_ROWS", 4)
-    again = write(rich, tmp_path / "out")
+    folder = write(rich, tmp_path / "out")
     for path in sorted((written / "answers").iterdir()):
-        other = again / path.relative_to(written)
+        other = folder / path.relative_to(written)
         if path.suffix == ".csv":
             assert path.read_bytes() == other.read_bytes()
         else:
@@ -108,13 +108,17 @@ def test_index_names_every_table(written):
 
 
 def test_release_is_read_back(rich, written):
-    again = read(written)
-    assert again.plan.digest() == rich.plan.digest()
-    assert (again.level, again.options, again.receipt) == (rich.level, rich.options, rich.receipt)
-    for one, other in zip(rich.tables, again.tables, strict=True):
+    stored_release = read(written)
+    assert stored_release.plan.digest() == rich.plan.digest()
+    assert (stored_release.level, stored_release.options, stored_release.receipt) == (
+        rich.level,
+        rich.options,
+        rich.receipt,
+    )
+    for table, other in zip(rich.tables, stored_release.tables, strict=True):
         assert all(
             np.array_equal(a, b)
-            for a, b in zip(one.columns().values(), other.columns().values(), strict=True)
+            for a, b in zip(table.columns().values(), other.columns().values(), strict=True)
         )
 
 
@@ -124,10 +128,10 @@ def test_many_tables_share_files(tmp_path, monkeypatch):
     release = made(seed=2, options=Options(non_negative=True))
     target = write(release, tmp_path / "out")
     parts = ["0-way/part-00001", "1-way/part-00001", "1-way/part-00002", "2-way/part-00001"]
-    found = sorted(
+    paths = sorted(
         path.relative_to(target / "answers").as_posix() for path in target.glob("answers/*/*")
     )
-    assert found == [f"{part}.{kind}" for part in parts for kind in ("csv", "parquet")]
+    assert paths == [f"{part}.{kind}" for part in parts for kind in ("csv", "parquet")]
     index = {row["query"]: row["files"] for row in records(target / "tables.csv")}
     for table, kind in product(release.tables, ("csv", "parquet")):
         names, rows = rows_of(target / f"{index[table.id]}.{kind}")
@@ -146,15 +150,14 @@ def test_many_tables_share_files(tmp_path, monkeypatch):
             "answer_non_negative",
         ]
         numbers = [values.tolist() for values in table.numbers().values()]
-        numbers += [[None] * table.cells] * (
-            5 - len(numbers)
-        )  # a difference may be negative, so it is not projected
+        # Differences may be negative, so they are not projected.
+        numbers += [[None] * table.cells] * (5 - len(numbers))
         cells = [
             chain.from_iterable(zip(table.product.attributes, labels, strict=True))
             for labels in product(*table.labels)
         ]
-        own = [row for row in rows if row[0] == table.id]
-        assert own == [
+        table_rows = [row for row in rows if row[0] == table.id]
+        assert table_rows == [
             (table.id, *cell, *each)
             for cell, each in zip(cells, zip(*numbers, strict=True), strict=True)
         ]
@@ -183,9 +186,8 @@ def test_manifest_states_protection_and_rows(rich, written):
     value = manifest_of(written)
     assert list(value)[:4] == ["format", "warning", "private", "written"]
     assert (value["private"], value["warning"][:11]) == (False, "NOT PRIVATE")
-    assert (
-        0 <= (datetime.now(UTC).date() - date.fromisoformat(value["written"])).days <= 1
-    )  # no time of day
+    # The date has no time of day.
+    assert 0 <= (datetime.now(UTC).date() - date.fromisoformat(value["written"])).days <= 1
     assert value["versions"] == versions()
     assert value["receipt"] == {"id": "", **PAYMENT}
     privacy, cost = value["privacy"], value["privacy"]["cost"]
@@ -215,8 +217,8 @@ def test_manifest_states_protection_and_rows(rich, written):
 def test_manifest_states_measurements_and_exactness(rich, written):
     value, plan = manifest_of(written), rich.plan
     assert value["workload"] == plan.workload.to_json()
-    said = [value["plan"][name] for name in ("digest", "strategy", "mechanism")]
-    assert said == [plan.digest(), "for tests", "discrete_laplace"]
+    stated = [value["plan"][name] for name in ("digest", "strategy", "mechanism")]
+    assert stated == [plan.digest(), "for tests", "discrete_laplace"]
     measured = [
         (Fraction(table["scale"]), table["queries"]) for table in value["measurements"]["tables"]
     ]
@@ -235,14 +237,14 @@ def test_manifest_states_measurements_and_exactness(rich, written):
         0.95,
         rich.interval.multiplier,
     )
-    for words in (
+    for phrase in (
         "not measured",
         "sampling error",
         "values beyond the bounds",
         "biased",
         "Coverage is per interval",
     ):
-        assert words in " ".join(intervals["does_not_cover"])
+        assert phrase in " ".join(intervals["does_not_cover"])
     columns, answers = value["post_processing"]["columns"], value["answers"]
     assert list(columns) == ["answer_non_negative", "answer_integer"]
     assert set(columns["answer_non_negative"]) == {"marginal", "prefix", "clip", "none"}

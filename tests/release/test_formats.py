@@ -34,13 +34,13 @@ def published(tmp_path_factory):
         },
         measures={"pay": ln.Measure("pay", 0, 10, unit="0.5"), "Pay": ln.Measure("pay", 0, 10)},
     ).as_complete()
-    asked = (
+    workload = (
         ln.marginals(domain, upto=2)
         + ln.queries(domain, Answer="prefix")
         + ln.queries(domain, sex="identity", sum="Pay")
     )
-    asked += ln.mean_queries(domain, of="pay", by=["sex"]) + ln.mean_queries(domain, of="pay")
-    asked += ln.cdf_queries(domain, of="Answer", by=["Sex"]) + ln.quantile_queries(
+    workload += ln.mean_queries(domain, of="pay", by=["sex"]) + ln.mean_queries(domain, of="pay")
+    workload += ln.cdf_queries(domain, of="Answer", by=["Sex"]) + ln.quantile_queries(
         domain, of="Answer", at=["1/4", "1/2"]
     )
     rows = pd.DataFrame(
@@ -55,7 +55,7 @@ def published(tmp_path_factory):
     out = tmp_path_factory.mktemp("formats") / "out"
     options = ln.Options(formats=FORMATS, below=10, non_negative=True)
     return out, ln.release(
-        ln.plan(asked, ln.PureDP(4), strategy="identity"), rows, seed=3, out=out, options=options
+        ln.plan(workload, ln.PureDP(4), strategy="identity"), rows, seed=3, out=out, options=options
     )
 
 
@@ -69,11 +69,12 @@ def without_nan(values):
 def test_workbook_has_a_sheet_for_each_table(published):
     out, release = published
     book = openpyxl.load_workbook(out / "answers.xlsx")
+    # No sheet has a formula.
     assert {cell.data_type for sheet in book for row in sheet.iter_rows() for cell in row} <= {
         "s",
         "n",
         "inlineStr",
-    }  # no formula
+    }
     units = {None: "rows", "count of pay": "rows with a value of pay"}
     units |= {measure: f"sum of {measure}" for measure in ("pay", "Pay")}
     listed = list(book["tables"].iter_rows(min_row=2, values_only=True))
@@ -173,7 +174,7 @@ def test_sdmx_messages_have_standard_columns_and_ids(published):
         assert {tuple(row[:3]) for row in rows} == {("dataflow", rows[0][1], "I")}
         assert re.fullmatch(r"LEASTNOISE:[A-Z0-9_-]+\(1\.0\.0\): .+", rows[0][1])
         components = [entry.split(": ")[0] for entry in head[3:]]
-        assert all(COMPONENT.fullmatch(one) for one in components)
+        assert all(COMPONENT.fullmatch(component) for component in components)
         assert len(set(components)) == len(components)
         columns = dict(zip(components, list(zip(*rows, strict=True))[3:], strict=True))
         numbers, kind = of.numbers(), of.statistic.kind if of in [*release.statistics] else "tables"
@@ -183,11 +184,11 @@ def test_sdmx_messages_have_standard_columns_and_ids(published):
         )
         for name, column in {"OBS_VALUE": value, "LOW": "low", "HIGH": "high", **error}.items():
             assert columns[name] == tuple(
-                "" if np.isnan(one) else str(one) for one in numbers[column].tolist()
+                "" if np.isnan(number) else str(number) for number in numbers[column].tolist()
             ), name
         assert ("STD_ERROR" in columns) == (kind == "means")
         assert [status[0] for status in columns["OBS_STATUS"]] == [
-            "Q" if np.isnan(one) else "E" for one in numbers[value]
+            "Q" if np.isnan(number) else "E" for number in numbers[value]
         ]
         assert set(columns["CONF_LEVEL"]) == {"0.95"}
 
@@ -224,11 +225,13 @@ def test_level_groups_are_a_dimension(tmp_path):
         {"place": place, "age": ln.Integers(0, 4, outside="clip")},
         measures={"years": ln.Measure("age", 0, 4)},
     ).as_complete()
-    asked = ln.queries(domain, place="identity") + ln.queries(domain, **land, age="identity")
-    asked += ln.mean_queries(domain, "years", by=[land]) + ln.cdf_queries(domain, "age", by=[land])
+    workload = ln.queries(domain, place="identity") + ln.queries(domain, **land, age="identity")
+    workload += ln.mean_queries(domain, "years", by=[land]) + ln.cdf_queries(
+        domain, "age", by=[land]
+    )
     rows = pd.DataFrame({"place": ["a", "b", "c"] * 9, "age": [0, 1, 2] * 9})
     ln.release(
-        ln.plan(asked, ln.PureDP(1), strategy="identity"),
+        ln.plan(workload, ln.PureDP(1), strategy="identity"),
         rows,
         seed=4,
         out=tmp_path / "out",
@@ -263,33 +266,36 @@ def test_sdmx_structures_define_all_codes(published):
     out, release = published
     tree = ET.parse(out / "structure.sdmx.xml").getroot()  # noqa: S314 - our own
     lists, structures, flows = (
-        {one.get("id"): one for one in tree.iter(STR + kind)}
+        {element.get("id"): element for element in tree.iter(STR + kind)}
         for kind in ("Codelist", "DataStructure", "Dataflow")
     )
-    lists = {key: [code.get("id") for code in one.iter(f"{STR}Code")] for key, one in lists.items()}
-    assert all(len(set(own)) == len(own) for own in lists.values())
-    concepts = {one.get("id") for one in tree.iter(f"{STR}Concept")}
+    lists = {
+        key: [code.get("id") for code in codelist.iter(f"{STR}Code")]
+        for key, codelist in lists.items()
+    }
+    assert all(len(set(codelist)) == len(codelist) for codelist in lists.values())
+    concepts = {element.get("id") for element in tree.iter(f"{STR}Concept")}
     every = [*release.tables, *release.statistics]
     assert len(list((out / "answers").glob("*.sdmx.csv"))) == len(flows) == len(every)
     for of in every:
         head, rows = message_of(out, of)
         structure = structures[named_in(flows[named_in(rows[0][1])].find(f"{STR}Structure").text)]
         parts = [
-            one
+            element
             for kind in ("Dimension", "TimeDimension", "Attribute", "Measure")
-            for one in structure.iter(STR + kind)
-            if one.get("id")
+            for element in structure.iter(STR + kind)
+            if element.get("id")
         ]
         places = {entry.split(": ")[0]: place for place, entry in enumerate(head[3:], 3)}
-        assert {one.get("id") for one in parts} == set(places)
-        for one in parts:
-            assert one.find(f"{STR}ConceptIdentity").text.rsplit(".", 1)[1] in concepts
-            listed = one.find(f".//{STR}Enumeration")
+        assert {part.get("id") for part in parts} == set(places)
+        for part in parts:
+            assert part.find(f"{STR}ConceptIdentity").text.rsplit(".", 1)[1] in concepts
+            listed = part.find(f".//{STR}Enumeration")
             if listed is not None:
-                assert {row[places[one.get("id")]].split(": ")[0] for row in rows} <= set(
+                assert {row[places[part.get("id")]].split(": ")[0] for row in rows} <= set(
                     lists[named_in(listed.text)]
                 )
-    names = {one.text for one in tree.iter(f"{COM}Name")}
+    names = {element.text for element in tree.iter(f"{COM}Name")}
     assert {"<b>M & \ufffd", "\u00fc", "mean of pay by sex", "<= 3"} <= names
 
 
@@ -321,17 +327,17 @@ def office(tmp_path_factory):
         measures={"pay": ln.Measure("pay", 0, 10)},
     ).as_complete()
     land = {"place": ln.level("land")}
-    asked = ln.queries(domain, place="identity", sex="identity")
-    asked += ln.queries(domain, **land) + ln.queries(domain) + ln.queries(domain, sex="identity")
-    asked += ln.queries(domain, month="identity", sex="identity")
-    asked += ln.queries(domain, month="identity") + ln.queries(domain, month="prefix")
-    asked += ln.queries(domain, sex="identity", sum="pay")
+    workload = ln.queries(domain, place="identity", sex="identity")
+    workload += ln.queries(domain, **land) + ln.queries(domain) + ln.queries(domain, sex="identity")
+    workload += ln.queries(domain, month="identity", sex="identity")
+    workload += ln.queries(domain, month="identity") + ln.queries(domain, month="prefix")
+    workload += ln.queries(domain, sex="identity", sum="pay")
     rows = pd.DataFrame(
         {"place": list("abc") * 9, "sex": list("fmm") * 9, "month": "2024-02-01", "pay": 3}
     )
     out = tmp_path_factory.mktemp("office") / "out"
     options = ln.Options(formats=["csv", "sdmx"], agency="Office", below=5, sdmx=OFFICE)
-    plan = ln.plan(asked, ln.PureDP(9), strategy="identity")
+    plan = ln.plan(workload, ln.PureDP(9), strategy="identity")
     return out, ln.release(plan, rows, seed=3, out=out, options=options)
 
 
@@ -376,7 +382,9 @@ def test_sdmx_has_time_periods_and_mapped_ids(office):
     assert {*data["UNIT_MEASURE"]} == {"PS"}
     assert {*data["OBS_STATUS"]} == {"A", "Q"}
     (column,) = [
-        one for one in structure.get_data_structure_definitions() if one.id == "ROWS_BY_TIME"
+        definition
+        for definition in structure.get_data_structure_definitions()
+        if definition.id == "ROWS_BY_TIME"
     ]
     assert [part.id for part in column.components.dimensions] == ["SEX", "TIME_PERIOD"]
     pay = (out / "answers/pay.sdmx.csv").read_text(encoding="utf-8")
@@ -384,7 +392,7 @@ def test_sdmx_has_time_periods_and_mapped_ids(office):
 
 
 @pytest.mark.parametrize(
-    ("part", "words"),
+    ("part", "message"),
     [
         ({"agent": "x"}, "a key of sdmx must be one of 'agency'"),
         ({"flows": "all"}, "sdmx flows must be one of 'table', 'quantity'"),
@@ -398,11 +406,11 @@ def test_sdmx_has_time_periods_and_mapped_ids(office):
         ({"agency": ""}, None),
     ],
 )
-def test_sdmx_part_is_checked_before_payment(part, words):
-    if words is None:
+def test_sdmx_part_is_checked_before_payment(part, message):
+    if message is None:
         check_options(SMALL, ln.Options(sdmx=part))
         return
-    with pytest.raises(InputError, match=re.escape(words)):
+    with pytest.raises(InputError, match=re.escape(message)):
         check_options(SMALL, ln.Options(sdmx=part))
 
 

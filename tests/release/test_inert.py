@@ -85,17 +85,17 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inert")
     rows = pd.DataFrame({"agent": [text for text in FOUND for _ in range(400)]})
     search = ln.plan_categories("agent", ln.Unknown(99, outside="other"), ln.ApproxDP(2, "1e-9"))
-    found = ln.find_categories(
+    categories = ln.find_categories(
         search,
         rows,
         ledger=folder / "x.ledger",
         out=folder / "agents",
         whole=ln.Privacy(ln.ApproxDP(9, "1e-6")),
     )
-    assert set(found.texts) == set(FOUND)
-    assert read_categories(folder / "agents").texts == found.texts
+    assert set(categories.texts) == set(FOUND)
+    assert read_categories(folder / "agents").texts == categories.texts
     options = ln.Options(formats=("csv", "parquet", "xlsx", "sdmx"))
-    for name, texts in (("found", found.texts), ("given", NASTY)):
+    for name, texts in (("found", categories.texts), ("given", NASTY)):
         plan = ln.plan(ln.marginals(ln.Domain(agent=list(texts)), ways=1), ln.PureDP(1))
         ln.release(plan, rows, ledger=folder / "x.ledger", out=folder / name, options=options)
     return folder
@@ -146,9 +146,8 @@ def test_workbooks_hold_texts_and_no_formulas(released: Path) -> None:
     sheet = openpyxl.load_workbook(released / "answers.xlsx").worksheets[1]
     (cells,) = (column[5:] for column in sheet.iter_cols(2, 2))
     assert {(cell.data_type, cell.hyperlink) for cell in cells} == {("s", None)}
-    assert [unescape(cell.value) for cell in cells] == labels(
-        released
-    )  # as the format writes control characters
+    # The format escapes control characters.
+    assert [unescape(cell.value) for cell in cells] == labels(released)
     assert (
         zipfile.ZipFile(released / "answers.xlsx").read("xl/worksheets/sheet2.xml").count(b"<f>")
         == 0
@@ -170,12 +169,14 @@ def test_reports_escape_texts(released: Path) -> None:
 def test_sdmx_holds_texts_behind_codes(released: Path) -> None:
     """Control characters, which XML does not allow, are missing; other texts are whole."""
     root = ET.parse(released / "structure.sdmx.xml").getroot()  # noqa: S314 - of our own
-    known = [
+    printable_labels = [
         label
         for label in labels(released)
         if not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe]", label)
     ]
-    assert {*known} <= {one.text for one in root.iter() if one.tag.endswith("}Name")}
+    assert {*printable_labels} <= {
+        element.text for element in root.iter() if element.tag.endswith("}Name")
+    }
     (written,) = (released / "answers").glob("*.sdmx.csv")
     fields = column(written, "AGENT: agent")
     assert [field.split(": ", 1)[1] for field in fields] == labels(released)
@@ -185,23 +186,25 @@ def test_sdmx_holds_texts_behind_codes(released: Path) -> None:
 def test_terminals_act_on_nothing(released: Path) -> None:
     """Tables for people escape control characters; JSON is read back unchanged."""
 
-    def said(command: str, *arguments: str) -> str:
-        asked = [command, str(released), *arguments]
-        done = CliRunner().invoke(program, asked, env={"COLUMNS": "300"}, catch_exceptions=False)
+    def printed(command: str, *arguments: str) -> str:
+        command_line = [command, str(released), *arguments]
+        done = CliRunner().invoke(
+            program, command_line, env={"COLUMNS": "300"}, catch_exceptions=False
+        )
         assert ACTED_ON.findall(done.output) == []
         return done.stdout
 
-    known, shown, answered = (
+    texts, shown, answered = (
         labels(released),
-        said("show", "q1"),
-        said("answer", "--cells", "agent"),
+        printed("show", "q1"),
+        printed("answer", "--cells", "agent"),
     )
     assert [
-        label for label in known if len(label) < 200 and escape_controls(label) not in shown
+        label for label in texts if len(label) < 200 and escape_controls(label) not in shown
     ] == []
-    assert [label for label in known[:20] if escape_controls(label) not in answered] == []
-    answers = json.loads(said("answer", "--cells", "agent", "--json"))["answers"]
-    assert [row["cell"][-len(label) :] for row, label in zip(answers, known, strict=True)] == known
+    assert [label for label in texts[:20] if escape_controls(label) not in answered] == []
+    answers = json.loads(printed("answer", "--cells", "agent", "--json"))["answers"]
+    assert [row["cell"][-len(label) :] for row, label in zip(answers, texts, strict=True)] == texts
 
 
 def test_refusals_escape_terminal_characters(releases: Path) -> None:
@@ -225,8 +228,8 @@ def test_reprs_escape_control_characters() -> None:
     )
     shown = (release, *release.statistics, *release.tables, ln.means(release, "m", by=["agent"]))
     assert ACTED_ON.findall(" ".join(map(repr, (domain, *shown)))) == []
-    for made in shown:
-        assert {"script", "img"}.isdisjoint(Page(made._repr_html_()).tags)
+    for representation in shown:
+        assert {"script", "img"}.isdisjoint(Page(representation._repr_html_()).tags)
 
 
 def test_charts_hold_no_elements_of_labels(released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,15 +240,14 @@ def test_charts_hold_no_elements_of_labels(released: Path, monkeypatch: pytest.M
     assert not re.search(r"</script><img|<!--", text)
     vega = json.loads(json.dumps(chart.to_dict()).replace("\\u2060", ""))
     pictures = render_svg([vega], [("q1", NASTY[8], NASTY[8])])
-    assert (
-        released.name == "given" or None not in pictures
-    )  # SVG has no place for control characters: then the report has no picture
+    # SVG does not allow control characters, so that the report has no picture of them.
+    assert released.name == "given" or None not in pictures
     for svg in filter(None, pictures):
         drawn = ET.fromstring(svg)  # noqa: S314 - of our own
         assert not [
-            one
-            for one in drawn.iter()
-            if one.tag.rpartition("}")[2] in {"script", "img", "foreignObject"}
+            element
+            for element in drawn.iter()
+            if element.tag.rpartition("}")[2] in {"script", "img", "foreignObject"}
         ]
 
 
@@ -262,7 +264,7 @@ def hostile_names(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {name: ln.Categories([f"1{name}", name]) for name in NAMES},
         measures={f"pay {TAG}": ln.Measure(TAG, 0, 9)},
     )
-    asked = ln.marginals(domain, ways=1) + ln.mean_queries(domain, f"pay {TAG}", by=[LINK])
+    workload = ln.marginals(domain, ways=1) + ln.mean_queries(domain, f"pay {TAG}", by=[LINK])
     rows = pd.DataFrame({name: [name] * 9 for name in NAMES}).assign(**{f"id {TAG}": range(9)})
     rows[f"pay {TAG}"] = 1
     privacy = ln.Privacy(ln.PureDP(1), unit_column=f"id {TAG}", max_rows=1)
@@ -273,7 +275,7 @@ def hostile_names(tmp_path_factory: pytest.TempPathFactory) -> Path:
         agency=TAG,
         contact=f"{LINK} {TAG}",
     )
-    ln.release(ln.plan(asked, privacy), rows, seed=1, out=folder / "out", options=options)
+    ln.release(ln.plan(workload, privacy), rows, seed=1, out=folder / "out", options=options)
     return folder / "out"
 
 
@@ -339,8 +341,9 @@ def test_report_saves_tables_by_the_same_rule() -> None:
     assert "slice(0, keys).map(inert)" in script
     pages = [path.read_text(encoding="utf-8") for path in (TEMPLATES.parents[1]).rglob("*.js")]
     assert len(pages) >= 4
+    # The script sets texts as text, not as HTML.
     assert not [
         1
         for page in pages
         if re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", page)
-    ]  # texts are set as texts
+    ]

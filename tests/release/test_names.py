@@ -441,9 +441,9 @@ def test_sdmx_has_ids_of_codes_and_names_in_each_language(named):
 
 def test_names_survive_the_manifest(named):
     out, release = named
-    again = ln.read_release(out)
-    assert again.options.names == release.options.names
-    assert again.options.languages == ("en", "de")
+    stored_release = ln.read_release(out)
+    assert stored_release.options.names == release.options.names
+    assert stored_release.options.languages == ("en", "de")
 
 
 def test_headings_without_names_are_columns(tmp_path):
@@ -453,7 +453,7 @@ def test_headings_without_names_are_columns(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "message"),
     [
         ('rows = { en = "persons" }', "names rows has en only. Add de"),
         ('rows = { fr = "personnes" }', "a language of names rows must be"),
@@ -469,8 +469,8 @@ def test_headings_without_names_are_columns(tmp_path):
         ('measures.poor.colour = "red"', "a key of names measures poor must be"),
     ],
 )
-def test_wrong_names_are_refused(tmp_path, names, said):
-    with pytest.raises(InputError, match=re.escape(said)):
+def test_wrong_names_are_refused(tmp_path, names, message):
+    with pytest.raises(InputError, match=re.escape(message)):
         read(tmp_path, f"{SPEC}\n[names]\n{names}\n")
 
 

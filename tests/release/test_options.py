@@ -109,7 +109,7 @@ guard = "1/100"
 
 
 def test_option_names_agree_in_spec_page_and_value(tmp_path: Path) -> None:
-    names = [one.name for one in fields(Options)]
+    names = [field.name for field in fields(Options)]
     page = (
         (ROOT / "docs" / "spec.md")
         .read_text("utf-8")
@@ -136,9 +136,9 @@ def test_options_survive_manifest_and_ledger(observation, tmp_path: Path) -> Non
     options = Options(**OTHERS)
     assert all(value != Options().to_json().get(name) for name, value in options.to_json().items())
     target = write(build_release(observation, options), tmp_path / "out")
-    said = json.loads((target / "manifest.json").read_text("utf-8"))["options"]
-    assert set(said) == set(OTHERS)
-    assert Options.from_json(said) == ln.read_release(target).options == options
+    stored_options = json.loads((target / "manifest.json").read_text("utf-8"))["options"]
+    assert set(stored_options) == set(OTHERS)
+    assert Options.from_json(stored_options) == ln.read_release(target).options == options
     guard = GuardCounts(share="1/100", charge="", number=1, used=3, kept=4, noise_std=2.0)
     request = ReleaseRequest(options, "people.csv", ReceiptFacts(id="", guard=guard))
     assert ReleaseRequest.from_text(request.to_text()) == request
@@ -201,13 +201,13 @@ def test_wrong_values_are_refused(name: str, value: object, allowed: str) -> Non
 
 def test_worst_objective_margins_use_the_level() -> None:
     domain = ln.Domain(a=["x", "y"], b=[str(number) for number in range(9)])
-    asked = ln.marginals(domain, ways=1, of=["a"]).within(margin=20) + ln.marginals(
+    workload = ln.marginals(domain, ways=1, of=["a"]).within(margin=20) + ln.marginals(
         domain, ways=1, of=["b"]
     ).within(rmse=20)
     stds = []
     for level in (0.5, 0.999):
         tables = (
-            ln.plan(asked, ln.PureDP(1), objective="worst", level=level).expected_error().tables
+            ln.plan(workload, ln.PureDP(1), objective="worst", level=level).expected_error().tables
         )
         stds.append(tables[0].rmse / tables[1].rmse)
     assert stds[0] > 1.5 * stds[1]  # the surer the interval, the more of the budget its table needs

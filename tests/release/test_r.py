@@ -54,9 +54,8 @@ def test_page_runs_on_a_release(tmp_path):
     assert set(tables.columns) == set(
         re.findall(r"`(\w+)`", PAGE.split("Its columns are ")[1].split("Each table")[0])
     )
-    code = ONE.replace("tables$files[1]", "tables$files[2]").replace(
-        '"q1.csv"', '"q2.csv"'
-    )  # the first table is the total
+    # The first table is the total.
+    code = ONE.replace("tables$files[1]", "tables$files[2]").replace('"q1.csv"', '"q2.csv"')
     printed = run_in_r(
         code + '\ncat("names", names(first), "\\n")\ncat("sum", sum(first$answer), "\\n")', tmp_path
     )
@@ -64,9 +63,8 @@ def test_page_runs_on_a_release(tmp_path):
     answers = release.tables["sex"].answer
     printed_sum = re.search(r"^sum (\S+)", printed, flags=re.MULTILINE)
     assert float(printed_sum[1]) == pytest.approx(np.sum(answers), rel=1e-6)
-    total, std = map(
-        float, re.findall(r"\[1\] +(\S+) +(\S+)$", printed, flags=re.MULTILINE)[-1]
-    )  # of the last lines of the page
+    # The last lines of the page print these numbers.
+    total, std = map(float, re.findall(r"\[1\] +(\S+) +(\S+)$", printed, flags=re.MULTILINE)[-1])
     assert total == pytest.approx(np.sum(answers), abs=1e-4)
     assert std == pytest.approx(release.sum("sex").noise_std.item(), rel=1e-5)
     assert (tmp_path / "Rplots.pdf").exists()  # the chart was drawn

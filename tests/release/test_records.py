@@ -93,23 +93,23 @@ def test_records_match_each_kind_of_model() -> None:
         tuple(random.dirichlet(np.ones(size), 6).T for size in (4, 9)),
         1.0,
     )
-    found = draw_records(mixture, 20_000, 5)
-    assert np.array_equal(found, draw_records(mixture, 20_000, 5))
-    assert not np.array_equal(found, draw_records(mixture, 20_000, 6))
+    records = draw_records(mixture, 20_000, 5)
+    assert np.array_equal(records, draw_records(mixture, 20_000, 5))
+    assert not np.array_equal(records, draw_records(mixture, 20_000, 6))
     for place in range(2):
-        counts = np.bincount(found[:, place], minlength=len(mixture.distributions[place]))
+        counts = np.bincount(records[:, place], minlength=len(mixture.distributions[place]))
         assert np.abs(counts - 20_000 * mixture.table([place])).max() <= 2 * 6
     both = np.zeros((4, 9))
-    np.add.at(both, (found[:, 0], found[:, 1]), 1)
+    np.add.at(both, (records[:, 0], records[:, 1]), 1)
     assert np.abs(both / 20_000 - mixture.table([0, 1])).sum() < 0.05
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_records_are_read_back_into_their_cells(tmp_path: Path, ending: str) -> None:
     release = released(PAIRS, people())
-    made = make_records(release.outcome, seed=4)
-    assert abs(len(made.codes) - ROWS) < 60
-    write_records(made, tmp_path / f"people.{ending}")
+    records = make_records(release.outcome, seed=4)
+    assert abs(len(records.codes) - ROWS) < 60
+    write_records(records, tmp_path / f"people.{ending}")
     written = (
         pd.read_csv(tmp_path / "people.csv", dtype=str)
         if ending == "csv"
@@ -120,8 +120,8 @@ def test_records_are_read_back_into_their_cells(tmp_path: Path, ending: str) -> 
         assert set(written["sex"]) == {"F", "'=M"}  # which no spreadsheet runs
         written["sex"] = written["sex"].str.removeprefix("'")
     for table in released(PAIRS, written, ln.PureDP(1000)).tables:
-        assert np.abs(table.answer - made.counts(table.product)).max() < 0.5, table.name
-    assert all(made.distance(table) < allowed(table) for table in release.tables)
+        assert np.abs(table.answer - records.counts(table.product)).max() < 0.5, table.name
+    assert all(records.distance(table) < allowed(table) for table in release.tables)
 
 
 def test_bins_and_periods_are_filled_evenly() -> None:
@@ -131,10 +131,10 @@ def test_bins_and_periods_are_filled_evenly() -> None:
     assert (
         pd.to_datetime(frame["born"], format="%d.%m.%Y").between("2024-01-31", "2024-03-02").all()
     )
-    made = make_records(release.outcome, 5000)
+    records = make_records(release.outcome, 5000)
     assert all(
-        np.abs(one.answer - made.counts(one.product)).max() < 0.5
-        for one in released(days, frame, ln.PureDP(1000)).tables
+        np.abs(table.answer - records.counts(table.product)).max() < 0.5
+        for table in released(days, frame, ln.PureDP(1000)).tables
     )
     pay = pd.to_numeric(frame["Pay"].str.replace(",", "."), errors="coerce")
     assert 0.8 < pay[pay <= 2].mean() < 1.2
@@ -147,11 +147,12 @@ def test_model_gives_its_own_records(regime: str) -> None:
         pairs, people(), ln.PureDP("1/50" if regime == "model_bins" else 5), strategy="model"
     )
     assert release.finding.facts()["regime"] == regime
-    several = [
-        make_records(release.outcome, seed=seed) for seed in range(4)
-    ]  # a small table of one rounding may be far off by chance
+    # One rounding of a small table may be far off by chance.
+    several = [make_records(release.outcome, seed=seed) for seed in range(4)]
     for table in release.tables:
-        assert np.sqrt(np.mean([made.distance(table) ** 2 for made in several])) < allowed(table)
+        assert np.sqrt(
+            np.mean([candidate.distance(table) ** 2 for candidate in several])
+        ) < allowed(table)
 
 
 def test_records_need_cells_and_bounded_numbers() -> None:
@@ -172,13 +173,13 @@ def test_synthesize_prints_distance_to_tables(tmp_path: Path) -> None:
     released(
         ln.marginals(DOMAIN, ways=2, of=["sex", "age", "kind"]), people(), out=tmp_path / "out"
     )
-    asked = [tmp_path / "out", "--rows", "500", "--out"]
-    said = synthesized(*asked, tmp_path / "people.csv")
-    assert "500 records of 3 attributes" in said
-    assert "sex x age" in said
+    arguments = [tmp_path / "out", "--rows", "500", "--out"]
+    printed = synthesized(*arguments, tmp_path / "people.csv")
+    assert "500 records of 3 attributes" in printed
+    assert "sex x age" in printed
     assert len((tmp_path / "people.csv").read_text().splitlines()) == 501
-    assert "exists" in synthesized(*asked, tmp_path / "people.csv")
-    assert "ends in .csv or .parquet" in synthesized(*asked, tmp_path / "people.txt")
+    assert "exists" in synthesized(*arguments, tmp_path / "people.csv")
+    assert "ends in .csv or .parquet" in synthesized(*arguments, tmp_path / "people.txt")
 
 
 def test_record_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -187,10 +188,10 @@ def test_record_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     for name in ("people.csv", "people.parquet", "nowhere/people.csv"):
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))  # as a full disk would
         try:
-            said = synthesized(tmp_path / "out", "--out", tmp_path / name)
+            printed = synthesized(tmp_path / "out", "--out", tmp_path / name)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        assert "cannot be written" in said
+        assert "cannot be written" in printed
         assert set(tmp_path.iterdir()) == before
 
 
@@ -204,10 +205,10 @@ def test_records_group_into_units_by_mean_size(tmp_path: Path) -> None:
         privacy,
         tmp_path / "release",
     )
-    made = release.synthesize(units=True, library="pandas")
-    assert set(made.columns) == {"who", "sex"}
-    assert made["who"].nunique() == pytest.approx(200, abs=5)
-    assert set(made["who"].value_counts()) <= {2, 3, 4}
+    records = release.synthesize(units=True, library="pandas")
+    assert set(records.columns) == {"who", "sex"}
+    assert records["who"].nunique() == pytest.approx(200, abs=5)
+    assert set(records["who"].value_counts()) <= {2, 3, 4}
     synthesized(tmp_path / "release", "--out", tmp_path / "a.csv", "--rows", "30", "--units")
     assert pd.read_csv(tmp_path / "a.csv")["who"].nunique() == 10
     with pytest.raises(

@@ -70,9 +70,8 @@ def test_report_is_well_formed_and_self_contained(page):
     parsed = Page(page)
     assert {link[0] for link in parsed.links} == {"#"}
     assert {link[1:] for link in parsed.links} <= set(parsed.ids)
-    assert set(re.findall(r"https?://[^\"'\s<]*", page)) == {
-        "http://www.w3.org/2000/svg"
-    }  # a name, not a place
+    # This address is a name space, not a link.
+    assert set(re.findall(r"https?://[^\"'\s<]*", page)) == {"http://www.w3.org/2000/svg"}
     assert "@import" not in page
     assert len(parsed.ids) == len(set(parsed.ids))
     assert set(parsed.references) <= set(parsed.ids)
@@ -94,7 +93,9 @@ def test_report_has_all_tables_and_titled_charts(page, release):
     ]
     charts = re.findall(r"<svg[^>]* role=\"img\".*?</svg>", page, flags=re.DOTALL)
     assert len(charts) == 8  # nine tables, one of them a single number
-    assert all("-title" in one and "<desc id=" in one and "The largest is" in one for one in charts)
+    assert all(
+        "-title" in chart and "<desc id=" in chart and "The largest is" in chart for chart in charts
+    )
     for table in release.tables[1:4]:
         part = page[page.index(f'<article id="{table.id}"') :]
         shown = np.array(re.findall(r"<td>([^<]*)", part[: part.index("</article>")])).reshape(
@@ -153,11 +154,10 @@ def test_ordered_cells_are_drawn_in_order_beside_other(kinds, chart, axis):
 
 def test_report_states_promise_and_exclusions(page, observation):
     text, expected_error = Page(page).text, observation.plan.data_independent_error
-    ratio = math.sqrt(
-        expected_error.total_squared_error / expected_error.lower_bound
-    )  # of errors, not of their squares
+    # The ratio is of errors, not of their squares.
+    ratio = math.sqrt(expected_error.total_squared_error / expected_error.lower_bound)
     assert error_over_bound(observation.plan) == pytest.approx(ratio)
-    for words in (
+    for phrase in (
         f"{ratio:.3f}",
         "no result of this release becomes more than exp(epsilon) = 1.28 times as likely",
         "Somebody who suspects with 50% that one row is in the table can become at most 57% sure",
@@ -169,7 +169,7 @@ def test_report_states_promise_and_exclusions(page, observation):
         "In sums of pay a value below",
         "To cite",
     ):
-        assert words in text
+        assert phrase in text
 
 
 def seen(release, language=None):
@@ -247,10 +247,10 @@ def test_large_table_shows_its_largest_cells(monkeypatch):
         in _report._describe_certain_largest(alike, alike.tables[0], ENGLISH)
     )
     cells[:5] = 5000
-    said = text_of(made(plan, {None: cells}))
+    text = text_of(made(plan, {None: cells}))
     assert (
         "The first 5 are the largest of all for certain (with 95% confidence for all 200 cells "
-        "together)" in said
+        "together)" in text
     )
 
 
@@ -283,14 +283,14 @@ def test_german_report_is_wholly_german(observation):
     page, german = page_of(release), load_catalogue("de")
     text = Page(page).text
     assert '<html lang="de">' in page
-    for words in (
+    for phrase in (
         "Wie stark der Schutz ist",
         "kann sich nach dem Lesen dieser ganzen Veröffentlichung höchstens zu",
         "95\u00a0%",
         "Typische Fehlerspanne",
         "beantwortet statistik@example.org",
     ):
-        assert words in text
+        assert phrase in text
     assert f"<td>{german.format_error(release.tables['q2'].margins[0])}" in page
     for sentence in list_sentences("en").values():
         start = sentence.split("%(")[0]
@@ -300,23 +300,23 @@ def test_german_report_is_wholly_german(observation):
 def test_report_names_tables_in_its_language():
     domain = Domain(sex=["F", "M"], age=Integers(0, 9), measures={"pay": Measure("pay", 0, 9)})
     total, german = ln.marginals(domain, ways=0), Options(language="de")
-    asked = total + ln.mean_queries(domain, "pay", by=["sex"]) + ln.cdf_queries(domain, "age")
+    workload = total + ln.mean_queries(domain, "pay", by=["sex"]) + ln.cdf_queries(domain, "age")
     plan = ln.plan(
-        asked + ln.quantile_queries(domain, "age", [0.25, 0.5], by=["sex"]), ln.PureDP(9)
+        workload + ln.quantile_queries(domain, "age", [0.25, 0.5], by=["sex"]), ln.PureDP(9)
     )
     people = pd.DataFrame(
         {"sex": ["F", "M"] * 500, "age": [1, 2, 3, 4, 5] * 200, "pay": [5] * 1000}
     )
     release = ln.release(plan, people, seed=1, options=german)
     page = page_of(release)
-    for words in (
+    for phrase in (
         "insgesamt",
         "Summe von pay nach sex",
         "Mittelwert von pay nach sex",
         "Verteilung von age",
         "Quantile von age nach sex",
     ):
-        assert words in page
+        assert phrase in page
     assert "<td>0,5<td>3<td>" in page  # a quantile that is a whole number is written as one
     assert re.search(r"Ergebnisse in \d Tabellen: ", page)
     assert '<th scope="col">Anteil</th><th scope="col">Quantil</th>' in page
@@ -328,17 +328,17 @@ def test_report_names_tables_in_its_language():
         ln.release(ln.plan(total, ln.PureDP(9)), people, seed=1, options=german)
     )
     named = [[view.name for view in seen(release, language).views] for language in ("en", "de")]
-    own = [
-        one.name.replace(":prefix", " (up to each value)")
-        for one in (*release.statistics, *release.tables)
+    table_names = [
+        table.name.replace(":prefix", " (up to each value)")
+        for table in (*release.statistics, *release.tables)
     ]
-    assert named[0] == own != named[1]
+    assert named[0] == table_names != named[1]
 
 
-def guard_receipt(kept, used, std, **cuts):
+def guard_receipt(used_rows, used, std, **cuts):
     """A receipt with the counts of a guard."""
     guard = GuardCounts(
-        share="1/100", charge="", number=1, used=used, kept=kept, noise_std=std, **cuts
+        share="1/100", charge="", number=1, used=used, kept=used_rows, noise_std=std, **cuts
     )
     return ReceiptFacts(id="", guard=guard)
 
@@ -349,7 +349,7 @@ def test_headline_has_the_guard_numbers(observation):
 
 
 @pytest.mark.parametrize(
-    ("used", "std", "said"),
+    ("used", "std", "phrase"),
     [
         (860, 10.0, "14%"),
         (970, 10.0, "3%"),
@@ -360,14 +360,14 @@ def test_headline_has_the_guard_numbers(observation):
         (-20, 10.0, "100%"),
     ],
 )
-def test_unused_rows_are_reported_from_one_percent(observation, used, std, said):
-    words = describe_guard_counts(
+def test_unused_rows_are_reported_from_one_percent(observation, used, std, phrase):
+    sentences = describe_guard_counts(
         build_release(observation, receipt=guard_receipt(1000, used, std))
     )
     assert (
-        bool(re.search(rf"About {said} of these rows \(\d+% to \d+%\) are not used", words))
-        if said
-        else ("are not used" not in words)
+        bool(re.search(rf"About {phrase} of these rows \(\d+% to \d+%\) are not used", sentences))
+        if phrase
+        else ("are not used" not in sentences)
     )
 
 
@@ -388,9 +388,9 @@ def test_survey_screen_states_missing_sampling_error():
         sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 9), "w": ln.Measure("w", 0, 50)}
     )
     rows = pd.DataFrame({"sex": ["F", "M"] * 400, "pay": [5] * 800, "w": [20] * 800})
-    asked = ln.mean_queries(domain, "pay", by=["sex"])
+    mean_workload = ln.mean_queries(domain, "pay", by=["sex"])
     for weighted in (False, True):
-        workload = asked.weighted_by("w") if weighted else asked
+        workload = mean_workload.weighted_by("w") if weighted else mean_workload
         text = text_of(ln.release(ln.plan(workload, ln.PureDP(9)), rows, seed=1))
         first = text[: text.index("The tables")]
         assert ("sampling error is not included" in first) is weighted
@@ -519,8 +519,10 @@ def limited():
     )
 
 
-def guarded(release, cut, kept, cut_std, std):
-    return replace(release, receipt=guard_receipt(kept, kept, std, cut=cut, cut_std=cut_std))
+def guarded(release, cut, used_rows, cut_std, std):
+    return replace(
+        release, receipt=guard_receipt(used_rows, used_rows, std, cut=cut, cut_std=cut_std)
+    )
 
 
 def share_of(release, *counts):
@@ -528,7 +530,7 @@ def share_of(release, *counts):
 
 
 @pytest.mark.parametrize(
-    ("cut", "uncounted", "kept", "std"),
+    ("cut", "uncounted", "used_rows", "std"),
     [
         (86_667, 0, 133_333, 1500),
         (0, 0, 3000, 60),
@@ -538,23 +540,23 @@ def share_of(release, *counts):
         (150, 40, 5050, 60),
     ],
 )
-def test_share_interval_covers_at_its_level(limited, cut, uncounted, kept, std):
+def test_share_interval_covers_at_its_level(limited, cut, uncounted, used_rows, std):
     """The lower end of the interval of a share covers at the stated level."""
     rng, right, trials = np.random.default_rng(3), 0, 1500
-    true = (cut + uncounted) / (cut + uncounted + kept)
+    true = (cut + uncounted) / (cut + uncounted + used_rows)
     for _ in range(trials):
         used, unused, beyond = rng.normal(scale=[std, std, 3 * std]).round()
-        found = share_of(limited, cut + int(beyond), kept + int(used + unused), 3 * std, std)
-        assert 0 <= found.low <= found.share <= found.high <= 1
-        right += found.low <= true <= (1 if uncounted else found.high)
+        share = share_of(limited, cut + int(beyond), used_rows + int(used + unused), 3 * std, std)
+        assert 0 <= share.low <= share.share <= share.high <= 1
+        right += share.low <= true <= (1 if uncounted else share.high)
     # the multiplier is the larger of those of normal and Laplace noise
     assert right / trials > 0.95 - 4 * (0.05 * 0.95 / trials) ** 0.5
 
 
 def test_negative_cut_count_does_not_claim_zero(limited):
-    found = share_of(limited, -15_243, 67_337, 3000, 1000)
-    assert (found.share, found.low) == (0, 0)
-    assert found.high == share_of(limited, 0, 67_337, 3000, 1000).high > 0.05
+    share = share_of(limited, -15_243, 67_337, 3000, 1000)
+    assert (share.share, share.low) == (0, 0)
+    assert share.high == share_of(limited, 0, 67_337, 3000, 1000).high > 0.05
 
 
 def test_report_claims_nothing_hidden_by_noise(limited):
@@ -583,15 +585,15 @@ def test_shares_hidden_by_noise_are_not_stated_as_facts(limited, observation):
         share="1/100", charge="", number=1, used=11_413, kept=18_814, noise_std=3400.0
     )
     receipt = ReceiptFacts(id="", guard=guard)
-    words = describe_guard_counts(build_release(observation, receipt=receipt))
-    assert "Some of these rows are not used" in words
-    assert "%" not in words
+    sentences = describe_guard_counts(build_release(observation, receipt=receipt))
+    assert "Some of these rows are not used" in sentences
+    assert "%" not in sentences
 
 
 def test_cut_share_is_stated_in_both_languages(limited):
-    found = guarded(limited, 86_667, 133_333, 1500, 500)
+    texts = guarded(limited, 86_667, 133_333, 1500, 500)
     english, german = (
-        describe_row_limit(found, load_catalogue(language)) for language in ("en", "de")
+        describe_row_limit(texts, load_catalogue(language)) for language in ("en", "de")
     )
     assert (
         english
@@ -604,7 +606,7 @@ def test_cut_share_is_stated_in_both_languages(limited):
         "wurden dadurch nicht gezählt"
     )
     assert "At least about 39% of the rows were cut (38% to 40%; for each" in describe_cut_rows(
-        found, ENGLISH
+        texts, ENGLISH
     )
 
 

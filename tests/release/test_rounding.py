@@ -29,10 +29,10 @@ PEOPLE = pd.DataFrame(
 @pytest.fixture(scope="module")
 def plan():
     domain = ln.Domain(place=ln.Coded(6), measures={"pay": ln.Measure("pay", 0, 10)})
-    asked = ln.queries(domain, place="identity", weight=3) + ln.queries(
+    workload = ln.queries(domain, place="identity", weight=3) + ln.queries(
         domain, place="identity", sum="pay"
     )
-    return ln.plan(asked, ln.PureDP("1/2"), strategy="identity")
+    return ln.plan(workload, ln.PureDP("1/2"), strategy="identity")
 
 
 def release(plan, seed, out=None, **options):
@@ -50,21 +50,22 @@ def test_rounding_keeps_uneven_interval_ends(plan):
     for down, up in ((3.0, 100.0), (70.0, 4.0)):
         uneven = replace(table, low=table.answer - down, high=table.answer + up)
         assert uneven.margins == pytest.approx(np.full(6, max(down, up)))
-        found = uneven.rounded(5, below=20)
-        kept = table.answer >= 20
-        assert np.array_equal(kept, ~np.isnan(found.answer))
+        rounded = uneven.rounded(5, below=20)
+        shown = table.answer >= 20
+        assert np.array_equal(shown, ~np.isnan(rounded.answer))
+        # An answer at the bound is shown.
         assert np.array_equal(
-            kept, ~np.isnan(uneven.rounded(None, below=table.answer[kept].min()).answer)
-        )  # at the bound it is shown
-        assert found.low[kept] == pytest.approx(found.answer[kept] - down - 2.5)
-        assert found.high == pytest.approx(np.where(kept, found.answer + up + 2.5, 20 + up))
-        assert found.margin[kept] == pytest.approx(np.full(kept.sum(), max(down, up) + 2.5))
+            shown, ~np.isnan(uneven.rounded(None, below=table.answer[shown].min()).answer)
+        )
+        assert rounded.low[shown] == pytest.approx(rounded.answer[shown] - down - 2.5)
+        assert rounded.high == pytest.approx(np.where(shown, rounded.answer + up + 2.5, 20 + up))
+        assert rounded.margin[shown] == pytest.approx(np.full(shown.sum(), max(down, up) + 2.5))
 
 
 def test_sum_is_rounded_in_its_own_unit(plan):
-    found = release(plan, 3).tables[1].rounded("0.5")
-    assert (found.answer * 2 == np.rint(found.answer * 2)).all()
-    assert list(found.frame().columns) == [
+    rounded = release(plan, 3).tables[1].rounded("0.5")
+    assert (rounded.answer * 2 == np.rint(rounded.answer * 2)).all()
+    assert list(rounded.frame().columns) == [
         "query",
         "place",
         "answer",
@@ -82,21 +83,21 @@ def test_bad_steps_are_refused(plan, to, below):
 
 
 def test_command_writes_every_table(plan, tmp_path):
-    made, rounded = release(plan, 5, tmp_path / "out"), tmp_path / "rounded"
-    asked = ["round", tmp_path / "out", "--to", 5, "--below", 20, "--out", rounded]
-    says(*asked)
+    unrounded, rounded = release(plan, 5, tmp_path / "out"), tmp_path / "rounded"
+    arguments = ["round", tmp_path / "out", "--to", 5, "--below", 20, "--out", rounded]
+    says(*arguments)
     assert sorted(path.name for path in rounded.iterdir()) == [
         "README.md",
         "q1-place.csv",
         "q2-sum-of-pay-by-place.csv",
     ]
     assert (
-        pd.read_csv(rounded / "q1-place.csv")["answer"].isna() == (made.tables[0].answer < 20)
+        pd.read_csv(rounded / "q1-place.csv")["answer"].isna() == (unrounded.tables[0].answer < 20)
     ).all()
     text = (rounded / "README.md").read_text()
     assert "NOT PRIVATE" in text
     assert text.count("adds at most 2.5 to every margin") == 2
-    assert "must not exist yet" in says(*asked)
+    assert "must not exist yet" in says(*arguments)
 
 
 # --- a release that is published rounded ----------------------------------------------------------
@@ -105,24 +106,24 @@ def test_command_writes_every_table(plan, tmp_path):
 def test_rounding_covers_columns_and_hides_omissions(plan):
     beside = {"non_negative": True, "integer": True, "nnls": True, "local_non_negative": True}
     raw = release(plan, 5, **beside).tables[0]
-    made = release(plan, 5, round=5, below=20, **beside).tables[0]
+    table = release(plan, 5, round=5, below=20, **beside).tables[0]
     gone = raw.answer < 20
     assert gone.any()
     assert not gone.all()
-    for name, values in made.numbers().items():
+    for name, values in table.numbers().items():
         if name == "noise_std":
             assert (values == raw.noise_std).all()
         elif name == "high":
             assert values[gone] == pytest.approx(20 + (raw.high - raw.answer)[gone])
         else:
             assert np.isnan(values[gone]).all(), name
-    assert made.answer[~gone].tolist() == (np.rint(raw.answer / 5) * 5)[~gone].tolist()
+    assert table.answer[~gone].tolist() == (np.rint(raw.answer / 5) * 5)[~gone].tolist()
     assert all(
-        (made.numbers()[name][~gone] % 5 == 0).all()
-        for name in made.numbers()
+        (table.numbers()[name][~gone] % 5 == 0).all()
+        for name in table.numbers()
         if name.startswith("answer")
     )
-    assert made.margins[~gone] == pytest.approx((raw.high - raw.answer)[~gone] + 2.5)
+    assert table.margins[~gone] == pytest.approx((raw.high - raw.answer)[~gone] + 2.5)
 
 
 def test_rounded_release_bounds_omitted_values_again(plan):
@@ -130,32 +131,33 @@ def test_rounded_release_bounds_omitted_values_again(plan):
     gone = np.isnan(table.answer)
     assert gone.any()
     for below in (None, 100):
-        found = table.rounded(50, below=below)
-        assert found.high[gone].tolist() == table.high[gone].tolist()
+        rounded = table.rounded(50, below=below)
+        assert rounded.high[gone].tolist() == table.high[gone].tolist()
         assert all(
             np.isnan(values[gone]).all()
-            for values in (found.answer, found.low, found.margin, found.std_error)
+            for values in (rounded.answer, rounded.low, rounded.margin, rounded.std_error)
         )
-        assert f"{gone.sum()} of 6 answers were left out by the release already" in found.describe()
-    assert f"{(table.answer < 100).sum()} of 6 answers are below 100" in found.describe()
+        assert (
+            f"{gone.sum()} of 6 answers were left out by the release already" in rounded.describe()
+        )
+    assert f"{(table.answer < 100).sum()} of 6 answers are below 100" in rounded.describe()
 
 
 def test_double_rounding_adds_both_errors(plan):
-    twelve = ln.plan(
-        plan.workload, ln.PureDP(18), strategy="identity"
-    )  # of 12 rows 10 are published, and 0 after them
+    # 10 of the 12 rows are published, and then 0.
+    twelve = ln.plan(plan.workload, ln.PureDP(18), strategy="identity")
     table = release(twelve, 5, round=10).tables[0]
-    found = table.rounded(20)
-    assert found.std_error == pytest.approx(table.noise_std + 5 + 10)
-    assert (table.answer[3], found.answer[3]) == (10, 0)
-    assert (np.abs(found.answer - COUNTS) <= found.std_error).all()
-    assert np.abs(found.answer - COUNTS).max() > table.noise_std.max() + 10
+    rounded = table.rounded(20)
+    assert rounded.std_error == pytest.approx(table.noise_std + 5 + 10)
+    assert (table.answer[3], rounded.answer[3]) == (10, 0)
+    assert (np.abs(rounded.answer - COUNTS) <= rounded.std_error).all()
+    assert np.abs(rounded.answer - COUNTS).max() > table.noise_std.max() + 10
 
 
 def test_steps_and_bounds_keep_all_digits(plan):
-    words = release(plan, 5).tables[0].rounded(2_500_000, below="1234567.5").describe()
-    assert "multiples of 2,500,000, which adds at most 1,250,000 " in words
-    assert "are below 1,234,567.5 and are left out" in words
+    description = release(plan, 5).tables[0].rounded(2_500_000, below="1234567.5").describe()
+    assert "multiples of 2,500,000, which adds at most 1,250,000 " in description
+    assert "are below 1,234,567.5 and are left out" in description
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +186,7 @@ def asked():
 def test_files_are_complete_with_suppressed_cells(asked, tmp_path, monkeypatch, to, below):
     monkeypatch.setenv("LEASTNOISE_CHARTS", "on" if to == 10 else "off")
     out = tmp_path / "out"
-    made = release(
+    rounded_release = release(
         asked, 1, out, round=to, below=below, formats=["csv", "xlsx", "sdmx"], language="de"
     )
     page = (out / "report.html").read_text("utf-8")
@@ -207,7 +209,7 @@ def test_files_are_complete_with_suppressed_cells(asked, tmp_path, monkeypatch, 
     facts = json.loads((out / "manifest.json").read_text("utf-8"))["post_processing"]["rounding"]
     assert facts["left_out_below"] == str(below)
     assert facts.get("added_to_half_widths") == {10: 5, None: None, "1/2": 0.25}[to]
-    for mine, read in zip(made.tables, ln.read_release(out).tables, strict=True):
+    for mine, read in zip(rounded_release.tables, ln.read_release(out).tables, strict=True):
         assert np.array_equal(mine.answer, read.answer, equal_nan=True)
     for file in (out / "answers").glob("q*.csv"):
         assert not re.search(r"\bnan\b", file.read_text("utf-8")), file.name
@@ -216,9 +218,9 @@ def test_files_are_complete_with_suppressed_cells(asked, tmp_path, monkeypatch, 
 
 @pytest.mark.parametrize("to", [None, 50])
 def test_report_margin_agrees_in_list_and_tables(asked, tmp_path, to):
-    made = release(asked, 1, tmp_path / "out", round=to, formats=["csv"])
+    rounded_release = release(asked, 1, tmp_path / "out", round=to, formats=["csv"])
     page = (tmp_path / "out/report.html").read_text("utf-8")
-    for table in made.tables:
+    for table in rounded_release.tables:
         (cells,) = re.findall(rf'<tr><td><a href="#{table.id}">(.*)', page)
         over = re.search(rf'<article id="{table.id}">.*?typical margin . ([^<]+)<', page, re.DOTALL)
         assert cells.split("<td>")[4] == over[1]
@@ -237,14 +239,14 @@ def test_fully_suppressed_table_has_no_margin(plan, tmp_path):
 
 
 def test_means_of_few_rows_are_suppressed_with_counts(asked):
-    raw, made = (
+    raw, rounded = (
         release(asked, 2, **options).statistics[0] for options in ({}, {"round": 5, "below": 10})
     )
     gone = raw.extra_columns["count"] < 10
     assert gone.any()
-    assert all(np.isnan(values[gone]).all() for name, values in made.numbers().items())
-    assert (made.extra_columns["count"][~gone] % 5 == 0).all()
-    assert (made.values[~gone] == raw.values[~gone]).all()
+    assert all(np.isnan(values[gone]).all() for name, values in rounded.numbers().items())
+    assert (rounded.extra_columns["count"][~gone] % 5 == 0).all()
+    assert (rounded.values[~gone] == raw.values[~gone]).all()
 
 
 @pytest.mark.parametrize(("to", "digits"), [(None, 0), ("0.1", 1), ("0.05", 2)])
@@ -262,7 +264,7 @@ def test_no_file_has_a_digit_of_floating_point(tmp_path, to, digits):
         a=ln.Coded(40),
         measures={"score": ln.Measure("score", 0, 3), "pay": ln.Measure("pay", 0, 90, unit="0.01")},
     )
-    asked = (
+    workload = (
         ln.queries(domain, a="identity")
         + ln.mean_queries(domain, "score", by=["a"])
         + ln.mean_queries(domain, "pay", by=["a"])
@@ -271,12 +273,12 @@ def test_no_file_has_a_digit_of_floating_point(tmp_path, to, digits):
         ln.Options(round=to, formats=["csv", "parquet", "xlsx", "sdmx"]),
         tmp_path / "out",
     )
-    made = ln.release(
-        ln.plan(asked, ln.PureDP(1), strategy="identity"), rows, seed=3, out=out, options=options
+    release = ln.release(
+        ln.plan(workload, ln.PureDP(1), strategy="identity"), rows, seed=3, out=out, options=options
     )
     cents, book = 2 if to is None else digits, openpyxl.load_workbook(out / "answers.xlsx")
-    columns = [(cents, ln.means(made, "pay", by=["a"]).sums.tolist())] if to is None else []
-    for table in made.tables:
+    columns = [(cents, ln.means(release, "pay", by=["a"]).sums.tolist())] if to is None else []
+    for table in release.tables:
         places, (file,) = (
             cents if table.name.startswith("sum of pay") else digits,
             (out / "answers").glob(f"{table.id}-*.parquet"),

@@ -31,9 +31,11 @@ def test_plan_repr_shows_queries_cost_and_errors():
     assert repr(plan).startswith("Plan(size: 31 answers in 9 tables, error / least possible: ")
     assert f"error / least possible: {plan.expected_error().times_least:.3f}" in repr(plan)
     assert "standard error" in plan._repr_html_()
-    one = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]).as_complete(), sex="identity"), ln.PureDP(1))
-    assert repr(one).startswith("Plan(size: 2 answers in one table, error / least possible: ")
-    women = ln.release(one, pd.DataFrame({"sex": ["F"] * 1200}), seed=1).sum(
+    one_table = ln.plan(
+        ln.queries(ln.Domain(sex=["F", "M"]).as_complete(), sex="identity"), ln.PureDP(1)
+    )
+    assert repr(one_table).startswith("Plan(size: 2 answers in one table, error / least possible: ")
+    women = ln.release(one_table, pd.DataFrame({"sex": ["F"] * 1200}), seed=1).sum(
         "sex", where={"sex": ["F"]}
     )
     assert repr(women).startswith(f"Table(q1 'sex:predicates': {women.answer.item():,.0f} ± ")
@@ -87,10 +89,10 @@ def test_sums_of_cells_have_the_error_of_a_sum():
     )
     release, chosen = made(plan), np.zeros((2, 5))
     chosen[1, 1:4] = 1
-    found = release.sum("sex x age", {"sex": "M", "age": (18, 20)})
+    cell_sum = release.sum("sex x age", {"sex": "M", "age": (18, 20)})
     answers, covariance = release.tables["sex x age"].answer, release.covariance("sex x age")
-    assert found.answer.item() == pytest.approx((answers * chosen).sum())
-    assert found.noise_std.item() ** 2 == pytest.approx(
+    assert cell_sum.answer.item() == pytest.approx((answers * chosen).sum())
+    assert cell_sum.noise_std.item() ** 2 == pytest.approx(
         chosen.reshape(-1) @ covariance @ chosen.reshape(-1)
     )
     for where in (None, {"sex": ["F", "M"]}):
@@ -108,14 +110,14 @@ def test_means_have_labels_and_a_chart_of_dots():
         sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 500, unit="0.25")}
     ).as_complete()
     people = pd.DataFrame({"sex": ["F", "M"] * 90, "pay": [90, None] * 90})
-    found = ln.means(
+    means = ln.means(
         ln.release(
             ln.plan(ln.mean_queries(domain, "pay", by=["sex"]), ln.PureDP(1)), people, seed=1
         ),
         "pay",
         by=["sex"],
     )
-    assert [row[:2] for row in found.rows()] == [("sex=F", found.mean[0]), ("sex=M", found.mean[1])]
-    assert "mean of pay by sex" in found._repr_html_()
-    assert "<td>F</td>" in found._repr_html_()
-    assert isinstance(found.plot(), alt.TopLevelMixin)
+    assert [row[:2] for row in means.rows()] == [("sex=F", means.mean[0]), ("sex=M", means.mean[1])]
+    assert "mean of pay by sex" in means._repr_html_()
+    assert "<td>F</td>" in means._repr_html_()
+    assert isinstance(means.plot(), alt.TopLevelMixin)

@@ -298,9 +298,11 @@ def test_suppression_needs_only_what_is_released(tmp_path):
     """The flags follow from the noisy measurements alone: no data are read for them."""
     text = f"{SPEC}{DESIGN}suppress = true\n"
     release = publish(tmp_path, text)
-    again = ln.read_release(tmp_path / "out")
+    stored_release = ln.read_release(tmp_path / "out")
     for table, same in zip(
-        (*release.statistics, *release.tables), (*again.statistics, *again.tables), strict=True
+        (*release.statistics, *release.tables),
+        (*stored_release.statistics, *stored_release.tables),
+        strict=True,
     ):
         for name, values in table.numbers().items():
             assert np.array_equal(values, same.numbers()[name], equal_nan=True)
@@ -315,7 +317,7 @@ def test_sdmx_marks_numbers_of_low_reliability(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("survey", "said"),
+    ("survey", "message"),
     [
         ("cv = 0", "survey cv must be a number above 0"),
         ("cv = -1", "survey cv must be"),
@@ -336,10 +338,10 @@ def test_sdmx_marks_numbers_of_low_reliability(tmp_path):
         ('tables.s1.cv = { file = "no.csv", column = "cv" }', "does not exist"),
     ],
 )
-def test_wrong_surveys_are_refused(tmp_path, survey, said):
+def test_wrong_surveys_are_refused(tmp_path, survey, message):
     path: Path = tmp_path / "spec.toml"
     path.write_text(f"{SPEC}\n[survey]\n{survey}\n", encoding="utf-8")
-    with pytest.raises(InputError, match=re.escape(said)):
+    with pytest.raises(InputError, match=re.escape(message)):
         ln.read_spec(path)
 
 

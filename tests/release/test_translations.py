@@ -29,8 +29,8 @@ def fields(text):
     A noun may begin a sentence in one language only: ``Rows_noun`` is ``rows_noun`` there. The
     cases of a noun, such as ``rows_noun_weak``, are one field.
     """
-    found = re.findall(r"%\((\w+)\)s|\{(\w+)(?:!r)?\}", text)
-    names = {(field or name).lower() for field, name in found}
+    matches = re.findall(r"%\((\w+)\)s|\{(\w+)(?:!r)?\}", text)
+    names = {(field or name).lower() for field, name in matches}
     return {re.sub("^rows_noun_(weak|dative)$", "rows_noun", name) for name in names}
 
 

@@ -21,8 +21,8 @@ DOMAIN = ln.Domain(
 ROWS = pd.DataFrame({"g": ["a"] * 7 + ["b"] * 9, "v": [1.23] * 16})
 
 
-def released(asked, step):
-    plan = ln.plan(asked, ln.PureDP(1))
+def released(workload, step):
+    plan = ln.plan(workload, ln.PureDP(1))
     return ln.release(plan, ROWS, seed=1, options=ln.Options(integer=True, round=step))
 
 
@@ -66,10 +66,10 @@ def by_quantity(tmp_path_factory):
     domain = ln.Domain(
         g=["a", "b", "c"], measures={"cents": ln.Measure("v", 0, 10, unit="0.01")}
     ).as_complete()
-    asked = ln.queries(domain, g="identity") + ln.queries(domain)
-    asked += ln.mean_queries(domain, "cents", by=["g"])
+    workload = ln.queries(domain, g="identity") + ln.queries(domain)
+    workload += ln.mean_queries(domain, "cents", by=["g"])
     rows = pd.DataFrame({"g": ["a"] * 77 + ["b"] * 99 + ["c"] * 2, "v": [1.23] * 178})
-    plan = ln.plan(asked, ln.PureDP(500))
+    plan = ln.plan(workload, ln.PureDP(500))
     out = tmp_path_factory.mktemp("rounded") / "out"
     return out, ln.release(plan, rows, seed=1, out=out, options=BY_QUANTITY)
 
@@ -104,7 +104,7 @@ def test_rounding_by_quantity_is_described(by_quantity):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         ({"round": {}}, "round must be a number, or a mapping such as"),
         ({"round": {"g": 5}}, "a key of round must be one of 'rows', 'units'"),
@@ -112,9 +112,9 @@ def test_rounding_by_quantity_is_described(by_quantity):
         ({"round": {"cents": "0.025"}, "integer": True}, "a whole multiple of 0.01 with integer"),
     ],
 )
-def test_wrong_rounding_by_quantity_is_refused(options, words):
+def test_wrong_rounding_by_quantity_is_refused(options, message):
     plan = ln.plan(ln.queries(DOMAIN, g="identity", sum="cents"), ln.PureDP(1))
-    with pytest.raises(ln.InputError, match=words):
+    with pytest.raises(ln.InputError, match=message):
         ln.release(plan, ROWS, seed=1, options=ln.Options(**options))
 
 
@@ -135,9 +135,8 @@ def list_errors(rounded, cells):
     """The largest difference of cells and of all their sums, with the places in two lands."""
     differences = (rounded - cells).reshape(2, 2, 2, 2)
     axes = [axis for size in range(5) for axis in combinations(range(4), size)]
-    nested = [
-        axis for axis in axes if not (0 in axis and 1 not in axis)
-    ]  # lands are sums of places
+    # Lands are sums of places.
+    nested = [axis for axis in axes if not (0 in axis and 1 not in axis)]
     return [abs(differences.sum(axis=axis)).max() for axis in nested]
 
 
@@ -163,8 +162,8 @@ def test_controlled_rounding_stays_within_one_step():
 def test_controlled_rounding_rounds_few_cells_the_wrong_way():
     """Compared with all roundings of six cells within one step."""
     domain = ln.Domain(a=["x", "y"], b=["p", "q", "r"]).as_complete()
-    asked = ln.queries(domain, a="identity", b="identity") + ln.marginals(domain, upto=1)
-    products = (asked + ln.queries(domain)).products
+    workload = ln.queries(domain, a="identity", b="identity") + ln.marginals(domain, upto=1)
+    products = (workload + ln.queries(domain)).products
     random = np.random.default_rng(5)
     for _ in range(10):
         cells = random.uniform(0, 9, (2, 3))
@@ -183,10 +182,10 @@ def test_controlled_rounding_rounds_few_cells_the_wrong_way():
 
 @pytest.fixture(scope="module")
 def controlled(tmp_path_factory):
-    asked = ln.queries(PLACES, place="identity", sex="identity")
-    asked += ln.queries(PLACES, place="identity") + ln.queries(PLACES, sex="identity")
-    asked += ln.queries(PLACES, **LAND) + ln.queries(PLACES)
-    asked += ln.queries(PLACES, place="identity", sum="pay") + ln.queries(PLACES, sum="pay")
+    workload = ln.queries(PLACES, place="identity", sex="identity")
+    workload += ln.queries(PLACES, place="identity") + ln.queries(PLACES, sex="identity")
+    workload += ln.queries(PLACES, **LAND) + ln.queries(PLACES)
+    workload += ln.queries(PLACES, place="identity", sum="pay") + ln.queries(PLACES, sum="pay")
     random = np.random.default_rng(2)
     rows = pd.DataFrame(
         {
@@ -197,7 +196,7 @@ def controlled(tmp_path_factory):
         }
     )
     options = ln.Options(round={"rows": 10, "pay": 500}, rounding="controlled")
-    plan = ln.plan(asked, ln.PureDP(2))
+    plan = ln.plan(workload, ln.PureDP(2))
     out = tmp_path_factory.mktemp("controlled") / "out"
     exact = ln.release(plan, rows, seed=4)
     return out, ln.release(plan, rows, seed=4, out=out, options=options), exact
@@ -230,7 +229,7 @@ def test_controlled_rounding_is_written_and_read(controlled):
 
 
 @pytest.mark.parametrize(
-    ("asked", "options", "words"),
+    ("workload", "options", "message"),
     [
         (ln.queries(DOMAIN, g="identity"), {}, "needs a step: set round"),
         (
@@ -251,7 +250,7 @@ def test_controlled_rounding_is_written_and_read(controlled):
     ],
     ids=["no step", "suppression", "no finest table", "too large"],
 )
-def test_impossible_controlled_rounding_is_refused(asked, options, words):
-    plan = ln.plan(asked, ln.PureDP(1), strategy="identity")
-    with pytest.raises(ln.InputError, match=words):
+def test_impossible_controlled_rounding_is_refused(workload, options, message):
+    plan = ln.plan(workload, ln.PureDP(1), strategy="identity")
+    with pytest.raises(ln.InputError, match=message):
         check_options(plan, ln.Options(rounding="controlled", **options))
