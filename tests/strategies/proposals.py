@@ -26,12 +26,12 @@ def proposal(
 def plan_of(name: str, workload: Workload, privacy: Privacy | Budget) -> Plan:
     """What a planner proposes, fitted to the budget, which it must keep."""
     whole = privacy if isinstance(privacy, Privacy) else Privacy(privacy)
-    found = proposal(name, workload, whole)
+    strategy = proposal(name, workload, whole)
     plan = evaluate_plan(
         workload,
-        fit_noise_scales(workload.domain, whole, noise_kinds(whole)[0], found.blocks),
+        fit_noise_scales(workload.domain, whole, noise_kinds(whole)[0], strategy.blocks),
         name,
-        details=found.details,
+        details=strategy.details,
     )
     assert covers(whole.budget, plan.cost())
     return plan
@@ -44,9 +44,9 @@ def error_of(name: str, workload: Workload, privacy: Privacy | Budget) -> float:
 
 def total_squared_error(workload: Workload, plan: Measurements) -> float:
     """The sum over all queries of their importance times the variance of their answer."""
-    known = covariance_by_measure(workload, plan)
+    covariances = covariance_by_measure(workload, plan)
     return math.fsum(
-        product.importance * known[product.measure].total(product) for product in workload
+        product.importance * covariances[product.measure].total(product) for product in workload
     )
 
 
@@ -60,8 +60,8 @@ def tables(
     """Return tables of attribute sets: prefix sums or ranges for the first ``rich`` ones."""
     domain = Domain({f"a{place}": Integers(0, size - 1) for place, size in enumerate(shape)})
     parts = [
-        queries(domain, {f"a{place}": kind if place < rich else "identity" for place in own})
-        for own in sets
+        queries(domain, {f"a{place}": kind if place < rich else "identity" for place in attributes})
+        for attributes in sets
     ]
     return Workload(domain, tuple(product for part in parts for product in part))
 

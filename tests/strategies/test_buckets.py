@@ -45,12 +45,15 @@ def test_bucket_gram_matches_transformed_queries(size):
     starts = np.array([0, 1, 4, 5])
     lengths = np.diff(starts, append=size)
     expansion = np.repeat(np.eye(4) / lengths, lengths, axis=1).T
-    asked = list(zip([1.0, 2.5, 0.5, 1.0, 3.0, 7.0], operators(size), strict=True))
-    rows = [dense(operator) @ expansion for _, operator in asked]
-    whole = sum(weight * own.T @ own for (weight, _), own in zip(asked, rows, strict=True))
+    weighted_operators = list(zip([1.0, 2.5, 0.5, 1.0, 3.0, 7.0], operators(size), strict=True))
+    rows = [dense(operator) @ expansion for _, operator in weighted_operators]
+    whole = sum(
+        weight * own.T @ own for (weight, _), own in zip(weighted_operators, rows, strict=True)
+    )
     assert np.allclose(
         bucket_gram(
-            sum_grams([(weight, gram_of(operator)) for weight, operator in asked]), starts
+            sum_grams([(weight, gram_of(operator)) for weight, operator in weighted_operators]),
+            starts,
         ).array,
         whole,
     )
@@ -97,9 +100,11 @@ def test_bucket_strategy_is_no_worse_than_greedy_h(power, count):
 @pytest.mark.parametrize("power", [1, 2])
 def test_first_levels_suit_the_workload(power):
     def levels(operator):
-        halving, asked = HalvingTree(operator.size), gram_of(operator)
-        costs = [float(one.sum()) for one in difference_costs(asked, halving.left, halving.right)]
-        return first_levels(costs, total_cost(asked), power)
+        halving, gram = HalvingTree(operator.size), gram_of(operator)
+        costs = [
+            float(costs.sum()) for costs in difference_costs(gram, halving.left, halving.right)
+        ]
+        return first_levels(costs, total_cost(gram), power)
 
     widths, weights = levels(AllRanges(4096))
     assert widths == (1, 8, 64, 512)
@@ -113,9 +118,8 @@ def test_first_levels_suit_the_workload(power):
         (1, 8, 128),
         (1, 16, 256),
     ]
-    assert (
-        levels(Prefix(4096))[1][-1] > weights[-1]
-    )  # every prefix sum has the error of the widest blocks before it
+    # Every prefix sum has the error of the widest blocks before it.
+    assert levels(Prefix(4096))[1][-1] > weights[-1]
     assert first_levels([], 1.0, power)[0] == (1,)
 
 
@@ -135,7 +139,7 @@ def test_total_error_has_a_cost():
 @pytest.mark.parametrize("power", [1, 2])
 def test_queries_that_see_few_buckets_are_no_obstacle(power):
     size, starts = 400, np.arange(0, 400, 2)
-    asked = {
+    query_sets = {
         "one range": Ranges(size, [10], [37]),
         "the total": Total(size),
         "two clusters": Ranges(
@@ -143,7 +147,7 @@ def test_queries_that_see_few_buckets_are_no_obstacle(power):
         ),
         "nothing but zeros": Dense(np.zeros((1, size), dtype=int)),
     }
-    for name, operator in asked.items():
+    for name, operator in query_sets.items():
         factor = bucket_strategy(("age",), gram_of(operator), starts, power)
         assert (column_sums(factor.operator, factor.weights, 1) > 0).all(), name
         matrix = dense(factor.operator.operator) * factor.weights[:, None].astype(float)

@@ -68,17 +68,17 @@ def forget(_: object = None) -> None:
     """What planners found before: they search again."""
     for name, module in list(sys.modules.items()):
         if name.startswith(("leastnoise._strategies", "leastnoise._families")):
-            for kept in vars(module).values():
-                getattr(kept, "cache_clear", lambda: None)()
+            for cache in vars(module).values():
+                getattr(cache, "cache_clear", lambda: None)()
 
 
 @pytest.mark.parametrize("name", PLANNERS)
 def test_planner_proposes_the_same_twice(name: str) -> None:
-    once, again = (
+    first_proposal, second_proposal = (
         proposed(name, WORKLOADS["prefix"], *NOISES["pure"]) for _ in map(forget, range(2))
     )
-    assert (once and [weight for _, weight in once.blocks]) == (
-        again and [weight for _, weight in again.blocks]
+    assert (first_proposal and [weight for _, weight in first_proposal.blocks]) == (
+        second_proposal and [weight for _, weight in second_proposal.blocks]
     )
 
 

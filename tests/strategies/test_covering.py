@@ -98,8 +98,8 @@ def test_unequal_weights_and_constant_attributes_are_covered():
 def test_many_attributes_are_planned_on_the_hypergraph():
     targets = ways(30, 0, 1, 2, 3)
     closure, coefficient = problem((10,) * 30, targets)
-    own = optimal_weights(incidence(closure, targets), coefficient, norm=1, steps=30)
-    assert designed(closure, coefficient).error < 0.8 * own.error
+    weights = optimal_weights(incidence(closure, targets), coefficient, norm=1, steps=30)
+    assert designed(closure, coefficient).error < 0.8 * weights.error
 
 
 def test_asymmetric_workload_gets_merged_tables():
@@ -133,8 +133,12 @@ def test_covering_refuses_invalid_arguments(monkeypatch):
 
 
 def test_ten_binary_attributes_have_the_known_covers():
-    one = greedy_cover((2,) * 10, ways(10, 1))
-    assert (len(one.tables), {len(table) for table in one.tables}, 2 * one.largest_variance) == (
+    cover = greedy_cover((2,) * 10, ways(10, 1))
+    assert (
+        len(cover.tables),
+        {len(table) for table in cover.tables},
+        2 * cover.largest_variance,
+    ) == (
         5,
         {2},
         100,
@@ -148,9 +152,9 @@ def test_ten_binary_attributes_have_the_known_covers():
 def test_cover_is_within_its_bound_of_the_best(shape, power):
     targets, options = ways(len(shape), 1, 2), ways(len(shape), *range(len(shape) + 1))
     cover = greedy_cover(shape, targets, norm=3 - power)
-    sizes, asked = table_sizes(shape, options), table_sizes(shape, targets)
+    sizes, target_sizes = table_sizes(shape, options), table_sizes(shape, targets)
     inside = np.array([[set(target) <= set(table) for target in targets] for table in options])
-    added = np.where(inside, sizes[:, None] / asked, np.inf)
+    added = np.where(inside, sizes[:, None] / target_sizes, np.inf)
     picks = itertools.chain.from_iterable(
         itertools.combinations(range(len(options)), k) for k in range(1, 7)
     )

@@ -45,9 +45,8 @@ def test_known_even_totals() -> None:
     # Per cell: F (all coefficients alike) 17.0 on the 16 marginals; the variance of Q's cells is
     # improved by least squares.
     assert math.sqrt(total(ONE, "fourier_even") / 32) == pytest.approx(17.0, abs=0.05)
-    assert total(ONE, "workload_even") == pytest.approx(
-        total(ONE, "workload"), rel=1e-3
-    )  # all tables are alike
+    # All tables have the same error.
+    assert total(ONE, "workload_even") == pytest.approx(total(ONE, "workload"), rel=1e-3)
     assert {len(block.attributes) for block, _ in proposal("cuboids", ONE, PureDP(1)).blocks} == {2}
     assert total(ONE, "cuboids_even") < total(ONE, "workload")
 
@@ -56,7 +55,7 @@ def test_known_even_totals() -> None:
 @pytest.mark.parametrize("budget", [PureDP(1), ZCDP(1)], ids=["pure", "gaussian"])
 def test_best_split_uses_tables_of_the_even_one(name: str, budget: PureDP | ZCDP) -> None:
     workload = tables((3, 2, 4, 2), [(0,), (1, 2), (2, 3), (0, 1, 3)])
-    best, even = (proposal(own, workload, budget) for own in (name, f"{name}_even"))
+    best, even = (proposal(strategy, workload, budget) for strategy in (name, f"{name}_even"))
     assert [block for block, _ in best.blocks] == [block for block, _ in even.blocks]
     assert len({weight for _, weight in even.blocks}) == 1
     assert len({round(weight, 9) for _, weight in best.blocks}) > 1
@@ -100,7 +99,8 @@ def test_residual_max_has_the_least_largest_variance() -> None:
     workload = marginals(domain, upto=2) + marginals(domain, ways=1, weight=2)
     plans = [plan_of(name, workload, ZCDP("1/2000")) for name in ("residual", "residual_max")]
     usual, least = (
-        max(one.weight * one.largest_std for one in plan.expected_error().tables) for plan in plans
+        max(table.weight * table.largest_std for table in plan.expected_error().tables)
+        for plan in plans
     )
     assert least < 0.99 * usual
     assert plans[1].details.largest_variance_over_least <= 1 + 2e-6

@@ -24,62 +24,64 @@ def test_buckets_grow_threefold_with_matching_noise(
     norm: int,
 ) -> None:
     for threshold in EDGES[candidate_cells(EDGES)].tolist():
-        found = under(threshold)
-        assert found.upper_ends[-1] == found.limits.max() == threshold
-        assert (found.limits == np.minimum(EDGES, threshold)).all()
-        ratios = found.upper_ends[1:] / found.upper_ends[:-1]
+        buckets = under(threshold)
+        assert buckets.upper_ends[-1] == buckets.limits.max() == threshold
+        assert (buckets.limits == np.minimum(EDGES, threshold)).all()
+        ratios = buckets.upper_ends[1:] / buckets.upper_ends[:-1]
         assert ((ratios > 2.4) & (ratios < 3.7)).all()
-        matrix = dense(found.factor(norm).operator)
+        matrix = dense(buckets.factor(norm).operator)
         assert (matrix.sum(axis=0) == 1).all()
-        assert ((matrix * found.limits).max(axis=1) == found.upper_ends).all()
-        heavy = found.factor(norm).weights * found.upper_ends
+        assert ((matrix * buckets.limits).max(axis=1) == buckets.upper_ends).all()
+        heavy = buckets.factor(norm).weights * buckets.upper_ends
         assert heavy == pytest.approx(heavy[0], rel=0.02 if norm == 2 else 0.002)
 
 
 def test_groups_keep_buckets_worth_their_noise() -> None:
-    found = under(8000)
-    noise = found.upper_ends / 1.0
+    buckets = under(8000)
+    noise = buckets.upper_ends / 1.0
     profile = np.array([1.0, 1.0, 1.0, 0.5, 0.05, 0.0, 0.0][: len(noise)]) * 1e6
     shares = np.array([0.85, 0.14, 0.009, 0.001])
-    kept = found.choose_ranges(shares[:, None] * profile, noise)
+    ranges = buckets.choose_ranges(shares[:, None] * profile, noise)
     # By hand: what lies beyond is kept where it is larger than its noise. 5% of a share of a
     # million is 42,500, 7000, 450 and 50.
     assert noise[3:].round().tolist() == [312.0, 838.0, 2589.0, 8000.0]
-    assert kept.kept_buckets.tolist() == [5, 5, 4, 4]
-    assert kept.group_shares == pytest.approx(shares, abs=2e-3)
-    assert kept.omitted_sums[:2] == pytest.approx([0, 0])
-    assert kept.omitted_sums[2:] == pytest.approx(shares[2:] * 5e4, rel=0.7)
+    assert ranges.kept_buckets.tolist() == [5, 5, 4, 4]
+    assert ranges.group_shares == pytest.approx(shares, abs=2e-3)
+    assert ranges.omitted_sums[:2] == pytest.approx([0, 0])
+    assert ranges.omitted_sums[2:] == pytest.approx(shares[2:] * 5e4, rel=0.7)
 
 
 def test_noise_above_all_values_is_left_out_by_all() -> None:
-    found, random = under(8000), np.random.default_rng(0)
-    noise = 100.0 * found.upper_ends
+    buckets, random = under(8000), np.random.default_rng(0)
+    noise = 100.0 * buckets.upper_ends
     exact = np.outer(
         1 / np.arange(1, 21), np.array([1.0, 1.0, 0.5] + [0.0] * (len(noise) - 3)) * 1e6
     )
     for _ in range(20):
-        kept = found.choose_ranges(exact + random.laplace(0, noise / 2**0.5, exact.shape), noise)
-        assert kept.kept_buckets.max() <= 4
-        assert kept.kept_buckets[0] == 3 or kept.kept_buckets[0] == 4
-        assert kept.kept_buckets[-1] <= kept.kept_buckets[0]
+        ranges = buckets.choose_ranges(
+            exact + random.laplace(0, noise / 2**0.5, exact.shape), noise
+        )
+        assert ranges.kept_buckets.max() <= 4
+        assert ranges.kept_buckets[0] == 3 or ranges.kept_buckets[0] == 4
+        assert ranges.kept_buckets[-1] <= ranges.kept_buckets[0]
 
 
 def test_distinct_group_keeps_its_own_buckets() -> None:
-    found = under(8000)
-    noise = 10.0 * found.upper_ends
+    buckets = under(8000)
+    noise = 10.0 * buckets.upper_ends
     sums = np.zeros((6, len(noise)))
     sums[:, 0] = 1e6
     sums[4, -1] = 9.1 * noise[-1]  # of 42 sums of nothing one has as much in 0.005% of all releases
-    assert found.choose_ranges(sums, noise).kept_buckets.tolist()[4] == len(noise)
+    assert buckets.choose_ranges(sums, noise).kept_buckets.tolist()[4] == len(noise)
     sums[4, -1] = 3 * noise[-1]
-    assert found.choose_ranges(sums, noise).kept_buckets.max() < len(noise)
+    assert buckets.choose_ranges(sums, noise).kept_buckets.max() < len(noise)
 
 
 def test_nothing_at_all_keeps_nothing() -> None:
-    found = under(8000)
-    kept = found.choose_ranges(np.zeros((3, len(found.upper_ends))), found.upper_ends / 1.0)
-    assert kept.kept_buckets.tolist() == [0, 0, 0]
-    assert kept.omitted_sums.tolist() == [0, 0, 0]
+    buckets = under(8000)
+    ranges = buckets.choose_ranges(np.zeros((3, len(buckets.upper_ends))), buckets.upper_ends / 1.0)
+    assert ranges.kept_buckets.tolist() == [0, 0, 0]
+    assert ranges.omitted_sums.tolist() == [0, 0, 0]
 
 
 def test_more_groups_lower_the_cut_less_than_evenly() -> None:
@@ -89,14 +91,14 @@ def test_more_groups_lower_the_cut_less_than_evenly() -> None:
     counts = 1e5 * -np.diff(ends**-2.0) * ends[0] ** 2
     chosen = [
         choose_group_threshold(
-            EDGES, counts, groups, lambda one: 20.0 * one, certain_count=np.inf
+            EDGES, counts, groups, lambda threshold: 20.0 * threshold, certain_count=np.inf
         ).threshold
         for groups in (1, 8, 64, 512)
     ]
     assert chosen == sorted(chosen, reverse=True)
     assert chosen[-1] < chosen[0]
     even = choose_group_threshold(
-        EDGES, counts / 64, 1, lambda one: 20.0 * one, certain_count=np.inf
+        EDGES, counts / 64, 1, lambda threshold: 20.0 * threshold, certain_count=np.inf
     ).threshold
     assert chosen[2] > even
 
@@ -105,7 +107,9 @@ def test_dropped_amount_is_estimated_from_tails() -> None:
     """A heavier tail raises the threshold, unless the noise hides it."""
     places = candidate_cells(EDGES)
     noisy = np.random.default_rng(4).laplace(3.0, 40.0, len(places) - 1)
-    found = choose_group_threshold(EDGES, noisy, 10, lambda one: 20.0 * one, certain_count=np.inf)
+    chosen = choose_group_threshold(
+        EDGES, noisy, 10, lambda threshold: 20.0 * threshold, certain_count=np.inf
+    )
     spans, centres = np.diff(places), (EDGES + np.concatenate([[0], EDGES[:-1]])) / 2
     lost = []
     for law in (TailLaw(), TailLaw(index=0.5)):
@@ -115,6 +119,6 @@ def test_dropped_amount_is_estimated_from_tails() -> None:
                 np.repeat(decreasing_counts(noisy, EDGES[places], law) / spans, spans),
             ]
         )
-        lost.append(counts * np.maximum(centres - found.threshold, 0.0))
-    assert found.clipped_amounts == pytest.approx(lost[0])
+        lost.append(counts * np.maximum(centres - chosen.threshold, 0.0))
+    assert chosen.clipped_amounts == pytest.approx(lost[0])
     assert lost[1].sum() > 1.5 * lost[0].sum() > 0

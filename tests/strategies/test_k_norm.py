@@ -143,8 +143,8 @@ def test_units_of_several_rows_scale_the_noise(neighbours, max_rows, changes, bu
     assert plan.cost().epsilon == 3
     (group,) = plan.measured().k_norm_groups().values()
     assert plan.measured().blocks[group[0]].scale == Fraction(changes, 3)
-    one = ln.plan(one_way((2,) * 8), ln.PureDP(Fraction(3, changes)), strategy="k_norm")
-    assert rmse(plan) == pytest.approx(rmse(one))
+    one_row_plan = ln.plan(one_way((2,) * 8), ln.PureDP(Fraction(3, changes)), strategy="k_norm")
+    assert rmse(plan) == pytest.approx(rmse(one_row_plan))
 
 
 @pytest.mark.parametrize("sizes", [(2, 8, 100), (9, 16, 7, 15, 6, 5, 2, 2), (2, 2, 2, 40, 40)])
@@ -161,8 +161,8 @@ def test_groups_share_the_budget_by_cube_roots(sizes):
     limit = LargeScaleVariances(list(sizes))
     errors = []
     for group in groups:
-        own = [blocks[at].rows for at in group]
-        errors.append(sum(size * limit.of(own).cells[size] for size in own))
+        group_rows = [blocks[at].rows for at in group]
+        errors.append(sum(size * limit.of(group_rows).cells[size] for size in group_rows))
     roots = np.cbrt(errors)
     cube_roots = roots / roots.sum()
     assert shares == pytest.approx(cube_roots, rel=0.15)
@@ -170,8 +170,10 @@ def test_groups_share_the_budget_by_cube_roots(sizes):
         scales = {at: other[number] for number, group in enumerate(groups) for at in group}
         weighted = [(block, float(scales[at])) for at, block in enumerate(blocks)]
         rescaled = fit_noise_scales(measured.domain, measured.privacy, measured.noise, weighted)
-        there = evaluate_plan(plan.workload, rescaled).data_independent_error.total_squared_error
-        assert plan.expected_error().total_squared_error <= there * (1 + 1e-6)
+        rescaled_error = evaluate_plan(
+            plan.workload, rescaled
+        ).data_independent_error.total_squared_error
+        assert plan.expected_error().total_squared_error <= rescaled_error * (1 + 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -199,9 +201,9 @@ def test_budget_without_noise_is_refused():
 
 def test_k_norm_plan_file_round_trip():
     plan = ln.plan(one_way((2, 2, 9)), PURE, strategy="k_norm")
-    again = Plan.from_json(plan.to_json())
-    assert again.measured().k_norm_groups() == plan.measured().k_norm_groups() != {}
-    mechanism_of(again).prepare(again)
+    read_plan = Plan.from_json(plan.to_json())
+    assert read_plan.measured().k_norm_groups() == plan.measured().k_norm_groups() != {}
+    mechanism_of(read_plan).prepare(read_plan)
 
 
 def test_lower_bound_is_half_of_that_for_laplace_noise():
@@ -226,10 +228,10 @@ def test_series_along_periods_has_independent_noise():
     days = ln.Dates("2026-01-01", "2026-01-04", "day")
     domain = ln.Domain(day=days, **{f"a{at}": ln.Integers(1, 2) for at in range(4)})
     workload = ln.marginals(domain.as_complete(), ways=2)
-    asked = ln.Workload(
+    day_workload = ln.Workload(
         workload.domain, tuple(each for each in workload if "day" in each.attributes)
     )
-    plan = series_plan(asked, ln.Privacy(PURE), SeriesOptions("day"), Search())
+    plan = series_plan(day_workload, ln.Privacy(PURE), SeriesOptions("day"), Search())
     assert plan.measured().k_norm_groups() == {}
     with pytest.raises(ln.InputError, match="one-way"):
-        series_plan(asked, ln.Privacy(PURE), SeriesOptions("day"), Search("k_norm"))
+        series_plan(day_workload, ln.Privacy(PURE), SeriesOptions("day"), Search("k_norm"))

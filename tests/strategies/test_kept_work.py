@@ -18,9 +18,9 @@ OTHERS = ln.Domain(
 )
 ASKED = [
     *(
-        ln.queries(domain, a=what)
+        ln.queries(domain, a=query_set)
         for domain in (LINE, LONGER)
-        for what in ("identity", "prefix", "all_ranges")
+        for query_set in ("identity", "prefix", "all_ranges")
     ),
     ln.queries(LINE, a="prefix") + ln.queries(LINE),
     *(ln.marginals(domain, ways=ways) for domain in (TABLES, OTHERS) for ways in (1, 2)),

@@ -31,8 +31,10 @@ LOOSE = {"fourier": 0.67, "fourier_even": 0.67, "union": 0.99}
 
 @cache
 def plan_of(strategy: str, budget: str, workload: str, neighbours: str) -> Plan | None:
-    (found,) = try_strategies(WORKLOADS[workload], Privacy(BUDGETS[budget], neighbours), strategy)  # type: ignore[arg-type]
-    return found.plan
+    (candidate,) = try_strategies(
+        WORKLOADS[workload], Privacy(BUDGETS[budget], neighbours), strategy
+    )  # type: ignore[arg-type]
+    return candidate.plan
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
@@ -48,9 +50,9 @@ def test_strategies_cost_at_most_their_claim(strategy: str, budget: str, workloa
         return
     power = 1 if budget == "pure" else 2
     total = 0.01 if budget == "pure" else 0.0001  # the budget as epsilon, or as mu squared
-    own = worst(added.measured())
-    assert own <= claimed(added.measured()) * (1 + 1e-12) <= total * (1 + 1e-9)
-    assert own >= total * (1 - 1e-3)  # the whole budget is noise that the worst row needs
+    cost = worst(added.measured())
+    assert cost <= claimed(added.measured()) * (1 + 1e-12) <= total * (1 + 1e-9)
+    assert cost >= total * (1 - 1e-3)  # the whole budget is noise that the worst row needs
     seen = units_of(replaced.measured())
     apart, most = worst(replaced.measured(), seen), claimed(replaced.measured())
     assert apart <= most * (1 + 1e-12) <= total * (1 + 1e-9)
@@ -79,11 +81,11 @@ def test_contrasts_of_many_attributes_lose_no_factor_two() -> None:
     # Alike attributes are counted, not told apart: all pairs of 40, and of 20 of four sizes, of two
     # cells and more.
     for sizes in ([2] * 40, [2, 3, 4, 5] * 5):
-        asked = marginals(
+        workload = marginals(
             Domain({f"a{place}": Coded(size) for place, size in enumerate(sizes)}), ways=2
         )
         (added,), (replaced,) = (
-            try_strategies(asked, Privacy(ZCDP("1/2"), n), "residual")
+            try_strategies(workload, Privacy(ZCDP("1/2"), n), "residual")
             for n in ("add_remove", "replace")
         )  # type: ignore[arg-type]
         assert 1.8 < replaced.total / added.total < 2.2
@@ -91,10 +93,11 @@ def test_contrasts_of_many_attributes_lose_no_factor_two() -> None:
 
 def test_units_of_many_rows_under_tiny_budgets() -> None:
     for rho in ("1e-12", "100"):
-        one = Privacy(ZCDP(rho), "replace")
+        privacy = Privacy(ZCDP(rho), "replace")
         many = Privacy(ZCDP(rho), "replace", "id", 5)
         (few,), (more,) = (
-            try_strategies(WORKLOADS["marginals"], privacy, "residual") for privacy in (one, many)
+            try_strategies(WORKLOADS["marginals"], privacy, "residual")
+            for privacy in (privacy, many)
         )
         assert few.plan is not None
         assert more.plan is not None

@@ -15,10 +15,11 @@ def test_structure_increases_first_blocks():
     want = [("blocks", b) for b in (16, 16, 16, 16, 16, 32, 32, 64, 64)] + [("fixed", 0)]
     assert [plane_regime(cost, 1, 10**4) for cost in costs] == want
     assert plane_regime(Fraction(3200), "0.1", 10**4) == ("blocks", 32)
+    # The test cannot tell cells apart on fewer than 50 cells.
     assert [plane_regime(1, 1, cells)[0] for cells in (49, 51)] == [
         "fixed",
         "blocks",
-    ]  # the test cannot tell on fewer
+    ]
     assert [plane_regime(cost, 1, 10**4, has_narrow_queries=True)[1] for cost in (0, 5999)] == [
         128,
         256,

@@ -61,12 +61,13 @@ REFUSED = [
     ),
     ("tilted", queries(SMALL, b=matrix([[1] * 10])), RHO, "only totals are requested"),
     ("union", PREFIX, PURE, "cannot be split"),
+    # Equal tables become one, with the sum of the weights.
     (
         "union",
         PREFIX + queries(SMALL, b="prefix", weight=2),
         PURE,
         "cannot be split",
-    ),  # asked once, with the sum of the weights
+    ),
     ("union", MIXED, PURE, "possible only for counts"),
     (
         "union",
@@ -78,12 +79,12 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "asked", "budget", "message"), REFUSED)
+@pytest.mark.parametrize(("name", "workload", "budget", "message"), REFUSED)
 def test_unplannable_workload_is_refused_with_reason(
-    name: str, asked: Workload, budget: Budget, message: str
+    name: str, workload: Workload, budget: Budget, message: str
 ) -> None:
     with pytest.raises(NotApplicable, match=message):
-        proposal(name, asked, budget)
+        proposal(name, workload, budget)
 
 
 def test_gaussian_noise_is_refused_for_a_pure_budget() -> None:
@@ -104,16 +105,16 @@ def test_large_dense_matrices_are_refused() -> None:
 
 @pytest.mark.parametrize("name", ["gaussian_optimum", "tilted", "eigen_design"])
 def test_search_without_strategy_ends_on_time(name: str) -> None:
-    asked = queries(SMALL, b="prefix", c="prefix") + queries(SMALL, b="identity")
+    workload = queries(SMALL, b="prefix", c="prefix") + queries(SMALL, b="identity")
     with (
         time_limit(Deadline(0.0, lambda: 1.0)),
         pytest.raises(NotApplicable, match="before it found such a strategy"),
     ):
-        proposal(name, asked, RHO)
+        proposal(name, workload, RHO)
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "reason"),
+    ("name", "workload", "reason"),
     [
         ("marginals", MIXED, "no table has both counts and sums of one measure"),
         (
@@ -123,8 +124,8 @@ def test_search_without_strategy_ends_on_time(name: str) -> None:
         ),
     ],
 )
-def test_separate_measurement_states_its_reason(name: str, asked: Workload, reason: str) -> None:
+def test_separate_measurement_states_its_reason(name: str, workload: Workload, reason: str) -> None:
     with pytest.raises(NotApplicable, match=reason):
         counts_and_sums(
-            PLANNERS[name], PlanningProblem(asked, Privacy(PURE), Noise.DISCRETE_LAPLACE)
+            PLANNERS[name], PlanningProblem(workload, Privacy(PURE), Noise.DISCRETE_LAPLACE)
         )

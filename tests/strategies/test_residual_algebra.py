@@ -178,11 +178,10 @@ def test_alternating_steps_never_raise_the_error(norm):
     cost, reached = np.linspace(0.8, 1.2, 92), []
     theta = np.ones(92)
     for _ in range(30):
-        known = (
-            theta**4 * errors(theta**2)[1]
-        )  # the errors of the tables, if what is recovered from each stays as it is
+        # The errors of the tables if the recovered parts of each stay the same.
+        target = theta**4 * errors(theta**2)[1]
         theta = improve_weights(theta, errors, cost, norm, 1)
-        assert theta == pytest.approx(grouped_budgets(known, cost, norm).theta)
+        assert theta == pytest.approx(grouped_budgets(target, cost, norm).theta)
         reached.append(math.log(errors(theta**2)[0]))
     assert np.all(np.diff(reached) <= 1e-12)
     assert (cost @ theta if norm == 1 else (cost * theta) @ (cost * theta)) == pytest.approx(1.0)
@@ -191,12 +190,12 @@ def test_alternating_steps_never_raise_the_error(norm):
 def test_weight_that_starts_at_zero_stays_there():
     matrix, coefficient = problem((2, 2), [(0,), (1,)], [(0,), (1,), (0, 1)])
     starts = np.array([[1.0, 1.0, 0.0], [0.1, 0.1, 1.0]])
-    without, found = (
+    without, with_zero = (
         least_error(diagonal_errors(matrix, coefficient), np.ones(3), start, norm=1)
         for start in starts
     )
     assert without.theta[2] == 0
-    assert without.error > found.error
+    assert without.error > with_zero.error
 
 
 @both_norms
@@ -204,11 +203,11 @@ def test_weights_do_not_depend_on_the_units_of_tables(norm):
     """Strategies have coefficients of any size: 1 and 2^20 side by side."""
     matrix, coefficient = problem(ADULT8, ways(8, 1), ways(8, 1, 2))
     units = np.geomspace(1, 2.0**20, matrix.shape[1])
-    one, other = (
+    weights, other_weights = (
         least_error(diagonal_errors(matrix * unit**2, coefficient), unit, 1 / unit, norm=norm)
         for unit in (np.ones(len(units)), units)
     )
-    assert other.error == pytest.approx(one.error, rel=1e-6)
+    assert other_weights.error == pytest.approx(weights.error, rel=1e-6)
 
 
 def test_largest_variance_is_minimised_and_certified():
@@ -234,16 +233,16 @@ PUBLISHED = {
 
 def residual_rmse(shape: tuple[int, ...], *sizes: int) -> float:
     """Return the root mean squared error of a cell at privacy cost 1."""
-    asked = tables(shape, ways(len(shape), *sizes))
-    return math.sqrt(error_of("residual", asked, ZCDP("1/2")) / asked.rows)
+    workload = tables(shape, ways(len(shape), *sizes))
+    return math.sqrt(error_of("residual", workload, ZCDP("1/2")) / workload.rows)
 
 
 @pytest.mark.parametrize("data", PUBLISHED)
 def test_residual_errors_match_published_figures(data: str) -> None:
-    found = [
+    figures = [
         round(residual_rmse(DOMAINS[data], *sizes), 3) for sizes in ((1,), (2,), (3,), (0, 1, 2, 3))
     ]
-    assert found == list(PUBLISHED[data])
+    assert figures == list(PUBLISHED[data])
 
 
 @pytest.mark.parametrize(("size", "figure"), [(10, 23.48), (50, 27.07)])
@@ -265,10 +264,10 @@ def test_equal_groups_get_the_closed_form(is_tree: bool, norm: int) -> None:
     rows = magnitudes(Tree.full(16, 2)) if is_tree else np.abs(walsh_functions(8)).astype(float)
     group = np.unique(rows.sum(axis=1), return_inverse=True)[1] if is_tree else np.arange(len(rows))
     each = np.random.default_rng(3).random(group.max() + 1) + 0.2
-    found = optimal_budgets(rows, each[group], norm)
+    budgets = optimal_budgets(rows, each[group], norm)
     heights = np.array([rows[group == one].max() for one in range(len(each))])
     best = grouped_budgets(np.bincount(group, each[group]), heights, norm)
-    assert (each[group] / found**2).sum() == pytest.approx(best.error, rel=1e-4)
+    assert (each[group] / budgets**2).sum() == pytest.approx(best.error, rel=1e-4)
 
 
 @both_norms
@@ -276,8 +275,8 @@ def test_equal_groups_get_the_closed_form(is_tree: bool, norm: int) -> None:
 def test_residual_budgets_match_a_general_solver(operator: Operator, norm: int) -> None:
     costs = magnitudes(operator) ** norm
     errors = np.random.default_rng(2).random(len(costs)) + 0.2
-    found = optimal_budgets(magnitudes(operator), errors, norm)
-    assert (costs.T @ found**norm).max() == pytest.approx(1)
+    budgets = optimal_budgets(magnitudes(operator), errors, norm)
+    assert (costs.T @ budgets**norm).max() == pytest.approx(1)
     # In u = theta^norm the problem is convex: sum of errors / u^(2 / norm) under linear
     # constraints.
     solved = minimize(
@@ -288,4 +287,4 @@ def test_residual_budgets_match_a_general_solver(operator: Operator, norm: int) 
         method="SLSQP",
         options={"maxiter": 1000, "ftol": 1e-12},
     )
-    assert (errors / found**2).sum() == pytest.approx(math.exp(solved.fun), rel=1e-4)
+    assert (errors / budgets**2).sum() == pytest.approx(math.exp(solved.fun), rel=1e-4)

@@ -37,7 +37,7 @@ def least_rmse(months: int, rows: int, in_cell: int) -> float:
     tried = [
         minimize_scalar(variance, bounds=(low, low + 3), method="bounded") for low in range(-9, 9)
     ]
-    return math.sqrt(min(one.fun for one in tried) / (2 / 50))
+    return math.sqrt(min(candidate.fun for candidate in tried) / (2 / 50))
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,8 @@ PURE, RHO = PureDP("1/100"), ZCDP("1/20000")
     ("budget", "last"), [(PURE, "p_identity"), (RHO, "gaussian_optimum")], ids=["pure", "gaussian"]
 )
 def test_optimised_families_beat_their_members(budget: Budget, last: str) -> None:
-    for asked in ("prefix", "all_ranges", ranges([(i, i + 3) for i in range(13)])):
-        workload = queries(DOMAIN, b=asked)
+    for query_set in ("prefix", "all_ranges", ranges([(i, i + 3) for i in range(13)])):
+        workload = queries(DOMAIN, b=query_set)
         cells, hierarchy, by_level, best = (
             error_of(name, workload, budget)
             for name in ("identity", "hierarchy", "level_tree", last)
@@ -64,9 +64,9 @@ def test_small_attribute_and_total_can_be_searched() -> None:
 def test_many_laplace_tables_have_drawable_scales() -> None:
     """Weights that the optimiser leaves at next to nothing are dropped."""
     workload = marginals(Domain({f"a{place:02d}": Coded(10) for place in range(12)}), upto=2)
-    made = plan_of("marginals", workload, PureDP(1))
-    assert len(made.measured().blocks) == 66
-    assert made.data_independent_error.total_squared_error > made.data_independent_error.lower_bound
+    plan = plan_of("marginals", workload, PureDP(1))
+    assert len(plan.measured().blocks) == 66
+    assert plan.data_independent_error.total_squared_error > plan.data_independent_error.lower_bound
 
 
 @pytest.mark.parametrize("shuffled", [False, True], ids=["line", "permuted"])
@@ -78,17 +78,16 @@ def test_few_ranges_are_planned_on_merged_cells(shuffled: bool) -> None:
         [(np.arange(256) >= low) & (np.arange(256) <= high) for low, high in ends]
     ).astype(int)[:, order]
     workload = queries(Domain(x=Integers(0, 255)), x=matrix(rows.tolist()))
-    made = plan_of("p_identity", workload, PURE)
-    assert made.measured().blocks[0].factors[0].operator.rows < 120  # fewer than there are cells
-    assert (
-        made.expected_error().tables[0].rmse / (np.sqrt(2) * 100) < 3.58
-    )  # 4.23 with every cell measured
+    plan = plan_of("p_identity", workload, PURE)
+    assert plan.measured().blocks[0].factors[0].operator.rows < 120  # fewer than there are cells
+    # The error is 4.23 if every cell is measured.
+    assert plan.expected_error().tables[0].rmse / (np.sqrt(2) * 100) < 3.58
     # The optimum for Gaussian noise, of rank 30: measured with nothing beside it, it is as good as
     # its bound says.
-    made = plan_of("gaussian_optimum", workload, RHO)
-    total = made.expected_error().total_squared_error
-    assert 1 - 1e-6 <= total / made.expected_error().lower_bound < 1.0015
-    (block,) = made.measured().blocks
+    plan = plan_of("gaussian_optimum", workload, RHO)
+    total = plan.expected_error().total_squared_error
+    assert 1 - 1e-6 <= total / plan.expected_error().lower_bound < 1.0015
+    (block,) = plan.measured().blocks
     seen = dense(block.factors[0].operator) * float(1 / block.scale)
     assert total == pytest.approx(
         np.trace(rows @ np.linalg.pinv(seen.T @ seen, rcond=1e-9) @ rows.T), rel=1e-4
@@ -115,7 +114,7 @@ def test_long_attribute_is_planned_on_runs_of_ranges(
     ):
         if noise_kinds(Privacy(budget))[0].norm in PLANNERS[name].norms:
             errors = [
-                plan(asked, budget, strategy=name).expected_error() for asked in (long, short)
+                plan(workload, budget, strategy=name).expected_error() for workload in (long, short)
             ]
             assert errors[0].total_squared_error == pytest.approx(
                 errors[1].total_squared_error, rel=1e-9
@@ -130,18 +129,18 @@ def test_range_releases_have_planned_errors(strategy: str) -> None:
         pd.DataFrame({"x": cells}),
         [int(((cells >= low) & (cells <= high)).sum()) for low, high in ends],
     )
-    made = plan(
+    ranges_plan = plan(
         queries(Domain(x=Integers(0, size - 1)), x={"ranges": ends.tolist()}),
         PureDP("1/20"),
         strategy=strategy,
     )
-    answers = [one.answers for one in releases(made, rows, range(40))]
+    answers = [release.answers for release in releases(ranges_plan, rows, range(40))]
     ratios = [
-        ((one["answer"] - truth) ** 2).mean() / (one["noise_std"] ** 2).mean() for one in answers
+        ((answer["answer"] - truth) ** 2).mean() / (answer["noise_std"] ** 2).mean()
+        for answer in answers
     ]
-    assert (
-        0.8 < np.mean(ratios) < 1.25
-    )  # errors of ranges go together: a release's ratio has a standard deviation of about 0.5
+    # Errors of ranges are correlated: the ratio of a release has a standard deviation of 0.5.
+    assert 0.8 < np.mean(ratios) < 1.25
 
 
 def test_partial_strategy_names_unanswerable_queries() -> None:
@@ -166,9 +165,9 @@ def test_union_measures_two_parts_separately(budget: Budget, unit: float) -> Non
         + queries(GROUPED, race=RACES, age="total")
         + queries(GROUPED, race="identity")
     )
-    made = plan_of("union", workload, budget)
-    total = made.expected_error().total_squared_error
-    assert len(made.measured().blocks) == 2
+    plan = plan_of("union", workload, budget)
+    total = plan.expected_error().total_squared_error
+    assert len(plan.measured().blocks) == 2
     # What the planner says at unit noise is what the plan promises, up to rounding of scales and of
     # the strategies' norms.
     assert total == pytest.approx(proposal("union", workload, budget).error * unit, rel=2e-3)
@@ -188,8 +187,8 @@ LEVELS = Domain(
 def test_other_tables_count_by_their_errors(name: str) -> None:
     # Coefficients of 2^20 and more along b once made its queries look certain, and groups of a all
     # that mattered along a.
-    asked = queries(LEVELS, a={"level": "g"}) + queries(LEVELS, a="identity", b="prefix")
-    assert error_of(name, asked, ZCDP("1/2")) < error_of("hierarchy", asked, ZCDP("1/2"))
+    workload = queries(LEVELS, a={"level": "g"}) + queries(LEVELS, a="identity", b="prefix")
+    assert error_of(name, workload, ZCDP("1/2")) < error_of("hierarchy", workload, ZCDP("1/2"))
 
 
 @pytest.mark.parametrize(
@@ -198,19 +197,19 @@ def test_other_tables_count_by_their_errors(name: str) -> None:
 def test_sums_have_strategies_of_their_own(name: str, budget: Budget) -> None:
     # With those of the counts, sums up to 1000 would take more bits than there are, and sums of
     # cells be made of weighted sums.
-    asked = (
+    workload = (
         queries(LEVELS, a="prefix", b="prefix")
         + queries(LEVELS, b="identity")
         + mean_queries(LEVELS, "pay", by=["a", "b"])
     )
-    made = plan_of(name, asked, budget)
-    sums = [block for block in made.measured().blocks if block.measure == "pay"]
+    plan = plan_of(name, workload, budget)
+    sums = [block for block in plan.measured().blocks if block.measure == "pay"]
     assert all(
         factor.operator == Identity(factor.operator.size)
         for block in sums
         for factor in block.factors
     )
-    assert made.expected_error().total_squared_error < error_of("marginals", asked, budget)
+    assert plan.expected_error().total_squared_error < error_of("marginals", workload, budget)
 
 
 # --- the Census SF1 person tables: attributes in detail here and in groups there ------------------
@@ -237,16 +236,16 @@ def person_tables() -> Workload:
         )
 
     products = []
-    for words in itertools.chain.from_iterable(schema["tables"].values()):
+    for query in itertools.chain.from_iterable(schema["tables"].values()):
         for chosen in itertools.product(
-            *(choices(name, word) for name, word in zip(sizes, words, strict=True))
+            *(choices(name, word) for name, word in zip(sizes, query, strict=True))
         ):
-            asked = {
+            query_sets = {
                 name: queried
                 for name, queried in zip(sizes, chosen, strict=True)
                 if queried is not None
             }
-            products += queries(domain, **asked).products
+            products += queries(domain, **query_sets).products
     return Workload(domain, tuple(products))
 
 

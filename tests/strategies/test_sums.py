@@ -36,12 +36,12 @@ LIMITS = np.minimum(np.arange(1, 81) * 25, 900)
 
 def noise_of(gram: prefix_gram) -> Callable[[np.ndarray], float]:
     """Return `estimated_rmse` at norm 1, computed once for each set of limits."""
-    known: dict[bytes, float] = {}
+    cache: dict[bytes, float] = {}
 
     def noise(limits: np.ndarray) -> float:
-        if limits.tobytes() not in known:
-            known[limits.tobytes()] = estimated_rmse(gram, limits, 1)
-        return known[limits.tobytes()]
+        if limits.tobytes() not in cache:
+            cache[limits.tobytes()] = estimated_rmse(gram, limits, 1)
+        return cache[limits.tobytes()]
 
     return noise
 
@@ -49,8 +49,8 @@ def noise_of(gram: prefix_gram) -> Callable[[np.ndarray], float]:
 def optimum(sums: PrefixSums, limits: np.ndarray, norm: int) -> float:
     """Unit RMSE of the best strategy for sums under limits."""
     if norm == 2:
-        asked = limited_gram(sums.gram(), limits)
-        return strategy_rmse(asked, fit_gaussian_optimum(asked).matrix, 2)
+        gram = limited_gram(sums.gram(), limits)
+        return strategy_rmse(gram, fit_gaussian_optimum(gram).matrix, 2)
     return sum_strategy("optimum", sums.matrix(), sums.gram(), limits, effort=0.3).rmse(1.0)
 
 
@@ -115,7 +115,8 @@ def test_large_noise_is_not_taken_for_rich_records() -> None:
     gram = prefix_gram(400)
     noise = noise_of(gram)
     chosen = [
-        choose_threshold(gram, edges, places, one, noise, 2**0.5 / 0.09).threshold for one in counts
+        choose_threshold(gram, edges, places, count, noise, 2**0.5 / 0.09).threshold
+        for count in counts
     ]
     # The public maximum is 8 million, the largest amount about one; the least error is at about 300
     # 000.
@@ -130,10 +131,10 @@ def test_threshold_follows_noise_and_tail() -> None:
     widths = np.diff(edges[places])
     tail = 4000 * np.exp(-edges[places][1:] / 1500) * widths / widths.sum()
     gram = prefix_gram(100)
-    known = noise_of(gram)
+    noise_at = noise_of(gram)
 
     def chosen(counts: np.ndarray, noise: float) -> int:
-        return choose_threshold(gram, edges, places, counts, known, noise).threshold
+        return choose_threshold(gram, edges, places, counts, noise_at, noise).threshold
 
     by_noise = [chosen(tail, noise) for noise in (0.1, 3.0, 30.0, 300.0)]
     assert by_noise == sorted(by_noise, reverse=True)
@@ -146,16 +147,16 @@ def test_predicted_bias_is_exact_at_bucket_centres() -> None:
     edges = 10 * np.arange(1, 21)
     places = np.arange(20)
     counts = -1e6 * np.diff(edges**-2.0)
-    found = choose_threshold(
+    choice = choose_threshold(
         prefix_gram(20), edges, places, counts, lambda limits: float(limits.max()), 2.0
     )
     centres = edges[1:] - 5.0
-    for place, threshold in enumerate(found.candidates):
+    for place, threshold in enumerate(choice.candidates):
         lost = np.cumsum(counts * np.maximum(centres - threshold, 0))
-        assert found.clipping_rmse[place] == pytest.approx(math.sqrt((lost**2).sum() / 20))
-    assert found.noise_rmse == pytest.approx(2.0 * edges)
-    assert found.clipped_amounts.sum() == pytest.approx(
-        (counts * np.maximum(centres - found.threshold, 0)).sum()
+        assert choice.clipping_rmse[place] == pytest.approx(math.sqrt((lost**2).sum() / 20))
+    assert choice.noise_rmse == pytest.approx(2.0 * edges)
+    assert choice.clipped_amounts.sum() == pytest.approx(
+        (counts * np.maximum(centres - choice.threshold, 0)).sum()
     )
 
 
@@ -205,16 +206,16 @@ def test_refusals_are_read() -> None:
 @pytest.mark.parametrize("power", [1, 2])
 def test_the_optimum_is_as_good_in_whole_coefficients(power: int) -> None:
     domain = Domain(pay=Bins(0, 8000, 80), measures={"wages": Measure("pay", 0, 8000)})
-    asked = queries(domain, pay="prefix", sum="wages")
+    workload = queries(domain, pay="prefix", sum="wages")
     limits = np.minimum(np.arange(1, 81) * 100, 3000)
     privacy = Privacy(PureDP("1/3") if power == 1 else ZCDP("1/20"))
     mechanism = Noise.DISCRETE_LAPLACE if power == 1 else Noise.DISCRETE_GAUSSIAN
 
     plan = fit_noise_scales(
-        domain, privacy, mechanism, limited_strategy(asked, "pay", limits, power).blocks
+        domain, privacy, mechanism, limited_strategy(workload, "pay", limits, power).blocks
     )
     assert plan.blocks[0].limits is not None
-    least = total_squared_error(asked, plan)
+    least = total_squared_error(workload, plan)
     ideal = (
         80
         * 8000.0**-2

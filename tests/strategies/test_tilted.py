@@ -30,34 +30,38 @@ def tilted_rmse(workload: Workload) -> float:
 
 @pytest.mark.parametrize("gram", [prefix_gram(6), all_ranges_gram(5)], ids=["prefix", "ranges"])
 def test_rows_for_a_tilt_are_optimal(gram: Gram) -> None:
-    n, own = gram.size, gram.dense()
+    n, matrix = gram.size, gram.dense()
     mean = np.random.default_rng(0).dirichlet(np.full(n, 5.0))
-    found = fit_contrast_rows(own, mean, gap=1e-8, max_steps=5000)
-    assert np.abs(found.rows @ mean).max() < 1e-9
-    assert (found.rows**2).sum(axis=0).max() == pytest.approx(1)
+    fitted = fit_contrast_rows(matrix, mean, gap=1e-8, max_steps=5000)
+    assert np.abs(fitted.rows @ mean).max() < 1e-9
+    assert (fitted.rows**2).sum(axis=0).max() == pytest.approx(1)
     assert (
-        found.lower_bound * (1 - 1e-6)
-        <= contrast_variances(found.rows, [own])[0]
-        <= found.lower_bound * (1 + 1e-6)
+        fitted.lower_bound * (1 - 1e-6)
+        <= contrast_variances(fitted.rows, [matrix])[0]
+        <= fitted.lower_bound * (1 + 1e-6)
     )
     # Any other rows with this tilt are worse.
     rng = np.random.default_rng(1)
     for step in (0.01, 0.1, 1.0):
-        rows = found.rows + step * rng.normal(size=found.rows.shape) @ (np.eye(n) - mean[:, None])
-        assert contrast_variances(rows, [own])[0] * (rows**2).sum(axis=0).max() > found.lower_bound
+        rows = fitted.rows + step * rng.normal(size=fitted.rows.shape) @ (np.eye(n) - mean[:, None])
+        assert (
+            contrast_variances(rows, [matrix])[0] * (rows**2).sum(axis=0).max() > fitted.lower_bound
+        )
 
 
 @pytest.mark.parametrize("top", [31, 255, 4095])
 def test_rounding_keeps_the_columns_norms(top: int) -> None:
-    own = prefix_gram(60).dense()
-    mean, _ = best_tilt(own, 20.0)
-    rows = fit_contrast_rows(own, mean, gap=1e-6).rows
+    matrix = prefix_gram(60).dense()
+    mean, _ = best_tilt(matrix, 20.0)
+    rows = fit_contrast_rows(matrix, mean, gap=1e-6).rows
     whole = balanced_rounding(rows, top)
     assert np.abs(whole).max() == top
     scaled = whole / math.sqrt(float((whole.astype(float) ** 2).sum(axis=0).max()))
     plain = np.rint(rows * top / np.abs(rows).max())
     plain /= math.sqrt((plain**2).sum(axis=0).max())
-    exact, rounded, nearest = (contrast_variances(one, [own])[0] for one in (rows, scaled, plain))
+    exact, rounded, nearest = (
+        contrast_variances(strategy, [matrix])[0] for strategy in (rows, scaled, plain)
+    )
     lost, lost_by_nearest = rounded / exact - 1, nearest / exact - 1
     assert lost < lost_by_nearest / 3
     assert abs(lost) < 15 / top**1.5
@@ -126,7 +130,7 @@ def test_extreme_and_approximate_budgets_are_met(budget: ZCDP | ApproxDP, neighb
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "workload",
     [
         queries(SMALL, b=ranges([(0, 3)])),
         queries(SMALL, a="identity", b=ranges([(0, 3)]))
@@ -137,9 +141,9 @@ def test_extreme_and_approximate_budgets_are_met(budget: ZCDP | ApproxDP, neighb
     ],
     ids=["one range", "range and difference", "difference", "one cell", "windows"],
 )
-def test_tilted_merges_indistinguishable_cells(asked: Workload) -> None:
-    assert error_of("tilted", asked, ZCDP("1/200")) < 1.2 * error_of(
-        "gaussian_optimum", asked, ZCDP("1/200")
+def test_tilted_merges_indistinguishable_cells(workload: Workload) -> None:
+    assert error_of("tilted", workload, ZCDP("1/200")) < 1.2 * error_of(
+        "gaussian_optimum", workload, ZCDP("1/200")
     )
 
 
@@ -150,12 +154,12 @@ def test_attributes_of_one_cell(name: str) -> None:
     without = queries(domain, a="identity", b="prefix") + marginals(domain, ways=0)
     totals = []
     for workload in (with_c, without):
-        (found,) = try_strategies(workload, Privacy(ZCDP("1/200")), name)
-        assert found.plan is not None, found.reason
-        totals.append(found.total)
+        (candidate,) = try_strategies(workload, Privacy(ZCDP("1/200")), name)
+        assert candidate.plan is not None, candidate.reason
+        totals.append(candidate.total)
         simulated = Estimate(
             simulate(
-                found.plan.measured(),
+                candidate.plan.measured(),
                 Table(domain, {"a": [0, 1], "b": [2, 3], "c": [0, 0]}),
                 SeededEntropy(0),
             )

@@ -49,8 +49,10 @@ from leastnoise._workload import Workload, marginals, queries
 from strategies.proposals import prefix
 
 
-def by_name(asked: Workload, privacy: Privacy, **given: Any) -> dict[str, Candidate]:
-    return {one.strategy: one for one in try_strategies(asked, privacy, **given)}
+def by_name(workload: Workload, privacy: Privacy, **given: Any) -> dict[str, Candidate]:
+    return {
+        candidate.strategy: candidate for candidate in try_strategies(workload, privacy, **given)
+    }
 
 
 class Ticking:
@@ -64,11 +66,11 @@ class Ticking:
         return self.time
 
 
-def granted(asked: Workload, privacy: Privacy, seconds: float) -> dict[tuple[str, Noise], float]:
+def granted(workload: Workload, privacy: Privacy, seconds: float) -> dict[tuple[str, Noise], float]:
     """The seconds of every planner, if results exclude none."""
-    left = seconds - bound_seconds(asked)
+    left = seconds - bound_seconds(workload)
     shares = {}
-    for request in time_requests(asked, privacy, seconds):
+    for request in time_requests(workload, privacy, seconds):
         share = request.granted(left)
         left -= share
         shares[request.planner.name, request.noise] = share
@@ -95,7 +97,7 @@ LAPLACE, ROUNDED = Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN
 
 
 @pytest.mark.parametrize(
-    ("asked", "budget", "seconds", "tried", "left_out"),
+    ("workload", "budget", "seconds", "tried", "left_out"),
     [
         (
             prefix(4096),
@@ -111,13 +113,14 @@ LAPLACE, ROUNDED = Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN
             [("gaussian_optimum", ROUNDED)],
             [],
         ),
+        # The usual noise comes first.
         (
             prefix(4096),
             ApproxDP(1, "1e-6"),
             SECONDS,
             [("gaussian_optimum", ROUNDED)],
             [("haar", LAPLACE)],
-        ),  # the usual noise first
+        ),
         (
             prefix(2**20),
             ZCDP(1),
@@ -125,68 +128,79 @@ LAPLACE, ROUNDED = Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN
             [("toeplitz_root", Noise.DISCRETE_GAUSSIAN)],
             [],
         ),
+        # Its error is 1,358, where the others have 1,845.
         (
             APART_AND_TOGETHER,
             PureDP(1),
             20.0,
             [("union", LAPLACE)],
             [],
-        ),  # an error of 1,358, where the others have 1,845
+        ),
     ],
     ids=str,
 )
-def test_time_goes_to_likely_best_strategies(asked, budget, seconds, tried, left_out) -> None:  # type: ignore[no-untyped-def]
-    given = granted(asked, Privacy(budget), seconds)
-    assert all(given[key] > 1e-9 for key in tried)
-    assert all(given[key] < 1e-9 for key in left_out)
+def test_time_goes_to_likely_best_strategies(workload, budget, seconds, tried, left_out) -> None:  # type: ignore[no-untyped-def]
+    granted_seconds = granted(workload, Privacy(budget), seconds)
+    assert all(granted_seconds[key] > 1e-9 for key in tried)
+    assert all(granted_seconds[key] < 1e-9 for key in left_out)
 
 
 def test_estimates_decide_which_strategies_are_tried() -> None:
-    asked, privacy = prefix(300), Privacy(PureDP(1))
+    workload, privacy = prefix(300), Privacy(PureDP(1))
     tried, slower = (
-        by_name(asked, privacy, seconds=0.3, now=Ticking(step)) for step in (1e-7, 1e-5)
+        by_name(workload, privacy, seconds=0.3, now=Ticking(step)) for step in (1e-7, 1e-5)
     )
-    left = {name for name, one in tried.items() if "does not fit into the rest" in one.reason}
+    left = {
+        name
+        for name, candidate in tried.items()
+        if "does not fit into the rest" in candidate.reason
+    }
     assert left
     assert not any(tried[name].plan or tried[name].ended for name in left)
     assert tried["identity"].plan is not None
     assert not tried["identity"].useful_seconds
-    assert {name: one.reason for name, one in slower.items()} == {
-        name: one.reason for name, one in tried.items()
+    assert {name: candidate.reason for name, candidate in slower.items()} == {
+        name: candidate.reason for name, candidate in tried.items()
     }
 
 
 def test_slow_strategy_is_skipped_if_bound_proves_no_gain() -> None:
-    asked, privacy = prefix(160), Privacy(ZCDP("1/1000"))
-    tried = {every: by_name(asked, privacy, seconds=1.0, every=every) for every in (False, True)}
-    left = {name for name, one in tried[False].items() if one.left_out}
+    workload, privacy = prefix(160), Privacy(ZCDP("1/1000"))
+    tried = {every: by_name(workload, privacy, seconds=1.0, every=every) for every in (False, True)}
+    left = {name for name, candidate in tried[False].items() if candidate.left_out}
     assert "tilted" in left
-    for name, one in tried[False].items():
-        slow = PLANNERS[name].most_seconds(asked, 2) > 1.0 / 10
-        assert slow or one.reason == tried[True][name].reason  # cheap forms are tried all the same
-        assert (name in left) == ("can gain no more than 0.2% of the squared error" in one.reason)
+    for name, candidate in tried[False].items():
+        slow = PLANNERS[name].most_seconds(workload, 2) > 1.0 / 10
+        # Cheap forms are tried in any case.
+        assert slow or candidate.reason == tried[True][name].reason
+        assert (name in left) == (
+            "can gain no more than 0.2% of the squared error" in candidate.reason
+        )
         assert not tried[True][name].left_out
-    found = [
-        choose_plan(asked, privacy, Search(seconds=1.0, every=every))[0] for every in (False, True)
+    plans = [
+        choose_plan(workload, privacy, Search(seconds=1.0, every=every))[0]
+        for every in (False, True)
     ]
-    assert [plan.strategy for plan in found] == ["gaussian_optimum"] * 2
-    assert found[0].data_independent_error == found[1].data_independent_error
+    assert [plan.strategy for plan in plans] == ["gaussian_optimum"] * 2
+    assert plans[0].data_independent_error == plans[1].data_independent_error
     assert (
-        found[0].data_independent_error.total_squared_error
-        <= (1 + 2e-3) * found[0].data_independent_error.lower_bound
+        plans[0].data_independent_error.total_squared_error
+        <= (1 + 2e-3) * plans[0].data_independent_error.lower_bound
     )
     # Where no bound is near, all is tried.
     assert not any(
-        one.needless
-        for one in try_strategies(prefix(64), Privacy(PureDP("1/1000")), seconds=1.0, every=False)
+        candidate.needless
+        for candidate in try_strategies(
+            prefix(64), Privacy(PureDP("1/1000")), seconds=1.0, every=False
+        )
     )
 
 
 def test_candidate_states_useful_extra_seconds() -> None:
-    asked = prefix(24)
-    known = by_name(asked, Privacy(PureDP(1)), seconds=2.0)["p_identity"]
-    assert known.plan is not None
-    assert known.useful_seconds == 0
+    workload = prefix(24)
+    candidate = by_name(workload, Privacy(PureDP(1)), seconds=2.0)["p_identity"]
+    assert candidate.plan is not None
+    assert candidate.useful_seconds == 0
     short = granted(prefix(8192), Privacy(PureDP(1)), 10.0)["p_identity", LAPLACE]
     planner = PLANNERS["p_identity"]
     assert planner.seconds(prefix(8192)) < short < planner.thorough_seconds(prefix(8192))  # type: ignore[misc]
@@ -194,24 +208,25 @@ def test_candidate_states_useful_extra_seconds() -> None:
 
 def test_estimates_use_the_product_of_attributes() -> None:
     domain = Domain(a=Integers(0, 1023), b=Integers(0, 1023), c=Integers(0, 4095))
-    one, two = queries(domain, a="prefix"), queries(domain, a="prefix", b="prefix")
+    workload, two = queries(domain, a="prefix"), queries(domain, a="prefix", b="prefix")
     mixed = two + queries(domain, a="identity", b="identity")
     cells = queries(domain, a="prefix", c="identity")
     for name in ("haar", "eigen_design", "p_identity", "gaussian_optimum", "tilted"):
         seconds = PLANNERS[name].seconds
-        assert seconds(two) > 1.8 * seconds(one)  # two attributes, each with one query set
+        assert seconds(two) > 1.8 * seconds(workload)  # two attributes, each with one query set
         # and now and then fitted again to shares of two sets, where tilts are searched once
         assert seconds(mixed) > (1.0 if name == "tilted" else 1.05) * seconds(two)
-        assert seconds(cells) == pytest.approx(seconds(one), abs=0.01)  # cells alone need no search
+        # Cells need no search.
+        assert seconds(cells) == pytest.approx(seconds(workload), abs=0.01)
 
 
 def test_groups_of_a_level_are_as_quick_as_cells() -> None:
     domain = Domain(a=Integers(0, 31, levels={"g": {"width": 8}}))
-    known = [
-        attribute_costs(queries(domain, a=asked))["a"]
-        for asked in ({"level": "g"}, {"ranges": [[0, 7], [8, 15]]})
+    costs = [
+        attribute_costs(queries(domain, a=query_set))["a"]
+        for query_set in ({"level": "g"}, {"ranges": [[0, 7], [8, 15]]})
     ]
-    assert [(line.cells, line.is_structured) for line in known] == [(4, True), (3, False)]
+    assert [(line.cells, line.is_structured) for line in costs] == [(4, True), (3, False)]
 
 
 def many(count: int, ways: int = 2) -> Workload:
@@ -227,7 +242,7 @@ def test_covering_estimate_grows_with_attributes() -> None:
 
 def test_laplace_table_choice_states_its_time() -> None:
     domain = Domain({f"a{place}": Integers(0, 7) for place in range(8)})
-    asked = sum(
+    workload = sum(
         (
             queries(domain, {f"a{place}": "prefix", f"a{place + 1}": "identity"})
             for place in range(1, 7)
@@ -243,10 +258,11 @@ def test_laplace_table_choice_states_its_time() -> None:
         "p_identity_blocks",
     ):
         planner = PLANNERS[name]
-        assert planner.least_seconds(asked, 1) >= design_seconds(asked) + 0.4 * planner.seconds(
-            asked
-        )  # a tree's weights take less there
-        assert planner.least_seconds(asked, 2) in {0.0, planner.seconds(asked)}
+        # The weights of a tree take less time there.
+        assert planner.least_seconds(workload, 1) >= design_seconds(
+            workload
+        ) + 0.4 * planner.seconds(workload)
+        assert planner.least_seconds(workload, 2) in {0.0, planner.seconds(workload)}
 
 
 def test_joint_inverse_is_in_the_estimate() -> None:
@@ -265,11 +281,11 @@ def test_seconds_are_a_number_above_0(seconds: object) -> None:
 
 
 def test_more_time_finds_no_worse_strategies() -> None:
-    asked, privacy, planner = prefix(24), Privacy(PureDP(1)), PLANNERS["p_identity"]
-    given = 0.0, planner.most_seconds(asked, 1), math.inf
+    workload, privacy, planner = prefix(24), Privacy(PureDP(1)), PLANNERS["p_identity"]
+    limits = 0.0, planner.most_seconds(workload, 1), math.inf
     little, much, by_name = (
-        planner.strategy(PlanningProblem(asked, privacy, Noise.DISCRETE_LAPLACE, time))
-        for time in given
+        planner.strategy(PlanningProblem(workload, privacy, Noise.DISCRETE_LAPLACE, time))
+        for time in limits
     )
     assert much.blocks == by_name.blocks
     assert little.blocks != much.blocks
@@ -278,35 +294,36 @@ def test_more_time_finds_no_worse_strategies() -> None:
 def test_ended_search_is_reported_with_its_best(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    asked, other, privacy = (
+    # No other test plans these sizes, whose searches would be cached.
+    workload, other, privacy = (
         prefix(45),
         prefix(46),
         Privacy(PureDP(1)),
-    )  # of sizes that no other test plans: searches are remembered
-    tried = by_name(asked, privacy, now=Ticking(3.0))
+    )
+    tried = by_name(workload, privacy, now=Ticking(3.0))
     assert tried["p_identity"].ended
     assert tried["p_identity"].plan is not None
     (late,) = [
-        one
-        for one in try_strategies(asked, privacy, seconds=2.0, now=Ticking(10.0))
-        if one.strategy == "p_identity"
+        candidate
+        for candidate in try_strategies(workload, privacy, seconds=2.0, now=Ticking(10.0))
+        if candidate.strategy == "p_identity"
     ]
     assert "does not fit into the rest of the 2 CPU seconds" in late.reason
     assert late.ended
     assert late.plan is None
-    whole = by_name(asked, privacy, now=Ticking(0.0))
-    assert not any(one.ended for one in whole.values())
+    whole = by_name(workload, privacy, now=Ticking(0.0))
+    assert not any(candidate.ended for candidate in whole.values())
     assert whole["p_identity"].total < 1.001 * tried["p_identity"].total
     monkeypatch.setenv("LEASTNOISE_CACHE", "on")
     monkeypatch.setenv("LEASTNOISE_CACHE_DIR", str(tmp_path))
-    found = cached_choice(other, privacy, Search(now=Ticking(3.0)))
+    choice = cached_choice(other, privacy, Search(now=Ticking(3.0)))
     assert not any(tmp_path.iterdir())  # in more time more may be found
-    assert "p_identity" in found.details.ended_early
-    (said,) = time_limit_warnings(found)
-    assert said.startswith(
-        f"Planning time ran out before the search of {', '.join(found.details.ended_early)} ended"
+    assert "p_identity" in choice.details.ended_early
+    (warning,) = time_limit_warnings(choice)
+    assert warning.startswith(
+        f"Planning time ran out before the search of {', '.join(choice.details.ended_early)} ended"
     )
-    assert Plan.from_json(found.to_json()).details.ended_early == found.details.ended_early
+    assert Plan.from_json(choice.to_json()).details.ended_early == choice.details.ended_early
     assert not [*time_limit_warnings(cached_choice(other, privacy, Search(now=Ticking(0.0))))]
     assert any(tmp_path.iterdir())
 
@@ -320,9 +337,12 @@ def test_plan_is_the_same_on_a_machine_under_load(monkeypatch: pytest.MonkeyPatc
 
     def choose(clock: Ticking) -> tuple[Plan, list[tuple[object, ...]], dict[str, float]]:
         search = Search(now=clock)
-        made, tried = choose_plan(MIXED, privacy, search)
-        rows = [(one.strategy, one.noise, one.total, one.reason) for one in tried]
-        return made, rows, tables_with_high_error(made, search)
+        plan, tried = choose_plan(MIXED, privacy, search)
+        rows = [
+            (candidate.strategy, candidate.noise, candidate.total, candidate.reason)
+            for candidate in tried
+        ]
+        return plan, rows, tables_with_high_error(plan, search)
 
     idle = Ticking(1e-6)
     expected = choose(idle)
@@ -335,8 +355,8 @@ def test_plan_is_the_same_on_a_machine_under_load(monkeypatch: pytest.MonkeyPatc
 
 def test_search_that_hangs_is_ended() -> None:
     clock = Ticking(SECONDS / 4)
-    made, _ = choose_plan(MIXED, Privacy(ApproxDP(1, "1e-6")), Search(now=clock))
-    assert made.details.ended_early
+    plan, _ = choose_plan(MIXED, Privacy(ApproxDP(1, "1e-6")), Search(now=clock))
+    assert plan.details.ended_early
     assert clock.time <= 25 * SECONDS
 
 
@@ -360,9 +380,11 @@ def test_long_search_leaves_seconds_to_short_ones(monkeypatch: pytest.MonkeyPatc
     short = [planner(f"short {number}", 0.6, 1 / 2) for number in range(4)]
     long = planner("long", 1.0, 4, thorough_seconds=100.0)
     endless = planner("endless", 6.0, 4)
-    monkeypatch.setattr(_choice, "PLANNERS", {one.name: one for one in [long, endless, *short]})
+    monkeypatch.setattr(
+        _choice, "PLANNERS", {candidate.name: candidate for candidate in [long, endless, *short]}
+    )
     tried = by_name(prefix(48), Privacy(PureDP(1)), seconds=5.0, now=clock)
-    assert [name for name, one in tried.items() if one.plan is None] == ["endless"]
+    assert [name for name, candidate in tried.items() if candidate.plan is None] == ["endless"]
     assert tried["long"].useful_seconds == 100.0
     assert tried["endless"].useful_seconds == 6.0
     assert clock.time <= 5.0 + 0.01
@@ -377,20 +399,21 @@ def test_a_table_that_others_crowd_out_is_named(
     domain, privacy = Domain(a=Integers(0, 1), b=Integers(0, 99), c=Integers(0, 1)), Privacy(budget)
     alone = choose_plan(queries(domain, a="identity"), privacy)[0].expected_error().tables[0].rmse
     for beside, is_crowded in (({"b": "prefix"}, True), ({"c": "identity"}, False)):
-        asked = queries(domain, a="identity") + queries(domain, beside)
-        made = cached_choice(asked, privacy, Search(seconds=5.0, now=Ticking(0.0)))
-        ratio = made.expected_error().tables[0].rmse / alone / parts
+        workload = queries(domain, a="identity") + queries(domain, beside)
+        choice = cached_choice(workload, privacy, Search(seconds=5.0, now=Ticking(0.0)))
+        ratio = choice.expected_error().tables[0].rmse / alone / parts
         assert (ratio > 2) is is_crowded
-        assert dict(made.details.high_errors) == (
+        assert dict(choice.details.high_errors) == (
             pytest.approx({"a": ratio}, rel=0.05) if is_crowded else {}
         )
-        assert ["share of the budget: a (" in said for said in shared_budget_warnings(made)] == [
-            True
-        ] * is_crowded
+        assert [
+            "share of the budget: a (" in warning for warning in shared_budget_warnings(choice)
+        ] == [True] * is_crowded
+        # The cache returns the same details.
         assert (
-            cached_choice(asked, privacy, Search(seconds=5.0, now=Ticking(0.0))).details
-            == made.details
-        )  # as it was kept
+            cached_choice(workload, privacy, Search(seconds=5.0, now=Ticking(0.0))).details
+            == choice.details
+        )
 
 
 @pytest.mark.parametrize(
@@ -403,12 +426,11 @@ def test_search_out_of_time_ends_with_its_best(fit: FitFamily) -> None:
     assert clock.ended
     whole = fit(gram, norm, 20).factor("a")
     errors = [
-        norm_of(one, norm) ** 2 * invert_gram(one).total_variance(AllRanges(40))
-        for one in (ended, whole)
+        norm_of(candidates, norm) ** 2 * invert_gram(candidates).total_variance(AllRanges(40))
+        for candidates in (ended, whole)
     ]
-    assert (
-        errors[1] <= errors[0] * 1.05 < math.inf
-    )  # of the eigen-design the weights are best for another bound
+    # The weights of the eigen-design are best for another bound.
+    assert errors[1] <= errors[0] * 1.05 < math.inf
 
 
 def norm_of(factor: Factor, norm: int) -> float:

@@ -175,12 +175,12 @@ def test_parts_beside_means_have_own_tables() -> None:
     kinds = {"town": towns, "persons": Integers(1, 4), "income": Integers(0, 39)}
     few = Domain(kinds, measures={"pay": Measure("pay", 0, 1000)})
     county = {"town": level("county")}
-    asked = (
+    parts = (
         mean_queries(few, "pay", by=[county])
         + queries(few, income="prefix", **county, weight=2)
         + queries(few, town="identity")
     )
-    workload, budget = asked + queries(few, persons="identity", **county), PureDP(2)
+    workload, budget = parts + queries(few, persons="identity", **county), PureDP(2)
     plan = planned(workload, budget, "union")
     total = plan.expected_error().total_squared_error
     assert (
