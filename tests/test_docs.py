@@ -34,8 +34,8 @@ def test_words_of_the_architecture_are_in_the_code():
 
 
 def test_first_glossary_words_are_explained():
-    words = site.glossary()
-    assert {"prefix", "rmse", "epsilon", "privacy unit"} <= set(words)
+    terms = site.glossary()
+    assert {"prefix", "rmse", "epsilon", "privacy unit"} <= set(terms)
     page = (
         '<h1>Prefix</h1><p>A <a href="#">prefix</a>, <code>prefix</code>, prefix; prefixes <img '
         'title="rho"/> by rho</p>'
@@ -43,8 +43,8 @@ def test_first_glossary_words_are_explained():
     shown = site.explained(page, "../notation.html")
     link = '<a class="term" href="../notation.html#in-plain-words" title="{}">{}</a>'
     expected = page.replace(
-        "<code>prefix", "<code>" + link.format(words["prefix"], "prefix")
-    ).replace("by rho", "by " + link.format(words["rho"], "rho"))
+        "<code>prefix", "<code>" + link.format(terms["prefix"], "prefix")
+    ).replace("by rho", "by " + link.format(terms["rho"], "rho"))
     assert shown == expected
 
 
@@ -95,10 +95,10 @@ def misspelt(text: str) -> list[str]:
         text = pattern.sub(lambda match: "\n" * match.group().count("\n"), text)
     complaints = []
     for other, term in other_spellings().items():
-        words = r"\s+".join(map(re.escape, other.split()))
+        spelling = r"\s+".join(map(re.escape, other.split()))
         # Capitals decide only where the two differ in nothing else, as in NumPy.
         case = 0 if other.lower() == term.lower() or other.isupper() else re.IGNORECASE
-        for match in re.finditer(rf"\b{words}\b", text, flags=case):
+        for match in re.finditer(rf"\b{spelling}\b", text, flags=case):
             line = text.count("\n", 0, match.start()) + 1
             complaints.append(f"line {line}: write {term!r} instead of {match.group()!r}")
     return complaints
@@ -183,10 +183,10 @@ def test_page_commands_print_what_the_page_shows(page, tmp_path, monkeypatch, ca
             monkeypatch.setattr(sys, "argv", [program, *arguments])
             with pytest.raises(SystemExit) as stop:
                 main()
-            told = capsys.readouterr()
-            assert not stop.value.code, f"{command}\n{told.err}"
-            assert [line for line in expected if line not in told.out] == [], (
-                f"{command}\n{told.out}"
+            printed = capsys.readouterr()
+            assert not stop.value.code, f"{command}\n{printed.err}"
+            assert [line for line in expected if line not in printed.out] == [], (
+                f"{command}\n{printed.out}"
             )
     signal.signal(signal.SIGINT, interrupt)
 
