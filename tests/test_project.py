@@ -447,7 +447,7 @@ def test_tests_do_not_depend_on_machine_speed() -> None:
     texts = {
         name_of(path): path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")
     }
-    assert {name: found for name, text in texts.items() if (found := hurried(text))} == {}
+    assert {name: lines for name, text in texts.items() if (lines := hurried(text))} == {}
 
 
 def test_timing_dependent_tests_are_detected() -> None:
@@ -545,12 +545,12 @@ def test_workflow_runs_the_command_of_the_readme() -> None:
 
 def test_no_unfinished_marks() -> None:
     mark = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
-    found = [
+    files = [
         name_of(path)
         for path in [*MODULES, *PAGES]
         if mark.search(path.read_text(encoding="utf-8"))
     ]
-    assert found == []
+    assert files == []
 
 
 # --- the documentation ----------------------------------------------------------------------------
