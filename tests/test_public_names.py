@@ -18,7 +18,7 @@ def test_every_public_name_is_there() -> None:
 
 
 def test_public_names_are_no_modules() -> None:
-    packages = [found.name for found in pkgutil.iter_modules(ln.__path__)]
+    packages = [module.name for module in pkgutil.iter_modules(ln.__path__)]
     for name in packages:
         importlib.import_module(f"leastnoise.{name}")
     assert [name for name in packages if not name.startswith("_")] == []
@@ -72,9 +72,9 @@ BESIDE_PLANS = [
     ids=["the package", "domains", "adapters", "help", "a plan along one attribute"],
 )
 def test_imports_load_only_what_is_needed(code: str, names: list[str], loaded: list[str]) -> None:
-    own = os.environ | {"LEASTNOISE_CACHE": "off", "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"LEASTNOISE_CACHE": "off", "OMP_NUM_THREADS": "1"}
     program = f"import sys\n{code}\nprint([name for name in {names} if name in sys.modules])"
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=own
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
     )
     assert done.stdout.splitlines()[-1] == str(loaded)
