@@ -52,12 +52,12 @@ CASELESS = ln.Categories(
     ],
 )
 def test_cells_are_named_alike_in_all_forms(kind, name, cell):
-    asked = ln.predicates([[name]])
-    row = dense(asked.operator("x", kind))[0]
+    predicates = ln.predicates([[name]])
+    row = dense(predicates.operator("x", kind))[0]
     assert np.flatnonzero(row).tolist() == [cell]
-    assert asked.labels("x", kind) == (str(kind.labels[cell]),)
-    again = ln.queries(ln.Domain(x=kind), x=asked)
-    assert json.loads(json.dumps(again.to_json())) == again.to_json()
+    assert predicates.labels("x", kind) == (str(kind.labels[cell]),)
+    workload = ln.queries(ln.Domain(x=kind), x=predicates)
+    assert json.loads(json.dumps(workload.to_json())) == workload.to_json()
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_every_part_of_a_spec_reads_names_alike(tmp_path, kind, cells, others, i
     (tmp_path / "counts.csv").write_text("k,n\n" + column)
     text = SPEC.replace("KIND", kind).replace("IMPOSSIBLE", impossible)
     spec = parse_spec(text.replace("CELLS", cells).replace("OTHERS", others), tmp_path)
-    asked = spec.workload.products
-    assert [dense(product.operators[0]).tolist() for product in asked] == [[[1, 0], [0, 1]]] * 2
+    products = spec.workload.products
+    assert [dense(product.operators[0]).tolist() for product in products] == [[[1, 0], [0, 1]]] * 2
     assert spec.public[0]["counts"] == [2, 1]
     assert spec.impossible == ({"k": (0,), "h": (0,)},)
 
@@ -139,12 +139,12 @@ def test_release_reads_cell_names_like_a_spec():
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "query_set",
     [lambda: ln.predicates([[]]), lambda: ln.predicates([[], []]), lambda: ln.matrix([[0, 0]])],
 )
-def test_query_sets_that_count_nothing_are_refused(asked):
+def test_query_sets_that_count_nothing_are_refused(query_set):
     with pytest.raises(ln.InputError, match="must count at least one cell; got"):
-        asked()
+        query_set()
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_spec_parts_that_count_nothing_are_refused(part, strategy):
 
 def test_empty_predicate_beside_another_is_0():
     domain = ln.Domain(g=["a", "b"])
-    asked = ln.queries(domain, g=ln.predicates([["a"], []]))
-    assert asked.products[0].labels == (("a", "(none)"),)
-    release = ln.release(ln.plan(asked, ln.PureDP(30)), pd.DataFrame({"g": ["a", "b"]}), seed=1)
+    workload = ln.queries(domain, g=ln.predicates([["a"], []]))
+    assert workload.products[0].labels == (("a", "(none)"),)
+    release = ln.release(ln.plan(workload, ln.PureDP(30)), pd.DataFrame({"g": ["a", "b"]}), seed=1)
     assert release.tables[0].frame()["answer"].round().tolist() == [1, 0]

@@ -33,7 +33,10 @@ def sales() -> pd.DataFrame:
     rows = 1000
     texts = ("flag", "status", "mode", "priority", "nation")
     frame = pd.DataFrame(
-        {name: rng.choice([str(one) for one in DOMAIN.kind(name).labels], rows) for name in texts}
+        {
+            name: rng.choice([str(label) for label in DOMAIN.kind(name).labels], rows)
+            for name in texts
+        }
     )
     frame["quantity"] = rng.integers(1, 51, rows)
     frame["discount"] = rng.integers(0, 11, rows) / 100
@@ -50,12 +53,12 @@ def sales() -> pd.DataFrame:
 def answered(text: str, rows: pd.DataFrame) -> list[tuple]:
     """The rows of a statement, with noise that a huge budget makes as good as none."""
     unit = {"unit": "customer"} if "DISTINCT" in text else {}
-    asked = ln.sql(DOMAIN, text, **unit)
-    strategy = "workload" if asked.rows == 1 else "identity"
+    workload = ln.sql(DOMAIN, text, **unit)
+    strategy = "workload" if workload.rows == 1 else "identity"
     budget = (
         ln.Privacy(ln.PureDP(500), unit_column="customer", max_rows=20) if unit else ln.PureDP(500)
     )
-    release = ln.release(ln.plan(asked, budget, strategy=strategy), rows, seed=3)
+    release = ln.release(ln.plan(workload, budget, strategy=strategy), rows, seed=3)
     frame = release.sql(text, "pandas")
     shown = [name for name in frame if not name.endswith(("_low", "_high"))]
     return list(frame[shown].itertuples(index=False, name=None))
@@ -70,14 +73,14 @@ def plain(value: object) -> object:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def is_close(one: object, other: object) -> bool:
+def is_close(value: object, other: object) -> bool:
     if (
-        isinstance(one, (int, float))
+        isinstance(value, (int, float))
         and isinstance(other, (int, float))
-        and not isinstance(one, bool)
+        and not isinstance(value, bool)
     ):
-        return one == pytest.approx(other, rel=5e-3, abs=0.6)
-    return one == other
+        return value == pytest.approx(other, rel=5e-3, abs=0.6)
+    return value == other
 
 
 ANSWERED = {
@@ -149,7 +152,7 @@ def test_statements_match_duckdb(sales, text):
     theirs = [tuple(map(plain, row)) for row in duckdb.query(text).fetchall()]
     left = list(ours)
     for row in theirs:
-        match = next((one for one in left if all(map(is_close, one, row))), None)
+        match = next((value for value in left if all(map(is_close, value, row))), None)
         assert match is not None, (row, left[:20])
         left.remove(match)
     # groups without rows are there too
@@ -161,9 +164,9 @@ def test_statements_match_duckdb(sales, text):
     ), left
     if "ORDER BY" in text and "WITHIN" not in text and not left:
         assert all(
-            is_close(one, other)
+            is_close(value, other_value)
             for ones, others in zip(ours, theirs, strict=True)
-            for one, other in zip(ones, others, strict=True)
+            for value, other_value in zip(ones, others, strict=True)
         )
 
 
@@ -357,7 +360,7 @@ def test_unnamed_quantile_is_named_like_in_duckdb(sales):
     )
     (statement,) = read_statements(DOMAIN, [text])
     assert [column.name for column in statement.columns] == [
-        one[0] for one in duckdb.sql(text).description
+        column[0] for column in duckdb.sql(text).description
     ]
 
 
@@ -402,12 +405,14 @@ def test_groups_become_shared_levels():
         "FROM people"
     )
     domain = ln.Domain(age=ln.Integers(0, 99, outside="other"))
-    asked = ln.sql(domain, text, weight=3)
-    assert asked.domain.kind("age").level("retired").labels == ("false", "true", "other")
-    assert [(table.name, table.weight) for table in asked] == [("age:retired", 3), ("total", 3)]
-    assert (asked + ln.queries(asked.domain, age={"level": "retired"})).products[0].weight == 4
-    again = ln.sql(asked.domain, text)
-    assert again.domain == asked.domain
+    workload = ln.sql(domain, text, weight=3)
+    assert workload.domain.kind("age").level("retired").labels == ("false", "true", "other")
+    assert [(table.name, table.weight) for table in workload] == [("age:retired", 3), ("total", 3)]
+    assert (workload + ln.queries(workload.domain, age={"level": "retired"})).products[
+        0
+    ].weight == 4
+    second_workload = ln.sql(workload.domain, text)
+    assert second_workload.domain == workload.domain
 
 
 def test_grouping_like_a_level_is_that_level():
@@ -415,13 +420,13 @@ def test_grouping_like_a_level_is_that_level():
         "CASE WHEN nation IN ('DE', 'FR') THEN 'E' WHEN nation = 'US' THEN 'W' WHEN nation IN "
         "('JP', 'IN') THEN 'A' END"
     )
-    asked = ln.sql(
+    workload = ln.sql(
         DOMAIN,
         f"SELECT {case} AS part, COUNT(*) AS n FROM sales GROUP BY part",
         "SELECT region, COUNT(*) AS n FROM sales GROUP BY 1",
     )
-    assert [table.name for table in asked] == ["nation:region"]
-    assert asked.domain == DOMAIN
+    assert [table.name for table in workload] == ["nation:region"]
+    assert workload.domain == DOMAIN
 
 
 def test_answers_have_intervals_and_a_row_for_others():

@@ -116,10 +116,10 @@ def plain(value: object) -> object:
     return str(value)[:10] if isinstance(value, (dt.date, dt.datetime)) else float(value)
 
 
-def is_close(own: object, other: object, tolerance: float) -> bool:
-    if isinstance(own, float) and isinstance(other, float):
-        return abs(own - other) <= tolerance * max(1.0, abs(other))
-    return own == other or (own == "other" and other is None)
+def is_close(value: object, other: object, tolerance: float) -> bool:
+    if isinstance(value, float) and isinstance(other, float):
+        return abs(value - other) <= tolerance * max(1.0, abs(other))
+    return value == other or (value == "other" and other is None)
 
 
 def check_like_duckdb(
@@ -318,7 +318,8 @@ def test_sql_is_answered_as_duckdb_does_from_a_release(rows):
         assert len(ours) >= len(theirs)
         for row in theirs:
             assert any(
-                all(is_close(a, b, 0.05) for a, b in zip(own, row, strict=True)) for own in ours
+                all(is_close(a, b, 0.05) for a, b in zip(answer, row, strict=True))
+                for answer in ours
             ), (text, row, ours)
     medians = release.sql(texts[-1], "pandas")
     assert ((medians["m"] >= 25) & (medians["m"] <= 75)).all()

@@ -205,5 +205,5 @@ def test_refusals_name_the_clause_and_the_line(text, message):
 def test_to_char_is_read_as_a_format_of_dates():
     domain = ln.Domain(day=ln.Dates("2024-01-01", "2024-03-31", "month"))
     texts = ["SELECT TO_CHAR(day, 'YYYY-MM') AS ym, COUNT(*) AS n FROM sales GROUP BY 1"] * 2
-    asked = ln.sql(domain, ";".join(texts))
-    assert asked.products[0].labels == (("2024-01", "2024-02", "2024-03"),)
+    workload = ln.sql(domain, ";".join(texts))
+    assert workload.products[0].labels == (("2024-01", "2024-02", "2024-03"),)

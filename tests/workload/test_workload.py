@@ -65,7 +65,7 @@ def test_sum_importance_is_in_row_contributions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attribute", "asked", "rows", "labels"),
+    ("attribute", "query_set", "rows", "labels"),
     [
         ("sex", ln.identity(), [[1, 0], [0, 1]], ("F", "M")),
         ("sex", ln.prefix(), [[1, 0], [1, 1]], ("<= F", "<= M")),
@@ -100,11 +100,11 @@ def test_sum_importance_is_in_row_contributions() -> None:
     ],
 )
 def test_query_sets_mean_their_matrix(
-    attribute: str, asked: QuerySet, rows: object, labels: tuple[str, ...]
+    attribute: str, query_set: QuerySet, rows: object, labels: tuple[str, ...]
 ) -> None:
     kind = DOMAIN.kind(attribute)
-    np.testing.assert_array_equal(dense(asked.operator(attribute, kind)), rows)
-    assert asked.labels(attribute, kind) == labels
+    np.testing.assert_array_equal(dense(query_set.operator(attribute, kind)), rows)
+    assert query_set.labels(attribute, kind) == labels
 
 
 def test_workload_json_round_trip() -> None:
@@ -140,9 +140,9 @@ SETS = [
 ]
 
 
-@pytest.mark.parametrize("asked", SETS, ids=str)
-def test_spec_has_query_sets_as_words_or_tables(asked: QuerySet) -> None:
-    assert query_set("age", asked.to_spec()) == asked == query_set("age", asked)
+@pytest.mark.parametrize("expected", SETS, ids=str)
+def test_spec_has_query_sets_as_words_or_tables(expected: QuerySet) -> None:
+    assert query_set("age", expected.to_spec()) == expected == query_set("age", expected)
 
 
 SEX = ln.marginals(DOMAIN, ways=1, of=["sex"])
@@ -242,15 +242,15 @@ def test_level_is_the_sums_of_its_cells() -> None:
         age=ln.Integers(13, 22, levels={"five": {"width": 5}}),
         month=ln.Dates("2024-02-01", "2025-01-31", "month"),
     )
-    asked = ln.queries(domain, town=ln.level("region"), age={"level": "five"}).products[0]
-    assert asked.name == "town:region x age:five"
-    assert asked.labels == (("north", "south", "other"), ("13 .. 14", "15 .. 19", "20 .. 22"))
-    assert np.asarray(dense(asked.operators[0])).tolist() == [
+    product = ln.queries(domain, town=ln.level("region"), age={"level": "five"}).products[0]
+    assert product.name == "town:region x age:five"
+    assert product.labels == (("north", "south", "other"), ("13 .. 14", "15 .. 19", "20 .. 22"))
+    assert np.asarray(dense(product.operators[0])).tolist() == [
         [1, 0, 1, 0, 0],
         [0, 1, 0, 1, 0],
         [0, 0, 0, 0, 1],
     ]
-    assert np.asarray(dense(asked.operators[1])).sum(axis=1).tolist() == [2, 5, 3]
+    assert np.asarray(dense(product.operators[1])).sum(axis=1).tolist() == [2, 5, 3]
     quarters = ln.queries(domain, month=ln.level("quarter")).products[0]
     assert quarters.labels == (("2024-Q1", "2024-Q2", "2024-Q3", "2024-Q4", "2025-Q1"),)
     assert np.asarray(dense(quarters.operators[0])).sum(axis=1).tolist() == [2, 3, 3, 3, 1]
@@ -265,13 +265,13 @@ def test_ranges_of_kinds_use_their_own_values() -> None:
         height=ln.Decimals(1, 2, "0.5"),
         month=ln.Dates("2024-01-01", "2024-12-31", "month"),
     )
-    asked = ln.queries(
+    product = ln.queries(
         domain,
         price=ln.ranges([("0", 50)]),
         height=ln.ranges([(1, "1.5")]),
         month=ln.ranges([("2024-02", "2024-04")]),
     ).products[0]
-    assert [(op.low.tolist(), op.high.tolist()) for op in asked.operators] == [
+    assert [(op.low.tolist(), op.high.tolist()) for op in product.operators] == [
         ([0], [1]),
         ([0], [1]),
         ([1], [3]),
@@ -288,7 +288,7 @@ def test_ranges_of_kinds_use_their_own_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("ranges", "message"),
     [
         ({"price": (0, 10)}, "got [0, 10]. The nearest edges are 9.99, 50."),
         ({"price": (-1, 600)}, "got [-1, 600]. The nearest edges are 0, 500."),
@@ -303,7 +303,7 @@ def test_ranges_of_kinds_use_their_own_values() -> None:
     ],
 )
 def test_range_off_the_edges_names_the_nearest(
-    asked: dict[str, tuple[Any, Any]], message: str
+    ranges: dict[str, tuple[Any, Any]], message: str
 ) -> None:
     domain = ln.Domain(
         price=ln.Edges([0, "9.99", 50, 500]),
@@ -311,5 +311,5 @@ def test_range_off_the_edges_names_the_nearest(
         height=ln.Decimals(1, 2, "0.5"),
     )
     with pytest.raises(ln.InputError) as refused:
-        ln.queries(domain, {name: ln.ranges([pair]) for name, pair in asked.items()})
+        ln.queries(domain, {name: ln.ranges([pair]) for name, pair in ranges.items()})
     assert str(refused.value).endswith(message)
