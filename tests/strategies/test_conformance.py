@@ -101,7 +101,9 @@ def test_planner_record_describes_limits_and_choice(
     )
     assert (planner.name, bool(planner.measures), bool(planner.made_for)) == (name, True, True)
     assert (
-        planner.seconds(short) <= planner.seconds(long) <= (planner.most or planner.seconds)(long)
+        planner.seconds(short)
+        <= planner.seconds(long)
+        <= (planner.thorough_seconds or planner.seconds)(long)
     )
     for noise in Noise:
         if noise.norm not in planner.norms:

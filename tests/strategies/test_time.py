@@ -363,18 +363,21 @@ def test_search_that_hangs_is_ended() -> None:
 def test_long_search_leaves_seconds_to_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Ticking(0.0)
 
-    def planner(name: str, seconds: float, likely: float, most: float | None = None) -> Planner:
+    def planner(
+        name: str, seconds: float, likely: float, thorough_seconds: float | None = None
+    ) -> Planner:
         def search(problem: PlanningProblem) -> Strategy:
             clock.time += problem.seconds
             return replace(identity(problem), name=name)
 
-        unsaid = {"measures": "", "made_for": "", "most": most and (lambda _: most)}
         return Planner(
             name=name,
             propose=search,
             seconds=lambda _: seconds,
             relative_likelihood=lambda _: likely,
-            **unsaid,
+            measures="",
+            made_for="",
+            thorough_seconds=thorough_seconds and (lambda _: thorough_seconds),
         )
 
     short = [planner(f"short {number}", 0.6, 1 / 2) for number in range(4)]
