@@ -20,8 +20,8 @@ def stopped(owner: object, function: str) -> Iterator[pytest.ExceptionInfo[ln.Pa
     """Let a function fail as on a full disk, and expect that a paid release stops there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(owner, function, full)
-        with pytest.raises(ln.PaidError) as told:
-            yield told
+        with pytest.raises(ln.PaidError) as error:
+            yield error
 
 
 def manifest(out: Path) -> dict[str, Any]:

@@ -35,9 +35,9 @@ def plan_after(folder: Path) -> ln.Plan:
 
 def test_unpaid_earlier_releases_are_refused_before_payment(first, tmp_path) -> None:
     folder, ledger = first
-    other = ln.Ledger.create(tmp_path / "other.ledger", "people", ln.Privacy(ln.PureDP(9)))
+    other_ledger = ln.Ledger.create(tmp_path / "other.ledger", "people", ln.Privacy(ln.PureDP(9)))
     with pytest.raises(ln.InputError, match="must have been paid from the ledger that pays"):
-        ln.release(plan_after(folder), folder / "people.csv", ledger=other)
+        ln.release(plan_after(folder), folder / "people.csv", ledger=other_ledger)
     with pytest.raises(ln.InputError, match="must have been paid from the ledger that pays"):
         ln.release(plan_after(folder), PEOPLE, ledger=tmp_path / "new.ledger", dataset="fresh")
     entered = ln.Ledger.create(tmp_path / "entered.ledger", "people", ln.Privacy(ln.PureDP(9)))
@@ -47,10 +47,10 @@ def test_unpaid_earlier_releases_are_refused_before_payment(first, tmp_path) -> 
     assert entered.spent().epsilon == 1
     plan = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity")
     seeded = ln.release(plan, PEOPLE, seed=1)
-    after = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity", after=[seeded])
+    seeded_plan = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity", after=[seeded])
     with pytest.raises(ln.InputError, match="its noise came from a seed"):
-        ln.release(after, folder / "people.csv", ledger=ledger)
-    assert other.spent().epsilon == 0
+        ln.release(seeded_plan, folder / "people.csv", ledger=ledger)
+    assert other_ledger.spent().epsilon == 0
     assert not ln.release(plan_after(folder), PEOPLE, seed=1).private
 
 
@@ -68,10 +68,10 @@ def test_edited_earlier_release_is_refused_before_payment(first) -> None:
     folder, ledger = first
     edited = Edited(ln.read_release(folder / "release-2025"))
     plan = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity", after=[edited])
-    before = ledger.spent()
+    spent_before = ledger.spent()
     with pytest.raises(ln.InputError, match="must have the plan that its ledger recorded"):
         ln.release(plan, folder / "people.csv", ledger=ledger)
-    assert ledger.spent() == before
+    assert ledger.spent() == spent_before
 
 
 def test_changed_earlier_values_are_refused(first, tmp_path) -> None:
@@ -100,8 +100,8 @@ def test_comparison_with_the_earlier_release_has_shared_noise(first, is_paid) ->
     else:
         plan = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity")
         earlier = ln.release(plan, PEOPLE, seed=1)
-        after = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity", after=[earlier])
-        later = ln.release(after, PEOPLE, seed=2)
+        following_plan = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity", after=[earlier])
+        later = ln.release(following_plan, PEOPLE, seed=2)
     compared = ln.compare_releases(later, earlier, by=["sex", "age"]).frame("pandas")
     stds = [release.answers["noise_std"][0] for release in (later, earlier)]
     assert compared["difference_std_error"][0] == pytest.approx(sum(stds))

@@ -38,9 +38,9 @@ def planned(case: str) -> ln.Plan:
     return ln.plan(workload, privacy, strategy=strategy)
 
 
-def query(found: Audit) -> AuditResult:
+def query(audit: Audit) -> AuditResult:
     """Return the result for the first listed queries."""
-    return found.parts[0]
+    return audit.parts[0]
 
 
 def make_smaller(monkeypatch: pytest.MonkeyPatch, samplers: dict[Noise, Any], noise: Noise) -> None:
@@ -55,14 +55,16 @@ def make_smaller(monkeypatch: pytest.MonkeyPatch, samplers: dict[Noise, Any], no
 
 @pytest.mark.parametrize("case", CASES)
 def test_kernel_audit_bound_is_close_below_the_claim(case: str) -> None:
-    found = ln.audit(planned(case), trials=TRIALS, confidence=SURE, entropy=SeededEntropy(5))
-    assert found.is_within_claim
-    spent = planned(case).cost()  # what is claimed is what is paid
-    assert found.claim == pytest.approx(
-        spent.mu_squared**0.5 if found.measure == "mu" else float(getattr(spent, found.measure))
+    audit = ln.audit(planned(case), trials=TRIALS, confidence=SURE, entropy=SeededEntropy(5))
+    assert audit.is_within_claim
+    claimed_cost = planned(case).cost()  # what is claimed is what is paid
+    assert audit.claim == pytest.approx(
+        claimed_cost.mu_squared**0.5
+        if audit.measure == "mu"
+        else float(getattr(claimed_cost, audit.measure))
     )
-    assert 0 < found.lower_bound <= found.claim
-    assert 0.8 * query(found).claim < query(found).lower_bound <= query(found).claim
+    assert 0 < audit.lower_bound <= audit.claim
+    assert 0.8 * query(audit).claim < query(audit).lower_bound <= query(audit).claim
 
 
 @pytest.mark.parametrize(
@@ -73,66 +75,66 @@ def test_noise_too_small_by_a_quarter_is_detected(
 ) -> None:
     plan = planned(case)
     make_smaller(monkeypatch, SAMPLERS, plan.measured().noise)
-    found = ln.audit(plan, trials=TRIALS, confidence=SURE, entropy=SeededEntropy(6))
-    assert not found.is_within_claim
-    assert not query(found).is_within_claim
+    audit = ln.audit(plan, trials=TRIALS, confidence=SURE, entropy=SeededEntropy(6))
+    assert not audit.is_within_claim
+    assert not query(audit).is_within_claim
 
 
 @pytest.mark.parametrize("noise", Noise)
 def test_expected_event_fits_its_law(noise: Noise) -> None:
     """With exactly known probabilities, a query's bound is the factor itself, rounded down."""
-    at = np.arange(-3.0, 9.0)
+    values = np.arange(-3.0, 9.0)
     for factor in (0.8, 1.0, 1.25):
-        low, high = _measurement_tests._query_tails(noise, 5, 3)(factor, at)
-        found = _measurement_tests._smallest_factors(
-            at, low, high, _measurement_tests._query_tails(noise, 5, 3)
+        low, high = _measurement_tests._query_tails(noise, 5, 3)(factor, values)
+        factors = _measurement_tests._smallest_factors(
+            values, low, high, _measurement_tests._query_tails(noise, 5, 3)
         )
-        assert (found <= factor).all()
-        assert found.max() > factor * 0.97
+        assert (factors <= factor).all()
+        assert factors.max() > factor * 0.97
 
 
 def test_audit_uses_system_randomness_and_writes_nothing(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    found = [ln.audit(planned("Laplace"), trials=400) for _ in range(2)]
-    assert found[0].trials == 400
-    assert found[0] != found[1]
+    audits = [ln.audit(planned("Laplace"), trials=400) for _ in range(2)]
+    assert audits[0].trials == 400
+    assert audits[0] != audits[1]
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ApproxDP(1, "1e-6"), ln.ZCDP("1/4")])
 def test_adaptive_plans_are_audited_with_guard(budget: Any) -> None:
     plan = ln.plan(ln.queries(DOMAIN, age="prefix"), budget, strategy="dawa_levels", guard="1/100")
-    found = ln.audit(plan, guard="1/100", trials=1000, entropy=SeededEntropy(8))
-    assert found.is_within_claim
-    assert 0.15 * found.claim < found.lower_bound <= found.claim
-    assert found.measure == ("rho" if isinstance(budget, ln.ZCDP) else "epsilon")
+    audit = ln.audit(plan, guard="1/100", trials=1000, entropy=SeededEntropy(8))
+    assert audit.is_within_claim
+    assert 0.15 * audit.claim < audit.lower_bound <= audit.claim
+    assert audit.measure == ("rho" if isinstance(budget, ln.ZCDP) else "epsilon")
     steps = "a step: all queries together", "a step: the most revealing query"
     guard = "the guard: all queries together", "the guard: the most revealing query"
-    assert [part.name for part in found.parts] == [*steps, *steps, *guard]
+    assert [part.name for part in audit.parts] == [*steps, *steps, *guard]
 
 
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/4")])
 def test_guard_with_too_little_noise_is_detected(
     monkeypatch: pytest.MonkeyPatch, budget: Any
 ) -> None:
-    asked = ln.queries(DOMAIN, age="prefix")
-    plan = ln.plan(asked, budget, strategy="identity", guard="1/10")
+    workload = ln.queries(DOMAIN, age="prefix")
+    plan = ln.plan(workload, budget, strategy="identity", guard="1/10")
     assert ln.audit(plan, guard="1/10", trials=TRIALS, entropy=SeededEntropy(9)).is_within_claim
     make_smaller(monkeypatch, SAMPLERS, plan.measured().noise)
-    seen = ln.audit(plan, guard="1/10", trials=TRIALS, entropy=SeededEntropy(9))
-    assert not {part.name: part.is_within_claim for part in seen.parts}[
+    audit = ln.audit(plan, guard="1/10", trials=TRIALS, entropy=SeededEntropy(9))
+    assert not {part.name: part.is_within_claim for part in audit.parts}[
         "the guard: the most revealing query"
     ]
 
 
 def test_attribute_may_have_any_name() -> None:
-    asked = ln.marginals(
+    workload = ln.marginals(
         ln.Domain({"trial": ["a", "b"], "trial'": ["a", "b"], "trial of the audit": ["a", "b"]}),
         ways=1,
     )
-    assert ln.audit(ln.plan(asked, ln.PureDP(1)), trials=1000).trials == 1000
+    assert ln.audit(ln.plan(workload, ln.PureDP(1)), trials=1000).trials == 1000
 
 
 @pytest.mark.parametrize(
@@ -144,13 +146,13 @@ def test_audit_spreads_rows_of_bounded_units(tables: list[str], rows: int) -> No
     privacy = ln.Privacy(
         ln.ZCDP("1/2"), unit_column="id", max_rows=6, max_per_cell=ln.PerCellBound(rows, "month")
     )
-    first, *others = (
+    first_table, *other_tables = (
         ln.queries(domain, **dict.fromkeys(table.split(), "identity")) for table in tables
     )
-    made = ln.plan(sum(others, first), privacy, strategy="marginals")
-    worst = Pairs(made.measured()).worst()
+    plan = ln.plan(sum(other_tables, first_table), privacy, strategy="marginals")
+    worst = Pairs(plan.measured()).worst()
     assert worst.distance(2) ** 2 / 2 / worst.units**2 == pytest.approx(
-        float(made.cost().rho), rel=1e-3
+        float(plan.cost().rho), rel=1e-3
     )
     assert sum(often for _, often in worst.unit_rows[0]) == 6
     assert max(often for _, often in worst.unit_rows[0]) == rows
@@ -162,9 +164,9 @@ def test_audit_fills_half_of_the_cells_of_contrasts() -> None:
     privacy = ln.Privacy(
         ln.ZCDP("1/2"), unit_column="id", max_rows=12, max_per_cell=ln.PerCellBound(1, "month")
     )
-    made = ln.plan(ln.queries(domain, month="identity"), privacy, strategy="residual")
-    worst = Pairs(made.measured()).worst()
-    assert worst.distance(2) ** 2 / 2 / worst.units**2 >= 0.9 * float(made.cost().rho)
+    plan = ln.plan(ln.queries(domain, month="identity"), privacy, strategy="residual")
+    worst = Pairs(plan.measured()).worst()
+    assert worst.distance(2) ** 2 / 2 / worst.units**2 >= 0.9 * float(plan.cost().rho)
 
 
 # -------------------------------------------------------------------------- searches for categories
@@ -186,18 +188,18 @@ def searched(case: str) -> Any:
 def rehearsed(plan: Any, seed: int) -> dict[str, AuditResult]:
     """Return the parts of an audit by name, and the one with the largest bound."""
     trials = 6000 if plan.privacy.max_rows > 1 else 10_000
-    found = ln.audit(plan, trials=trials, confidence=SURE, entropy=SeededEntropy(seed))
-    parts = {part.name: part for part in found.parts}
-    (first,) = {"all keys that nobody else has", "all keys that others have too"} - set(parts)
-    parts[first] = AuditResult(
-        name=first,
-        claim=found.claim,
-        lower_bound=found.lower_bound,
-        trials=found.trials,
-        units=found.units,
+    audit = ln.audit(plan, trials=trials, confidence=SURE, entropy=SeededEntropy(seed))
+    parts = {part.name: part for part in audit.parts}
+    (largest,) = {"all keys that nobody else has", "all keys that others have too"} - set(parts)
+    parts[largest] = AuditResult(
+        name=largest,
+        claim=audit.claim,
+        lower_bound=audit.lower_bound,
+        trials=audit.trials,
+        units=audit.units,
     )
-    assert (found.measure, found.epsilon) == ("epsilon", None)
-    assert found.is_within_claim == all(part.is_within_claim for part in parts.values())
+    assert (audit.measure, audit.epsilon) == ("epsilon", None)
+    assert audit.is_within_claim == all(part.is_within_claim for part in parts.values())
     assert len(parts) == 3
     return parts
 
@@ -223,18 +225,18 @@ def less_noise(monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
 def a_lower_threshold(monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
     real, lower = KeySearch.draw, replace(rule, threshold=rule.threshold * 3 // 4)
     monkeypatch.setattr(
-        KeySearch, "draw", lambda search, *given: real(replace(search, rule=lower), *given)
+        KeySearch, "draw", lambda search, *arguments: real(replace(search, rule=lower), *arguments)
     )
     monkeypatch.setattr(_keys, "keys_are_private", lambda *_: True)
 
 
 @every_search
-@pytest.mark.parametrize("wrong", [less_noise, a_lower_threshold])
+@pytest.mark.parametrize("wrong_rule", [less_noise, a_lower_threshold])
 def test_audit_sees_a_search_wrong_by_a_quarter(
-    monkeypatch: pytest.MonkeyPatch, case: str, wrong: Any
+    monkeypatch: pytest.MonkeyPatch, case: str, wrong_rule: Any
 ) -> None:
     plan = searched(case)
-    wrong(monkeypatch, plan.rule)
+    wrong_rule(monkeypatch, plan.rule)
     assert not rehearsed(plan, 2)["a key at the threshold"].is_within_claim
 
 

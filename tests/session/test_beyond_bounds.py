@@ -28,16 +28,16 @@ def incomes(outside, null="drop"):
     return ln.Domain(income=kind, shop=["a", "b"])
 
 
-def released(asked, rows=ROWS):
-    return ln.release(ln.plan(asked, ln.PureDP(20)), rows, seed=1)
+def released(workload, rows=ROWS):
+    return ln.release(ln.plan(workload, ln.PureDP(20)), rows, seed=1)
 
 
 @pytest.mark.parametrize("null", ["drop", "other"])
 @pytest.mark.parametrize("outside", ["drop", "other", "clip"])
 def test_quantiles_count_values_beyond_the_bounds(outside, null):
     domain = incomes(outside, null)
-    asked = ln.quantile_queries(domain, "income", ["0.25", "0.5", "0.9"])
-    table = released(asked + ln.queries(domain, shop="identity")).statistics[0]
+    workload = ln.quantile_queries(domain, "income", ["0.25", "0.5", "0.9"])
+    table = released(workload + ln.queries(domain, shop="identity")).statistics[0]
     truth = np.quantile(VALUES, [0.25, 0.5])
     assert np.abs(table.values[:2] - truth).max() < 300
     assert (table.low[:2] <= truth).all()
@@ -45,15 +45,15 @@ def test_quantiles_count_values_beyond_the_bounds(outside, null):
     assert table.extra_columns["may_be_above"].tolist() == [0, 0, 1]
     assert table.extra_columns["may_be_below"].tolist() == [0, 0, 0]
     assert table.high[2] == 30000 < np.quantile(VALUES, 0.9)
-    written = [row[-1] for row in table.format_rows(load_catalogue(), 3)]
-    assert [text.endswith(", or more") for text in written] == [False, False, True]
+    cells = [row[-1] for row in table.format_rows(load_catalogue(), 3)]
+    assert [text.endswith(", or more") for text in cells] == [False, False, True]
 
 
 @pytest.mark.parametrize("outside", ["drop", "other", "clip"])
 def test_low_quantiles_may_lie_below_the_bounds(outside):
     domain = ln.Domain(income=ln.Bins(10000, 90000, 100, outside=outside))
-    asked = ln.quantile_queries(domain, "income", ["0.1", "0.5"])
-    table = released(asked).statistics[0]
+    workload = ln.quantile_queries(domain, "income", ["0.1", "0.5"])
+    table = released(workload).statistics[0]
     assert table.extra_columns["may_be_below"].tolist() == [1, 0]
     assert table.format_rows(load_catalogue(), 2)[0][-1].endswith(", or less")
     assert abs(table.values[1] - np.median(VALUES)) < 800
@@ -128,8 +128,8 @@ def test_clipped_tables_stand_beside_quantiles():
 
 def test_quantile_release_answers_the_first_domain():
     domain = incomes("drop")
-    asked = ln.quantile_queries(domain, "income", ["0.5"], by=["shop"])
-    release = released(asked + ln.queries(domain, shop="identity"))
+    workload = ln.quantile_queries(domain, "income", ["0.5"], by=["shop"])
+    release = released(workload + ln.queries(domain, shop="identity"))
     (table,) = release.answer(ln.queries(domain, shop="identity"))
     expected = ROWS.groupby("shop").size().to_numpy()
     assert np.abs(np.asarray(table.answer) - expected).max() < 60

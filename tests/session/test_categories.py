@@ -40,31 +40,35 @@ def book(tmp_path) -> ln.Ledger:
 
 
 def test_search_is_paid_published_and_used(tmp_path, people) -> None:
-    found = ln.find_categories(
+    categories = ln.find_categories(
         PLAN, people, ledger=tmp_path / "people.ledger", out=tmp_path / "agents", whole=WHOLE
     )
-    assert found.texts == ("curl", "wget")
-    assert abs(found.units[0] - 200) < 60
+    assert categories.texts == ("curl", "wget")
+    assert abs(categories.units[0] - 200) < 60
     book = ln.Ledger.open(tmp_path / "people.ledger")
     (entry,) = book.entries()
     assert (entry.state, entry.description) == ("sealed", "categories of 'agent'")
     assert str(entry.charge) == "epsilon = 0.5, delta = 1e-9"
     assert str(book.left()).startswith("epsilon = 0.5, delta = 9.99e-7, mu squared =")
-    assert read_categories(tmp_path / "agents") == found
-    told = manifest(tmp_path / "agents")
-    assert (told["private"], told["receipt"]["number"], told["plan"]) == (
+    assert read_categories(tmp_path / "agents") == categories
+    record = manifest(tmp_path / "agents")
+    assert (record["private"], record["receipt"]["number"], record["plan"]) == (
         True,
         1,
         json.loads(PLAN.to_json()),
     )
     assert (
         f"A search finds a category of {PLAN.detectable_units} units in 95 of 100 cases"
-        in told["promise"]
+        in record["promise"]
     )
     assert "alone" not in (tmp_path / "agents/categories.csv").read_text(encoding="utf-8")
-    plan = ln.plan(ln.marginals(ln.Domain(agent=found.kind()), ways=1), ln.ApproxDP("1/2", "9e-7"))
-    payment = replace(found.receipt.payment, dataset="other")
-    other_search = replace(found.search_facts(), receipt=replace(found.receipt, payment=payment))
+    plan = ln.plan(
+        ln.marginals(ln.Domain(agent=categories.kind()), ways=1), ln.ApproxDP("1/2", "9e-7")
+    )
+    payment = replace(categories.receipt.payment, dataset="other")
+    other_search = replace(
+        categories.search_facts(), receipt=replace(categories.receipt, payment=payment)
+    )
     with pytest.raises(
         ln.InputError, match=r"found in the data set 'other'; got a release of 'people'"
     ):
@@ -74,21 +78,21 @@ def test_search_is_paid_published_and_used(tmp_path, people) -> None:
             ledger=book,
             options=ln.Options(searches=[other_search]),
         )
-    made = ln.release(
+    release = ln.release(
         plan,
         people,
         ledger=book,
         out=tmp_path / "out",
-        options=ln.Options(searches=[found.search_facts()]),
+        options=ln.Options(searches=[categories.search_facts()]),
     )
     (named,) = manifest(tmp_path / "out")["options"]["searches"]
     assert (named["attribute"], named["plan"], named["head"]) == (
         "agent",
         PLAN.digest(),
-        found.receipt.payment.head,
+        categories.receipt.payment.head,
     )
-    assert ln.read_release(tmp_path / "out").options == made.options
-    assert made.answers["cell"].tolist() == ["agent=curl", "agent=wget", "agent=other"]
+    assert ln.read_release(tmp_path / "out").options == release.options
+    assert release.answers["cell"].tolist() == ["agent=curl", "agent=wget", "agent=other"]
     with pytest.raises(ln.BudgetError):
         ln.find_categories(PLAN, people, ledger=book, out=tmp_path / "again")
     with pytest.raises(ln.InputError, match="must not exist yet"):
@@ -104,20 +108,20 @@ def test_older_ledger_copy_gets_the_cost_of_a_search(tmp_path, people, book) -> 
         match=r"does not know the release in .*agents, which was paid from it: it is an older copy",
     ):
         ln.find_categories(PLAN, people, ledger=book.path, out=tmp_path / "more")
-    again = ln.Ledger.open(book.path)
-    entry = enter_release(again, tmp_path / "agents")
+    copied_ledger = ln.Ledger.open(book.path)
+    entry = enter_release(copied_ledger, tmp_path / "agents")
     assert (str(entry.charge), entry.plan_digest) == ("epsilon = 0.5, delta = 1e-9", PLAN.digest())
-    assert str(again.left()).startswith("epsilon = 0.5, delta = 9.99e-7, mu squared =")
+    assert str(copied_ledger.left()).startswith("epsilon = 0.5, delta = 9.99e-7, mu squared =")
     ln.find_categories(PLAN, PEOPLE, seed=1, out=tmp_path / "seeded")
     with pytest.raises(ln.InputError, match="paid by no ledger"):
-        enter_release(again, tmp_path / "seeded")
+        enter_release(copied_ledger, tmp_path / "seeded")
 
 
 def test_changed_lists_are_refused(tmp_path) -> None:
     out = tmp_path / "agents"
     ln.find_categories(PLAN, PEOPLE, seed=1, out=out)
-    found = read_categories(out)
-    assert (found.private, found.receipt) == (False, NO_RECEIPT)
+    categories = read_categories(out)
+    assert (categories.private, categories.receipt) == (False, NO_RECEIPT)
     with (out / "categories.csv").open("a", encoding="utf-8") as file:
         file.write("alone 7,50\n")
     with pytest.raises(ln.InputError, match="were changed since they were found"):
@@ -131,18 +135,18 @@ def test_changed_lists_are_refused(tmp_path) -> None:
 @pytest.mark.parametrize("again", ["resume", "the same call"])
 def test_stopped_search_is_finished_unpaid(tmp_path, people, book, drawn: bool, again: str) -> None:
     find = partial(ln.find_categories, PLAN, people, ledger=book, out=tmp_path / "agents")
-    with stopped(_release_job, "write_categories") if drawn else stopped(Series, "find") as told:
+    with stopped(_release_job, "write_categories") if drawn else stopped(Series, "find") as error:
         find()
-    assert "can be finished without paying again" in str(told.value)
+    assert "can be finished without paying again" in str(error.value)
     assert not (tmp_path / "agents").exists()
     steps = book.pending(book.entries()[0]).steps
     assert bool(steps) == drawn
     if drawn:
         people.unlink()  # the data are not needed again
-    found = ln.resume(book)[0] if again == "resume" else find()
-    assert read_categories(tmp_path / "agents") == found
-    assert found.texts == ("curl", "wget")
-    assert all(tuple(outcome_from_text(step.outcome).units) == found.units for step in steps)
+    categories = ln.resume(book)[0] if again == "resume" else find()
+    assert read_categories(tmp_path / "agents") == categories
+    assert categories.texts == ("curl", "wget")
+    assert all(tuple(outcome_from_text(step.outcome).units) == categories.units for step in steps)
     assert [entry.state for entry in book.entries()] == ["sealed"]
     assert str(book.left()).startswith("epsilon = 0.5, delta = 9.99e-7, mu squared =")
 
@@ -152,14 +156,14 @@ def test_search_in_memory_needs_its_data_again(book) -> None:
         ln.find_categories(PLAN, PEOPLE, ledger=book)
     with pytest.raises(ln.PaidError, match="its data were not in a file"):
         ln.resume(book)
-    (found,) = ln.resume(book, source=PEOPLE)
-    assert found.texts == ("curl", "wget")
+    (categories,) = ln.resume(book, source=PEOPLE)
+    assert categories.texts == ("curl", "wget")
 
 
 def test_search_stopped_while_drawing_is_absent(tmp_path, book) -> None:
-    with stopped(KeySearch, "draw") as told:
+    with stopped(KeySearch, "draw") as error:
         ln.find_categories(PLAN, PEOPLE, ledger=book, out=tmp_path / "agents")
-    assert "absent" in str(told.value)
+    assert "absent" in str(error.value)
     assert ln.resume(book) == []
     assert not (tmp_path / "agents").exists()
 
@@ -167,8 +171,8 @@ def test_search_stopped_while_drawing_is_absent(tmp_path, book) -> None:
 def test_search_is_not_resumed_with_another_rule(book, monkeypatch) -> None:
     with stopped(_release_job, "FoundCategories"):
         ln.find_categories(PLAN, PEOPLE, ledger=book)
-    other = KeySearch(attribute="agent", rule=PLAN.rule, most=10)
-    monkeypatch.setattr(_release_job, "KeySearch", lambda **_: other)
+    other_search = KeySearch(attribute="agent", rule=PLAN.rule, most=10)
+    monkeypatch.setattr(_release_job, "KeySearch", lambda **_: other_search)
     with pytest.raises(ln.PaidError, match="other steps than the ledger recorded"):
         ln.resume(book)
 
@@ -217,13 +221,13 @@ def test_plan_is_read_back_and_proved_again() -> None:
     value["rule"]["threshold"] -= 1
     with pytest.raises(ln.InputError, match="must provably satisfy its budget"):
         CategoryPlan.from_json(json.dumps(value))
-    for wrong in (
+    for changed_plan in (
         {**value, "search": "2"},
         {**value, "rule": {}},
         {**value, "attribute": {"name": "a", "kind": "coded", "size": 3}},
     ):
         with pytest.raises(ln.InputError):
-            CategoryPlan.from_json(json.dumps(wrong))
+            CategoryPlan.from_json(json.dumps(changed_plan))
 
 
 def test_plan_without_categories_has_an_error_only(tmp_path) -> None:
@@ -248,11 +252,11 @@ def test_categories_are_found_at_the_planned_rate(epsilon: str, max_rows: int) -
         ln.Unknown(10**4),
         ln.Privacy(ln.ApproxDP(epsilon, "1e-7"), unit_column="id", max_rows=max_rows),
     )
-    many = 300
-    keys = np.repeat([f"key {number}" for number in range(many)], plan.detectable_units)
+    searches = 300
+    keys = np.repeat([f"key {number}" for number in range(searches)], plan.detectable_units)
     frame = pd.DataFrame({"id": np.arange(len(keys)), "agent": keys})
     share = sum(len(ln.find_categories(plan, frame, seed=seed).texts) for seed in range(3)) / (
-        3 * many
+        3 * searches
     )
     assert 0.925 < share < 0.995
     assert plan.threshold < plan.detectable_units
@@ -261,7 +265,7 @@ def test_categories_are_found_at_the_planned_rate(epsilon: str, max_rows: int) -
 @pytest.mark.parametrize("seed", [None, 1])
 def test_column_of_lists_is_refused_before_payment(book, seed) -> None:
     lists = pa.table({"agent": [["curl"], ["wget"]]})
-    paid = {"ledger": book} if seed is None else {"seed": seed}
+    payment = {"ledger": book} if seed is None else {"seed": seed}
     with pytest.raises(ln.InputError, match="must hold numbers, text or dates"):
-        ln.find_categories(PLAN, lists, **paid)
+        ln.find_categories(PLAN, lists, **payment)
     assert book.entries() == ()

@@ -69,14 +69,21 @@ def test_cell_bound_improves_plans_down_to_the_bound(
         PerCellBound(1, ["month", "store"]),
     ):
         unit = privacy(bound, neighbours)
-        free, found = (
-            [one for name in names for one in try_strategies(workload, own, name)]
-            for own in (privacy(None, neighbours), unit)
+        free, bounded = (
+            [
+                candidate
+                for name in names
+                for candidate in try_strategies(workload, unit_privacy, name)
+            ]
+            for unit_privacy in (privacy(None, neighbours), unit)
         )
         assert all(
-            one.total >= lower_bound(workload, unit, one.noise) * (1 - 1e-9) for one in found
+            candidate.total >= lower_bound(workload, unit, candidate.noise) * (1 - 1e-9)
+            for candidate in bounded
         )
-        assert min(one.total for one in found) < 0.95 * min(one.total for one in free)
+        assert min(candidate.total for candidate in bounded) < 0.95 * min(
+            candidate.total for candidate in free
+        )
 
 
 def test_residual_attains_the_bound_without_coarser_tables() -> None:
@@ -92,11 +99,11 @@ def test_residual_attains_the_bound_without_coarser_tables() -> None:
 
 
 def test_cell_bound_helps_gaussian_noise_only() -> None:
-    one, other = (
+    bounded, unbounded = (
         ln.plan(BOTH, privacy(bound, budget=ln.PureDP(1)), strategy="marginals")
         for bound in (None, PerCellBound(1, "month"))
     )
-    assert one.expected_error().tables == other.expected_error().tables
+    assert bounded.expected_error().tables == unbounded.expected_error().tables
     gaussian = ln.plan(
         ln.queries(DOMAIN, month="identity", store="identity"),
         privacy(PerCellBound(1, "month"), budget=ln.ZCDP("1/8")),
@@ -113,13 +120,13 @@ def test_cell_bound_helps_gaussian_noise_only() -> None:
 def test_table_read_without_cell_bound_is_refused() -> None:
     frame = customers(np.random.default_rng(3), 20)
     loose, tight = (ln.plan(BOTH, privacy(bound)) for bound in (None, PerCellBound(1, "month")))
-    for plan, other in (
+    for plan, other_plan in (
         (tight, loose),
         (loose, tight),
         (tight, ln.plan(BOTH, privacy(PerCellBound(2, "month")))),
     ):
         with pytest.raises(InputError, match="bounded for another privacy unit"):
-            UnpaidSeries(release_contract(plan), read_table(other, frame), SeededEntropy(1))
+            UnpaidSeries(release_contract(plan), read_table(other_plan, frame), SeededEntropy(1))
 
 
 def test_release_states_cut_rows_and_shares_its_ledger(tmp_path) -> None:
@@ -152,10 +159,10 @@ def test_check_counts_rows_beyond_the_cell_bound() -> None:
     frame = pd.DataFrame(
         {"id": ["a"] * 4 + ["b"] * 2, "month": [0, 0, 1, 2, 5, 5], "store": 0, "size": 0}
     )
-    found = ln.check(
+    findings = ln.check(
         BOTH, frame, unit_column="id", max_rows=2, max_per_cell=PerCellBound(1, "month")
     ).fit
-    assert (found.rows, found.cut, found.used) == (6, 3, 3)
+    assert (findings.rows, findings.cut, findings.used) == (6, 3, 3)
 
 
 # ----------------------------------------------------------------------------------------- the spec
@@ -193,7 +200,7 @@ def test_cell_bound_defaults_to_attributes_of_all_tables(tmp_path) -> None:
 
 
 def test_specs_that_mean_nothing_are_refused(tmp_path) -> None:
-    for unit, said in (
+    for unit, message in (
         (', cell = "month"', "left out where there is no max_per_cell"),
         (
             ', max_per_cell = 0, cell = "month"',
@@ -202,14 +209,14 @@ def test_specs_that_mean_nothing_are_refused(tmp_path) -> None:
         (', max_per_cell = 7, cell = "month"', "max_per_cell must be at most max_rows"),
         (", max_per_cell = 1, cell = 3", "cell must be an attribute or a list of them"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             bound(tmp_path, unit)
     with pytest.raises(InputError, match="max_per_cell must name the attributes of a cell"):
         bound(tmp_path, ", max_per_cell = 1", "[[workload]]\nmarginals = { ways = 1 }")
 
 
 def test_useless_cell_bounds_are_refused_unplanned() -> None:
-    for unknown, said in (
+    for bound, message in (
         (
             PerCellBound(1, ["store", "size"]),
             "must be attributes of one requested table; got 'store, size'",
@@ -218,31 +225,35 @@ def test_useless_cell_bounds_are_refused_unplanned() -> None:
         (PerCellBound(1, "store"), "max_rows must be at most 5: 1 in each cell of store; got 6"),
     ):
         for refused in (ln.plan, ln.compare):
-            with pytest.raises(InputError, match=said):
-                refused(BOTH, privacy(unknown))
+            with pytest.raises(InputError, match=message):
+                refused(BOTH, privacy(bound))
 
 
 def test_cell_bound_without_laplace_gain_is_warned_about(tmp_path) -> None:
-    one = '[[workload]]\nmarginals = { ways = 1, of = ["month"] }\n[plan]\nstrategy = "identity"'
-    found = []
+    monthly_workload = (
+        '[[workload]]\nmarginals = { ways = 1, of = ["month"] }\n[plan]\nstrategy = "identity"'
+    )
+    warnings = []
     for budget in ('rho = "1/2"', "epsilon = 1", 'epsilon = 1\ndelta = "1e-9"'):
-        what = parse_spec(
-            SPEC.format(unit=", max_per_cell = 1").replace('rho = "1/2"', budget) + one, tmp_path
+        parsed_spec = parse_spec(
+            SPEC.format(unit=", max_per_cell = 1").replace('rho = "1/2"', budget)
+            + monthly_workload,
+            tmp_path,
         )
-        found.append(
+        warnings.append(
             [
                 sentence
-                for sentence in plan_warnings(what, plan_spec(what))
+                for sentence in plan_warnings(parsed_spec, plan_spec(parsed_spec))
                 if "max_per_cell" in sentence
             ]
         )
-    assert found[0] == []
+    assert warnings[0] == []
     assert (
         "drops rows from counts of rows and from sums. Remove it, or state a budget for Gaussian "
-        "noise: rho, or epsilon and delta." in found[1][0]
+        "noise: rho, or epsilon and delta." in warnings[1][0]
     )
-    assert found[2] == [
-        found[1][0].replace(
+    assert warnings[2] == [
+        warnings[1][0].replace(
             ", or state a budget for Gaussian noise: rho, or epsilon and delta",
             ": Gaussian noise would be larger here",
         )

@@ -34,18 +34,18 @@ def shop(unit_rows: float) -> pd.DataFrame:
     )
 
 
-def cut_in(frame: pd.DataFrame, most: int, per_cell: int | None) -> tuple[float, float]:
+def cut_in(frame: pd.DataFrame, max_rows: int, per_cell: int | None) -> tuple[float, float]:
     """Return the true share of cut rows, and the share with at most three cut per kept row."""
     cells = frame.groupby(["customer", "month"]).size().clip(upper=per_cell or ROWS)
-    kept = cells.groupby("customer").sum().clip(upper=most)
+    kept = cells.groupby("customer").sum().clip(upper=max_rows)
     cut = frame.groupby("customer").size() - kept
-    few = cut.clip(upper=3 * kept).sum()
-    return cut.sum() / len(frame), few / (few + kept.sum())
+    bounded_cut = cut.clip(upper=3 * kept).sum()
+    return cut.sum() / len(frame), bounded_cut / (bounded_cut + kept.sum())
 
 
-def plan(most: int, per_cell: int | None = None) -> ln.Plan:
+def plan(max_rows: int, per_cell: int | None = None) -> ln.Plan:
     bound = None if per_cell is None else ln.PerCellBound(per_cell, "month")
-    privacy = ln.Privacy(ln.ZCDP(8), unit_column="customer", max_rows=most, max_per_cell=bound)
+    privacy = ln.Privacy(ln.ZCDP(8), unit_column="customer", max_rows=max_rows, max_per_cell=bound)
     return ln.plan(
         ASKED if bound is None else ln.queries(DOMAIN, month="identity"),
         privacy,
@@ -54,32 +54,32 @@ def plan(most: int, per_cell: int | None = None) -> ln.Plan:
     )
 
 
-def told(release: ln.Release) -> tuple[float, float, float]:
+def reported_shares(release: ln.Release) -> tuple[float, float, float]:
     notice = list_answer_notices(release)[0]
     if hidden := re.search(r"up to about ([\d.]+)% of the rows may have been", notice):
         high = float(hidden.group(1)) / 100
         return high / 2, 0.0, high
-    found = re.search(
+    match = re.search(
         r"At least about ([\d.]+)% of the rows were cut \(([\d.]+)% to ([\d.]+)%;", notice
     )
-    return tuple(float(number) / 100 for number in found.groups())
+    return tuple(float(number) / 100 for number in match.groups())
 
 
 @pytest.mark.parametrize(
-    ("unit_rows", "most", "per_cell"), [(8, 2, None), (8, 12, 1), (6, 8, None), (2, 20, None)]
+    ("unit_rows", "max_rows", "per_cell"), [(8, 2, None), (8, 12, 1), (6, 8, None), (2, 20, None)]
 )
 def test_reported_cut_share_matches_the_data(
-    tmp_path, unit_rows: float, most: int, per_cell: int | None
+    tmp_path, unit_rows: float, max_rows: int, per_cell: int | None
 ) -> None:
-    frame, made = shop(unit_rows), plan(most, per_cell)
-    true, counted = cut_in(frame, most, per_cell)
+    frame, planned = shop(unit_rows), plan(max_rows, per_cell)
+    true, counted = cut_in(frame, max_rows, per_cell)
     frame.to_csv(tmp_path / "shop.csv", index=False)
     for number, source in enumerate((frame, tmp_path / "shop.csv")):
-        release = ln.release(made, source, ledger=tmp_path / f"{number}.ledger", options=GUARD)
-        share, low, high = told(release)
+        release = ln.release(planned, source, ledger=tmp_path / f"{number}.ledger", options=GUARD)
+        share, low, high = reported_shares(release)
         assert low - 0.03 <= counted <= high + 0.03  # six standard errors and more, with rounding
         assert (
-            low - 0.03 <= true <= high + (0.03 if most > 3 else 1)
+            low - 0.03 <= true <= high + (0.03 if max_rows > 3 else 1)
         )  # more of units of very many rows, as it says
         assert share == pytest.approx(counted, abs=0.06)
         assert high - low < 0.15
@@ -97,14 +97,18 @@ def test_cut_share_is_reported_for_engine_counts(tmp_path, monkeypatch) -> None:
             ],
         )
         monkeypatch.setenv("SHOP_URL", url)
-        for most, per_cell in ((5, None), (12, 1)):
+        for max_rows, per_cell in ((5, None), (12, 1)):
             source = ln.DatabaseTable("public.shop", "env:SHOP_URL")
-            ledger = tmp_path / f"{most}.ledger"
+            ledger = tmp_path / f"{max_rows}.ledger"
             release = ln.release(
-                plan(most, per_cell), source, ledger=ledger, dataset=str(most), options=GUARD
+                plan(max_rows, per_cell),
+                source,
+                ledger=ledger,
+                dataset=str(max_rows),
+                options=GUARD,
             )
-            _, low, high = told(release)
-            true, counted = cut_in(frame, most, per_cell)
+            _, low, high = reported_shares(release)
+            true, counted = cut_in(frame, max_rows, per_cell)
             assert low - 0.03 <= counted <= high + 0.03
             kept = (1 - true) * ROWS
             assert abs(release.receipt.guard.kept - kept) < 9 * release.receipt.guard.noise_std
@@ -119,21 +123,21 @@ def out(tmp_path_factory):
 
 def test_publications_state_which_rows_they_cover(out) -> None:
     release = ln.read_release(out)
-    short = re.compile(
+    statement = re.compile(
         r"of at most 5 rows of every value of 'customer'; at least about \d\d% of the rows were cut"
     )
     with (out / "tables.csv").open(encoding="utf-8", newline="") as file:
-        assert all(short.fullmatch(row["of"]) for row in csv.DictReader(file))
-    assert short.fullmatch(manifest(out)["answers"]["of"])
+        assert all(statement.fullmatch(row["of"]) for row in csv.DictReader(file))
+    assert statement.fullmatch(manifest(out)["answers"]["of"])
     assert manifest(out)["intervals"]["notice"] == list_answer_notices(release)[0]
     assert len(
-        short.findall(
+        statement.findall(
             (out / "structure.sdmx.xml").read_text(encoding="utf-8").replace("&#39;", "'")
         )
     ) == len(release.tables)
     book = openpyxl.load_workbook(out / "answers.xlsx")
     assert book["tables"]["E2"].value == "rows (at most 5 rows of each customer)"
-    assert all(short.search(sheet["A4"].value) for sheet in book.worksheets[1:])
+    assert all(statement.search(sheet["A4"].value) for sheet in book.worksheets[1:])
     assert "rows (at most 5 rows of each customer)" in json.dumps(
         release.tables["month"].plot().to_dict()
     )
@@ -144,11 +148,11 @@ def test_report_leads_with_large_cut_share(out, tmp_path) -> None:
     notice = list_answer_notices(ln.read_release(out))[0]
     assert page.count(notice) == 1
     assert page.index("</h1>") < page.index(notice) < page.index('class="lead"')
-    said = (
+    statement = (
         r"Every answer is made of at most 5 rows of every value of 'customer'; at least about "
         r"\d\d% of the rows were cut"
     )
-    assert re.search(said, page)
+    assert re.search(statement, page)
     assert "Rows read" not in page
     ln.release(plan(60), shop(2), ledger=tmp_path / "b.ledger", out=tmp_path / "out", options=GUARD)
     page = html.unescape(report(tmp_path / "out"))
@@ -159,20 +163,24 @@ def test_report_leads_with_large_cut_share(out, tmp_path) -> None:
 
 def test_rounded_tables_and_notebooks_say_it(out, tmp_path) -> None:
     release = ln.read_release(out)
-    done = CliRunner().invoke(
+    result = CliRunner().invoke(
         program,
         ["round", str(out), "--to", "5", "--out", str(tmp_path / "rounded")],
         catch_exceptions=False,
     )
-    assert done.exit_code == 0
+    assert result.exit_code == 0
     assert list_answer_notices(release)[0] in (tmp_path / "rounded/README.md").read_text(
         encoding="utf-8"
     )
     assert "of at most 5 rows of every value of 'customer'; at least about" in repr(release)
 
 
-@pytest.mark.parametrize("asked", [["show"], ["show", "month"], ["answer"]], ids=" ".join)
-def test_commands_state_cut_share_beside_numbers(out, asked: list[str]) -> None:
-    more = ["--cells", "month"] if asked[0] == "answer" else asked[1:]
-    said = CliRunner().invoke(program, [asked[0], str(out), *more], catch_exceptions=False).output
-    assert re.search(r"At least about \d\d% of the rows were cut", re.sub(r"\s+", " ", said))
+@pytest.mark.parametrize("arguments", [["show"], ["show", "month"], ["answer"]], ids=" ".join)
+def test_commands_state_cut_share_beside_numbers(out, arguments: list[str]) -> None:
+    options = ["--cells", "month"] if arguments[0] == "answer" else arguments[1:]
+    output = (
+        CliRunner()
+        .invoke(program, [arguments[0], str(out), *options], catch_exceptions=False)
+        .output
+    )
+    assert re.search(r"At least about \d\d% of the rows were cut", re.sub(r"\s+", " ", output))

@@ -64,13 +64,13 @@ CELLS = np.where(np.arange(SIZE) < 30, 200, 0)
     "budget", [ln.PureDP("1/4"), ln.ZCDP("1/40"), ln.ApproxDP("1/2", "1/1000000")], ids=str
 )
 def test_dawa_regimes_stay_within_budget(monkeypatch, adaptive: bool, budget: object) -> None:
-    made = ln.plan(WORKLOAD, budget, strategy="dawa")
+    plan = ln.plan(WORKLOAD, budget, strategy="dawa")
     monkeypatch.setattr(dawa, "nearly_empty", lambda *_: adaptive)
-    out = ln.release(made, people(CELLS), seed=3)
-    assert not out.private
-    assert regime(out.outcome) == ("adaptive" if adaptive else "smoothed")
+    release = ln.release(plan, people(CELLS), seed=3)
+    assert not release.private
+    assert regime(release.outcome) == ("adaptive" if adaptive else "smoothed")
     truth = np.cumsum(CELLS)
-    table = out.tables[0]
+    table = release.tables[0]
     spread = np.sqrt(table.noise_std**2 + np.nan_to_num(table.approximation_std) ** 2)
     assert (np.abs(table.answer - truth) < 8 * spread + 5).all()
 
@@ -90,43 +90,43 @@ def test_structure_of_the_data_decides(monkeypatch) -> None:
         "adaptive, one block": np.where(place < 1024, 40, 0),
     }
     domain = ln.Domain(age=ln.Integers(0, 4095)).as_complete()
-    made = ln.plan(ln.queries(domain, age="identity"), ln.PureDP(1), strategy="dawa")
+    plan = ln.plan(ln.queries(domain, age="identity"), ln.PureDP(1), strategy="dawa")
     tables = {
         name: Table(domain, {"age": np.repeat(place, cells)}) for name, cells in shapes.items()
     }
-    outcomes = {name: run(made, table, 1) for name, table in tables.items()}
-    assert {name: regime(one) for name, one in outcomes.items()} == {
+    outcomes = {name: run(plan, table, 1) for name, table in tables.items()}
+    assert {name: regime(outcome) for name, outcome in outcomes.items()} == {
         name: name.partition(",")[0] for name in shapes
     }
-    (found,) = (
-        one.finding.facts()["test"]
-        for name, one in outcomes.items()
+    (test_facts,) = (
+        outcome.finding.facts()["test"]
+        for name, outcome in outcomes.items()
         if name == "adaptive, one block"
     )
-    assert found["value"] == pytest.approx(
-        3 * found["unit"], abs=0.01
+    assert test_facts["value"] == pytest.approx(
+        3 * test_facts["unit"], abs=0.01
     )  # of three even blocks in halves, each at the price of a bucket
 
 
 def test_dawa_keeps_plans_that_miss_cells(monkeypatch) -> None:
-    monkeypatch.setattr(dawa, "can_be_smoothed", lambda made: made.blocks == ())
-    made = ln.plan(WORKLOAD, ln.PureDP("1/4"), strategy="dawa")
-    out = ln.release(made, people(CELLS + 200), seed=1)
-    assert regime(out.outcome) == "independent"
-    assert not np.nan_to_num(out.tables[0].approximation_std).any()
+    monkeypatch.setattr(dawa, "can_be_smoothed", lambda setting: setting.blocks == ())
+    plan = ln.plan(WORKLOAD, ln.PureDP("1/4"), strategy="dawa")
+    release = ln.release(plan, people(CELLS + 200), seed=1)
+    assert regime(release.outcome) == "independent"
+    assert not np.nan_to_num(release.tables[0].approximation_std).any()
 
 
 def test_smoothed_answers_round_trip_with_intervals(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(dawa, "nearly_empty", lambda *_: False)
-    out = ln.release(
+    release = ln.release(
         ln.plan(WORKLOAD, ln.PureDP("1/4"), strategy="dawa"),
         people(CELLS),
         seed=1,
         out=tmp_path / "out",
     )
-    for table, again in zip(out.tables, ln.read_release(tmp_path / "out").tables, strict=True):
-        assert (table.low == again.low).all()
-    (table,) = out.answer(
+    for table, reread in zip(release.tables, ln.read_release(tmp_path / "out").tables, strict=True):
+        assert (table.low == reread.low).all()
+    (table,) = release.answer(
         ln.queries(DOMAIN, age={"ranges": [(7, 9)]})
     )  # which was not asked for: least squares
     assert table.approximation_std is None
@@ -134,7 +134,7 @@ def test_smoothed_answers_round_trip_with_intervals(monkeypatch, tmp_path) -> No
     (file,) = (tmp_path / "out" / "answers").glob("q1-*.csv")
     for name in ("noise_std", "approximation_std", "high"):
         assert pl.read_csv(file)[name].to_numpy() == pytest.approx(
-            getattr(out.tables[0], name), rel=1e-6
+            getattr(release.tables[0], name), rel=1e-6
         )
 
 
@@ -168,10 +168,10 @@ def rows_of(cells: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def matrix_of(product: Product) -> np.ndarray:
-    known = dict(zip(product.attributes, product.operators, strict=True))
+    operators = dict(zip(product.attributes, product.operators, strict=True))
     return np.kron(
         *(
-            dense(known[name]) if name in known else np.ones((1, PLANE.kind(name).size))
+            dense(operators[name]) if name in operators else np.ones((1, PLANE.kind(name).size))
             for name in ("age", "hours")
         )
     )
@@ -182,15 +182,15 @@ def truth_of(product: Product, cells: np.ndarray) -> np.ndarray:
 
 
 def observed(
-    privacy: ln.Privacy, way: tuple[str, int], cells: np.ndarray, seeds: range
+    privacy: ln.Privacy, regime: tuple[str, int], cells: np.ndarray, seeds: range
 ) -> list[Outcome]:
     """Run one way to measure on one outcome of the first choice."""
-    made = ln.plan(ON_PLANE, privacy, strategy="dawa")
+    plan = ln.plan(ON_PLANE, privacy, strategy="dawa")
     table = Table(PLANE, rows_of(cells), unit_column=privacy.unit_column, max_rows=privacy.max_rows)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(dawa, "plane_regime", lambda *_, **__: way)
-        once = runs(made, table)
-        return [once(SeededEntropy(seed)) for seed in seeds]
+        patched.setattr(dawa, "plane_regime", lambda *_, **__: regime)
+        run_once = runs(plan, table)
+        return [run_once(SeededEntropy(seed)) for seed in seeds]
 
 
 # --- the whole path -------------------------------------------------------------------------------
@@ -201,31 +201,37 @@ def observed(
 def test_dawa_outcomes_round_trip_within_budget(
     tmp_path, monkeypatch, way: tuple[str, int], privacy: ln.Privacy
 ) -> None:
-    made = ln.plan(ON_PLANE, privacy, strategy="dawa")
-    assert ln.Plan.from_json(made.to_json()) == made
+    plan = ln.plan(ON_PLANE, privacy, strategy="dawa")
+    assert ln.Plan.from_json(plan.to_json()) == plan
     monkeypatch.setattr(dawa, "plane_regime", lambda *_, **__: way)
     rows = rows_of(PLANE_CELLS) | {"sex": ["F"] * int(PLANE_CELLS.sum())}
     if privacy.unit_column:
         rows["id"] = np.arange(int(PLANE_CELLS.sum())) // privacy.max_rows
     book = ln.Ledger.create(tmp_path / "people.ledger", "people", privacy)
-    out = ln.release(made, pl.DataFrame(rows), ledger=book, out=tmp_path / "out")
-    assert out.private
+    release = ln.release(plan, pl.DataFrame(rows), ledger=book, out=tmp_path / "out")
+    assert release.private
     assert book.left().epsilon == 0
-    assert regime(out.outcome) == {"fixed": "independent"}.get(way[0], way[0])
-    assert out.outcome.finding.facts()["test"]["unit"] == privacy.distance / privacy.budget.epsilon
-    assert out.measurements.privacy == privacy
+    assert regime(release.outcome) == {"fixed": "independent"}.get(way[0], way[0])
+    assert (
+        release.outcome.finding.facts()["test"]["unit"] == privacy.distance / privacy.budget.epsilon
+    )
+    assert release.measurements.privacy == privacy
     # What was measured costs, by its integers, what the test left.
-    left = privacy.budget.epsilon * Fraction(24, 25)
-    assert float(left) * (1 - 1e-5) <= float(cost(out.measurements).epsilon) <= float(left)
-    for one, other, product in zip(
-        out.tables, ln.read_release(tmp_path / "out").tables, ON_PLANE, strict=True
+    budget_left = privacy.budget.epsilon * Fraction(24, 25)
+    assert (
+        float(budget_left) * (1 - 1e-5)
+        <= float(cost(release.measurements).epsilon)
+        <= float(budget_left)
+    )
+    for table, reread, product in zip(
+        release.tables, ln.read_release(tmp_path / "out").tables, ON_PLANE, strict=True
     ):
         for name in ("answer", "noise_std", "approximation_std", "low", "high"):
-            assert np.array_equal(getattr(one, name), getattr(other, name))
-        spread = np.sqrt(one.noise_std**2 + one.approximation_std**2)
-        assert (np.abs(one.answer - truth_of(product, PLANE_CELLS)) < 10 * spread + 5).all()
+            assert np.array_equal(getattr(table, name), getattr(reread, name))
+        spread = np.sqrt(table.noise_std**2 + table.approximation_std**2)
+        assert (np.abs(table.answer - truth_of(product, PLANE_CELLS)) < 10 * spread + 5).all()
     with pytest.raises(ln.BudgetError):
-        ln.release(made, pl.DataFrame(rows), ledger=book)
+        ln.release(plan, pl.DataFrame(rows), ledger=book)
 
 
 FEW = [
@@ -241,12 +247,14 @@ def test_dawa_answers_tables_of_few_cells(monkeypatch, shape: tuple[int, ...], w
     domain = ln.Domain(
         {name: ln.Coded(size) for name, size in zip("ab", shape, strict=False)}
     ).as_complete()
-    asked = ln.queries(domain, **dict(zip(domain.names, ("identity", "prefix"), strict=False)))
+    workload = ln.queries(domain, **dict(zip(domain.names, ("identity", "prefix"), strict=False)))
     for strategy in ("dawa",) if way else dawa.STRATEGIES:
-        made = ln.plan(asked, ln.PureDP(2), strategy=strategy)
-        found = run(made, Table(domain, {name: [0] * 50 for name in domain.names}), 1).estimator()
-        for product in asked:
-            answer = found.estimate(product)
+        plan = ln.plan(workload, ln.PureDP(2), strategy=strategy)
+        estimator = run(
+            plan, Table(domain, {name: [0] * 50 for name in domain.names}), 1
+        ).estimator()
+        for product in workload:
+            answer = estimator.estimate(product)
             assert np.isfinite(answer.values).all()
             assert (answer.noise_std > 0).all()
             assert (np.nan_to_num(answer.approximation_std) >= 0).all()
@@ -260,7 +268,7 @@ def test_dawa_answers_tables_of_few_cells(monkeypatch, shape: tuple[int, ...], w
 def test_noise_given_the_blocks_is_exact(privacy: ln.Privacy, way: tuple[str, int]) -> None:
     """Counts and variances equal those of dense linear algebra on the measurements."""
     (outcome,) = observed(privacy, way, PLANE_CELLS, range(3, 4))
-    observation, found = outcome.observation, outcome.estimator()
+    observation, estimator = outcome.observation, outcome.estimator()
     rows, weight, values = [], [], []
     for block, value in zip(observation.measurements.blocks, observation.values, strict=True):
         (factor,) = block.factors
@@ -274,10 +282,10 @@ def test_noise_given_the_blocks_is_exact(privacy: ln.Privacy, way: tuple[str, in
         else:
             weight.append(2 * np.sinh(0.5 * factor.weights / float(block.scale)) ** 2)
         values.append(value / observation.measurements.grid)
-    assert isinstance(found, AdaptiveGridEstimate)
-    lengths = found.areas
+    assert isinstance(estimator, AdaptiveGridEstimate)
+    lengths = estimator.areas
     expand = np.zeros((rows[0].shape[1], len(lengths)))
-    expand[found.order, np.repeat(np.arange(len(lengths)), lengths)] = np.repeat(
+    expand[estimator.order, np.repeat(np.arange(len(lengths)), lengths)] = np.repeat(
         1 / lengths, lengths
     )
     # Of first blocks in one part only the sum counts.
@@ -295,13 +303,13 @@ def test_noise_given_the_blocks_is_exact(privacy: ln.Privacy, way: tuple[str, in
     on_blocks = matrix @ expand
     covariance = np.linalg.inv(on_blocks.T @ (precision[:, None] * on_blocks))
     assert np.allclose(
-        found.counts, covariance @ on_blocks.T @ (precision * np.concatenate(values)), atol=1e-6
+        estimator.counts, covariance @ on_blocks.T @ (precision * np.concatenate(values)), atol=1e-6
     )
     for product in ON_PLANE:
-        asked = matrix_of(product) @ expand
+        queries = matrix_of(product) @ expand
         assert np.allclose(
-            found.estimate(product).noise_std.reshape(-1) ** 2,
-            np.einsum("ij,jk,ik->i", asked, covariance, asked),
+            estimator.estimate(product).noise_std.reshape(-1) ** 2,
+            np.einsum("ij,jk,ik->i", queries, covariance, queries),
             rtol=1e-6,
         )
 
@@ -331,45 +339,47 @@ FLAT_CELLS = np.full((32, 32), 20, dtype=np.int64)
 FLAT_CELLS[:8, 16:], FLAT_CELLS[20:22, 3:5] = 3, 150
 
 
-def on_flat(asked: ln.Workload, seeds: range, epsilon: str = "1/2") -> list[Outcome]:
+def on_flat(workload: ln.Workload, seeds: range, epsilon: str = "1/2") -> list[Outcome]:
     rows, columns = np.repeat(
         np.indices(FLAT_CELLS.shape).reshape(2, -1), FLAT_CELLS.reshape(-1), axis=1
     )
-    once = runs(
-        ln.plan(asked, ln.PureDP(epsilon), strategy="dawa"), Table(FLAT, {"a": rows, "b": columns})
+    run_once = runs(
+        ln.plan(workload, ln.PureDP(epsilon), strategy="dawa"),
+        Table(FLAT, {"a": rows, "b": columns}),
     )
-    return [once(SeededEntropy(seed)) for seed in seeds]
+    return [run_once(SeededEntropy(seed)) for seed in seeds]
 
 
 def test_narrow_queries_get_smaller_shrunk_blocks(tmp_path) -> None:
     """The queries decide; stored outcomes of older versions give the same answers."""
-    pairs = ln.ranges([(first, first + 1) for first in range(0, 31, 5)])
-    few = ln.queries(FLAT, a="identity", b="identity") + ln.queries(FLAT, a=pairs, b=pairs)
-    for asked, blocks, shrunk in (
-        (few, 128, True),
-        (few + ln.queries(FLAT, a="identity"), 16, False),
+    pairs = ln.ranges([(low, low + 1) for low in range(0, 31, 5)])
+    few_ranges = ln.queries(FLAT, a="identity", b="identity") + ln.queries(FLAT, a=pairs, b=pairs)
+    for workload, blocks, shrunk in (
+        (few_ranges, 128, True),
+        (few_ranges + ln.queries(FLAT, a="identity"), 16, False),
     ):
-        (outcome,) = on_flat(asked, range(1))
+        (outcome,) = on_flat(workload, range(1))
         assert (outcome.finding.facts()["blocks"], outcome.finding.facts()["shrunk"]) == (
             blocks,
             shrunk,
         )
-        again = outcome_from_json(outcome.plan.to_json(), json.dumps(written(outcome)))
+        reread = outcome_from_json(outcome.plan.to_json(), json.dumps(written(outcome)))
         facts = {name: value for name, value in outcome.finding.facts().items() if name != "shrunk"}
-        before = outcome_from_json(
+        older = outcome_from_json(
             outcome.plan.to_json(), json.dumps({**written(outcome), "outcome": facts})
         )
-        values, read, old = (
-            one.estimator().estimate(asked.products[0]).values for one in (outcome, again, before)
+        values, reread_values, older_values = (
+            result.estimator().estimate(workload.products[0]).values
+            for result in (outcome, reread, older)
         )
-        assert np.array_equal(values, read)
-        assert np.array_equal(values, old) != shrunk
+        assert np.array_equal(values, reread_values)
+        assert np.array_equal(values, older_values) != shrunk
 
 
 def test_shrunk_cells_have_less_error_and_cover() -> None:
     """Shrinking cuts the squared error to 0.8, and 95% intervals cover 90% of heavy cells."""
-    asked = ln.queries(FLAT, a="identity", b="identity")
-    outcomes = on_flat(asked, range(20), "1/10")
+    workload = ln.queries(FLAT, a="identity", b="identity")
+    outcomes = on_flat(workload, range(20), "1/10")
     squares, inside, heavy = [], [], FLAT_CELLS > 100
     for outcome in outcomes:
         (table,) = build_release(outcome).tables
@@ -377,13 +387,15 @@ def test_shrunk_cells_have_less_error_and_cover() -> None:
         plain = (
             replace(outcome, finding=replace(outcome.finding, shrunk=False))
             .estimator()
-            .estimate(asked.products[0])
+            .estimate(workload.products[0])
         )
-        squares.append([((one - FLAT_CELLS) ** 2).mean() for one in (table.answer, plain.values)])
+        squares.append(
+            [((answers - FLAT_CELLS) ** 2).mean() for answers in (table.answer, plain.values)]
+        )
     shrunk, unshrunk = np.mean(squares, axis=0)
     assert shrunk < 0.8 * unshrunk
     assert np.mean(inside) >= 0.93
-    assert np.mean([one[heavy].mean() for one in inside]) >= 0.9
+    assert np.mean([covered[heavy].mean() for covered in inside]) >= 0.9
 
 
 # --- what is refused, before anything is paid -----------------------------------------------------
@@ -459,7 +471,7 @@ OTHER_STEPS = "differ from the steps of this version"
 
 
 @pytest.mark.parametrize(
-    ("asked", "change", "message"),
+    ("workload", "change", "message"),
     [
         (ON_PLANE, {"reference": None}, "has no errors of a data-independent plan"),
         (WORKLOAD, {"fallback": None}, "must have a fallback plan for data without structure"),
@@ -472,40 +484,45 @@ OTHER_STEPS = "differ from the steps of this version"
     ],
 )
 def test_damaged_plans_are_refused_and_cost_nothing(
-    tmp_path, asked: ln.Workload, change, message: str
+    tmp_path, workload: ln.Workload, change, message: str
 ) -> None:
-    whole = ln.plan(asked, ln.PureDP("1/4"), strategy="dawa")
+    plan = ln.plan(workload, ln.PureDP("1/4"), strategy="dawa")
     fields = change
     if not {*change} & {"strategy", "fallback", "privacy"}:
-        fields = {"adaptive": replace(whole.adaptive, **change)}
+        fields = {"adaptive": replace(plan.adaptive, **change)}
     rows = pl.DataFrame({"age": [1], "sex": ["F"], "hours": [1]})
     with pytest.raises(InputError, match=message):
         ln.release(
-            replace(whole, **fields), rows, ledger=tmp_path / "people.ledger", out=tmp_path / "out"
+            replace(plan, **fields), rows, ledger=tmp_path / "people.ledger", out=tmp_path / "out"
         )
     assert not (tmp_path / "people.ledger").exists()
 
 
 def test_linear_extras_are_refused(tmp_path) -> None:
-    made = ln.plan(WORKLOAD, ln.PureDP("1/4"), strategy="dawa")
-    for asked in ({"nnls": True}, {"local_non_negative": True}, {"covariances": ("q1",)}):
+    plan = ln.plan(WORKLOAD, ln.PureDP("1/4"), strategy="dawa")
+    for options in ({"nnls": True}, {"local_non_negative": True}, {"covariances": ("q1",)}):
         with pytest.raises(
             InputError,
             match="cannot be given by the strategy 'dawa', whose answers are not linear estimates",
         ):
             ln.release(
-                made, people(CELLS), ledger=tmp_path / "people.ledger", options=ln.Options(**asked)
+                plan,
+                people(CELLS),
+                ledger=tmp_path / "people.ledger",
+                options=ln.Options(**options),
             )
     assert not (tmp_path / "people.ledger").exists()
     with pytest.raises(InputError, match="covariances cannot be given"):
-        ln.release(made, people(CELLS), seed=1).covariance("q1")
+        ln.release(plan, people(CELLS), seed=1).covariance("q1")
 
 
 def test_auto_never_chooses_dawa() -> None:
     domain = ln.Domain(age=ln.Integers(0, 7)).as_complete()
     assert not {
-        one.strategy
-        for one in ln.compare(ln.queries(domain, age=ln.all_ranges()), ln.Privacy(ln.PureDP(1)))
+        candidate.strategy
+        for candidate in ln.compare(
+            ln.queries(domain, age=ln.all_ranges()), ln.Privacy(ln.PureDP(1))
+        )
     } & set(MECHANISMS)
     assert ln.plan(ln.queries(domain, age="prefix"), ln.PureDP(1)).strategy not in MECHANISMS
 
@@ -518,28 +535,28 @@ def test_dawa_refuses_budgets_too_large_for_its_grid(
     domain, refused = ln.Domain(x=ln.Integers(0, 39)).as_complete(), 0
     table = Table(domain, {"x": np.minimum(np.random.default_rng(0).geometric(0.05, 3000) - 1, 39)})
     for size in (1, 10, 100, 1000, 10_000):
-        made = ln.plan(
+        plan = ln.plan(
             ln.queries(domain, x="prefix"), ln.ApproxDP(size, "1/100000"), strategy=strategy
         )
         try:
-            run = mechanism_of(made).prepare(made)  # the last that may refuse
+            run = mechanism_of(plan).prepare(plan)  # the last that may refuse
         except InputError as error:
             assert "one that leaves more noise" in str(error)  # noqa: PT017 - of some budgets
             refused += 1
             continue
         assert size <= 100
         setting, first, second = (
-            dawa.setting_from_plan(made),
-            *map(made.privacy.budget.share, (dawa.FIRST_SHARE, 1 - dawa.FIRST_SHARE)),
+            dawa.setting_from_plan(plan),
+            *map(plan.privacy.budget.share, (dawa.FIRST_SHARE, 1 - dawa.FIRST_SHARE)),
         )
         for starts in (np.arange(40), np.array([0, 3, 20])):
             buckets = dawa.bucket_strategy(
                 setting.attributes, setting.workload_gram, starts, setting.noise.norm
             )
             join_measurements(
-                [dawa.fit_levels(setting, first), setting.fit_block(buckets, second)], made.privacy
+                [dawa.fit_levels(setting, first), setting.fit_block(buckets, second)], plan.privacy
             )
-        run(UnpaidSeries(release_contract(made), table, SeededEntropy(5)))
+        run(UnpaidSeries(release_contract(plan), table, SeededEntropy(5)))
     assert refused == 2
 
 

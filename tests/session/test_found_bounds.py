@@ -36,22 +36,22 @@ def ledger(tmp_path) -> ln.Ledger:
 
 def test_found_max_rows_are_paid_published_and_used(tmp_path, visits) -> None:
     ledger_path = tmp_path / "visits.ledger"
-    found = ln.find_bounds(PLAN, visits, ledger=ledger_path, out=tmp_path / "bounds", whole=WHOLE)
-    assert found.max_rows == 50
+    bounds = ln.find_bounds(PLAN, visits, ledger=ledger_path, out=tmp_path / "bounds", whole=WHOLE)
+    assert bounds.max_rows == 50
     ledger = ln.Ledger.open(ledger_path)
     (entry,) = ledger.entries()
     assert (entry.state, entry.description) == ("sealed", "bounds of 'rows of a unit'")
     assert (str(entry.charge), str(ledger.left())) == ("epsilon = 1", "epsilon = 1")
-    assert read_bounds(tmp_path / "bounds") == found
+    assert read_bounds(tmp_path / "bounds") == bounds
     facts = manifest(tmp_path / "bounds")
     assert (facts["private"], facts["low"], facts["high"]) == (True, "0", "50")
     assert f"misses this share by at most {PLAN.rank_error} units" in facts["promise"]
     domain = ln.Domain(id=ln.Integers(0, 1999, outside="clip"))
     plan = ln.plan(
         ln.queries(domain, id=ln.total()),
-        ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=found.max_rows),
+        ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=bounds.max_rows),
     )
-    options = ln.Options(searches=[found.search_facts()])
+    options = ln.Options(searches=[bounds.search_facts()])
     release = ln.release(plan, visits, ledger=ledger, out=tmp_path / "out", options=options)
     (search,) = manifest(tmp_path / "out")["options"]["searches"]
     assert (search["attribute"], search["high"], search["rank_error"], search["plan"]) == (
@@ -78,8 +78,8 @@ def test_stopped_bounds_are_finished_unpaid(tmp_path, visits, ledger, drawn, ret
     assert not (tmp_path / "bounds").exists()
     if drawn:
         visits.unlink()  # the data are not needed again
-    found = ln.resume(ledger)[0] if retry == "resume" else find()
-    assert read_bounds(tmp_path / "bounds") == found
+    bounds = ln.resume(ledger)[0] if retry == "resume" else find()
+    assert read_bounds(tmp_path / "bounds") == bounds
     assert [entry.state for entry in ledger.entries()] == ["sealed"]
     assert str(ledger.left()) == "epsilon = 1"
 
@@ -143,24 +143,24 @@ def test_found_range_has_most_values_of_random_rows(tmp_path, budget, neighbours
     plan = ln.plan_bounds("x", privacy, 1000000, least=-1000000, unit="0.1", covers="0.9")
     assert BoundsPlan.from_json(plan.to_json()) == plan
     ledger = ln.Ledger.create(tmp_path / "x.ledger", "x", privacy)
-    found = ln.find_bounds(plan, frame, ledger=ledger, dataset="x")
-    assert [float(found.low), float(found.high)] == pytest.approx([-20, 100], abs=50)
-    assert frame["x"].between(float(found.low), float(found.high)).mean() > 0.85
+    bounds = ln.find_bounds(plan, frame, ledger=ledger, dataset="x")
+    assert [float(bounds.low), float(bounds.high)] == pytest.approx([-20, 100], abs=50)
+    assert frame["x"].between(float(bounds.low), float(bounds.high)).mean() > 0.85
     assert ledger.entries()[0].state == "sealed"
 
 
 def test_upper_bound_of_rows_without_units_is_near_its_share() -> None:
     frame = pd.DataFrame({"pay": [None, "x", *range(1, 10001)]})
     plan = ln.plan_bounds("pay", ln.PureDP("1/10"), 1000000, low=0, unit=1, covers="0.9")
-    found = ln.find_bounds(plan, frame, seed=3)
-    assert (found.low, found.high) == (0, 10000)
+    bounds = ln.find_bounds(plan, frame, seed=3)
+    assert (bounds.low, bounds.high) == (0, 10000)
     with pytest.raises(ln.InputError, match="max_rows follows only from plan_max_rows"):
-        found.max_rows  # noqa: B018
+        bounds.max_rows  # noqa: B018
 
 
 def test_search_of_nothing_gives_some_candidate() -> None:
-    found = ln.find_bounds(PLAN, VISITS[:0].astype(object), seed=1)
-    assert found.high in PLAN.kind.edges
+    bounds = ln.find_bounds(PLAN, VISITS[:0].astype(object), seed=1)
+    assert bounds.high in PLAN.kind.edges
 
 
 @pytest.mark.parametrize(

@@ -95,12 +95,12 @@ def test_guard_stops_a_wrong_spec_at_its_share(
 
 
 def test_right_release_publishes_the_two_numbers(tmp_path) -> None:
-    made = ln.release(
+    release = ln.release(
         PLAN, RIGHT, ledger=tmp_path / "people.ledger", out=tmp_path / "out", options=TENTH
     )
-    told, page = manifest(tmp_path / "out"), report(tmp_path / "out")
-    receipt = told["receipt"]
-    assert receipt["guard_used"] == made.receipt.guard.used
+    record, page = manifest(tmp_path / "out"), report(tmp_path / "out")
+    receipt = record["receipt"]
+    assert receipt["guard_used"] == release.receipt.guard.used
     assert abs(receipt["guard_used"] - 5000) < 300
     assert abs(receipt["guard_kept"] - 5000) < 300
     assert (
@@ -110,23 +110,27 @@ def test_right_release_publishes_the_two_numbers(tmp_path) -> None:
         receipt["number"],
     ) == ("1/10", "epsilon = 0.1", 1, 2)
     assert f"{receipt['guard_used']:,}" in page
-    whole = ln.Privacy(ln.PureDP(1))
-    assert made.privacy == ln.read_release(tmp_path / "out").privacy == whole
+    budget = ln.Privacy(ln.PureDP(1))
+    assert release.privacy == ln.read_release(tmp_path / "out").privacy == budget
     assert all(
         text in page
-        for text in (describe_guessing_chance(whole), describe_promise(whole), "epsilon = 1 (pure")
+        for text in (
+            describe_guessing_chance(budget),
+            describe_promise(budget),
+            "epsilon = 1 (pure",
+        )
     )
-    assert told["privacy"]["parameters"] == {"epsilon": "1"}
+    assert record["privacy"]["parameters"] == {"epsilon": "1"}
 
 
 def test_seeded_release_has_a_guard_too() -> None:
     a_fifth_unused = pd.DataFrame({"sex": ["F", "M"] * 2000 + ["x"] * 1000})
-    made = ln.release(PLAN, a_fifth_unused, seed=1, options=TENTH)
-    assert (made.receipt.guard.used, made.receipt.guard.kept) == (
+    release = ln.release(PLAN, a_fifth_unused, seed=1, options=TENTH)
+    assert (release.receipt.guard.used, release.receipt.guard.kept) == (
         pytest.approx(4000, abs=300),
         pytest.approx(5000, abs=300),
     )
-    assert made.receipt.guard.charge == "nothing"
+    assert release.receipt.guard.charge == "nothing"
     with pytest.raises(ln.GuardError, match="Nothing was spent"):
         ln.release(PLAN, WRONG_CASE, seed=1, options=TENTH)
 
@@ -142,17 +146,17 @@ def test_both_are_affordable_or_nothing_is_spent(tmp_path) -> None:
 
 @every_budget
 def test_shares_add_up_to_the_whole(budget: ln.PureDP) -> None:
-    whole = ln.Privacy(budget, "replace", "id", 3)
+    whole_privacy = ln.Privacy(budget, "replace", "id", 3)
     for share in (Fraction(1, 100), Fraction(1, 3)):
-        rest = without_guard(whole, share)
-        together = with_guard(rest, share)
+        plan_privacy = without_guard(whole_privacy, share)
+        together = with_guard(plan_privacy, share)
         if share == Fraction(1, 100) or not isinstance(budget, ln.ApproxDP):
-            assert together == whole
+            assert together == whole_privacy
         else:  # its mu squared is more than that share of the budget's
-            assert size(rest.budget) < (1 - share) * size(together.budget)
+            assert size(plan_privacy.budget) < (1 - share) * size(together.budget)
             assert size(together.budget) <= size(budget)
-        guard = guard_measurements(rest, share).privacy.budget
-        assert size(guard) == share * (size(rest.budget) + size(guard))
+        guard = guard_measurements(plan_privacy, share).privacy.budget
+        assert size(guard) == share * (size(plan_privacy.budget) + size(guard))
 
 
 SHARES = ["1/100", "1/20", "1/10", "1/5", "1/2"]
@@ -172,11 +176,13 @@ def test_guard_and_plan_are_within_mu_squared(share: str, epsilon: str, delta: s
     budget = ln.ApproxDP(epsilon, delta)
     planned = without_guard(ln.Privacy(budget), part).budget
     guard = guard_budget(planned, part)
-    for whole in (budget, with_guard(ln.Privacy(planned), part).budget):
-        guard_charge = charge(whole, guard, PureCost(guard.epsilon))
+    for guarded_budget in (budget, with_guard(ln.Privacy(planned), part).budget):
+        guard_charge = charge(guarded_budget, guard, PureCost(guard.epsilon))
         gaussian = GaussianCost(gaussian_mu_squared(planned.epsilon, planned.delta))
         for cost in (gaussian, PureCost(planned.epsilon)):
-            assert is_within_budget(whole, [guard_charge, charge(whole, planned, cost)])
+            assert is_within_budget(
+                guarded_budget, [guard_charge, charge(guarded_budget, planned, cost)]
+            )
     assert planned.epsilon + guard.epsilon <= budget.epsilon
 
 
@@ -266,9 +272,9 @@ def test_refusal_after_a_paid_guard_says_what_was_paid(tmp_path) -> None:
 @pytest.mark.parametrize("budget", BUDGETS[:3], ids=repr)
 @pytest.mark.parametrize("totals", [{}, {"paid": UnitTotal("amount", -1, 2)}], ids=len)
 @pytest.mark.parametrize("columns", [0, 2])
-@pytest.mark.parametrize("most", [1, 2, 5])
+@pytest.mark.parametrize("max_rows", [1, 2, 5])
 def test_guard_loss_of_a_unit_is_exactly_its_share(
-    budget: ln.PureDP, neighbours: str, most: int, columns: int, totals: dict[str, UnitTotal]
+    budget: ln.PureDP, neighbours: str, max_rows: int, columns: int, totals: dict[str, UnitTotal]
 ) -> None:
     """Try every possible unit against none and against every other unit.
 
@@ -276,26 +282,26 @@ def test_guard_loss_of_a_unit_is_exactly_its_share(
     value less those with one, which lies between plus and minus the number of used rows. For a
     total it adds up the kept and the cut amounts, in as many cells as the unit may have rows.
     """
-    privacy = ln.Privacy(budget, neighbours, "id", most)
+    privacy = ln.Privacy(budget, neighbours, "id", max_rows)
     measured = guard_measurements(privacy, Fraction(1, 100), columns, totals)
     scales = {block.measure: block.scale for block in measured.blocks}
-    nothing = (0,) * (3 + columns)
-    units = {nothing}
-    for every in range((MOST_CUT + 1) * most + 3):
-        kept = min(every, most)
-        cut = min(every - kept, MOST_CUT * kept)
-        for used in range(kept + 1):
-            lacking = itertools.product((-used, 0, used), repeat=columns)
+    no_rows = (0,) * (3 + columns)
+    units = {no_rows}
+    for rows in range((MOST_CUT + 1) * max_rows + 3):
+        kept_rows = min(rows, max_rows)
+        cut = min(rows - kept_rows, MOST_CUT * kept_rows)
+        for used in range(kept_rows + 1):
+            missing_counts = itertools.product((-used, 0, used), repeat=columns)
             units |= {
-                (used, kept - used, cut, *numbers)
-                for numbers in lacking
+                (used, kept_rows - used, cut, *numbers)
+                for numbers in missing_counts
                 if sum(map(abs, numbers)) <= used
             }
-    pairs = itertools.product(units, units if neighbours == "replace" else {nothing})
+    pairs = itertools.product(units, units if neighbours == "replace" else {no_rows})
     apart = {tuple(abs(a - b) for a, b in zip(*pair, strict=True)) for pair in pairs}
     of_number = [scales[None], scales[None], scales[CUT], *[scales.get(LACKING)] * columns]
     for name, total in totals.items():  # the largest change of both, whatever its rows are
-        changes_of_amounts = (most * total.largest, most * cut_limit(total.largest))
+        changes_of_amounts = (max_rows * total.largest, max_rows * cut_limit(total.largest))
         apart = {(*changes, *changes_of_amounts) for changes in apart}
         of_number += [scales[kept_amount(name)], scales[cut_amount(name)]]
     losses = (
@@ -306,32 +312,36 @@ def test_guard_loss_of_a_unit_is_exactly_its_share(
         worst = max(sum(shifts) for shifts in losses)
     else:
         worst = max(sum(shift**2 for shift in shifts) / 2 for shifts in losses)
-    whole = size(measured.privacy.budget)
-    assert worst <= whole
+    budget_size = size(measured.privacy.budget)
+    assert worst <= budget_size
     # a row that is not used lacks no column, so a replaced unit does not reach both bounds at once
     is_reached = columns == 0 or neighbours == "add_remove"
-    assert not is_reached or float(worst / whole) == pytest.approx(1, abs=1e-9)
+    assert not is_reached or float(worst / budget_size) == pytest.approx(1, abs=1e-9)
 
 
-@pytest.mark.parametrize("wrong", ["0", "3/4", "-1", float("nan")])
-def test_shares_are_checked(wrong: object) -> None:
+@pytest.mark.parametrize("share", ["0", "3/4", "-1", float("nan")])
+def test_shares_are_checked(share: object) -> None:
     with pytest.raises(ln.InputError, match="guard must be"):
-        ln.plan(WORKLOAD, ln.PureDP(1), guard=wrong)
+        ln.plan(WORKLOAD, ln.PureDP(1), guard=share)
 
 
 @pytest.mark.parametrize("scale", [0.7, 3.0, 40.0])
 def test_false_stops_are_as_rare_as_the_proof_says(scale: float) -> None:
     """The tail of a difference of two draws is recomputed by convolution."""
     reach = math.ceil(60 * scale)
-    one = np.exp(-np.abs(np.arange(-reach, reach + 1)) / scale)
-    one /= one.sum()
-    both = np.convolve(one, one)
-    for least in (1, 2, math.ceil(4 * scale), math.ceil(9 * scale)):
-        assert laplace_difference_tail(least, scale) == pytest.approx(
-            both[2 * reach + least :].sum(), rel=1e-9
+    draw_law = np.exp(-np.abs(np.arange(-reach, reach + 1)) / scale)
+    draw_law /= draw_law.sum()
+    difference_law = np.convolve(draw_law, draw_law)
+    for rows in (1, 2, math.ceil(4 * scale), math.ceil(9 * scale)):
+        assert laplace_difference_tail(rows, scale) == pytest.approx(
+            difference_law[2 * reach + rows :].sum(), rel=1e-9
         )
-    most = noise_difference_bound(Noise.DISCRETE_LAPLACE, scale)
-    assert both[2 * reach + most + 1 :].sum() <= WRONG < both[2 * reach + most :].sum()
+    bound = noise_difference_bound(Noise.DISCRETE_LAPLACE, scale)
+    assert (
+        difference_law[2 * reach + bound + 1 :].sum()
+        <= WRONG
+        < difference_law[2 * reach + bound :].sum()
+    )
     gaussian = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * scale**2))
     gaussian /= gaussian.sum()
     assert (
@@ -361,19 +371,19 @@ def test_cell_bound_does_not_affect_the_guard(tmp_path, attribute: str) -> None:
     )
     measured = guard_measurements(privacy, Fraction(1, 10))
     all_used = sum(
-        Fraction(most) ** 2 / (2 * block.scale**2)
-        for most, block in zip((12, 36), measured.blocks, strict=True)
+        Fraction(max_rows) ** 2 / (2 * block.scale**2)
+        for max_rows, block in zip((12, 36), measured.blocks, strict=True)
     )
     assert all_used <= measured.privacy.budget.rho
     months = [str(month) for month in range(12)]
     plan = ln.plan(ln.marginals(ln.Domain({attribute: months}), ways=1), privacy, guard="1/10")
-    made = ln.release(
+    release = ln.release(
         plan,
         pd.DataFrame({"id": np.repeat(range(200), 12), attribute: months * 200}),
         ledger=tmp_path / "a.ledger",
         options=TENTH,
     )
-    assert made.receipt.guard.noise_std**2 >= 12**2 / (2 * 0.1)
+    assert release.receipt.guard.noise_std**2 >= 12**2 / (2 * 0.1)
 
 
 def test_entered_release_includes_its_guard(tmp_path) -> None:
@@ -385,12 +395,12 @@ def test_entered_release_includes_its_guard(tmp_path) -> None:
         out=tmp_path / "out",
         options=TENTH,
     )
-    other = ln.Ledger.create(tmp_path / "b.ledger", "people", ln.Privacy(ln.PureDP(9)))
-    enter_release(other, tmp_path / "out")
-    assert (str(other.left()), len(other.entries())) == ("epsilon = 8", 2)
+    other_ledger = ln.Ledger.create(tmp_path / "b.ledger", "people", ln.Privacy(ln.PureDP(9)))
+    enter_release(other_ledger, tmp_path / "out")
+    assert (str(other_ledger.left()), len(other_ledger.entries())) == ("epsilon = 8", 2)
     with pytest.raises(ln.LedgerError, match="already"):
-        enter_release(other, tmp_path / "out")
-    assert len(other.entries()) == 2
+        enter_release(other_ledger, tmp_path / "out")
+    assert len(other_ledger.entries()) == 2
 
 
 # ----------------------------------------------------------------------- what would publish nothing
@@ -413,9 +423,9 @@ MALFORMED = {
 def test_guard_stops_files_with_broken_lines(tmp_path, content: str, seed) -> None:
     (tmp_path / "x.csv").write_text(content)
     plan = ln.plan(BY_SEX, ln.PureDP(400), guard="1/100")
-    paid = {"ledger": tmp_path / "x.ledger"} if seed is None else {"seed": seed}
+    payment = {"ledger": tmp_path / "x.ledger"} if seed is None else {"seed": seed}
     with pytest.raises(ln.GuardError, match="The guard stopped this release"):
-        ln.release(plan, tmp_path / "x.csv", options=HUNDREDTH, **paid)
+        ln.release(plan, tmp_path / "x.csv", options=HUNDREDTH, **payment)
     if seed is None:
         assert ln.Ledger.open(tmp_path / "x.ledger").left().epsilon == 396
 
@@ -499,21 +509,21 @@ def test_every_row_is_used_or_not_and_never_both(tmp_path) -> None:
 
     rng = np.random.default_rng(0)
     for _ in range(60):
-        chosen = [lines[at] for at in rng.integers(len(lines), size=rng.integers(0, 9))]
-        place, more = rng.integers(len(chosen) + 1), lines[rng.integers(len(lines))]
-        change = counted([*chosen[:place], more, *chosen[place:]]) - counted(chosen)
+        chosen = [lines[index] for index in rng.integers(len(lines), size=rng.integers(0, 9))]
+        place, line = rng.integers(len(chosen) + 1), lines[rng.integers(len(lines))]
+        change = counted([*chosen[:place], line, *chosen[place:]]) - counted(chosen)
         assert sorted(change.tolist()) == [0, 0, 1]
-        assert change[0] == (more == "F,3,7")
+        assert change[0] == (line == "F,3,7")
 
 
 # ---------------------------------------------------------------------- columns of some tables only
 
 
-def sexes_and_ages(rows: int, lacking: int, nonresponse: float = 0.0) -> pd.DataFrame:
+def sexes_and_ages(rows: int, missing_ages: int, nonresponse: float = 0.0) -> pd.DataFrame:
     """Return rows of which the first lack an age, and others at random."""
     random = np.random.default_rng(5)
     ages = random.integers(0, 10, rows).astype(str).astype(object)
-    ages[:lacking] = "??"
+    ages[:missing_ages] = "??"
     ages[random.random(rows) < nonresponse] = None
     return pd.DataFrame({"sex": random.choice(["F", "M"], rows), "age": ages})
 
@@ -533,13 +543,13 @@ def test_guard_stops_a_column_that_only_some_tables_use(
 ) -> None:
     """It stops at its share of rows, and the rest of the budget pays the corrected release."""
     plan = ln.plan(workload, budget, guard="1/100")
-    paid = {"ledger": tmp_path / "people.ledger", "options": HUNDREDTH}
+    payment = {"ledger": tmp_path / "people.ledger", "options": HUNDREDTH}
     with pytest.raises(ln.GuardError, match=r"nearly all of about [\d,]+ used rows have no value"):
-        ln.release(plan, sexes_and_ages(6000, 6000), **paid)
+        ln.release(plan, sexes_and_ages(6000, 6000), **payment)
     ledger = ln.Ledger.open(tmp_path / "people.ledger")
     (entry,) = ledger.entries()
     assert size(entry.charge) == size(budget) / 100
-    assert ln.release(plan, sexes_and_ages(6000, 60), **paid).private
+    assert ln.release(plan, sexes_and_ages(6000, 60), **payment).private
 
 
 def test_guard_stops_a_single_table_that_would_be_empty() -> None:
@@ -586,8 +596,8 @@ def test_missing_columns_stop_as_rarely_as_proved(budget: ln.PureDP, columns: in
         bounds = np.array([missing_column_threshold(measured, int(number)) for number in used])
         noise = random.permutation(drawn_noise(measured.noise, scale, draws))
         of_column = random.binomial(rows, 1 / columns, draws)
-        lacking = random.binomial(of_column, 1 / 4)
-        stops = 2 * lacking - of_column + noise > bounds
+        missing_values = random.binomial(of_column, 1 / 4)
+        stops = 2 * missing_values - of_column + noise > bounds
         assert stops.mean() <= WRONG_COLUMN / columns + 3 * math.sqrt(WRONG_COLUMN / draws)
         if rows >= enough:
             assert (of_column + noise > bounds).mean() > 1 - 4 * MISSED
@@ -614,12 +624,14 @@ def test_row_changes_the_count_of_one_column_by_one() -> None:
     for rows in range(4):
         for cells in itertools.product((False, True), repeat=2 * rows):
             hidden = np.array(cells, dtype=bool).reshape(2, rows)
-            for drawn in itertools.product((0, 1), repeat=rows):
-                keys = np.array(drawn, dtype="<u8")
+            for draw in itertools.product((0, 1), repeat=rows):
+                keys = np.array(draw, dtype="<u8")
                 counted = lacking_rows([*hidden], lambda _, keys=keys: keys.tobytes())
                 for row in range(rows):
-                    rest = np.delete(keys, row).tobytes()
-                    without = lacking_rows([*np.delete(hidden, row, 1)], lambda _, rest=rest: rest)
+                    other_keys = np.delete(keys, row).tobytes()
+                    without = lacking_rows(
+                        [*np.delete(hidden, row, 1)], lambda _, rest=other_keys: rest
+                    )
                     change = sorted(abs(a - b) for a, b in zip(counted, without, strict=True))
                     assert change == [0, 1]
 
@@ -636,19 +648,19 @@ def test_corrected_release_fits_into_the_budget(tmp_path, budget: ln.PureDP, sto
     for _ in range(stops):
         with pytest.raises(ln.GuardError, match="fits into what the ledger has left"):
             ln.release(plan, WRONG_CASE, ledger=book, options=options)
-    made = ln.release(plan, RIGHT, ledger=book, out=tmp_path / "out", options=options)
+    release = ln.release(plan, RIGHT, ledger=book, out=tmp_path / "out", options=options)
     ledger = ln.Ledger.open(book)
-    left = ledger.left()
-    assert (left.epsilon, left.rho) == (0, 0)
+    budget_left = ledger.left()
+    assert (budget_left.epsilon, budget_left.rho) == (0, 0)
     assert ledger.privacy.budget == budget
     *guards, released = ledger.entries()
     assert len(guards) == stops + 1
     of_stopped = sum(size(entry.charge) for entry in guards[:-1])
-    assert size(made.privacy.budget) == size(budget) - of_stopped
-    assert size(guards[-1].charge) == size(made.privacy.budget) / 100
+    assert size(release.privacy.budget) == size(budget) - of_stopped
+    assert size(guards[-1].charge) == size(release.privacy.budget) / 100
     assert size(released.charge) + sum(size(entry.charge) for entry in guards) == size(budget)
     assert (
-        made.plan.data_independent_error.tables[0].largest_std
+        release.plan.data_independent_error.tables[0].largest_std
         > plan.data_independent_error.tables[0].largest_std
     )
     assert manifest(tmp_path / "out")["receipt"]["guard_reduced_from"].endswith(
@@ -683,9 +695,9 @@ def test_release_with_room_in_ledger_is_not_reduced(tmp_path) -> None:
     book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(3)))
     with pytest.raises(ln.GuardError):
         ln.release(PLAN, WRONG_CASE, ledger=book, options=TENTH)
-    made = ln.release(PLAN, RIGHT, ledger=book, options=TENTH)
-    assert made.privacy.budget == ln.PureDP(1)
-    assert made.receipt.guard_reduced_from is None
+    release = ln.release(PLAN, RIGHT, ledger=book, options=TENTH)
+    assert release.privacy.budget == ln.PureDP(1)
+    assert release.receipt.guard_reduced_from is None
 
 
 @pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])
@@ -696,6 +708,6 @@ def test_guard_draw_exceeds_bound_as_rarely_as_proved(noise: Noise, scale: float
     chances = np.exp(-np.abs(values) / scale if laplace else -(values**2) / (2 * scale**2))
     chances /= chances.sum()
     for chance in (1 / 20, MISSED, WRONG):
-        most = single_draw_bound(noise, scale, chance)
-        assert chances[values > most].sum() <= chance
-        assert chances[values > most - 2].sum() > chance or most == 0
+        bound = single_draw_bound(noise, scale, chance)
+        assert chances[values > bound].sum() <= chance
+        assert chances[values > bound - 2].sum() > chance or bound == 0

@@ -51,28 +51,28 @@ def files(tmp_path) -> ln.Joined:
 
 
 def test_release_says_whose_the_second_table_was(tmp_path, files: ln.Joined) -> None:
-    made = ln.release(
+    release = ln.release(
         PLAN,
         files,
         ledger=tmp_path / "visits.ledger",
         out=tmp_path / "out",
         options=ln.Options(language="de"),
     )
-    assert [round(answer) for answer in made.answers["answer"]] == pytest.approx(COUNTS, abs=3)
-    told = manifest(tmp_path / "out")
-    assert told["receipt"]["joined"] == {
+    assert [round(answer) for answer in release.answers["answer"]] == pytest.approx(COUNTS, abs=3)
+    record = manifest(tmp_path / "out")
+    assert record["receipt"]["joined"] == {
         "table": "patients",
         "on": "patient_id",
         "key": "patient_id",
         "public": False,
     }
-    assert told["receipt"]["dataset"] == "visits"
-    assert "are protected with the rows of that value" in told["privacy"]["unit"]["second_table"]
+    assert record["receipt"]["dataset"] == "visits"
+    assert "are protected with the rows of that value" in record["privacy"]["unit"]["second_table"]
     page = report(tmp_path / "out")
     assert "sind mit den Zeilen dieses Wertes geschützt" in page
     assert "joined: " not in page
     assert ln.read_release(tmp_path / "out").receipt.joined == SecondTable(
-        **told["receipt"]["joined"]
+        **record["receipt"]["joined"]
     )
     for form in ("review", "registry"):
         assert "are protected with the rows of that value" in ln.export(tmp_path / "out", form)
@@ -85,8 +85,8 @@ def test_public_table_is_reported_unprotected(tmp_path) -> None:
         seed=1,
         out=tmp_path / "out",
     )
-    told = manifest(tmp_path / "out")
-    assert told["receipt"]["joined"] == {
+    record = manifest(tmp_path / "out")
+    assert record["receipt"]["joined"] == {
         "table": "",
         "on": "patient_id",
         "key": "patient_id",
@@ -94,7 +94,7 @@ def test_public_table_is_reported_unprotected(tmp_path) -> None:
     }
     assert (
         "was declared to be public: its contents are not protected"
-        in told["privacy"]["unit"]["second_table"]
+        in record["privacy"]["unit"]["second_table"]
     )
     ln.release(BY_ROW, VISITS.merge(PATIENTS), seed=1, out=tmp_path / "plain")
     plain = manifest(tmp_path / "plain")
@@ -110,72 +110,77 @@ def test_join_refuses_other_units_unpaid(tmp_path, files: ln.Joined) -> None:
 
 def test_stopped_join_is_finished_with_its_second_table(tmp_path, files: ln.Joined) -> None:
     book = tmp_path / "visits.ledger"
-    with stopped(Series, "measure") as told:
+    with stopped(Series, "measure") as error:
         ln.release(PLAN, files, ledger=book, out=tmp_path / "out")
-    assert "can be finished" in str(told.value)
+    assert "can be finished" in str(error.value)
     with pytest.raises(
         ln.InputError, match="the same second table, joined on the same columns, and public or not"
     ):
         ln.resume(book, source=ln.Joined(files.data, files.second, on="patient_id", public=True))
     with pytest.raises(ln.InputError, match="the same second table"):
         ln.resume(book, source=ln.Joined(files.data, files.data, on="patient_id"))
-    begun = [
+    drafts = [
         path.name
         for path in tmp_path.iterdir()
         if "run-" in path.name or path.name.startswith(".leastnoise")
     ]
-    assert begun == []
-    (made,) = ln.resume(
+    assert drafts == []
+    (release,) = ln.resume(
         book, source=tmp_path / "visits.csv"
     )  # moved: the second table is where it was
-    assert [round(answer) for answer in made.answers["answer"]] == pytest.approx(COUNTS, abs=3)
+    assert [round(answer) for answer in release.answers["answer"]] == pytest.approx(COUNTS, abs=3)
     assert manifest(tmp_path / "out")["receipt"]["joined"]["public"] is False
     assert len(ln.Ledger.open(book).entries()) == 1
 
 
 def test_stopped_join_of_frames_needs_both_again(tmp_path) -> None:
-    book, both = (
+    book, joined = (
         ln.Ledger.create(tmp_path / "visits.ledger", "visits", PRIVACY),
         ln.Joined(VISITS, PATIENTS, on="patient_id"),
     )
     with stopped(Series, "measure"):
-        ln.release(PLAN, both, ledger=book)
+        ln.release(PLAN, joined, ledger=book)
     with pytest.raises(ln.InputError, match="the same second table"):
         ln.resume(book, source=VISITS.merge(PATIENTS))
-    (made,) = ln.resume(book, source=both)
-    assert made.receipt.joined.on == "patient_id"
+    (release,) = ln.resume(book, source=joined)
+    assert release.receipt.joined.on == "patient_id"
 
 
 def test_category_search_states_its_join(tmp_path, files: ln.Joined) -> None:
     privacy = ln.Privacy(ln.ApproxDP(1, "1e-7"), unit_column="patient_id", max_rows=1)
     search = ln.plan_categories("sex", ln.Unknown(9), privacy)
-    found = ln.find_categories(
+    categories = ln.find_categories(
         search, files, ledger=tmp_path / "visits.ledger", out=tmp_path / "sexes", whole=privacy
     )
-    assert sorted(found.texts) == ["F", "M"]
+    assert sorted(categories.texts) == ["F", "M"]
     assert read_categories(tmp_path / "sexes").receipt.joined.table == "patients"
 
 
 def test_spec_joins_as_python_does(tmp_path, files: ln.Joined) -> None:
-    what = parse_spec(SPEC, tmp_path)
-    data = what.data(what.source)
+    parsed_spec = parse_spec(SPEC, tmp_path)
+    data = parsed_spec.data(parsed_spec.source)
     assert (data.data, data.second, data.second_key, data.public) == (
         files.data,
         files.second,
         "patient_id",
         False,
     )
-    one, other = (
+    answers_of_frames, answers_of_files = (
         ln.release(PLAN, source, seed=3).answers["answer"].tolist() for source in (data, files)
     )
-    assert one == other
-    assert ln.check(what).fit.joins[0].matched == 1200
+    assert answers_of_frames == answers_of_files
+    assert ln.check(parsed_spec).fit.joins[0].matched == 1200
     laid = SPEC.replace(
         'on = "patient_id"',
         'on = { patient_id = "id" }\ncolumns = ["sex"]\ndelimiter = ";"\nencoding = "latin-1"',
     )
-    second = parse_spec(laid, tmp_path).data(tmp_path / "visits.csv")
-    assert (second.first_key, second.second_key, second.columns, second.second.delimiter) == (
+    other_data = parse_spec(laid, tmp_path).data(tmp_path / "visits.csv")
+    assert (
+        other_data.first_key,
+        other_data.second_key,
+        other_data.columns,
+        other_data.second.delimiter,
+    ) == (
         "patient_id",
         "id",
         ("sex",),
@@ -231,15 +236,21 @@ def star(tmp_path, files: ln.Joined) -> ln.Joined:
 @pytest.mark.filterwarnings("ignore:.*:UserWarning")
 def test_spec_joins_several_tables(tmp_path, star: ln.Joined) -> None:
     (tmp_path / "star.toml").write_text(STAR_SPEC, encoding="utf-8")
-    what = parse_spec(STAR_SPEC, tmp_path)
-    assert [join.matched for join in ln.check(what).fit.joins] == [1200] * 3
-    assert [join.table for join in ln.check(what).fit.joins] == ["patients", "cards", "shops"]
-    assert what.options.joined_on == ("patient_id",) * 3 + ("holder", "shop", "id")
-    made = ln.read_spec(tmp_path / "star.toml").release(out=tmp_path / "out")
-    both = VISITS.merge(PATIENTS).merge(CARDS, left_on="patient_id", right_on="holder")
-    both = both.merge(SHOPS, left_on="shop", right_on="id")
-    truth = both[both["sex"] == "M"].groupby(["tier", "town"]).size()
-    answered = pd.DataFrame(made.sql(what.options.statements[0])).set_index(["tier", "town"])["n"]
+    parsed_spec = parse_spec(STAR_SPEC, tmp_path)
+    assert [join.matched for join in ln.check(parsed_spec).fit.joins] == [1200] * 3
+    assert [join.table for join in ln.check(parsed_spec).fit.joins] == [
+        "patients",
+        "cards",
+        "shops",
+    ]
+    assert parsed_spec.options.joined_on == ("patient_id",) * 3 + ("holder", "shop", "id")
+    release = ln.read_spec(tmp_path / "star.toml").release(out=tmp_path / "out")
+    joined_rows = VISITS.merge(PATIENTS).merge(CARDS, left_on="patient_id", right_on="holder")
+    joined_rows = joined_rows.merge(SHOPS, left_on="shop", right_on="id")
+    truth = joined_rows[joined_rows["sex"] == "M"].groupby(["tier", "town"]).size()
+    answered = pd.DataFrame(release.sql(parsed_spec.options.statements[0])).set_index(
+        ["tier", "town"]
+    )["n"]
     for cell, answer in answered.items():
         assert answer == pytest.approx(truth.get(cell, 0), abs=4)
     receipt = manifest(tmp_path / "out")["receipt"]
@@ -254,7 +265,7 @@ def test_spec_joins_several_tables(tmp_path, star: ln.Joined) -> None:
     assert ln.read_release(tmp_path / "out").receipt.joined_tables[2].public
     cards = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1))
     warning = "[[source.join]] number 3 public removes the protection of all rows"
-    assert any(warning in text for text in spec_warnings(what))
+    assert any(warning in text for text in spec_warnings(parsed_spec))
     with pytest.raises(ln.LedgerError, match=r"was paid for the data set 'cards'"):
         ln.release(cards, tmp_path / "cards.csv", ledger=tmp_path / "cards.ledger")
 
@@ -263,13 +274,13 @@ def test_stopped_star_is_finished_with_all_its_tables(tmp_path, star: ln.Joined)
     book = tmp_path / "visits.ledger"
     with stopped(Series, "measure"):
         ln.release(PLAN, star, ledger=book, out=tmp_path / "out")
-    for other in (star.data, star.data.data, ln.Joined(star.data, SHOPS, on={"shop": "id"})):
+    for other_source in (star.data, star.data.data, ln.Joined(star.data, SHOPS, on={"shop": "id"})):
         with pytest.raises(ln.InputError, match="the same second table"):
-            ln.resume(book, source=other)
+            ln.resume(book, source=other_source)
     (tmp_path / "moved").mkdir()
     shutil.move(tmp_path / "visits.csv", tmp_path / "moved/visits.csv")
-    (made,) = ln.resume(book, source=tmp_path / "moved/visits.csv")
-    assert [round(answer) for answer in made.answers["answer"]] == pytest.approx(COUNTS, abs=3)
+    (release,) = ln.resume(book, source=tmp_path / "moved/visits.csv")
+    assert [round(answer) for answer in release.answers["answer"]] == pytest.approx(COUNTS, abs=3)
 
 
 @pytest.mark.parametrize(
@@ -404,11 +415,11 @@ def test_second_ledger_is_refused_for_either_table(tmp_path, files: ln.Joined) -
     patients = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1))
     mixed = ln.Joined(files.data, PATIENTS, on="patient_id")
     (tmp_path / "other").mkdir()
-    known = ln.Ledger.create(tmp_path / "visits.ledger", "visits", PRIVACY)
+    ledger = ln.Ledger.create(tmp_path / "visits.ledger", "visits", PRIVACY)
     for source in (files, mixed):
         with pytest.raises(ln.LedgerError, match=r"knows the data set 'visits'"):
             ln.release(PLAN, source, ledger=tmp_path / "other/x.ledger")
-    ln.release(PLAN, files, ledger=known, out=tmp_path / "out")
+    ln.release(PLAN, files, ledger=ledger, out=tmp_path / "out")
     with pytest.raises(ln.LedgerError, match=r"was paid for the data set 'patients'"):
         ln.release(patients, files.second, ledger=tmp_path / "patients.ledger")
     (tmp_path / "visits.ledger").rename(tmp_path / "visits.away")
@@ -445,13 +456,13 @@ def test_joins_with_other_bounds_share_one_ledger(tmp_path, files: ln.Joined) ->
         tmp_path / "visits.ledger", "visits", ln.Privacy(ln.PureDP(102), unit_column="patient_id")
     )
     ln.release(PLAN, files, ledger=book)
-    alone = ln.Domain(diagnosis=["a", "b", "c"])
+    domain = ln.Domain(diagnosis=["a", "b", "c"])
     for rows, cell in ((2, None), (3, ln.PerCellBound(1, "diagnosis"))):
         privacy = ln.Privacy(
             ln.PureDP(1), unit_column="patient_id", max_rows=rows, max_per_cell=cell
         )
         ln.release(
-            ln.plan(ln.marginals(alone, ways=1), privacy, strategy="identity"),
+            ln.plan(ln.marginals(domain, ways=1), privacy, strategy="identity"),
             files.data,
             ledger=book,
             dataset="visits",

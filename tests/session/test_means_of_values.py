@@ -41,7 +41,7 @@ cdf = { of = "pay", by = ["sex"] }
 """
 
 
-def asked(low: int, null: str = "other"):
+def make_spec(low: int, null: str = "other"):
     return parse_spec(
         SPEC.replace("LOW", str(low)).replace('null = "other"', f'null = "{null}"'),
         Path("/nowhere"),
@@ -55,7 +55,10 @@ def sources() -> dict[str, object]:
         "polars": pl.DataFrame(
             {
                 "sex": SEX,
-                "pay": [None if gone else int(pay) for pay, gone in zip(PAY, MISSING, strict=True)],
+                "pay": [
+                    None if is_missing else int(pay)
+                    for pay, is_missing in zip(PAY, MISSING, strict=True)
+                ],
             }
         ),
         "arrow": pa.table({"sex": SEX, "pay": pa.array(PAY.astype(float), mask=MISSING)}),
@@ -67,37 +70,39 @@ def sources() -> dict[str, object]:
 @pytest.mark.parametrize(("low", "null"), [(0, "other"), (10_000, "other"), (0, "drop")])
 def test_means_and_medians_use_values_of_any_rows(low: int, null: str) -> None:
     """Six in a hundred rows lack a value; medians and shares leave them out as well."""
-    spec = asked(low, null=null)
+    spec = make_spec(low, null=null)
     plan = ln.plan(spec.workload, spec.privacy, strategy="identity")
     assert {block.measure for block in plan.measured().blocks if block.ends} == {"pay"}
-    every = sources()
-    for name in every if (low, null) == (0, "other") else ("pandas", "engine"):
-        made = ln.release(plan, every[name], seed=3)
-        means, medians, shares = (made.statistics[place] for place in range(3))
+    all_sources = sources()
+    for name in all_sources if (low, null) == (0, "other") else ("pandas", "engine"):
+        release = ln.release(plan, all_sources[name], seed=3)
+        means, medians, shares = (release.statistics[place] for place in range(3))
         for place, sex in enumerate(("f", "m")):
-            there = PAY[(sex == SEX) & ~MISSING]
-            assert means.low[place] <= there.mean() <= means.high[place], name
+            values = PAY[(sex == SEX) & ~MISSING]
+            assert means.low[place] <= values.mean() <= means.high[place], name
             assert means.high[place] - means.low[place] < 20
-            assert made.tables["count of pay by sex"].answer[place] == pytest.approx(
-                len(there), abs=30
+            assert release.tables["count of pay by sex"].answer[place] == pytest.approx(
+                len(values), abs=30
             )
-            assert made.tables["sum of pay by sex"].answer[place] == pytest.approx(
-                there.sum(), rel=2e-4
+            assert release.tables["sum of pay by sex"].answer[place] == pytest.approx(
+                values.sum(), rel=2e-4
             )
-            assert medians.values[place, 0] == pytest.approx(np.median(there), abs=1_100)
+            assert medians.values[place, 0] == pytest.approx(np.median(values), abs=1_100)
             assert shares.values[place, -1] == 1
-        assert made.tables["count of pay by sex"].product.values_of == "pay"
+        assert release.tables["count of pay by sex"].product.values_of == "pay"
 
 
 def test_count_of_values_and_clipping_are_stated(tmp_path) -> None:
-    spec = asked(10_000)
+    spec = make_spec(10_000)
     plan = ln.plan(spec.workload, spec.privacy, strategy="identity")
     ln.release(plan, PEOPLE, seed=1, out=tmp_path / "out")
-    told, page = manifest(tmp_path / "out"), report(tmp_path / "out")
-    (entry,) = [one for one in told["answers"]["tables"] if one["measure"] == "count of pay"]
+    record, page = manifest(tmp_path / "out"), report(tmp_path / "out")
+    (entry,) = [
+        table for table in record["answers"]["tables"] if table["measure"] == "count of pay"
+    ]
     assert (entry["name"], entry["unit"]) == ("count of pay by sex", "row")
     assert any(
-        "a null, and text that is no number, is none" in rule for rule in told["domain"]["rules"]
+        "a null, and text that is no number, is none" in rule for rule in record["domain"]["rules"]
     )
     assert (
         "In means and sums of pay a value below 10,000 counts as 10,000 and one above 90,000 as "
@@ -115,7 +120,7 @@ def test_count_of_values_and_clipping_are_stated(tmp_path) -> None:
 def test_count_of_values_can_be_requested_alone() -> None:
     domain = ln.Domain(sex=["f", "m"], measures={"pay": ln.Measure("pay", 0, 90_000)})
     rows, sums = ln.queries(domain, sex="identity"), ln.queries(domain, sex="identity", sum="pay")
-    made = ln.release(ln.plan(rows + sums, ln.PureDP(1)), PEOPLE, seed=1)
+    release = ln.release(ln.plan(rows + sums, ln.PureDP(1)), PEOPLE, seed=1)
     with pytest.raises(
         InputError,
         match=(
@@ -123,11 +128,11 @@ def test_count_of_values_can_be_requested_alone() -> None:
             r"\"pay\""
         ),
     ):
-        ln.means(made, "pay", by=["sex"])
+        ln.means(release, "pay", by=["sex"])
     counted = ln.queries(domain, sex="identity", count="pay")
     assert [table.name for table in rows + counted] == ["sex", "count of pay by sex"]
-    both = ln.release(ln.plan(counted + sums, ln.PureDP(100)), PEOPLE, seed=1)
-    assert ln.means(both, "pay", by=["sex"]).mean[0] == pytest.approx(
+    release_of_both = ln.release(ln.plan(counted + sums, ln.PureDP(100)), PEOPLE, seed=1)
+    assert ln.means(release_of_both, "pay", by=["sex"]).mean[0] == pytest.approx(
         PAY[(SEX == "f") & ~MISSING].mean(), abs=30
     )
     with pytest.raises(
@@ -135,11 +140,11 @@ def test_count_of_values_can_be_requested_alone() -> None:
         match="count must be left out, or \"rows\", where a measure is summed; got 'pay'",
     ):
         ln.queries(domain, sum="pay", count="pay")
-    taken = ln.Domain(
+    domain_with_both_names = ln.Domain(
         sex=["f"], measures={"pay": ln.Measure("pay", 0, 9), "count of pay": ln.Measure("x", 0, 5)}
     )
     with pytest.raises(
         InputError,
         match="the name of a measure must be another one, as a count of units or of values has it",
     ):
-        ln.mean_queries(taken, "pay")
+        ln.mean_queries(domain_with_both_names, "pay")

@@ -35,30 +35,30 @@ def long(cells: int = 200_000) -> ln.Workload:
 
 @pytest.mark.usefixtures("little")
 def test_release_beyond_memory_is_refused_unpaid(tmp_path) -> None:
-    made = ln.plan(long(), ln.PureDP(1))
+    plan = ln.plan(long(), ln.PureDP(1))
     with pytest.raises(
         ln.InputError,
         match=r"This release needs about 20\d\.\d MiB of memory; 100\.0 MiB is available",
     ):
         ln.release(
-            made, pd.DataFrame({"x": [1, 2]}), ledger=tmp_path / "a.ledger", out=tmp_path / "out"
+            plan, pd.DataFrame({"x": [1, 2]}), ledger=tmp_path / "a.ledger", out=tmp_path / "out"
         )
     assert list(tmp_path.iterdir()) == []
 
 
 def test_unwritten_set_is_counted_by_cells_and_prefixes() -> None:
-    made = ln.plan(
+    plan = ln.plan(
         ln.queries(ln.Domain(x=ln.Coded(5000)), x="all_ranges"), ln.PureDP(1), strategy="identity"
     )
-    assert estimate_release_memory(made, in_files=True) < 10e6
+    assert estimate_release_memory(plan, in_files=True) < 10e6
 
 
 def test_memory_limit_is_a_size(monkeypatch) -> None:
-    for given, size in (("1000", 1000), ("2k", 2048), ("1.5GiB", 3 * 2**29), ("1T", 2**40)):
-        monkeypatch.setenv("LEASTNOISE_MEMORY", given)
+    for setting, size in (("1000", 1000), ("2k", 2048), ("1.5GiB", 3 * 2**29), ("1T", 2**40)):
+        monkeypatch.setenv("LEASTNOISE_MEMORY", setting)
         assert available_memory() == size
-    for given in ("8 apples", "-1", "G", "1e9", "1" * 40):
-        monkeypatch.setenv("LEASTNOISE_MEMORY", given)
+    for setting in ("8 apples", "-1", "G", "1e9", "1" * 40):
+        monkeypatch.setenv("LEASTNOISE_MEMORY", setting)
         with pytest.raises(ln.InputError, match="LEASTNOISE_MEMORY must be a size such as 8G"):
             available_memory()
 
@@ -121,7 +121,7 @@ numpy.ones(2**26)
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,
@@ -129,7 +129,7 @@ numpy.ones(2**26)
         check=True,
         timeout=HANGS,
     )
-    assert done.stdout == "refused\n"
+    assert result.stdout == "refused\n"
 
 
 # --- sets of queries that are too many to list ---
@@ -170,33 +170,37 @@ def _without_listing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_all_ranges_of_many_cells_are_planned(budget: object, strategy: str, cells: int) -> None:
     workload = ln.queries(ln.Domain(x=ln.Integers(0, cells - 1)), x=ln.all_ranges())
     with at_most(700e6):
-        found = [one for one in try_strategies(workload, Privacy(budget), strategy) if one.plan]
-    made = min(found, key=lambda one: one.total).plan
-    expected_error = made.expected_error()
+        candidates = [
+            candidate
+            for candidate in try_strategies(workload, Privacy(budget), strategy)
+            if candidate.plan
+        ]
+    plan = min(candidates, key=lambda candidate: candidate.total).plan
+    expected_error = plan.expected_error()
     (table,) = expected_error.tables
     assert table.queries == cells * (cells + 1) // 2
     assert expected_error.total_squared_error == pytest.approx(table.queries * table.rmse**2)
     assert expected_error.lower_bound < expected_error.total_squared_error
     assert table.largest_is_bound
     assert table.rmse < table.largest_std < 2 * table.rmse
-    again = ln.Plan.from_json(made.to_json())
-    assert again == made
-    assert mechanism_of(again).prepare(again)
+    reread = ln.Plan.from_json(plan.to_json())
+    assert reread == plan
+    assert mechanism_of(reread).prepare(reread)
 
 
 @pytest.mark.parametrize(
-    "second", [ln.all_ranges(), ln.prefix(), ln.identity()], ids=lambda one: one.kind
+    "second", [ln.all_ranges(), ln.prefix(), ln.identity()], ids=lambda queries: queries.kind
 )
 def test_products_too_large_to_list_are_promised(second: QuerySet) -> None:
     domain = ln.Domain(x=ln.Coded(3000), y=ln.Coded(3000))
     workload = ln.queries(domain, x=ln.all_ranges(), y=second)
-    (found,) = try_strategies(workload, Privacy(ln.PureDP(1)), "hierarchy")
-    assert found.plan is not None, found.reason
-    (table,) = found.plan.expected_error().tables
+    (candidate,) = try_strategies(workload, Privacy(ln.PureDP(1)), "hierarchy")
+    assert candidate.plan is not None, candidate.reason
+    (table,) = candidate.plan.expected_error().tables
     assert table.queries == workload.rows
     assert table.largest_is_bound
     assert table.rmse < table.largest_std < 10 * table.rmse
-    assert mechanism_of(found.plan).prepare(found.plan)
+    assert mechanism_of(candidate.plan).prepare(candidate.plan)
 
 
 def test_measured_ranges_use_a_gram_matrix() -> None:
@@ -211,8 +215,8 @@ def test_ranges_in_common_basis_are_batched() -> None:
         Block((Factor(("x",), Identity(400)),), 1),
         Block((Factor(("x",), Prefix(400)), Factor(("y",), Identity(4))), 1),
     )
-    known = pair_structure({"x": 400, "y": 4}, [(blocks[0], 1.0), (blocks[1], 2.0)])
-    asked = ln.queries(domain, x=ln.all_ranges()).products[0]
+    structure = pair_structure({"x": 400, "y": 4}, [(blocks[0], 1.0), (blocks[1], 2.0)])
+    product = ln.queries(domain, x=ln.all_ranges()).products[0]
     with at_most(200e6):
-        found = known.errors(asked)
-    assert found.total == pytest.approx(known.total(asked), rel=1e-9)
+        errors = structure.errors(product)
+    assert errors.total == pytest.approx(structure.total(product), rel=1e-9)

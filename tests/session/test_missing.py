@@ -64,7 +64,7 @@ def drawn_workload(rng, domain):
         names = rng.choice(list(ways), rng.integers(0, 4), replace=False).tolist()
         sets = {name: ways[name][rng.integers(len(ways[name]))] for name in names}
         tables.append(ln.queries(domain, sets, sum=rng.choice([None, None, "pay"])))
-    return functools.reduce(lambda one, other: one + other, tables)
+    return functools.reduce(lambda total, table: total + table, tables)
 
 
 def label(kind, value):
@@ -123,7 +123,12 @@ def queries_by_hand(query_set, kind):
             return np.array([cells[a : b + 1].sum(axis=0) for a, b in query_set.arguments])
         case "level":
             groups = [LAND.get(name, "other") for name in kind.labels]
-            return np.array([[group == of for group in groups] for of in dict.fromkeys(groups)])
+            return np.array(
+                [
+                    [group == group_of_query for group in groups]
+                    for group_of_query in dict.fromkeys(groups)
+                ]
+            )
     return np.array(
         [[name in labels for name in kind.labels] for labels in query_set.arguments], dtype=float
     )
@@ -169,24 +174,24 @@ def test_engine_counts_match_files(tmp_path):
     }
     first = releases.pop("pandas")
     for release in releases.values():
-        for table, other in zip(first.tables, release.tables, strict=True):
-            np.testing.assert_array_equal(table.answer, other.answer)
+        for table, other_table in zip(first.tables, release.tables, strict=True):
+            np.testing.assert_array_equal(table.answer, other_table.answer)
 
 
 def test_tables_match_those_of_a_release_alone():
     rows = drawn_rows(np.random.default_rng(1), 2000)
     domain = ln.Domain(region=REGIONS, income=ln.Bins(0, 40, 8), age=ln.Integers(0, 4))
     counts = ln.queries(domain, region="identity")
-    for beside in (
+    for other_tables in (
         ln.quantile_queries(domain, "income", ["0.5"], by=["region"]),
         ln.queries(domain, income="identity"),
         ln.marginals(domain, ways=3),
         ln.queries(domain, age="prefix") + ln.queries(domain),
     ):
-        plan = ln.plan(counts + beside, NOISELESS, strategy="identity")
-        both = ln.release(plan, rows, seed=1).tables["region"]
-        alone = ln.release(ln.plan(counts, NOISELESS), rows, seed=1).tables["region"]
-        np.testing.assert_allclose(both.answer, alone.answer, atol=1e-6)
+        plan = ln.plan(counts + other_tables, NOISELESS, strategy="identity")
+        table = ln.release(plan, rows, seed=1).tables["region"]
+        table_alone = ln.release(ln.plan(counts, NOISELESS), rows, seed=1).tables["region"]
+        np.testing.assert_allclose(table.answer, table_alone.answer, atol=1e-6)
 
 
 def test_complete_or_shared_attributes_need_no_hidden_cell():
@@ -196,10 +201,10 @@ def test_complete_or_shared_attributes_need_no_hidden_cell():
         income=ln.Bins(0, 40, 4, outside="clip", null="other"),
         sex=["F", "M"],
     )
-    asked = ln.queries(domain, region="identity") + ln.queries(
+    workload = ln.queries(domain, region="identity") + ln.queries(
         domain, region="identity", age="prefix", income="identity", sex="identity"
     )
-    plan = ln.plan(asked, ln.PureDP(1))
+    plan = ln.plan(workload, ln.PureDP(1))
     hidden = {name for name in plan.domain.names if plan.domain.kind(name).hidden}
     assert hidden == {"sex"}
     assert plan.domain.shape == (3, 5, 5, 3)
@@ -214,7 +219,7 @@ def test_complete_attributes_plan_as_without_nulls():
         sex=ln.Categories(["F", "M"], complete=True),
         age=ln.Integers(0, 9, outside="clip", complete=True),
     )
-    plans = [ln.plan(ln.marginals(each, upto=2), ln.PureDP(1)) for each in (complete, counted)]
+    plans = [ln.plan(ln.marginals(domain, upto=2), ln.PureDP(1)) for domain in (complete, counted)]
     blocks = [plan.measured().blocks for plan in plans]
     assert blocks[0] == blocks[1]
     assert plans[0].domain == complete
@@ -231,10 +236,10 @@ def test_null_of_complete_attribute_drops_the_row():
 def test_plan_with_hidden_cells_survives_json():
     domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 4, null="other"))
     plan = ln.plan(ln.marginals(domain, upto=2), ln.PureDP(1))
-    read = ln.Plan.from_json(plan.to_json())
-    assert read == plan
-    assert read.domain.kind("age").hidden
-    assert read.to_json() == plan.to_json()
+    reread = ln.Plan.from_json(plan.to_json())
+    assert reread == plan
+    assert reread.domain.kind("age").hidden
+    assert reread.to_json() == plan.to_json()
 
 
 def test_release_answers_over_the_declared_domain():
@@ -264,17 +269,17 @@ def test_synthetic_records_have_nulls_for_hidden_cells():
     domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 4))
     rows = pd.DataFrame({"sex": ["F", None, "M", "M"] * 90, "age": [1, 2, None, 4] * 90})
     release = ln.release(ln.plan(ln.marginals(domain, upto=2), NOISELESS), rows, seed=1)
-    made = release.synthesize(library="pandas")
-    assert len(made) == 360
-    assert abs(made.sex.isna().sum() - 90) <= 2
-    assert abs(made.age.isna().sum() - 90) <= 2
+    records = release.synthesize(library="pandas")
+    assert len(records) == 360
+    assert abs(records.sex.isna().sum() - 90) <= 2
+    assert abs(records.age.isna().sum() - 90) <= 2
 
 
 def test_guard_counts_rows_that_are_in_some_table(tmp_path):
     domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 4))
     rows = pd.DataFrame({"sex": ["F", None, "M", None] * 50, "age": [1, 2, None, None] * 50})
-    asked = ln.queries(domain, sex="identity") + ln.queries(domain, age="identity")
-    plan = ln.plan(asked, ln.PureDP(100), guard="1/2")
+    workload = ln.queries(domain, sex="identity") + ln.queries(domain, age="identity")
+    plan = ln.plan(workload, ln.PureDP(100), guard="1/2")
     for source in sources(rows, tmp_path).values():
         release = ln.release(plan, source, seed=1, options=ln.Options(guard="1/2"))
         assert (release.receipt.guard.used, release.receipt.guard.kept) == (150, 200)
@@ -286,17 +291,17 @@ def test_level_tables_agree_beside_missing_values():
     rows = pd.DataFrame(
         {"region": rng.choice([*REGIONS, None], 90), "sex": rng.choice(["F", "M", None], 90)}
     )
-    asked = ln.queries(domain) + ln.queries(domain, region=ln.level("land"))
-    asked += ln.queries(domain, region="identity") + ln.marginals(domain, ways=2)
-    plan = ln.plan(asked, ln.PureDP("0.2"), strategy="marginals")
+    workload = ln.queries(domain) + ln.queries(domain, region=ln.level("land"))
+    workload += ln.queries(domain, region="identity") + ln.marginals(domain, ways=2)
+    plan = ln.plan(workload, ln.PureDP("0.2"), strategy="marginals")
     options = ln.Options(non_negative=True, integer=True)
     frames = ln.release(plan, rows, seed=2, options=options).tables
-    land, region, both = (
+    land, region, cells = (
         frames[name].frame()["answer_integer"] for name in ("region:land", "region", "region x sex")
     )
     assert land.tolist() == [region[0] + region[2], region[1]]
-    assert (both >= 0).all()
-    assert both.sum() <= region.sum() <= frames["total"].frame()["answer_integer"].item()
+    assert (cells >= 0).all()
+    assert cells.sum() <= region.sum() <= frames["total"].frame()["answer_integer"].item()
 
 
 def test_intervals_cover_a_survey_with_missing_income():
@@ -308,19 +313,19 @@ def test_intervals_cover_a_survey_with_missing_income():
         }
     )
     domain = ln.Domain(region=REGIONS, income=ln.Bins(0, 40, 8))
-    asked = ln.marginals(domain, upto=1) + ln.queries(domain, region="identity", income="prefix")
+    workload = ln.marginals(domain, upto=1) + ln.queries(domain, region="identity", income="prefix")
     for budget in (ln.PureDP("1/2"), ln.ZCDP("1/50")):
-        plan, inside, answers, missing_inside = ln.plan(asked, budget), 0, 0, 0
+        plan, inside, answers, missing_inside = ln.plan(workload, budget), 0, 0, 0
         expected = [truth(rows, product).reshape(-1) for product in plan.workload]
         for seed in range(60):
             release = ln.release(plan, rows, seed=seed)
             region, income = release.missing_rows
             missing_inside += abs(region.rows) <= region.margin
             missing_inside += abs(income.rows - rows["income"].isna().sum()) <= income.margin
-            for table, right in zip(release.tables, expected, strict=True):
+            for table, exact in zip(release.tables, expected, strict=True):
                 low, high = (np.asarray(table.frame()[name]) for name in ("low", "high"))
-                inside += int(((low <= right) & (right <= high)).sum())
-                answers += len(right)
+                inside += int(((low <= exact) & (exact <= high)).sum())
+                answers += len(exact)
         assert 0.92 < inside / answers < 0.98
         assert 0.89 < missing_inside / 120 <= 1
 
@@ -342,14 +347,14 @@ def test_noise_in_many_columns_is_not_reported_as_missing_rows():
 def test_report_says_how_many_rows_tables_lack(tmp_path):
     rows = pd.DataFrame({"sex": ["F", None, "M", "M"] * 9, "age": [1, 2, 3, 9] * 9})
     domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 4))
-    asked = ln.marginals(domain, ways=1)
+    workload = ln.marginals(domain, ways=1)
     for case, options in {
         "counted": {"languages": ["en", "de"]},
         "rounded": {"round": 5},
         "suppressed": {"below": 10},
     }.items():
         ln.release(
-            ln.plan(asked, NOISELESS),
+            ln.plan(workload, NOISELESS),
             rows,
             seed=1,
             out=tmp_path / case,
@@ -443,9 +448,9 @@ def test_unit_changes_counts_by_at_most_max_rows():
     rng = np.random.default_rng(3)
     for _ in range(20):
         rows, domain = drawn_rows(rng, 60), drawn_domain(rng)
-        asked = with_hidden_cells(drawn_workload(rng, domain) + ln.queries(domain))
-        names = asked.attributes
-        wanted = ReadRequest(attributes=names, measures=())
+        workload = with_hidden_cells(drawn_workload(rng, domain) + ln.queries(domain))
+        names = workload.attributes
+        request = ReadRequest(attributes=names, measures=())
         keys = rng.integers(0, 2**60, 60)
         counts = []
         for some in (rows, rows[rows["id"] != rows["id"][0]]):
@@ -454,10 +459,12 @@ def test_unit_changes_counts_by_at_most_max_rows():
                 patch.setattr(
                     "leastnoise._trusted.reading._read.urandom", lambda _, o=order: next(o)
                 )
-                table = read(some, asked.domain, read_request=wanted, unit_column="id", max_rows=2)
+                table = read(
+                    some, workload.domain, read_request=request, unit_column="id", max_rows=2
+                )
             columns = open_content(table)
             codes = [columns.codes[name] for name in names]
-            sizes = [asked.domain.cells(name) for name in names]
+            sizes = [workload.domain.cells(name) for name in names]
             joint = np.zeros(sizes, dtype=np.int64)
             np.add.at(joint, tuple(codes), 1)
             counts.append(joint if names else np.array(columns.rows))
@@ -469,9 +476,9 @@ def test_unit_counts_by_its_rows_that_have_a_value(tmp_path):
         {"id": [1, 1, 2, 3], "region": [None, "north", "south", None], "age": [1, 2, None, 4]}
     )
     domain = ln.Domain(region=REGIONS, age=ln.Integers(0, 4))
-    asked = ln.marginals(domain, upto=1, of=["region"], count="units", of_unit=["region"])
-    asked += ln.queries(domain, age="identity")
-    plan = ln.plan(asked, UNITS, strategy="workload")
+    workload = ln.marginals(domain, upto=1, of=["region"], count="units", of_unit=["region"])
+    workload += ln.queries(domain, age="identity")
+    plan = ln.plan(workload, UNITS, strategy="workload")
     (tmp_path / "made").mkdir()
     rows["age"] = rows["age"].astype("Int64")
     for source in sources(rows, tmp_path / "made").values():
@@ -499,11 +506,11 @@ def test_data_dependent_mechanisms_count_complete_rows(strategy):
         measures={"pay": ln.Measure("pay", 0, 10)},
     )
     added = {"sum": "pay"} if strategy == "truncated_sums" else {}
-    asked = ln.queries(domain, **added) + ln.queries(domain, sex="identity", **added)
-    asked += ln.queries(domain, age="prefix" if strategy == "dawa" else "identity", **added)
+    workload = ln.queries(domain, **added) + ln.queries(domain, sex="identity", **added)
+    workload += ln.queries(domain, age="prefix" if strategy == "dawa" else "identity", **added)
     if strategy == "model":  # it needs a table of two attributes
-        asked += ln.queries(domain, sex="identity", age="identity")
-    release = ln.release(ln.plan(asked, NOISELESS, strategy=strategy), rows, seed=1)
+        workload += ln.queries(domain, sex="identity", age="identity")
+    release = ln.release(ln.plan(workload, NOISELESS, strategy=strategy), rows, seed=1)
     amounts = rows["pay"].clip(upper=10).fillna(0) if added else pd.Series(1, rows.index)
     by_sex = [amounts[rows["sex"] == sex].sum() for sex in ("F", "M")]
     by_age = np.array(
@@ -526,8 +533,8 @@ def test_tables_of_very_different_noise_are_solved_together(epsilon):
         {"city": ["a", "b", "c", None] * 6, "size": [10.0, 30, 50, None, 70, 190] * 4}
     )
     in_bins = list(domain.kind("size").labels[:5])
-    asked = ln.queries(domain, size=ln.predicates([in_bins]))
-    asked += ln.queries(domain, city=ln.predicates([["a"]]), weight=3)
-    plan = ln.plan(asked, ln.PureDP(epsilon), strategy="workload")
+    workload = ln.queries(domain, size=ln.predicates([in_bins]))
+    workload += ln.queries(domain, city=ln.predicates([["a"]]), weight=3)
+    plan = ln.plan(workload, ln.PureDP(epsilon), strategy="workload")
     answers = [table.answer.item() for table in ln.release(plan, rows, seed=1).tables]
     assert answers == pytest.approx([16, 6], abs=1e-9)

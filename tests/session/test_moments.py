@@ -80,16 +80,16 @@ def test_correlations_match_brute_force() -> None:
         ln.correlation_queries(DOMAIN, NAMES, by=["region"]), ln.PureDP(400), strategy="workload"
     )
     release = ln.release(plan, PEOPLE, seed=4)
-    found = ln.correlations(release, NAMES, by=["region"])
-    for at, name in enumerate(("north", "south")):
+    correlations = ln.correlations(release, NAMES, by=["region"])
+    for region_index, name in enumerate(("north", "south")):
         rows = PEOPLE[name == REGION]
-        assert found.correlation[at] == pytest.approx(
+        assert correlations.correlation[region_index] == pytest.approx(
             true_covariances(rows, normalised=True), abs=0.01
         )
-        assert found.covariance[at] == pytest.approx(
+        assert correlations.covariance[region_index] == pytest.approx(
             true_covariances(rows, normalised=False), abs=1
         )
-        assert found.counts[at] == pytest.approx(len(rows.dropna()), abs=1)
+        assert correlations.counts[region_index] == pytest.approx(len(rows.dropna()), abs=1)
     assert ln.Plan.from_json(plan.to_json()).workload == plan.workload
     overall = ln.correlations(release, NAMES)
     assert overall.correlation == pytest.approx(true_covariances(PEOPLE, normalised=True), abs=0.01)
@@ -101,13 +101,13 @@ def test_correlations_match_brute_force() -> None:
 def test_regressions_match_brute_force() -> None:
     workload = ln.regression_queries(DOMAIN, "pay", on=["tenure", "age"], by=["region"])
     release = ln.release(ln.plan(workload, ln.ZCDP(2000), strategy="workload"), PEOPLE, seed=4)
-    found = ln.regression(release, "pay", on=["tenure", "age"], by=["region"])
-    assert found.labels == (("north", "south"), ("(intercept)", "tenure", "age"))
-    for at, name in enumerate(("north", "south")):
-        assert found.coefficient[at] == pytest.approx(
+    regression = ln.regression(release, "pay", on=["tenure", "age"], by=["region"])
+    assert regression.labels == (("north", "south"), ("(intercept)", "tenure", "age"))
+    for region_index, name in enumerate(("north", "south")):
+        assert regression.coefficient[region_index] == pytest.approx(
             true_coefficients(PEOPLE[name == REGION]), rel=0.03
         )
-    assert not found.ridge.any()
+    assert not regression.ridge.any()
 
 
 @pytest.mark.parametrize(
@@ -136,9 +136,9 @@ def test_products_are_rounded_quotients_of_whole_numbers(measures: list[ln.Measu
     amounts = open_content(
         read_table(ln.plan(workload, ln.PureDP(1), strategy="workload"), rows)
     ).values
-    for at, pair in enumerate(pairs):
+    for pair_index, pair in enumerate(pairs):
         is_complete = all(isinstance(value, (int, float)) for value in pair)
-        assert amounts["count"][at] == is_complete
+        assert amounts["count"][pair_index] == is_complete
         for name in ("one", "square", "product"):
             product = declared[name]
             exact = Fraction(is_complete)
@@ -148,7 +148,7 @@ def test_products_are_rounded_quotients_of_whole_numbers(measures: list[ln.Measu
                     units = round(Fraction(value) / factor.unit)
                     exact *= min(max(units, factor.low_units), factor.high_units) - centre
             rounded = (int(exact) + product.divisor // 2) // product.divisor
-            assert amounts[name][at] == (rounded if is_complete else 0)
+            assert amounts[name][pair_index] == (rounded if is_complete else 0)
             assert product.low_units <= rounded <= product.high_units
 
 
@@ -158,12 +158,12 @@ SMALL = ln.Domain(
 
 
 @functools.cache
-def tables_of_units(most: int) -> list[Table]:
+def tables_of_units(max_rows: int) -> list[Table]:
     """Return one fixed row alone, and with all rows that a unit can add."""
-    values = [None, -2, 1, 9] if most == 1 else [None, -2, 9]
-    possible = list(itertools.product("xy", values, [None, 0, 1, 3] if most == 1 else [0, 3]))
+    values = [None, -2, 1, 9] if max_rows == 1 else [None, -2, 9]
+    possible = list(itertools.product("xy", values, [None, 0, 1, 3] if max_rows == 1 else [0, 3]))
     units: list[tuple] = [()]
-    for number in range(1, most + 1):
+    for number in range(1, max_rows + 1):
         units += itertools.combinations_with_replacement(possible, number)
     plan = ln.plan(
         ln.correlation_queries(SMALL, ["pay", "age"], by=["a"]), ln.PureDP(1), strategy="workload"
@@ -178,10 +178,10 @@ def tables_of_units(most: int) -> list[Table]:
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/2")], ids=["pure", "zcdp"])
-@pytest.mark.parametrize("most", [1, 2])
-def test_neighbours_lose_at_most_the_budget(budget, neighbours: str, most: int) -> None:
+@pytest.mark.parametrize("max_rows", [1, 2])
+def test_neighbours_lose_at_most_the_budget(budget, neighbours: str, max_rows: int) -> None:
     """By brute force over all rows of a unit, as they are read."""
-    unit = {"unit_column": "id", "max_rows": most} if most > 1 else {}
+    unit = {"unit_column": "id", "max_rows": max_rows} if max_rows > 1 else {}
     private = ln.Privacy(budget, neighbours=neighbours, **unit)
     workload = ln.correlation_queries(SMALL, ["pay", "age"], by=["a"])
     measured = ln.plan(workload, private, strategy="workload").measured()
@@ -190,11 +190,13 @@ def test_neighbours_lose_at_most_the_budget(budget, neighbours: str, most: int) 
         numerators, denominators = row_scales(block, measured.grid)
         of_block = np.broadcast_to(numerators / denominators / measured.grid, block.rows)
         scales.append(np.resize(of_block, block.rows))
-    answers = [np.concatenate(exact_answers(measured, table)) for table in tables_of_units(most)]
+    answers = [
+        np.concatenate(exact_answers(measured, table)) for table in tables_of_units(max_rows)
+    ]
     table = np.array(answers) / np.concatenate(scales)
     norm = measured.noise.norm
     base = table[:1] if neighbours == "add_remove" else table
-    worst = max((np.abs(table - other) ** norm).sum(axis=1).max() for other in base)
+    worst = max((np.abs(table - other_table) ** norm).sum(axis=1).max() for other_table in base)
     claimed = float(budget.epsilon) if norm == 1 else 2 * float(budget.rho)
     assert 0.5 * claimed < worst <= claimed * (1 + 1e-9)
 
@@ -216,10 +218,10 @@ def test_correlation_intervals_cover(noise, size, means, variances, correlation)
     matrix = np.array([[variances[0], covariance], [covariance, variances[1]]])
     truth = np.block([[np.ones((1, 1)), np.atleast_2d(means)], [np.atleast_2d(means).T, matrix]])
     truth[1:, 1:] += np.outer(means, means)
-    found = pair_columns(drawn_moments(truth, size, noise, 4_000, 1, response=False), 1, 2)
+    correlations = pair_columns(drawn_moments(truth, size, noise, 4_000, 1, response=False), 1, 2)
     for low, high, exact in (
-        (found["low"], found["high"], correlation),
-        (found["covariance_low"], found["covariance_high"], covariance),
+        (correlations["low"], correlations["high"], correlation),
+        (correlations["covariance_low"], correlations["covariance_high"], covariance),
     ):
         coverage = ((low <= exact) & (exact <= high)).mean()
         assert coverage > 0.93
@@ -233,13 +235,13 @@ def test_correlation_intervals_cover(noise, size, means, variances, correlation)
 def test_coefficient_intervals_cover(noise, size, predictors) -> None:
     """Predictors are correlated, and away from the middle of their bounds."""
     truth, exact = regression_truth(predictors)
-    found = coefficient_columns(drawn_moments(truth, size, noise, 2_000, 2, response=True))
-    coverage = ((found["low"] <= exact) & (exact <= found["high"])).mean(axis=0)
+    coefficients = coefficient_columns(drawn_moments(truth, size, noise, 2_000, 2, response=True))
+    coverage = ((coefficients["low"] <= exact) & (exact <= coefficients["high"])).mean(axis=0)
     assert coverage.min() > 0.93
     if size == 20_000:
         assert coverage.max() < 0.985
-    assert np.isfinite(found["coefficient"]).all()
-    assert np.isinf(found["high"][found["ridge"] > 0]).all()
+    assert np.isfinite(coefficients["coefficient"]).all()
+    assert np.isinf(coefficients["high"][coefficients["ridge"] > 0]).all()
 
 
 @pytest.mark.parametrize("noise", NOISE)
@@ -247,12 +249,14 @@ def test_coefficient_intervals_cover(noise, size, predictors) -> None:
 def test_coefficient_intervals_with_ends_cover_in_small_groups(noise, size) -> None:
     """Noise that makes the equations clear also shrinks the coefficients."""
     truth, exact = regression_truth(1)
-    found = coefficient_columns(drawn_moments(truth, size, noise, 10_000, 3, response=True))
-    has_ends = np.isfinite(found["high"]).all(axis=1)
+    coefficients = coefficient_columns(drawn_moments(truth, size, noise, 10_000, 3, response=True))
+    has_ends = np.isfinite(coefficients["high"]).all(axis=1)
     if size < 30:
         assert has_ends.mean() < 0.001
         return
-    coverage = ((found["low"] <= exact) & (exact <= found["high"]))[has_ends].mean(axis=0)
+    coverage = ((coefficients["low"] <= exact) & (exact <= coefficients["high"]))[has_ends].mean(
+        axis=0
+    )
     assert has_ends.mean() > 0.1
     assert coverage.min() > 0.93
 
@@ -276,11 +280,11 @@ def test_sql_of_two_measures_matches_a_database() -> None:
     for number, name in enumerate(
         ["r", "opposite", "whole", "sample", "slope", "start", "r2", "n"]
     ):
-        found = np.asarray(answers[name], dtype=float)
+        answer = np.asarray(answers[name], dtype=float)
         exact = np.array([row[number + 1] for row in expected], dtype=float)
-        assert found == pytest.approx(exact, rel=0.01, abs=0.002), name
-        assert np.all(np.asarray(answers[f"{name}_low"]) <= found)
-        assert np.all(found <= np.asarray(answers[f"{name}_high"]))
+        assert answer == pytest.approx(exact, rel=0.01, abs=0.002), name
+        assert np.all(np.asarray(answers[f"{name}_low"]) <= answer)
+        assert np.all(answer <= np.asarray(answers[f"{name}_high"]))
 
 
 @pytest.mark.parametrize(
@@ -325,9 +329,11 @@ def test_statistics_of_a_spec_are_in_the_release(tmp_path) -> None:
     pairs, line = release.statistics
     assert pairs.name == "correlations of pay and age by region"
     assert line.name == "regression of pay on age and tenure"
-    found = ln.correlations(release, ["pay", "age"], by=["region"])
-    assert pairs.values == pytest.approx(found.correlation)
-    assert pairs.numbers()["covariance_low"] == pytest.approx(found.covariance_low.reshape(-1))
+    correlations = ln.correlations(release, ["pay", "age"], by=["region"])
+    assert pairs.values == pytest.approx(correlations.correlation)
+    assert pairs.numbers()["covariance_low"] == pytest.approx(
+        correlations.covariance_low.reshape(-1)
+    )
     assert line.frame()["term"].to_list() == ["(intercept)", "age", "tenure"]
     german = load_catalogue("de")
     assert table_title(spec.workload.products[0], german) == "Zeilen mit pay und age nach region"
@@ -338,16 +344,16 @@ def test_statistics_of_a_spec_are_in_the_release(tmp_path) -> None:
 
 
 def test_regression_without_clear_equations_has_no_ends() -> None:
-    few = PEOPLE.head(20)
+    few_people = PEOPLE.head(20)
     plan = ln.plan(
         ln.regression_queries(DOMAIN, "pay", on=["age", "tenure"]),
         ln.PureDP("1/10"),
         strategy="workload",
     )
-    release = ln.release(plan, few, seed=2)
-    found = ln.regression(release, "pay", on=["age", "tenure"])
-    assert np.isinf(found.low).all()
-    assert np.isfinite(found.coefficient).all()
+    release = ln.release(plan, few_people, seed=2)
+    regression = ln.regression(release, "pay", on=["age", "tenure"])
+    assert np.isinf(regression.low).all()
+    assert np.isfinite(regression.coefficient).all()
     (table,) = release.statistics
     assert np.isnan(table.low).all()
     with pytest.raises(ln.InputError, match="has coefficients of different units"):
@@ -370,13 +376,13 @@ def test_coefficients_have_the_promised_errors_at_public_scales(budget) -> None:
     plan = ln.plan(workload, budget, strategy="workload")
     (expected_error,) = statistic_errors(plan)
     assert [name for name, _ in expected_error.parts] == ["(intercept)", "age", "tenure"]
-    found = [
+    regressions = [
         ln.regression(release, "pay", on=["age", "tenure"])
         for release in releases(plan, rows, range(100))
     ]
-    errors = np.std([one.coefficient for one in found], axis=0)
+    errors = np.std([regression.coefficient for regression in regressions], axis=0)
     assert errors == pytest.approx([error for _, error in expected_error.parts], rel=0.25)
-    stated = np.mean([one.std_error for one in found], axis=0)
+    stated = np.mean([regression.std_error for regression in regressions], axis=0)
     assert errors == pytest.approx(stated, rel=0.25)
 
 
@@ -384,14 +390,18 @@ def test_covariances_keep_the_promised_errors() -> None:
     workload = ln.correlation_queries(DOMAIN, ["pay", "age"], size=3800)
     plan = ln.plan(workload, ln.PureDP(1), strategy="workload")
     (expected_error,) = statistic_errors(plan)
-    found = [
+    covariances = [
         ln.correlations(release, ["pay", "age"]) for release in releases(plan, PEOPLE, range(100))
     ]
-    errors = np.std([one.covariance for one in found])
-    assert errors == pytest.approx(np.mean([one.covariance_std_error for one in found]), rel=0.25)
+    errors = np.std([estimate.covariance for estimate in covariances])
+    assert errors == pytest.approx(
+        np.mean([estimate.covariance_std_error for estimate in covariances]), rel=0.25
+    )
     assert errors < 1.1 * expected_error.std_error
-    spread = np.std([one.correlation for one in found])
-    assert spread == pytest.approx(np.mean([one.std_error for one in found]), rel=0.25)
+    spread = np.std([estimate.correlation for estimate in covariances])
+    assert spread == pytest.approx(
+        np.mean([estimate.std_error for estimate in covariances]), rel=0.25
+    )
 
 
 def test_gaussian_plans_are_near_the_lower_bound() -> None:
@@ -402,9 +412,16 @@ def test_gaussian_plans_are_near_the_lower_bound() -> None:
 def test_unsuitable_requests_are_refused() -> None:
     measures = {f"m{number}": ln.Measure(f"m{number}", 0, 5) for number in range(12)}
     domain = ln.Domain(a=["x"], measures={**measures, "total": ln.UnitTotal("m0", 0, 5)})
-    for of in ("m0", ["m0"], ["m0", "m0"], ["m0", "total"], [*measures], ["m0", "a"]):
+    for measures_of_request in (
+        "m0",
+        ["m0"],
+        ["m0", "m0"],
+        ["m0", "total"],
+        [*measures],
+        ["m0", "a"],
+    ):
         with pytest.raises(ln.InputError, match=r"of must be .*2 to 11 measures"):
-            ln.correlation_queries(domain, of)
+            ln.correlation_queries(domain, measures_of_request)
     with pytest.raises(ln.InputError, match=r"on must be .*1 to 11 measures"):
         ln.regression_queries(domain, "m0", on="m1")
     with pytest.raises(ln.InputError, match=r"of and on must be .* none twice"):

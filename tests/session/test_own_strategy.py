@@ -46,36 +46,40 @@ def rows():
 )
 def test_user_strategy_error_is_least_squares(budget) -> None:
     plan = ln.plan(PREFIX, budget, strategy=TREE)
-    made = plan.measured()
+    measurements = plan.measured()
     exact = np.trace(
         np.tri(CELLS) @ np.linalg.inv(TREE.T @ TREE) @ np.tri(CELLS).T
-    ) * block_variance(made, made.blocks[0])
+    ) * block_variance(measurements, measurements.blocks[0])
     assert plan.strategy == "own"
     assert plan.expected_error().total_squared_error == pytest.approx(exact)
-    height = (np.abs(TREE) ** made.noise.norm).sum(axis=0).max() ** (1 / made.noise.norm)
+    height = (np.abs(TREE) ** measurements.noise.norm).sum(axis=0).max() ** (
+        1 / measurements.noise.norm
+    )
     (cells,) = ln.plan(PREFIX, budget, strategy="identity").measured().blocks
-    assert float(made.blocks[0].scale) == pytest.approx(height * float(cells.scale))
-    assert covers(plan.privacy.budget, cost(made))
+    assert float(measurements.blocks[0].scale) == pytest.approx(height * float(cells.scale))
+    assert covers(plan.privacy.budget, cost(measurements))
 
 
 def test_registered_function_gives_the_same_plan() -> None:
     by_name = ln.plan(MIXED, ln.ZCDP(1), strategy="hierarchy")
-    own = ln.plan(MIXED, ln.ZCDP(1), strategy=PLANNERS["hierarchy"].propose)
-    assert own.expected_error() == by_name.expected_error()
-    seen = []
+    plan = ln.plan(MIXED, ln.ZCDP(1), strategy=PLANNERS["hierarchy"].propose)
+    assert plan.expected_error() == by_name.expected_error()
+    problems = []
     ln.plan(
         PREFIX,
         ln.PureDP(1),
-        strategy=lambda problem: seen.append(problem) or {"age": TREE * problem.norm},
+        strategy=lambda problem: problems.append(problem) or {"age": TREE * problem.norm},
     )
-    assert [(problem.norm, problem.workload) for problem in seen] == [(1, PREFIX)]
+    assert [(problem.norm, problem.workload) for problem in problems] == [(1, PREFIX)]
 
 
 @pytest.mark.parametrize(
-    "given", [TREE, TREE.tolist(), TREE.astype(float), {"age": TREE}, lambda _: TREE], ids=range(5)
+    "strategy",
+    [TREE, TREE.tolist(), TREE.astype(float), {"age": TREE}, lambda _: TREE],
+    ids=range(5),
 )
-def test_every_form_of_user_strategy_gives_one_plan(given) -> None:
-    assert ln.plan(PREFIX, ln.PureDP(1), strategy=given) == ln.plan(
+def test_every_form_of_user_strategy_gives_one_plan(strategy) -> None:
+    assert ln.plan(PREFIX, ln.PureDP(1), strategy=strategy) == ln.plan(
         PREFIX, ln.PureDP(1), strategy={"age": ln.matrix(TREE.tolist())}
     )
 
@@ -97,12 +101,12 @@ def test_user_strategy_merges_cells_it_cannot_separate() -> None:
     edges = [0, 10, 500, 501, 3000, 5000]
     pairs = [(low, high - 1) for low, high in pairwise(edges)]
     runs = np.array([[low <= cell <= high for cell in range(5000)] for low, high in pairs])
-    asked = ln.queries(
+    workload = ln.queries(
         ln.Domain(age=ln.Integers(0, 4999)), age=ln.ranges([*pairs, (0, 499), (0, 4999)])
     )
     plans = [
-        ln.plan(asked, ln.PureDP(1), strategy=given)
-        for given in (runs, runs.astype(int), {"age": ln.ranges(pairs)})
+        ln.plan(workload, ln.PureDP(1), strategy=strategy)
+        for strategy in (runs, runs.astype(int), {"age": ln.ranges(pairs)})
     ]
     exact = 2 * math.exp(-1) / (1 - math.exp(-1)) ** 2
     assert [plan.expected_error().total_squared_error for plan in plans] == pytest.approx(
@@ -112,23 +116,23 @@ def test_user_strategy_merges_cells_it_cannot_separate() -> None:
     assert (table.low <= [1, 1, 1, 0, 1, 2, 4]).all()
     assert (table.high >= [1, 1, 1, 0, 1, 2, 4]).all()
     with pytest.raises(InputError, match="determine"):
-        ln.plan(ln.queries(asked.domain, age=ln.ranges([(0, 5)])), ln.PureDP(1), strategy=runs)
+        ln.plan(ln.queries(workload.domain, age=ln.ranges([(0, 5)])), ln.PureDP(1), strategy=runs)
 
 
 def test_user_strategy_serves_targets_and_objectives(rows) -> None:
-    asked = PREFIX.within(margin=40) + ln.queries(DOMAIN, sex="identity").within(margin=5)
-    least = ln.plan(asked, ln.Least("rho"), strategy={"age": TREE})
-    worst = ln.plan(asked, least.privacy, strategy={"age": TREE}, objective="worst")
-    assert (least.strategy, worst.strategy) == ("own", "own")
-    first, second = ln.release(least, rows, seed=1).tables
+    workload = PREFIX.within(margin=40) + ln.queries(DOMAIN, sex="identity").within(margin=5)
+    plan = ln.plan(workload, ln.Least("rho"), strategy={"age": TREE})
+    worst = ln.plan(workload, plan.privacy, strategy={"age": TREE}, objective="worst")
+    assert (plan.strategy, worst.strategy) == ("own", "own")
+    first, second = ln.release(plan, rows, seed=1).tables
     assert (first.largest_margin <= 40, second.largest_margin <= 5) == (True, True)
-    (own,) = (
-        one
-        for one in ln.compare(PREFIX, ln.PureDP(1), custom_strategy=TREE)
-        if one.strategy == "own"
+    (candidate,) = (
+        candidate
+        for candidate in ln.compare(PREFIX, ln.PureDP(1), custom_strategy=TREE)
+        if candidate.strategy == "own"
     )
     assert (
-        own.total
+        candidate.total
         == ln.plan(PREFIX, ln.PureDP(1), strategy=TREE).expected_error().total_squared_error
     )
 
@@ -136,14 +140,15 @@ def test_user_strategy_serves_targets_and_objectives(rows) -> None:
 @pytest.mark.usefixtures("kept_plans")
 def test_user_strategy_does_not_reuse_cached_plans() -> None:
     first, second = (
-        ln.plan(PREFIX, ln.PureDP(1), strategy=one) for one in (TREE, np.eye(CELLS, dtype=int))
+        ln.plan(PREFIX, ln.PureDP(1), strategy=strategy)
+        for strategy in (TREE, np.eye(CELLS, dtype=int))
     )
     assert first != second
     assert ln.Plan.from_json(first.to_json()) == first
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("strategy", "message"),
     [
         (None, "strategy must be 'auto', a name, an array of numbers"),
         (3, "strategy must be 'auto', a name"),
@@ -183,9 +188,9 @@ def test_user_strategy_does_not_reuse_cached_plans() -> None:
         (np.ones((1, CELLS)), "The measurements do not determine age:prefix"),
     ],
 )
-def test_invalid_user_strategy_is_refused(given, message) -> None:
+def test_invalid_user_strategy_is_refused(strategy, message) -> None:
     with pytest.raises(InputError, match=message):
-        ln.plan(PREFIX, ln.PureDP(1), strategy=given)
+        ln.plan(PREFIX, ln.PureDP(1), strategy=strategy)
 
 
 def test_single_array_needs_a_single_attribute() -> None:
@@ -198,10 +203,10 @@ def test_single_array_needs_a_single_attribute() -> None:
 
 
 def test_user_strategy_may_miss_unqueried_cells() -> None:
-    asked = ln.queries(DOMAIN, sex="identity", age=ln.ranges([(0, 3), (4, 11)])) + ln.queries(
+    workload = ln.queries(DOMAIN, sex="identity", age=ln.ranges([(0, 3), (4, 11)])) + ln.queries(
         DOMAIN, age=ln.ranges([(0, 3)])
     )
-    plan = ln.plan(asked, ln.PureDP(1), strategy={"age": ln.ranges([(0, 3), (4, 11)])})
+    plan = ln.plan(workload, ln.PureDP(1), strategy={"age": ln.ranges([(0, 3), (4, 11)])})
     first, second = (
         plan.expected_error().tables
     )  # one table of four sums, each of them with all of the budget

@@ -82,22 +82,22 @@ def releases(folder: Path):
         },
         measures={"sum": ln.Measure("pay", 0, 16), "low": ln.Measure("pay", 0, 4)},
     )
-    wide = ln.marginals(domain, upto=2, of=["sex", "age"]) + ln.queries(
+    wide_workload = ln.marginals(domain, upto=2, of=["sex", "age"]) + ln.queries(
         domain, sex="identity", sum="sum"
     )
-    wide += ln.mean_queries(domain, "sum", by=["sex"], size=40) + ln.quantile_queries(
+    wide_workload += ln.mean_queries(domain, "sum", by=["sex"], size=40) + ln.quantile_queries(
         domain, "age", ["0.5"]
     )
-    wide += ln.variance_queries(domain, "sum", by=["sex"], size=40)
-    wide += ln.correlation_queries(domain, ["sum", "low"], by=["sex"], size=40)
-    wide += ln.regression_queries(domain, "sum", on=["low"], by=["sex"], size=40)
+    wide_workload += ln.variance_queries(domain, "sum", by=["sex"], size=40)
+    wide_workload += ln.correlation_queries(domain, ["sum", "low"], by=["sex"], size=40)
+    wide_workload += ln.regression_queries(domain, "sum", on=["low"], by=["sex"], size=40)
     units = ln.Privacy(
         ln.ApproxDP(100, "1e-9"),
         unit_column="id",
         max_rows=2,
         max_per_cell=ln.PerCellBound(1, "sex"),
     )
-    people = ln.plan(wide, units, strategy="identity")
+    people = ln.plan(wide_workload, units, strategy="identity")
     counts = ln.plan(
         ln.queries(domain, sex="identity", age="identity"), ln.PureDP(1), strategy="identity"
     )
@@ -136,7 +136,7 @@ def releases(folder: Path):
         attribute="...", plan="...", receipt=ReceiptFacts(id="...", payment=payment)
     )
     without_threshold = ln.queries(domain, pay="prefix", sum="sum")
-    asked = [
+    requests = [
         (people, FRAME, None),
         (counts, FRAME, ln.Options(**options)),
         (
@@ -161,7 +161,7 @@ def releases(folder: Path):
         ),
         (counts, FURTHER_TABLES, None),
     ]
-    for number, (plan, rows, chosen) in enumerate(asked):
+    for number, (plan, rows, chosen) in enumerate(requests):
         out, ledger = folder / str(number), folder / f"{number}.ledger"
         ln.release(plan, rows, ledger=ledger, dataset=f"people {number}", out=out, options=chosen)
         with sqlite3.connect(ledger) as connection:
@@ -180,8 +180,8 @@ def releases(folder: Path):
         yield out, columns | {("plan", path) for path in fields(json.loads(plan.to_json()))}
     seeded = ln.release(counts, FRAME, seed=1, out=folder / "seeded")
     yield folder / "seeded", set()
-    after = ln.plan(counts.workload, ln.PureDP(1), strategy="identity", after=[seeded])
-    ln.release(after, FRAME, seed=2, out=folder / "after")
+    following_plan = ln.plan(counts.workload, ln.PureDP(1), strategy="identity", after=[seeded])
+    ln.release(following_plan, FRAME, seed=2, out=folder / "after")
     yield folder / "after", set()
 
 
@@ -195,19 +195,19 @@ FURTHER_TABLES = ln.Joined(
 
 def published(folder: Path) -> set[tuple[str, str]]:
     """Return every pair of a kind of file and a field in it."""
-    found = set()
-    for out, beside in releases(folder):
-        found |= beside | {("folder", path.name) for path in out.iterdir()}
+    fields_of_files = set()
+    for out, other_files in releases(folder):
+        fields_of_files |= other_files | {("folder", path.name) for path in out.iterdir()}
         for name, kind in JSON.items():
-            found |= {
+            fields_of_files |= {
                 (kind, path)
                 for path in fields(json.loads((out / name).read_text(encoding="utf-8")))
             }
         for name, kind in TABLES.items():
             if (out / name).exists():
                 with (out / name).open(encoding="utf-8", newline="") as file:
-                    found |= {(kind, column) for column in next(csv.reader(file))}
-    return found
+                    fields_of_files |= {(kind, column) for column in next(csv.reader(file))}
+    return fields_of_files
 
 
 def listed(text: str) -> set[tuple[str, str]]:
@@ -218,9 +218,9 @@ def listed(text: str) -> set[tuple[str, str]]:
 
 
 def test_every_written_field_is_listed_with_reason(tmp_path: Path) -> None:
-    found, said = published(tmp_path), listed(PAGE.read_text(encoding="utf-8"))
-    assert sorted(found - said) == []
-    assert sorted(said - found - RARE) == []
+    written_fields, listed_fields = published(tmp_path), listed(PAGE.read_text(encoding="utf-8"))
+    assert sorted(written_fields - listed_fields) == []
+    assert sorted(listed_fields - written_fields - RARE) == []
 
 
 def test_new_published_field_is_detected() -> None:

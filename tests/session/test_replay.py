@@ -65,13 +65,13 @@ ODD: dict[str, Rows] = {
 
 def neighbours(kind: str, first: int, count: int = 2) -> dict[str, Rows]:
     """Return tables that differ from ``PEOPLE`` in one unit, a few of the possible ones."""
-    found = {name: [*PEOPLE, *rows] for name, rows in ODD.items()}
+    tables = {name: [*PEOPLE, *rows] for name, rows in ODD.items()}
     if kind == "replace":
-        found = {name: rows[2:] for name, rows in found.items()}
+        tables = {name: rows[2:] for name, rows in tables.items()}
     else:
-        found["a unit fewer"] = PEOPLE[2:]
-    names = [*found, *found]
-    return {name: found[name] for name in names[first % len(found) :][:count]}
+        tables["a unit fewer"] = PEOPLE[2:]
+    names = [*tables, *tables]
+    return {name: tables[name] for name in names[first % len(tables) :][:count]}
 
 
 # --- one run, seen from outside -------------------------------------------------------------------
@@ -88,11 +88,11 @@ class Tape:
         calls, self.calls, self.given = self.calls, [], 0
         return calls
 
-    def frozen(self, call: Any, made: Any) -> Any:
+    def frozen(self, call: Any, outcome: Any) -> Any:
         """Return the outcome of the first run at this place."""
         self.calls.append(call)
         if self.given == len(self.outcomes):
-            self.outcomes.append(made)
+            self.outcomes.append(outcome)
         self.given += 1
         return self.outcomes[self.given - 1]
 
@@ -112,7 +112,9 @@ def _hook(event: str, arguments: Any) -> None:
         return
     if event == "open" and not (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
         return
-    names = [str(one) for one in arguments[:2] if isinstance(one, (str, os.PathLike))]
+    names = [
+        str(argument) for argument in arguments[:2] if isinstance(argument, (str, os.PathLike))
+    ]
     if event == "open" or any(_WATCHED["root"] in name for name in names):
         _WATCHED["writes"].append(
             (event, *[name for name in names if name not in ("r", "w", "wb", "x", "xb")])
@@ -152,7 +154,7 @@ class Replay:
             code = go()
         finally:
             _WATCHED["root"] = None
-        told = self.streams.readouterr()
+        output = self.streams.readouterr()
         files = {
             str(path.relative_to(self.root)): hashlib.sha256(path.read_bytes()).hexdigest()
             if path.is_file()
@@ -164,31 +166,33 @@ class Replay:
         return {
             "calls": calls,
             "code": code,
-            "out": told.out,
-            "err": told.err,
+            "out": output.out,
+            "err": output.err,
             "files": files,
             "writes": list(_WATCHED["writes"]),
         }
 
     def release(
-        self, made: ln.Plan, given: Any, leak: Callable[[], object] = int
+        self, plan: ln.Plan, source: Any, leak: Callable[[], object] = int
     ) -> dict[str, Any]:
         """Release from Python, and return what an observer can see."""
 
         def go() -> int:
             leak()
-            return len(ln.release(made, given, ledger="data.ledger", out="out", dataset="d").tables)
+            return len(
+                ln.release(plan, source, ledger="data.ledger", out="out", dataset="d").tables
+            )
 
         return self.run(go)
 
-    def check(self, run: Callable[[Rows], dict[str, Any]], others: dict[str, Rows]) -> None:
+    def check(self, run: Callable[[Rows], dict[str, Any]], other_tables: dict[str, Rows]) -> None:
         """Release, then replay on the neighbours."""
-        first = run(PEOPLE)
-        assert first["calls"]
-        assert "out" in first["files"], first["err"]
-        assert len(first["writes"]) > 3
-        for what, rows in others.items():
-            assert not differences(first, run(rows)), what
+        first_run = run(PEOPLE)
+        assert first_run["calls"]
+        assert "out" in first_run["files"], first_run["err"]
+        assert len(first_run["writes"]) > 3
+        for name, rows in other_tables.items():
+            assert not differences(first_run, run(rows)), name
 
 
 @pytest.fixture
@@ -204,10 +208,10 @@ def replay(monkeypatch, tmp_path, capfd):
     _spy_on_samplers(tape, monkeypatch)
     measure, choose = _measure.draw_answers, _plane.LeastCost.draw
 
-    def measured(made: Any, table: Any, entropy: Any) -> Any:
+    def measured(plan: Any, table: Any, entropy: Any) -> Any:
         return tape.frozen(
-            ("measure", measurements_digest(made), type(entropy).__name__),
-            measure(made, table, entropy),
+            ("measure", measurements_digest(plan), type(entropy).__name__),
+            measure(plan, table, entropy),
         )
 
     def chosen(self: Any, cells: Any, distance: int, entropy: Any) -> Any:
@@ -243,9 +247,9 @@ def _spy_on_samplers(tape: Tape, monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
-def differences(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def differences(run: dict[str, Any], other_run: dict[str, Any]) -> dict[str, Any]:
     """Return the differences between two runs."""
-    return {name: (one[name], other[name]) for name in one if one[name] != other[name]}
+    return {name: (run[name], other_run[name]) for name in run if run[name] != other_run[name]}
 
 
 # --- sources --------------------------------------------------------------------------------------
@@ -262,7 +266,7 @@ def _text(rows: Rows) -> str:
     return "\n".join(
         [
             ",".join(COLUMNS),
-            *(",".join("" if one is None else str(one) for one in row) for row in rows),
+            *(",".join("" if value is None else str(value) for value in row) for row in rows),
             "",
         ]
     )
@@ -327,9 +331,9 @@ def test_command_behaves_alike_on_neighbouring_files(replay: Replay, name: str, 
 
 @pytest.mark.parametrize(("name", "kind"), [*zip(IN_MEMORY, cycle(RELATIONS))])
 def test_release_behaves_alike_on_neighbouring_frames(replay: Replay, name: str, kind: str) -> None:
-    made = made_for("linear", kind)
+    plan = made_for("linear", kind)
     replay.check(
-        lambda rows: replay.release(made, IN_MEMORY[name](rows)),
+        lambda rows: replay.release(plan, IN_MEMORY[name](rows)),
         neighbours(kind, 2 * list(IN_MEMORY).index(name)),
     )
 
@@ -380,9 +384,9 @@ def test_every_mechanism_does_the_same_on_neighbours(replay: Replay, name: str) 
         replay.patch.setattr(_dawa, "nearly_empty", lambda *_: regime == "adaptive")
     if name.startswith("plane"):
         replay.patch.setattr(_dawa, "plane_regime", lambda *_, **__: (regime, 4))
-    made, source = made_for(name, kind), IN_MEMORY["polars"]
+    plan, source = made_for(name, kind), IN_MEMORY["polars"]
     replay.check(
-        lambda rows: replay.release(made, source(rows)),
+        lambda rows: replay.release(plan, source(rows)),
         neighbours(kind, list(MECHANISMS).index(name), 1),
     )
 
@@ -408,9 +412,9 @@ def _sampled(rows: int) -> None:
 def test_replay_detects_a_planted_leak(
     replay: Replay, leak: Callable[[int], None], where: str
 ) -> None:
-    made = made_for("linear", "add_remove")
+    plan = made_for("linear", "add_remove")
     first, second = (
-        replay.release(made, frame(rows), partial(leak, len(rows)))
+        replay.release(plan, frame(rows), partial(leak, len(rows)))
         for rows in (PEOPLE, [*PEOPLE, *ODD["a row"]])
     )
     assert where in differences(first, second)

@@ -32,9 +32,9 @@ def book(tmp_path) -> ln.Ledger:
 
 def test_unfinishable_release_does_not_block_others(tmp_path, book) -> None:
     for out in (tmp_path / "a", None, tmp_path / "c"):
-        with stopped(_release_job, "build_release") as told:
+        with stopped(_release_job, "build_release") as error:
             ln.release(PLAN, PEOPLE, ledger=book, out=out)
-        assert told.value.state == "resumable"
+        assert error.value.state == "resumable"
     (tmp_path / "a").mkdir()
     with pytest.warns(
         UserWarning, match=r"Release 1 was not finished: The output directory must not exist yet"
@@ -61,11 +61,11 @@ def test_resumed_release_counts_earlier_measurements(tmp_path, book) -> None:
     assert book.spent().epsilon == 2
     (finished,) = ln.resume(book)
     assert book.spent().epsilon == 2
-    again = ln.read_release(tmp_path / "new")
-    mean = (again.observation.values[0] + earlier.observation.values[0]) / 2
-    for release in (finished, again):
+    reread = ln.read_release(tmp_path / "new")
+    mean = (reread.observation.values[0] + earlier.observation.values[0]) / 2
+    for release in (finished, reread):
         assert release.answers["answer"].tolist() == pytest.approx(mean.tolist())
-    ratio = again.answers["noise_std"] / earlier.answers["noise_std"]
+    ratio = reread.answers["noise_std"] / earlier.answers["noise_std"]
     assert ratio.tolist() == pytest.approx([0.5**0.5] * 2)
 
 
@@ -82,9 +82,9 @@ def test_changed_plan_is_not_reported_unpaid(tmp_path, book) -> None:
         with pytest.raises(
             ln.LedgerError,
             match=r"was paid, but this program cannot carry out .*nothing is paid again\.",
-        ) as told:
+        ) as error:
             ln.resume(book)
-    assert not re.search("nothing was spent|plan again", str(told.value), re.IGNORECASE)
+    assert not re.search("nothing was spent|plan again", str(error.value), re.IGNORECASE)
     assert len(ln.resume(book)) == 1
 
 
@@ -95,21 +95,21 @@ def test_full_disk_in_writer_thread_loses_nothing(tmp_path, book) -> None:
         patch.setattr(
             _writing,
             "_write_result",
-            lambda part, *rest: full() if part.id == "q2" else usual(part, *rest),
+            lambda part, *arguments: full() if part.id == "q2" else usual(part, *arguments),
         )
-        with pytest.raises(ln.PaidError) as told:
+        with pytest.raises(ln.PaidError) as error:
             ln.release(
                 plan,
                 pd.DataFrame({"sex": ["F", "M", "M"], "age": [1, 2, 3]}),
                 ledger=book,
                 out=tmp_path / "a",
             )
-    assert told.value.state == "resumable"
+    assert error.value.state == "resumable"
     assert not (tmp_path / "a").exists()
     (entry,) = book.entries()
-    drawn = book.pending(entry).steps[0].outcome
+    outcome = book.pending(entry).steps[0].outcome
     (finished,) = ln.resume(book)
-    assert drawn == "".join(outcome_to_text(finished.observation))
+    assert outcome == "".join(outcome_to_text(finished.observation))
     for table in finished.tables:
         (file,) = (tmp_path / "a/answers").glob(f"{table.id}-*.csv")
         assert pd.read_csv(file)["answer"].tolist() == table.answer.reshape(-1).tolist()
@@ -177,39 +177,39 @@ def test_rows_of_an_earlier_period_are_not_paid(tmp_path, monkeypatch, kind: str
         options = ln.Options(guard="1/10" if kind == "guard" else None)
         return ln.release(plan, source, ledger=book, options=options)
 
-    first = dt.datetime.now(dt.UTC).date().replace(day=1)
+    first_day = dt.datetime.now(dt.UTC).date().replace(day=1)
     with monkeypatch.context() as patch:
-        patch.setattr(_read, "today", lambda: first - dt.timedelta(1))
+        patch.setattr(_read, "today", lambda: first_day - dt.timedelta(1))
         with pytest.raises(
             ln.LedgerError, match=r"Reading of the rows began on .*Nothing was spent"
         ):
             run()
     assert book.spent() == Charge()
-    monkeypatch.setattr(_read, "today", lambda: first)  # an earlier day of the month will do
+    monkeypatch.setattr(_read, "today", lambda: first_day)  # an earlier day of the month will do
     run()
     assert book.spent() != Charge()
 
 
 def test_day_of_reading_is_taken_before_the_source_is_opened(monkeypatch) -> None:
     """Rows read over midnight may be of people who are gone on the next day."""
-    first = dt.date(2026, 11, 30)
-    days = [first]
+    day = dt.date(2026, 11, 30)
+    days = [day]
     monkeypatch.setattr(_read, "today", lambda: days[-1])
     real = _read.open_columns
 
     def open_columns(*arguments: object) -> object:
-        days.append(first + dt.timedelta(1))
+        days.append(day + dt.timedelta(1))
         return real(*arguments)
 
     monkeypatch.setattr(_read, "open_columns", open_columns)
     table = _read.read(PEOPLE, PLAN.domain, read_request=_read.ReadRequest(usage=True))
     assert len(days) == 2
-    assert (table.read_on, table.usage.read_on) == (first, first)
-    days.append(first)
-    assert _read.read_keys(PEOPLE, ln.Domain(sex=ln.Unknown(9)), "sex").read_on == first
-    days.append(first)
+    assert (table.read_on, table.usage.read_on) == (day, day)
+    days.append(day)
+    assert _read.read_keys(PEOPLE, ln.Domain(sex=ln.Unknown(9)), "sex").read_on == day
+    days.append(day)
     sizes = ln.Domain(rows=ln.Integers(1, 3, outside="clip"))
-    assert _read.read_unit_sizes(PEOPLE, sizes, "rows", unit_column="sex").read_on == first
+    assert _read.read_unit_sizes(PEOPLE, sizes, "rows", unit_column="sex").read_on == day
 
 
 @pytest.mark.parametrize("period", ["", "month"])
@@ -242,9 +242,9 @@ def test_guard_of_another_period_is_not_used(monkeypatch, book) -> None:
     book = book.set_budget(ln.PureDP(1), period="month")
     plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP("1/2"))
     options = ln.Options(guard="1/2")
-    with stopped(_session, "with_note") as told:
+    with stopped(_session, "with_note") as error:
         ln.release(plan, PEOPLE, ledger=book, options=options)
-    assert told.value.state == "guard"
+    assert error.value.state == "guard"
     day = next_month(book, monkeypatch)
     ln.release(plan, PEOPLE.head(50), ledger=book, options=options)
     paid_on = [entry.reserved_on for entry in book.entries()[1:]]
@@ -253,22 +253,24 @@ def test_guard_of_another_period_is_not_used(monkeypatch, book) -> None:
     assert book.left().epsilon == 0
 
 
-@pytest.mark.parametrize("out", [True, False])
-def test_resume_reads_no_rows_of_another_period(tmp_path, monkeypatch, book, out: bool) -> None:
+@pytest.mark.parametrize("is_published", [True, False])
+def test_resume_reads_no_rows_of_another_period(
+    tmp_path, monkeypatch, book, is_published: bool
+) -> None:
     """The next month's data hold other people, who have a budget of their own."""
     book = book.set_budget(ln.PureDP(1), period="month")
-    target = tmp_path / "a" if out else None
-    with stopped(ln.Ledger, "begin") as told:
+    target = tmp_path / "a" if is_published else None
+    with stopped(ln.Ledger, "begin") as error:
         ln.release(PLAN, PEOPLE, ledger=book, out=target)
-    assert told.value.state == "resumable"
+    assert error.value.state == "resumable"
     next_month(book, monkeypatch)
-    others = pd.DataFrame({"sex": ["M"] * 50})
-    assert ln.resume(book, source=others) == []
+    other_people = pd.DataFrame({"sex": ["M"] * 50})
+    assert ln.resume(book, source=other_people) == []
     with pytest.raises(ln.LedgerError, match=r"that month is over.*No noise was drawn"):
-        ln.resume(book, number=2, source=others)
+        ln.resume(book, number=2, source=other_people)
     assert book.pending(book.entries()[1]).steps == ()
-    again = ln.release(PLAN, others, ledger=book, out=target)  # is paid from the new month
-    assert again.receipt.payment.number == 3
+    release = ln.release(PLAN, other_people, ledger=book, out=target)  # is paid from the new month
+    assert release.receipt.payment.number == 3
     assert book.left().epsilon == 0
 
 
@@ -295,9 +297,9 @@ def test_guard_is_paid_once_across_stops(tmp_path, monkeypatch) -> None:
     plan = ln.plan(PLAN.workload, ln.PureDP(99))
     real = Series.paid
 
-    def killed(*given: object, **named: object) -> object:
+    def killed(*arguments: object, **named: object) -> object:
         if named.get("output") == "(guard)":
-            return real(*given, **named)
+            return real(*arguments, **named)
         raise KeyboardInterrupt
 
     terms = {"ledger": tmp_path / "new.ledger", "options": options, "out": tmp_path / "a"}

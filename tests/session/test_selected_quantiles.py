@@ -81,9 +81,9 @@ def test_selected_quantiles_work_with_every_budget(budget) -> None:
 def test_selected_quantiles_are_read_from_a_directory_as_written(tmp_path: Path) -> None:
     plan = ln.plan(BY_SEX, ln.PureDP(1), strategy=STRATEGY)
     release = ln.release(plan, ROWS, ledger=tmp_path / "l.ledger", out=tmp_path / "out")
-    again = ln.read_release(tmp_path / "out")
-    first = release.statistics[0].frame()
-    assert again.statistics[0].frame().equals(first)
+    reread = ln.read_release(tmp_path / "out")
+    frame = release.statistics[0].frame()
+    assert reread.statistics[0].frame().equals(frame)
     sentence = "The values of quantiles were chosen privately from their groups"
     assert sentence in report(tmp_path / "out")
 
@@ -93,11 +93,11 @@ def test_forged_choices_are_refused() -> None:
     outcome = run(plan, table_of(BY_SEX.domain), 1)
     facts = written(outcome)
     assert outcome_from_json(plan.to_json(), json.dumps(facts)).finding == outcome.finding
-    right = facts["outcome"]["choices"]
+    written_choices = facts["outcome"]["choices"]
     for choices in (
         [],
-        right[:-1],
-        [*right, right[0]],
+        written_choices[:-1],
+        [*written_choices, written_choices[0]],
         [[CELLS] * 2] * 3,
         [[-1] * 2] * 3,
         [["a"] * 2] * 3,

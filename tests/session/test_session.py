@@ -35,42 +35,53 @@ def test_unused_columns_are_not_read_and_drop_no_row() -> None:
         {"sex": ["F", "M"], "age": ln.Integers(0, 1), "absent": ["x"]},
         measures={"pay": ln.Measure("also absent", 0, 100)},
     )
-    made = ln.plan(
+    plan = ln.plan(
         ln.marginals(domain, ways=1, of=["sex"]) + ln.marginals(domain, ways=0), ln.PureDP(50)
     )
     source = pd.DataFrame({"sex": ["F", "M", "M"], "age": [50, 60, 70]})
-    assert ln.release(made, source, seed=1).answers["answer"].round().tolist() == [1, 2, 3]
+    assert ln.release(plan, source, seed=1).answers["answer"].round().tolist() == [1, 2, 3]
     total = ln.plan(ln.marginals(domain, ways=0), ln.PureDP(50))
     assert ln.release(total, source, seed=1).answers["answer"].round().tolist() == [3]
 
 
 def test_two_private_releases_differ(tmp_path) -> None:
-    made = ln.plan(ln.marginals(DOMAIN, ways=2), ln.PureDP(1))
+    plan = ln.plan(ln.marginals(DOMAIN, ways=2), ln.PureDP(1))
     book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(2)))
-    first, second = (ln.release(made, PEOPLE, ledger=book) for _ in range(2))
+    first, second = (ln.release(plan, PEOPLE, ledger=book) for _ in range(2))
     assert np.mean(first.tables[0].answer == second.tables[0].answer) < 0.5
 
 
 def test_dual_bound_of_one_strategy_holds_for_all() -> None:
-    asked = ln.queries(
+    workload = ln.queries(
         ln.Domain(x=ln.Integers(0, 11), y=ln.Integers(0, 7)), x="prefix", y="all_ranges"
     )
-    tried = ln.compare(asked, ln.Privacy(ln.ApproxDP(1, "1e-6")))
-    assert [one.total for one in tried] == sorted(one.total for one in tried)
-    assert all(one.plan.strategy == one.strategy for one in tried if one.plan is not None)
-    assert tried[0].plan == ln.plan(asked, tried[0].plan.privacy)
+    tried = ln.compare(workload, ln.Privacy(ln.ApproxDP(1, "1e-6")))
+    assert [candidate.total for candidate in tried] == sorted(
+        candidate.total for candidate in tried
+    )
+    assert all(
+        candidate.plan.strategy == candidate.strategy
+        for candidate in tried
+        if candidate.plan is not None
+    )
+    assert tried[0].plan == ln.plan(workload, tried[0].plan.privacy)
     bounds = {
         noise: {
-            one.plan.lower_bound() for one in tried if one.plan is not None and one.noise == noise
+            candidate.plan.lower_bound()
+            for candidate in tried
+            if candidate.plan is not None and candidate.noise == noise
         }
         for noise in (Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE)
     }
-    assert [len(found) for found in bounds.values()] == [1, 1]
-    least = {noise: min(one.total for one in tried if one.noise == noise) for noise in bounds}
+    assert [len(noise_bounds) for noise_bounds in bounds.values()] == [1, 1]
+    least_totals = {
+        noise: min(candidate.total for candidate in tried if candidate.noise == noise)
+        for noise in bounds
+    }
     # The Gaussian optimum of a product is the product of the optima, and proves it; the singular
     # values leave 8%.
-    assert 1 <= least[Noise.ROUNDED_GAUSSIAN] / bounds[Noise.ROUNDED_GAUSSIAN].pop() < 1.002
-    assert least[Noise.DISCRETE_LAPLACE] / bounds[Noise.DISCRETE_LAPLACE].pop() > 3.5
+    assert 1 <= least_totals[Noise.ROUNDED_GAUSSIAN] / bounds[Noise.ROUNDED_GAUSSIAN].pop() < 1.002
+    assert least_totals[Noise.DISCRETE_LAPLACE] / bounds[Noise.DISCRETE_LAPLACE].pop() > 3.5
 
 
 PLAN = ln.plan(ln.marginals(DOMAIN, ways=1), ln.PureDP(1))
@@ -101,7 +112,7 @@ REFUSED = [
     ),
     (
         "seed and ledger",
-        lambda at: ln.release(PLAN, PEOPLE, seed=1, ledger=at / "x.ledger"),
+        lambda folder: ln.release(PLAN, PEOPLE, seed=1, ledger=folder / "x.ledger"),
         "leave out the ledger or the seed",
     ),
     ("a seed that is none", lambda _: ln.release(PLAN, PEOPLE, seed=-1), "seed must be"),
@@ -112,22 +123,22 @@ REFUSED = [
     ),
     (
         "a source that is none",
-        lambda at: ln.release(PLAN, 17, ledger=at / "x.ledger"),
+        lambda folder: ln.release(PLAN, 17, ledger=folder / "x.ledger"),
         "source must be",
     ),
     (
         "a source that is not there",
-        lambda at: ln.release(PLAN, at / "no.csv", ledger=at / "x.ledger"),
+        lambda folder: ln.release(PLAN, folder / "no.csv", ledger=folder / "x.ledger"),
         "no.csv",
     ),
     (
         "a column that is not there",
-        lambda at: ln.release(PLAN, PEOPLE[["sex", "income"]], ledger=at / "x.ledger"),
+        lambda folder: ln.release(PLAN, PEOPLE[["sex", "income"]], ledger=folder / "x.ledger"),
         "age",
     ),
     (
         "a column of lists",
-        lambda at: ln.release(PLAN, OF_LISTS, ledger=at / "x.ledger"),
+        lambda folder: ln.release(PLAN, OF_LISTS, ledger=folder / "x.ledger"),
         "'sex' of .* must hold numbers, text or dates",
     ),
     (
@@ -137,7 +148,7 @@ REFUSED = [
     ),
     (
         "a directory that is there",
-        lambda at: ln.release(PLAN, PEOPLE, ledger=at / "x.ledger", out=at),
+        lambda folder: ln.release(PLAN, PEOPLE, ledger=folder / "x.ledger", out=folder),
         "must not exist yet",
     ),
 ]
@@ -184,27 +195,34 @@ def table() -> Table:
 
 def error_of_dense_least_squares(plan: Plan) -> float:
     """Check two estimates against an explicit matrix, and return the total squared error."""
-    made, squares = plan.measured(), LeastSquares(plan.measured())
-    first, second = (simulate(made, table(), SeededEntropy(seed)) for seed in range(2))
+    measurements, squares = plan.measured(), LeastSquares(plan.measured())
+    observation, other_observation = (
+        simulate(measurements, table(), SeededEntropy(seed)) for seed in range(2)
+    )
     for product in plan.workload:
-        for one in (Estimate(first), Estimate(first).for_observation(second)):
-            exact = squares.answers(product, one.observation.values)
-            np.testing.assert_allclose(one.values(product).reshape(-1), exact, rtol=1e-6, atol=1e-6)
+        for estimate in (
+            Estimate(observation),
+            Estimate(observation).for_observation(other_observation),
+        ):
+            exact = squares.answers(product, estimate.observation.values)
+            np.testing.assert_allclose(
+                estimate.values(product).reshape(-1), exact, rtol=1e-6, atol=1e-6
+            )
     return squares.error(plan.workload)
 
 
 @pytest.mark.parametrize("strategy", PLANNERS)
 def test_estimates_are_dense_least_squares_as_promised(strategy: str) -> None:
     """Each strategy runs on the first two cases that it supports, from a start of its own."""
-    used, first = 0, [*PLANNERS].index(strategy) % len(CASES)
-    for budget, workload in [*CASES[first:], *CASES[:first]]:
-        found = [*try_strategies(workload, Privacy(budget), strategy)]
-        assert all(candidate.plan or candidate.reason for candidate in found)
-        for plan in (candidate.plan for candidate in found if candidate.plan):
+    used, first_case = 0, [*PLANNERS].index(strategy) % len(CASES)
+    for budget, workload in [*CASES[first_case:], *CASES[:first_case]]:
+        candidates = [*try_strategies(workload, Privacy(budget), strategy)]
+        assert all(candidate.plan or candidate.reason for candidate in candidates)
+        for plan in (candidate.plan for candidate in candidates if candidate.plan):
             assert error_of_dense_least_squares(plan) == pytest.approx(
                 plan.expected_error().total_squared_error, rel=1e-6
             )
-        used += any(candidate.plan and candidate.strategy == strategy for candidate in found)
+        used += any(candidate.plan and candidate.strategy == strategy for candidate in candidates)
         if used == 2:
             break
     assert used or strategy == "union"

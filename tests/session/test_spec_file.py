@@ -116,8 +116,8 @@ def manifest_of(folder):
 def test_spec_plan_leaves_the_share_of_the_guard(folder, command):
     plan = spec(plan='guard = "1/4"').plan()
     assert plan.privacy.budget == PureDP("3/2")
-    told = command("plan", "people.toml", "--json")
-    assert json.loads(told.stdout)["privacy"] == plan.privacy.to_json()
+    planned = command("plan", "people.toml", "--json")
+    assert json.loads(planned.stdout)["privacy"] == plan.privacy.to_json()
 
 
 def test_spec_release_equals_the_command(folder, command):
@@ -130,8 +130,8 @@ def test_spec_release_equals_the_command(folder, command):
         "ledger": '[ledger]\nshare = "weekly"',
     }
     release = spec(**settings).release("python", note="by hand")
-    done = command("release", "people.toml", "--out", "shell", "--note", "by cron")
-    assert done.returncode == 0, done.stderr
+    result = command("release", "people.toml", "--out", "shell", "--note", "by cron")
+    assert result.returncode == 0, result.stderr
     assert [answer % 5 for answer in release.tables["sex"].frame("pandas")["answer"]] == [0, 0]
     assert release.level == 0.9
     assert float(release.receipt.guard.used) == pytest.approx(400, abs=300)
@@ -176,14 +176,14 @@ def test_spec_release_of_a_frame_needs_a_named_ledger(folder):
 
 
 def test_finished_job_is_released_once(folder, command):
-    first = spec().release("out")
-    again = spec().release("out")
-    assert again.observation.receipt == first.observation.receipt
-    done = command("release", "people.toml", "--out", "out", "--json")
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["status"] == "already released"
-    assert (told["written"], told["ledger"]["paid_now"]) == ([], False)
+    release = spec().release("out")
+    repeated = spec().release("out")
+    assert repeated.observation.receipt == release.observation.receipt
+    result = command("release", "people.toml", "--out", "out", "--json")
+    assert result.returncode == 0, result.stderr
+    output = json.loads(result.stdout)
+    assert output["status"] == "already released"
+    assert (output["written"], output["ledger"]["paid_now"]) == ([], False)
     plain = command("release", "people.toml", "--out", "out")
     assert plain.stdout.startswith("Already released: out has this release. Nothing was done.\n")
     assert len(Ledger.open("people.ledger").entries()) == 1
@@ -195,9 +195,9 @@ def test_finished_job_with_every_kind_of_option_is_recognised(folder):
     )
     Path("requests.csv").write_text("id,sex,agent,pay\n" + rows, encoding="utf-8")
     Path("requests.toml").write_text(RICH, encoding="utf-8")
-    first = ln.read_spec("requests.toml").release("out")
-    again = ln.read_spec("requests.toml").release("out")
-    assert again.observation.receipt == first.observation.receipt
+    release = ln.read_spec("requests.toml").release("out")
+    repeated = ln.read_spec("requests.toml").release("out")
+    assert repeated.observation.receipt == release.observation.receipt
     # the search, the guard and the release
     assert len(Ledger.open("requests.ledger").entries()) == 3
 
@@ -239,26 +239,26 @@ def test_other_files_in_the_directory_are_refused(folder):
 
 def test_json_of_a_release_names_payment_and_files(folder, command):
     spec()
-    done = command("release", "people.toml", "--out", "out", "--json")
-    told = json.loads(done.stdout)
-    assert (told["status"], told["missed_targets"]) == ("released", [])
-    assert told["written"] == [str(folder / "out")]
-    paid = told["ledger"]
-    assert (paid["number"], paid["dataset"], paid["new"]) == (1, "people", True)
-    assert (paid["charge"]["epsilon"], paid["left"]["epsilon"]) == ("2", "0")
+    result = command("release", "people.toml", "--out", "out", "--json")
+    output = json.loads(result.stdout)
+    assert (output["status"], output["missed_targets"]) == ("released", [])
+    assert output["written"] == [str(folder / "out")]
+    payment = output["ledger"]
+    assert (payment["number"], payment["dataset"], payment["new"]) == (1, "people", True)
+    assert (payment["charge"]["epsilon"], payment["left"]["epsilon"]) == ("2", "0")
 
 
 def test_missed_target_has_an_exit_code_of_its_own(folder, command):
-    kept = "\nmargin = 50"
+    reachable_margin = "\nmargin = 50"
     missed = "\nmargin = 1"
-    spec(target=kept)
+    spec(target=reachable_margin)
     assert command("plan", "people.toml").returncode == 0
     spec(target=missed)
     planned = command("plan", "people.toml", "--json")
     assert (planned.returncode, json.loads(planned.stdout)["tables"][0]["is_met"]) == (5, False)
-    done = command("release", "people.toml", "--out", "out", "--json")
-    assert done.returncode == 5
-    assert json.loads(done.stdout)["missed_targets"] == ["sex"]
+    result = command("release", "people.toml", "--out", "out", "--json")
+    assert result.returncode == 5
+    assert json.loads(result.stdout)["missed_targets"] == ["sex"]
     assert Path("out/report.html").exists()
     assert command("release", "people.toml", "--out", "out").returncode == 5
 
@@ -279,14 +279,14 @@ def test_spec_release_of_a_series_returns_the_newest_period(folder, command):
     Path("visits.csv").write_text("person,month\n1,2024-01-03\n2,2024-02-04\n", encoding="utf-8")
     Path("visits.toml").write_text(SERIES, encoding="utf-8")
     visits = ln.read_spec("visits.toml")
-    first = visits.release("monthly", through="2024-02", note="by hand")
+    release = visits.release("monthly", through="2024-02", note="by hand")
     assert sorted(path.name for path in Path("monthly").glob("2024-*")) == ["2024-01", "2024-02"]
     newest = visits.release("monthly", through="2024-03")
-    assert (len(first.answers), len(newest.answers)) == (2, 3)
+    assert (len(release.answers), len(newest.answers)) == (2, 3)
     (entry,) = Ledger.open("visits.ledger").entries()
     assert entry.description.endswith("; by hand")
-    done = command("release", "visits.toml", "--out", "monthly", "--through", "2024-03", "--json")
-    assert (done.returncode, json.loads(done.stdout)["status"]) == (0, "nothing due")
+    result = command("release", "visits.toml", "--out", "monthly", "--through", "2024-03", "--json")
+    assert (result.returncode, json.loads(result.stdout)["status"]) == (0, "nothing due")
 
 
 def test_logger_says_what_was_read_paid_and_written(folder, caplog):
@@ -307,7 +307,7 @@ def test_logger_says_what_was_read_paid_and_written(folder, caplog):
 def test_library_logs_nothing_by_itself(folder):
     program = 'import leastnoise as ln; ln.read_spec("people.toml").release("out")'
     spec()
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program], check=False, capture_output=True, text=True
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")

@@ -71,43 +71,47 @@ PEOPLE = pd.DataFrame(
 
 
 @pytest.fixture(scope="module")
-def made() -> ln.Plan:
+def plan() -> ln.Plan:
     return plan_spec(spec(ASKED + '[plan]\nstrategy = "marginals"\n'))
 
 
 @pytest.fixture(scope="module")
-def released(made: ln.Plan, tmp_path_factory) -> tuple[ln.Release, Path]:
+def released(plan: ln.Plan, tmp_path_factory) -> tuple[ln.Release, Path]:
     out = tmp_path_factory.mktemp("statistics") / "out"
-    return ln.release(made, PEOPLE, seed=6, out=out), out
+    return ln.release(plan, PEOPLE, seed=6, out=out), out
 
 
 def test_statistics_add_their_tables_to_the_workload() -> None:
-    what = spec(ASKED)
-    asked = {product.name: str(product.weight) for product in what.workload}
-    assert asked == {
+    parsed_spec = spec(ASKED)
+    weights = {product.name: str(product.weight) for product in parsed_spec.workload}
+    assert weights == {
         "count of pay by store": "1",
         "sum of pay by store": "1",
         "store x amount:prefix": "3",
         "age:prefix": "1",
     }
-    assert [len(part) for part in what.parts] == [2, 1, 1, 1]
-    domain = what.domain
-    same = ln.mean_queries(domain, "pay", by=["store"], size=1000)
-    same += ln.quantile_queries(domain, "amount", ["0.25", "0.5", "0.75"], by=["store"], weight=2)
-    same = same + ln.cdf_queries(domain, "age") + ln.cdf_queries(domain, "amount", by=["store"])
-    assert what.workload == same
-    assert [one.name for one in same.statistics] == NAMES
-    assert (same + same).statistics == same.statistics
+    assert [len(part) for part in parsed_spec.parts] == [2, 1, 1, 1]
+    domain = parsed_spec.domain
+    workload = ln.mean_queries(domain, "pay", by=["store"], size=1000)
+    workload += ln.quantile_queries(
+        domain, "amount", ["0.25", "0.5", "0.75"], by=["store"], weight=2
+    )
+    workload = (
+        workload + ln.cdf_queries(domain, "age") + ln.cdf_queries(domain, "amount", by=["store"])
+    )
+    assert parsed_spec.workload == workload
+    assert [statistic.name for statistic in workload.statistics] == NAMES
+    assert (workload + workload).statistics == workload.statistics
 
 
-def test_plan_keeps_requested_statistics(made: ln.Plan) -> None:
-    assert made.expected_error().times_least is not None
-    assert ln.Plan.from_json(made.to_json()).workload == made.workload
+def test_plan_keeps_requested_statistics(plan: ln.Plan) -> None:
+    assert plan.expected_error().times_least is not None
+    assert ln.Plan.from_json(plan.to_json()).workload == plan.workload
     with pytest.raises(
         InputError, match="The tables that the mean of pay by store needs are not in the workload"
     ):
-        ln.Workload(made.domain, made.workload.products[1:], made.workload.statistics)
-    damaged = json.loads(made.to_json())
+        ln.Workload(plan.domain, plan.workload.products[1:], plan.workload.statistics)
+    damaged = json.loads(plan.to_json())
     damaged["statistics"][-1] = {"median": {"of": "age", "by": []}}
     with pytest.raises(
         InputError,
@@ -120,7 +124,7 @@ def test_plan_keeps_requested_statistics(made: ln.Plan) -> None:
 
 
 def test_answers_are_files_with_labels(released: tuple[ln.Release, Path]) -> None:
-    made, out = released
+    release, out = released
     files = sorted((out / "answers").glob("s*.csv"))
     assert [path.name for path in files] == [
         f"s{number}-{name.replace(' ', '-')}.csv" for number, name in enumerate(NAMES, 1)
@@ -129,8 +133,8 @@ def test_answers_are_files_with_labels(released: tuple[ln.Release, Path]) -> Non
         list(csv.DictReader(path.read_text().splitlines())) for path in files
     )
     assert list(means[0]) == ["query", "store", "mean", "low", "high", "std_error", "sum", "count"]
-    found = [(row["store"], row["share"]) for row in quantiles]
-    assert found == [
+    shares = [(row["store"], row["share"]) for row in quantiles]
+    assert shares == [
         (store, share) for store in ("north", "south") for share in ("0.25", "0.5", "0.75")
     ]
     assert [row["age"] for row in ages] == [f"<= {age}" for age in range(17, 41)]
@@ -138,31 +142,31 @@ def test_answers_are_files_with_labels(released: tuple[ln.Release, Path]) -> Non
     for row in quantiles:
         assert float(row["low"]) % 10 == 0 == float(row["high"]) % 10
         assert float(row["low"]) <= float(row["quantile"]) <= float(row["high"])
-    frame = made.statistics["mean of pay by store"].frame("pandas")
+    frame = release.statistics["mean of pay by store"].frame("pandas")
     assert frame["mean"].tolist() == [float(row["mean"]) for row in means]
 
 
 def test_statistics_agree_with_their_tables(released: tuple[ln.Release, Path]) -> None:
-    made, out = released
-    own = made.statistics["s1"]
+    release, out = released
+    statistic = release.statistics["s1"]
     counts, sums = (
-        made.tables["count of pay by store"].answer,
-        made.tables["sum of pay by store"].answer,
+        release.tables["count of pay by store"].answer,
+        release.tables["sum of pay by store"].answer,
     )
-    assert own.extra_columns["count"] == pytest.approx(counts)
-    assert own.extra_columns["sum"] == pytest.approx(sums)
-    assert own.values == pytest.approx(sums / counts)
+    assert statistic.extra_columns["count"] == pytest.approx(counts)
+    assert statistic.extra_columns["sum"] == pytest.approx(sums)
+    assert statistic.values == pytest.approx(sums / counts)
     stds = [
-        made.tables[name].noise_std for name in ("sum of pay by store", "count of pay by store")
+        release.tables[name].noise_std for name in ("sum of pay by store", "count of pay by store")
     ]
     middle = 100  # of the values: their sums were measured together with the counts
-    variance = stds[0] ** 2 + ((own.values - middle) ** 2 - middle**2) * stds[1] ** 2
-    assert own.extra_columns["std_error"] == pytest.approx(np.sqrt(variance) / counts)
-    assert any(block.ends for block in made.measurements.blocks)
-    again = ln.read_release(out)
-    for one, other in zip(made.statistics, again.statistics, strict=True):
-        assert np.array_equal(one.values, other.values)
-        assert np.array_equal(one.low, other.low)
+    variance = stds[0] ** 2 + ((statistic.values - middle) ** 2 - middle**2) * stds[1] ** 2
+    assert statistic.extra_columns["std_error"] == pytest.approx(np.sqrt(variance) / counts)
+    assert any(block.ends for block in release.measurements.blocks)
+    reread = ln.read_release(out)
+    for original, reread_statistic in zip(release.statistics, reread.statistics, strict=True):
+        assert np.array_equal(original.values, reread_statistic.values)
+        assert np.array_equal(original.low, reread_statistic.low)
     value = manifest(out)
     assert value["statistics"][0]["files"] == "answers/s1-mean-of-pay-by-store"
     assert value["statistics"][1]["request"] == {
@@ -254,10 +258,10 @@ def test_statistics_mistakes_are_named(part: str, message: str) -> None:
 
 
 def test_unplanned_statistics_are_refused_unpaid() -> None:
-    what = spec(ASKED)
+    parsed_spec = spec(ASKED)
     looks = AdaptivePlan(
-        workload=what.workload,
-        privacy=what.privacy,
+        workload=parsed_spec.workload,
+        privacy=parsed_spec.privacy,
         strategy="dawa",
         adaptive=AdaptiveDetails(noise=Noise.DISCRETE_LAPLACE),
     )
@@ -270,36 +274,47 @@ def test_unplanned_statistics_are_refused_unpaid() -> None:
 
 
 def test_statistics_are_taken_by_id_place_and_name(released: tuple[ln.Release, Path]) -> None:
-    made = released[0].statistics
-    assert made["s2"] is made[1] is made["quantiles of amount by store"] is made[-3] is made[1:2][0]
-    assert repr(made) == "Statistics(4)"
-    assert repr(made["s1"]) == "StatisticTable(s1 'mean of pay by store': 2 answers)"
-    assert "mean of pay by store" in made["s1"]._repr_html_()
+    statistics = released[0].statistics
+    assert (
+        statistics["s2"]
+        is statistics[1]
+        is statistics["quantiles of amount by store"]
+        is statistics[-3]
+        is statistics[1:2][0]
+    )
+    assert repr(statistics) == "Statistics(4)"
+    assert repr(statistics["s1"]) == "StatisticTable(s1 'mean of pay by store': 2 answers)"
+    assert "mean of pay by store" in statistics["s1"]._repr_html_()
     with pytest.raises(InputError, match="A statistic must be called by its id or name; got 'q1'"):
-        made["q1"]
+        statistics["q1"]
     with pytest.raises(IndexError):
-        made[4]
+        statistics[4]
 
 
 def test_charts_are_dots_and_lines(released: tuple[ln.Release, Path]) -> None:
-    said = load_catalogue("en")
-    made = released[0].statistics
-    assert [one.chart_name(said) for one in made] == ["dots", "dots", "lines", "lines"]
-    assert [row["k0"] for row in made["s1"].chart_spec(said)["data"]["values"]] == [
+    catalogue = load_catalogue("en")
+    statistics = released[0].statistics
+    assert [statistic.chart_name(catalogue) for statistic in statistics] == [
+        "dots",
+        "dots",
+        "lines",
+        "lines",
+    ]
+    assert [row["k0"] for row in statistics["s1"].chart_spec(catalogue)["data"]["values"]] == [
         "north",
         "south",
     ]
-    assert {row["group"] for row in made["s2"].chart_spec(said)["data"]["values"]} == {
+    assert {row["group"] for row in statistics["s2"].chart_spec(catalogue)["data"]["values"]} == {
         "0.25",
         "0.5",
         "0.75",
     }
-    lines = made["s4"].chart_spec(said)["data"]["values"]
+    lines = statistics["s4"].chart_spec(catalogue)["data"]["values"]
     assert {row["group"] for row in lines} == {"north", "south"}
     assert lines[9]["x"] == 100
     single = ln.release(
         plan_spec(spec('[[workload]]\nmeans = { of = "pay" }')), PEOPLE, seed=1
     ).statistics[0]
-    assert single.chart_name(said) == ""
+    assert single.chart_name(catalogue) == ""
     with pytest.raises(InputError, match="is a single number, or too many"):
         single.plot()

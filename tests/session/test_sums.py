@@ -47,15 +47,15 @@ BUDGETS = [ln.PureDP("1/5"), ln.ZCDP("1/100"), ln.ApproxDP("1/2", "1/1000000")]
 every_budget = pytest.mark.parametrize("budget", BUDGETS)
 
 
-def setting(asked: ln.Workload, budget: Any) -> sums.SumsSetting:
-    return sums.plan_sums(asked, Privacy(budget))
+def setting(workload: ln.Workload, budget: Any) -> sums.SumsSetting:
+    return sums.plan_sums(workload, Privacy(budget))
 
 
 def released(
-    asked: ln.Workload, table: Table, budget: Any, seed: int
+    workload: ln.Workload, table: Table, budget: Any, seed: int
 ) -> tuple[Any, dict[str, Any]]:
     """Return the estimator and the facts of one run, which spends its whole budget."""
-    plan = setting(asked, budget).plan
+    plan = setting(workload, budget).plan
     series = UnpaidSeries(release_contract(plan), table, SeededEntropy(seed))
     outcome = mechanism_of(plan).prepare(plan)(series)
     assert str(series.left()) == "nothing"
@@ -104,16 +104,16 @@ def cut_sums(threshold: int) -> np.ndarray:
 @every_budget
 def test_sum_intervals_cover_noise_given_threshold(budget: Any) -> None:
     product = BY_SEX.products[0]
-    first, facts = released(BY_SEX, TABLE, budget, 0)
-    assert isinstance(first, TruncatedSumsEstimate)
+    first_estimator, facts = released(BY_SEX, TABLE, budget, 0)
+    assert isinstance(first_estimator, TruncatedSumsEstimate)
     plan = sums.fit_limited_sums(setting(BY_SEX, budget), facts["threshold"])
     estimate = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
     noise_std = estimate.estimate(product).noise_std
-    assert noise_std == pytest.approx(first.estimate(product).noise_std)
+    assert noise_std == pytest.approx(first_estimator.estimate(product).noise_std)
     answers = np.array(
         [
-            estimate.for_observation(one).values(product)
-            for one in simulations(plan, TABLE, 150, seed=0)
+            estimate.for_observation(outcome).values(product)
+            for outcome in simulations(plan, TABLE, 150, seed=0)
         ]
     )
     scaled = (answers - cut_sums(facts["threshold"])) / noise_std
@@ -122,30 +122,31 @@ def test_sum_intervals_cover_noise_given_threshold(budget: Any) -> None:
 
 
 def test_larger_budget_raises_threshold_and_estimates_loss() -> None:
-    asked = ln.queries(BY_SEX_DOMAIN, sum="wages") + ln.queries(
+    workload = ln.queries(BY_SEX_DOMAIN, sum="wages") + ln.queries(
         BY_SEX_DOMAIN, sex="identity", sum="wages"
     )
     medians = [
         np.median(
-            [released(asked, TABLE, ln.PureDP(size), seed)[1]["threshold"] for seed in range(5)]
+            [released(workload, TABLE, ln.PureDP(size), seed)[1]["threshold"] for seed in range(5)]
         )
         for size in ("1/50", 1, 40)
     ]
     assert medians[0] < medians[1] < medians[2]
-    made, facts = released(asked, TABLE, ln.PureDP("1"), 3)
+    estimator, facts = released(workload, TABLE, ln.PureDP("1"), 3)
     exact = np.maximum(AMOUNTS - facts["threshold"], 0).sum()
     # Counts of the tail have noise of 14 records; what lies above the threshold is a matter of some
     # such numbers times up to 2000.
-    assert made.losses(asked.products[0]) == pytest.approx(exact, abs=60_000)
+    assert estimator.losses(workload.products[0]) == pytest.approx(exact, abs=60_000)
     assert (
-        made.estimate(asked.products[0]).approximation_std == np.abs(made.losses(asked.products[0]))
+        estimator.estimate(workload.products[0]).approximation_std
+        == np.abs(estimator.losses(workload.products[0]))
     ).all()
-    answer = made.estimate(asked.products[1])
+    answer = estimator.estimate(workload.products[1])
     assert answer.values == pytest.approx(
         cut_sums(facts["threshold"])[:, -1], abs=6 * answer.noise_std.max()
     )
-    made, facts = released(BY_SEX, TABLE, ln.PureDP("1"), 3)
-    grouped = made.losses(BY_SEX.products[0])
+    estimator, facts = released(BY_SEX, TABLE, ln.PureDP("1"), 3)
+    grouped = estimator.losses(BY_SEX.products[0])
     assert grouped.shape == (2, 80)
     assert grouped[:, -1].sum() == pytest.approx(facts["estimated_loss"])
     assert (np.diff(grouped, axis=1) >= 0).all()
@@ -201,28 +202,32 @@ WITH_PLANS = [
 
 @pytest.mark.parametrize(
     ("budget", "top", "ask"),
-    [(budget, *one) for budget, one in zip(cycle([ln.PureDP(1), ln.ZCDP("1/2")]), WITH_PLANS)],
+    [(budget, *case) for budget, case in zip(cycle([ln.PureDP(1), ln.ZCDP("1/2")]), WITH_PLANS)],
 )
 def test_every_threshold_that_may_be_chosen_has_a_plan(budget: Any, top: int, ask: Any) -> None:
     """A paid release must not fail afterwards."""
-    made = setting(ask(wages(0, top, pay=ln.Integers(0, top), group=["a", "b", "c"])), budget)
+    plan_setting = setting(
+        ask(wages(0, top, pay=ln.Integers(0, top), group=["a", "b", "c"])), budget
+    )
     for high in (-1e9, 0.0, 1e9):
-        choice = sums.threshold_chooser(made)(np.full(len(made.candidates) - 1, high))
+        choice = sums.threshold_chooser(plan_setting)(
+            np.full(len(plan_setting.candidates) - 1, high)
+        )
         assert np.isfinite(choice.noise_rmse).all()
         assert (np.diff(choice.noise_rmse) >= -1e-9 * choice.noise_rmse[1:]).all()
         assert choice.noise_rmse[0] > 0
-    for cell in made.candidates:
-        assert sums.fit_limited_sums(made, int(made.edges[cell])).blocks
+    for cell in plan_setting.candidates:
+        assert sums.fit_limited_sums(plan_setting, int(plan_setting.edges[cell])).blocks
 
 
 def test_large_table_with_few_sums_is_planned() -> None:
     domain = wages(0, 59_999, pay=ln.Integers(0, 59_999), group=ln.Coded(100_000))
-    made = setting(ln.queries(domain, group="identity", sum="wages"), ln.PureDP(1))
+    plan_setting = setting(ln.queries(domain, group="identity", sum="wages"), ln.PureDP(1))
     assert (
-        sums.threshold_chooser(made)(np.zeros(len(made.candidates) - 1)).threshold
-        == made.edges[made.candidates[0]]
+        sums.threshold_chooser(plan_setting)(np.zeros(len(plan_setting.candidates) - 1)).threshold
+        == plan_setting.edges[plan_setting.candidates[0]]
     )
-    assert sums.fit_limited_sums(made, 500).blocks
+    assert sums.fit_limited_sums(plan_setting, 500).blocks
 
 
 # --- groups alone: buckets, of which each group keeps some ----------------------------------------
@@ -232,7 +237,7 @@ EDGES = 25 * 2 ** np.arange(10)
 GROUPED = wages(
     0,
     12_800,
-    place=[f"p{one}" for one in range(GROUPS)],
+    place=[f"p{number}" for number in range(GROUPS)],
     pay=ln.Edges([0, *EDGES.tolist()], closed="right"),
     sex=["F", "M"],
 )
@@ -254,26 +259,33 @@ def grouped(place: np.ndarray, amounts: np.ndarray) -> Table:
     )
 
 
-def buckets_of(made: Any, amounts: np.ndarray) -> np.ndarray:
-    return np.searchsorted(made.buckets.starts, np.searchsorted(EDGES, amounts), side="right") - 1
+def buckets_of(plan_setting: Any, amounts: np.ndarray) -> np.ndarray:
+    return (
+        np.searchsorted(plan_setting.buckets.starts, np.searchsorted(EDGES, amounts), side="right")
+        - 1
+    )
 
 
 @every_budget
 def test_group_noise_is_exact_given_kept_cells(budget: Any) -> None:
     place, amounts = people(3000)
-    made = sums.buckets_below(setting(BY_PLACE, budget), 1600)
-    kept = np.arange(GROUPS) % (len(made.buckets.upper_ends) + 1)
-    right = np.bincount(
-        place, np.minimum(amounts, 1600) * (buckets_of(made, amounts) < kept[place]), GROUPS
+    plan_setting = sums.buckets_below(setting(BY_PLACE, budget), 1600)
+    kept_buckets = np.arange(GROUPS) % (len(plan_setting.buckets.upper_ends) + 1)
+    exact = np.bincount(
+        place,
+        np.minimum(amounts, 1600) * (buckets_of(plan_setting, amounts) < kept_buckets[place]),
+        GROUPS,
     )
     scaled = []
-    for observation in simulations(made.measurements, grouped(place, amounts), 200, seed=0):
-        answer = GroupedBucketSumsEstimate.of(observation, "pay", kept, np.zeros(GROUPS)).estimate(
-            BY_PLACE.products[0]
+    for observation in simulations(plan_setting.measurements, grouped(place, amounts), 200, seed=0):
+        answer = GroupedBucketSumsEstimate.of(
+            observation, "pay", kept_buckets, np.zeros(GROUPS)
+        ).estimate(BY_PLACE.products[0])
+        assert (answer.values[kept_buckets == 0] == 0).all()
+        assert answer.noise_std[kept_buckets == 0] == pytest.approx(
+            np.sqrt((plan_setting.noise**2).sum())
         )
-        assert (answer.values[kept == 0] == 0).all()
-        assert answer.noise_std[kept == 0] == pytest.approx(np.sqrt((made.noise**2).sum()))
-        scaled.append(((answer.values - right) / answer.noise_std)[kept > 0])
+        scaled.append(((answer.values - exact) / answer.noise_std)[kept_buckets > 0])
     assert is_one(np.square(scaled))
     assert np.mean(np.square(scaled)) == pytest.approx(1, abs=0.15)
 
@@ -281,18 +293,18 @@ def test_group_noise_is_exact_given_kept_cells(budget: Any) -> None:
 @pytest.mark.parametrize("budget", [ln.PureDP("1/50"), ln.PureDP("1/2"), ln.ZCDP("1/100")], ids=str)
 def test_intervals_cover_sums_cut_at_the_threshold(budget: Any) -> None:
     place, amounts = people(4000)
-    made, inside = setting(BY_PLACE, budget), []
-    once, (wide, narrow) = (
-        runs(made.plan, grouped(place, amounts)),
-        (interval_multiplier(made.noise, level) for level in (0.95, 0.9)),
+    plan_setting, inside = setting(BY_PLACE, budget), []
+    run_once, (wide_factor, narrow_factor) = (
+        runs(plan_setting.plan, grouped(place, amounts)),
+        (interval_multiplier(plan_setting.noise, level) for level in (0.95, 0.9)),
     )
     for seed in range(150):
-        outcome = once(SeededEntropy(seed))
+        outcome = run_once(SeededEntropy(seed))
         answer = outcome.estimator().estimate(BY_PLACE.products[0])
         exact = np.bincount(
             place, np.minimum(amounts, outcome.finding.facts()["threshold"]), GROUPS
         )
-        below, above = answer.interval_distances(wide, narrow, 0.0)
+        below, above = answer.interval_distances(wide_factor, narrow_factor, 0.0)
         inside.append((answer.values - below <= exact) & (exact <= answer.values + above))
     shares = np.mean(inside, axis=0)
     assert shares.mean() > 0.93
@@ -301,41 +313,48 @@ def test_intervals_cover_sums_cut_at_the_threshold(budget: Any) -> None:
 
 def test_which_way_sums_are_measured() -> None:
     place, amounts = people(20_000)
-    total, both = (
+    total, total_and_groups = (
         ln.queries(GROUPED, sum="wages"),
         ln.queries(GROUPED, place="identity", sex="identity", sum="wages"),
     )
-    for asked in (total, both):
-        made, facts = released(asked, grouped(place, amounts), ln.PureDP(2), 3)
+    for workload in (total, total_and_groups):
+        estimator, facts = released(workload, grouped(place, amounts), ln.PureDP(2), 3)
         exact = np.zeros((GROUPS, 2))
         np.add.at(exact, (place, amounts % 2), np.minimum(amounts, facts["threshold"]))
-        answer = made.estimate(asked.products[0])
-        assert answer.values.shape == asked.products[0].shape
-        assert is_near(answer, exact if asked is both else exact.sum())
+        answer = estimator.estimate(workload.products[0])
+        assert answer.values.shape == workload.products[0].shape
+        assert is_near(answer, exact if workload is total_and_groups else exact.sum())
     by_pay = ln.queries(GROUPED, place="identity", pay="prefix", sum="wages")
-    two = BY_PLACE + ln.queries(GROUPED, sex="identity", sum="wages")
-    for asked, step in ((total, "groups"), (both, "groups"), (by_pay, "sums"), (two, "sums")):
-        assert [step.name for step in setting(asked, ln.PureDP(1)).plan.adaptive.steps] == [
+    two_tables = BY_PLACE + ln.queries(GROUPED, sex="identity", sum="wages")
+    for workload, step in (
+        (total, "groups"),
+        (total_and_groups, "groups"),
+        (by_pay, "sums"),
+        (two_tables, "sums"),
+    ):
+        assert [step.name for step in setting(workload, ln.PureDP(1)).plan.adaptive.steps] == [
             "tail",
             step,
         ]
     with pytest.raises(InputError, match="Sums were measured by place only"):
-        released(BY_PLACE, grouped(place, amounts), ln.PureDP(1), 0)[0].estimate(two.products[1])
+        released(BY_PLACE, grouped(place, amounts), ln.PureDP(1), 0)[0].estimate(
+            two_tables.products[1]
+        )
 
 
 def test_buckets_are_read_at_any_attribute_position() -> None:
     """The groups come before or after the number in the domain."""
     place, amounts = people(500)
-    made = sums.buckets_below(
+    plan_setting = sums.buckets_below(
         setting(
             ln.queries(GROUPED, place="identity", sex="identity", sum="wages"), ln.PureDP(1000)
         ),
         12_800,
     )
-    (observation,) = simulations(made.measurements, grouped(place, amounts), 1, seed=1)
+    (observation,) = simulations(plan_setting.measurements, grouped(place, amounts), 1, seed=1)
     values, noise = measured_by_group(observation, "pay")
     exact = np.zeros((GROUPS, 2, len(noise)))
-    np.add.at(exact, (place, amounts % 2, buckets_of(made, amounts)), amounts)
+    np.add.at(exact, (place, amounts % 2, buckets_of(plan_setting, amounts)), amounts)
     assert (np.abs(values - exact) < 12 * noise).all()
 
 
@@ -412,24 +431,24 @@ def test_noise_is_exact_given_dropped_buckets(budget: Any) -> None:
         ),
         sums_of(amounts),
     )
-    for first, stop in ((0, 20), (1, 10)):
+    for start, stop in ((0, 20), (1, 10)):
         lost = [
             (cell, cell + 1, float(exact[cell]))
             for cell in range(20)
-            if not first <= cell < stop and exact[cell]
+            if not start <= cell < stop and exact[cell]
         ]
         squares = np.zeros((len(measured), 2))
         for number, observation in enumerate(measured):
-            estimator = DroppedBucketsEstimate.of(observation, first, stop, lost)
-            for place, (product, right) in enumerate(
+            estimator = DroppedBucketsEstimate.of(observation, start, stop, lost)
+            for place, (product, truth) in enumerate(
                 zip(ALONG_PAY, (np.cumsum(exact), exact), strict=True)
             ):
                 answer = estimator.estimate(product)
                 assert (answer.noise_std > 0).all()
-                expected = right - answers_of(product, estimator.missing)
-                known = (answer.values != 0) | (np.abs(expected) > 1e-6)
+                expected = truth - answers_of(product, estimator.missing)
+                is_known = (answer.values != 0) | (np.abs(expected) > 1e-6)
                 squares[number, place] = np.mean(
-                    ((answer.values - expected)[known] / answer.noise_std[known]) ** 2
+                    ((answer.values - expected)[is_known] / answer.noise_std[is_known]) ** 2
                 )
         assert is_one(squares)
 
@@ -447,36 +466,38 @@ def test_high_maximum_does_no_harm_along_the_number() -> None:
 
 
 def test_unused_small_values_add_nothing() -> None:
-    kept = [
+    run_facts = [
         released(ALONG_PAY, along(amounts_of(20_000, 2100.0)), ln.PureDP("1/10"), seed)[1]
         for seed in range(10)
     ]
-    assert sum(facts["first"] == 8 for facts in kept) >= 6
-    assert all(facts["stop"] == 20 for facts in kept)
+    assert sum(facts["first"] == 8 for facts in run_facts) >= 6
+    assert all(facts["stop"] == 20 for facts in run_facts)
 
 
 @pytest.mark.parametrize(
-    ("most", "budget"), [(4000, ln.PureDP(1)), (400, ln.PureDP("1/10")), (400, ln.ZCDP("1/500"))]
+    ("largest", "budget"), [(4000, ln.PureDP(1)), (400, ln.PureDP("1/10")), (400, ln.ZCDP("1/500"))]
 )
-def test_a_second_hump_is_no_noise(most: int, budget: Any) -> None:
+def test_a_second_hump_is_no_noise(largest: int, budget: Any) -> None:
     """A second hump of three times the sum, after empty cells, stands out from every tail."""
-    amounts = np.concatenate([np.clip(amounts_of(20_000), 1, most), np.full(3000, 3500)])
+    amounts = np.concatenate([np.clip(amounts_of(20_000), 1, largest), np.full(3000, 3500)])
     assert {released(ALONG_PAY, along(amounts), budget, seed)[1]["stop"] for seed in range(5)} == {
         20
     }
 
 
-def weighted(asked: ln.Workload, budget: Any, seed: int) -> tuple[Any, Any, np.ndarray, np.ndarray]:
+def weighted(
+    workload: ln.Workload, budget: Any, seed: int
+) -> tuple[Any, Any, np.ndarray, np.ndarray]:
     """Return buckets and an observation of 500 rows, with its dense weighted rows."""
-    buckets, made = sums.fit_bucket_sums(setting(asked, budget))
-    (observation,) = simulations(made, along(amounts_of(500)), 1, seed=seed)
-    (block,), (values,) = made.blocks, observation.values
+    buckets, measurements = sums.fit_bucket_sums(setting(workload, budget))
+    (observation,) = simulations(measurements, along(amounts_of(500)), 1, seed=seed)
+    (block,), (values,) = measurements.blocks, observation.values
     weights = block.factors[0].weights.astype(float)
     return (
         buckets,
         observation,
         weights[:, None] * dense(block.factors[0].operator)[:, buckets.group_starts],
-        weights * values / made.grid,
+        weights * values / measurements.grid,
     )
 
 
@@ -488,9 +509,9 @@ def test_kept_buckets_are_least_squares_without_the_rest(budget: Any) -> None:
     expected = np.zeros(20)
     expected[2:10] = np.linalg.lstsq(rows[:, 2:10], measured, rcond=None)[0]
     assert estimator.kept.even == pytest.approx(expected, rel=1e-9)
-    short = np.linalg.lstsq(rows[:, 2:10], rows[:, 10:] @ np.full(10, 100.0), rcond=None)[0]
+    shortfall = np.linalg.lstsq(rows[:, 2:10], rows[:, 10:] @ np.full(10, 100.0), rcond=None)[0]
     assert estimator.missing == pytest.approx(
-        np.concatenate([np.zeros(2), -short, np.full(10, 100.0)]), rel=1e-6, abs=1e-6
+        np.concatenate([np.zeros(2), -shortfall, np.full(10, 100.0)]), rel=1e-6, abs=1e-6
     )
 
 
@@ -503,30 +524,30 @@ def test_kept_buckets_are_least_squares_without_the_rest(budget: Any) -> None:
 )
 def test_one_sided_bounds_match_full_least_squares(kind: object, budget: Any) -> None:
     """The upper bound drops nothing; the lower one restores amounts with a negative sign."""
-    asked = ln.queries(ALONG, pay=kind, sum="wages")
-    buckets, observation, rows, measured = weighted(asked, budget, 3)
-    queries = dense(asked.products[0].operators[0])[:, buckets.group_starts].astype(float)
-    full, kept = (
+    workload = ln.queries(ALONG, pay=kind, sum="wages")
+    buckets, observation, rows, measured = weighted(workload, budget, 3)
+    queries = dense(workload.products[0].operators[0])[:, buckets.group_starts].astype(float)
+    inverse, kept_buckets = (
         np.linalg.pinv(rows),
         np.flatnonzero((buckets.group_starts >= 2) & (buckets.group_starts < 10)),
     )
-    left = np.setdiff1d(np.arange(len(buckets.group_starts)), kept)
+    dropped = np.setdiff1d(np.arange(len(buckets.group_starts)), kept_buckets)
     recover = np.zeros((len(buckets.group_starts), len(rows)))
-    recover[kept] = np.linalg.pinv(rows[:, kept])
+    recover[kept_buckets] = np.linalg.pinv(rows[:, kept_buckets])
     # an answer adds up queries @ recover @ rows of the true sums, where queries of them are asked
     # for
-    raised = np.maximum((queries @ (recover @ rows))[:, left] - queries[:, left], 0.0)
+    raised = np.maximum((queries @ (recover @ rows))[:, dropped] - queries[:, dropped], 0.0)
     noise = block_variance(observation.measurements, observation.measurements.blocks[0])
     sides = (
-        DroppedBucketsEstimate.of(observation, 2, 10, []).estimate(asked.products[0]).true_bounds
+        DroppedBucketsEstimate.of(observation, 2, 10, []).estimate(workload.products[0]).true_bounds
     )
     assert sides is not None
     assert raised.max() > 0.01
-    assert sides.upper == pytest.approx(queries @ full @ measured, rel=1e-6)
+    assert sides.upper == pytest.approx(queries @ inverse @ measured, rel=1e-6)
     assert sides.upper_std == pytest.approx(
-        np.sqrt(noise * ((queries @ full) ** 2).sum(axis=1)), rel=1e-6
+        np.sqrt(noise * ((queries @ inverse) ** 2).sum(axis=1)), rel=1e-6
     )
-    lower = queries @ recover - raised @ full[left]
+    lower = queries @ recover - raised @ inverse[dropped]
     assert sides.lower == pytest.approx(lower @ measured, rel=1e-6, abs=1e-3)
     assert sides.lower_std == pytest.approx(np.sqrt(noise * (lower**2).sum(axis=1)), rel=1e-6)
 
@@ -534,37 +555,41 @@ def test_one_sided_bounds_match_full_least_squares(kind: object, budget: Any) ->
 def test_intervals_cover_sums_of_all_values_by_query() -> None:
     """Three records far above the others are dropped in about half of the releases."""
     amounts = np.concatenate([np.clip(amounts_of(20_000), 1, 400), np.full(3, 3500)])
-    buckets, made = sums.fit_bucket_sums(setting(ALONG_PAY, ln.PureDP(1)))
-    measured = simulations(made, along(amounts), 150, seed=4)
+    buckets, measurements = sums.fit_bucket_sums(setting(ALONG_PAY, ln.PureDP(1)))
+    measured = simulations(measurements, along(amounts), 150, seed=4)
     choices = buckets.choices(BucketExpansion.of(measured[0]).covariance)
     exact = np.concatenate([np.cumsum(sums_of(amounts)), sums_of(amounts)])
-    times, once, half = (
-        interval_multiplier(made.noise, 0.95),
-        interval_multiplier(made.noise, 0.9),
-        0.5 / made.grid,
+    times, one_sided, half_width = (
+        interval_multiplier(measurements.noise, 0.95),
+        interval_multiplier(measurements.noise, 0.9),
+        0.5 / measurements.grid,
     )
     stops, inside, without = set(), [], []
     for observation in measured:
-        kept = choices.choose_range(BucketExpansion.of(observation).counts)
-        stops.add(kept.stop)
+        kept_range = choices.choose_range(BucketExpansion.of(observation).counts)
+        stops.add(kept_range.stop)
         answers = [
             DroppedBucketsEstimate.of(
-                observation, kept.first, kept.stop, kept.omitted_sums
+                observation, kept_range.first, kept_range.stop, kept_range.omitted_sums
             ).estimate(product)
             for product in ALONG_PAY
         ]
-        apart = exact - np.concatenate([one.values for one in answers])
-        for seen, each in (
+        apart = exact - np.concatenate([answer.values for answer in answers])
+        for hits, estimates in (
             (inside, answers),
-            (without, [replace(one, true_bounds=None) for one in answers]),
+            (without, [replace(answer, true_bounds=None) for answer in answers]),
         ):
             below, above = (
                 np.concatenate(side)
                 for side in zip(
-                    *(one.interval_distances(times, once, half) for one in each), strict=True
+                    *(
+                        estimate.interval_distances(times, one_sided, half_width)
+                        for estimate in estimates
+                    ),
+                    strict=True,
                 )
             )
-            seen.append((-below <= apart) & (apart <= above))
+            hits.append((-below <= apart) & (apart <= above))
     assert len(stops) > 1
     assert np.mean(inside, axis=0).min() > 0.87  # 0.95 less four standard errors
     assert np.mean(without, axis=0).min() < 0.8
@@ -572,21 +597,26 @@ def test_intervals_cover_sums_of_all_values_by_query() -> None:
 
 def test_stopping_threshold_is_chosen_without_cells_above() -> None:
     """Queries across buckets would let upper noise hide the cells below."""
-    long = wages(pay=ln.Bins(0, 4000, 80, closed="right"))
-    buckets, made = sums.fit_bucket_sums(
-        setting(ln.queries(long, pay="prefix", sum="wages"), ln.PureDP("1/10"))
+    long_domain = wages(pay=ln.Bins(0, 4000, 80, closed="right"))
+    buckets, measurements = sums.fit_bucket_sums(
+        setting(ln.queries(long_domain, pay="prefix", sum="wages"), ln.PureDP("1/10"))
     )
     amounts = np.minimum(amounts_of(20_000), 700)
     measured = simulations(
-        made, Table(long, {"pay": -(-amounts // 50) - 1}, {"wages": amounts}), 20, seed=1
+        measurements,
+        Table(long_domain, {"pay": -(-amounts // 50) - 1}, {"wages": amounts}),
+        20,
+        seed=1,
     )
-    full = [DroppedBucketsEstimate.of(one, 0, 80, ()).full for one in measured]
-    choices = buckets.choices(full[0].covariance)
+    expansions = [
+        DroppedBucketsEstimate.of(observation, 0, 80, ()).full for observation in measured
+    ]
+    choices = buckets.choices(expansions[0].covariance)
     enough = int(np.searchsorted(buckets.stops[buckets.bucket_ends - 1], 14))
-    within, alone = choices.stops[enough].stds, choices.stops[-1].stds[: enough + 1]
-    assert (within <= alone * (1 + 1e-9)).all()
-    assert within[-1] < 0.99 * alone[-1]
-    stops = sorted(choices.choose_range(one.counts).stop for one in full)
+    within, stds_without_limit = choices.stops[enough].stds, choices.stops[-1].stds[: enough + 1]
+    assert (within <= stds_without_limit * (1 + 1e-9)).all()
+    assert within[-1] < 0.99 * stds_without_limit[-1]
+    stops = sorted(choices.choose_range(expansion.counts).stop for expansion in expansions)
     assert (
         buckets.stops[buckets.bucket_ends[enough - 1] - 1]
         <= stops[10]
@@ -609,19 +639,19 @@ def test_stopping_threshold_is_chosen_without_cells_above() -> None:
 def test_record_changes_sums_within_the_paid_loss(kind: Any, by_group: bool) -> None:
     """By brute force: every threshold and cell, and the most influential values in it."""
     edges, epsilon = [int(end) for end in kind.edges], Fraction(1, 3)
-    asked = {"sex": "identity"} if by_group else {"pay": "prefix"}
-    made = setting(
-        ln.queries(wages(0, edges[-1], sex=["F", "M"], pay=kind), sum="wages", **asked),
+    queries = {"sex": "identity"} if by_group else {"pay": "prefix"}
+    plan_setting = setting(
+        ln.queries(wages(0, edges[-1], sex=["F", "M"], pay=kind), sum="wages", **queries),
         ln.PureDP(epsilon),
     )
     if by_group:
         steps = [
-            sums.buckets_below(made, threshold).measurements
-            for threshold in made.edges[candidate_cells(made.edges)].tolist()
+            sums.buckets_below(plan_setting, threshold).measurements
+            for threshold in plan_setting.edges[candidate_cells(plan_setting.edges)].tolist()
         ]
     else:
-        steps = [sums.fit_bucket_sums(made)[1]]
-    paid = epsilon * (Fraction(9, 10) if by_group else 1)
+        steps = [sums.fit_bucket_sums(plan_setting)[1]]
+    paid_loss = epsilon * (Fraction(9, 10) if by_group else 1)
     for measurements in steps:
         (block,) = measurements.blocks
         lost = [
@@ -629,7 +659,7 @@ def test_record_changes_sums_within_the_paid_loss(kind: Any, by_group: bool) -> 
             for cell in range(len(edges) - 1)
             for value in (edges[cell] + 1, edges[cell + 1], edges[-1])
         ]
-        assert Fraction(98, 100) * paid < max(lost) <= paid
+        assert Fraction(98, 100) * paid_loss < max(lost) <= paid_loss
 
 
 def _loss(block: Block, cell: int, value: int) -> Fraction:
@@ -644,7 +674,7 @@ FEW = np.minimum(amounts_of(20_000), 700)
 
 
 @pytest.mark.parametrize(
-    ("asked", "budget", "rows", "exact", "regime", "words"),
+    ("workload", "budget", "rows", "exact", "regime", "sentence"),
     [
         (
             BY_SEX,
@@ -674,32 +704,32 @@ FEW = np.minimum(amounts_of(20_000), 700)
     ids=["truncated", "grouped", "bucketed"],
 )
 def test_named_releases_round_trip_with_their_cut(
-    tmp_path, asked, budget, rows, exact, regime, words
+    tmp_path, workload, budget, rows, exact, regime, sentence
 ) -> None:
     plan, ledger, out = (
-        ln.plan(asked, ln.PureDP(budget), strategy="truncated_sums"),
+        ln.plan(workload, ln.PureDP(budget), strategy="truncated_sums"),
         tmp_path / "people.ledger",
         tmp_path / "out",
     )
     release = ln.release(plan, pd.DataFrame(rows), ledger=ledger, out=out)
     book = ln.Ledger.open(ledger)
     assert (book.left().epsilon, len(book.entries())) == (0, 1)
-    told = manifest(out)
-    assert told["plan"]["outcome"]["regime"] == regime
-    assert words in " ".join(told["intervals"]["does_not_cover"])
-    table, again = release.tables["q1"], ln.read_release(out).tables["q1"]
-    rest = (
+    record = manifest(out)
+    assert record["plan"]["outcome"]["regime"] == regime
+    assert sentence in " ".join(record["intervals"]["does_not_cover"])
+    table, reread = release.tables["q1"], ln.read_release(out).tables["q1"]
+    limit = (
         0 if regime == "bucketed" else 3000
     )  # what the threshold cuts, and the estimate of the loss misses
-    spread = 6 * table.noise_std + 4 * table.approximation_std + rest
+    spread = 6 * table.noise_std + 4 * table.approximation_std + limit
     assert (np.abs(table.answer.reshape(-1) - exact.reshape(-1)) < spread.reshape(-1)).all()
-    assert (again.answer == table.answer).all()
-    assert (again.high == table.high).all()
+    assert (reread.answer == table.answer).all()
+    assert (reread.high == table.high).all()
 
 
-@pytest.mark.parametrize("asked", [BY_SEX, ALONG_PAY], ids=["threshold", "bucketed"])
-def test_sums_plan_file_is_checked_unpaid(asked: ln.Workload) -> None:
-    plan = setting(asked, ln.PureDP(1)).plan
+@pytest.mark.parametrize("workload", [BY_SEX, ALONG_PAY], ids=["threshold", "bucketed"])
+def test_sums_plan_file_is_checked_unpaid(workload: ln.Workload) -> None:
+    plan = setting(workload, ln.PureDP(1)).plan
     assert sums.setting_from_plan(Plan.from_json(plan.to_json())).attribute == "pay"
     adaptive = replace(plan.adaptive, attributes=("sex",))
     for changed in ({"adaptive": adaptive}, {"strategy": "dawa"}):
@@ -716,7 +746,7 @@ FINE, FINER = (
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("workload", "message"),
     [
         (
             ln.queries(ALONG, pay="prefix"),
@@ -741,9 +771,9 @@ FINE, FINER = (
         (ln.queries(FINER, pay=ln.ranges([(1, 40), (20, 90)]), sum="wages"), "at most 4096 cells"),
     ],
 )
-def test_unplannable_sums_are_refused_at_planning(asked: ln.Workload, message: str) -> None:
+def test_unplannable_sums_are_refused_at_planning(workload: ln.Workload, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        setting(asked, ln.PureDP(1))
+        setting(workload, ln.PureDP(1))
 
 
 def test_budget_without_noise_is_refused_unpaid() -> None:
@@ -767,64 +797,64 @@ WAYS: list[dict[str, str]] = [
 ]
 
 
-def planned(asked: dict[str, str], budget: Any, pay: Any, *bounds: Any) -> Plan:
+def planned(queries: dict[str, str], budget: Any, pay: Any, *bounds: Any) -> Plan:
     return ln.plan(
-        ln.queries(wages(*bounds, group=["a", "b"], pay=pay), sum="wages", **asked),
+        ln.queries(wages(*bounds, group=["a", "b"], pay=pay), sum="wages", **queries),
         budget,
         strategy="truncated_sums",
     )
 
 
-@pytest.mark.parametrize("asked", WAYS[:2])
+@pytest.mark.parametrize("queries", WAYS[:2])
 @pytest.mark.parametrize("amount", ["1", "4"])
-def test_bounds_too_large_beside_counts_are_refused(asked: dict[str, str], amount: str) -> None:
+def test_bounds_too_large_beside_counts_are_refused(queries: dict[str, str], amount: str) -> None:
     """Counts need the finer grid under (epsilon, delta), which all measurements share."""
     refused, cells = [], np.arange(40) % 8
     tried = (20_000, 400_000, 1_500_000, 4_000_000, 20_000_000)
-    for most in tried:
+    for high in tried:
         try:
             plan = planned(
-                asked,
+                queries,
                 ln.ApproxDP(amount, "1/1000000"),
-                ln.Bins(0, most, 8, closed="right"),
+                ln.Bins(0, high, 8, closed="right"),
                 0,
-                most,
+                high,
                 "0.01",
             )
-            once = mechanism_of(plan).prepare(plan)  # the last that may refuse
+            run_once = mechanism_of(plan).prepare(plan)  # the last that may refuse
         except InputError as error:
             refused.append(str(error))
             continue
         table = Table(
             plan.domain,
             {"group": cells % 2, "pay": cells},
-            {"wages": (cells * most * 100) // 8 + 1},
+            {"wages": (cells * high * 100) // 8 + 1},
         )
-        outcome = once(UnpaidSeries(release_contract(plan), table, SeededEntropy(1)))
+        outcome = run_once(UnpaidSeries(release_contract(plan), table, SeededEntropy(1)))
         assert np.isfinite(outcome.estimator().estimate(plan.workload.products[0]).values).all()
     assert 0 < len(refused) < len(tried)
     assert all("larger unit" in message for message in refused)
 
 
-@pytest.mark.parametrize("asked", WAYS)
-def test_values_below_the_lower_bound_are_raised_to_it(asked: dict[str, str]) -> None:
+@pytest.mark.parametrize("queries", WAYS)
+def test_values_below_the_lower_bound_are_raised_to_it(queries: dict[str, str]) -> None:
     """As in every other sum of the measure, at any lower end of the cell."""
-    plan = planned(asked, ln.PureDP(10), ln.Bins(0, 1000, 50, closed="right"), 100, 1000)
+    plan = planned(queries, ln.PureDP(10), ln.Bins(0, 1000, 50, closed="right"), 100, 1000)
     numbers = np.random.default_rng(0).integers(1, 150, 40_000)
     amounts = np.maximum(numbers, 100)
     table = Table(
         plan.domain, {"group": numbers % 2, "pay": -(-numbers // 20) - 1}, {"wages": amounts}
     )
     answer = run(plan, table, 2).estimator().estimate(plan.workload.products[0])
-    right = np.bincount(numbers % 2, amounts) if "group" in asked else amounts.sum()
-    assert (answer.values if asked == WAYS[0] else answer.values[..., -1]) == pytest.approx(
-        right, rel=0.002
+    exact = np.bincount(numbers % 2, amounts) if "group" in queries else amounts.sum()
+    assert (answer.values if queries == WAYS[0] else answer.values[..., -1]) == pytest.approx(
+        exact, rel=0.002
     )
 
 
-@pytest.mark.parametrize("asked", WAYS[:2])
-@pytest.mark.parametrize("most", [12_800, 40_000])
-def test_nulls_in_own_cell_do_not_move_the_threshold(asked: dict[str, str], most: int) -> None:
+@pytest.mark.parametrize("queries", WAYS[:2])
+@pytest.mark.parametrize("high", [12_800, 40_000])
+def test_nulls_in_own_cell_do_not_move_the_threshold(queries: dict[str, str], high: int) -> None:
     """A third of the rows adds the lower bound; counted higher, they would raise it."""
     random, edges = np.random.default_rng(1), [0, *EDGES.tolist()]
     amounts = np.where(random.random(3000) < 1 / 3, 0, random.integers(1, 400, 3000))
@@ -834,14 +864,14 @@ def test_nulls_in_own_cell_do_not_move_the_threshold(asked: dict[str, str], most
     )
     thresholds = []
     for null, rows in (("drop", amounts > 0), ("other", slice(None))):
-        plan = planned(asked, ln.PureDP(1), ln.Edges(edges, closed="right", null=null), 0, most)
-        once = runs(
+        plan = planned(queries, ln.PureDP(1), ln.Edges(edges, closed="right", null=null), 0, high)
+        run_once = runs(
             plan,
             Table(
                 plan.domain, {"group": group[rows], "pay": cells[rows]}, {"wages": amounts[rows]}
             ),
         )
         thresholds.append(
-            [once(SeededEntropy(seed)).finding.facts()["threshold"] for seed in range(3)]
+            [run_once(SeededEntropy(seed)).finding.facts()["threshold"] for seed in range(3)]
         )
     assert thresholds[0] == thresholds[1]

@@ -59,12 +59,12 @@ def clocks(path) -> set[str]:
             for clock in re.findall(rb"\b[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\b", path.read_bytes())
         }
     with zipfile.ZipFile(path) as archive:
-        found = {
-            re.search(rb"[0-2][0-9]:[0-5][0-9]:[0-5][0-9]", archive.read(one))
-            for one in archive.namelist()
+        matches = {
+            re.search(rb"[0-2][0-9]:[0-5][0-9]:[0-5][0-9]", archive.read(member))
+            for member in archive.namelist()
         } - {None}
-        assert {one.date_time[3:] for one in archive.infolist()} == {(0, 0, 0)}
-    return {clock.group().decode() for clock in found}
+        assert {member.date_time[3:] for member in archive.infolist()} == {(0, 0, 0)}
+    return {clock.group().decode() for clock in matches}
 
 
 def check(marker, published) -> None:
@@ -84,8 +84,8 @@ def first_draw(tmp_path, monkeypatch):
     marker = tmp_path / "drawn"
 
     def marked(real):
-        return lambda *given, **named: (
-            real(*given, **named),
+        return lambda *arguments, **named: (
+            real(*arguments, **named),
             marker.touch() if not marker.exists() else None,
         )[0]
 
@@ -139,7 +139,7 @@ def test_resumed_publications_are_younger_than_first_noise(rows, tmp_path, first
     with stopped(_release_job, "build_release"):
         ln.release(PLAN, people(rows), ledger=book, out=out, options=FORMATS)
     assert first_draw.exists()
-    left = [
+    remaining = [
         path for path in tmp_path.rglob("*") if path.name.startswith("new") or "out" in path.parts
     ]
     assert len(ln.resume(book)) == 1
@@ -148,7 +148,7 @@ def test_resumed_publications_are_younger_than_first_noise(rows, tmp_path, first
         CliRunner().invoke(
             program, ["export", str(out), "--as", name, "--out", str(file)], catch_exceptions=False
         )
-    check(first_draw, [*left, out, *out.rglob("*"), *exports])
+    check(first_draw, [*remaining, out, *out.rglob("*"), *exports])
 
 
 def test_older_directory_is_detected(tmp_path):

@@ -63,49 +63,51 @@ def plan() -> ln.Plan:
 
 @pytest.mark.parametrize("rows", [5, 40])
 def test_units_count_once_per_cell_and_in_total(rows: int) -> None:
-    asked = spec(("max_rows = 5", f"max_rows = {rows}"), ('epsilon = "1"', 'epsilon = "5000"'))
-    release = ln.release(ln.plan(asked.workload, asked.privacy), SHOP, seed=1)
-    found = {table.name: table.answer.round().astype(int).tolist() for table in release.tables}
+    parsed_spec = spec(
+        ("max_rows = 5", f"max_rows = {rows}"), ('epsilon = "1"', 'epsilon = "5000"')
+    )
+    release = ln.release(ln.plan(parsed_spec.workload, parsed_spec.privacy), SHOP, seed=1)
+    counts = {table.name: table.answer.round().astype(int).tolist() for table in release.tables}
     truth = SHOP.groupby("region")["customer"].nunique().tolist()
-    assert found["units by region"] == truth
-    assert found["units by region:coast"] == [truth[0] + truth[2], truth[1]]
+    assert counts["units by region"] == truth
+    assert counts["units by region:coast"] == [truth[0] + truth[2], truth[1]]
     by_month = SHOP.groupby("month")["customer"].nunique().tolist()
-    assert found["units by month"] == by_month  # nobody is in more than four
+    assert counts["units by month"] == by_month  # nobody is in more than four
     revenue = SHOP.groupby("region")["revenue"].sum().tolist()
     if rows == 40:  # nobody has more
-        assert found["sum of revenue by region"] == pytest.approx(revenue, abs=60)
+        assert counts["sum of revenue by region"] == pytest.approx(revenue, abs=60)
     else:
-        assert sum(found["sum of revenue by region"]) < 0.9 * sum(revenue)
+        assert sum(counts["sum of revenue by region"]) < 0.9 * sum(revenue)
 
 
 def test_rows_and_units_share_the_budget(
     plan: ln.Plan,
 ) -> None:
-    paid = {
+    costs = {
         view.blocks[0].measure: cost(view).epsilon for view in split_by_quantity(plan.measured())
     }
-    assert float(sum(paid.values())) == pytest.approx(1)
-    assert plan.cost().epsilon == sum(paid.values())
+    assert float(sum(costs.values())) == pytest.approx(1)
+    assert plan.cost().epsilon == sum(costs.values())
     expected_error = plan.expected_error()
     assert expected_error.lower_bound <= expected_error.total_squared_error
-    own = {table.name: table.rmse for table in expected_error.tables}
+    errors = {table.name: table.rmse for table in expected_error.tables}
     # of the noise that one row would have within the share: one row by region, and one in each of
     # the four months
     for name, measure, rows in (
         ("units by region", "units", 1),
         ("units by month", "units by month", 4),
     ):
-        assert own[name] * float(paid[measure]) / 2**0.5 == pytest.approx(rows, rel=0.05)
-    again = ln.Plan.from_json(plan.to_json())
-    assert (again, again.domain) == (plan, plan.domain)
+        assert errors[name] * float(costs[measure]) / 2**0.5 == pytest.approx(rows, rel=0.05)
+    reread = ln.Plan.from_json(plan.to_json())
+    assert (reread, reread.domain) == (plan, plan.domain)
 
 
 @pytest.mark.parametrize(
     "budget", ['epsilon = "1"', 'rho = "1/2"', 'epsilon = "1"\ndelta = "1e-7"']
 )
 def test_errors_are_those_promised(budget: str) -> None:
-    asked = spec(('epsilon = "1"', budget))
-    plan = ln.plan(asked.workload, asked.privacy)
+    parsed_spec = spec(('epsilon = "1"', budget))
+    plan = ln.plan(parsed_spec.workload, parsed_spec.privacy)
     runs = [*releases(plan, SHOP.iloc[:0], range(60))]
     for place, table in enumerate(plan.expected_error().tables):
         squares = np.mean([run.tables[place].answer ** 2 for run in runs])
@@ -135,13 +137,13 @@ def test_files_and_report_describe_the_unit(plan: ln.Plan, tmp_path) -> None:
         "unit",
     ]
     page = report(tmp_path / "out")
-    for words in (
+    for sentence in (
         "Einheiten nach region",
         "Anzahl der Einheiten",
         "Als Einheit gilt: Wert der Spalte",
         "In Tabellen nach month zählt eine Einheit einmal in jeder Zelle",
     ):
-        assert words in page
+        assert sentence in page
     assert "Summe von units" not in page
     (further,) = release.answer(ln.queries(release.plan.domain, region=ln.total(), sum="units"))
     assert float(further.answer) == pytest.approx(float(release.tables[1].answer.sum()), abs=3)
@@ -190,7 +192,7 @@ def test_uncountable_units_are_refused(old: str, new: str, message: str) -> None
 
 def test_other_mechanisms_refuse_counts_of_units(plan: ln.Plan) -> None:
     domain = ln.Domain(month=ln.Integers(0, 3))
-    asked, privacy = (
+    workload, privacy = (
         ln.marginals(domain, ways=1, count="units"),
         ln.Privacy(ln.PureDP(1), unit_column="customer", max_rows=5),
     )
@@ -199,7 +201,7 @@ def test_other_mechanisms_refuse_counts_of_units(plan: ln.Plan) -> None:
         ("dawa", "dawa"),
     ):
         with pytest.raises(ln.InputError, match=message):
-            ln.plan(asked, privacy, strategy=strategy)
+            ln.plan(workload, privacy, strategy=strategy)
     with pytest.raises(
         ln.InputError, match="A plan that counts or adds up units cannot be audited yet"
     ):
@@ -207,7 +209,7 @@ def test_other_mechanisms_refuse_counts_of_units(plan: ln.Plan) -> None:
     with pytest.raises(ln.InputError, match="A mean of units by month needs its sums"):
         ln.means(ln.release(plan, SHOP, seed=1), "units by month", by=["month"])
     with pytest.raises(ln.InputError, match="got 'one of rows'"):
-        ln.plan(asked, ln.PureDP(1))
+        ln.plan(workload, ln.PureDP(1))
 
 
 def test_workloads_of_rows_and_units_add() -> None:
@@ -225,8 +227,8 @@ def test_workloads_of_rows_and_units_add() -> None:
     ]
     assert (rows + units).domain == (units + rows).domain == units.domain
     privacy = ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=9)
-    for asked in (rows + units, units):
-        plan = ln.plan(asked, privacy)
+    for workload in (rows + units, units):
+        plan = ln.plan(workload, privacy)
         assert plan.expected_error().lower_bound <= plan.expected_error().total_squared_error
 
 
@@ -256,39 +258,39 @@ ROWS_TOO = (
 )
 
 
-def visits(cell="", more=""):
-    return parse_spec(VISIT_SPEC.format(cell=cell, more=more), Path())
+def visits(cell="", tables=""):
+    return parse_spec(VISIT_SPEC.format(cell=cell, more=tables), Path())
 
 
-def answers(asked, source=VISITS):
-    plan = ln.plan(asked.workload, asked.privacy)
+def answers(parsed_spec, source=VISITS):
+    plan = ln.plan(parsed_spec.workload, parsed_spec.privacy)
     release = ln.release(plan, source, seed=1)
     return plan, {table.name: table.answer.round().tolist() for table in release.tables}
 
 
 @pytest.mark.parametrize("cell", ["", PER_CELL])
-@pytest.mark.parametrize("more", ["", ROWS_TOO])
+@pytest.mark.parametrize("tables", ["", ROWS_TOO])
 @pytest.mark.parametrize("source", ["frame", "file", "relation"])
-def test_units_with_many_rows_count_in_other_cells(cell, more, source, tmp_path):
+def test_units_with_many_rows_count_in_other_cells(cell, tables, source, tmp_path):
     data = VISITS
     if source == "file":
         VISITS.to_csv(data := tmp_path / "visits.csv", index=False)
     if source == "relation":
         data = duckdb.from_df(VISITS)
-    _, found = answers(visits(cell, more), data)
-    assert found["units by month"] == [300, 100, 100]
-    if more:
-        most = 3 if not cell else 1
-        assert found["month"] == found["sum of amount by month"]
-        assert 300 <= found["month"][0] <= 200 + 100 * most
-        assert sum(found["month"]) == pytest.approx(500, abs=1)
+    _, counts = answers(visits(cell, tables), data)
+    assert counts["units by month"] == [300, 100, 100]
+    if tables:
+        largest = 3 if not cell else 1
+        assert counts["month"] == counts["sum of amount by month"]
+        assert 300 <= counts["month"][0] <= 200 + 100 * largest
+        assert sum(counts["month"]) == pytest.approx(500, abs=1)
 
 
 def test_cell_limit_advice_applies_to_rows_only():
-    for more, warned in (("", False), (ROWS_TOO, True)):
-        asked = visits(PER_CELL, more)
-        plan = ln.plan(asked.workload, asked.privacy)
-        texts = " ".join(plan_warnings(asked, plan))
+    for tables, warned in (("", False), (ROWS_TOO, True)):
+        parsed_spec = visits(PER_CELL, tables)
+        plan = ln.plan(parsed_spec.workload, parsed_spec.privacy)
+        texts = " ".join(plan_warnings(parsed_spec, plan))
         assert ("max_per_cell makes nothing cheaper" in texts) is warned
     with_cell, without = (
         ln.plan(visits(cell).workload, visits(cell).privacy) for cell in (PER_CELL, "")
@@ -301,8 +303,8 @@ def test_statements_for_people_in_some_cells_are_planned_with_others() -> None:
     domain = ln.Domain(flag=ln.Integers(0, 1, null="other"), pay=ln.Integers(0, 9))
     people = "SELECT flag, COUNT(DISTINCT id) AS n FROM rows WHERE flag IN (0, 1) GROUP BY flag"
     of_one = "SELECT COUNT(DISTINCT id) AS n FROM rows WHERE flag = 1"
-    other = "SELECT COALESCE(flag, 7) AS flag, COUNT(*) AS n FROM rows GROUP BY 1"
-    workload = ln.sql(domain, people, of_one, other, unit="id")
+    other_statement = "SELECT COALESCE(flag, 7) AS flag, COUNT(*) AS n FROM rows GROUP BY 1"
+    workload = ln.sql(domain, people, of_one, other_statement, unit="id")
     privacy = ln.Privacy(ln.PureDP(4000), unit_column="id", max_rows=20)
     rows = pd.DataFrame(
         {
@@ -369,8 +371,8 @@ GROUPS = {
         f"month(day) = {month} AND shop = '{shop}'" for month in (1, 2) for shop in "abc"
     ],
     "day = { rolling = 28 }": [
-        f"day BETWEEN DATE '2024-01-01' + {first} AND DATE '2024-01-28' + {first}"
-        for first in range(33)
+        f"day BETWEEN DATE '2024-01-01' + {start} AND DATE '2024-01-28' + {start}"
+        for start in range(33)
     ],
     'day = "prefix"': [f"day <= DATE '2024-01-01' + {last}" for last in range(60)],
 }
@@ -379,17 +381,17 @@ GROUPS = {
 @pytest.mark.parametrize("source", ["frame", "relation", "file"])
 @pytest.mark.parametrize("queries", GROUPS, ids=range(len(GROUPS)))
 def test_people_in_groups_match_duckdb(queries: str, source: str, tmp_path: Path) -> None:
-    asked = people(f"[[workload]]\nqueries = {{ {queries} }}\ncount = 'units'")
+    parsed_spec = people(f"[[workload]]\nqueries = {{ {queries} }}\ncount = 'units'")
     data = ACTIVE
     if source == "relation":
         data = duckdb.from_df(ACTIVE)
     if source == "file":
         ACTIVE.to_parquet(data := tmp_path / "active.parquet")
-    plan = ln.plan(asked.workload, asked.privacy)
+    plan = ln.plan(parsed_spec.workload, parsed_spec.privacy)
     assert ln.Plan.from_json(plan.to_json()) == plan
     (table,) = ln.release(plan, data, seed=1).tables
-    found = np.round(table.answer).astype(int).reshape(-1).tolist()
-    assert found == [distinct(where) for where in GROUPS[queries]]
+    counts = np.round(table.answer).astype(int).reshape(-1).tolist()
+    assert counts == [distinct(where) for where in GROUPS[queries]]
 
 
 STATEMENTS = [
@@ -414,9 +416,9 @@ STATEMENTS = [
 
 @pytest.mark.parametrize("text", STATEMENTS, ids=range(len(STATEMENTS)))
 def test_statements_of_people_have_the_answers_of_duckdb(text: str) -> None:
-    asked = people("[[workload]]\nqueries.age = 'identity'")
-    workload = ln.sql(asked.domain, text, unit="id")
-    release = ln.release(ln.plan(workload, asked.privacy), ACTIVE, seed=1)
+    parsed_spec = people("[[workload]]\nqueries.age = 'identity'")
+    workload = ln.sql(parsed_spec.domain, text, unit="id")
+    release = ln.release(ln.plan(workload, parsed_spec.privacy), ACTIVE, seed=1)
     answer = release.sql(text, "pandas")
     expected = duckdb.sql(text).df()
     for name in ("n", "adults"):
@@ -427,12 +429,12 @@ def test_statements_of_people_have_the_answers_of_duckdb(text: str) -> None:
 @pytest.mark.parametrize("budget", ['rho = "1/2"', 'epsilon = "1"'])
 def test_people_in_groups_have_the_errors_promised(budget: str) -> None:
     """A unit with days in both months counts twice, as does the noise."""
-    asked = people(
+    parsed_spec = people(
         "[[workload]]\nqueries = { day = { level = 'month' } }\ncount = 'units'\n"
         "[[workload]]\nqueries = { age = { ranges = [[0, 50], [20, 99]] } }\ncount = 'units'",
         budget,
     )
-    plan = ln.plan(asked.workload, asked.privacy)
+    plan = ln.plan(parsed_spec.workload, parsed_spec.privacy)
     expected_error = plan.expected_error()
     assert expected_error.lower_bound <= expected_error.total_squared_error
     runs = [*releases(plan, ACTIVE.iloc[:0], range(80))]
@@ -440,12 +442,12 @@ def test_people_in_groups_have_the_errors_promised(budget: str) -> None:
         squares = np.mean([run.tables[place].answer ** 2 for run in runs])
         assert np.sqrt(squares) == pytest.approx(table.rmse, rel=0.35)
     if "rho" in budget:
-        (alone,) = (
+        (statement_table,) = (
             people(
                 "[[workload]]\nqueries = { day = { level = 'month' } }\ncount = 'units'", budget
             ),
         )
-        cells = ln.plan(alone.workload, alone.privacy, strategy="identity")
+        cells = ln.plan(statement_table.workload, statement_table.privacy, strategy="identity")
         assert cells.expected_error().tables[0].rmse == pytest.approx(
             2**0.5
         )  # two months, whatever max_rows
@@ -453,11 +455,13 @@ def test_people_in_groups_have_the_errors_promised(budget: str) -> None:
 
 def test_max_rows_bounds_the_groups_of_a_person() -> None:
     rows = pd.DataFrame({"id": 1, "day": DAYS, "shop": "a", "age": 5})
-    for most, expected in ((1, 1), (2, 2), (60, 2)):
-        asked = people(
-            "[[workload]]\nqueries = { day = { level = 'month' } }\ncount = 'units'", rows=most
+    for max_rows, expected in ((1, 1), (2, 2), (60, 2)):
+        parsed_spec = people(
+            "[[workload]]\nqueries = { day = { level = 'month' } }\ncount = 'units'", rows=max_rows
         )
-        (table,) = ln.release(ln.plan(asked.workload, asked.privacy), rows, seed=1).tables
+        (table,) = ln.release(
+            ln.plan(parsed_spec.workload, parsed_spec.privacy), rows, seed=1
+        ).tables
         assert table.answer.round().sum() == expected
 
 
@@ -469,10 +473,10 @@ def test_uncountable_groups_of_people_are_refused() -> None:
     ):
         with pytest.raises(ln.InputError, match=message):
             people(f"[[workload]]\nqueries = {{ {queries} }}\ncount = 'units'")
-    asked = people("[[workload]]\nqueries = { shop = { level = 'kind' } }\ncount = 'units'")
-    (measure,) = asked.workload.measures
+    parsed_spec = people("[[workload]]\nqueries = { shop = { level = 'kind' } }\ncount = 'units'")
+    (measure,) = parsed_spec.workload.measures
     with pytest.raises(ln.InputError, match="must be groups of shop that it counts"):
-        ln.queries(asked.workload.domain, shop="identity", sum=measure)
+        ln.queries(parsed_spec.workload.domain, shop="identity", sum=measure)
 
 
 INCOMPLETE = ln.Domain(

@@ -48,7 +48,7 @@ SELECT {groups}, SUM(t) AS revenue FROM (
 def orders(rows: int = 3000, seed: int = 1) -> pd.DataFrame:
     """Return orders in cents and refunds, with nulls in every column."""
     rng = np.random.default_rng(seed)
-    made = pd.DataFrame(
+    frame = pd.DataFrame(
         {
             "customer": rng.integers(0, 150, rows).astype(str),
             "month": rng.integers(1, 6, rows),
@@ -56,9 +56,9 @@ def orders(rows: int = 3000, seed: int = 1) -> pd.DataFrame:
             "amount": np.round(rng.normal(5, 20, rows), 2),
         }
     )
-    made.loc[rng.random(rows) < 0.1, "amount"] = np.nan
-    made.loc[rng.random(rows) < 0.05, "customer"] = None
-    return made
+    frame.loc[rng.random(rows) < 0.1, "amount"] = np.nan
+    frame.loc[rng.random(rows) < 0.05, "customer"] = None
+    return frame
 
 
 ORDERS = orders()
@@ -72,8 +72,8 @@ def spec(workload: str = BY_BOTH, *changes: tuple[str, str]):
     return parse_spec(text, Path())
 
 
-def release(asked, data=ORDERS, **options):
-    return ln.release(ln.plan(asked.workload, asked.privacy), data, seed=1, **options)
+def release(parsed_spec, data=ORDERS, **options):
+    return ln.release(ln.plan(parsed_spec.workload, parsed_spec.privacy), data, seed=1, **options)
 
 
 def by_duckdb(
@@ -89,7 +89,7 @@ def by_duckdb(
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "csv", "parquet", "relation"])
 def test_totals_match_duckdb(kind: str, tmp_path: Path) -> None:
-    asked = spec()
+    parsed_spec = spec()
     shuffled = ORDERS.sample(frac=1, random_state=3)
     if kind == "pandas":
         data = shuffled
@@ -103,28 +103,28 @@ def test_totals_match_duckdb(kind: str, tmp_path: Path) -> None:
     else:
         data = tmp_path / "orders.parquet"
         shuffled.to_parquet(data)
-    (table,) = release(asked, data).tables
+    (table,) = release(parsed_spec, data).tables
     assert np.round(table.answer, 2).reshape(-1).tolist() == by_duckdb("month, region")
 
 
 def test_guard_says_what_an_empty_attribute_does_to_totals() -> None:
-    asked = spec(
+    parsed_spec = spec(
         '[[workload]]\nqueries = {}\nsum = "revenue"\n[plan]\nguard = "1/10"',
         ('null = "cell"\n', ""),
     )
-    plan = ln.plan(asked.workload, asked.planned_privacy)
+    plan = ln.plan(parsed_spec.workload, parsed_spec.planned_privacy)
     rows = ORDERS.assign(region="unknown")
     with pytest.raises(ln.GuardError, match="totals of units would not be clipped by 'region'") as (
         stop
     ):
-        ln.release(plan, rows, seed=1, options=asked.options)
+        ln.release(plan, rows, seed=1, options=parsed_spec.options)
     assert "tables by" not in str(stop.value)
 
 
 @pytest.mark.parametrize("kind", ["pandas", "relation"])
 def test_missing_cells_count_in_tables_without_them(kind: str) -> None:
     """Months beyond the domain count too, and no table needs all attributes of the cells."""
-    asked = spec(
+    parsed_spec = spec(
         """
 [[workload]]
 queries = { month = "identity" }
@@ -137,13 +137,13 @@ sum = "revenue"
         ("max_rows = 16", "max_rows = 20"),
     )
     data = duckdb.from_df(ORDERS) if kind == "relation" else ORDERS
-    by_month, total = release(asked, data).tables
+    by_month, total = release(parsed_spec, data).tables
     assert np.round(by_month.answer, 2).tolist() == by_duckdb("month")
     assert np.round(total.answer, 2).reshape(-1).tolist() == by_duckdb("1", months="TRUE")
 
 
 def test_levels_ranges_and_sql_are_sums_of_the_same_totals() -> None:
-    asked = spec(
+    parsed_spec = spec(
         """
 [[workload]]
 queries = { month = { level = "half" } }
@@ -154,7 +154,7 @@ FROM orders WHERE region <> 'W' GROUP BY region"
 """,
         ("max_rows = 16", "max_rows = 20"),
     )
-    result = release(asked)
+    result = release(parsed_spec)
     halves = [by_duckdb("1", f"WHERE month BETWEEN {low} AND {low + 1}")[0] for low in (1, 3)]
     assert np.round(result.tables[0].answer, 2).tolist() == halves
     answer = result.sql(
@@ -173,11 +173,11 @@ FROM orders WHERE region <> 'W' GROUP BY region"
     "budget", ['rho = "1/2"', 'epsilon = "1"', 'epsilon = "1"\ndelta = "1e-7"']
 )
 def test_errors_are_those_promised(budget: str) -> None:
-    asked = spec(
+    parsed_spec = spec(
         BY_BOTH + 'weight = 2\n[[workload]]\nqueries.month = "prefix"\nsum = "revenue"',
         ('epsilon = "1000000"', budget),
     )
-    plan = ln.plan(asked.workload, asked.privacy)
+    plan = ln.plan(parsed_spec.workload, parsed_spec.privacy)
     expected_error = plan.expected_error()
     assert expected_error.lower_bound <= expected_error.total_squared_error
     runs = [*releases(plan, ORDERS.iloc[:0], range(60))]
@@ -188,19 +188,19 @@ def test_errors_are_those_promised(budget: str) -> None:
 
 def test_noise_hides_the_largest_total_in_every_cell() -> None:
     """Sixteen cells of 70.50 need the root of 16 times the noise of one, as separate rows do."""
-    asked = spec(BY_BOTH, ('epsilon = "1000000"', 'rho = "1/2"'))
-    plan = ln.plan(asked.workload, asked.privacy)
+    parsed_spec = spec(BY_BOTH, ('epsilon = "1000000"', 'rho = "1/2"'))
+    plan = ln.plan(parsed_spec.workload, parsed_spec.privacy)
     assert plan.expected_error().tables[0].rmse == pytest.approx(7050 * 16**0.5, rel=1e-6)
-    again = ln.Plan.from_json(plan.to_json())
-    assert (again, cost(again.measured())) == (plan, cost(plan.measured()))
+    reread = ln.Plan.from_json(plan.to_json())
+    assert (reread, cost(reread.measured())) == (plan, cost(plan.measured()))
 
 
 def test_limit_of_cells_bounds_the_cells_of_a_unit() -> None:
     rows = pd.DataFrame(
         {"customer": "a", "month": [1, 1, 2, 3, 4] * 30, "region": "N", "amount": 1.0}
     )
-    asked = spec(BY_BOTH, ("max_rows = 16", "max_rows = 2"))
-    (table,) = release(asked, rows).tables
+    parsed_spec = spec(BY_BOTH, ("max_rows = 16", "max_rows = 2"))
+    (table,) = release(parsed_spec, rows).tables
     answers = np.round(table.answer, 2)
     assert np.count_nonzero(answers) == 2
     assert set(answers[answers != 0].tolist()) <= {30.0, 60.0}
@@ -243,8 +243,8 @@ column = "amount"
 
 def kept_and_error(data: pd.DataFrame, limit: int, measure: str) -> tuple[float, float]:
     """Return the share of the revenue that a release keeps, and its planned error."""
-    asked = parse_spec(HEAVY % (limit, measure) + BY_BOTH, Path())
-    plan = ln.plan(asked.workload, asked.privacy)
+    parsed_spec = parse_spec(HEAVY % (limit, measure) + BY_BOTH, Path())
+    plan = ln.plan(parsed_spec.workload, parsed_spec.privacy)
     (table,) = ln.release(plan, data, seed=3).tables
     error = plan.expected_error().tables[0].rmse
     return float(table.answer.sum()) / data["amount"].sum(), error
@@ -254,10 +254,10 @@ def test_totals_keep_more_of_heavy_tails_than_row_limits() -> None:
     data = heavy_tails(20_000)
     kept_by_rows, error_of_rows = kept_and_error(data, 40, "clip = [0, 100]")
     total = 'unit_total = { clip = [0, 1150], by = ["month", "region"] }'
-    kept, error = kept_and_error(data, 12, total)
+    kept_share, error = kept_and_error(data, 12, total)
     assert error <= error_of_rows
     assert kept_by_rows < 0.6
-    assert kept > 0.8
+    assert kept_share > 0.8
 
 
 @pytest.mark.parametrize(
@@ -307,21 +307,21 @@ def test_other_uses_of_totals_are_refused(workload, changes, message) -> None:
 
 
 def planned(workload: str, *changes: tuple[str, str]) -> ln.Plan:
-    asked = spec(workload, *changes)
-    return ln.plan(asked.workload, asked.privacy)
+    parsed_spec = spec(workload, *changes)
+    return ln.plan(parsed_spec.workload, parsed_spec.privacy)
 
 
 @pytest.mark.parametrize("strategy", ["truncated_sums", "dawa", "model"])
 def test_data_dependent_mechanisms_refuse_totals(strategy: str) -> None:
-    asked = spec('[[workload]]\nqueries.month = "identity"\nsum = "revenue"')
+    parsed_spec = spec('[[workload]]\nqueries.month = "identity"\nsum = "revenue"')
     with pytest.raises(ln.InputError):
-        ln.plan(asked.workload, asked.privacy, strategy=strategy)
+        ln.plan(parsed_spec.workload, parsed_spec.privacy, strategy=strategy)
 
 
 def test_report_describes_totals(tmp_path: Path) -> None:
-    asked = spec(BY_BOTH, ('epsilon = "1000000"', 'rho = "1/2"'))
-    plan = ln.plan(asked.workload, asked.privacy)
-    for language, words in (
+    parsed_spec = spec(BY_BOTH, ('epsilon = "1000000"', 'rho = "1/2"'))
+    plan = ln.plan(parsed_spec.workload, parsed_spec.privacy)
+    for language, sentences in (
         (
             "en",
             (
@@ -341,12 +341,12 @@ def test_report_describes_totals(tmp_path: Path) -> None:
         options = ln.Options(language=language)
         ledger = tmp_path / f"{language}.ledger"
         ln.release(plan, ORDERS, out=out, options=options, ledger=ledger, dataset=language)
-        assert words in report(out)
+        assert sentences in report(out)
         assert "1073741823" not in report(out).replace(",", "").replace(".", "")
 
 
-@pytest.mark.parametrize("more", ["", '[[workload]]\nqueries = { month = "identity" }\n'])
-def test_guard_estimates_the_share_that_was_cut(tmp_path: Path, more: str) -> None:
+@pytest.mark.parametrize("tables", ["", '[[workload]]\nqueries = { month = "identity" }\n'])
+def test_guard_estimates_the_share_that_was_cut(tmp_path: Path, tables: str) -> None:
     """Also with a column that only some tables use, which the guard counts too.
 
     Of twelve thousand customers with 100, one in ten has 300, of which 100 count: 1/7 is cut.
@@ -359,40 +359,44 @@ def test_guard_estimates_the_share_that_was_cut(tmp_path: Path, more: str) -> No
             "amount": np.repeat(np.where(np.arange(12_000) % 10 == 0, 150.0, 50.0), 2),
         }
     )
-    asked = spec(
-        BY_BOTH + more + '[plan]\nguard = "1/10"',
+    parsed_spec = spec(
+        BY_BOTH + tables + '[plan]\nguard = "1/10"',
         ('epsilon = "1000000"', 'epsilon = "40"'),
         ('null = "cell"\n', ""),
         ('[-50, "70.5"]', "[0, 100]"),
         ("max_rows = 16", "max_rows = 1"),
     )
-    plan = ln.plan(asked.workload, asked.planned_privacy)
-    assert optional_attributes(plan) == (("region",) if more else ())
+    plan = ln.plan(parsed_spec.workload, parsed_spec.planned_privacy)
+    assert optional_attributes(plan) == (("region",) if tables else ())
     out = tmp_path / "out"
-    options = {"options": asked.options, "dataset": "orders", "out": out}
+    options = {"options": parsed_spec.options, "dataset": "orders", "out": out}
     ln.release(plan, rows, ledger=tmp_path / "orders.ledger", **options)
     release = ln.read_release(out)
     (amounts,) = release.receipt.guard.amounts
     assert amounts.kept == pytest.approx(1_200_000, abs=5 * amounts.kept_std)
     assert amounts.cut == pytest.approx(240_000, abs=5 * amounts.cut_std)
     assert amounts.cut_std < 1000
-    words = "At least about 17% of the amount of revenue was cut by these bounds"
-    assert words in report(out)
+    sentence = "At least about 17% of the amount of revenue was cut by these bounds"
+    assert sentence in report(out)
     privacy = ln.Privacy(ln.PureDP(100), unit_column="customer")
-    other = ln.Ledger.create(tmp_path / "second.ledger", "copy", privacy)
-    enter_release(other, out)
-    assert str(other.left()) == "epsilon = 60"
-    assert len(other.entries()) == 2
+    other_ledger = ln.Ledger.create(tmp_path / "second.ledger", "copy", privacy)
+    enter_release(other_ledger, out)
+    assert str(other_ledger.left()) == "epsilon = 60"
+    assert len(other_ledger.entries()) == 2
 
 
 def test_guard_admits_totals_of_which_no_table_has_all_attributes(tmp_path: Path) -> None:
-    asked = spec(
+    parsed_spec = spec(
         '[[workload]]\nqueries = { month = "identity" }\nsum = "revenue"\n[plan]\nguard = "1/10"',
         ('null = "cell"\n', ""),
     )
-    plan = ln.plan(asked.workload, asked.planned_privacy)
-    paid = {"ledger": tmp_path / "orders.ledger", "dataset": "orders", "options": asked.options}
-    (table,) = ln.release(plan, ORDERS, **paid).tables
+    plan = ln.plan(parsed_spec.workload, parsed_spec.planned_privacy)
+    payment = {
+        "ledger": tmp_path / "orders.ledger",
+        "dataset": "orders",
+        "options": parsed_spec.options,
+    }
+    (table,) = ln.release(plan, ORDERS, **payment).tables
     assert np.allclose(table.answer, by_duckdb("month"), atol=0.1)
 
 
@@ -407,17 +411,21 @@ def test_amounts_cut_match_every_unit(kind: str) -> None:
             "amount": [450.0, 50.0, 20.0, -100.0, -300.0],
         }
     )
-    asked = spec(BY_BOTH, ("max_rows = 16", "max_rows = 2"))
-    found = set()
+    parsed_spec = spec(BY_BOTH, ("max_rows = 16", "max_rows = 2"))
+    cut_amounts = set()
     for _ in range(20):
         data = duckdb.from_df(rows) if kind == "relation" else rows
-        table = read_table(ln.plan(asked.workload, asked.privacy), data, with_usage=True)
+        table = read_table(
+            ln.plan(parsed_spec.workload, parsed_spec.privacy), data, with_usage=True
+        )
         numbers = open_content(table.usage, Counted).tables
-        found.add((int(numbers["kept of revenue", ()][0]), int(numbers["cut of revenue", ()][0])))
-    most = 2 * 3 * 7050
-    assert found <= {
-        (7050 + 2000, min(42950 + 40000, most)),
-        (7050 + 5000, min(42950 + 35000 + 2000, most)),
-        (5000 + 2000, min(50000 + 35000, most)),
+        cut_amounts.add(
+            (int(numbers["kept of revenue", ()][0]), int(numbers["cut of revenue", ()][0]))
+        )
+    largest = 2 * 3 * 7050
+    assert cut_amounts <= {
+        (7050 + 2000, min(42950 + 40000, largest)),
+        (7050 + 5000, min(42950 + 35000 + 2000, largest)),
+        (5000 + 2000, min(50000 + 35000, largest)),
     }
-    assert len(found) > 1
+    assert len(cut_amounts) > 1

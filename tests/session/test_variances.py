@@ -98,13 +98,13 @@ VALUES = {1: [None, -9, -2, 0, 1, 2, 5, 9], 2: [None, -9, 1, 9]}
 
 
 @functools.cache
-def tables_of_units(most: int) -> list[Table]:
+def tables_of_units(max_rows: int) -> list[Table]:
     """Return one fixed row alone, and with all rows that a unit can add."""
-    possible = list(itertools.product("xy", VALUES[most]))
+    possible = list(itertools.product("xy", VALUES[max_rows]))
     units: list[tuple] = [()]
-    for number in range(1, most + 1):
+    for number in range(1, max_rows + 1):
         units += itertools.combinations_with_replacement(possible, number)
-    plan = ln.plan(ln.variance_queries(SMALL, "pay", by=["a"]), privacy(ln.PureDP(1), most))
+    plan = ln.plan(ln.variance_queries(SMALL, "pay", by=["a"]), privacy(ln.PureDP(1), max_rows))
     tables = []
     for rows in units:
         rows_of_unit = [(cell, pay, 1) for cell, pay in rows]
@@ -113,28 +113,30 @@ def tables_of_units(most: int) -> list[Table]:
     return tables
 
 
-def privacy(budget, most: int, neighbours: str = "add_remove") -> ln.Privacy:
-    unit = {"unit_column": "id", "max_rows": most} if most > 1 else {}
+def privacy(budget, max_rows: int, neighbours: str = "add_remove") -> ln.Privacy:
+    unit = {"unit_column": "id", "max_rows": max_rows} if max_rows > 1 else {}
     return ln.Privacy(budget, neighbours=neighbours, **unit)
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/2")], ids=["pure", "zcdp"])
-@pytest.mark.parametrize("most", [1, 2])
-def test_neighbours_lose_at_most_the_budget(budget, neighbours: str, most: int) -> None:
+@pytest.mark.parametrize("max_rows", [1, 2])
+def test_neighbours_lose_at_most_the_budget(budget, neighbours: str, max_rows: int) -> None:
     """By brute force over all rows of a unit, as they are read."""
     workload = ln.variance_queries(SMALL, "pay", by=["a"])
-    measured = ln.plan(workload, privacy(budget, most, neighbours)).measured()
+    measured = ln.plan(workload, privacy(budget, max_rows, neighbours)).measured()
     scales = []
     for block in measured.blocks:
         numerators, denominators = row_scales(block, measured.grid)
         of_block = np.broadcast_to(numerators / denominators / measured.grid, block.rows)
         scales.append(np.resize(of_block, block.rows))
-    answers = [np.concatenate(exact_answers(measured, table)) for table in tables_of_units(most)]
+    answers = [
+        np.concatenate(exact_answers(measured, table)) for table in tables_of_units(max_rows)
+    ]
     table = np.array(answers) / np.concatenate(scales)
     norm = measured.noise.norm
     base = table[:1] if neighbours == "add_remove" else table
-    worst = max((np.abs(table - other) ** norm).sum(axis=1).max() for other in base)
+    worst = max((np.abs(table - other_table) ** norm).sum(axis=1).max() for other_table in base)
     claimed = float(budget.epsilon) if norm == 1 else 2 * float(budget.rho)
     assert 0.5 * claimed < worst <= claimed * (1 + 1e-9)
 
@@ -144,21 +146,25 @@ def test_intervals_hold_the_standard_deviation(budget) -> None:
     """One group is so small that its intervals sometimes reach the bounds."""
     spec = parse_spec(SPEC, Path())
     plan = ln.plan(spec.workload, budget)
-    few = PEOPLE[(REGION == "north") | (PEOPLE.index % 8 == 0)]
-    true = [np.nanstd(VALUE[few.index][few.region == name]) for name in ("north", "south")]
-    found = [
-        ln.variances(release, "pay", by=["region"], level=0.9)
-        for release in releases(plan, few, range(100))
+    few_people = PEOPLE[(REGION == "north") | (PEOPLE.index % 8 == 0)]
+    true = [
+        np.nanstd(VALUE[few_people.index][few_people.region == name]) for name in ("north", "south")
     ]
-    held = np.array([(one.std_dev_low <= true) & (true <= one.std_dev_high) for one in found])
-    assert held.mean() > 0.9 - 3 * (0.09 / held.size) ** 0.5
-    assert held[:, 0].mean() < 0.97
+    variances = [
+        ln.variances(release, "pay", by=["region"], level=0.9)
+        for release in releases(plan, few_people, range(100))
+    ]
+    covered = np.array(
+        [(variance.std_dev_low <= true) & (true <= variance.std_dev_high) for variance in variances]
+    )
+    assert covered.mean() > 0.9 - 3 * (0.09 / covered.size) ** 0.5
+    assert covered[:, 0].mean() < 0.97
     # the standard errors are right where the count is clear of 0, and the plan's is never smaller
-    errors = np.array([one.variance - np.square(true) for one in found])[:, 0]
-    stated = np.array([one.std_error for one in found])[:, 0]
+    errors = np.array([variance.variance - np.square(true) for variance in variances])[:, 0]
+    stated = np.array([variance.std_error for variance in variances])[:, 0]
     assert errors.std() == pytest.approx(stated.mean(), rel=0.25)
     (promised,) = statistic_errors(plan)
-    counted = VALUE[few.index][few.region == "north"].count()
+    counted = VALUE[few_people.index][few_people.region == "north"].count()
     assert promised.std_error * 1000 / counted > 0.9 * errors.std()
 
 
@@ -202,7 +208,8 @@ def test_lower_bound_has_no_rows_that_cannot_exist() -> None:
     for budget in (ln.PureDP(1), ln.ZCDP(1)):
         plan = ln.plan(variances, budget)
         bounds = [
-            lower_bound(asked, plan.privacy, plan.measured().noise) for asked in (variances, means)
+            lower_bound(workload, plan.privacy, plan.measured().noise)
+            for workload in (variances, means)
         ]
         assert bounds[0] == pytest.approx(bounds[1])
 
@@ -263,9 +270,9 @@ def test_sql_deviations_are_those_of_a_database() -> None:
     answers = ln.release(ln.plan(workload, ln.PureDP(1000)), people, seed=3).sql(statement)
     expected = duckdb.sql(statement).fetchall()
     for number, name in enumerate(["sample", "whole", "tenth", "twice"], 1):
-        found = np.asarray(answers[name], dtype=float)
+        answer = np.asarray(answers[name], dtype=float)
         exact = np.array([row[number] for row in expected], dtype=float)
-        assert found == pytest.approx(exact, rel=0.01), name
-        assert np.all(np.asarray(answers[f"{name}_low"])[0] <= found[0])
+        assert answer == pytest.approx(exact, rel=0.01), name
+        assert np.all(np.asarray(answers[f"{name}_low"])[0] <= answer[0])
     with pytest.raises(ln.InputError, match="one measure in the rows of one condition"):
         ln.sql(domain, "SELECT STDDEV(IF(region = 'north', pay, 2 * pay)) FROM people")

@@ -85,23 +85,23 @@ def test_weighted_quantiles_match_brute_force(tmp_path) -> None:
     plan = ln.plan(spec.workload, spec.privacy)
     assert ln.Plan.from_json(plan.to_json()).workload == plan.workload
     options = ln.Options(languages=["en", "de"])
-    made = ln.release(plan, PEOPLE, seed=4, out=tmp_path / "out", options=options)
-    table = made.statistics[NAMES[0]]
+    release = ln.release(plan, PEOPLE, seed=4, out=tmp_path / "out", options=options)
+    table = release.statistics[NAMES[0]]
     truth = weighted_quantiles()
     assert np.abs(table.values - truth).max() < 2.5  # the width of a bin
     assert (table.low <= truth).all()
     assert (truth <= table.high).all()
-    assert made.statistics[NAMES[1]].values == pytest.approx(weighted_shares(), abs=0.005)
-    assert (made.statistics[NAMES[2]].values < table.values[:, 1:2]).all()
-    read = ln.read_release(tmp_path / "out").statistics[NAMES[0]]
-    assert read.frame().equals(table.frame())
-    again = ln.quantiles(made, "pay", SHARES, by=["region"], weighted_by="weight")
-    assert [entry.value for entry in again] == pytest.approx(table.values.ravel())
-    for page, words in (
+    assert release.statistics[NAMES[1]].values == pytest.approx(weighted_shares(), abs=0.005)
+    assert (release.statistics[NAMES[2]].values < table.values[:, 1:2]).all()
+    reread = ln.read_release(tmp_path / "out").statistics[NAMES[0]]
+    assert reread.frame().equals(table.frame())
+    recomputed = ln.quantiles(release, "pay", SHARES, by=["region"], weighted_by="weight")
+    assert [entry.value for entry in recomputed] == pytest.approx(table.values.ravel())
+    for page, sentence in (
         ("report.html", "quantiles of pay weighted by weight"),
         ("report.de.html", "Quantile von pay (gewichtet mit weight)"),
     ):
-        assert words in (tmp_path / "out" / page).read_text(encoding="utf-8")
+        assert sentence in (tmp_path / "out" / page).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("budget", [ln.PureDP(2), ln.ZCDP("1/8")], ids=["pure", "zcdp"])
@@ -113,9 +113,14 @@ def test_intervals_and_bands_of_weighted_quantiles_cover(domain, budget) -> None
     covered = []
     in_band = []
     for release in releases(plan, PEOPLE, range(60)):
-        found = ln.quantiles(release, "pay", SHARES, by=["region"], weighted_by="weight", level=0.9)
+        quantiles = ln.quantiles(
+            release, "pay", SHARES, by=["region"], weighted_by="weight", level=0.9
+        )
         covered.append(
-            [one.low <= exact <= one.high for one, exact in zip(found, truth, strict=True)]
+            [
+                quantile.low <= exact <= quantile.high
+                for quantile, exact in zip(quantiles, truth, strict=True)
+            ]
         )
         band = ln.cdf(release, "pay", weighted_by="weight", level=0.9, draws=19)
         in_band.append(((band.low <= share + 1e-9) & (share <= band.high + 1e-9)).all())

@@ -64,38 +64,38 @@ def by_region(values: pd.Series) -> list[float]:
 def test_weighted_tables_are_those_of_brute_force(source: str, tmp_path) -> None:
     spec = parse_spec(SPEC, tmp_path)
     names = [product.name for product in spec.workload]
-    count, total, whole = (
+    count, total, whole_table = (
         "sum of weight of rows with pay by region",
         "sum of pay weighted by weight by region",
         "sum of weight by region",
     )
-    assert names == [count, total, whole, "sum of pay weighted by weight"]
+    assert names == [count, total, whole_table, "sum of pay weighted by weight"]
     data: object = PEOPLE
     if source == "csv":
         data = tmp_path / "people.csv"
         PEOPLE.to_csv(data, index=False)
     elif source == "engine":
         data = duckdb.from_arrow(pa.Table.from_pandas(PEOPLE, preserve_index=False))
-    made = ln.release(ln.plan(spec.workload, spec.privacy), data, seed=4)
-    assert made.tables[count].answer == pytest.approx(
+    release = ln.release(ln.plan(spec.workload, spec.privacy), data, seed=4)
+    assert release.tables[count].answer == pytest.approx(
         by_region(WEIGHT[VALUE.notna()].fillna(0).reindex(PEOPLE.index, fill_value=0)), abs=9
     )
-    assert made.tables[total].answer == pytest.approx(
+    assert release.tables[total].answer == pytest.approx(
         by_region((VALUE * WEIGHT).fillna(0)), abs=900
     )
-    assert made.tables[whole].answer == pytest.approx(by_region(WEIGHT.fillna(0)), abs=9)
-    (means,) = made.statistics
+    assert release.tables[whole_table].answer == pytest.approx(by_region(WEIGHT.fillna(0)), abs=9)
+    (means,) = release.statistics
     assert means.name == "mean of pay weighted by weight by region"
-    both = VALUE.notna() & WEIGHT.notna()
+    is_complete = VALUE.notna() & WEIGHT.notna()
     assert means.values == pytest.approx(
         [
             np.average(VALUE[m], weights=WEIGHT[m])
-            for m in (both & (n == REGION) for n in ("north", "south"))
+            for m in (is_complete & (n == REGION) for n in ("north", "south"))
         ],
         abs=0.1,
     )
-    assert (means.extra_columns["sum_of_weights"] == made.tables[count].answer).all()
-    assert ln.Plan.from_json(made.plan.to_json()).workload == made.plan.workload
+    assert (means.extra_columns["sum_of_weights"] == release.tables[count].answer).all()
+    assert ln.Plan.from_json(release.plan.to_json()).workload == release.plan.workload
 
 
 @pytest.mark.parametrize("budget", [ln.PureDP("1/2"), ln.ZCDP("1/100")], ids=["pure", "zcdp"])
@@ -105,37 +105,37 @@ def test_intervals_hold_weighted_means(budget) -> None:
     plan = ln.plan(
         ln.mean_queries(domain, "pay", by=["region"], weight=3).weighted_by("weight"), budget
     )
-    few = PEOPLE[(REGION == "south") | (PEOPLE.index % 8 == 0)]
-    value, weight = VALUE[few.index], WEIGHT[few.index]
-    both = value.notna() & weight.notna()
+    few_people = PEOPLE[(REGION == "south") | (PEOPLE.index % 8 == 0)]
+    value, weight = VALUE[few_people.index], WEIGHT[few_people.index]
+    is_complete = value.notna() & weight.notna()
     true = [
         np.average(value[m], weights=weight[m])
-        for m in (both & (few.region == name) for name in ("north", "south"))
+        for m in (is_complete & (few_people.region == name) for name in ("north", "south"))
     ]
-    found = [
+    means = [
         ln.means(release, "pay weighted by weight", by=["region"], level=0.9)
-        for release in releases(plan, few, range(150))
+        for release in releases(plan, few_people, range(150))
     ]
-    held = np.array([(one.low <= true) & (true <= one.high) for one in found])
-    assert held.mean() > 0.9 - 3 * (0.09 / held.size) ** 0.5
-    assert held[:, 1].mean() < 0.98
-    assert all((one.low >= -10).all() and (one.high <= 90).all() for one in found)
+    covered = np.array([(mean.low <= true) & (true <= mean.high) for mean in means])
+    assert covered.mean() > 0.9 - 3 * (0.09 / covered.size) ** 0.5
+    assert covered[:, 1].mean() < 0.98
+    assert all((mean.low >= -10).all() and (mean.high <= 90).all() for mean in means)
 
 
 def test_unweighted_means_name_the_weighted_measure() -> None:
     domain = parse_spec(SPEC, Path()).domain
-    asked = ln.mean_queries(domain, "pay", by=["region"]).weighted_by("weight")
-    (release,) = releases(ln.plan(asked, ln.PureDP(1)), PEOPLE, [1])
+    workload = ln.mean_queries(domain, "pay", by=["region"]).weighted_by("weight")
+    (release,) = releases(ln.plan(workload, ln.PureDP(1)), PEOPLE, [1])
     with pytest.raises(ln.InputError, match='ask for means of "pay weighted by weight"'):
         ln.means(release, "pay", by=["region"])
 
 
 def test_stated_cost_of_weights_is_true() -> None:
     domain = parse_spec(SPEC, Path()).domain
-    asked = ln.queries(domain, region="identity")
+    workload = ln.queries(domain, region="identity")
     rows, weighted = (
-        ln.plan(one, ln.ZCDP("1/50"), strategy="identity")
-        for one in (asked, asked.weighted_by("weight"))
+        ln.plan(variant, ln.ZCDP("1/50"), strategy="identity")
+        for variant in (workload, workload.weighted_by("weight"))
     )
     factor = weighted.expected_error().tables[0].rmse * 0.25 / rows.expected_error().tables[0].rmse
     assert factor == pytest.approx(60, rel=0.02)
@@ -144,16 +144,16 @@ def test_stated_cost_of_weights_is_true() -> None:
         "In sums of weight a value below 0 counts as 0 and one above 60 as 60"
     )
     assert "its standard error is about 60 times the standard error of a count of rows" in cost
-    both = list_sum_contributions(
+    sentences = list_sum_contributions(
         ln.mean_queries(domain, "pay").weighted_by("weight"), load_catalogue("de")
     )
-    assert [sentence.split(" von ")[1].split(" ")[0] for sentence in both] == [
+    assert [sentence.split(" von ")[1].split(" ")[0] for sentence in sentences] == [
         "pay",
         "weight",
         "pay",
         "weight",
     ]
-    assert "eine Summe von pay (gewichtet mit weight) um höchstens 5.400." in both[2]
+    assert "eine Summe von pay (gewichtet mit weight) um höchstens 5.400." in sentences[2]
 
 
 def test_weighted_bounds_stay_within_row_limits() -> None:
@@ -165,11 +165,11 @@ def test_weighted_bounds_stay_within_row_limits() -> None:
     plain = ln.queries(domain, sex="identity").weighted_by("w") + ln.queries(
         domain, sex="identity", sum="pay"
     )
-    for asked in (weighted, weighted + plain, weighted + ln.queries(domain, sex="identity")):
-        privacy = ln.plan(asked, ln.ZCDP(1)).privacy
+    for workload in (weighted, weighted + plain, weighted + ln.queries(domain, sex="identity")):
+        privacy = ln.plan(workload, ln.ZCDP(1)).privacy
         scales = [
-            asked.domain.measure(product.measure).largest if product.measure else 1
-            for product in asked
+            workload.domain.measure(product.measure).largest if product.measure else 1
+            for product in workload
         ]
         rows = []
         for weight in range(6):
@@ -184,7 +184,7 @@ def test_weighted_bounds_stay_within_row_limits() -> None:
                 rows.append(
                     [
                         worth[product.measure] / scale
-                        for product, scale in zip(asked, scales, strict=True)
+                        for product, scale in zip(workload, scales, strict=True)
                     ]
                 )
         # two cells: the least trace over Gaussian mechanisms, by multiplicative weights on the rows
@@ -200,8 +200,8 @@ def test_weighted_bounds_stay_within_row_limits() -> None:
             shares *= gains / gains.max()
             shares /= shares.sum()
         best = np.sqrt(np.maximum(np.linalg.eigvalsh((table.T * shares) @ table), 0)).sum() ** 2
-        found = lower_bound(asked, privacy, Noise.ROUNDED_GAUSSIAN) / (2 * 0.5)
-        assert 0.6 * best < found <= best * 1.001
+        bound = lower_bound(workload, privacy, Noise.ROUNDED_GAUSSIAN) / (2 * 0.5)
+        assert 0.6 * best < bound <= best * 1.001
 
 
 @pytest.mark.parametrize(
@@ -239,19 +239,19 @@ MEAN = {
 def test_weighted_mean_error_holds_at_public_size(budget, target: str) -> None:
     domain = parse_spec(SPEC, Path()).domain
     size = min(SUM_OF_WEIGHTS.values())
-    asked = ln.mean_queries(domain, "pay", by=["region"], size=size, **{target: 3})
-    plan = ln.plan(asked.weighted_by("weight"), budget, objective="worst")
+    workload = ln.mean_queries(domain, "pay", by=["region"], size=size, **{target: 3})
+    plan = ln.plan(workload.weighted_by("weight"), budget, objective="worst")
     (error,) = statistic_errors(plan)
     (reached,) = statistic_target_statuses(plan, 0.95)
     assert reached is not None
-    wrong, covered, halves = [], [], []
+    errors, covered, halves = [], [], []
     for release in releases(plan, PEOPLE, range(60)):
-        (made,) = release.statistics
+        (statistic,) = release.statistics
         truth = np.array([MEAN[name] for name in ("north", "south")])
-        wrong.append(made.values - truth)
-        covered.append((made.low <= truth) & (truth <= made.high))
-        halves.append((made.high - made.low) / 2)
-    std = np.sqrt((np.array(wrong) ** 2).mean(axis=0))
+        errors.append(statistic.values - truth)
+        covered.append((statistic.low <= truth) & (truth <= statistic.high))
+        halves.append((statistic.high - statistic.low) / 2)
+    std = np.sqrt((np.array(errors) ** 2).mean(axis=0))
     # The promise is for the largest mean that the bounds allow, in the smaller group.
     assert (std <= 1.3 * error.std_error).all()
     assert error.std_error <= 4 * std.max()
@@ -263,7 +263,7 @@ def test_weighted_mean_error_holds_at_public_size(budget, target: str) -> None:
 def test_spec_plans_weighted_mean_with_size(tmp_path: Path) -> None:
     changed = SPEC.replace('weighted_by = "weight"', 'weighted_by = "weight"\nsize = 10000', 1)
     spec = parse_spec(changed, tmp_path)
-    assert [asked.size for asked in spec.workload.statistics] == [10000]
+    assert [statistic.size for statistic in spec.workload.statistics] == [10000]
     assert spec.workload.weight_of(spec.workload.statistics[0]) == spec.domain.measures["weight"]
 
 
@@ -271,26 +271,26 @@ def test_spec_plans_weighted_mean_with_size(tmp_path: Path) -> None:
 def test_weight_can_be_averaged_by_itself(budget) -> None:
     domain = ln.Domain(sex=["F", "M"], measures={"weight": ln.Measure("weight", 0, 5)})
     rows = pd.DataFrame({"sex": ["F", "F", "M", None], "weight": [1, 4, 3, 9]})
-    for by in ([], ["sex"]):
-        workload = ln.mean_queries(domain, "weight", by=by).weighted_by("weight")
+    for attributes in ([], ["sex"]):
+        workload = ln.mean_queries(domain, "weight", by=attributes).weighted_by("weight")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             release = ln.release(ln.plan(workload, budget), rows, seed=1)
         (mean,) = release.statistics
-        true = [(1 + 16) / 5, 3.0] if by else [(1 + 16 + 9 + 25) / 13]
+        true = [(1 + 16) / 5, 3.0] if attributes else [(1 + 16 + 9 + 25) / 13]
         assert np.allclose(mean.values.ravel(), true, atol=0.05)
 
 
 def test_variances_and_units_are_not_weighted() -> None:
     domain = parse_spec(SPEC, Path()).domain
-    for asked in (
+    for workload in (
         ln.marginals(domain, ways=1, count="units"),
         ln.queries(domain, sum="pay").weighted_by("weight"),
     ):
         with pytest.raises(
             InputError, match="counts of units, and weighted tables, have no weights"
         ):
-            asked.weighted_by("weight")
+            workload.weighted_by("weight")
     with pytest.raises(InputError, match="regressions have no weights"):
         ln.variance_queries(domain, "pay").weighted_by("weight")
     with pytest.raises(
