@@ -67,8 +67,8 @@ class Run:
         self.capsys.readouterr()
         with pytest.raises(SystemExit) as stop:
             main()
-        told = self.capsys.readouterr()
-        return Result(int(stop.value.code or 0), told.out, told.err)
+        output = self.capsys.readouterr()
+        return Result(int(stop.value.code or 0), output.out, output.err)
 
     def done(self, *arguments: object) -> Result:
         """Return the result of a run that succeeds."""
@@ -137,11 +137,13 @@ def plans(kept_plans: None) -> None:
 @pytest.fixture
 def estimates(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Record what each line of progress would say after half of its time, by task."""
-    said: dict[str, str] = {}
+    sentences: dict[str, str] = {}
 
     def note(line: _progress.Progress) -> None:
-        half = line._work_start + line._about / 2
-        said[line._text] = _progress.describe_time(half, line._done_share(half), line._work_start)
+        half_time = line._work_start + line._about / 2
+        sentences[line._text] = _progress.describe_time(
+            half_time, line._done_share(half_time), line._work_start
+        )
 
     def entered(line: _progress.Progress) -> _progress.Progress:
         note(line)
@@ -149,7 +151,7 @@ def estimates(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
     monkeypatch.setattr(_progress.Progress, "__enter__", entered)
     monkeypatch.setattr(_progress.Progress, "__exit__", lambda line, *_: note(line))
-    return said
+    return sentences
 
 
 @pytest.fixture
@@ -184,8 +186,8 @@ def start(folder: Path, fork_server: ForkServer) -> Iterator[Start]:
         inherited = {
             name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
         }
-        words = [*map(str, arguments)]
-        started.append(fork_server.start(program, words, {**inherited, **environment}))
+        texts = [*map(str, arguments)]
+        started.append(fork_server.start(program, texts, {**inherited, **environment}))
         return started[-1]
 
     yield start_there

@@ -110,9 +110,11 @@ class Messy:
             "[plan]", f"{self.workload}[plan]", 1
         )
         for header, block in self.domain.items():
-            put = f"[domain.{header.strip(QUOTE).split()[0]}]\n{block}\n"
+            section = f"[domain.{header.strip(QUOTE).split()[0]}]\n{block}\n"
             text, times = re.subn(
-                rf"(?ms)^\[domain\.{re.escape(header)}\]\n.*?\n(?=\n)", lambda _, put=put: put, text
+                rf"(?ms)^\[domain\.{re.escape(header)}\]\n.*?\n(?=\n)",
+                lambda _, block=section: block,
+                text,
             )
             assert times == 1, header
         # of complete columns a mistake drops every row, which the guard sees
@@ -144,7 +146,7 @@ def _of_retail(path: Path) -> dict[str, dict[str, int]]:
 def _of_survey(path: Path) -> dict[str, dict[str, int]]:
     frame = pq.read_table(path).to_pandas()
     frame["income"] = frame["income"].where(frame["income"] >= 0)
-    missing = {
+    outside_cells = {
         name: {"other": int(frame[name].isna().sum())}
         for name in ("age", "height", "income", "smoker")
     }
@@ -152,13 +154,14 @@ def _of_survey(path: Path) -> dict[str, dict[str, int]]:
     thousands = [f"[{1000 * k}, {1000 * k + 1000}{')' if k < 4 else ']'}" for k in range(5)]
     return {
         "sex": _counts(frame["sex"]),
-        "age:five": _counts(fives.map(lambda start: f"{start} .. {start + 4}")) | missing["age"],
-        "height": _counts(frame["height"].dropna().map(lambda one: f"{one.normalize():f}"))
-        | missing["height"],
+        "age:five": _counts(fives.map(lambda start: f"{start} .. {start + 4}"))
+        | outside_cells["age"],
+        "height": _counts(frame["height"].dropna().map(lambda height: f"{height.normalize():f}"))
+        | outside_cells["height"],
         "income": _counts((frame["income"].dropna() // 1000).map(lambda k: thousands[int(k)]))
-        | missing["income"],
+        | outside_cells["income"],
         "smoker": _counts(frame["smoker"].dropna().map({True: "true", False: "false"}))
-        | missing["smoker"],
+        | outside_cells["smoker"],
         "born": _counts(pd.to_datetime(frame["born"]).dt.strftime("%Y")),
     }
 

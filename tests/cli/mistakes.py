@@ -119,7 +119,7 @@ def drafted(folder: Path, run: Run, name: str, epsilon: str, rows: int) -> Path:
 
 def wrong_answers(spec: Path, name: str) -> list[str]:
     """Return the tables of a nearly noiseless release that differ from the exact counts."""
-    tables, wrong = ln.read_release(spec.parent / "out").tables, []
+    tables, wrong_tables = ln.read_release(spec.parent / "out").tables, []
     for table, counts in (
         MESSY[name].tables(spec.with_suffix(".parquet" if name == "survey" else ".csv")).items()
     ):
@@ -127,8 +127,8 @@ def wrong_answers(spec: Path, name: str) -> list[str]:
         if {label: answer for label, answer in answers if answer} != {
             label: count for label, count in counts.items() if count
         }:
-            wrong.append(table)
-    return wrong
+            wrong_tables.append(table)
+    return wrong_tables
 
 
 def made(spec: Path, name: str) -> Path:
@@ -136,10 +136,10 @@ def made(spec: Path, name: str) -> Path:
     before, after = MISTAKES[name].puts
     text = re.sub(r'(?m)^epsilon = "\d+"', 'epsilon = "1"', spec.read_text(encoding="utf-8"))
     assert before in text
-    wrong = spec.with_name("wrong.toml")
-    wrong.write_text(text.replace(before, after), encoding="utf-8")
+    wrong_spec = spec.with_name("wrong.toml")
+    wrong_spec.write_text(text.replace(before, after), encoding="utf-8")
     spec.with_suffix(".ledger").unlink(missing_ok=True)
-    return wrong
+    return wrong_spec
 
 
 def badly_read(page: str) -> list[str]:
@@ -148,7 +148,7 @@ def badly_read(page: str) -> list[str]:
     A column is read badly where under 95% of the rows match without being counted as other, or
     over 5% lie outside.
     """
-    found = []
+    lines = []
     for line in (
         line.removeprefix("PRIVATE").strip()
         for line in page.splitlines()
@@ -156,8 +156,8 @@ def badly_read(page: str) -> list[str]:
     ):
         matched, null, outside = (float(part.split("%")[0]) for part in line.split("(")[1:4])
         if matched + null < 95 or outside > 5:
-            found.append(line)
-    return found
+            lines.append(line)
+    return lines
 
 
 def spent(spec: Path) -> list[str]:

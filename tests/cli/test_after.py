@@ -21,17 +21,17 @@ def released(folder, run):
 
 
 @pytest.mark.parametrize(
-    ("language", "words"),
+    ("language", "sentences"),
     [("en", "Earlier releases"), ("de", "Frühere Veröffentlichungen")],
 )
-def test_spec_counts_earlier_releases(released, run, language, words) -> None:
+def test_spec_counts_earlier_releases(released, run, language, sentences) -> None:
     spec = released / "people.toml"
     text = spec.read_text(encoding="utf-8")
     spec.write_text(f'{text}[output]\nlanguage = "{language}"\n', encoding="utf-8")
     promised = run.told("plan", "people.toml")
     observation = (released / "release-2025" / "measurements" / "observation.json").read_bytes()
     digest = hashlib.sha256(observation).hexdigest()
-    assert [(each["name"], each["digest"]) for each in promised["after"]] == [
+    assert [(entry["name"], entry["digest"]) for entry in promised["after"]] == [
         ("release-2025", digest)
     ]
     assert lacking(run.done("plan", "people.toml").out, "release-2025", "cost nothing") == []
@@ -44,18 +44,18 @@ def test_spec_counts_earlier_releases(released, run, language, words) -> None:
     assert facts["plan"]["after"][0]["digest"] == digest
     assert facts["expected_error"]["error_bars_are_as_promised"]
     report = (released / "new" / "report.html").read_text(encoding="utf-8")
-    assert lacking(report, words, "release-2025") == []
+    assert lacking(report, sentences, "release-2025") == []
     edit(released, (AFTER, ""))
     run.refused("[plan] after differ", "release", "people.toml", "--out", "new")
 
 
 @pytest.mark.parametrize(
-    ("after", "reason"),
+    ("earlier", "reason"),
     [
         ('"release-2025"', "must be a list of folders of releases"),
         ('["release-2024"]', "There is no release in"),
     ],
 )
-def test_unusable_after_is_refused(released, run, after, reason) -> None:
-    edit(released, ('["release-2025"]', after))
+def test_unusable_after_is_refused(released, run, earlier, reason) -> None:
+    edit(released, ('["release-2025"]', earlier))
     run.refused(reason, "plan", "people.toml")

@@ -82,8 +82,8 @@ def released(folder, run, kept) -> Path:
         rows = "".join(f"{i},{'FM'[i % 2]},{17 + i % 74},{i % 1000}\n" for i in range(2000))
         (folder / "people.csv").write_text("id,sex,age,income\n" + rows, encoding="utf-8")
         (folder / "people.toml").write_text(SPEC, encoding="utf-8")
-        made = run.done("release", "people.toml", "--out", "out", "--seed", "3")
-        assert lacking(made.out, "Counts are of at most 2 rows of every value of 'id'") == []
+        result = run.done("release", "people.toml", "--out", "out", "--seed", "3")
+        assert lacking(result.out, "Counts are of at most 2 rows of every value of 'id'") == []
         shutil.copytree(folder, kept)
     shutil.copytree(kept, folder, dirs_exist_ok=True)
     return folder / "out"
@@ -95,21 +95,21 @@ def answers(run, *arguments: str) -> list[dict[str, Any]]:
 
 def test_answer_gives_exact_errors_for_conditions(released, run):
     ranges = ("--ranges", "age=20..39", "--ranges", "age=40..90")
-    both, women = answers(run, *ranges), answers(run, *ranges, "--where", "sex=F")
-    assert [row["cell"] for row in both] == ["age=20 .. 39", "age=40 .. 90"]
+    both_sexes, women = answers(run, *ranges), answers(run, *ranges, "--where", "sex=F")
+    assert [row["cell"] for row in both_sexes] == ["age=20 .. 39", "age=40 .. 90"]
     truth = [
         sum(20 <= 17 + i % 74 <= 39 for i in range(2000)),
         sum(17 + i % 74 >= 40 for i in range(2000)),
     ]
     assert all(
         abs(row["answer"] - exact) < 6 * row["noise_std"]
-        for row, exact in zip(both, truth, strict=True)
+        for row, exact in zip(both_sexes, truth, strict=True)
     )
-    assert all(0 < row["noise_std"] < 10 for row in both)
-    assert women[0]["noise_std"] < both[0]["noise_std"]
+    assert all(0 < row["noise_std"] < 10 for row in both_sexes)
+    assert women[0]["noise_std"] < both_sexes[0]["noise_std"]
     release = ln.read_release(released)
     (table,) = release.answer(ln.queries(release.plan.domain, age=ln.ranges([(20, 39), (40, 90)])))
-    assert [row["answer"] for row in both] == pytest.approx(table.answer.tolist())
+    assert [row["answer"] for row in both_sexes] == pytest.approx(table.answer.tolist())
     assert list(table.frame("polars").columns) == [
         "query",
         "age",
@@ -164,9 +164,9 @@ def test_answer_shows_whole_counts_and_exact_shares(released, run):
     ]
     assert [row[0] for row in rows] == ["0.25", "0.5"]
     assert all(number.isdecimal() for row in rows for number in row[1:])
-    first = run("answer", "out", "--cdf", "age").out.splitlines()[3].split()
-    assert first[0] == "17"
-    assert len(first[1].lstrip("0.")) == 4  # a share of which four digits count
+    first_row = run("answer", "out", "--cdf", "age").out.splitlines()[3].split()
+    assert first_row[0] == "17"
+    assert len(first_row[1].lstrip("0.")) == 4  # a share of which four digits count
 
 
 def test_answer_refuses_means_without_sums(folder, run):
@@ -193,21 +193,21 @@ def test_answer_takes_date_ranges_by_period(folder, run):
         '[measures.pay]\nclip = [0, 2000]\n[[workload]]\nqueries = { day = "identity" }\n'
         'sum = "pay"\n'
     )
-    said = '[source]\npath = "people.csv"\ndecimal = ","\nthousands = "."\ncurrency = ["EUR"]\n'
+    source = '[source]\npath = "people.csv"\ndecimal = ","\nthousands = "."\ncurrency = ["EUR"]\n'
     (folder / "people.toml").write_text(
-        said + dates + "[[workload]]\nmarginals = { ways = 1 }\n", encoding="utf-8"
+        source + dates + "[[workload]]\nmarginals = { ways = 1 }\n", encoding="utf-8"
     )
     run.done("release", "people.toml", "--out", "out", "--seed", "3")
-    (found,) = answers(run, "--ranges", "day=2024-01..2024-03")
-    assert found["cell"] == "day=2024-01 .. 2024-03"
-    assert found["low"] <= 50 <= found["high"]
+    (march,) = answers(run, "--ranges", "day=2024-01..2024-03")
+    assert march["cell"] == "day=2024-01 .. 2024-03"
+    assert march["low"] <= 50 <= march["high"]
     (total,) = answers(
         run, "--ranges", "day=2024-01..2024-03", "--sum", "pay"
     )  # how numbers are written is read again with the plan
     assert total["low"] <= 50_025 <= total["high"]
     for ends in ("2024-01..2024-13", "1..3"):
-        said = "a range on day must be two of its cells (2024-01 to 2024-12), the lower first"
-        run.refused(said, "answer", "out", "--ranges", f"day={ends}")
+        source = "a range on day must be two of its cells (2024-01 to 2024-12), the lower first"
+        run.refused(source, "answer", "out", "--ranges", f"day={ends}")
 
 
 def test_answer_of_rounded_release_is_unrounded(released, run):
@@ -215,9 +215,9 @@ def test_answer_of_rounded_release_is_unrounded(released, run):
         SPEC + "[output]\nround = 5\nbelow = 10\n", encoding="utf-8"
     )
     run.done("release", "people.toml", "--out", "rounded", "--seed", "3")
-    found = run.told("answer", "rounded", "--cells", "age")
-    assert any(row["answer"] % 5 for row in found["answers"])
-    notes = " ".join(found["notes"])
+    output = run.told("answer", "rounded", "--cells", "age")
+    assert any(row["answer"] % 5 for row in output["answers"])
+    notes = " ".join(output["notes"])
     assert (
         lacking(
             notes,
@@ -267,43 +267,44 @@ def test_bad_questions_are_one_sentence(released, run, arguments, message):
 def test_unwritten_set_is_answered_from_cells_and_prefixes(folder, run):
     values = np.random.default_rng(1).integers(0, 2**16, 5000)
     (folder / "people.csv").write_text("x\n" + "\n".join(map(str, values)) + "\n", encoding="utf-8")
-    asked = (
+    spec = (
         '[source]\npath = "people.csv"\n[privacy]\nepsilon = "1"\n[domain.x]\n'
         f"integers = [0, {2**16 - 1}]\n"
     )
-    asked += (
+    spec += (
         '[[workload]]\nqueries = { x = "all_ranges" }\n[plan]\nstrategy = "hierarchy"\n[output]\n'
         'formats = ["parquet"]\n'
     )
-    (folder / "people.toml").write_text(asked, encoding="utf-8")
-    made = run.done("release", "people.toml", "--out", "out", "--seed", "3")
-    said = (
+    (folder / "people.toml").write_text(spec, encoding="utf-8")
+    result = run.done("release", "people.toml", "--out", "out", "--seed", "3")
+    message = (
         "x (every range) has 2,147,516,416 answers, too many to write (over 10,000,000 a table). "
     )
-    said += "In its place are its cells (q1) and"
+    message += "In its place are its cells (q1) and"
     manifest = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))
     for page in (
-        made.out,
+        result.out,
         manifest["answers"]["too_large_to_write"][0],
         (folder / "out/report.html").read_text(encoding="utf-8"),
     ):
-        assert lacking(page, said) == []
+        assert lacking(page, message) == []
     assert manifest["expected_error"]["error_bars_are_as_promised"]
     assert files(folder / "out" / "answers") == ["q1-x.parquet", "q2-x-prefix.parquet"]
     cells, prefix = ln.read_release(folder / "out").tables
     assert (cells.name, prefix.name) == ("x", "x:prefix")
     np.testing.assert_allclose(np.cumsum(cells.answer), prefix.answer, atol=1e-6)
-    found, one = answers(run, "--ranges", "x=1000..50000", "--ranges", "x=7..7")
-    assert found["answer"] == pytest.approx(prefix.answer[50000] - prefix.answer[999])
+    wide_range, narrow_range = answers(run, "--ranges", "x=1000..50000", "--ranges", "x=7..7")
+    assert wide_range["answer"] == pytest.approx(prefix.answer[50000] - prefix.answer[999])
     assert (
-        abs(found["answer"] - ((values >= 1000) & (values <= 50000)).sum()) < 6 * found["noise_std"]
+        abs(wide_range["answer"] - ((values >= 1000) & (values <= 50000)).sum())
+        < 6 * wide_range["noise_std"]
     )
-    assert found["noise_std"] < np.hypot(prefix.noise_std[50000], prefix.noise_std[999])
-    assert one["noise_std"] == pytest.approx(cells.noise_std[7])
+    assert wide_range["noise_std"] < np.hypot(prefix.noise_std[50000], prefix.noise_std[999])
+    assert narrow_range["noise_std"] == pytest.approx(cells.noise_std[7])
 
 
 def test_show_prints_a_release_or_one_table(released, run):
-    words = (
+    parts = (
         "162 answers in 4 tables",
         "epsilon = 20",
         "NOT PRIVATE",
@@ -311,7 +312,7 @@ def test_show_prints_a_release_or_one_table(released, run):
         "sum of pay by sex",
         "█",
     )
-    assert lacking(run.done("show", "out").out, *words) == []
+    assert lacking(run.done("show", "out").out, *parts) == []
     assert (
         lacking(run("show", "out", "sex x age").out, "sex=F, age=17", "The first 60 of 148 answers")
         == []
@@ -331,7 +332,10 @@ def test_covariances_of_a_table_are_told(released, run):
 def test_levels_stand_wherever_attributes_do(folder, run):
     random = np.random.default_rng(5)
     store, age = random.integers(0, 6, 3000), random.integers(0, 10, 3000)
-    rows = "".join(f"s{one},{two},{10 * two + one}\n" for one, two in zip(store, age, strict=True))
+    rows = "".join(
+        f"s{store_number},{age_number},{10 * age_number + store_number}\n"
+        for store_number, age_number in zip(store, age, strict=True)
+    )
     (folder / "sales.csv").write_text("store,age,pay\n" + rows, encoding="utf-8")
     (folder / "sales.toml").write_text(
         SALES.replace("BY", '[{ store = { level = "region" } }]'), encoding="utf-8"
@@ -354,13 +358,13 @@ def test_levels_stand_wherever_attributes_do(folder, run):
     means = answers(run, "--means", "pay", "--cells", "store:region")
     assert [row["cell"] for row in means] == regions
     assert all(
-        abs(row["mean"] - pay[own].mean()) < 3
-        for row, own in zip(means, (north, ~north), strict=True)
+        abs(row["mean"] - pay[rows_of_region].mean()) < 3
+        for row, rows_of_region in zip(means, (north, ~north), strict=True)
     )
     count = answers(run, "--cells", "store:region", "--where", "age=3")[0]
     assert abs(count["answer"] - (north & (age == 3)).sum()) < 6 * count["noise_std"]
-    same = answers(run, "--quantiles", "age=0.5", "--where", "store:region=north")
-    assert same == answers(
+    conditional = answers(run, "--quantiles", "age=0.5", "--where", "store:region=north")
+    assert conditional == answers(
         run, "--quantiles", "age=0.5", "--where", "store=s0", "--where", "store=s1"
     )
     assert [

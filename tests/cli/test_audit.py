@@ -11,7 +11,7 @@ def test_claim_bound_confidence_and_trials_are_told(folder, run):
     (folder / "people.csv").unlink()
     result = run.done("audit", "people.toml", "--trials", "300")
     assert result.err == ""
-    words = (
+    parts = (
         "claim",
         "at most 1",
         "lower bound",
@@ -19,7 +19,7 @@ def test_claim_bound_confidence_and_trials_are_told(folder, run):
         "300 of each of two tables",
         "no bound is above its claim",
     )
-    assert lacking(result.out, *words) == []
+    assert lacking(result.out, *parts) == []
     assert files(folder) == ["people.toml"]  # the data need not exist, and nothing is written
 
 
@@ -28,10 +28,10 @@ def test_audit_json_is_one_object_and_failure_exits_70(folder, run, monkeypatch)
     monkeypatch.setitem(
         SAMPLERS,
         Noise.DISCRETE_LAPLACE,
-        lambda top, bottom, *rest: sampler(top, bottom * 2, *rest),
+        lambda top, bottom, *arguments: sampler(top, bottom * 2, *arguments),
     )
     result = run("audit", "people.toml", "--trials", "2000", "--json")
-    told = json.loads(result.out)
-    assert (result.code, told["is_within_claim"]) == (70, False)
-    assert told["parts"][0]["lower_bound"] > told["parts"][0]["claim"]
+    output = json.loads(result.out)
+    assert (result.code, output["is_within_claim"]) == (70, False)
+    assert output["parts"][0]["lower_bound"] > output["parts"][0]["claim"]
     assert "a lower bound exceeds the claim" in result.err

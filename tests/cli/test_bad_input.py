@@ -357,9 +357,9 @@ def test_no_source_is_refused(folder, ledger, run):
 )
 @pytest.mark.parametrize("command", ["plan", "release"])
 def test_wrong_environment_is_refused_by_commands(folder, run, monkeypatch, command, name, value):
-    before = files(folder)
+    files_before = files(folder)
     monkeypatch.setenv(name, value)
     result = run(command, "people.toml", *(["--out", "out"] if command == "release" else []))
     assert result.code == 2
     assert result.err.startswith(f"leastnoise: {name} must be ")
-    assert files(folder) == before
+    assert files(folder) == files_before

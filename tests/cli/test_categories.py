@@ -52,24 +52,24 @@ def answers(folder):
 
 
 def test_category_plan_shows_price_and_remaining_budget(visits, run):
-    paid = "epsilon = 0.2 and delta = 2e-8 pays for finding the categories of agent"
-    assert lacking(run.done("plan", "spec.toml").out, paid) == []
-    before = run.told("plan", "spec.toml")
-    (search,) = before["searches"]
+    price = "epsilon = 0.2 and delta = 2e-8 pays for finding the categories of agent"
+    assert lacking(run.done("plan", "spec.toml").out, price) == []
+    plan_before = run.told("plan", "spec.toml")
+    (search,) = plan_before["searches"]
     assert (search["most"], search["found"], search["budget"]["epsilon"]) == (40, None, "1/5")
     assert 100 < search["threshold"] < search["detectable_units"] < 300
-    assert before["queries"] == 82
-    assert before["privacy"]["budget"] == {
+    assert plan_before["queries"] == 82
+    assert plan_before["privacy"]["budget"] == {
         "definition": "ApproxDP",
         "epsilon": "4/5",
         "delta": "1/12500000",
     }
     run.done("categories", "spec.toml")
-    after = run.told("plan", "spec.toml")
-    assert (after["queries"], after["searches"][0]["found"], after["privacy"]) == (
+    plan_after = run.told("plan", "spec.toml")
+    assert (plan_after["queries"], plan_after["searches"][0]["found"], plan_after["privacy"]) == (
         8,
         3,
-        before["privacy"],
+        plan_before["privacy"],
     )
     assert "were found and paid before" in run("plan", "spec.toml").out
 
@@ -98,8 +98,8 @@ def test_one_command_finds_categories_and_releases(visits, run):
         encoding="utf-8"
     )
     assert sum(1 for line in lines[1:] if abs(float(line.split(",")[3]) - 500) < 60) == 6
-    again = run.done("categories", "spec.toml").out  # nothing is left to be found, or paid
-    assert again == "The categories of agent were found before: 3, in agent-categories.\n"
+    repeated = run.done("categories", "spec.toml").out  # nothing is left to be found, or paid
+    assert repeated == "The categories of agent were found before: 3, in agent-categories.\n"
     run.refused("", "release", "spec.toml", "--out", "more")
     assert len(book.entries()) == 2
 
@@ -122,11 +122,11 @@ def test_killed_category_search_is_finished_by_either_command(visits, start, run
     book = Ledger.open("visits.ledger")
     assert [entry.resumable for entry in book.entries()] == [True]
     assert not (visits / "agent-categories").exists()
-    done = run.done(*command)
+    result = run.done(*command)
     assert {entry.state for entry in book.entries()} == {"sealed"}
     assert read_spec("spec.toml").domain.kind("agent").size == 4
     if command[0] == "resume":
-        assert "is finished: it is in agent-categories. Nothing was paid again." in done.out
+        assert "is finished: it is in agent-categories. Nothing was paid again." in result.out
     else:
         assert book.left().epsilon == 0
 
@@ -216,34 +216,38 @@ def test_refusals_of_the_commands(visits, run):
 
 def test_empty_category_search_is_paid_and_reported(visits, run):
     (visits / "visits.csv").write_text("id,agent,sex\n1,curl,F\n", encoding="utf-8")
-    done = run("release", "spec.toml", "--out", "out")
-    assert done.code == 4
-    assert lacking(done.err, "No category was found", "epsilon = 0.2") == []
+    result = run("release", "spec.toml", "--out", "out")
+    assert result.code == 4
+    assert lacking(result.err, "No category was found", "epsilon = 0.2") == []
     assert not (visits / "out").exists()
 
 
 def test_audit_covers_the_category_search(visits, run, monkeypatch):
     shown = run.done("audit", "spec.toml", "--trials", "200")
     assert shown.err == ""
-    own = shown.out[shown.out.index("The search for categories of 'agent'") :]
+    search_part = shown.out[shown.out.index("The search for categories of 'agent'") :]
     # Chance decides which of these has the largest bound, and is the one that is not listed.
     tests_of_all_keys = ("all keys that nobody else has", "all keys that others have too")
-    assert len(lacking(own, *tests_of_all_keys)) == 1
-    words = (
+    assert len(lacking(search_part, *tests_of_all_keys)) == 1
+    parts = (
         "epsilon: at most 0.2",
         "a key at the threshold",
         "no bound is above its claim",
     )
-    assert lacking(own, *words) == []
+    assert lacking(search_part, *parts) == []
     for noise, sampler in list(_keys._SAMPLERS.items()):
         monkeypatch.setitem(
             _keys._SAMPLERS,
             noise,
-            lambda top, bottom, *rest, draw=sampler: draw(top, bottom * 2, *rest),
+            lambda top, bottom, *arguments, draw=sampler: draw(top, bottom * 2, *arguments),
         )
-    wrong = run("audit", "spec.toml", "--trials", "1000", "--json")
-    told = json.loads(wrong.out)
-    assert (wrong.code, told["is_within_claim"], told["searches"]["agent"]["is_within_claim"]) == (
+    result = run("audit", "spec.toml", "--trials", "1000", "--json")
+    output = json.loads(result.out)
+    assert (
+        result.code,
+        output["is_within_claim"],
+        output["searches"]["agent"]["is_within_claim"],
+    ) == (
         70,
         True,
         False,

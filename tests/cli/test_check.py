@@ -54,9 +54,9 @@ def visits(folder):
 
 
 def test_check_counts_matches_and_marks_lines(visits, run):
-    before = files(visits)
-    made = run.done("check", "visits.toml").out
-    assert all(line.startswith("PRIVATE") for line in made.splitlines())
+    files_before = files(visits)
+    output = run.done("check", "visits.toml").out
+    assert all(line.startswith("PRIVATE") for line in output.splitlines())
     parts = (
         "lines          7, of which 1 (14.3%) are not records",
         "rows read      6",
@@ -75,23 +75,23 @@ def test_check_counts_matches_and_marks_lines(visits, run):
         "is a release without payment",
         "leastnoise check SPEC --values",
     )
-    assert lacking(made, *parts) == []
-    assert "weiblich" not in made
-    assert "unused" not in made
-    assert files(visits) == before
+    assert lacking(output, *parts) == []
+    assert "weiblich" not in output
+    assert "unused" not in output
+    assert files(visits) == files_before
 
 
 def test_check_shows_values_only_on_request_by_frequency(visits, run):
-    made = run("check", "visits.toml", "--values").out
-    assert made.index("2 (33.3%)  'f'") < made.index("1 (16.7%)  'weiblich'")
-    assert all(line.startswith("PRIVATE") for line in made.splitlines())
+    output = run("check", "visits.toml", "--values").out
+    assert output.index("2 (33.3%)  'f'") < output.index("1 (16.7%)  'weiblich'")
+    assert all(line.startswith("PRIVATE") for line in output.splitlines())
 
 
 def test_check_names_wrong_encoding_and_delimiter(folder, run):
-    def shop(header: str, more: str = "", values: str = "") -> None:
+    def shop(header: str, further_lines: str = "", values: str = "") -> None:
         (folder / "shop.csv").write_bytes(f"{header}\n{values}".encode("cp1252"))
         spec = (
-            f'[source]\npath = "shop.csv"\n{more}[privacy]\nepsilon = 1\n[domain.ort]\n'
+            f'[source]\npath = "shop.csv"\n{further_lines}[privacy]\nepsilon = 1\n[domain.ort]\n'
             'categories = ["Köln"]\n'
         )
         (folder / "shop.toml").write_text(
@@ -99,11 +99,11 @@ def test_check_names_wrong_encoding_and_delimiter(folder, run):
         )
 
     shop("ort;tag", "", "Köln;1\n")
-    said = (
+    finding = (
         "1 (100.0%)  bytes that are not text in this encoding: state another encoding, such as [source] "
         'encoding = "cp1252"'
     )
-    assert said in run("check", "shop.toml", "--values").out
+    assert finding in run("check", "shop.toml", "--values").out
     shop("ort;tag", 'encoding = "cp1252"\n', "Köln;1\n")
     assert "ort: 1 (100.0%) matched" in run("check", "shop.toml").out
     for header, mark in (("ort,tag", ","), ("ort|tag", "|"), ("ort\ttag", "\\t")):
@@ -124,12 +124,12 @@ def test_check_from_python_agrees_with_every_source(visits):
         from_file.used,
     )
     assert repr(ln.check(spec, frame)).startswith("PRIVATE")
-    for what, message in (
+    for subject, message in (
         ("visits.toml", "what to check must be a spec, a plan or a workload"),
         (spec.workload, "A check must have data"),
     ):
         with pytest.raises(ln.InputError, match=message):
-            ln.check(what)
+            ln.check(subject)
 
 
 WARNED = {
@@ -157,8 +157,8 @@ WARNED = {
 }
 
 
-@pytest.mark.parametrize(("strategy", "read"), [("truncated_sums", True), ("auto", False)])
-def test_check_reads_number_of_the_strategy(folder, run, strategy, read):
+@pytest.mark.parametrize(("strategy", "rows_read"), [("truncated_sums", True), ("auto", False)])
+def test_check_reads_number_of_the_strategy(folder, run, strategy, rows_read):
     (folder / "pay.csv").write_text("sex,pay\nF,3\nM,99\n", encoding="utf-8")
     spec = (
         f'[source]\npath = "pay.csv"\n[privacy]\nepsilon = 1\n[plan]\nstrategy = "{strategy}"\n'
@@ -168,8 +168,10 @@ def test_check_reads_number_of_the_strategy(folder, run, strategy, read):
     (folder / "pay.toml").write_text(
         spec + '[[workload]]\nqueries = { sex = "identity" }\nsum = "wages"\n', encoding="utf-8"
     )
-    assert ("No query uses the attribute [domain.pay]" in run("plan", "pay.toml").err) is not read
-    assert ("PRIVATE  pay: " in run.done("check", "pay.toml").out) is read
+    assert (
+        "No query uses the attribute [domain.pay]" in run("plan", "pay.toml").err
+    ) is not rows_read
+    assert ("PRIVATE  pay: " in run.done("check", "pay.toml").out) is rows_read
 
 
 @pytest.mark.parametrize(
@@ -196,13 +198,15 @@ def test_check_warns_of_doubtful_measure_bounds(folder, run, name, clip, unit, w
     assert ("Warning" in err) is bool(warned)
 
 
-@pytest.mark.parametrize(("before", "after", "said"), WARNED.values(), ids=WARNED)
-def test_plan_warns_of_likely_mistakes_without_data(visits, run, before, after, said):
-    assert before in SPEC
-    text = SPEC.replace(before, after).replace('null = ["NA"]', 'null = ["NA"]\ndelimiter = ";"')
+@pytest.mark.parametrize(("original", "replacement", "warning"), WARNED.values(), ids=WARNED)
+def test_plan_warns_of_likely_mistakes_without_data(visits, run, original, replacement, warning):
+    assert original in SPEC
+    text = SPEC.replace(original, replacement).replace(
+        'null = ["NA"]', 'null = ["NA"]\ndelimiter = ";"'
+    )
     (visits / "visits.toml").write_text(text, encoding="utf-8")
     (visits / "visits.csv").unlink()
-    assert said in run.done("plan", "visits.toml").err
+    assert warning in run.done("plan", "visits.toml").err
 
 
 FAULTS = {
@@ -223,9 +227,9 @@ def test_check_says_why_lines_are_no_record(folder, run, content: str) -> None:
         'categories = ["F", "M"]\n'
         '[[workload]]\nqueries = { sex = "identity" }\n'
     )
-    out = run.done("check", folder / "x.toml").out
-    assert [reason for reason in FAULTS[content] if reason not in out] == []
-    assert "rows used      1" in out
+    output = run.done("check", folder / "x.toml").out
+    assert [reason for reason in FAULTS[content] if reason not in output] == []
+    assert "rows used      1" in output
 
 
 def test_check_explains_rows_that_the_guard_counts_unused(folder, run) -> None:

@@ -12,12 +12,12 @@ TABLE = "sex,age,count\nF,17,{}\nF,18,3\nF,Total,7\nM,17,{}\nM,18,{}\nM,Total,8\
 
 def test_coarsen_reports_determined_cells(folder, run):
     Path("planned.csv").write_text(TABLE.format("", "", 5), encoding="utf-8")
-    told = run("coarsen", "planned.csv")
-    assert told.code == 5
-    assert "sex=F, age=17   suppressed          4" in told.out
-    assert "not a privacy guarantee" in told.out
-    told = run("coarsen", "planned.csv", "--json")
-    cells = json.loads(told.out)["cells"]
+    result = run("coarsen", "planned.csv")
+    assert result.code == 5
+    assert "sex=F, age=17   suppressed          4" in result.out
+    assert "not a privacy guarantee" in result.out
+    result = run("coarsen", "planned.csv", "--json")
+    cells = json.loads(result.out)["cells"]
     assert [(cell["low"], cell["high"], cell["disclosed"]) for cell in cells] == [
         (4, 4, True),
         (3, 3, True),
@@ -26,15 +26,15 @@ def test_coarsen_reports_determined_cells(folder, run):
 
 def test_coarsen_accepts_protected_cells(folder, run):
     Path("planned.csv").write_text("sex,count\nF,5\nM,10\nTotal,15\n", encoding="utf-8")
-    told = run.done("coarsen", "planned.csv", "--base", 5)
-    assert "Every hidden cell has enough possible counts." in told.out
+    result = run.done("coarsen", "planned.csv", "--base", 5)
+    assert "Every hidden cell has enough possible counts." in result.out
     assert run("coarsen", "planned.csv", "--base", 5, "--values", 6).code == 5
 
 
 def test_coarsen_shows_margins_of_plan(folder, run):
     Path("planned.csv").write_text("sex,count\nF,\nM,10\nTotal,15\n", encoding="utf-8")
-    told = run("coarsen", "planned.csv", "--spec", "people.toml", "--json")
-    (table,) = json.loads(told.out)["tables"]
+    result = run("coarsen", "planned.csv", "--spec", "people.toml", "--json")
+    (table,) = json.loads(result.out)["tables"]
     assert 0 < table["plan_margin"] < 100
     assert (table["hidden"], table["determined"]) == (1, 1)
     Path("other.csv").write_text("city,count\nA,\nB,10\n", encoding="utf-8")
@@ -63,7 +63,7 @@ def test_coarsen_fails_when_time_is_over(folder, run, monkeypatch):
     Path("planned.csv").write_text("sex,count\nF,\nM,10\n", encoding="utf-8")
     unproved = HiddenCell("planned.csv", {"sex": "F"}, None, 0, 9, is_proved=False)
     monkeypatch.setattr("leastnoise._cli._coarsen.solve_tables", lambda *_: [unproved])
-    told = run("coarsen", "planned.csv")
-    assert told.code == 5
-    assert "reached its time limit" in told.out
-    assert "enough possible counts" not in told.out
+    result = run("coarsen", "planned.csv")
+    assert result.code == 5
+    assert "reached its time limit" in result.out
+    assert "enough possible counts" not in result.out

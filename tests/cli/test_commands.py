@@ -37,11 +37,11 @@ PLAN_KEYS = {
 @pytest.fixture
 def compared_once(monkeypatch):
     """Compare the strategies once for every spec, however often they are shown."""
-    compare, kept = _plan.compare_strategies, {}
+    compare, comparisons = _plan.compare_strategies, {}
 
-    def compared(*given: Any, **named: Any) -> Any:
+    def compared(*arguments: Any, **named: Any) -> Any:
         key = Path("people.toml").read_text(encoding="utf-8"), named.get("by_name")
-        return kept.get(key) or kept.setdefault(key, compare(*given, **named))
+        return comparisons.get(key) or comparisons.setdefault(key, compare(*arguments, **named))
 
     monkeypatch.setattr(_plan, "compare_strategies", compared)
 
@@ -51,46 +51,49 @@ def compared_once(monkeypatch):
 
 def test_plan_output_needs_no_data(folder, run):
     (folder / "people.csv").unlink()
-    told = run.told("plan", "people.toml")
-    assert set(told) == PLAN_KEYS
+    planned = run.told("plan", "people.toml")
+    assert set(planned) == PLAN_KEYS
     shown = run("plan", "people.toml", "--out", "plan.json")
     assert (shown.err, files(folder)) == ("", ["people.toml", "plan.json"])
     spec = read_spec("people.toml")
-    made = plan(spec.workload, spec.privacy, strategy=spec.strategy)
+    plan_of_python = plan(spec.workload, spec.privacy, strategy=spec.strategy)
     assert (
-        Plan.from_json((folder / "plan.json").read_text(encoding="utf-8")).digest() == made.digest()
+        Plan.from_json((folder / "plan.json").read_text(encoding="utf-8")).digest()
+        == plan_of_python.digest()
     )
-    expected_error = made.expected_error()
-    assert told["expected_total_squared_error"] == pytest.approx(expected_error.total_squared_error)
-    assert told["lower_bound"] == pytest.approx(expected_error.lower_bound)
-    assert told["error_over_least_possible"] == pytest.approx(
+    expected_error = plan_of_python.expected_error()
+    assert planned["expected_total_squared_error"] == pytest.approx(
+        expected_error.total_squared_error
+    )
+    assert planned["lower_bound"] == pytest.approx(expected_error.lower_bound)
+    assert planned["error_over_least_possible"] == pytest.approx(
         math.sqrt(expected_error.total_squared_error / expected_error.lower_bound)
     )
-    assert list(told["rmse"]) == ["total", "sex", "age", "sex x age", "income:prefix"]
+    assert list(planned["rmse"]) == ["total", "sex", "age", "sex x age", "income:prefix"]
     assert (
-        told["queries"]
+        planned["queries"]
         == 1 + 2 + 74 + 148 + 10
-        == sum(table["queries"] for table in told["tables"])
+        == sum(table["queries"] for table in planned["tables"])
     )
     facts = {
         "name": "income:prefix",
         "queries": 10,
-        "rmse": told["rmse"]["income:prefix"],
+        "rmse": planned["rmse"]["income:prefix"],
         "weight": 2.0,
         "measure": None,
         "leaves_out": ["income"],
     }
-    assert told["tables"][4] == facts | {
+    assert planned["tables"][4] == facts | {
         "largest_std": expected_error.tables[4].largest_std,
         "largest_is_bound": False,
     }
     # the total is the sum over the queries of weight squared times variance
     total = sum(
-        table["queries"] * (table["weight"] * table["rmse"]) ** 2 for table in told["tables"]
+        table["queries"] * (table["weight"] * table["rmse"]) ** 2 for table in planned["tables"]
     )
-    assert told["expected_total_squared_error"] == pytest.approx(total)
-    assert (told["mechanism"], told["cost"]["kind"]) == ("discrete_laplace", "pure")
-    assert told["seconds"] >= 0
+    assert planned["expected_total_squared_error"] == pytest.approx(total)
+    assert (planned["mechanism"], planned["cost"]["kind"]) == ("discrete_laplace", "pure")
+    assert planned["seconds"] >= 0
     parts = (
         "Expected error",
         "income:prefix",
@@ -107,16 +110,16 @@ def test_plan_output_needs_no_data(folder, run):
 
 
 def test_plan_summarises_many_tables_and_same_names(folder, run):
-    many = (
+    spec_of_many_tables = (
         "[privacy]\nrho = 1\n[[workload]]\nmarginals = { ways = 2 }\n[plan]\n"
         "strategy = 'marginals'\n"
     )
     (folder / "many.toml").write_text(
-        many + "".join(f"[domain.a{number}]\nsize = 2\n" for number in range(10))
+        spec_of_many_tables + "".join(f"[domain.a{number}]\nsize = 2\n" for number in range(10))
     )
-    out = run("plan", "many.toml").out
-    assert "and 5 more tables, 20 queries, rmse " in out
-    assert out.count(" x ") == 40
+    output = run("plan", "many.toml").out
+    assert "and 5 more tables, 20 queries, rmse " in output
+    assert output.count(" x ") == 40
     assert len(run.told("plan", "many.toml")["tables"]) == 45
     tables = "".join(
         f"\n[[workload]]\nqueries = {{ age = {{ ranges = [[20, {high}]] }} }}" for high in (30, 40)
@@ -157,27 +160,39 @@ def test_compare_sorts_by_error_with_reasons(folder, run, compared_once):
         "size = 200000"
     )
     edit(folder, ("weight = 2.0", zips), ("[plan]", "[plan]\nseconds = 1"))
-    every = run.told("compare", "people.toml")["candidates"]
-    usable, unusable = ([each for each in every if each["usable"] is so] for so in (True, False))
-    errors = [each["expected_total_squared_error"] for each in usable]
+    candidates = run.told("compare", "people.toml")["candidates"]
+    usable, unusable = (
+        [candidate for candidate in candidates if candidate["usable"] is is_usable]
+        for is_usable in (True, False)
+    )
+    errors = [candidate["expected_total_squared_error"] for candidate in usable]
     assert errors == sorted(errors)
     assert errors[0] <= run.told("plan", "people.toml")["expected_total_squared_error"]
-    assert "identity" in {each["strategy"] for each in unusable}
+    assert "identity" in {candidate["strategy"] for candidate in unusable}
     assert all(
-        (each["reason"] or each["more_seconds"]) and each["expected_total_squared_error"] is None
-        for each in unusable
+        (candidate["reason"] or candidate["more_seconds"])
+        and candidate["expected_total_squared_error"] is None
+        for candidate in unusable
     )
-    assert all(each["error_over_least_possible"] >= 1 for each in usable)
-    out = run("compare", "people.toml").out
-    assert "200,235 queries, epsilon = 1" in out
-    assert re.search(r"^identity +discrete Laplace +.*cells", out, flags=re.MULTILINE)
-    assert out.index(usable[0]["strategy"]) < out.index("cannot be used") < out.index("\nidentity")
+    assert all(candidate["error_over_least_possible"] >= 1 for candidate in usable)
+    output = run("compare", "people.toml").out
+    assert "200,235 queries, epsilon = 1" in output
+    assert re.search(r"^identity +discrete Laplace +.*cells", output, flags=re.MULTILINE)
+    assert (
+        output.index(usable[0]["strategy"])
+        < output.index("cannot be used")
+        < output.index("\nidentity")
+    )
     # What there is no time for is listed with the time that it needs.
     needed = min(
-        ((each["more_seconds"], each["strategy"]) for each in unusable if each["more_seconds"]),
+        (
+            (candidate["more_seconds"], candidate["strategy"])
+            for candidate in unusable
+            if candidate["more_seconds"]
+        ),
         key=itemgetter(1),
     )[1]
-    assert re.search(rf"^{needed} +discrete Laplace +left out +\d", out, flags=re.MULTILINE)
+    assert re.search(rf"^{needed} +discrete Laplace +left out +\d", output, flags=re.MULTILINE)
     edit(folder, ("seconds = 1", "seconds = 0"))
     run.refused("seconds must be a number above 0, such as 5; got 0", "compare", "people.toml")
 
@@ -188,24 +203,28 @@ def test_compare_all_adds_named_strategies(folder, run, compared_once, monkeypat
         ('[[workload]]\nqueries = { income = "prefix" }\nweight = 2.0\n', ""),
         ("integers = [17, 90]", "integers = [17, 40]"),
     )
-    few, every = (
-        run.told("compare", "people.toml", *more)["candidates"] for more in ((), ("--all",))
+    default_candidates, all_candidates = (
+        run.told("compare", "people.toml", *options)["candidates"] for options in ((), ("--all",))
     )
     added = {
-        each["strategy"]: each
-        for each in every
-        if each["strategy"] not in {each["strategy"] for each in few}
+        candidate["strategy"]: candidate
+        for candidate in all_candidates
+        if candidate["strategy"] not in {candidate["strategy"] for candidate in default_candidates}
     }
     assert set(added) == {name for name, planner in PLANNERS.items() if not planner.automatic}
     assert added["fourier"]["usable"]
     assert (
         "Laplace noise is not spent evenly" in added["residual_max"]["reason"]
     )  # the budget is pure
-    errors = [each["expected_total_squared_error"] for each in every if each["usable"]]
+    errors = [
+        candidate["expected_total_squared_error"]
+        for candidate in all_candidates
+        if candidate["usable"]
+    ]
     assert errors == sorted(errors)
-    assert errors[0] == few[0]["expected_total_squared_error"]
-    out = run("compare", "people.toml", "--all").out
-    assert out.index("fourier") < out.index("cannot be used") < out.index("residual_max")
+    assert errors[0] == default_candidates[0]["expected_total_squared_error"]
+    output = run("compare", "people.toml", "--all").out
+    assert output.index("fourier") < output.index("cannot be used") < output.index("residual_max")
     (folder / "people.csv").write_text("sex,age,income\nF,20,1\n")
     run.done(
         "release",
@@ -230,11 +249,11 @@ def test_ledger_show_prints_spent_and_left(folder, run):
         "left      epsilon = 2 and delta = 1e-9"
         in run("ledger", "set", "people.ledger", "--epsilon", "2", "--delta", "1e-9").out
     )
-    empty = run("ledger", "show", "people.ledger").out
-    assert ("No release yet." in empty, "implies" in empty) == (True, False)
+    output_before = run("ledger", "show", "people.ledger").out
+    assert ("No release yet." in output_before, "implies" in output_before) == (True, False)
     edit(folder, ('epsilon = "1"', 'epsilon = "1/2"\ndelta = "1e-10"'))
     run.done("release", "people.toml", "--out", "out")
-    out = run("ledger", "show", "people.ledger").out
+    output = run("ledger", "show", "people.ledger").out
     parts = (
         "data set people",
         "protects one row (add_remove)",
@@ -243,10 +262,10 @@ def test_ledger_show_prints_spent_and_left(folder, run):
         "out",
         "5 tables",
     )
-    left = "left mu squared = 0 for Gaussian noise, or epsilon = 1.5 for a pure release"
-    assert lacking(out, *parts, "epsilon delta mu squared state", left) == []
-    told = run.told("ledger", "show", "people.ledger")
-    assert set(told) == {
+    left_line = "left mu squared = 0 for Gaussian noise, or epsilon = 1.5 for a pure release"
+    assert lacking(output, *parts, "epsilon delta mu squared state", left_line) == []
+    shown = run.told("ledger", "show", "people.ledger")
+    assert set(shown) == {
         "ledger",
         "id",
         "dataset",
@@ -257,21 +276,21 @@ def test_ledger_show_prints_spent_and_left(folder, run):
         "risk",
         "releases",
     }
-    assert told["dataset"] == "people"
+    assert shown["dataset"] == "people"
     implied = {"delta": "1/1000000000", "budget": "2.0000", "spent": "0.5000"}
-    assert told["implied_epsilon"] == implied
-    assert [(entry["number"], entry["state"], entry["output"]) for entry in told["releases"]] == [
+    assert shown["implied_epsilon"] == implied
+    assert [(entry["number"], entry["state"], entry["output"]) for entry in shown["releases"]] == [
         (1, "sealed", str(folder / "out"))
     ]
 
 
 def test_errors_of_sums_are_in_amounts(folder, run):
     edit(folder, ("weight = 2.0", 'weight = 2.0\n[[workload]]\nqueries = {}\nsum = "pay"'))
-    whole = run.told("plan", "people.toml")
+    planned = run.told("plan", "people.toml")
     edit(folder, ("clip = [0, 1000]", 'clip = [0, 1000]\nunit = "0.01"'))
-    assert whole["tables"][5]["measure"] == "pay"
+    assert planned["tables"][5]["measure"] == "pay"
     assert run.told("plan", "people.toml")["rmse"]["sum of pay"] == pytest.approx(
-        whole["rmse"]["sum of pay"], rel=0.01
+        planned["rmse"]["sum of pay"], rel=0.01
     )
 
 
@@ -282,27 +301,27 @@ def test_release_prints_paths_and_remaining_budget(folder, run):
     run.done("ledger", "set", "people.ledger", "--epsilon", "3")
     result = run.done("release", "people.toml", "--out", "out")
     assert result.err == ""
-    told = dict(re.split(r" {2,}", line, maxsplit=1) for line in result.out.splitlines())
-    assert told["answers"] == "out/answers, listed in out/tables.csv"
+    lines = dict(re.split(r" {2,}", line, maxsplit=1) for line in result.out.splitlines())
+    assert lines["answers"] == "out/answers, listed in out/tables.csv"
     assert all(
         (folder / place).exists()
-        for place in ("out/answers", "out/tables.csv", told["manifest"], told["report"])
+        for place in ("out/answers", "out/tables.csv", lines["manifest"], lines["report"])
     )
-    assert told["spent"] == "epsilon = 1, release 1 of the data set 'people'"
-    assert told["left"] == "epsilon = 2, of epsilon = 3"
-    assert told["ledger"] == "people.ledger"
+    assert lines["spent"] == "epsilon = 1, release 1 of the data set 'people'"
+    assert lines["left"] == "epsilon = 2, of epsilon = 3"
+    assert lines["ledger"] == "people.ledger"
     edit(folder, ("[plan]", '[plan]\nguard = "1/4"'))
     result = run("release", "people.toml", "--out", "guarded")
     assert "epsilon = 0.75, release 3 of the data set 'people' (its guard is 2)" in result.out
 
 
 def test_seeded_release_warns_and_costs_nothing(folder, run):
-    first, _ = (
+    first_result, _ = (
         run.done("release", "people.toml", "--out", out, "--seed", "7")
         for out in ("first", "second")
     )
-    assert first.err.count("NOT PRIVATE") == 1
-    assert "NOT PRIVATE" in first.out
+    assert first_result.err.count("NOT PRIVATE") == 1
+    assert "NOT PRIVATE" in first_result.out
     assert (folder / "first/answers/q2-sex.csv").read_text() == (
         folder / "second/answers/q2-sex.csv"
     ).read_text()
@@ -340,19 +359,19 @@ def test_ledger_show_converts_rho_at_stated_delta(folder, run):
         "--neighbours",
         "replace",
     )
-    out = run("ledger", "show", "people.ledger", "--delta", "1e-6").out
-    told = run.told("ledger", "show", "people.ledger", "--delta", "1e-6")["implied_epsilon"]
+    output = run("ledger", "show", "people.ledger", "--delta", "1e-6").out
+    implied = run.told("ledger", "show", "people.ledger", "--delta", "1e-6")["implied_epsilon"]
     assert (
         lacking(
-            out,
+            output,
             "all rows of one value of the column 'id' (replace)",
-            f"epsilon <= {told['budget']}",
+            f"epsilon <= {implied['budget']}",
         )
         == []
     )
-    assert (told["delta"], told["spent"]) == ("1e-6", "0")
+    assert (implied["delta"], implied["spent"]) == ("1e-6", "0")
     # sqrt(4 rho log(1 / delta)) + rho is the classic bound; the tight one is below, and above rho
-    assert 0.5 < float(told["budget"]) < 0.5 + (4 * 0.5 * 13.8156) ** 0.5
+    assert 0.5 < float(implied["budget"]) < 0.5 + (4 * 0.5 * 13.8156) ** 0.5
 
 
 # --- init: drafts; the way from there to a report is that of test_messy.py ------------------------
@@ -399,11 +418,11 @@ def test_demo_runs_and_refuses_to_overwrite(folder, run, monkeypatch, estimates)
     """One strategy is quicker than all of them; `make wheel` runs the full demo."""
     assert 'strategy = "auto"' in demo_module._SPEC
     monkeypatch.setattr(demo_module, "_SPEC", demo_module._SPEC.replace('"auto"', '"hierarchy"'))
-    small, again = demo_module.generate_survey(5_000), demo_module.generate_survey(5_000)
-    assert all((small[name] == again[name]).all() for name in small)
+    small, repeated = demo_module.generate_survey(5_000), demo_module.generate_survey(5_000)
+    assert all((small[name] == repeated[name]).all() for name in small)
     assert (small["income"] == 0).mean() > 0.04
     monkeypatch.setattr(demo_module, "generate_survey", lambda: small)
-    out = run.done("demo").out
+    output = run.done("demo").out
     assert all(
         "more" in estimates[step] for step in ("generating a survey", "computing the true answers")
     )
@@ -414,8 +433,8 @@ def test_demo_runs_and_refuses_to_overwrite(folder, run, monkeypatch, estimates)
         "income:prefix",
         "a release never computes them",
     )
-    assert lacking(out, *parts) == []
-    share, within = re.search(r"(?m)^all +[\d,]+ +([\d.]+) +([\d.]+)%$", out).groups()
+    assert lacking(output, *parts) == []
+    share, within = re.search(r"(?m)^all +[\d,]+ +([\d.]+) +([\d.]+)%$", output).groups()
     assert 0.7 < float(share) < 1.4
     assert 85 < float(within) <= 100
     assert files(folder / "demo-release" / "1") == [
@@ -456,12 +475,12 @@ def test_colours_on_a_terminal_alone(folder, start, no_color, colours):
         **({"NO_COLOR": no_color} if no_color else {}),
     }
     assert start("plan", "people.toml", program=terminal, **environment).wait(timeout=HANGS) == 0
-    told = os.read(main_end, 100_000).decode()
+    output = os.read(main_end, 100_000).decode()
     os.close(child_end)
     os.close(main_end)
-    assert "income:prefix" in told
-    assert (re.search(r"\x1b\[[0-9;]*3[0-9]m", told) is None) or colours
-    assert ("\x1b[1m" in told) or not colours
+    assert "income:prefix" in output
+    assert (re.search(r"\x1b\[[0-9;]*3[0-9]m", output) is None) or colours
+    assert ("\x1b[1m" in output) or not colours
 
 
 def test_unprintable_attribute_name_does_not_fail(folder, start):
@@ -470,19 +489,19 @@ def test_unprintable_attribute_name_does_not_fail(folder, start):
         ("[domain.income]", '[domain."東京"]\nsize = 3\n[domain.income]'),
         ('of = ["sex", "age"]', 'of = ["sex", "age", "東京"]'),
     )
-    done = ended(
+    result = ended(
         start(
             "plan",
             "people.toml",
             program=f"import sys; sys.stdout.reconfigure(encoding='latin-1')\n{PROGRAM}",
         )
     )
-    assert (done.code, done.err) == (0, "")
-    assert "sex x ??" in done.out
+    assert (result.code, result.err) == (0, "")
+    assert "sex x ??" in result.out
 
 
 def test_closed_pipe_ends_without_a_fault(folder, start):
-    done = ended(
+    result = ended(
         start(
             "plan",
             "people.toml",
@@ -490,18 +509,20 @@ def test_closed_pipe_ends_without_a_fault(folder, start):
             program=f"import os; os.close(1); os.dup2(os.pipe()[1], 1)\n{PROGRAM}",
         )
     )
-    assert "Traceback" not in done.err
-    assert "fault" not in done.err
-    assert done.code in (0, 141)
+    assert "Traceback" not in result.err
+    assert "fault" not in result.err
+    assert result.code in (0, 141)
 
 
 def fresh(program, *arguments, **environment):
     """Run a program in a new interpreter without any loaded module."""
-    given = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
-    given |= {"PYTHONPATH": str(Path(demo_module.__file__).parents[2]), **environment}
+    variables = {
+        name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"
+    }
+    variables |= {"PYTHONPATH": str(Path(demo_module.__file__).parents[2]), **environment}
     return subprocess.run(
         [sys.executable, "-c", program, *arguments],
-        env=given,
+        env=variables,
         capture_output=True,
         text=True,
         check=True,
@@ -524,20 +545,22 @@ def slowly(*a, progress, **k):
 sys.stderr.write, reading.read = told, slowly
 atexit.register(lambda: print(sorted({'altair', 'narwhals', 'pandas', 'polars'} & {*sys.modules})))
 """
-    done = fresh(slow + PROGRAM, "release", "people.toml", "--out", "out", LEASTNOISE_PROGRESS="on")
+    result = fresh(
+        slow + PROGRAM, "release", "people.toml", "--out", "out", LEASTNOISE_PROGRESS="on"
+    )
     assert re.search(
-        r"^reading people\.csv: 12% \(\d+ s(, about \d+ s more)?\)$", done.stderr, re.MULTILINE
-    ), done.stderr
-    assert "123457" not in done.stderr
-    assert "987654" not in done.stderr
+        r"^reading people\.csv: 12% \(\d+ s(, about \d+ s more)?\)$", result.stderr, re.MULTILINE
+    ), result.stderr
+    assert "123457" not in result.stderr
+    assert "987654" not in result.stderr
     # A release of a file loads none of the libraries that it can do without. DuckDB before 2.0
     # loads pandas where it is installed.
     loaded = ["[]", "['pandas']"] if version("duckdb").startswith("1.") else ["[]"]
-    assert done.stdout.splitlines()[-1] in loaded
+    assert result.stdout.splitlines()[-1] in loaded
 
 
-@pytest.mark.parametrize(("given", "used"), [("", "1"), ("2", "2")])
-def test_planning_uses_threads_only_on_request(given, used):
+@pytest.mark.parametrize(("setting", "used"), [("", "1"), ("2", "2")])
+def test_planning_uses_threads_only_on_request(setting, used):
     program = (
         "import atexit, os, sys\n"
         "from leastnoise._cli import main\n"
@@ -547,7 +570,7 @@ def test_planning_uses_threads_only_on_request(given, used):
         "main()"
     )
     assert fresh(
-        program, "--help", **({"OPENBLAS_NUM_THREADS": given} if given else {})
+        program, "--help", **({"OPENBLAS_NUM_THREADS": setting} if setting else {})
     ).stderr.split() == [used, "False"]
 
 
@@ -586,13 +609,15 @@ def test_progress_estimates_time_left(folder, run, estimates, monkeypatch):
 
 
 def test_help_explains_glossary_words():
-    words = site.glossary()
-    assert words == tomllib.loads(Path(_main.__file__).with_name("words.toml").read_text("utf-8"))
-    seen = set()
+    glossary = site.glossary()
+    assert glossary == tomllib.loads(
+        Path(_main.__file__).with_name("words.toml").read_text("utf-8")
+    )
+    explained = set()
     below = [
-        [name, one]
+        [name, subcommand]
         for name in _main._COMMANDS
-        for one in getattr(_main.load_command(name), "commands", {})
+        for subcommand in getattr(_main.load_command(name), "commands", {})
     ]
     for arguments in ([], *([name] for name in _main._COMMANDS), *below):
         output = (
@@ -600,12 +625,14 @@ def test_help_explains_glossary_words():
         )
         assert output.startswith(f"Usage: leastnoise {' '.join(arguments)}".rstrip())
         assert max(map(len, output.splitlines())) <= 100
-        text, _, said = output.partition("In plain words:")
-        there = {word for word in words if re.search(rf"\b{word}s?\b", text, re.IGNORECASE)}
+        text, _, explanation = output.partition("In plain words:")
+        used_words = {word for word in glossary if re.search(rf"\b{word}s?\b", text, re.IGNORECASE)}
         assert [
-            word for word in there if f"{word} {words[word]}" not in " ".join(said.split())
+            word
+            for word in used_words
+            if f"{word} {glossary[word]}" not in " ".join(explanation.split())
         ] == [], arguments
-        seen |= there
+        explained |= used_words
     assert {
         "prefix",
         "identity",
@@ -617,4 +644,4 @@ def test_help_explains_glossary_words():
         "ledger",
         "neighbours",
         "margin",
-    } <= seen
+    } <= explained

@@ -64,13 +64,13 @@ def test_difference_compares_two_releases(years, run):
     assert row["difference_low"] < 200 < row["difference_high"]
     assert row["ratio_low"] < 2 < row["ratio_high"]
     arms = run.told("difference", "this", "--other", "last", "--mean", "paid", "--cells", "arm")
-    assert all(each["difference_low"] < 0 < each["difference_high"] for each in arms["rows"])
+    assert all(arm["difference_low"] < 0 < arm["difference_high"] for arm in arms["rows"])
     run.done("difference", "this", "--other", "last", "--cells", "arm")
 
 
 def test_answer_command_prints_shares(years, run):
     shares = run.told("answer", "this", "--shares", "store:region", "--cells", "arm")["answers"]
-    assert [each["cell"] for each in shares][:2] == [
+    assert [share["cell"] for share in shares][:2] == [
         "arm=A, store:region=north",
         "arm=A, store:region=south",
     ]
@@ -96,16 +96,16 @@ def test_power_is_shown_before_any_data(run):
 
 
 def test_plan_promises_the_errors_of_comparisons(years, run):
-    kept, missed = run.told("plan", "this.toml")["targets"]
-    assert kept["is_met"]
-    assert kept["margin"] <= 0.05
+    reachable, missed = run.told("plan", "this.toml")["targets"]
+    assert reachable["is_met"]
+    assert reachable["margin"] <= 0.05
     assert not missed["is_met"]
     shown = run("plan", "this.toml").out
     assert "difference of mean of paid" in shown
     assert "missed" in shown
     (row,) = run.told("difference", "this", "arm=B", "arm=A", "--mean", "paid")["rows"]
-    half = (row["difference_high"] - row["difference_low"]) / 2
-    assert half <= 1.05 * kept["margin"]
+    half_width = (row["difference_high"] - row["difference_low"]) / 2
+    assert half_width <= 1.05 * reachable["margin"]
 
 
 def test_release_pays_the_least_budget_of_a_comparison(years, run):
@@ -123,7 +123,7 @@ def test_release_pays_the_least_budget_of_a_comparison(years, run):
 
 
 @pytest.mark.parametrize(
-    ("words", "arguments"),
+    ("message", "arguments"),
     [
         ("two groups", ["difference", "this"]),
         ("one attribute", ["difference", "this", "arm=A", "store=a"]),
@@ -135,8 +135,8 @@ def test_release_pays_the_least_budget_of_a_comparison(years, run):
         ("restricted with --where", ["answer", "this", "--shares", "arm", "--where", "store=a"]),
     ],
 )
-def test_comparisons_refuse_what_they_cannot_compare(years, run, words, arguments):
-    run.refused(words, *arguments)
+def test_comparisons_refuse_what_they_cannot_compare(years, run, message, arguments):
+    run.refused(message, *arguments)
 
 
 NAMED_SURVEY = """

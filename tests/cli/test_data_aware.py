@@ -41,24 +41,24 @@ def test_killed_adaptive_release_resumes_between_steps(folder, start, run, chang
     book = Ledger.open(folder / "people.ledger")
     assert len(book.entries()) == 1
     assert not (folder / "out").exists()
-    drawn = [values[0] for values in drawn_for(book)]
+    outcomes = [values[0] for values in drawn_for(book)]
     assert ("paid and " + end) in run.refused("", *RELEASE, "second").err
     assert not (folder / "second").exists()
     if end == "resumable":
-        again = run.done(
+        resumed = run.done(
             *RELEASE, "out"
         )  # the same release once more: it goes on, and pays nothing
-        assert "nothing was paid again" in again.err
-        assert values_of(folder / "out")[: len(drawn)] == drawn
+        assert "nothing was paid again" in resumed.err
+        assert values_of(folder / "out")[: len(outcomes)] == outcomes
     assert (folder / "out").exists() == (end == "resumable")
     assert book.left().epsilon == 0
 
 
 def test_adaptive_plan_lists_steps_and_promises_no_error(folder, run):
-    told = run.done("plan", "ages.toml").out
+    output = run.done("plan", "ages.toml").out
     assert (
         lacking(
-            told,
+            output,
             "measure blocks of several widths",
             "epsilon = 0.55",
             "error is promised",

@@ -11,12 +11,12 @@ COLUMNS = "person_id integer NOT NULL, sex text, age integer, bought date, amoun
 
 @pytest.fixture(scope="module")
 def url():
-    with server() as found:
-        fill(found, [f"CREATE TABLE visits ({COLUMNS})"])
+    with server() as address:
+        fill(address, [f"CREATE TABLE visits ({COLUMNS})"])
         rows = ", ".join(f"({i}, '{'FM'[i % 2]}', {20 + i % 50}, NULL, 1.5)" for i in range(300))
-        fill(found, [f"INSERT INTO visits VALUES {rows}"])
-        fill(found, ["CREATE ROLE guest LOGIN"])
-        yield found
+        fill(address, [f"INSERT INTO visits VALUES {rows}"])
+        fill(address, ["CREATE ROLE guest LOGIN"])
+        yield address
 
 
 @pytest.fixture
@@ -53,9 +53,11 @@ def test_init_of_a_database_refuses_wrong_arguments(shop, run):
     run.refused("no --delimiter", "init", shop, "--table", "visits", "--delimiter", ";")
     run.refused("its scheme is 'mysql'", "init", "mysql://u@h/d", "--table", "visits")
     run.refused("does not exist", "init", shop, "--table", "nothing")
-    wrong = shop.replace("/postgres?", "/nothing?")
-    said = run.refused("the database 'nothing' of its URL", "init", wrong, "--table", "visits")
-    assert "PASSWORDMARK" not in said.err
+    wrong_url = shop.replace("/postgres?", "/nothing?")
+    message = run.refused(
+        "the database 'nothing' of its URL", "init", wrong_url, "--table", "visits"
+    )
+    assert "PASSWORDMARK" not in message.err
 
 
 def test_schema_check_reads_no_row_of_a_server(shop, folder, run):
@@ -70,8 +72,8 @@ def test_schema_check_reads_no_row_of_a_server(shop, folder, run):
     assert "PRIVATE" not in shown.out
     edit(folder, ("[domain.income]", '[domain.income]\ncolumn = "amount"'))
     edit(folder, ('column = "income"', 'column = "amount"'))
-    whole = run.done("check", "people.toml", "--schema")
-    assert "Every column that the spec needs is in the source" in whole.out
+    output = run.done("check", "people.toml", "--schema")
+    assert "Every column that the spec needs is in the source" in output.out
 
 
 def test_schema_check_lists_every_column_that_does_not_fit(folder, run):
@@ -154,13 +156,13 @@ def test_every_command_reads_the_same_types(typed, folder, run, monkeypatch, kin
     commands = (("check", "--schema"), ("check",), ("release", "--out", "out"))
     runs = [run(command, "kinds.toml", *options) for command, *options in commands]
     if values:
-        assert [one.code for one in runs] == [0, 0, 0]
+        assert [result.code for result in runs] == [0, 0, 0]
         assert "[domain.x]" in draft
         (table,) = ln.read_release("out").tables
         assert table.answer.round().tolist() == [1, 2]
     else:
-        assert [one.code for one in runs] == [2, 2, 2]
+        assert [result.code for result in runs] == [2, 2, 2]
         assert "[domain.x]" not in draft
-        refused = [one.err.partition("leastnoise: ")[2].splitlines()[0] for one in runs]
+        refused = [result.err.partition("leastnoise: ")[2].splitlines()[0] for result in runs]
         assert "must hold numbers, text or dates; its type is" in refused[0]
         assert len(set(refused)) == 1

@@ -128,11 +128,13 @@ def draft_of(path, run):
 def test_draft_takes_days_of_events_as_dates():
     """A CSV file has no types, so only a column's name can show that it holds days."""
     days = "hired last_login shift_start valid_until Eintritt date_fin birthday createdAt ended"
-    others = "is_started weekend trend friend startup_id end_station start_age closed joined_by"
-    columns = source_columns(SchemaField(name=name) for name in f"{days} {others}".split())
+    other_names = (
+        "is_started weekend trend friend startup_id end_station start_age closed joined_by"
+    )
+    columns = source_columns(SchemaField(name=name) for name in f"{days} {other_names}".split())
     kinds = {column.name: column.kind for column in columns.listed}
     assert {kinds[name] for name in days.split()} == {"date"}
-    assert "date" not in {kinds[name] for name in others.split()}
+    assert "date" not in {kinds[name] for name in other_names.split()}
 
 
 def test_draft_lists_candidates_for_the_person_column(folder, run):
@@ -342,8 +344,10 @@ def test_file_kind_is_registered_in_one_place(folder, run, monkeypatch):
 
 def test_spec_page_names_every_file_ending():
     page = Path(__file__).parents[2].joinpath("docs", "spec.md").read_text("utf-8")
-    missing = [ending for ending in file_endings() if ending not in page]
-    assert missing == [], f"describe files that end in {missing} in docs/spec.md, under [source]"
+    missing_endings = [ending for ending in file_endings() if ending not in page]
+    assert missing_endings == [], (
+        f"describe files that end in {missing_endings} in docs/spec.md, under [source]"
+    )
 
 
 def test_draft_accepts_names_for_headerless_files(folder, run):

@@ -87,10 +87,10 @@ def test_unreadable_data_and_missing_extras_fail_before_planning(
 
 
 def test_ambiguous_table_name_is_refused_with_ids(folder, run):
-    twice = "".join(
+    two_ranges = "".join(
         f"[[workload]]\nqueries = {{ age = {{ ranges = [[0, {high}]] }} }}\n" for high in (3, 5)
     )
-    write(folder, HEAD + twice + '[output]\ncovariances = ["age:ranges"]\n')
+    write(folder, HEAD + two_ranges + '[output]\ncovariances = ["age:ranges"]\n')
     run.refused(
         "Several tables are named 'age:ranges'; take one by its id: q1, q2.", "plan", "s.toml"
     )
@@ -108,11 +108,11 @@ def test_repeated_table_sums_its_weights():
 
 @pytest.mark.parametrize("name", ["weight", "sum", "domain", "self", "asked"])
 def test_attribute_of_any_name_can_be_queried(name):
-    asked = (
+    spec_text = (
         f"[domain.{name}]\nsize = 3\n[[workload]]\n"
         f"queries = {{ {name} = 'prefix', age = 'total' }}\nweight = 2\n"
     )
-    spec = parse_spec(HEAD + asked, Path())
+    spec = parse_spec(HEAD + spec_text, Path())
     assert [product.name for product in spec.workload] == [f"{name}:prefix"]
     assert ln.queries(spec.domain, {name: "prefix"}, weight=2) == spec.workload
     with pytest.raises(ln.InputError, match="given once"):
@@ -125,13 +125,18 @@ def test_weak_budgets_are_warned_about_once(folder, run):
         HEAD.replace('epsilon = "1"', 'epsilon = "50"\ndelta = "0.5"\nrows = 1000') + ONE_WAY,
     )
     result = run.done("plan", "s.toml", "--json")
-    one, other = json.loads(result.out)["warnings"]
-    assert ["epsilon = 50" in one, "delta = 0.5 is above 1 / 1000" in other] == [True, True]
-    assert [result.err.count(f"Warning: {sentence}") for sentence in (one, other)] == [1, 1]
+    first_warning, second_warning = json.loads(result.out)["warnings"]
+    assert ["epsilon = 50" in first_warning, "delta = 0.5 is above 1 / 1000" in second_warning] == [
+        True,
+        True,
+    ]
+    assert [
+        result.err.count(f"Warning: {sentence}") for sentence in (first_warning, second_warning)
+    ] == [1, 1]
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "asked", "told"),
+    ("epsilon", "workload", "warnings"),
     [
         (
             '"1/1000"\nrows = 100',
@@ -163,20 +168,20 @@ def test_weak_budgets_are_warned_about_once(folder, run):
         ('"1"\nrows = 20', 'means = { of = "pay", by = ["sex", "age"] }\nsize = 9', ["sum of pay"]),
     ],
 )
-def test_answers_smaller_than_margins_are_warned_about(folder, run, epsilon, asked, told):
+def test_answers_smaller_than_margins_are_warned_about(folder, run, epsilon, workload, warnings):
     write(
         folder,
         HEAD.replace('"1"', epsilon)
-        + f"[measures.pay]\ncolumn = 'age'\nclip = [0, 10]\n[[workload]]\n{asked}\n",
+        + f"[measures.pay]\ncolumn = 'age'\nclip = [0, 10]\n[[workload]]\n{workload}\n",
     )
     warned = run.told("plan", "s.toml")["warnings"]
-    assert len(warned) == bool(told)
-    assert all("these margins are larger than their answers" in one for one in warned)
-    assert lacking("".join(warned), *told) == []
+    assert len(warned) == bool(warnings)
+    assert all("these margins are larger than their answers" in warning for warning in warned)
+    assert lacking("".join(warned), *warnings) == []
 
 
 def test_large_least_budgets_are_warned_about(folder, run):
-    for budget, margin, told in (
+    for budget, margin, count in (
         ('epsilon = "least"', 2, 1),
         ('epsilon = "least"', 6, 0),
         ('rho = "least"', 1, 1),
@@ -186,18 +191,18 @@ def test_large_least_budgets_are_warned_about(folder, run):
         shown = run("plan", "s.toml", "--json")
         assert shown.code == (5 if "3" in budget else 0)  # whose target is missed
         warnings = json.loads(shown.out)["warnings"]
-        assert ["widen their margins" in one for one in warnings] == [True] * told, budget
+        assert ["widen their margins" in warning for warning in warnings] == [True] * count, budget
 
 
 def test_case_insensitive_search_reports_lower_case(folder, run):
-    for more, told in (("ignore_case = true\n", True), ("", False)):
+    for setting, is_reported in (("ignore_case = true\n", True), ("", False)):
         budget = HEAD.replace('epsilon = "1"', 'epsilon = "1"\ndelta = "1e-6"')
-        write(folder, f"{budget}[domain.city]\nunknown = {{ most = 9 }}\n{more}{ONE_WAY}")
-        assert ("published in lower case" in run("plan", "s.toml").err) == told
+        write(folder, f"{budget}[domain.city]\nunknown = {{ most = 9 }}\n{setting}{ONE_WAY}")
+        assert ("published in lower case" in run("plan", "s.toml").err) == is_reported
 
 
 @pytest.mark.parametrize(
-    ("header", "unit", "left"),
+    ("header", "unit", "blanks"),
     [
         ("Kundennummer;Ort", "Kundennummer", ["Kundennummer"]),
         ("store_id,person_id,Kundengruppe", "person_id", ["person_id"]),
@@ -217,18 +222,18 @@ def test_case_insensitive_search_reports_lower_case(folder, run):
         ("customer_paid,Kundengruppe,users,Hausnummer,account,paid", None, []),
     ],
 )
-def test_person_columns_of_any_spelling_become_the_unit(folder, run, header, unit, left):
-    said = drafted(folder, run, header)
-    assert (f'unit = {{ column = "{unit}", max_rows = "FILL IN" }}' in said) == (unit is not None)
+def test_person_columns_of_any_spelling_become_the_unit(folder, run, header, unit, blanks):
+    draft = drafted(folder, run, header)
+    assert (f'unit = {{ column = "{unit}", max_rows = "FILL IN" }}' in draft) == (unit is not None)
     assert [
         name
         for name in header.replace(";", ",").split(",")
-        if f'The column "{name}" was left out' in said
-    ] == left
+        if f'The column "{name}" was left out' in draft
+    ] == blanks
 
 
 @pytest.mark.parametrize(
-    ("new", "said"),
+    ("new", "message"),
     [
         ('"1e9"', "epsilon must be at most 1048576; got"),
         (
@@ -238,10 +243,10 @@ def test_person_columns_of_any_spelling_become_the_unit(folder, run, header, uni
     ],
     ids=["epsilon", "max_rows"],
 )
-def test_unusable_number_is_refused_once(folder, run, new, said):
+def test_unusable_number_is_refused_once(folder, run, new, message):
     write(folder, HEAD.replace('"1"', new) + ONE_WAY)
-    refused = run.refused(said, "plan", "s.toml")
-    assert refused.err.count(said) == 1
+    refused = run.refused(message, "plan", "s.toml")
+    assert refused.err.count(message) == 1
     assert "strategy" not in refused.err
 
 
@@ -274,17 +279,17 @@ FIELDS += [
 
 @pytest.mark.parametrize(("field", "value"), FIELDS)
 def test_plan_with_wrong_field_type_is_refused_unpaid(tmp_path, field, value):
-    whole = json.loads(
+    plan_json = json.loads(
         ln.plan(
             ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1), strategy="identity"
         ).to_json()
     )
-    *way, last = [int(step) if step.isdecimal() else step for step in field.split(".")]
-    reduce(getitem, way, whole)[last] = value
+    *steps, last = [int(step) if step.isdecimal() else step for step in field.split(".")]
+    reduce(getitem, steps, plan_json)[last] = value
     (tmp_path / "people.csv").write_text("sex\nF\nM\n")
     with pytest.raises(ln.InputError):
         ln.release(
-            ln.Plan.from_json(json.dumps(whole)),
+            ln.Plan.from_json(json.dumps(plan_json)),
             tmp_path / "people.csv",
             ledger=tmp_path / "people.ledger",
             out=tmp_path / "out",

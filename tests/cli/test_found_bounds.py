@@ -41,7 +41,7 @@ def test_plan_shows_rule_share_and_error_of_bounds(visits, run) -> None:
     spec = SPEC.replace('unknown = { most = 40, share = "1/5" }', 'categories = ["curl", "wget"]')
     (visits / "spec.toml").write_text(spec, encoding="utf-8")
     shown = run.done("plan", "spec.toml").out
-    words = (
+    parts = (
         "epsilon = 1 and delta = 2e-8 pays for finding max_rows",
         "the smallest limit that 95% of the units do not exceed",
         "it misses this share by at most",
@@ -49,11 +49,11 @@ def test_plan_shows_rule_share_and_error_of_bounds(visits, run) -> None:
         "by one random row of each unit",
         "for the widest bounds, 0 and 1000",
     )
-    assert lacking(" ".join(shown.split()), *words) == []
+    assert lacking(" ".join(shown.split()), *parts) == []
     run.done("categories", "spec.toml")
     assert "were found and paid before" in run("plan", "spec.toml").out
-    after = run.told("plan", "spec.toml")
-    max_rows, pay = after["searches"]
+    plan_after = run.told("plan", "spec.toml")
+    max_rows, pay = plan_after["searches"]
     assert (max_rows["attribute"], pay["attribute"]) == ("max_rows", "clip of pay")
     assert (max_rows["covers"], max_rows["widest"], max_rows["bounds"], pay["bounds"]) == (
         "0.95",
@@ -62,9 +62,9 @@ def test_plan_shows_rule_share_and_error_of_bounds(visits, run) -> None:
         ["0", "50"],
     )
     assert 5 < max_rows["rank_error"] < 15
-    assert after["privacy"]["max_rows"] == 2
-    again = run.done("categories", "spec.toml").out
-    assert "max_rows was found before: at most 2, in max-rows." in again
+    assert plan_after["privacy"]["max_rows"] == 2
+    repeated = run.done("categories", "spec.toml").out
+    assert "max_rows was found before: at most 2, in max-rows." in repeated
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,13 @@ def test_killed_search_for_bounds_is_finished_by_either_command(visits, start, r
     book = Ledger.open("visits.ledger")
     assert [entry.resumable for entry in book.entries()] == [True]
     assert not (visits / "max-rows").exists()
-    done = run.done(*command)
+    result = run.done(*command)
     assert {entry.state for entry in book.entries()} == {"sealed"}
     assert json.loads((visits / "max-rows/manifest.json").read_text("utf-8"))["high"] == "2"
     if command[0] == "resume":
-        assert "is finished: it is in max-rows. Nothing was paid again." in done.out
+        assert "is finished: it is in max-rows. Nothing was paid again." in result.out
         return
-    assert "at most 2" in done.out
+    assert "at most 2" in result.out
     assert [entry.description for entry in book.entries()] == [
         "bounds of 'rows of a unit'",
         "bounds of 'pay'",
@@ -99,5 +99,5 @@ def test_killed_search_for_bounds_is_finished_by_either_command(visits, start, r
 
 def test_plan_option_needs_finished_searches_for_bounds(visits, run) -> None:
     (visits / "plan.json").write_text("{}", encoding="utf-8")
-    words = "--plan needs known categories and bounds"
-    run.refused(words, "release", "spec.toml", "--out", "out", "--plan", "plan.json")
+    message = "--plan needs known categories and bounds"
+    run.refused(message, "release", "spec.toml", "--out", "out", "--plan", "plan.json")

@@ -30,10 +30,10 @@ def write(folder, budget, strategy="auto"):
 
 
 def test_plan_states_cost_of_a_guard_stop(tmp_path, run) -> None:
-    done = run("plan", write(tmp_path, 'epsilon = "1"'))
-    words = " ".join(done.out.split())
+    result = run("plan", write(tmp_path, 'epsilon = "1"'))
+    output = " ".join(result.out.split())
     for part in ("1/100 of the budget (epsilon = 0.01)", "461 used rows", "(epsilon = 0.99)"):
-        assert part in words
+        assert part in output
     facts = json.loads(run("plan", tmp_path / "s.toml", "--json").out)["guard"]
     assert (facts["charge"], facts["left"], facts["most_by_chance"]) == (
         "epsilon = 0.01",
@@ -63,9 +63,9 @@ def test_corrected_spec_runs_within_the_same_ledger(tmp_path, run, strategy: str
     assert "1/100 of the budget" in stopped.err
     assert "without a change of the ledger" in stopped.err
     (tmp_path / "x.csv").write_text("sex;age\n" + "F;3\nM;4\n" * 500)
-    done = run("release", spec, "--out", tmp_path / "out")
+    result = run("release", spec, "--out", tmp_path / "out")
     book = ln.Ledger.open(tmp_path / "x.ledger")
     assert book.privacy.budget == ln.PureDP(100)
     assert book.left().epsilon == 0
     if strategy == "auto":
-        assert "epsilon = 99 instead of epsilon = 100" in " ".join(done.out.split())
+        assert "epsilon = 99 instead of epsilon = 100" in " ".join(result.out.split())

@@ -67,10 +67,10 @@ def test_commands_release_two_joined_tables(run):
     run.done("plan", "visits.toml", "--out", "plan.json")
     shutil.copy("visits.csv", "moved.csv")  # another first table is joined to the same second one
     assert "with partner   594 (99.0%)" in run("check", "visits.toml", "--source", "moved.csv").out
-    made = run.done(
+    result = run.done(
         "release", "visits.toml", "--source", "moved.csv", "--plan", "plan.json", "--out", "out"
     )
-    assert "a second table (patients), joined by 'patient'" in made.out
+    assert "a second table (patients), joined by 'patient'" in result.out
     (table,) = sorted(Path("out/answers").glob("*.csv"))
     answers = pd.read_csv(table)  # which rows are joined: tests/trusted/reading and tests/session
     assert len(answers) == 2 * 3 * 4

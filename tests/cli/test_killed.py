@@ -125,9 +125,9 @@ def stopped(
     start: Start, change: str, *arguments: str, code: int = -signal.SIGKILL, **environment: str
 ) -> str:
     """Return the error output of a run with a changed step, and check its exit code."""
-    done = ended(start(*arguments, program=changed(change), **environment))
-    assert done.code == code, done.err
-    return done.err
+    result = ended(start(*arguments, program=changed(change), **environment))
+    assert result.code == code, result.err
+    return result.err
 
 
 def changed(change: str) -> str:
@@ -165,24 +165,26 @@ def test_killed_release_is_absent_resumable_or_whole(folder, ledger, start, run,
     assert len(ledger.entries()) == (end != "unpaid")
     assert (folder / "out").exists() == (end == "whole")
     assert not (folder / "out").exists() or is_whole(folder / "out")
-    drawn = drawn_for(ledger)
+    outcomes = drawn_for(ledger)
     # the next run says in what state it is, and pays for itself alone; nothing hidden is left
-    second = run.done("release", "people.toml", "--out", "second")
+    second_result = run.done("release", "people.toml", "--out", "second")
     assert [name for name in files(folder) if name.startswith(".")] == []
-    assert ("paid and absent" in second.err) == (end == "absent")
-    assert ("paid and whole" in second.err) == (end == "whole" and "'seal', after" not in change)
-    assert ("paid and resumable. `leastnoise resume people.ledger` finishes it" in second.err) == (
-        end == "resumable"
+    assert ("paid and absent" in second_result.err) == (end == "absent")
+    assert ("paid and whole" in second_result.err) == (
+        end == "whole" and "'seal', after" not in change
     )
+    assert (
+        "paid and resumable. `leastnoise resume people.ledger` finishes it" in second_result.err
+    ) == (end == "resumable")
     state = {"absent": ["absent"], "resumable": ["reserved"], "whole": ["sealed"], "unpaid": []}[
         end
     ]
     assert [entry.state for entry in ledger.entries()] == [*state, "sealed"]
     # what can be finished is finished without paying, with the noise that was drawn, and only once
-    first = run.done("resume", "people.ledger")
-    assert ("Nothing was paid again" in first.out) == (end == "resumable"), first
+    resumed = run.done("resume", "people.ledger")
+    assert ("Nothing was paid again" in resumed.out) == (end == "resumable"), resumed
     assert (folder / "out").exists() == (end in {"resumable", "whole"})
-    assert [values_of(folder / "out") for _ in drawn] == drawn
+    assert [values_of(folder / "out") for _ in outcomes] == outcomes
     assert run("resume", "people.ledger").out == "Nothing to finish.\n"
     assert {entry.state for entry in ledger.entries()} <= {"sealed", "absent"}
     assert ledger.left().epsilon == 2 - sum(entry.charge.epsilon for entry in ledger.entries())
@@ -198,13 +200,13 @@ def test_killed_share_of_mu_is_paid_once(folder, start, run, change, end):
     """A release with a third of an (epsilon, delta) budget, killed after its payment."""
     spec = SPEC.replace('epsilon = "1"', 'epsilon = "1"\ndelta = "1e-6"\nshare = "1/3"')
     (folder / "people.toml").write_text(spec, encoding="utf-8")
-    whole = ApproxDP(1, "1e-6")
-    ledger = Ledger.create(folder / "people.ledger", "people", Privacy(whole))
+    budget = ApproxDP(1, "1e-6")
+    ledger = Ledger.create(folder / "people.ledger", "people", Privacy(budget))
     stopped(start, change, "release", "people.toml", "--out", "out")
     assert len(ledger.entries()) == (end != "unpaid")
-    drawn = drawn_for(ledger)
+    outcomes = drawn_for(ledger)
     run.done("resume", "people.ledger")
-    assert [values_of(folder / "out") for _ in drawn] == drawn
+    assert [values_of(folder / "out") for _ in outcomes] == outcomes
     for number in range(len(ledger.entries()), 3):
         run.done("release", "people.toml", "--out", f"out{number}")
     assert ledger.spent().mu_squared == gaussian_mu_squared(1, "1e-6")
@@ -215,7 +217,7 @@ def test_killed_share_of_mu_is_paid_once(folder, start, run, change, end):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "sentence"),
     [
         ("change(finish.reading, 'read', before=interrupt)", "Nothing was spent."),
         ("change(finish.reading, 'read', before=twice)", "Nothing was spent."),
@@ -231,13 +233,13 @@ def test_killed_share_of_mu_is_paid_once(folder, start, run, change, end):
         ),
     ],
 )
-def test_interruption_message_states_what_was_paid(folder, ledger, start, change, told):
-    said = stopped(start, change, "release", "people.toml", "--out", "out", code=130)
-    assert re.fullmatch(r"\n?leastnoise: interrupted\. [^\n]+\n", said), said
-    assert told in said
-    assert (folder / "out").exists() == ("whole" in told)
-    assert [entry.resumable for entry in ledger.entries()] == ["finished" in told] * (
-        "Nothing" not in told
+def test_interruption_message_states_what_was_paid(folder, ledger, start, change, sentence):
+    output = stopped(start, change, "release", "people.toml", "--out", "out", code=130)
+    assert re.fullmatch(r"\n?leastnoise: interrupted\. [^\n]+\n", output), output
+    assert sentence in output
+    assert (folder / "out").exists() == ("whole" in sentence)
+    assert [entry.resumable for entry in ledger.entries()] == ["finished" in sentence] * (
+        "Nothing" not in sentence
     )
 
 
@@ -257,36 +259,36 @@ def waiting(folder: Path, start: Start) -> Forked:
 def test_interrupted_waiting_run_spends_nothing(folder, ledger, start):
     process = waiting(folder, start)
     process.send_signal(signal.SIGINT)
-    done = ended(process)
-    assert (done.code, "interrupted. Nothing was spent." in done.err) == (130, True)
+    result = ended(process)
+    assert (result.code, "interrupted. Nothing was spent." in result.err) == (130, True)
     assert ledger.entries() == ()
 
 
 @pytest.mark.parametrize(("debug", "frames"), [("", False), ("1", True)])
 def test_fault_message_states_payment_and_no_value(folder, ledger, start, debug, frames):
     change = "change(finish, 'fill_draft', before=fail)"
-    said = stopped(
+    output = stopped(
         start, change, "release", "people.toml", "--out", "out", code=3, LEASTNOISE_DEBUG=debug
     )
     assert (
-        lacking(said, "a fault of the program, not of yours (RuntimeError at ", "please report")
+        lacking(output, "a fault of the program, not of yours (RuntimeError at ", "please report")
         == []
     )
     assert (
         lacking(
-            said,
+            output,
             "The release was paid (epsilon = ",
             "can be finished without paying again: `leastnoise resume ",
         )
         == []
     )
-    assert "secret-value" not in said
-    assert ("in carry_out" in said or "in publish" in said) == frames
+    assert "secret-value" not in output
+    assert ("in carry_out" in output or "in publish" in output) == frames
     assert not (folder / "out").exists()
 
 
 def test_full_disk_after_payment_loses_nothing(folder, ledger, start, run):
-    said = stopped(
+    output = stopped(
         start,
         "change(directory, '_rename_draft', after=full)",
         "release",
@@ -295,8 +297,8 @@ def test_full_disk_after_payment_loses_nothing(folder, ledger, start, run):
         "whole",
         code=4,
     )
-    assert ("and is whole in " in said, is_whole(folder / "whole")) == (True, True), said
-    said = stopped(
+    assert ("and is whole in " in output, is_whole(folder / "whole")) == (True, True), output
+    output = stopped(
         start,
         "change(directory, 'sync_to_disk', before=full)",
         "release",
@@ -310,9 +312,9 @@ def test_full_disk_after_payment_loses_nothing(folder, ledger, start, run):
             r"leastnoise: [^\n]*no space left on device[^\n]*paid \(epsilon = [^\n]*can be "
             r"finished[^\n]*\n"
         ),
-        said,
-    ), said
-    assert "fault" not in said
+        output,
+    ), output
+    assert "fault" not in output
     assert [name for name in files(folder) if name.startswith((".", "out"))] == []
     run.done("resume")
     assert is_whole(folder / "out")
@@ -338,17 +340,17 @@ main()
 
 @pytest.mark.parametrize("streams", ["full()", "shut(1)", "full(); shut(2)", "shut(0, 1, 2)"])
 def test_failed_message_does_not_change_state(folder, ledger, start, streams):
-    done = ended(
+    result = ended(
         start(
             "release", "people.toml", "--out", "out", program=STREAMS.replace("{streams}", streams)
         )
     )
     assert is_whole(folder / "out")
     assert [entry.state for entry in ledger.entries()] == ["sealed"]
-    assert done.code == (4 if "full" in streams else 0), done.err
-    assert "Nothing was spent" not in done.err
+    assert result.code == (4 if "full" in streams else 0), result.err
+    assert "Nothing was spent" not in result.err
     assert (
-        "no space left on device. The release was paid (epsilon = 1) and is whole in " in done.err
+        "no space left on device. The release was paid (epsilon = 1) and is whole in " in result.err
     ) == (streams == "full()")
 
 
@@ -381,12 +383,12 @@ def test_concurrent_releases_never_overspend(folder, start):
             start("release", "people.toml", "--out", f"out{place}") for place in range(5)
         ]
     ]
-    assert sorted(done.code for done in ends) == [0, 0, 2, 2, 2], ends
+    assert sorted(result.code for result in ends) == [0, 0, 2, 2, 2], ends
     assert [entry.state for entry in book.entries()] == ["sealed", "sealed"]
     assert book.spent().epsilon <= 1
-    for place, done in enumerate(ends):
-        assert (folder / f"out{place}").exists() == (done.code == 0)
-        assert ("Nothing was spent" in done.err) == (done.code == 2), done.err
+    for place, result in enumerate(ends):
+        assert (folder / f"out{place}").exists() == (result.code == 0)
+        assert ("Nothing was spent" in result.err) == (result.code == 2), result.err
 
 
 def test_concurrent_releases_without_a_ledger_make_one(folder, start):

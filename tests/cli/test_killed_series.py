@@ -47,16 +47,16 @@ STEPS = [
 
 
 def write_visits(folder: Path, until: str) -> None:
-    days = [dt.date(2024, 1, 1) + dt.timedelta(one) for one in range(91)]
+    days = [dt.date(2024, 1, 1) + dt.timedelta(day) for day in range(91)]
     rows = [f"{day},{sex}" for day in days if day <= dt.date.fromisoformat(until) for sex in "FMM"]
     (folder / "visits.csv").write_text("\n".join(["day,sex", *rows, ""]))
 
 
 @pytest.mark.parametrize(
-    ("change", "drawn"), [step[1:] for step in STEPS], ids=[step[0] for step in STEPS]
+    ("change", "is_drawn"), [step[1:] for step in STEPS], ids=[step[0] for step in STEPS]
 )
 @pytest.mark.parametrize("settings", SETTINGS, ids=["rows", "units"])
-def test_killed_month_is_published_once_by_rerun(folder, start, run, change, drawn, settings):
+def test_killed_month_is_published_once_by_rerun(folder, start, run, change, is_drawn, settings):
     (folder / "visits.toml").write_text(SPEC.format(**settings))
     release = ["release", "visits.toml", "--out", "monthly", "--through"]
     write_visits(folder, "2024-02-29")
@@ -64,7 +64,7 @@ def test_killed_month_is_published_once_by_rerun(folder, start, run, change, dra
     write_visits(folder, "2024-03-31")
     stopped(start, change, *release, "2024-03")
     book = Ledger.open(folder / "visits.ledger")
-    assert book.entries()[0].state == "sealed" or len(drawn_for(book)) == 2 + drawn
+    assert book.entries()[0].state == "sealed" or len(drawn_for(book)) == 2 + is_drawn
     write_visits(folder, "2024-02-29")  # whatever was frozen is not counted again
     assert "nothing: rho = 1 was paid on" in run.done(*release, "2024-03").out
     assert [(entry.charge.rho, entry.state) for entry in book.entries()] == [(1, "sealed")]

@@ -42,8 +42,8 @@ def states() -> list[str]:
 
 
 def test_ledger_commands_set_share_spend_and_raise(folder, run):
-    def ledger(words: str, *more: str) -> str:
-        return run.done("ledger", *words.split(), *more).out
+    def ledger(command: str, *arguments: str) -> str:
+        return run.done("ledger", *command.split(), *arguments).out
 
     ledger("set people.ledger --epsilon 1")
     assert "budget    epsilon = 2 a month" in ledger(
@@ -55,8 +55,8 @@ def test_ledger_commands_set_share_spend_and_raise(folder, run):
     )
     run.refused("must name the share that pays: ann", "release", "people.toml", "--out", "a")
     run.done("release", "people.toml", "--out", "a", "--share", "ann")
-    nothing = "for the share 'ann' of the data set 'people' only epsilon = 0 is left"
-    run.refused(nothing, "release", "people.toml", "--out", "b", "--share", "ann")
+    message = "for the share 'ann' of the data set 'people' only epsilon = 0 is left"
+    run.refused(message, "release", "people.toml", "--out", "b", "--share", "ann")
     run.refused(
         "at least what is spent, epsilon = 1;",
         "ledger",
@@ -65,7 +65,7 @@ def test_ledger_commands_set_share_spend_and_raise(folder, run):
         "--epsilon",
         "1/2",
     )
-    words = (
+    parts = (
         "epsilon = 2 a month\n",
         "for ann; epsilon = 0 is left",
         "budget set",
@@ -73,9 +73,9 @@ def test_ledger_commands_set_share_spend_and_raise(folder, run):
         "a (share ann)",
         "yes",
     )
-    assert lacking(ledger("show people.ledger"), *words) == []
+    assert lacking(ledger("show people.ledger"), *parts) == []
     entries = run.told("ledger", "show", "people.ledger")["releases"]
-    assert [one["kind"] for one in entries] == ["budget", "budget", "spent", "release"]
+    assert [entry["kind"] for entry in entries] == ["budget", "budget", "spent", "release"]
     ledger("change people.ledger --epsilon 2 --per ever")
     assert Ledger.open("people.ledger").left().epsilon == PureDP("3/4").epsilon
 
@@ -142,29 +142,31 @@ def test_release_unknown_to_ledger_copy_is_entered(folder, run):
 def test_second_ledger_opens_on_request(folder, run):
     run.done("release", "people.toml", "--out", "a")
     (folder / "other").mkdir()
-    second = ["release", "people.toml", "--out", "b", "--ledger", "other/second.ledger"]
-    known = "people.ledger knows the data set 'people': a second ledger would not know"
-    run.refused([known, "make this one with `leastnoise ledger set other/second.ledger`"], *second)
+    arguments = ["release", "people.toml", "--out", "b", "--ledger", "other/second.ledger"]
+    message = "people.ledger knows the data set 'people': a second ledger would not know"
+    run.refused(
+        [message, "make this one with `leastnoise ledger set other/second.ledger`"], *arguments
+    )
     assert not (folder / "other/second.ledger").exists()
     shutil.move("people.ledger", "other/moved")  # out of sight; the release that it paid is not
-    run.refused("was paid for the data set 'people': a second ledger", *second)
+    run.refused("was paid for the data set 'people': a second ledger", *arguments)
     shutil.move("other/moved", "people.ledger")
     run.done("ledger", "set", "other/second.ledger", "--epsilon", "1", "--dataset", "people")
-    run.done(*second)
+    run.done(*arguments)
     warned = run.done("ledger", "set", "third.ledger", "--epsilon", "1", "--dataset", "people")
     assert "people.ledger is a second ledger of a data set 'people'" in warned.err
     run.done("release", "people.toml", "--out", "c", "--ledger", "x.ledger", "--dataset", "others")
 
 
 def test_release_in_memory_names_resumable_entries(folder):
-    one = {
+    entry = {
         "cost": PureCost(1),
         "privacy": Privacy(PureDP(1)),
         "plan_digest": "ab",
         "output": "(in memory)",
     }
-    book(2).reserve(**one, plan="{}", options="{}")
-    made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
+    book(2).reserve(**entry, plan="{}", options="{}")
+    plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     with pytest.warns(
         UserWarning,
         match=(
@@ -172,7 +174,7 @@ def test_release_in_memory_names_resumable_entries(folder):
             r"leastnoise\.resume\("
         ),
     ):
-        ln.release(made, "people.csv", ledger="people.ledger")
+        ln.release(plan, "people.csv", ledger="people.ledger")
 
 
 # --- what was stopped, by this version or by another one ------------------------------------------
@@ -190,8 +192,8 @@ def test_late_amount_with_delta_is_warned_of(folder, run):
     shown = run("ledger", "show", "people.ledger")
     assert "nothing more can be paid from it. Pay from a new ledger" in shown.err
     assert lacking(shown.out, "which is not within the budget", "left   nothing") == []
-    told = run.told("ledger", "show", "people.ledger")
-    assert told["implied_epsilon"]["spent"] == "unknown"
+    ledger_shown = run.told("ledger", "show", "people.ledger")
+    assert ledger_shown["implied_epsilon"]["spent"] == "unknown"
     change = ["ledger", "change", "people.ledger", "--epsilon", "9", "--delta", "1e-3"]
     run.refused("Pay from a new ledger", *change)
 
@@ -233,37 +235,37 @@ def recorded(ledger: Path, change: Callable[[dict[str, Any], dict[str, Any]], No
 OTHERS: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
     "a plan of another format": lambda plan, _: plan.update(format=2),
     "a plan of other noise": lambda plan, _: plan.update(mechanism="laplace"),
-    "an option of another version": lambda _, asked: asked["options"].update(further=1),
-    "nothing of the data": lambda _, asked: asked.pop("source"),
+    "an option of another version": lambda _, request: request["options"].update(further=1),
+    "nothing of the data": lambda _, request: request.pop("source"),
 }
 
 
 @pytest.mark.parametrize(
-    ("how", "version", "by"),
+    ("how", "version", "version_named"),
     [(how, "0.0.9", "leastnoise 0.0.9") for how in OTHERS]
     + [("a plan of another format", None, "an earlier leastnoise")],
 )
-def test_foreign_version_entry_names_its_version(stopped, run, how, version, by):
-    def change(plan: dict[str, Any], asked: dict[str, Any]) -> None:
-        OTHERS[how](plan, asked)
-        asked.pop("version") if version is None else asked.update(version=version)
+def test_foreign_version_entry_names_its_version(stopped, run, how, version, version_named):
+    def change(plan: dict[str, Any], request: dict[str, Any]) -> None:
+        OTHERS[how](plan, request)
+        request.pop("version") if version is None else request.update(version=version)
 
     recorded(stopped, change)
-    said = (
-        f"Release 1 in the ledger people.ledger was paid with {by}, but leastnoise "
+    message = (
+        f"Release 1 in the ledger people.ledger was paid with {version_named}, but leastnoise "
         f"{ln.__version__} cannot read"
     )
-    run.refused(said, "resume", "people.ledger")
+    run.refused(message, "resume", "people.ledger")
     assert [entry.resumable for entry in Ledger.open(stopped).entries()] == [True]
 
 
 def test_unreadable_entry_is_damaged_but_alike_is_finished(stopped, run):
-    before = stopped.read_bytes()
+    bytes_before = stopped.read_bytes()
     for how in OTHERS.values():
         recorded(stopped, how)
         assert "was paid with" not in run.refused("", "resume", "people.ledger").err
-        stopped.write_bytes(before)
-    recorded(stopped, lambda _, asked: asked.update(version="0.0.9"))
+        stopped.write_bytes(bytes_before)
+    recorded(stopped, lambda _, request: request.update(version="0.0.9"))
     run.done("resume", "people.ledger")
     assert states() == ["sealed"]
 
@@ -277,10 +279,10 @@ def test_unfinishable_entry_does_not_block_others(folder, run, full_disk):
             3,
         ]
     (folder / "a").mkdir()
-    done = run("resume", "people.ledger")
-    assert done.code == 2  # nothing of the first was touched
-    assert "Release 1 was not finished: The output directory must not exist yet; got" in done.err
-    assert done.err.endswith("1 of 3 releases were not finished; the reasons are above.\n")
+    result = run("resume", "people.ledger")
+    assert result.code == 2  # nothing of the first was touched
+    assert "Release 1 was not finished: The output directory must not exist yet; got" in result.err
+    assert result.err.endswith("1 of 3 releases were not finished; the reasons are above.\n")
     assert states() == ["reserved", "sealed", "sealed"]
     (folder / "a").rmdir()
     run.done("resume", "people.ledger")
@@ -330,9 +332,9 @@ def test_failure_message_lists_completed_entries(folder, run, full_disk, argumen
 
 
 def test_given_plan_is_not_planned_again(folder, run, no_planning):
-    what = read_spec("people.toml")
-    plan = mechanism_for(what.strategy, what.workload).plan(
-        what.workload, what.privacy, Search(what.strategy)
+    parsed_spec = read_spec("people.toml")
+    plan = mechanism_for(parsed_spec.strategy, parsed_spec.workload).plan(
+        parsed_spec.workload, parsed_spec.privacy, Search(parsed_spec.strategy)
     )
     (folder / "plan.json").write_text(plan.to_json(), encoding="utf-8")
     run.done("release", "people.toml", "--plan", "plan.json", "--out", "a")
@@ -371,7 +373,7 @@ def test_invalid_plan_file_is_one_sentence(folder, run, text):
 
 
 def _book(
-    *spent: str,
+    *charges: str,
     privacy: Privacy | None = None,
     name: str = "people",
     share: str = "",
@@ -380,11 +382,11 @@ def _book(
     """Make a ledger with entries and a share."""
 
     def prepare(folder: Path) -> None:
-        made = Ledger.create(folder / file, name, privacy or Privacy(PureDP(1)))
-        for amount in spent:
-            made.add_spent(PureDP(amount))
+        ledger = Ledger.create(folder / file, name, privacy or Privacy(PureDP(1)))
+        for amount in charges:
+            ledger.add_spent(PureDP(amount))
         if share:
-            made.set_budget(PureDP(1), share=share)
+            ledger.set_budget(PureDP(1), share=share)
 
     return prepare
 
@@ -442,17 +444,20 @@ EARLY = [  # the budget of the spec, what is there, further arguments, and what 
 ]
 
 
-@pytest.mark.parametrize(("budget", "prepare", "more", "message"), EARLY)
+@pytest.mark.parametrize(("budget", "prepare", "options", "message"), EARLY)
 def test_output_budget_and_ledger_are_checked_first(
-    folder, run, no_planning, budget, prepare, more, message
+    folder, run, no_planning, budget, prepare, options, message
 ):
     edit(folder, ('epsilon = "1"', budget or 'epsilon = "1"'))
     prepare(folder)
-    before = files(folder)
+    files_before = files(folder)
     run.refused(
-        message, "release", "people.toml", *(more if "--out" in more else ["--out", "out", *more])
+        message,
+        "release",
+        "people.toml",
+        *(options if "--out" in options else ["--out", "out", *options]),
     )
-    assert files(folder) == before
+    assert files(folder) == files_before
 
 
 @pytest.mark.parametrize(
@@ -460,10 +465,10 @@ def test_output_budget_and_ledger_are_checked_first(
 )
 def test_other_budget_definition_names_missing_options(folder, run, command):
     Ledger.create("people.ledger", "people", Privacy(ApproxDP(4, "1e-9")))
-    for given, advice in (
+    for option, advice in (
         ("--epsilon", "got --epsilon. Add --delta."),
         ("--rho", "got --rho. Say --epsilon and --delta."),
     ):
-        assert "DP(" not in run.refused(advice, "ledger", *command, given, "1").err
+        assert "DP(" not in run.refused(advice, "ledger", *command, option, "1").err
     assert states() == []
     run.done("ledger", *command, "--epsilon", "1", "--delta", "1e-9")

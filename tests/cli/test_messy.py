@@ -27,16 +27,16 @@ def test_messy_file_is_released_correctly(folder, run, name):
 @pytest.mark.parametrize("name", MISTAKES)
 def test_check_sees_mistakes_before_one_percent_is_spent(folder, run, name):
     mistake = MISTAKES[name]
-    right = drafted(folder, run, mistake.file, "1", ROWS)
-    wrong = made(right, name).name
-    planned = run("plan", wrong).err
+    correct_spec = drafted(folder, run, mistake.file, "1", ROWS)
+    wrong_spec = made(correct_spec, name).name
+    planned = run("plan", wrong_spec).err
     if mistake.sees == "plan":
         assert mistake.says in planned
         return
     assert planned == ""
     if mistake.sees == "check":
-        assert any(mistake.says in line for line in badly_read(run("check", wrong).out))
+        assert any(mistake.says in line for line in badly_read(run("check", wrong_spec).out))
         return
-    run.refused(mistake.says, "release", wrong, "--out", "out")
-    assert spent(right) == (["epsilon = 0.01"] if mistake.sees == "guard" else [])
+    run.refused(mistake.says, "release", wrong_spec, "--out", "out")
+    assert spent(correct_spec) == (["epsilon = 0.01"] if mistake.sees == "guard" else [])
     assert not (folder / "out").exists()

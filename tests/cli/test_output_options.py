@@ -18,13 +18,13 @@ OPTIONS = '[output]\nnnls = true\nlocal_non_negative = true\ncovariances = ["sex
 
 def test_output_options_add_to_unbiased_answers(folder, run):
     Path("people.toml").write_text(SMALL + OPTIONS, encoding="utf-8")
-    done = run.done("release", "people.toml", "--out", "out", "--seed", 3)
+    result = run.done("release", "people.toml", "--out", "out", "--seed", 3)
     biased = (
         "nnls = true adds answer_nnls, which is biased",
         "local_non_negative = true adds answer_local, which is biased",
     )
     assert (
-        lacking(done.err, *biased, "The total is fixed, nnls_rmse is simulated and no promise")
+        lacking(result.err, *biased, "The total is fixed, nnls_rmse is simulated and no promise")
         == []
     )
     tables = {
@@ -46,29 +46,37 @@ def test_output_options_add_to_unbiased_answers(folder, run):
     assert tables["q4"]["answer"].min() < 0
     for name in ("answer_nnls", "answer_local"):  # how they are made: tests/release/test_extras.py
         assert tables["q4"][name].sum() == pytest.approx(tables["q1"]["answer"][0])
-    said = json.loads((folder / "out/manifest.json").read_text(encoding="utf-8"))
-    assert list(said["post_processing"]["columns"]) == ["answer_nnls", "nnls_rmse", "answer_local"]
-    assert "no errors are known for them" in said["post_processing"]["columns"]["answer_local"]
-    words = (
+    manifest = json.loads((folder / "out/manifest.json").read_text(encoding="utf-8"))
+    assert list(manifest["post_processing"]["columns"]) == [
+        "answer_nnls",
+        "nnls_rmse",
+        "answer_local",
+    ]
+    assert "no errors are known for them" in manifest["post_processing"]["columns"]["answer_local"]
+    parts = (
         "cut off below 0 are added to other cells",
         "no known errors",
         "<code>covariances/</code>",
         "q2, q4",
     )
-    assert lacking((folder / "out/report.html").read_text(encoding="utf-8"), *words) == []
-    again = read(folder / "out")
-    np.testing.assert_allclose(again.tables["q4"].local.reshape(-1), tables["q4"]["answer_local"])
-    assert again.options.covariances == ("q2", "q4")
+    assert lacking((folder / "out/report.html").read_text(encoding="utf-8"), *parts) == []
+    reread = read(folder / "out")
+    np.testing.assert_allclose(reread.tables["q4"].local.reshape(-1), tables["q4"]["answer_local"])
+    assert reread.options.covariances == ("q2", "q4")
     # covariances are those of the error bars
-    assert said["covariances"]["tables"] == [
+    assert manifest["covariances"]["tables"] == [
         {"query": name, "files": f"covariances/{name}"} for name in ("q2", "q4")
     ]
     rows = pd.read_csv(folder / "out/covariances/q4.csv")
     assert len(rows) == 48 * (48 + 1) // 2
-    first, second, matrix = rows["answer"] - 1, rows["other_answer"] - 1, np.zeros((48, 48))
-    matrix[first, second] = matrix[second, first] = rows["covariance"]
+    answers, other_answers, matrix = (
+        rows["answer"] - 1,
+        rows["other_answer"] - 1,
+        np.zeros((48, 48)),
+    )
+    matrix[answers, other_answers] = matrix[other_answers, answers] = rows["covariance"]
     np.testing.assert_allclose(np.sqrt(np.diag(matrix)), tables["q4"]["noise_std"])
-    np.testing.assert_allclose(matrix, again.covariance("q4"))
+    np.testing.assert_allclose(matrix, reread.covariance("q4"))
 
 
 LOCAL = (

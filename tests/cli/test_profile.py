@@ -33,11 +33,11 @@ def data(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_profile_is_paid_once_and_its_draft_releases(data: Path, run: Run) -> None:
-    first = run("profile", "people.csv", "--epsilon", "1", "--total", "3")
-    assert first.code == 0, first.err
-    assert first.out.startswith("costs     epsilon = 1")
-    again = run("profile", "people.csv", "--epsilon", "1", "--total", "3")
-    assert again.code == 0, again.err
+    first_result = run("profile", "people.csv", "--epsilon", "1", "--total", "3")
+    assert first_result.code == 0, first_result.err
+    assert first_result.out.startswith("costs     epsilon = 1")
+    repeated = run("profile", "people.csv", "--epsilon", "1", "--total", "3")
+    assert repeated.code == 0, repeated.err
     ledger = ln.Ledger.open(data.with_suffix(".ledger"))
     assert [float(entry.charge.epsilon) for entry in ledger.entries()] == [1.0]
     released = run("release", "people-profile/spec.toml", "--out", "released")
@@ -83,9 +83,9 @@ def test_profile_without_a_budget_is_refused(data: Path, run: Run) -> None:
 def test_another_profile_in_the_folder_is_refused(data: Path, run: Run) -> None:
     seeded = ["--seed", "1", "--out", "p"]
     assert run("profile", "people.csv", "--epsilon", "1", *seeded).code == 0
-    other = run("profile", "people.csv", "--epsilon", "2", *seeded)
-    assert other.code == 2
-    assert "has another profile" in other.err
+    other_result = run("profile", "people.csv", "--epsilon", "2", *seeded)
+    assert other_result.code == 2
+    assert "has another profile" in other_result.err
     assert not data.with_suffix(".ledger").exists()
 
 

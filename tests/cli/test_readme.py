@@ -78,9 +78,11 @@ def test_readme_python_runs_on_the_demo(folder, capsys):
     quick = block.replace(call, f'{call[:-1]}, strategy="marginals")')
     capsys.readouterr()
     exec(compile(quick, "README.md", "exec"), {})  # noqa: S102 - our own page
-    out = capsys.readouterr().out
-    assert re.search(r"^sex x age: 160 answers, standard error \d+\.\d$", out, flags=re.MULTILINE)
-    assert "noise_std" in out
+    output = capsys.readouterr().out
+    assert re.search(
+        r"^sex x age: 160 answers, standard error \d+\.\d$", output, flags=re.MULTILINE
+    )
+    assert "noise_std" in output
     assert (folder / "demo-python" / "report.html").exists()
     assert [entry.kind for entry in ledger.entries()] == ["spent", "budget", "release"]
     assert ledger.left().epsilon == 0

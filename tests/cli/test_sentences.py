@@ -102,19 +102,19 @@ def spec(case: dict) -> str:
         if name in case
     }
     output |= dict.fromkeys(case.get("columns", []), True)
-    more = "\nmargin = 40" if case.get("target") else ""
-    asked = [
-        f"marginals = {{ ways = 1 }}{more}",
-        f'queries = {{ month = "identity", size = "identity" }}{more}',
+    target = "\nmargin = 40" if case.get("target") else ""
+    workload = [
+        f"marginals = {{ ways = 1 }}{target}",
+        f'queries = {{ month = "identity", size = "identity" }}{target}',
     ]
-    asked += ['queries = { month = "identity" }\nsum = "pay"'] if case.get("sum") else []
-    asked += (
+    workload += ['queries = { month = "identity" }\nsum = "pay"'] if case.get("sum") else []
+    workload += (
         [f'queries = {{ {case["people"]} = "identity" }}\ncount = "units"']
         if "people" in case
         else []
     )
     if not linear(case):
-        asked = ['queries = { month = "prefix" }']
+        workload = ['queries = { month = "prefix" }']
     plan = {"strategy": "marginals"} | {
         name: case[name] for name in ("objective", "guard", "strategy") if name in case
     }
@@ -135,22 +135,24 @@ def spec(case: dict) -> str:
         "complete = true",
     ]
     lines += [f'outside = "{case.get("outside", "drop")}"', "[measures.pay]", "clip = [0, 10]"]
-    lines += [f"[[workload]]\n{part}" for part in asked]
+    lines += [f"[[workload]]\n{part}" for part in workload]
     for part, keys in (("plan", plan), ("output", output)):
         lines += [f"[{part}]", *(f"{name} = {json.dumps(value)}" for name, value in keys.items())]
     return "\n".join(lines)
 
 
-def said_when(so, words: str):
+def said_when(condition, keys: str):
     """Return the sentences of these words with their common condition."""
-    return dict.fromkeys(words.split(), so)
+    return dict.fromkeys(keys.split(), condition)
 
 
-def sized(words: str, fact):
+def sized(keys: str, fact):
     """Return pairs of singular and plural sentences, by a number that may be missing."""
-    one = said_when(lambda case: fact(case) == 1, " ".join(f"{word}[0]" for word in words.split()))
-    return one | said_when(
-        lambda case: (fact(case) or 0) > 1, " ".join(f"{word}[1]" for word in words.split())
+    singular = said_when(
+        lambda case: fact(case) == 1, " ".join(f"{word}[0]" for word in keys.split())
+    )
+    return singular | said_when(
+        lambda case: (fact(case) or 0) > 1, " ".join(f"{word}[1]" for word in keys.split())
     )
 
 
@@ -224,12 +226,12 @@ FACTS = {
         for form in (0, 1)
     },
     **{
-        f"promise_{one}": lambda case, one=one: kind(case) == one
-        for one in ("pure", "approximate", "concentrated", "gaussian")
+        f"promise_{budget_kind}": lambda case, name=budget_kind: kind(case) == name
+        for budget_kind in ("pure", "approximate", "concentrated", "gaussian")
     },
     **{
-        one: lambda case, one=one: case["noise"] == one
-        for one in ("discrete_laplace", "discrete_gaussian", "rounded_gaussian")
+        noise_name: lambda case, name=noise_name: case["noise"] == name
+        for noise_name in ("discrete_laplace", "discrete_gaussian", "rounded_gaussian")
     },
     # No case has one-way tables alone under a pure budget.
     **said_when(lambda case: False, "k_norm laplace_and_k_norm quantile_k_norm"),
@@ -291,11 +293,11 @@ FACTS = {
     **said_when(lambda case: "contact" not in case, "ask_whom"),
     **said_when(lambda case: "source" in case, "source_line"),
     **{
-        f"chosen_{one}": lambda case, one=one: (
+        f"chosen_{objective}": lambda case, name=objective: (
             linear(case)
-            and one == ("least" if case.get("target") else case.get("objective", "total"))
+            and name == ("least" if case.get("target") else case.get("objective", "total"))
         )
-        for one in ("total", "worst", "relative", "least")
+        for objective in ("total", "worst", "relative", "least")
     },
     **said_when(lambda case: False, NEVER),
 }
@@ -334,10 +336,10 @@ ELSEWHERE = re.compile(
 
 def test_catalogue_sentences_state_their_condition():
     keys = set(list_sentences("en"))
-    unknown = {
+    unknown_keys = {
         key for key in keys - set(FACTS) - ALWAYS if not ELSEWHERE.fullmatch(key.partition("[")[0])
     }
-    assert unknown == set(), (
+    assert unknown_keys == set(), (
         "say in FACTS when they are said, or in ELSEWHERE that they are labels or of other pages"
     )
     assert set(FACTS) | ALWAYS <= keys
@@ -376,17 +378,19 @@ def test_report_states_only_true_sentences(run, place):
     run.done("release", "case.toml", "--out", "out", "--seed", place, "--no-cache")
     facts = json.loads(Path("out/manifest.json").read_text(encoding="utf-8"))
     case = {**case, "noise": facts["plan"]["mechanism"]}
-    own = case.get("language", "en")
+    spec_language = case.get("language", "en")
     release = ln.read_release("out")
     for language in ("en", "de"):
-        said = load_catalogue(language)
+        catalogue = load_catalogue(language)
         sentences = list_sentences(language)
-        again = replace(release, options=replace(release.options, language=language))
-        written = ((table, _make_entry(again, table, table.id)) for table in again.tables)
+        translated = replace(release, options=replace(release.options, language=language))
+        table_entries = (
+            (table, _make_entry(translated, table, table.id)) for table in translated.tables
+        )
         text = (
             Path("out/report.html").read_text(encoding="utf-8")
-            if language == own
-            else render_report(again, collect_contents(again, written)[0])
+            if language == spec_language
+            else render_report(translated, collect_contents(translated, table_entries)[0])
         )
         page = re.sub(
             r"\s+",
@@ -395,12 +399,18 @@ def test_report_states_only_true_sentences(run, place):
                 re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL)
             ),
         )
-        wrong = [key for key, so in FACTS.items() if found_in(page, sentences[key]) != so(case)]
-        assert wrong == [], {key: FACTS[key](case) for key in wrong}
+        wrong_keys = [
+            key
+            for key, condition in FACTS.items()
+            if found_in(page, sentences[key]) != condition(case)
+        ]
+        assert wrong_keys == [], {key: FACTS[key](case) for key in wrong_keys}
         assert [key for key in ALWAYS if not found_in(page, sentences[key])] == []
         if "round" in case:
             assert (
-                said.say("interval_rounded", half=said.format_value(Fraction(case["round"]) / 2))
+                catalogue.say(
+                    "interval_rounded", half=catalogue.format_value(Fraction(case["round"]) / 2)
+                )
                 in page
             )
     # the numbers in them
@@ -425,12 +435,14 @@ def test_plan_warning_and_release_sentence_use_one_noise(run):
         (APPROXIMATE.replace("6", "1").replace("-9", "-5"), 12),
         (CONCENTRATED, 3),
     )
-    for place, (budget, most) in enumerate(budgets):
+    for place, (budget, max_per_cell) in enumerate(budgets):
         Path("case.toml").write_text(
-            spec({"budget": budget, "unit": most, "per_cell": 1}), encoding="utf-8"
+            spec({"budget": budget, "unit": max_per_cell, "per_cell": 1}), encoding="utf-8"
         )
-        done = run.done("release", "case.toml", "--out", f"out-{place}", "--seed", 1, "--no-cache")
-        idle.append("makes nothing cheaper" in done.err)
-        assert idle[-1] == ("need less noise" not in done.out + done.err), budget
-        assert ("state a budget for Gaussian noise" in done.err) == (budget == PURE), budget
+        result = run.done(
+            "release", "case.toml", "--out", f"out-{place}", "--seed", 1, "--no-cache"
+        )
+        idle.append("makes nothing cheaper" in result.err)
+        assert idle[-1] == ("need less noise" not in result.out + result.err), budget
+        assert ("state a budget for Gaussian noise" in result.err) == (budget == PURE), budget
     assert idle == [True, True, False, False]

@@ -77,13 +77,13 @@ def test_sql_file_answers_each_statement_as_a_table(place, run):
         "1",
         "--no-cache",
     )
-    first = Path("out/answers/statement-1.csv").read_text("utf-8").splitlines()
-    assert first[0] == "sex,adult,n,n_low,n_high,mean,mean_low,mean_high"
-    assert first[1].startswith(",,")
-    assert len(first) == 8
+    lines = Path("out/answers/statement-1.csv").read_text("utf-8").splitlines()
+    assert lines[0] == "sex,adult,n,n_low,n_high,mean,mean_low,mean_high"
+    assert lines[1].startswith(",,")
+    assert len(lines) == 8
     assert all(
         abs(float(line.split(",")[2]) - count) < 3
-        for line, count in zip(first[1:4], (400, 200, 200), strict=True)
+        for line, count in zip(lines[1:4], (400, 200, 200), strict=True)
     )
     assert Path("out/answers/statement-2.csv").read_text("utf-8").splitlines()[1].startswith("F,")
     assert Path("out/answers/statement-3.parquet").exists()
@@ -159,8 +159,8 @@ def test_files_that_do_not_fit_are_refused(place, run, arguments, message):
     ],
 )
 def test_parts_of_a_spec_that_do_not_fit_are_refused(place, run, change, message):
-    old = "sql = '''SELECT sex, COUNT(*) AS n FROM people GROUP BY sex'''\nmargin = 40"
+    statement = "sql = '''SELECT sex, COUNT(*) AS n FROM people GROUP BY sex'''\nmargin = 40"
     Path("people.toml").write_text(
-        SPEC.replace(old, change if change.startswith("sql") else f"{old}\n{change}")
+        SPEC.replace(statement, change if change.startswith("sql") else f"{statement}\n{change}")
     )
     run.refused(message, "plan", "people.toml")

@@ -78,9 +78,12 @@ def test_statistics_run_from_plan_to_pages(folder, run):
     assert "its standard error is about 1,000 times the standard error of a count of rows" in cost
 
     run.done("release", "spec.toml", "--out", "out", "--seed", "3")
-    made = ln.read_release("out")
+    release = ln.read_release("out")
     assert (
-        lacking(run("show", "out").out, *(f"{each.id} {each.name}" for each in made.statistics))
+        lacking(
+            run("show", "out").out,
+            *(f"{statistic.id} {statistic.name}" for statistic in release.statistics),
+        )
         == []
     )
     by_name = run("show", "out", "quantiles of age by sex").out
@@ -90,14 +93,14 @@ def test_statistics_run_from_plan_to_pages(folder, run):
     part = page[page.index('<section id="statistics">') : page.index('<section id="tables">')]
     assert "Mittelwerte, Quantile und Verteilungsfunktionen" in part
     assert [f'<article id="s{number}">' in part for number in range(1, 6)] == [True] * 4 + [False]
-    ((mean, interval),) = made.statistics["s2"].format_rows(load_catalogue("de"), 5)
+    ((mean, interval),) = release.statistics["s2"].format_rows(load_catalogue("de"), 5)
     assert f"<td>{mean}<td>{interval}" in part
     sheet = openpyxl.load_workbook("out/answers.xlsx")["s3 quantiles of age by sex"]
     assert [cell.value for cell in sheet[5]] == [
         *("query", "sex", "share", "quantile", "low", "high"),
         *("may_be_below", "may_be_above"),
     ]
-    assert sheet[6][3].value == pytest.approx(made.statistics["s3"].values[0, 0])
+    assert sheet[6][3].value == pytest.approx(release.statistics["s3"].values[0, 0])
     assert "release.statistics[0].frame()" in ln.export("out", "notebook")
 
 
@@ -105,13 +108,13 @@ def test_ends_of_intervals_are_written_whole(folder, run):
     large = SPEC.replace(
         "low = 0, high = 1000, count = 10", "low = 0, high = 12345670, count = 10"
     ).split("[[workload]]")[0]
-    asked = (
+    workload = (
         '[[workload]]\nquantiles = { of = "income", at = ["0.9999"] }\n[[workload]]\n'
         'cdf = { of = "age" }\n'
     )
     Path("spec.toml").write_text(
         large.replace('epsilon = "1"', 'epsilon = "1000"')
-        + asked
+        + workload
         + "[output]\nlevel = 0.9999999\n[plan]\nstrategy = 'workload'\n"
     )
     Path("people.csv").write_text(
@@ -122,9 +125,9 @@ def test_ends_of_intervals_are_written_whole(folder, run):
     assert '<section id="statistics">' in Path("out/report.html").read_text(encoding="utf-8")
     shown = run("show", "out").out
     assert "99.99999% interval" in shown  # and not 100%
-    found = re.search(r"0\.9999 +[\d,.]+ +([\d,]+) to ([\d,]+), or more\n", shown)
-    assert found is not None, shown
-    assert "12,345,670" in found.groups()
+    interval = re.search(r"0\.9999 +[\d,.]+ +([\d,]+) to ([\d,]+), or more\n", shown)
+    assert interval is not None, shown
+    assert "12,345,670" in interval.groups()
     line = next(line for line in shown.splitlines() if line.startswith("<= 30"))
     share, low, high = (
         float(number) for number in re.findall(r"([\d.]+)%", line)
@@ -154,8 +157,8 @@ def test_plan_names_selected_quantiles_where_their_bound_is_smaller(folder, run,
     (statistic,) = run.told("plan", "cells.toml")["statistics"]
     assert ("selected_within" in statistic) == is_named
     shown = " ".join(run("plan", "cells.toml").out.split())
-    words = 'strategy = "selected_quantiles" would choose values within'
-    assert (words in shown) == is_named
+    sentence = 'strategy = "selected_quantiles" would choose values within'
+    assert (sentence in shown) == is_named
     if is_named:
         # 2 (1 - 1/2) / (1/2) ln(1024 / (2 x 5%)), about (S6 of PROOFS-quantiles.md)
         assert 18 < statistic["selected_within"] < 18.5 < statistic["margin_of_counts"]

@@ -13,14 +13,14 @@ LEAST = ('epsilon = "1"', 'epsilon = "least"')
 
 def test_least_budget_is_planned_for_and_paid(folder, run):
     edit(folder, TARGET, LEAST)
-    found = run.told("plan", "people.toml")
-    assert [table["is_met"] for table in found["tables"] if "is_met" in table] == [True] * 4
-    assert max(table["margin"] for table in found["tables"] if "margin" in table) == pytest.approx(
-        40, rel=0.001
-    )
+    planned = run.told("plan", "people.toml")
+    assert [table["is_met"] for table in planned["tables"] if "is_met" in table] == [True] * 4
+    assert max(
+        table["margin"] for table in planned["tables"] if "margin" in table
+    ) == pytest.approx(40, rel=0.001)
     run.done("release", "people.toml", "--out", "out")
     manifest = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))
-    assert found["privacy"]["budget"]["epsilon"] in json.dumps(manifest["privacy"])
+    assert planned["privacy"]["budget"]["epsilon"] in json.dumps(manifest["privacy"])
     assert "target" in json.dumps(manifest["workload"])
     run.refused("least epsilon", "compare", "people.toml")  # which needs a budget
 
@@ -43,9 +43,9 @@ def test_plan_shows_mean_targets_and_tables_without_any(folder, run):
         )
         == []
     )
-    (told,) = run.told("plan", "means.toml")["statistics"]
-    assert (told["target"], told["is_met"]) == ({"margin": 3.0}, True)
-    assert 2.9 < told["margin"] <= 3
+    (target,) = run.told("plan", "means.toml")["statistics"]
+    assert (target["target"], target["is_met"]) == ({"margin": 3.0}, True)
+    assert 2.9 < target["margin"] <= 3
     run.done("release", "means.toml", "--out", "out")
     (released,) = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))[
         "statistics"
@@ -55,27 +55,34 @@ def test_plan_shows_mean_targets_and_tables_without_any(folder, run):
 
 
 def test_another_epsilon_and_other_budgets(folder, run):
-    one, two = (
+    planned_at_one, planned_at_two = (
         run.told("plan", "people.toml", "--epsilon", epsilon, "--budgets", "1/2, 3")
         for epsilon in ("2", "4")
     )
-    assert one["privacy"]["budget"]["epsilon"] == "2"
-    assert [entry["privacy"]["budget"]["epsilon"] for entry in one["budgets"]] == ["1/2", "3"]
-    assert one["budgets"][0]["rmse"] == pytest.approx(two["budgets"][0]["rmse"], rel=1e-4)
+    assert planned_at_one["privacy"]["budget"]["epsilon"] == "2"
+    assert [entry["privacy"]["budget"]["epsilon"] for entry in planned_at_one["budgets"]] == [
+        "1/2",
+        "3",
+    ]
+    assert planned_at_one["budgets"][0]["rmse"] == pytest.approx(
+        planned_at_two["budgets"][0]["rmse"], rel=1e-4
+    )
     assert "rmse under other budgets" in run("plan", "people.toml", "--budgets", "1/2,3").out
     edit(folder, TARGET)
     assert run("plan", "people.toml", "--epsilon", "1/10").out.count("missed") == 4
 
 
 def test_plan_prints_prices_of_tables(folder, run):
-    found = run.told("plan", "people.toml", "--prices")
-    assert {price["table"] for price in found["prices"]} == set(found["rmse"])
-    assert all(0 < price["alone"] <= 1.01 and 0 <= price["saved"] <= 1 for price in found["prices"])
+    planned = run.told("plan", "people.toml", "--prices")
+    assert {price["table"] for price in planned["prices"]} == set(planned["rmse"])
+    assert all(
+        0 < price["alone"] <= 1.01 and 0 <= price["saved"] <= 1 for price in planned["prices"]
+    )
     assert "needs alone" in run("plan", "people.toml", "--prices").out
 
 
 @pytest.mark.parametrize(
-    ("pairs", "arguments", "words"),
+    ("pairs", "arguments", "message"),
     [
         ([LEAST], (), "No table has a target"),
         ([("weight = 2.0", 'margin = "3"\nrmse = "4"')], (), "one of margin, relative and rmse"),
@@ -88,9 +95,9 @@ def test_plan_prints_prices_of_tables(folder, run):
         ([('strategy = "marginals"', 'objective = "relative"')], (), "needs a public size"),
     ],
 )
-def test_invalid_target_is_refused_in_one_sentence(folder, run, pairs, arguments, words):
+def test_invalid_target_is_refused_in_one_sentence(folder, run, pairs, arguments, message):
     edit(folder, *pairs)
-    run.refused(words, "plan", "people.toml", *arguments)
+    run.refused(message, "plan", "people.toml", *arguments)
 
 
 def test_errors_by_the_rows_of_a_unit_that_count(folder, run):
@@ -102,24 +109,24 @@ def test_errors_by_the_rows_of_a_unit_that_count(folder, run):
             'rho = "1/2"\nunit = { column = "id", max_rows = 3, max_per_cell = 1, cell = "age" }',
         ),
     )
-    found = run.told("plan", "people.toml", "--max-rows", "1, 4")["max_rows"]
-    assert [entry["privacy"]["max_rows"] for entry in found] == [1, 4]
-    assert [entry["privacy"]["max_per_cell"]["rows"] for entry in found] == [1, 1]
-    one, four = (
-        next(rmse for name, rmse in entry["rmse"].items() if "age" in name) for entry in found
+    errors = run.told("plan", "people.toml", "--max-rows", "1, 4")["max_rows"]
+    assert [entry["privacy"]["max_rows"] for entry in errors] == [1, 4]
+    assert [entry["privacy"]["max_per_cell"]["rows"] for entry in errors] == [1, 1]
+    error_of_one_row, four = (
+        next(rmse for name, rmse in entry["rmse"].items() if "age" in name) for entry in errors
     )
-    assert 1 < four / one < 3
+    assert 1 < four / error_of_one_row < 3
     shown = run("plan", "people.toml", "--max-rows", "1,4").out
     assert (
         lacking(shown, "rmse for other limits of rows per unit", "a release that nobody paid for")
         == []
     )
-    for given, said in (
+    for option, message in (
         ("1,0", "max_rows must be a whole number of at least 1; got 0"),
         ("a", "got 'a'"),
         ("1,,2", "got ''"),
     ):
-        run.refused(said, "plan", "people.toml", "--max-rows", given)
+        run.refused(message, "plan", "people.toml", "--max-rows", option)
 
 
 def test_plan_shows_cost_of_rows_and_units(folder, run):
@@ -129,9 +136,9 @@ def test_plan_shows_cost_of_rows_and_units(folder, run):
         "[[workload]]\nmarginals"
     )
     edit(folder, ('epsilon = "1"', unit), ("[[workload]]\nmarginals", counted))
-    out = run("plan", "people.toml").out
+    output = run("plan", "people.toml").out
     shares = re.search(
-        r"of which for +units (\d+)%, units by age (\d+)%,\s+rows and sums (\d+)%", out
+        r"of which for +units (\d+)%, units by age (\d+)%,\s+rows and sums (\d+)%", output
     )
-    assert shares is not None, out
+    assert shares is not None, output
     assert 99 <= sum(map(int, shares.groups())) <= 101

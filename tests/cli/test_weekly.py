@@ -55,16 +55,16 @@ def airflow_command():
 
 def test_weekly_script_publishes_once_and_can_be_repeated(job):
     folder, run = job
-    first = run("sh", "-c", airflow_command())
-    assert first.returncode == 0, first.stderr
-    told = json.loads((folder / "weekly.json").read_text(encoding="utf-8"))
-    assert told["status"] == "released"
-    assert len(told["written"]) == 52
-    assert told["ledger"]["paid_now"] is True
-    again = run("sh", "-c", airflow_command())
-    assert again.returncode == 0, again.stderr
-    told = json.loads((folder / "weekly.json").read_text(encoding="utf-8"))
-    assert (told["status"], told["written"], told["ledger"]["paid_now"]) == (
+    first_result = run("sh", "-c", airflow_command())
+    assert first_result.returncode == 0, first_result.stderr
+    output = json.loads((folder / "weekly.json").read_text(encoding="utf-8"))
+    assert output["status"] == "released"
+    assert len(output["written"]) == 52
+    assert output["ledger"]["paid_now"] is True
+    repeated = run("sh", "-c", airflow_command())
+    assert repeated.returncode == 0, repeated.stderr
+    output = json.loads((folder / "weekly.json").read_text(encoding="utf-8"))
+    assert (output["status"], output["written"], output["ledger"]["paid_now"]) == (
         "nothing due",
         [],
         False,
@@ -77,7 +77,7 @@ def test_weekly_script_stops_at_a_changed_table(job):
     folder, run = job
     visits = (folder / "visits.csv").read_text(encoding="utf-8")
     (folder / "visits.csv").write_text(visits.replace("branch", "shop", 1), encoding="utf-8")
-    done = run("sh", "weekly.sh")
-    assert done.returncode == 2
-    assert "has no column 'branch'" in done.stderr
+    result = run("sh", "weekly.sh")
+    assert result.returncode == 2
+    assert "has no column 'branch'" in result.stderr
     assert not (folder / "visits.ledger").exists()
