@@ -11,7 +11,7 @@ from leastnoise._spec import parse_spec
 MOST = 2**30 - 1
 
 
-def spec(clip: str, unit: str = "1", more: str = "") -> str:
+def spec(clip: str, unit: str = "1", sections: str = "") -> str:
     return f"""
     [privacy]
     epsilon = 1
@@ -26,7 +26,7 @@ def spec(clip: str, unit: str = "1", more: str = "") -> str:
     [[workload]]
     queries = {{ g = "total" }}
     sum = "v"
-    {more}
+    {sections}
     """
 
 
@@ -71,6 +71,6 @@ def test_bounds_beyond_the_limit_are_refused_once(clip, unit, larger, weighted):
 
 
 def test_weighted_bounds_beyond_limit_are_refused():
-    assert parse_spec(spec(f"[0, {MOST // 2000}]", more='weighted_by = "w"'), Path())
+    assert parse_spec(spec(f"[0, {MOST // 2000}]", sections='weighted_by = "w"'), Path())
     with pytest.raises(ln.InputError, match="high of v times w must be between -1073741823 and"):
-        parse_spec(spec(f"[0, {MOST // 2000 + 1}]", more='weighted_by = "w"'), Path())
+        parse_spec(spec(f"[0, {MOST // 2000 + 1}]", sections='weighted_by = "w"'), Path())

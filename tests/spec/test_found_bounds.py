@@ -85,12 +85,12 @@ def test_widest_bounds_are_planned_and_found_ones_released(write, tmp_path) -> N
     assert names == ["max_rows", "integers of age", "bins of height", "clip of pay"]
     assert spec.plan().privacy.budget == ln.PureDP(12)  # 3/5 of the budget
     release = spec.release(tmp_path / "out")
-    found = read_spec(tmp_path / "spec.toml")
-    max_rows, age, height, pay = bounds_of(found)
+    released_spec = read_spec(tmp_path / "spec.toml")
+    max_rows, age, height, pay = bounds_of(released_spec)
     assert (max_rows, age, pay) == (5, (0, 100), 100)
     assert height[0] <= 1.5
     assert 2 <= height[1] <= 4
-    assert release.plan.privacy == found.planned_privacy
+    assert release.plan.privacy == released_spec.planned_privacy
     assert {search.attribute for search in release.options.searches} == {
         "max_rows",
         "age",
@@ -103,7 +103,9 @@ def test_widest_bounds_are_planned_and_found_ones_released(write, tmp_path) -> N
         *["epsilon = 1"] * 3,
         "epsilon = 12",
     ]
-    assert found.release(tmp_path / "out").observation.receipt == release.observation.receipt
+    assert (
+        released_spec.release(tmp_path / "out").observation.receipt == release.observation.receipt
+    )
     assert len(book.entries()) == len(ln.Ledger.open(book.path).entries())
 
 
@@ -115,8 +117,8 @@ def test_searches_and_release_cost_the_budget_exactly(write, tmp_path, budget) -
     spec.release(tmp_path / "out")
     book = ln.Ledger.open(tmp_path / "visits.ledger")
     assert len(book.entries()) == 5
-    left = book.left()
-    assert (left.epsilon, left.rho) == (0, 2 if "share" in budget else 0)
+    remaining = book.left()
+    assert (remaining.epsilon, remaining.rho) == (0, 2 if "share" in budget else 0)
 
 
 def test_seeded_release_finds_bounds_and_writes_none(write, tmp_path) -> None:
@@ -211,9 +213,9 @@ def test_rows_in_a_cell_are_at_most_the_found_rows(write, tmp_path) -> None:
 
 
 def test_each_search_and_the_release_have_their_own_directory(write, tmp_path) -> None:
-    same = {"integers": '{ low = 0, most = 9, found = "pay" }', "clip": FOUND["clip"]}
+    same_name = {"integers": '{ low = 0, most = 9, found = "pay" }', "clip": FOUND["clip"]}
     with pytest.raises(ln.InputError, match="Each search must have its own directory"):
-        read_spec(write(**same))
+        read_spec(write(**same_name))
     spec = ln.read_spec(write(max_rows="{ most = 500 }"))
     with pytest.raises(ln.InputError, match="not for the result of the search"):
         spec.release(tmp_path / "max-rows")

@@ -89,9 +89,9 @@ def level(kind: str, levels: str, **_) -> ln.Domain:
     ],
 )
 def test_inline_groups_equal_their_maps(kind, levels, labels, sizes):
-    made = level(kind, levels)
-    assert made.labels == labels
-    assert tuple(made.cells.count(place) for place in range(len(labels))) == tuple(sizes)
+    written = level(kind, levels)
+    assert written.labels == labels
+    assert tuple(written.cells.count(place) for place in range(len(labels))) == tuple(sizes)
 
 
 @pytest.mark.parametrize(
@@ -232,15 +232,15 @@ def test_quantiles_and_means_show_texts_too():
         ln.PureDP(9),
     )
     people = pd.DataFrame({"sex": ["1", "2"] * 50, "age": [1, 2] * 50})
-    made = ln.release(
+    release = ln.release(
         plan, people, seed=1, options=ln.Options(labels={"sex": {"1": "men"}})
     ).statistics[0]
-    assert [names[0] for names, _ in made.rows()] == ["men", "2"]
-    assert made.frame("pandas")["sex"].tolist() == ["1", "2"]
+    assert [names[0] for names, _ in release.rows()] == ["men", "2"]
+    assert release.frame("pandas")["sex"].tolist() == ["1", "2"]
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong"),
+    ("name", "value"),
     [
         ("labels", {"sex": ["men"]}),
         ("labels", []),
@@ -249,10 +249,10 @@ def test_quantiles_and_means_show_texts_too():
         ("source", None),
     ],
 )
-def test_wrong_options_are_refused_defaults_omitted(name, wrong):
+def test_wrong_options_are_refused_defaults_omitted(name, value):
     of_labels = "labels must be a mapping from attributes to texts of their codes"
     with pytest.raises(
         ln.InputError, match=of_labels if name == "labels" else f"{name} must be a text of one line"
     ):
-        ln.Options(**{name: wrong})
+        ln.Options(**{name: value})
     assert name not in json.loads(json.dumps(ln.Options().to_json()))

@@ -35,11 +35,11 @@ def spec_of(impossible: str, strategy: str = "model") -> Spec:
 
 
 def test_impossible_takes_intervals_dates_and_lists():
-    more = (
+    sections = (
         '[[impossible]]\nage = [0, 2]\njob = ["driver", "nurse"]\n[[impossible]]\njob = ["none"]\n'
         'seen = ["2024-02", "2024-04"]'
     )
-    spec = spec_of(more)
+    spec = spec_of(sections)
     assert spec.impossible == ({"age": (0, 1, 2), "job": (1, 2)}, {"job": (0,), "seen": (1, 2, 3)})
     assert list(plan_spec(spec).details.impossible[0]["age"]) == [0, 1, 2]
     assert plan_spec(spec_of("")).details.impossible == ()

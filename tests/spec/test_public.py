@@ -44,11 +44,11 @@ def spec_of(
     public: str,
     strategy: str = "marginals",
     budget: str = 'epsilon = "1/4"',
-    asked: str = PAIRS,
+    workload: str = PAIRS,
     folder: Path = Path(),
 ) -> Spec:
     return parse_spec(
-        SPEC.format(budget=budget, strategy=strategy, public=public, asked=asked), folder
+        SPEC.format(budget=budget, strategy=strategy, public=public, asked=workload), folder
     )
 
 
@@ -57,20 +57,20 @@ AGES = RANDOM.binomial(11, 0.3, ROWS)
 SEXES = np.array(["F", "M"])[(RANDOM.random(ROWS) < AGES / 15).astype(int)]
 ROWS_OF = pd.DataFrame({"sex": SEXES, "age": AGES, "store": RANDOM.choice([*"abcdef"], ROWS)})
 NORTH = int(ROWS_OF["store"].isin(["a", "c"]).sum())
-COUNTS = {"sex": [int((one == SEXES).sum()) for one in "FM"], "region": [NORTH, ROWS - NORTH]}
+COUNTS = {"sex": [int((sex == SEXES).sum()) for sex in "FM"], "region": [NORTH, ROWS - NORTH]}
 BOTH = SEX % str(COUNTS["sex"])[1:-1] + REGION % str(COUNTS["region"])[1:-1]
 
 
 def sums(answers: np.ndarray, product: ln.Workload) -> dict[str, np.ndarray]:
     """Return the public sums of a pair."""
     names, cells = product.attributes, answers.reshape(product.shape)
-    found = {}
+    totals = {}
     if "sex" in names:
-        found["sex"] = cells.sum(axis=1 - names.index("sex"))
+        totals["sex"] = cells.sum(axis=1 - names.index("sex"))
     if "store" in names:
         stores = cells.sum(axis=1 - names.index("store"))
-        found["region"] = np.array([stores[[0, 2]].sum(), stores[[1, 3, 4, 5]].sum()])
-    return found
+        totals["region"] = np.array([stores[[0, 2]].sum(), stores[[1, 3, 4, 5]].sum()])
+    return totals
 
 
 @pytest.mark.parametrize(
@@ -80,15 +80,15 @@ def sums(answers: np.ndarray, product: ln.Workload) -> dict[str, np.ndarray]:
 def test_every_kind_of_answer_holds_public_sums(strategy: str, budget: str):
     plan = plan_spec(spec_of(BOTH, strategy, budget))
     assert {
-        len(one.sums.counts) for one in public_counts_of_plan(Plan.from_json(plan.to_json()))
+        len(counts.sums.counts) for counts in public_counts_of_plan(Plan.from_json(plan.to_json()))
     } == {2}
     (release,) = releases(
         plan, ROWS_OF, [3], Options(non_negative=True, integer=True, local_non_negative=True)
     )
     for table in release.tables:
         for kind in (table.answer, table.non_negative, table.integer, table.local):
-            for name, found in sums(np.asarray(kind, dtype=float), table.product).items():
-                assert found == pytest.approx(COUNTS[name], abs=1e-4), (name, table.name)
+            for name, totals in sums(np.asarray(kind, dtype=float), table.product).items():
+                assert totals == pytest.approx(COUNTS[name], abs=1e-4), (name, table.name)
         assert table.integer.dtype.kind == "i"
         assert min(table.non_negative.min(), table.local.min(), table.integer.min()) >= 0
     answers = release.answer(
@@ -101,38 +101,39 @@ def test_every_kind_of_answer_holds_public_sums(strategy: str, budget: str):
 
 @pytest.mark.parametrize("public", [REGION % str(COUNTS["region"])[1:-1], BOTH])
 def test_tables_of_levels_that_agree_hold_them_too(public: str):
-    more = '[[workload]]\nqueries = { sex = "identity", store = { level = "region" } }'
-    asked = f'queries = {{ sex = "identity", store = "identity" }}\n{more}'
+    table = '[[workload]]\nqueries = { sex = "identity", store = { level = "region" } }'
+    workload = f'queries = {{ sex = "identity", store = "identity" }}\n{table}'
     (release,) = releases(
-        plan_spec(spec_of(public, asked=asked)),
+        plan_spec(spec_of(public, workload=workload)),
         ROWS_OF,
         [5],
         Options(non_negative=True, integer=True),
     )
     cells, regions = release.tables
     for kind in ("non_negative", "integer"):
-        fine, coarse = (
+        store_answers, coarse = (
             np.asarray(getattr(table, kind), dtype=float).reshape(2, -1)
             for table in (cells, regions)
         )
         assert np.stack(
-            [fine[:, [0, 2]].sum(axis=1), fine[:, [1, 3, 4, 5]].sum(axis=1)], axis=1
+            [store_answers[:, [0, 2]].sum(axis=1), store_answers[:, [1, 3, 4, 5]].sum(axis=1)],
+            axis=1,
         ) == pytest.approx(coarse)
         assert coarse.sum(axis=0) == pytest.approx(COUNTS["region"])
-        assert fine.min() >= 0
+        assert store_answers.min() >= 0
 
 
 @pytest.mark.parametrize(
-    ("budget", "strategy", "asked"),
+    ("budget", "strategy", "workload"),
     [
         ('rho = "1/20"', "marginals", PAIRS),
         ('epsilon = "1/4"', "p_identity", 'queries = { age = "prefix" }'),
     ],
 )
-def test_promised_error_matches_releases(budget: str, strategy: str, asked: str):
-    public = BOTH if asked == PAIRS else f"[[public]]\ncounts = {ROWS}"
-    plan = plan_spec(spec_of(public, strategy, budget, asked))
-    without = plan_spec(spec_of("", strategy, budget, asked))
+def test_promised_error_matches_releases(budget: str, strategy: str, workload: str):
+    public = BOTH if workload == PAIRS else f"[[public]]\ncounts = {ROWS}"
+    plan = plan_spec(spec_of(public, strategy, budget, workload))
+    without = plan_spec(spec_of("", strategy, budget, workload))
     assert (
         plan.expected_error().total_squared_error
         < 0.99 * without.expected_error().total_squared_error
@@ -142,30 +143,32 @@ def test_promised_error_matches_releases(budget: str, strategy: str, asked: str)
     truth = [
         table.answer
         for table in next(
-            iter(releases(plan_spec(spec_of("", strategy, 'epsilon = "60"', asked)), ROWS_OF, [0]))
+            iter(
+                releases(plan_spec(spec_of("", strategy, 'epsilon = "60"', workload)), ROWS_OF, [0])
+            )
         ).tables
     ]
     squares = np.zeros(len(truth))
     tables = [releases_of.tables for releases_of in releases(plan, ROWS_OF, range(150))]
-    for made in tables:
+    for simulated in tables:
         squares += [
             np.mean((table.answer - exact) ** 2) / len(tables)
-            for table, exact in zip(made, truth, strict=True)
+            for table, exact in zip(simulated, truth, strict=True)
         ]
     assert np.sqrt(squares) == pytest.approx(
         [table.rmse for table in plan.expected_error().tables], rel=0.1
     )
 
 
-@pytest.mark.parametrize("of", [BOTH, f"[[public]]\ncounts = {ROWS}"])
-def test_simulated_noise_keeps_public_counts(of: str):
-    plan = plan_spec(spec_of(of, "identity", 'epsilon = "1"'))
+@pytest.mark.parametrize("queries", [BOTH, f"[[public]]\ncounts = {ROWS}"])
+def test_simulated_noise_keeps_public_counts(queries: str):
+    plan = plan_spec(spec_of(queries, "identity", 'epsilon = "1"'))
     release = next(iter(releases(plan, ROWS_OF, [3])))
     truth = np.searchsorted(np.sort(ROWS_OF["age"]), np.arange(12), side="right") / ROWS
     for draws in (19, 199):  # as answers to noise, and by the matrix of the estimate
-        found = ln.cdf(release, "age", draws=draws)
-        assert ((found.low <= truth) & (truth <= found.high)).all()
-        assert (found.high - found.low).max() < 0.2
+        curve = ln.cdf(release, "age", draws=draws)
+        assert ((curve.low <= truth) & (truth <= curve.high)).all()
+        assert (curve.high - curve.low).max() < 0.2
 
 
 @pytest.mark.parametrize("budget", ['rho = "1/200"', 'epsilon = "20"'])
@@ -178,8 +181,8 @@ def test_model_and_its_records_hold_public_sums(budget: str):
     (release,) = releases(plan, ROWS_OF, [4])
     assert release.finding.facts()["rows"] == ROWS
     for table in release.tables:
-        for name, found in sums(table.answer, table.product).items():
-            assert found == pytest.approx(COUNTS[name], abs=1e-4), table.name
+        for name, totals in sums(table.answer, table.product).items():
+            assert totals == pytest.approx(COUNTS[name], abs=1e-4), table.name
     (sex,) = (
         release.outcome.estimator()
         .estimate(ln.queries(plan.domain, sex="identity").products[0])
@@ -187,10 +190,10 @@ def test_model_and_its_records_hold_public_sums(budget: str):
     )
     assert sex.tolist() == COUNTS["sex"]
     for times, rows in ((1, None), (2, 2 * ROWS)):
-        made = make_records(release.outcome, rows)
+        records = make_records(release.outcome, rows)
         for product in plan.workload:
-            for name, found in sums(made.counts(product), product).items():
-                assert found.tolist() == [times * count for count in COUNTS[name]]
+            for name, totals in sums(records.counts(product), product).items():
+                assert totals.tolist() == [times * count for count in COUNTS[name]]
     assert "The spec states these counts as public: sex; store:region" in " ".join(
         list_uncovered_errors(release)
     )
@@ -210,23 +213,24 @@ def test_records_keep_public_counts_of_impossible_values():
 def test_counts_of_a_file(tmp_path):
     file = tmp_path / "register.csv"
     file.write_text("store:region,sex,people\nsouth,F,3\nnorth,F,1\nnorth,M,2\nsouth,M,4\n")
-    said = '[[public]]\nqueries = { sex = "identity", store = { level = "region" } }\n'
-    said += 'counts = { file = "register.csv", column = "people" }\n'
-    assert spec_of(said, folder=tmp_path).public[0]["counts"] == [1, 3, 2, 4]
+    section = '[[public]]\nqueries = { sex = "identity", store = { level = "region" } }\n'
+    section += 'counts = { file = "register.csv", column = "people" }\n'
+    assert spec_of(section, folder=tmp_path).public[0]["counts"] == [1, 3, 2, 4]
     # what follows from other counts is left out
-    (one,) = public_counts_of_plan(
+    (counts,) = public_counts_of_plan(
         plan_spec(
             spec_of(
-                said + SEX % "4, 6" + REGION % "3, 7" + "[[public]]\ncounts = 10", folder=tmp_path
+                section + SEX % "4, 6" + REGION % "3, 7" + "[[public]]\ncounts = 10",
+                folder=tmp_path,
             )
         )
     )
-    assert one.product.attributes == ("sex", "store")
+    assert counts.product.attributes == ("sex", "store")
     lacks = "must have a number for every cell of sex x store:region; F, south has none"
     for text, message in (("north,F,1", lacks), ("north,F,x", "got 'x'")):
         file.write_text(f"store:region,sex,people\n{text}\n")
         with pytest.raises(InputError, match=message):
-            spec_of(said, folder=tmp_path)
+            spec_of(section, folder=tmp_path)
 
 
 CROSSED = (
@@ -286,6 +290,6 @@ def test_options_against_public_counts_are_refused_unpaid():
         InputError, match="left out where a table has more than 2 tables of public counts"
     ):
         check_options(
-            plan_spec(spec_of(BOTH + ages, asked="marginals = { ways = 3 }")),
+            plan_spec(spec_of(BOTH + ages, workload="marginals = { ways = 3 }")),
             Options(integer=True),
         )
