@@ -74,10 +74,10 @@ class Client:
         content = (
             b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         )
-        own = None if body is None else f"http://{self.host}"
+        own_origin = None if body is None else f"http://{self.host}"
         headers = {
             "Host": host or self.host,
-            "Origin": own if origin == "" else origin,
+            "Origin": own_origin if origin == "" else origin,
             "Cookie": self.cookie,
             "Accept-Language": language,
         }
@@ -102,9 +102,9 @@ class Client:
     def json(self, path, body=None):
         status, _, content = self.ask(path, body)
         assert status == 200, content
-        found = json.loads(content)
-        self.version = found.get("version", self.version)
-        return found
+        value = json.loads(content)
+        self.version = value.get("version", self.version)
+        return value
 
     def act(self, path, **body):
         """Post a request of a planning page with the version of the settings that it shows."""
@@ -112,10 +112,10 @@ class Client:
 
     def another(self):
         """Return a second page of the same browser."""
-        made = Client(f"http://{self.host}/")
-        made.cookie = self.cookie
-        made.json("/view")
-        return made
+        client = Client(f"http://{self.host}/")
+        client.cookie = self.cookie
+        client.json("/view")
+        return client
 
     def until(self, fits):
         """Return the first view that fits."""
@@ -128,19 +128,19 @@ class Client:
 
     def idle(self):
         """Return the first view without planning at work."""
-        return self.until(lambda seen: not seen["busy"])
+        return self.until(lambda view: not view["busy"])
 
 
 @contextmanager
 def serving(place):
     """Yield a client of a studio that has just started."""
-    found = Studio(place)
-    thread = threading.Thread(target=found.run)
+    studio = Studio(place)
+    thread = threading.Thread(target=studio.run)
     thread.start()
     try:
-        yield Client(found.address)
+        yield Client(studio.address)
     finally:
-        found.stop()
+        studio.stop()
         thread.join()
 
 
@@ -173,10 +173,10 @@ def planned_here(monkeypatch):
         with self._lock:
             if self._waiting is not threading.current_thread():
                 return
-            self._process = here = SimpleNamespace(kill=lambda: None)
+            self._process = process = SimpleNamespace(kill=lambda: None)
 
         def tell(message):
-            if self._process is here:
+            if self._process is process:
                 self._receive(number, json.loads(json.dumps(message)))
 
         handle_request(json.loads(json.dumps(request())), tell)
@@ -193,6 +193,6 @@ def client(spec, planned_here):
     """Yield a client of a studio that would block if it opened the data."""
     pipe = spec.with_name("people.csv")
     os.mkfifo(pipe)
-    with serving(spec) as one:
-        yield one
+    with serving(spec) as opened:
+        yield opened
         assert nobody_reads(pipe)

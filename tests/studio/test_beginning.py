@@ -67,9 +67,9 @@ def data(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     place = tmp_path / "people.parquet"
     pq.write_table(pa.table(PEOPLE), place, compression="none", write_statistics=False)
-    whole = place.read_bytes()
-    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
-    place.write_bytes(b"PAR1" + b"\xff" * (footer - 4) + whole[footer:])
+    content = place.read_bytes()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    place.write_bytes(b"PAR1" + b"\xff" * (footer - 4) + content[footer:])
     (tmp_path / "stores.csv").write_text("name,region\ns1,north\ns2,south\n")
     return read_columns(Path("people.parquet"), {})
 
@@ -133,11 +133,11 @@ def test_begin_page_states_totals_and_people(data):
         ("sex", "age"),
     )
     assert 'count = "units"' in text
-    alone = fields(
+    form_of_totals = fields(
         "c3.kind=number c3.low=0 c3.high=9 c3.step=1 unit=0 max_rows=2 epsilon=1 a0.what=totals "
         "a0.of=3 a0.low=0 a0.high=5"
     )
-    assert "by = []" in spec_from_form(data, alone, "en")
+    assert "by = []" in spec_from_form(data, form_of_totals, "en")
 
 
 def test_begin_page_states_series_and_outputs(data):
@@ -172,18 +172,18 @@ def test_begin_page_states_series_and_outputs(data):
 
 def test_begin_page_reads_database_column_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with duckdb.connect("shop.duckdb") as made:
-        made.execute("CREATE TABLE visits (kunde_id BIGINT, age INTEGER)")
+    with duckdb.connect("shop.duckdb") as connection:
+        connection.execute("CREATE TABLE visits (kunde_id BIGINT, age INTEGER)")
     monkeypatch.setenv("SHOP", f"duckdb://{tmp_path}/shop.duckdb")
-    seen = read_columns(ln.DatabaseTable("visits", "env:SHOP"), {})
+    columns = read_columns(ln.DatabaseTable("visits", "env:SHOP"), {})
     text = spec_from_form(
-        seen,
+        columns,
         fields("c1.kind=whole c1.low=0 c1.high=99 epsilon=1 a0.what=counts a0.by.1.cells=on"),
         "en",
     )
-    assert [column.names_person for column in seen.columns] == [True, False]
+    assert [column.names_person for column in columns.columns] == [True, False]
     assert 'table = "visits"\nconnection = "env:SHOP"' in text
-    assert seen.folder == tmp_path
+    assert columns.folder == tmp_path
 
 
 def test_begin_page_reads_server_names_and_types_only(tmp_path, monkeypatch):
@@ -214,7 +214,7 @@ def test_begin_page_reads_server_names_and_types_only(tmp_path, monkeypatch):
                 == {}
             )
             assert "Umsätze 2025" in client.ask("/")[2].decode()
-        seen = read_columns(ln.DatabaseTable("Läden.Umsätze 2025", "env:SHOP"), {})
+        server_columns = read_columns(ln.DatabaseTable("Läden.Umsätze 2025", "env:SHOP"), {})
     kinds = {
         "Kunden-Nr": "whole",
         "Ort": "text",
@@ -222,8 +222,8 @@ def test_begin_page_reads_server_names_and_types_only(tmp_path, monkeypatch):
         "Kaufdatum": "date",
         "per Karte?": "truth",
     }
-    assert {column.name: column.kind for column in seen.columns} == kinds
-    assert seen.columns[0].names_person
+    assert {column.name: column.kind for column in server_columns.columns} == kinds
+    assert server_columns.columns[0].names_person
 
 
 def test_begin_page_inputs_all_reach_the_spec(data, tmp_path):
@@ -356,16 +356,19 @@ def test_begin_page_faults_are_sentences_in_both_languages(data, change, message
     (data.folder / "binary.csv").write_bytes(b"\xff\xfename")
     with pytest.raises(InputError, match=re.escape(message)) as refused:
         spec_from_form(data, {**FORM, **change}, "en")
-    said, german = refused.value.args[0], load_catalogue("de").translate(refused.value.args[0])
-    assert load_catalogue("en").translate(said) == said
+    message_of_fault, german = (
+        refused.value.args[0],
+        load_catalogue("de").translate(refused.value.args[0]),
+    )
+    assert load_catalogue("en").translate(message_of_fault) == message_of_fault
     assert not german.startswith(load_catalogue("de").say("st_english", text=""))
     assert not re.search(r"\b(must|the|and|got|have)\b", german.replace(str(data.folder), ""))
 
 
 @pytest.mark.parametrize(
-    "wrong", ["no.csv", "a.md", "dir", "*.gz", "bad.parquet", "utf16.csv", "empty.csv"]
+    "file_content", ["no.csv", "a.md", "dir", "*.gz", "bad.parquet", "utf16.csv", "empty.csv"]
 )
-def test_unreadable_data_fail_in_the_page_language(tmp_path, monkeypatch, wrong):
+def test_unreadable_data_fail_in_the_page_language(tmp_path, monkeypatch, file_content):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dir").mkdir()
     for name, content in (
@@ -376,7 +379,7 @@ def test_unreadable_data_fail_in_the_page_language(tmp_path, monkeypatch, wrong)
     ):
         (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError) as refused:
-        read_columns(Path(wrong), {})
+        read_columns(Path(file_content), {})
     assert not re.search(
         r"\b(must|the|and|is|not|of|has|that)\b",
         load_catalogue("de").translate(refused.value.args[0]),
@@ -406,11 +409,11 @@ def test_spec_only_faults_stay_english_and_say_so():
         load_catalogue("de").translate("[series] late must be one.")
         == "(Auf Englisch, aus der Spezifikation:) [series] late must be one."
     )
-    half = message(
+    partly_translated = message(
         "{what} must be {allowed}; got {got}.", what="late", allowed="a number above 0", got="1"
     )
     assert (
-        load_catalogue("de").translate(half)
+        load_catalogue("de").translate(partly_translated)
         == "(Auf Englisch, aus der Spezifikation:) late must be a number above 0; got 1."
     )
 
@@ -444,9 +447,9 @@ def test_sql_needs_no_question_on_the_page(data):
     assert all(
         part in text for part in ("[domain.sex]", "[domain.age]", "[domain.pay]", "[measures.pay]")
     )
-    for more, in_sql in (({}, False), ({"how": "within", "margin": "9"}, True)):
+    for settings, in_sql in (({}, False), ({"how": "within", "margin": "9"}, True)):
         with pytest.raises(InputError, match="No table is chosen yet"):
-            spec_from_form(data, {**form, **more}, "en", allow_no_question=in_sql)
+            spec_from_form(data, {**form, **settings}, "en", allow_no_question=in_sql)
     form |= {
         "c1.kind": "file",
         "c1.file": "codes.csv",
@@ -511,16 +514,16 @@ def test_survey_weights_have_bounds_unit_and_cost(data):
     }
     form |= fields("a5.of=3 a6.weight=2 a7.of=3 a1.size=")
     spec, within = (
-        parse_spec(spec_from_form(data, {**form, **more}, "en"), data.folder)
-        for more in ({}, WITHIN)
+        parse_spec(spec_from_form(data, {**form, **settings}, "en"), data.folder)
+        for settings in ({}, WITHIN)
     )
     assert (spec.domain.measure("age").high, spec.domain.measure("age").unit) == (
         500,
         ln.Measure("age", 0, 500, unit="0.25").unit,
     )
     assert any(
-        "changes a sum of age by at most 500" in words
-        for words in list_sum_contributions(spec.workload)
+        "changes a sum of age by at most 500" in sentence
+        for sentence in list_sum_contributions(spec.workload)
     )
     weighted, of_pay = (
         "sum of pay weighted by age by store:region",
@@ -548,11 +551,11 @@ def test_averaged_column_is_no_attribute(data):
         "c1.kind=list c1.list=F;M c3.kind=number c3.low=0 c3.high=9 c3.step=1 epsilon=1 "
         "a0.what=means a0.of=3"
     )
-    alone, by_sex = (
+    without_sex, by_sex = (
         parse_spec(spec_from_form(data, {**form, "a0.by.1.cells": ticked}, "en"), data.folder)
         for ticked in ("", "on")
     )
-    assert (alone.domain.names, by_sex.domain.names) == (("pay",), ("sex",))
+    assert (without_sex.domain.names, by_sex.domain.names) == (("pay",), ("sex",))
     assert by_sex.domain.measure("pay").high == 9
     assert spec_warnings(by_sex) == ()
 
@@ -598,12 +601,12 @@ def test_begin_page_saves_spec_and_goes_to_targets(data, tmp_path, planned_here)
         assert "Nothing is planned yet" in refused("/view")
         assert "must be an object of texts" in refused("/plan", form={"a": 1})
         client.json("/plan", {"form": form})
-        seen = client.until(lambda view: view["ended"])
-        (chart,) = seen["charts"]
-        assert seen["names"] == ["sex"]
+        view = client.until(lambda view: view["ended"])
+        (chart,) = view["charts"]
+        assert view["names"] == ["sex"]
         assert chart["alt"].startswith("INVENTED: sex")
         assert sum(row["answer"] for row in chart["chart"]["data"]["values"]) == 10_000
-        assert seen["text"] in spec_from_form(data, form, "en")
+        assert view["text"] in spec_from_form(data, form, "en")
         saved = client.json("/save", {"form": form, "name": "people.toml"})
         assert saved["commands"][1] == "leastnoise release people.toml --out people-release"
         assert "already" in refused("/save", form=form, name="people.toml")
@@ -655,13 +658,13 @@ def test_page_explains_its_glossary_words(page):
     template = (ASSETS / f"{page}.html").read_text("utf-8")
     english = list_sentences("en")
     keys = {key for key in re.findall(r"\"(\w+)\"", template) if key in english}
-    words = {
+    explained_words = {
         word
         for word in site.glossary()
         for key in keys
         if re.search(rf"\b{word}s?\b", english[key], re.IGNORECASE)
     }
-    assert words == set(EXPLAIN[page])
+    assert explained_words == set(EXPLAIN[page])
     assert all(key in keys or "{{ lead }}" in template for key in EXPLAIN[page].values())
 
 

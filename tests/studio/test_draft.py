@@ -63,44 +63,44 @@ def test_unchanged_draft_is_the_original_text(draft):
     ],
 )
 def test_draft_text_keeps_comments(draft, changes, rows):
-    made = change_draft(draft, changes, rows)
-    text = format_spec(made)
-    again = draft_from_text(text, Path())
-    assert parse_spec(text, Path()) == again.spec == made.spec
+    changed = change_draft(draft, changes, rows)
+    text = format_spec(changed)
+    reread = draft_from_text(text, Path())
+    assert parse_spec(text, Path()) == reread.spec == changed.spec
     assert text.startswith(SPEC[: SPEC.index("epsilon")])
     assert "# a year" in text
     assert 'categories = ["north", "south", "<b>west</b>"]' in text
-    assert format_spec(change_draft(made, {})) == text
-    assert sorted(map(str, again.settings)) == sorted(
-        str(setting) for setting in made.settings if setting.on
+    assert format_spec(change_draft(changed, {})) == text
+    assert sorted(map(str, reread.settings)) == sorted(
+        str(setting) for setting in changed.settings if setting.on
     )
 
 
 def test_draft_has_rho_least_budget_and_delta(draft):
-    rho, both = (
+    rho, with_delta = (
         draft_from_text(SPEC.replace("epsilon = 1", text), Path())
         for text in ('rho = "1/8"', 'epsilon = 1\ndelta = "1e-9"')
     )
     assert change_draft(rho, {"size": "2"}).spec.privacy.budget == ln.ZCDP(2)
-    assert change_draft(both, {"delta": "1e-6"}).spec.privacy.budget == ln.ApproxDP(1, "1e-6")
-    least = change_draft(draft, {"size": "least"})
-    assert isinstance(least.spec.privacy, ln.Least)
-    assert 'epsilon = "least"' in format_spec(least)
+    assert change_draft(with_delta, {"delta": "1e-6"}).spec.privacy.budget == ln.ApproxDP(1, "1e-6")
+    with_least_budget = change_draft(draft, {"size": "least"})
+    assert isinstance(with_least_budget.spec.privacy, ln.Least)
+    assert 'epsilon = "least"' in format_spec(with_least_budget)
 
 
 @pytest.mark.parametrize(
     ("changes", "rows", "message"),
     [
-        *(({"size": wrong}, [], "epsilon must be") for wrong in ("0", "a")),
+        *(({"size": value}, [], "epsilon must be") for value in ("0", "a")),
         ({"size": 1}, [], "a value must be a text"),
-        *(({"level": wrong}, [], "level must be") for wrong in (1, "0.9")),
+        *(({"level": value}, [], "level must be") for value in (1, "0.9")),
         ({"objective": "none"}, [], "objective must be"),
         ({"on": False}, range(8), "keep at least one"),
         ({"on": "no"}, [0], "on must be true or false"),
         ({"weight": "-1"}, [0], "weight must be"),
         ({"target": "relative", "most": "0.1"}, [0], "needs a size"),
         ({"target": "most"}, [0], "target must be"),
-        *(({"weight": "1"}, [wrong], "a row must be") for wrong in (8, True)),
+        *(({"weight": "1"}, [row], "a row must be") for row in (8, True)),
         ({"path": "other.csv"}, [], "a changed field must be"),
     ],
 )
@@ -112,18 +112,24 @@ def test_invalid_draft_settings_are_refused(draft, changes, rows, message):
 def test_left_out_table_keeps_other_margins_until_planned(draft, plan):
     quick = rescale_plan(plan, change_draft(draft, {"on": False}, [1, 7]).spec)
     assert len(quick.workload.products) == 6
-    before, after = table_margins(plan, 0.95), table_margins(quick, 0.95)
-    assert all(after[question].typical == before[question].typical for question in after)
+    margins_before, margins_after = table_margins(plan, 0.95), table_margins(quick, 0.95)
+    assert all(
+        margins_after[question].typical == margins_before[question].typical
+        for question in margins_after
+    )
 
 
 def test_unanswered_tables_have_no_margin_yet(draft):
-    few = change_draft(draft, {"on": False}, range(1, 8))
-    total = ln.plan(few.spec.workload, few.spec.privacy, strategy="workload")
+    smaller_draft = change_draft(draft, {"on": False}, range(1, 8))
+    total = ln.plan(smaller_draft.spec.workload, smaller_draft.spec.privacy, strategy="workload")
     assert list(table_margins(rescale_plan(total, draft.spec), 0.95)) == [
         draft.rows[0].table_keys[0]
     ]
-    for old, new in (("[0, 5]", "[0, 6]"), ("epsilon", "rho")):
-        assert rescale_plan(total, draft_from_text(SPEC.replace(old, new), Path()).spec) is None
+    for text, replacement in (("[0, 5]", "[0, 6]"), ("epsilon", "rho")):
+        assert (
+            rescale_plan(total, draft_from_text(SPEC.replace(text, replacement), Path()).spec)
+            is None
+        )
 
 
 def test_target_is_largest_margin_or_relative_to_size(draft, plan):
@@ -158,14 +164,14 @@ def test_draft_is_saved_and_read_back(tmp_path):
         "d/c.toml",
         "d\\c.toml",
     )
-    for opened, before, name, message in (
+    for opened, digest, name, message in (
         *((place, "two", name, "must have the name of a file") for name in names),
         (place, "two", "b.toml", "already"),
         (place, "one", "a.toml", "was changed since"),
         (tmp_path / "no" / "a.toml", "one", "a.toml", "cannot be written"),
     ):
         with pytest.raises(InputError, match=message):
-            save_spec(opened, before, name, "four")
+            save_spec(opened, digest, name, "four")
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
         "a.toml": "two",
         "b.toml": "three",
@@ -220,12 +226,12 @@ def test_statistic_row_states_its_promise(tmp_path):
     assert [len(row.statistic.at) for row in draft.rows[3:5]] == [2, 1]
     plan = plan_spec(draft.spec)
     times = interval_multiplier(plan.measured().noise, 0.95)
-    words, share = (
+    verdict, share = (
         verdicts(draft, plan),
         load_catalogue().format_percent(times * statistic_errors(plan)[3].std_error, 2),
     )
-    assert words[:3] == ["", "", "state a public size to see its margin"]
-    assert words[5] == f"shares: ± {share}, for this size"
+    assert verdict[:3] == ["", "", "state a public size to see its margin"]
+    assert verdict[5] == f"shares: ± {share}, for this size"
     sized = change_draft(draft, {"size_of": "300"}, [2])
     plan = plan_spec(sized.spec)
     mean = times * statistic_errors(plan)[0].std_error
@@ -233,9 +239,13 @@ def test_statistic_row_states_its_promise(tmp_path):
         verdicts(sized, plan)[2]
         == f"pay: at most ± {load_catalogue().format_error(mean)}, for this size"
     )
-    less = change_draft(change_draft(draft, {"on": False}, [2]), {"weight": "3"}, [5])
-    assert [one.kind for one in less.spec.workload.statistics] == ["quantiles", "quantiles", "cdf"]
-    assert less.spec.workload.products[-1].weight == 3
+    smaller_draft = change_draft(change_draft(draft, {"on": False}, [2]), {"weight": "3"}, [5])
+    assert [statistic.kind for statistic in smaller_draft.spec.workload.statistics] == [
+        "quantiles",
+        "quantiles",
+        "cdf",
+    ]
+    assert smaller_draft.spec.workload.products[-1].weight == 3
     for row, message in (
         (2, "the margin of a mean must be given with a size"),
         (5, "Other targets, and targets of sums, belong to tables"),
@@ -245,12 +255,12 @@ def test_statistic_row_states_its_promise(tmp_path):
     strict = change_draft(sized, {"target": "margin", "most": str(mean / 2)}, [2])
     plan = plan_spec(strict.spec)
     row = state_json(PlanningState(1, strict, plan))["rows"][2]
-    (wide, *_) = statistic_target_statuses(plan, 0.95)
+    (status, *_) = statistic_target_statuses(plan, 0.95)
     assert (
         row["verdict"]
-        == f"pay: at most ± {load_catalogue().format_error(wide.error)}, for this size"
+        == f"pay: at most ± {load_catalogue().format_error(status.error)}, for this size"
     )
-    assert wide.error > times * statistic_errors(plan)[0].std_error
+    assert status.error > times * statistic_errors(plan)[0].std_error
     assert (row["missed"], row["set"][2:4]) == (True, ["margin", str(mean / 2)])
 
 

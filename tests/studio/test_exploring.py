@@ -33,11 +33,11 @@ BY_SEX = ln.cdf_queries(DOMAIN, of="kids", by=["sex"])
 def rows():
     random = np.random.default_rng(0)
     values = {"sex": ["F", "M"], "zone": ["north", "south"], "kids": range(6), "pay": range(101)}
-    return pd.DataFrame({name: random.choice(each, 500) for name, each in values.items()})
+    return pd.DataFrame({name: random.choice(labels, 500) for name, labels in values.items()})
 
 
-def released(asked, budget=None, out=None, strategy="identity", data=None, **options):
-    plan = ln.plan(asked, budget or ln.PureDP(1), strategy=strategy)
+def released(workload, budget=None, out=None, strategy="identity", data=None, **options):
+    plan = ln.plan(workload, budget or ln.PureDP(1), strategy=strategy)
     return ln.release(
         plan,
         rows() if data is None else data,
@@ -72,8 +72,8 @@ def release(folder):
 
 @pytest.fixture
 def client(release, folder):
-    with serving(folder) as one:
-        yield one
+    with serving(folder) as opened:
+        yield opened
 
 
 def test_explore_page_has_tables_charts_and_sums(client, release):
@@ -83,15 +83,15 @@ def test_explore_page_has_tables_charts_and_sums(client, release):
     assert "NOT PRIVATE" in page
     assert "<b>west</b>" not in page
     assert b"vegaEmbed" in client.ask("/vega.js")[2]
-    found = client.json(
+    table_shown = client.json(
         "/table", {"asked": {"sex": "identity", "zone": "", "kids": "prefix"}, "measure": ""}
     )
     (table,) = release.answer(ln.queries(DOMAIN, sex="identity", kids="prefix"))
-    assert [row[0] for row in found["rows"]] == table.cell_names()
-    assert [float(row[1].replace(",", "")) for row in found["rows"]] == pytest.approx(
+    assert [row[0] for row in table_shown["rows"]] == table.cell_names()
+    assert [float(row[1].replace(",", "")) for row in table_shown["rows"]] == pytest.approx(
         table.answer.reshape(-1), abs=0.51
     )
-    assert found["chart"]["$schema"].startswith("https://vega.github.io/schema/vega-lite")
+    assert table_shown["chart"]["$schema"].startswith("https://vega.github.io/schema/vega-lite")
     for name, measure in (("sex x kids", ""), ("sum of pay by sex x kids", "pay")):
         total = client.json(
             "/sum",
@@ -101,9 +101,9 @@ def test_explore_page_has_tables_charts_and_sums(client, release):
                 "cells": [7, 8, 9],
             },
         )
-        wanted = release.sum(name, {"sex": "M", "kids": (1, 3)})
+        expected = release.sum(name, {"sex": "M", "kids": (1, 3)})
         assert [total[key] for key in ("answer", "noise_std", "low", "high")] == pytest.approx(
-            numbers(wanted)
+            numbers(expected)
         )
         assert total["sum"].startswith("3 cells: ")
 
@@ -141,11 +141,11 @@ def test_unanswerable_question_is_reported(client, path, body, message):
 )
 def test_sums_beside_public_counts_match_the_release(table, where, cells):
     (release,) = releases(plan_spec(spec_of(BOTH)), ROWS_OF, [1])
-    seen = ReleaseExplorer(release).sum(
+    shown = ReleaseExplorer(release).sum(
         tuple((name, "identity") for name in table.split(" x ")), None, cells
     )
-    assert numbers(seen) == pytest.approx(numbers(release.sum(table, where)), abs=1e-6)
-    assert (seen.noise_std.item() < 1e-6) == (
+    assert numbers(shown) == pytest.approx(numbers(release.sum(table, where)), abs=1e-6)
+    assert (shown.noise_std.item() < 1e-6) == (
         len(cells) in (6, 24) and "d" not in where.get("store", [])
     )
 
@@ -160,26 +160,26 @@ def test_adaptive_release_has_no_error_for_sums():
 
 
 def test_explore_page_shows_statistics_with_charts(tmp_path):
-    asked = (
+    workload = (
         ln.mean_queries(DOMAIN, of="pay", by=["zone"])
         + ln.quantile_queries(DOMAIN, of="kids", at=["1/2"])
         + BY_SEX
     )
-    made = released(asked, ln.PureDP(4), tmp_path / "out")
+    release = released(workload, ln.PureDP(4), tmp_path / "out")
     with explored(tmp_path / "out") as (client, page):
-        for one in made.statistics:
-            assert f'<h3 id="n{one.id}">{one.name} ' in page
+        for statistic in release.statistics:
+            assert f'<h3 id="n{statistic.id}">{statistic.name} ' in page
             assert all(
                 text.replace("<", "&lt;").replace(">", "&gt;") in page
-                for row in one.format_rows(load_catalogue(), 200)
+                for row in statistic.format_rows(load_catalogue(), 200)
                 for text in row
             )
-            chart = client.json("/statistic", {"statistic": one.id})["chart"]
-            assert (chart is None) == (one.cells == 1)
-        for wrong in (7, "q1"):
+            chart = client.json("/statistic", {"statistic": statistic.id})["chart"]
+            assert (chart is None) == (statistic.cells == 1)
+        for value in (7, "q1"):
             assert (
                 "must be called by its id"
-                in client.json("/statistic", {"statistic": wrong})["refused"]
+                in client.json("/statistic", {"statistic": value})["refused"]
             )
 
 
@@ -190,18 +190,18 @@ def test_charts_use_the_release_language(tmp_path):
             ("/table", {"asked": {"sex": "identity"}, "measure": ""}),
             ("/statistic", {"statistic": "s1"}),
         ):
-            words = client.json(path, body)["chart"]["config"]["locale"]
-            assert (words["number"]["decimal"], words["time"]["months"][6]) == (",", "Juli")
+            locale = client.json(path, body)["chart"]["config"]["locale"]
+            assert (locale["number"]["decimal"], locale["time"]["months"][6]) == (",", "Juli")
 
 
 def test_level_is_picked_like_an_attribute(tmp_path):
     zone = ln.Categories(["a", "b", "c"], levels={"half": {"a": "left", "b": "left", "c": "right"}})
     domain = ln.Domain(zone=zone, kids=ln.Integers(0, 5, outside="clip"))
     data = pd.DataFrame({"zone": list("aabc") * 50, "kids": [0, 1, 2, 3] * 50})
-    asked = ln.queries(domain, zone="identity", kids="identity") + ln.cdf_queries(
+    workload = ln.queries(domain, zone="identity", kids="identity") + ln.cdf_queries(
         domain, "kids", by=[{"zone": ln.level("half")}]
     )
-    (table,) = released(asked, ln.PureDP(2), tmp_path / "release", data=data).answer(
+    (table,) = released(workload, ln.PureDP(2), tmp_path / "release", data=data).answer(
         ln.queries(domain, zone=ln.level("half"))
     )
     halves = {"asked": {"zone": "half", "kids": ""}, "measure": ""}
@@ -229,7 +229,7 @@ TENS, SOME = ln.level("tens"), ln.queries(WIDE, a=ln.ranges([(0, 9)]))
 
 
 @pytest.mark.parametrize(
-    ("asked", "first", "cells"),
+    ("workload", "first_table", "cells"),
     [
         (ln.marginals(WIDE, ways=2), {"a": "identity"}, 65),
         (ln.queries(WIDE, a="all_ranges"), {"a": "identity"}, 65),
@@ -239,53 +239,60 @@ TENS, SOME = ln.level("tens"), ln.queries(WIDE, a=ln.ranges([(0, 9)]))
         (ln.queries(WIDE, b=TENS, sum="pay"), {"b": "tens"}, 7),
     ],
 )
-def test_explore_page_opens_with_a_drawable_table(tmp_path, asked, first, cells):
+def test_explore_page_opens_with_a_drawable_table(tmp_path, workload, first_table, cells):
     data = pd.DataFrame({"a": range(60), "b": [str(number) for number in range(60)], "pay": 1})
-    made = released(asked, out=tmp_path / "release", strategy="workload", data=data)
+    release = released(workload, out=tmp_path / "release", strategy="workload", data=data)
     with explored(tmp_path / "release") as (client, page):
         picked = re.findall(r'data-name="(\w)">.*?<option value="(\w*)" selected>', page)
-        assert {name: kind for name, kind in picked if kind} == first
+        assert {name: kind for name, kind in picked if kind} == first_table
         measure = re.findall(r'id="measure">.*?<option value="(\w*)" selected>', page)[0]
-        assert measure == (made.workload.measures[0] or "")
-        assert len(client.json("/table", {"asked": first, "measure": measure})["rows"]) == cells
+        assert measure == (release.workload.measures[0] or "")
+        assert (
+            len(client.json("/table", {"asked": first_table, "measure": measure})["rows"]) == cells
+        )
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_rounded_release_shows_rounded_sums(tmp_path, language):
-    asked = ln.queries(DOMAIN, sex="identity", zone="identity") + ln.queries(
+    workload = ln.queries(DOMAIN, sex="identity", zone="identity") + ln.queries(
         DOMAIN, kids="identity"
     )
-    made = released(asked, ln.PureDP(4), tmp_path / "release", round=5, below=20, language=language)
-    wanted, said, question = (
-        made.tables["sex x zone"],
+    release = released(
+        workload, ln.PureDP(4), tmp_path / "release", round=5, below=20, language=language
+    )
+    expected, catalogue, question = (
+        release.tables["sex x zone"],
         load_catalogue(language),
         {"asked": {"sex": "identity", "zone": "identity"}, "measure": ""},
     )
-    exact = made.sum("sex x zone", {"zone": ["north", "south"]})
+    exact = release.sum("sex x zone", {"zone": ["north", "south"]})
     with explored(tmp_path / "release") as (client, page):
-        assert describe_rounding(made.options, said) in unescape(page)
+        assert describe_rounding(release.options, catalogue) in unescape(page)
         cells = zip(
-            *(one.reshape(-1) for one in (wanted.answer, wanted.margins, wanted.low, wanted.high)),
+            *(
+                column.reshape(-1)
+                for column in (expected.answer, expected.margins, expected.low, expected.high)
+            ),
             strict=True,
         )
         shown = [
             [
-                said.format_number(answer, margin),
-                said.format_error(margin),
-                said.format_number(low, margin),
-                said.format_number(high, margin),
+                catalogue.format_number(answer, margin),
+                catalogue.format_error(margin),
+                catalogue.format_number(low, margin),
+                catalogue.format_number(high, margin),
             ]
             for answer, margin, low, high in cells
         ]
         assert [row[1:] for row in client.json("/table", question)["rows"]] == shown
-        assert np.isnan(wanted.answer).any()
-        found = client.json("/sum", {**question, "cells": [0, 1, 3, 4]})
-        assert found["answer"] == 5 * round(float(exact.answer.sum()) / 5)
-        assert found["high"] - found["answer"] == pytest.approx(float(exact.margins.sum()) + 2.5)
+        assert np.isnan(expected.answer).any()
+        answer = client.json("/sum", {**question, "cells": [0, 1, 3, 4]})
+        assert answer["answer"] == 5 * round(float(exact.answer.sum()) / 5)
+        assert answer["high"] - answer["answer"] == pytest.approx(float(exact.margins.sum()) + 2.5)
         none = client.json("/sum", {**question, "cells": [2, 5]})
         assert (none["answer"], none["low"]) == (None, None)
         assert none["high"] > 0
-        assert said.format_number(float("nan")) in none["sum"]
+        assert catalogue.format_number(float("nan")) in none["sum"]
 
 
 def test_page_and_tables_have_display_names(tmp_path):

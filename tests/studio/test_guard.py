@@ -7,8 +7,8 @@ ACTIONS = ["/change", "/price", "/keep", "/swap", "/save"]
 CHANGE = {"changes": {"size": "5"}}
 
 
-def nothing(found):
-    status, headers, content = found
+def nothing(answer):
+    status, headers, content = answer
     return (
         status == 403 and content == b"" and "set-cookie" not in headers and "server" not in headers
     )
@@ -17,21 +17,21 @@ def nothing(found):
 def test_studio_token_is_required_and_used_once(client):
     assert all(nothing(client.ask(path)) for path in PATHS)
     assert all(nothing(client.ask(path, {})) for path in ACTIONS)
-    for wrong in (
+    for path in (
         "/?token=",
         "/?token=wrong",
         "/?token=%F0%9F%98%80",
         client.first[:-1],
         client.first.replace("/?", "/view?"),
     ):
-        assert nothing(client.ask(wrong))
+        assert nothing(client.ask(path))
     assert nothing(client.ask(client.first, {}))
     client.enter()
     assert client.ask("/view")[0] == 200
     assert client.ask("/nothing")[0] == 404
-    known = client.cookie
-    for wrong in (None, known[:-1] + ("a" if known[-1] != "a" else "b")):
-        client.cookie = wrong
+    cookie = client.cookie
+    for path in (None, cookie[:-1] + ("a" if cookie[-1] != "a" else "b")):
+        client.cookie = path
         assert nothing(client.ask(client.first))
         assert nothing(client.ask("/view"))
 

@@ -42,8 +42,8 @@ def luminance(colour):
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one, other):
-    low, high = sorted((luminance(one), luminance(other)))
+def contrast(color, other_color):
+    low, high = sorted((luminance(color), luminance(other_color)))
     return (high + 0.05) / (low + 0.05)
 
 
@@ -52,9 +52,9 @@ def test_colours_contrast_in_light_and_dark():
     colours = {}
     for part in (light, dark):
         colours |= dict(re.findall(r"--([\w-]+): (#\w{6});", part))
-        for pairs, least in ((TEXTS, 4.5), (EDGES, 3)):
+        for pairs, least_contrast in ((TEXTS, 4.5), (EDGES, 3)):
             for text, paper in pairs:
-                assert contrast(colours[text], colours[paper]) >= least, (text, paper)
+                assert contrast(colours[text], colours[paper]) >= least_contrast, (text, paper)
 
 
 def test_style_uses_only_defined_tokens():
@@ -116,23 +116,23 @@ def test_exploring_has_the_browser_language(tmp_path):
 
 def test_changes_of_a_plan_can_be_undone(client, spec):
     client.enter()
-    first = client.json("/view")
-    assert (first["undo"], first["redo"]) == (False, False)
+    first_view = client.json("/view")
+    assert (first_view["undo"], first_view["redo"]) == (False, False)
     assert "no change to undo" in client.act("/undo")["refused"]
     client.act("/change", changes={"level": 0.9})
     for size in ("2", "3", "4"):  # one movement of the slider
         client.act("/change", changes={"size": size}, drag=1)
     client.act("/change", changes={"on": False}, rows=[1])
     client.act("/change", changes={"size": "5"}, drag=2)
-    seen = [client.act("/undo") for _ in range(4)]
-    assert [(view["size"], view["rows"][1]["set"][0], view["level"]) for view in seen] == [
+    views = [client.act("/undo") for _ in range(4)]
+    assert [(view["size"], view["rows"][1]["set"][0], view["level"]) for view in views] == [
         ("4", False, 0.9),
         ("4", True, 0.9),
         ("1", True, 0.9),
         ("1", True, 0.95),
     ]
     assert client.ask("/spec")[2].decode() == SPEC
-    assert [seen[-1]["undo"], seen[-1]["redo"]] == [False, True]
+    assert [views[-1]["undo"], views[-1]["redo"]] == [False, True]
     assert client.act("/redo")["level"] == 0.9
     assert client.act("/redo")["size"] == "4"
     assert client.act("/change", changes={"size": "7"})["redo"] is False
@@ -178,10 +178,10 @@ def test_unedited_parts_survive_a_change(tmp_path):
     assert format_spec(draft) == RICH
     changed = change_draft(draft, {"size": "1/4", "periods": 6, "level": 0.9})
     changed = change_draft(changed, {"weight": "2"}, [1])
-    before, after = tomllib.loads(RICH), tomllib.loads(format_spec(changed))
-    assert after["privacy"].pop("rho") == "1/4"
-    assert after["output"].pop("level") == 0.9
-    assert after["workload"][1].pop("weight") == "2"
-    assert after["domain"]["month"]["dates"].pop("to") == "2024-06-30"
-    del before["privacy"]["rho"], before["domain"]["month"]["dates"]["to"]
-    assert after == before
+    settings_before, settings_after = tomllib.loads(RICH), tomllib.loads(format_spec(changed))
+    assert settings_after["privacy"].pop("rho") == "1/4"
+    assert settings_after["output"].pop("level") == 0.9
+    assert settings_after["workload"][1].pop("weight") == "2"
+    assert settings_after["domain"]["month"]["dates"].pop("to") == "2024-06-30"
+    del settings_before["privacy"]["rho"], settings_before["domain"]["month"]["dates"]["to"]
+    assert settings_after == settings_before

@@ -42,20 +42,20 @@ def typical(view):
 
 
 def plan_with_known_error(plan, level=0.95):
-    return [SAID.format_error(one.typical) for one in table_margins(plan, level).values()]
+    return [SAID.format_error(margin.typical) for margin in table_margins(plan, level).values()]
 
 
 def test_shown_plan_matches_the_saved_spec(client, spec):
     assert "region x kids (up to each value)" in client.enter()
-    first = client.planned()
-    assert typical(first) == plan_with_known_error(plan_spec(read_spec(spec)))
+    first_view = client.planned()
+    assert typical(first_view) == plan_with_known_error(plan_spec(read_spec(spec)))
     assert (
-        first["rows"][7]["verdict"] in {"met", f"missed: {SAID.format_error(0)}"}
-        or first["rows"][7]["missed"]
+        first_view["rows"][7]["verdict"] in {"met", f"missed: {SAID.format_error(0)}"}
+        or first_view["rows"][7]["missed"]
     )
-    half = client.act("/change", changes={"size": "1/2"})
-    assert (half["ready"], half["busy"]) == (False, True)
-    quick = typical(half)
+    halved = client.act("/change", changes={"size": "1/2"})
+    assert (halved["ready"], halved["busy"]) == (False, True)
+    quick = typical(halved)
     client.act("/change", changes={"on": False}, rows=[1])
     client.act(
         "/change",
@@ -63,13 +63,13 @@ def test_shown_plan_matches_the_saved_spec(client, spec):
         rows=[2],
     )
     client.act("/change", changes={"level": 0.9})
-    found = client.planned()
+    view = client.planned()
     assert client.act("/save", name="other.toml")["done"] == "Saved: other.toml"
-    other = spec.with_name("other.toml")
-    saved = read_spec(other)
+    other_file = spec.with_name("other.toml")
+    saved = read_spec(other_file)
     assert saved.workload.products[1].name == "region"
-    assert typical(found) == plan_with_known_error(plan_spec(saved), 0.9)
-    assert client.ask("/spec")[2].decode() == other.read_text()
+    assert typical(view) == plan_with_known_error(plan_spec(saved), 0.9)
+    assert client.ask("/spec")[2].decode() == other_file.read_text()
     assert spec.read_text() == SPEC
     reset = {"level": 0.95, "on": True, "weight": "1", "target": "", "most": "", "size_of": ""}
     assert client.act("/change", changes=reset, rows=[1, 2])["level"] == 0.95
@@ -92,8 +92,8 @@ def test_series_horizon_is_a_spec_setting(spec, planned_here):
         client.act("/save", name="people.toml")
         assert 'to = "2024-06-30", by = "month" }  # a third of a year' in spec.read_text()
         assert typical(longer)[:2] == plan_with_known_error(plan_spec(read_spec(spec)))[:2]
-        for wrong in (1, 3651, "6", True):
-            assert "periods must be" in client.act("/change", changes={"periods": wrong})["refused"]
+        for value in (1, 3651, "6", True):
+            assert "periods must be" in client.act("/change", changes={"periods": value})["refused"]
         client.act("/change", changes={"on": False}, rows=[0])
         assert len(typical(client.planned())) == 2
 
@@ -102,24 +102,24 @@ def test_two_plans_compare_with_table_prices(client, spec):
     client.enter()
     client.json("/view")
     assert "There is no earlier plan" in client.act("/swap")["refused"]
-    one = client.planned()
-    assert one["kept"] is None
-    assert client.act("/keep")["kept"] == one["facts"]
+    first_view = client.planned()
+    assert first_view["kept"] is None
+    assert client.act("/keep")["kept"] == first_view["facts"]
     client.act("/change", changes={"size": "2"})
-    other = client.planned()
-    assert [row["before"] for row in other["rows"]] == typical(one)
-    assert all(row["change"].startswith("-") for row in other["rows"])
-    back = client.act("/swap")
-    assert (typical(back), back["size"], back["ready"]) == (typical(one), "1", True)
-    assert [row["before"] for row in back["rows"]] == typical(other)
+    second_view = client.planned()
+    assert [row["before"] for row in second_view["rows"]] == typical(first_view)
+    assert all(row["change"].startswith("-") for row in second_view["rows"])
+    swapped = client.act("/swap")
+    assert (typical(swapped), swapped["size"], swapped["ready"]) == (typical(first_view), "1", True)
+    assert [row["before"] for row in swapped["rows"]] == typical(second_view)
     client.act("/price", rows=[7, 99])
     prices = [row["price"] for row in client.idle()["rows"]]
     opened = read_spec(spec)
-    found = joint_price(plan_spec(opened), [7], opened.search())
+    price = joint_price(plan_spec(opened), [7], opened.search())
     assert prices == [""] * 7 + [
         (
-            f"separately {SAID.format_percent(found.alone, 2)}, saves "
-            f"{SAID.format_percent(found.saved, 2)}"
+            f"separately {SAID.format_percent(price.alone, 2)}, saves "
+            f"{SAID.format_percent(price.saved, 2)}"
         )
     ]
     client.act("/change", changes={"size": "3"})
@@ -143,9 +143,9 @@ def test_planning_page_states_how_nulls_count(tmp_path):
 def test_outdated_page_triggers_no_planning(client, spec):
     client.enter()
     client.planned()
-    other = client.another()
-    assert other.act("/change", changes={"size": "3"})["size"] == "3"
-    shown, _, before = client.version, other.planned(), other.idle()
+    other_page = client.another()
+    assert other_page.act("/change", changes={"size": "3"})["size"] == "3"
+    shown, _, view_before = client.version, other_page.planned(), other_page.idle()
     for path, body in (
         ("/save", {"name": "people.toml"}),
         ("/save", {"name": "other.toml"}),
@@ -154,15 +154,15 @@ def test_outdated_page_triggers_no_planning(client, spec):
         ("/keep", {}),
         ("/swap", {}),
     ):
-        for wrong in (
+        for request in (
             {"version": shown},
             {},
             {"version": None},
-            {"version": str(other.version)},
+            {"version": str(other_page.version)},
             {"version": -1},
         ):
-            assert "another page" in client.json(path, {**body, **wrong})["refused"]
-        assert client.json("/view") == before
+            assert "another page" in client.json(path, {**body, **request})["refused"]
+        assert client.json("/view") == view_before
     assert sorted(spec.parent.glob("*.toml")) == [spec]
     assert spec.read_text() == SPEC
     assert (
@@ -178,10 +178,10 @@ def test_page_reports_settings_without_a_plan(client):
     assert client.act("/change", changes={"size": "least"})["status"].endswith(
         "Planning for these settings."
     )
-    seen = client.idle()
-    assert "No table has a target" in seen["error"]
+    view = client.idle()
+    assert "No table has a target" in view["error"]
     assert (
-        seen["status"]
+        view["status"]
         == "The margins are exact for the previous strategy. No plan exists for these settings."
     )
 
@@ -200,13 +200,13 @@ def test_planning_page_states_data_dependent_error(spec, planned_here):
     )
     with serving(spec) as client:
         client.enter()
-        seen = client.planned()
+        view = client.planned()
         assert (
-            seen["status"]
+            view["status"]
             == "The error of the strategy dawa depends on the data, so no margin can be stated "
             "beforehand."
         )
-        assert typical(seen) == ["not computed yet"]
+        assert typical(view) == ["not computed yet"]
 
 
 def test_margins_of_covariances_and_coefficients_are_shown(spec, planned_here):
@@ -234,12 +234,12 @@ def test_data_that_were_opened_would_be_seen(tmp_path):
 
 
 def test_studio_calls_nothing_that_takes_data():
-    asked = set()
+    called = set()
     for path in Path(_studio.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             module = node.module if isinstance(node, ast.ImportFrom) else ""
             if module in {"leastnoise._session", "leastnoise._spec", "leastnoise._planning"}:
-                asked |= {alias.name for alias in node.names}
+                called |= {alias.name for alias in node.names}
             assert not module.startswith(
                 (
                     "leastnoise._session.",
@@ -250,7 +250,7 @@ def test_studio_calls_nothing_that_takes_data():
             )
             if isinstance(node, ast.Import):
                 assert not any(alias.name.startswith("leastnoise") for alias in node.names)
-    assert asked <= PUBLIC | NAMES_AND_TYPES
+    assert called <= PUBLIC | NAMES_AND_TYPES
 
 
 @pytest.fixture
@@ -316,8 +316,8 @@ def test_missing_packages_and_missing_specs_are_stated(tmp_path, monkeypatch):
 )
 def test_process_ending_early_leaves_no_error(monkeypatch, program, length):
     monkeypatch.setattr(_planning, "_COMMAND", ("-c", program))
-    seen = queue.Queue()
-    worker = BackgroundProcess(lambda number, found: seen.put((number, found)))
+    messages = queue.Queue()
+    worker = BackgroundProcess(lambda number, message: messages.put((number, message)))
 
     def request():
         worker._process.wait()
@@ -326,19 +326,20 @@ def test_process_ending_early_leaves_no_error(monkeypatch, program, length):
     worker.start(7, request)
     thread = worker._waiting
     thread.join()  # an error in it fails this test
-    assert seen.get(block=False) == (7, None)
+    assert messages.get(block=False) == (7, None)
 
 
 @pytest.mark.parametrize(
-    ("said", "told"), [("len(sys.stdin.readline())", [4_000_013]), ("sys.stdin.readline()[:7]", [])]
+    ("printed", "expected"),
+    [("len(sys.stdin.readline())", [4_000_013]), ("sys.stdin.readline()[:7]", [])],
 )
-def test_process_messages_are_passed_on(monkeypatch, said, told):
-    monkeypatch.setattr(_planning, "_COMMAND", ("-c", f"import sys; print({said})"))
-    seen = queue.Queue()
-    BackgroundProcess(lambda number, found: seen.put((number, found))).start(
+def test_process_messages_are_passed_on(monkeypatch, printed, expected):
+    monkeypatch.setattr(_planning, "_COMMAND", ("-c", f"import sys; print({printed})"))
+    messages = queue.Queue()
+    BackgroundProcess(lambda number, message: messages.put((number, message))).start(
         7, lambda: {"text": "x" * 4_000_000}
     )
-    found = []
-    while (one := seen.get()) != (7, None):
-        found.append(one[1])
-    assert found == told
+    received = []
+    while (message := messages.get()) != (7, None):
+        received.append(message[1])
+    assert received == expected
