@@ -63,22 +63,24 @@ def found_by(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[...,
     def found_by(kind: str, script: str, *arguments: object) -> dict[str, Any]:
         if kind not in running:
             running[kind] = _started(kind, home)
-        asked, answers = running[kind].stdin, running[kind].stdout
-        asked.write(json.dumps([script, *map(str, arguments)]) + "\n")
-        asked.flush()
+        questions, answers = running[kind].stdin, running[kind].stdout
+        questions.write(json.dumps([script, *map(str, arguments)]) + "\n")
+        questions.flush()
         assert select.select([answers], [], [], HANGS)[0], f"{script} hangs in {kind}"
-        said: dict[str, Any] = json.loads(answers.readline())
-        assert "failed" not in said, said["failed"]
-        return said["found"]
+        findings: dict[str, Any] = json.loads(answers.readline())
+        assert "failed" not in findings, findings["failed"]
+        return findings["found"]
 
     yield found_by
     for process in running.values():
         process.communicate(timeout=HANGS)
 
 
-def is_sound(found: dict[str, Any], address: str) -> bool:
+def is_sound(findings: dict[str, Any], address: str) -> bool:
     """Check the console, the requests, the findings of axe, and the widths of a page."""
-    assert found["said"] == []
-    assert all(one.startswith((address, "data:")) for one in found["loaded"])
-    assert found["axe"] == []
-    return all(over <= 0 for over in found["overflow"].values())
+    assert findings["said"] == []
+    assert all(
+        address_loaded.startswith((address, "data:")) for address_loaded in findings["loaded"]
+    )
+    assert findings["axe"] == []
+    return all(over <= 0 for over in findings["overflow"].values())

@@ -20,12 +20,12 @@ def page(tmp_path_factory):
     domain = ln.Domain(
         sex=["F", "M"], zone=zones, age=ln.Integers(17, 32), shop=["a", "b", "c", "d"]
     )
-    asked = (
+    workload = (
         ln.queries(domain)
         + ln.queries(domain, zone="identity")
         + ln.queries(domain, sex="identity", age="identity")
     )
-    asked += ln.queries(domain, sex="identity", shop="identity", age="identity") + ln.queries(
+    workload += ln.queries(domain, sex="identity", shop="identity", age="identity") + ln.queries(
         domain, sex="identity", age="prefix"
     )
     people = {
@@ -35,7 +35,7 @@ def page(tmp_path_factory):
         "shop": "a",
     }
     plan, out = (
-        ln.plan(asked, ln.PureDP(1), strategy="identity"),
+        ln.plan(workload, ln.PureDP(1), strategy="identity"),
         tmp_path_factory.mktemp("page") / "release",
     )
     with pytest.MonkeyPatch.context() as patch:
@@ -46,29 +46,31 @@ def page(tmp_path_factory):
 
 @pytest.mark.parametrize("kind", BROWSERS)
 def test_report_works_in_a_browser(page, kind, tmp_path, found_by):
-    found = found_by(kind, "check.mjs", page, *[tmp_path] * WHOLE)
-    assert is_sound(found, page.as_uri())
-    assert (found["read"] > 20) == (kind == "chrome" or WHOLE), "axe has read the page"
-    assert not any(found["cut"].values()), "every column of every table is on a phone"
-    assert found["rows"] == 4 + 32 + 32 + 128
-    assert found["tables"] == [
+    findings = found_by(kind, "check.mjs", page, *[tmp_path] * WHOLE)
+    assert is_sound(findings, page.as_uri())
+    assert (findings["read"] > 20) == (kind == "chrome" or WHOLE), "axe has read the page"
+    assert not any(findings["cut"].values()), "every column of every table is on a phone"
+    assert findings["rows"] == 4 + 32 + 32 + 128
+    assert findings["tables"] == [
         1,
         1,
     ]  # the search for zone leaves one table in the list, and one below it
     as_numbers, rising = (
-        [int(text.replace(",", "")) for text in found[name]] for name in ("before", "rising")
+        [int(text.replace(",", "")) for text in findings[name]] for name in ("before", "rising")
     )
     assert rising == sorted(as_numbers)
-    assert (found["falling"], found["back"]) == (found["rising"][::-1], found["before"])
-    assert found["filtered"] == ["north"]
-    head, first, *others = (line.split(",") for line in found["csv"].split("\r\n"))
+    assert (findings["falling"], findings["back"]) == (findings["rising"][::-1], findings["before"])
+    assert findings["filtered"] == ["north"]
+    head, first_row, *other_rows = (line.split(",") for line in findings["csv"].split("\r\n"))
     assert head == ["zone", "answer", "margin_95", "low", "high"]
-    assert [row[1] for row in (first, *others[:3])] == [str(number) for number in as_numbers]
-    assert float(first[4]) == pytest.approx(float(first[1]) + float(first[2]))
-    assert found["opened"] is True
-    assert found["reached"] > 20
-    closed, opened, after = found["prints"]
-    assert closed == after < opened == 4
+    assert [row[1] for row in (first_row, *other_rows[:3])] == [
+        str(number) for number in as_numbers
+    ]
+    assert float(first_row[4]) == pytest.approx(float(first_row[1]) + float(first_row[2]))
+    assert findings["opened"] is True
+    assert findings["reached"] > 20
+    closed, opened, closed_again = findings["prints"]
+    assert closed == closed_again < opened == 4
     if kind == "chrome":
-        assert found["plain"] == found["rows"]  # without scripts
-        assert found["pdf"] > 30_000
+        assert findings["plain"] == findings["rows"]  # without scripts
+        assert findings["pdf"] > 30_000

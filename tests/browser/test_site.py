@@ -53,16 +53,20 @@ def site(tmp_path_factory):
 @pytest.mark.parametrize("kind", BROWSERS)
 def test_site_works_in_a_browser(site, kind, found_by):
     folder, address = site
-    whole = sorted(str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.html"))
-    assert set(EXAMINED) < set(whole)
-    opened = [name for name in whole if name not in {"404", "search"}] if WHOLE else TYPICAL
-    found = found_by(kind, "site.mjs", address, ",".join(opened), ",".join(EXAMINED))
-    assert (found["visited"], found["read"]) == (len(opened), len(opened))
+    pages = sorted(str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.html"))
+    assert set(EXAMINED) < set(pages)
+    opened = [name for name in pages if name not in {"404", "search"}] if WHOLE else TYPICAL
+    findings = found_by(kind, "site.mjs", address, ",".join(opened), ",".join(EXAMINED))
+    assert (findings["visited"], findings["read"]) == (len(opened), len(opened))
     assert [
-        text for text in found["said"] if "earch" not in text
+        text for text in findings["said"] if "earch" not in text
     ] == []  # the search says on the console that it is ready
-    assert [one for one in found["requests"] if not one.startswith((address, "data:"))] == []
-    assert [found[fault] for fault in ("failed", "overflow", "axe")] == [[], {}, {}]
-    assert found["dark"] == (dict.fromkeys(EXAMINED, "rgb(23, 25, 28)") if kind == "chrome" else {})
-    assert found["results"] > 3
+    assert [
+        request for request in findings["requests"] if not request.startswith((address, "data:"))
+    ] == []
+    assert [findings[fault] for fault in ("failed", "overflow", "axe")] == [[], {}, {}]
+    assert findings["dark"] == (
+        dict.fromkeys(EXAMINED, "rgb(23, 25, 28)") if kind == "chrome" else {}
+    )
+    assert findings["results"] > 3
     assert not list(folder.rglob("*.py"))

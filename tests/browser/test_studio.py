@@ -24,12 +24,12 @@ def used(found_by, kind, folder, mode, name=None, text=""):
         (folder / name).write_text(text)
     with serving(name and folder / name) as client:
         address = f"http://{client.host}{client.first}"
-        found = found_by(kind, "studio.mjs", address, mode, *[folder] * WHOLE)
-    here = address.partition("?")[0]
-    assert is_sound(found, here)
-    assert found["address"] == here
-    assert all(found.get("reached", []))
-    return found
+        findings = found_by(kind, "studio.mjs", address, mode, *[folder] * WHOLE)
+    page = address.partition("?")[0]
+    assert is_sound(findings, page)
+    assert findings["address"] == page
+    assert all(findings.get("reached", []))
+    return findings
 
 
 # One browser uses the page that begins, its fields and its keys, and the other all further pages;
@@ -37,7 +37,7 @@ def used(found_by, kind, folder, mode, name=None, text=""):
 @pytest.mark.parametrize("kind", BROWSERS if WHOLE else ["firefox"])
 def test_studio_saves_spec_by_keyboard_on_a_phone(found_by, kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    made = {
+    columns = {
         "customer_id": [1, 2],
         "sex": ["F", "M"],
         "age": [30, 40],
@@ -45,15 +45,15 @@ def test_studio_saves_spec_by_keyboard_on_a_phone(found_by, kind, tmp_path, monk
         "tags": [[1], [2]],
         "weight": [1.5, 2],
     }
-    pd.DataFrame(made).to_parquet("people.parquet")
-    found = used(found_by, kind, tmp_path, "begin")
-    assert (found["english"], found["german"]) == (
+    pd.DataFrame(columns).to_parquet("people.parquet")
+    findings = used(found_by, kind, tmp_path, "begin")
+    assert (findings["english"], findings["german"]) == (
         "Choose your data",
         "Eine Spezifikation f\u00fcr people.parquet",
     )
-    assert found["axe_begin"] == []
-    assert all(over <= 0 for over in found["narrow"])
-    assert found["dragged"] == [
+    assert findings["axe_begin"] == []
+    assert all(over <= 0 for over in findings["narrow"])
+    assert findings["dragged"] == [
         "15",
         "16",
         "17",
@@ -61,20 +61,20 @@ def test_studio_saves_spec_by_keyboard_on_a_phone(found_by, kind, tmp_path, monk
         "18",
         "0, 18, 65",
     ]  # every edge on the way is read
-    assert found["groups"] == "Gruppen: 0-18 | 19-64 | 65+"
-    assert found["open"] == ["age"]
-    assert found["undone"] == ["5", "0 \u2013 99; [0, 19, 65]; Jahrfünft"]
-    assert found["refused"] == (
+    assert findings["groups"] == "Gruppen: 0-18 | 19-64 | 65+"
+    assert findings["open"] == ["age"]
+    assert findings["undone"] == ["5", "0 \u2013 99; [0, 19, 65]; Jahrfünft"]
+    assert findings["refused"] == (
         "die Höchstzahl der Zeilen ist ungültig (angegeben: ''); "
         "erlaubt ist eine ganze Zahl, mindestens 1."
     )
-    assert (found["focus"], found["rows"][0], found["again"]) == (
+    assert (findings["focus"], findings["rows"][0], findings["again"]) == (
         "result",
         "Zeilen nach sex und group",
         "people.toml planen",
     )
-    assert found["invented"].startswith("ERFUNDEN")
-    assert "leastnoise release people.toml --out people-release" in found["commands"]
+    assert findings["invented"].startswith("ERFUNDEN")
+    assert "leastnoise release people.toml --out people-release" in findings["commands"]
     saved = read_spec(tmp_path / "people.toml")
     assert (saved.privacy.unit_column, saved.privacy.max_rows) == ("customer_id", 20)
     assert [statistic.name for statistic in saved.workload.statistics] == [
@@ -85,17 +85,17 @@ def test_studio_saves_spec_by_keyboard_on_a_phone(found_by, kind, tmp_path, monk
 
 @pytest.mark.parametrize("kind", BROWSERS if WHOLE else ["chrome"])
 def test_planning_works_in_a_browser(found_by, kind, tmp_path):
-    found = used(found_by, kind, tmp_path, "plan", "people.toml", SPEC)
-    assert (found["again"], found["saved"], found["shown"]) == (
+    findings = used(found_by, kind, tmp_path, "plan", "people.toml", SPEC)
+    assert (findings["again"], findings["saved"], findings["shown"]) == (
         "Plan people.toml",
         "Saved: people.toml",
         4,
     )
-    assert found["before"] == found["first"]
-    assert found["size"] == "1.26"  # ten steps of a hundredth of a decade
+    assert findings["before"] == findings["first"]
+    assert findings["size"] == "1.26"  # ten steps of a hundredth of a decade
     assert all(
-        float(after) < float(before)
-        for before, after in zip(found["first"], found["second"], strict=True)
+        float(margin_after) < float(margin_before)
+        for margin_before, margin_after in zip(findings["first"], findings["second"], strict=True)
     )
     saved = read_spec(tmp_path / "people.toml")
     assert saved.privacy.budget == ln.PureDP("1.26")
@@ -105,24 +105,24 @@ def test_planning_works_in_a_browser(found_by, kind, tmp_path):
 
 @pytest.mark.parametrize("kind", BROWSERS if WHOLE else ["chrome"])
 def test_studio_pages_of_one_spec_share_saved_state(found_by, kind, tmp_path):
-    found = used(
+    findings = used(
         found_by, kind, tmp_path, "tabs", "people.toml", SPEC.replace('margin = "60"\n', MEANS)
     )
-    assert (found["shown"], found["unsaved"], found["error"]) == ("1", "", "")
-    assert "changed on another page" in found["refused"]
+    assert (findings["shown"], findings["unsaved"], findings["error"]) == ("1", "", "")
+    assert "changed on another page" in findings["refused"]
     assert [read_spec(tmp_path / name).privacy.budget for name in ("people.toml", "two.toml")] == [
         ln.PureDP(3),
         ln.PureDP(2),
     ]
     assert not (tmp_path / "none.toml").exists()
-    assert found["told"]
-    assert found["visible"] == [True] * 13
-    assert "the margin of a mean must be given with a size" in found["bulk"]
-    assert "No table has a target" in found["vain"]
+    assert findings["told"]
+    assert findings["visible"] == [True] * 13
+    assert "the margin of a mean must be given with a size" in findings["bulk"]
+    assert "No table has a target" in findings["vain"]
 
 
 def test_studio_horizon_moves_by_keyboard_on_a_phone(found_by, tmp_path):
-    found = used(
+    findings = used(
         found_by,
         "chrome",
         tmp_path,
@@ -130,32 +130,32 @@ def test_studio_horizon_moves_by_keyboard_on_a_phone(found_by, tmp_path):
         "people.toml",
         f'{SERIES}[output]\nlanguage = "de"\n',
     )
-    assert found["narrow"] <= 0
+    assert findings["narrow"] <= 0
     facts = [
-        dict(zip(each[::2], each[1::2], strict=True))
-        for each in (found["first"], found["longer"], found["shortest"])
+        dict(zip(view[::2], view[1::2], strict=True))
+        for view in (findings["first"], findings["longer"], findings["shortest"])
     ]
     margins = [
-        {name: text for name, text in each.items() if name.startswith("Fehlerspannen, ")}
-        for each in facts
+        {name: text for name, text in fact.items() if name.startswith("Fehlerspannen, ")}
+        for fact in facts
     ]
-    assert [each["Perioden"] for each in facts] == [
+    assert [fact["Perioden"] for fact in facts] == [
         "4, 2024-04-30",
         "7, 2024-07-31",
         "2, 2024-02-29",
     ]
     months = [["01", "02", "04"], ["01", "04", "07"], ["01", "02"]]
-    assert [list(each) for each in margins] == [
-        [f"Fehlerspannen, 2024-{month}" for month in of] for of in months
+    assert [list(margin) for margin in margins] == [
+        [f"Fehlerspannen, 2024-{month}" for month in months_shown] for months_shown in months
     ]
-    texts = [text for each in margins for text in each.values()]
+    texts = [text for margin in margins for text in margin.values()]
     assert all("month (bis zu jedem Wert) \u00b1 " in text for text in texts), texts
     assert not any("month:prefix" in text for text in texts)
-    errors = [each["Typischer Fehler aller Ergebnisse"] for each in facts]
+    errors = [fact["Typischer Fehler aller Ergebnisse"] for fact in facts]
     usual, longer, shortest = (float(error.split(";")[0].replace(",", ".")) for error in errors)
     assert shortest < usual < longer
     assert all("die untere Schranke ist" in error for error in errors)
-    assert found["spoken"] == facts[2]["Perioden"]
+    assert findings["spoken"] == facts[2]["Perioden"]
     assert read_spec(tmp_path / "people.toml").domain.kind("month").size == 2
 
 
@@ -168,16 +168,19 @@ def test_exploring_works_in_a_browser(found_by, kind, tmp_path):
     people = pd.DataFrame(
         {"sex": random.choice(["F", "M"], 300), "zone": "north", "kids": random.integers(0, 6, 300)}
     )
-    asked = ln.queries(domain, sex="identity", zone="identity") + ln.queries(
+    workload = ln.queries(domain, sex="identity", zone="identity") + ln.queries(
         domain, sex="identity", zone="identity", kids="identity"
     )
     ln.release(
-        ln.plan(asked, ln.PureDP(1), strategy="identity"), people, seed=1, out=tmp_path / "release"
+        ln.plan(workload, ln.PureDP(1), strategy="identity"),
+        people,
+        seed=1,
+        out=tmp_path / "release",
     )
-    found = used(found_by, kind, tmp_path, "explore", "release")
-    assert found["again"] == "Explore release"
-    assert found["drawn"] > 5
-    assert len(found["cells"]) == 4
-    assert "<script>alert(1)</script>" in found["cells"][1]
-    assert found["sum"].startswith("one cell: ")
-    assert (found["wider"], found["lines"]) == (24, 12)
+    findings = used(found_by, kind, tmp_path, "explore", "release")
+    assert findings["again"] == "Explore release"
+    assert findings["drawn"] > 5
+    assert len(findings["cells"]) == 4
+    assert "<script>alert(1)</script>" in findings["cells"][1]
+    assert findings["sum"].startswith("one cell: ")
+    assert (findings["wider"], findings["lines"]) == (24, 12)
