@@ -46,31 +46,31 @@ def killed_after_the_record() -> None:
 
 def after(work: Callable[[], None]) -> Callable[[Path], None]:
     """Return a function that copies the ledger which some work leaves."""
-    made: list[bytes] = []
+    content: list[bytes] = []
 
     def prepare(folder: Path) -> None:
         with_ledger(folder)
-        if not made:
+        if not content:
             trials.forked(work, folder)
-            made.append((folder / "people.ledger").read_bytes())
+            content.append((folder / "people.ledger").read_bytes())
             with_ledger(folder)
-        (folder / "people.ledger").write_bytes(made[0])
+        (folder / "people.ledger").write_bytes(content[0])
 
     return prepare
 
 
 def scenarios() -> list[Scenario]:
     """Return the scenarios that are run with the faults of all their calls."""
-    paid: list[Path] = []
+    folders: list[Path] = []
 
     def elsewhere(folder: Path) -> None:
         """Make a ledger, and a release that another one paid."""
-        if not paid:
+        if not folders:
             fresh(folder)
             trials.forked(release, folder)
-            paid.append(shutil.move(folder / "out", folder.with_name("paid")))
+            folders.append(shutil.move(folder / "out", folder.with_name("paid")))
         with_ledger(folder)
-        shutil.copytree(paid[0], folder / "old")
+        shutil.copytree(folders[0], folder / "old")
 
     release = command("release", "people.toml", "--out", "out")
     ledger, ann = "people.ledger", ("--share", "ann")
@@ -158,7 +158,7 @@ def main() -> int:
         "--damage", type=int, default=1, help="damage every N-th byte of a ledger; 0 for none"
     )
     parser.add_argument("--out", type=Path, help="the page to write")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     build = ROOT / "build" / "faults"
     trials.with_faults(build)
     import_module("loaded")  # once, before the forks
@@ -168,20 +168,21 @@ def main() -> int:
             dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None,  # noqa: S108
         )
     )  # noqa: RUF100, S108
-    kept = build / "lines.jsonl" if given.out else Path(os.devnull)
+    saved_lines = build / "lines.jsonl" if arguments.out else Path(os.devnull)
     lines = [
         Line(**json.loads(text))
-        for text in (kept.read_text("utf-8").splitlines() if kept.is_file() else [])
+        for text in (saved_lines.read_text("utf-8").splitlines() if saved_lines.is_file() else [])
     ]
-    known = {(line.what, line.fault) for line in lines}
+    known_lines = {(line.what, line.fault) for line in lines}
     chosen = [
-        swept(scenario, base / "trial", given.every, known)
+        swept(scenario, base / "trial", arguments.every, known_lines)
         for scenario in scenarios()
-        if given.only in scenario.name
+        if arguments.only in scenario.name
     ]
     try:
         for line in chain(
-            *chosen, damaged(base / "damage", given.damage, known) if given.damage else []
+            *chosen,
+            damaged(base / "damage", arguments.damage, known_lines) if arguments.damage else [],
         ):
             lines.append(line)
             print(
@@ -193,10 +194,10 @@ def main() -> int:
                 file=sys.stderr,
                 flush=True,
             )
-            with kept.open("a", encoding="utf-8") as file:
+            with saved_lines.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(line)) + "\n")
-            if given.out:
-                given.out.write_text(written(lines), encoding="utf-8")
+            if arguments.out:
+                arguments.out.write_text(written(lines), encoding="utf-8")
     finally:
         shutil.rmtree(base, ignore_errors=True)
     print(written(lines))
@@ -210,10 +211,10 @@ def cpu() -> float:
 
 
 def swept(
-    scenario: Scenario, folder: Path, every: int, known: Container[tuple[str, str]]
+    scenario: Scenario, folder: Path, every: int, known_faults: Container[tuple[str, str]]
 ) -> Iterator[Line]:
     """Yield the results of every fault in every call, except for known kinds of fault."""
-    modes = [mode for mode in MODES if (scenario.name, mode) not in known]
+    modes = [mode for mode in MODES if (scenario.name, mode) not in known_faults]
     if not modes:
         return
     scenario.prepare(folder)
@@ -222,26 +223,26 @@ def swept(
         raise SystemExit(f"{scenario.name}: only {calls} calls were seen; is the library loaded?")
     sides = before_and_after(scenario, folder) if scenario.enters else (None, None)
     for mode in modes:
-        begun, ends, wrong = cpu(), Counter[str](), []
+        start, ends, faults_found = cpu(), Counter[str](), []
         for place in range(calls):
             number = list(MODES).index(mode) * calls + place + 1
             if number % every:
                 continue
             if scenario.enters:
-                found, end, state = entered(scenario, folder, place, MODES[mode], sides)
+                findings, end, state = entered(scenario, folder, place, MODES[mode], sides)
             else:
-                found, end, state = trial(
+                findings, end, state = trial(
                     scenario, folder, place, MODES[mode], further=number % (every * 8) == 0
                 )
             ends[state] += 1
-            wrong += [
-                f"{scenario.name}, {mode} at call {place} of {calls} (code {end.code}): {one}"
-                for one in found
+            faults_found += [
+                f"{scenario.name}, {mode} at call {place} of {calls} (code {end.code}): {finding}"
+                for finding in findings
             ]
-        yield Line(scenario.name, mode, calls, dict(ends), wrong, cpu() - begun)
+        yield Line(scenario.name, mode, calls, dict(ends), faults_found, cpu() - start)
 
 
-def damaged(folder: Path, every: int, known: Container[tuple[str, str]]) -> Iterator[Line]:
+def damaged(folder: Path, every: int, known_faults: Container[tuple[str, str]]) -> Iterator[Line]:
     """Yield the results of a ledger with two entries, cut at and flipped in every byte."""
     from leastnoise._session import Ledger
     from leastnoise._trusted.accounting import PureCost, PureDP
@@ -257,29 +258,29 @@ def damaged(folder: Path, every: int, known: Container[tuple[str, str]]) -> Iter
             output=f"out{number}",
             plan="{}",
         )
-    whole = book.path.read_bytes()
-    what = f"a ledger of {len(whole)} bytes"
+    content = book.path.read_bytes()
+    subject = f"a ledger of {len(content)} bytes"
     for how in ("cut", "one bit flipped", "all bits of a byte flipped"):
-        if (what, how) in known:
+        if (subject, how) in known_faults:
             continue
-        begun, ends, wrong = cpu(), Counter[str](), []
-        for place in range(0, len(whole), every):
+        start, ends, complaints = cpu(), Counter[str](), []
+        for place in range(0, len(content), every):
             bits = 1 << place % 8 if how == "one bit flipped" else 255
-            flipped = whole[:place] + bytes([whole[place] ^ bits]) + whole[place + 1 :]
-            book.path.write_bytes(whole[:place] if how == "cut" else flipped)
+            flipped = content[:place] + bytes([content[place] ^ bits]) + content[place + 1 :]
+            book.path.write_bytes(content[:place] if how == "cut" else flipped)
             complaint = None
             try:
-                again = Ledger.open(book.path, timeout=0)
-                same = (len(again.entries()), again.left().epsilon) == (2, 1)
-                ends["as it was" if same else "CHANGED"] += 1
-                complaint = None if same else "says something else"
+                reopened = Ledger.open(book.path, timeout=0)
+                is_same = (len(reopened.entries()), reopened.left().epsilon) == (2, 1)
+                ends["as it was" if is_same else "CHANGED"] += 1
+                complaint = None if is_same else "says something else"
             except LedgerError as error:
                 ends["noticed"] += 1
                 complaint = str(error) if "ake a" in str(error) or "ake one" in str(error) else None
             except Exception as error:  # noqa: BLE001 - that is what is looked for
                 complaint = type(error).__name__
-            wrong += [f"a ledger {how} at byte {place}: {complaint}"] if complaint else []
-        yield Line(what, how, len(whole), dict(ends), wrong, cpu() - begun)
+            complaints += [f"a ledger {how} at byte {place}: {complaint}"] if complaint else []
+        yield Line(subject, how, len(content), dict(ends), complaints, cpu() - start)
 
 
 _METHOD = (
@@ -302,21 +303,21 @@ _ABSENT = (
 
 def written(lines: list[Line]) -> str:
     """Return the page."""
-    total, spent = (
+    total, seconds = (
         sum(sum(line.ends.values()) for line in lines),
         sum(line.seconds for line in lines),
     )
     rows = []
-    for what in dict.fromkeys(line.what for line in lines):
-        alike = [line for line in lines if line.what == what]
-        ends = sum((Counter(line.ends) for line in alike), Counter[str]())
+    for subject in dict.fromkeys(line.what for line in lines):
+        lines_of_subject = [line for line in lines if line.what == subject]
+        ends = sum((Counter(line.ends) for line in lines_of_subject), Counter[str]())
         states = ", ".join(f"{count:,} {state}" for state, count in sorted(ends.items()))
         rows.append(
-            f"| {what} | {ends.total():,} | {sum(line.among for line in alike):,} | {states} |"
+            f"| {subject} | {ends.total():,} | {sum(line.among for line in lines_of_subject):,} | {states} |"
         )
     kinds = ", ".join(dict.fromkeys(line.fault for line in lines))
-    wrong = [one for line in lines for one in line.wrong]
-    shown = [f"- {one}" for one in wrong[:200]] or ["None."]
+    all_complaints = [complaint for line in lines for complaint in line.wrong]
+    shown = [f"- {complaint}" for complaint in all_complaints[:200]] or ["None."]
     return "\n".join(
         [
             "# Faults",
@@ -326,7 +327,7 @@ def written(lines: list[Line]) -> str:
                 "possible "
                 "faults into releases and ledgers."
             ),
-            f"{len(wrong)} checks failed. The run took {spent:,.0f} CPU seconds.",
+            f"{len(all_complaints)} checks failed. The run took {seconds:,.0f} CPU seconds.",
             "",
             *textwrap.wrap(f"Kinds of faults: {kinds}.", 110),
             "",

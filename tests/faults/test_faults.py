@@ -21,14 +21,14 @@ RUN = Path(__file__).with_name("run.py")
     reason="the library of faults is made by a C compiler, and there is no cc",
 )
 def test_hundreds_of_faults_leave_nothing_wrong() -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, str(RUN), "--every", "797", "--damage", "839"],
         capture_output=True,
         text=True,
         timeout=HANGS,
         check=False,
     )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    total = re.search(r"injected ([\d,]+) of", done.stdout)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    total = re.search(r"injected ([\d,]+) of", result.stdout)
     assert total is not None
     assert int(total[1].replace(",", "")) > 160

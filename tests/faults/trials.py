@@ -100,21 +100,21 @@ class End:
 
 def forked(work: Callable[[], Any], folder: Path) -> tuple[int, str, Any]:
     """Run work in a forked child; return its status, error output and JSON result."""
-    said, result = folder.with_suffix(".err"), folder.with_suffix(".json")
-    for one in (said, result):
-        one.unlink(missing_ok=True)
+    error_file, result = folder.with_suffix(".err"), folder.with_suffix(".json")
+    for file in (error_file, result):
+        file.unlink(missing_ok=True)
     child = os.fork()
     if child == 0:
         code = 99
         try:
             os.chdir(folder)
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            handle = os.open(said, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+            handle = os.open(error_file, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, 1)
             os.dup2(handle, 2)
-            found = work()
-            result.write_text(json.dumps(found))
+            value = work()
+            result.write_text(json.dumps(value))
             code = 0
         except SystemExit as stop:
             code = int(stop.code or 0)
@@ -126,7 +126,7 @@ def forked(work: Callable[[], Any], folder: Path) -> tuple[int, str, Any]:
                 sys.stderr.flush()
             os._exit(code)
     _, status = os.waitpid(child, 0)
-    text = said.read_text(encoding="utf-8", errors="replace") if said.exists() else ""
+    text = error_file.read_text(encoding="utf-8", errors="replace") if error_file.exists() else ""
     return (
         status,
         text,
@@ -147,14 +147,14 @@ def faulted(scenario: Scenario, folder: Path, place: int, mode: int) -> End:
         try:
             scenario.run()
         finally:
-            seen = faults.fault_seen()
+            is_seen = faults.fault_seen()
             arm(b"", -1, 0)
-            counted.write_text(str(seen))
+            counted.write_text(str(is_seen))
 
-    status, told, _ = forked(work, folder)
+    status, output, _ = forked(work, folder)
     calls = int(counted.read_text()) if counted.exists() and counted.stat().st_size else -1
     killed = os.WIFSIGNALED(status)
-    return End(killed, -1 if killed else os.WEXITSTATUS(status), told, calls)
+    return End(killed, -1 if killed else os.WEXITSTATUS(status), output, calls)
 
 
 def command(*arguments: str) -> Callable[[], None]:
@@ -189,83 +189,85 @@ def with_ledger(folder: Path) -> None:
 # --- what must hold -------------------------------------------------------------------------------
 
 
-def truth(folder: Path, known: int) -> dict[str, Any]:
+def truth(folder: Path, entries_before: int) -> dict[str, Any]:
     """Return the state of the release from its files, in a child without faults."""
     from leastnoise._session import Ledger, is_published
 
-    found: dict[str, Any] = {
+    state: dict[str, Any] = {
         "entries": 0,
         "state": "nothing",
         "out": (folder / "out").exists(),
         "drawn": None,
     }
     if not (folder / "people.ledger").exists():
-        return found
+        return state
     book = Ledger.open(folder / "people.ledger")
     entries = book.entries()
-    found["entries"] = len(entries)
-    if len(entries) > known + 1:
-        return found | {"state": "paid twice"}
-    for entry in entries[known:]:
-        found["state"] = (
+    state["entries"] = len(entries)
+    if len(entries) > entries_before + 1:
+        return state | {"state": "paid twice"}
+    for entry in entries[entries_before:]:
+        state["state"] = (
             "whole" if is_published(entry) else "resumable" if entry.resumable else "absent"
         )
-        if found["state"] == "resumable":
-            found["drawn"] = [step.outcome for step in book.pending(entry).steps]
-    return found
+        if state["state"] == "resumable":
+            state["drawn"] = [step.outcome for step in book.pending(entry).steps]
+    return state
 
 
 def is_whole(out: Path) -> bool:
     """Whether every file of a release is the one that its manifest describes."""
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     return all(
-        hashlib.sha256((out / one["path"]).read_bytes()).hexdigest() == one["sha256"]
-        for one in manifest["files"]
+        hashlib.sha256((out / file["path"]).read_bytes()).hexdigest() == file["sha256"]
+        for file in manifest["files"]
     )
 
 
-def complaints(end: End, mode: int, found: dict[str, Any], *, pays: bool = True) -> Iterator[str]:
+def complaints(
+    end: End, mode: int, state_found: dict[str, Any], *, pays: bool = True
+) -> Iterator[str]:
     """Yield the false messages and the wrong remains of a run."""
-    state, told = found["state"], end.told
-    if state == "paid twice" or found["out"] != (state == "whole"):
-        yield f"out and unpaid, or paid twice: {found}"
-    if "Traceback" in told:
+    state, output = state_found["state"], end.told
+    if state == "paid twice" or state_found["out"] != (state == "whole"):
+        yield f"out and unpaid, or paid twice: {state_found}"
+    if "Traceback" in output:
         yield "a traceback"
     if end.killed:
         if mode not in {1, 2, 7}:
             yield "killed by something else"
         return
     if not pays and state == "resumable" and end.code in {0, 2, 130}:
-        if end.code == 0 and "left to it" not in told:
+        if end.code == 0 and "left to it" not in output:
             yield "code 0 and resumable"
         return
     if end.code == 0:
         if state != "whole":
             yield f"code 0 and {state}"
         return
-    said = [name for name, words in CLAIMS.items() if words in told]
-    if said not in ([state], ["unknown"]) and not (
-        not said and state == "nothing" and end.code == 2
+    claims = [name for name, sentence in CLAIMS.items() if sentence in output]
+    if claims not in ([state], ["unknown"]) and not (
+        not claims and state == "nothing" and end.code == 2
     ):
-        yield f"said {said}, is {state}: {told!r}"
-    wanted = {
+        yield f"said {claims}, is {state}: {output!r}"
+    expected_codes = {
         "nothing": {2, 70, 130},
         "whole": {4, 130, 3},
         "resumable": {3, 130},
         "absent": {3, 130},
     }[state]
-    if end.code not in wanted and said != ["unknown"]:
-        yield f"code {end.code} and {state}: {told!r}"
+    if end.code not in expected_codes and claims != ["unknown"]:
+        yield f"code {end.code} and {state}: {output!r}"
     if mode in {8, 9} and end.code != 130:
-        yield f"interrupted, and code {end.code}: {told!r}"
-    if mode < 8 and "fault of the program" in told:
-        yield f"called a fault of the program: {told!r}"
-    if len([line for line in told.splitlines() if line.startswith("leastnoise: ")]) != 1:
-        yield f"not one sentence: {told!r}"
+        yield f"interrupted, and code {end.code}: {output!r}"
+    if mode < 8 and "fault of the program" in output:
+        yield f"called a fault of the program: {output!r}"
+    if len([line for line in output.splitlines() if line.startswith("leastnoise: ")]) != 1:
+        yield f"not one sentence: {output!r}"
 
 
 def next_runs(
-    folder: Path, found: dict[str, Any], scenario: Scenario, *, further: bool
+    folder: Path, state_found: dict[str, Any], scenario: Scenario, *, further: bool
 ) -> list[str]:
     """Check that the next run reports the fault, finishes the work once, and pays once."""
     from leastnoise._cli import main
@@ -279,42 +281,45 @@ def next_runs(
             return int(stop.code or 0)
         return 0
 
-    wrong = []
+    faults_found = []
     ledger, out = folder / "people.ledger", folder / "out"
     if ledger.exists() and ran("resume", "people.ledger") != 0:
-        wrong.append("resume fails")
-    if found["state"] in {"resumable", "whole"}:
+        faults_found.append("resume fails")
+    if state_found["state"] in {"resumable", "whole"}:
         if not out.exists() or not is_whole(out):
-            wrong.append("not finished, or not whole")
-        elif found["drawn"]:
+            faults_found.append("not finished, or not whole")
+        elif state_found["drawn"]:
             values = json.loads(
                 (out / "measurements/observation.json").read_text(encoding="utf-8")
             )["values"]
-            drawn = json.loads(found["drawn"][0])["values"]
-            if drawn != values[: len(drawn)]:
-                wrong.append("drawn again")
+            recorded_values = json.loads(state_found["drawn"][0])["values"]
+            if recorded_values != values[: len(recorded_values)]:
+                faults_found.append("drawn again")
     elif out.exists():
-        wrong.append("out and absent or unpaid")
-    left = Ledger.open(ledger).left().epsilon if ledger.exists() else 1
-    if further and left >= 1:
+        faults_found.append("out and absent or unpaid")
+    budget_left = Ledger.open(ledger).left().epsilon if ledger.exists() else 1
+    if further and budget_left >= 1:
         if ran("release", "people.toml", "--out", "further", *scenario.share) != 0 or not is_whole(
             folder / "further"
         ):
-            wrong.append("the next release fails")
-        found["entries"] += 1
+            faults_found.append("the next release fails")
+        state_found["entries"] += 1
     if ledger.exists():
         entries = Ledger.open(ledger).entries()
         states = [entry.state for entry in entries]
-        if len(entries) != found["entries"] or set(states[scenario.known :]) - {"sealed", "absent"}:
-            wrong.append(f"{found['entries']} entries became {states}")
-        if (found["state"] == "absent") != ("absent" in states[scenario.known :]):
-            wrong.append(f"{found['state']} became {states}")
+        if len(entries) != state_found["entries"] or set(states[scenario.known :]) - {
+            "sealed",
+            "absent",
+        }:
+            faults_found.append(f"{state_found['entries']} entries became {states}")
+        if (state_found["state"] == "absent") != ("absent" in states[scenario.known :]):
+            faults_found.append(f"{state_found['state']} became {states}")
     stray = [
         path.name for path in folder.iterdir() if re.match(r"\.people\.ledger\.run-", path.name)
     ]
     if stray and ledger.exists():
-        wrong.append(f"left behind: {stray}")
-    return wrong
+        faults_found.append(f"left behind: {stray}")
+    return faults_found
 
 
 # --- what the data holder enters ------------------------------------------------------------------
@@ -333,8 +338,15 @@ def content(folder: Path) -> list[list[str]] | None:
         return None
     book = Ledger.open(folder / "people.ledger")
     entries = [
-        [one.kind, one.share, one.period, str(one.charge), str(one.declared), one.description]
-        for one in book.entries()
+        [
+            entry.kind,
+            entry.share,
+            entry.period,
+            str(entry.charge),
+            str(entry.declared),
+            entry.description,
+        ]
+        for entry in book.entries()
     ]
     return [[book.dataset, str(book.privacy.budget), str(book.left())], *entries]
 
@@ -342,13 +354,13 @@ def content(folder: Path) -> list[list[str]] | None:
 def before_and_after(scenario: Scenario, folder: Path) -> tuple[Any, Any]:
     """Return the content of the ledger before and after a change without a fault."""
     scenario.prepare(folder)
-    (_, _, before), (status, told, _), (_, _, after) = (
+    (_, _, content_before), (status, output, _), (_, _, content_after) = (
         forked(work, folder)
         for work in (lambda: content(folder), scenario.run, lambda: content(folder))
     )
-    if status or after is None or before == after:
-        raise SystemExit(f"{scenario.name}: fails without a fault: {told}")
-    return before, after
+    if status or content_after is None or content_before == content_after:
+        raise SystemExit(f"{scenario.name}: fails without a fault: {output}")
+    return content_before, content_after
 
 
 def entered(
@@ -357,26 +369,28 @@ def entered(
     """Return the complaints, the end and the state of a ledger change with one fault."""
     scenario.prepare(folder)
     end = faulted(scenario, folder, place, mode)
-    _, told, found = forked(lambda: {"content": content(folder)}, folder)
-    if found is None:
-        return [f"the ledger cannot be read afterwards: {told[-500:]}"], end, "unreadable"
+    _, output, result = forked(lambda: {"content": content(folder)}, folder)
+    if result is None:
+        return [f"the ledger cannot be read afterwards: {output[-500:]}"], end, "unreadable"
     state = {str(sides[0]): "as it was", str(sides[1]): "entered"}.get(
-        str(found["content"]), "half"
+        str(result["content"]), "half"
     )
-    wrong = [f"a change made by halves: {found}"] if state == "half" else []
-    wrong += [] if end.killed and mode in {1, 2, 7} else said_of_entry(end, mode, state, sides[0])
+    faults_found = [f"a change made by halves: {result}"] if state == "half" else []
+    faults_found += (
+        [] if end.killed and mode in {1, 2, 7} else said_of_entry(end, mode, state, sides[0])
+    )
     if state == "as it was":
         forked(scenario.run, folder)
-        _, told, found = forked(lambda: {"content": content(folder)}, folder)
-        wrong += (
+        _, output, result = forked(lambda: {"content": content(folder)}, folder)
+        faults_found += (
             []
-            if found == {"content": sides[1]}
-            else [f"the next run does not make the change: {found} {told[-300:]}"]
+            if result == {"content": sides[1]}
+            else [f"the next run does not make the change: {result} {output[-300:]}"]
         )
-    return wrong, end, state
+    return faults_found, end, state
 
 
-def said_of_entry(end: End, mode: int, state: str, before: Any) -> Iterator[str]:
+def said_of_entry(end: End, mode: int, state: str, content_before: Any) -> Iterator[str]:
     """Yield the false messages about a change."""
     claims = "It was entered" in end.told
     if end.killed or "Traceback" in end.told or (mode < 8 and "fault of the program" in end.told):
@@ -384,7 +398,7 @@ def said_of_entry(end: End, mode: int, state: str, before: Any) -> Iterator[str]
     if end.code == 0:
         if state != "entered":
             yield "code 0 and not entered"
-    elif before is None and end.code == 130:
+    elif content_before is None and end.code == 130:
         pass  # a new ledger has nothing in it; whether it is there can be seen
     elif "cannot be told" not in end.told and claims != (state == "entered"):
         yield f"{state}, and says: {end.told!r}"
@@ -400,17 +414,23 @@ def trial(
     """Return the complaints, the end and the state of a release with one fault."""
     scenario.prepare(folder)
     end = faulted(scenario, folder, place, mode)
-    status, told, found = forked(lambda: truth(folder, scenario.known), folder)
-    if found is None:
-        return [f"the ledger cannot be read afterwards: {told[-500:]}"], end, "unreadable"
-    wrong = list(complaints(end, mode, found, pays=scenario.pays))
-    status, told, later = forked(
-        lambda: next_runs(folder, dict(found), scenario, further=further), folder
+    status, output, result = forked(lambda: truth(folder, scenario.known), folder)
+    if result is None:
+        return [f"the ledger cannot be read afterwards: {output[-500:]}"], end, "unreadable"
+    faults_found = list(complaints(end, mode, result, pays=scenario.pays))
+    status, output, later = forked(
+        lambda: next_runs(folder, dict(result), scenario, further=further), folder
     )
     if later is None:
-        later = [f"the next run broke ({status}): {told[-800:]}"]
+        later = [f"the next run broke ({status}): {output[-800:]}"]
     return (
-        [*wrong, *(f"{one}: {told[-300:]}" if "fails" in one else one for one in later)],
+        [
+            *faults_found,
+            *(
+                f"{complaint}: {output[-300:]}" if "fails" in complaint else complaint
+                for complaint in later
+            ),
+        ],
         end,
-        found["state"],
+        result["state"],
     )
