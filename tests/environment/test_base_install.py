@@ -65,9 +65,9 @@ def write_job(folder):
 
 def test_release_of_a_file_needs_no_extra(tmp_path):
     write_job(tmp_path)
-    done = run_without_extras(tmp_path, COMMAND, "release", "people.toml", "--out", "out")
-    assert done.returncode == 0, done.stderr
-    assert "The report has no charts: they need the extra 'charts'" in done.stdout
+    result = run_without_extras(tmp_path, COMMAND, "release", "people.toml", "--out", "out")
+    assert result.returncode == 0, result.stderr
+    assert "The report has no charts: they need the extra 'charts'" in result.stdout
     report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "<svg" not in report.split("</style>")[-1]
     assert sorted(path.suffix for path in (tmp_path / "out" / "answers").iterdir()) == [
@@ -86,6 +86,6 @@ def test_chart_without_its_extra_is_refused(tmp_path):
         "except ln.InputError as error:\n"
         "    print(error)\n"
     )
-    done = run_without_extras(tmp_path, program)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "Charts need the extra 'charts': pip install 'leastnoise[charts]'.\n"
+    result = run_without_extras(tmp_path, program)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "Charts need the extra 'charts': pip install 'leastnoise[charts]'.\n"

@@ -109,7 +109,7 @@ with import_module("leastnoise._error").memory_limit():
 
 
 def test_modules_of_posix_are_not_needed_to_import_and_plan():
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", WITHOUT_POSIX], check=False, capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr

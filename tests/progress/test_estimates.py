@@ -24,18 +24,18 @@ def test_csv_progress_follows_bytes(tmp_path, monkeypatch):
     source = csv(
         tmp_path / "people.csv", 5 * 2**18 + 2
     )  # 5 MiB and a little: the sixth block is not full
-    line, told = _progress.Progress("reading"), []
+    line, lines = _progress.Progress("reading"), []
     say = _progress.Progress.say
     monkeypatch.setattr(
         _progress.Progress,
         "say",
-        lambda self, *text: (say(self, *text), told.append((line._text, line._share))),
+        lambda self, *text: (say(self, *text), lines.append((line._text, line._share))),
     )
     plan = ln.plan(ln.marginals(DOMAIN, ways=1), ln.PureDP(1))
     shown = _progress.RowProgress(line, "reading", "writing", blocks=count_csv_blocks(source))
     ln.release(plan, source, seed=1, progress=shown)
     percents = [100 * place // 6 for place in range(1, 6)]
-    assert told == [(f"reading: {part}%", part / 100) for part in percents] + [("writing", 0.0)]
+    assert lines == [(f"reading: {part}%", part / 100) for part in percents] + [("writing", 0.0)]
 
 
 def test_source_size_is_known_for_files_and_joins(tmp_path):
@@ -67,15 +67,23 @@ def test_source_size_is_known_for_files_and_joins(tmp_path):
 def test_finishing_estimate_grows_with_work(monkeypatch):
     monkeypatch.delenv("LEASTNOISE_CHARTS")
     domains = (ln.Domain(a=ln.Coded(3), b=ln.Coded(3), c=ln.Coded(size)) for size in (3, 300))
-    few, many = (
+    few_tables, many_tables = (
         ln.plan(ln.marginals(domain, ways=2), ln.PureDP(1), strategy="identity")
         for domain in domains
     )
-    usual, more = ln.Options(), ln.Options(formats=["csv", "parquet", "sdmx"])
-    drawn = finishing_seconds(few, usual)
-    assert drawn < finishing_seconds(many, usual) < finishing_seconds(many, more)
+    usual, more_formats = ln.Options(), ln.Options(formats=["csv", "parquet", "sdmx"])
+    seconds = finishing_seconds(few_tables, usual)
+    assert (
+        seconds
+        < finishing_seconds(many_tables, usual)
+        < finishing_seconds(many_tables, more_formats)
+    )
     monkeypatch.setenv("LEASTNOISE_CHARTS", "off")
-    assert finishing_seconds(few, usual, written=False) < finishing_seconds(few, usual) < drawn
+    assert (
+        finishing_seconds(few_tables, usual, written=False)
+        < finishing_seconds(few_tables, usual)
+        < seconds
+    )
 
 
 def test_adaptive_plan_has_no_time_estimate():
@@ -90,8 +98,10 @@ def test_progress_restarts_its_clock_after_last_row(monkeypatch):
     monkeypatch.setattr(_progress.time, "perf_counter", lambda: clock[0])
     line = _progress.Progress("reading, writing")
 
-    def said(now: float) -> tuple[str, str]:
-        return line._text, _progress.describe_time(now, line._done_share(now), line._work_start)
+    def said(seconds: float) -> tuple[str, str]:
+        return line._text, _progress.describe_time(
+            seconds, line._done_share(seconds), line._work_start
+        )
 
     clock[0] = 10.0
     shown = _progress.RowProgress(line, "reading", "writing", about=8.0)

@@ -36,15 +36,15 @@ def cell(monkeypatch):
     return lines
 
 
-def released(**given):
+def released(**options):
     plan = ln.plan(ASKED, ln.PureDP(1), strategy="identity", progress=lambda _: None)
-    return ln.release(plan, pd.DataFrame({"age": [1, 2, 2]}), seed=1, **given)
+    return ln.release(plan, pd.DataFrame({"age": [1, 2, 2]}), seed=1, **options)
 
 
 def test_planning_shows_one_line_and_clears_it(cell):
     ln.plan(ASKED, ln.PureDP(1), seconds=4)
-    ((first, line), *_, last) = cell
-    assert (first, last) == ("new", ("again", ""))
+    ((first_line, line), *_, last) = cell
+    assert (first_line, last) == ("new", ("again", ""))
     assert line.startswith("planning")
     assert all(kind == "again" for kind, _ in cell[1:])
 
@@ -59,10 +59,10 @@ def test_comparing_and_reading_show_one_too(cell):
 
 
 def test_caller_progress_is_not_shown_twice(cell):
-    seen = []
-    ln.plan(ASKED, ln.PureDP(1), strategy="identity", progress=seen.append)
+    calls = []
+    ln.plan(ASKED, ln.PureDP(1), strategy="identity", progress=calls.append)
     released(progress=False)
-    assert seen == ["identity"]
+    assert calls == ["identity"]
     assert cell == []
 
 
@@ -73,7 +73,7 @@ def test_progress_is_shown_on_request(cell, monkeypatch, capsys):
     assert "reading, measuring" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("progress", [print, lambda done, among: None, "yes", SimpleNamespace()])
+@pytest.mark.parametrize("progress", [print, lambda value, among: None, "yes", SimpleNamespace()])
 def test_row_numbers_reach_no_other_object(progress):
     """Neither functions nor objects that imitate a line of progress get them."""
     with pytest.raises(ln.InputError, match="progress must be True, False or None"):
@@ -92,10 +92,10 @@ def test_row_progress_holds_percents_only():
     line = _progress.Progress("reading")
     shown = _progress.RowProgress(line, "reading", "writing", about=2.0)
     shown.show(123_457, 987_654)
-    held = [getattr(shown, name) for name in shown.__slots__] + [*vars(line).values()]
+    values = [getattr(shown, name) for name in shown.__slots__] + [*vars(line).values()]
     assert (line._text, line._share) == ("reading: 12%", 0.12)
     assert not {123_457, 987_654, 123_457 / 987_654} & {
-        value for value in held if isinstance(value, (int, float))
+        value for value in values if isinstance(value, (int, float))
     }
 
 

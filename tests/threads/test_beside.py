@@ -8,29 +8,34 @@ from leastnoise._threads import BoundedThreadPool
 
 
 def test_all_is_done_at_the_end_on_other_threads() -> None:
-    seen: dict[int, int] = {}
-    with BoundedThreadPool() as beside:
+    thread_of_number: dict[int, int] = {}
+    with BoundedThreadPool() as pool:
         for number in range(20):
-            beside.submit(lambda own: seen.update({own: threading.get_ident()}), number)
-    assert sorted(seen) == list(range(20))
-    assert threading.get_ident() not in seen.values()
+            pool.submit(
+                lambda number_of_task: thread_of_number.update(
+                    {number_of_task: threading.get_ident()}
+                ),
+                number,
+            )
+    assert sorted(thread_of_number) == list(range(20))
+    assert threading.get_ident() not in thread_of_number.values()
 
 
 def test_error_reaches_the_caller() -> None:
     def fail() -> None:
         raise OSError("the disk is full")
 
-    with pytest.raises(OSError, match="the disk is full"), BoundedThreadPool() as beside:
-        beside.submit(fail)
+    with pytest.raises(OSError, match="the disk is full"), BoundedThreadPool() as pool:
+        pool.submit(fail)
 
 
 def test_caller_error_ends_threads_and_is_raised() -> None:
     def interrupted() -> None:
-        with BoundedThreadPool() as beside:
-            beside.submit(begun.append, 1)
+        with BoundedThreadPool() as pool:
+            pool.submit(started.append, 1)
             raise KeyboardInterrupt
 
-    begun: list[int] = []
+    started: list[int] = []
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert begun in ([], [1])
+    assert started in ([], [1])

@@ -23,7 +23,9 @@ ROWS = pd.DataFrame({"sex": ["F", "M", "M"], "age": [1, 2, 2]})
 
 
 def threads() -> list[int]:
-    return sorted(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
+    return sorted(
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    )
 
 
 @pytest.fixture
@@ -32,21 +34,21 @@ def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     for name in THREAD_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     with threadpool_limits(limits=2, user_api="blas"):
-        before = threads()
-        assert len(before) >= 2
-        assert set(before) == {2}
-        yield before
-        assert threads() == before
+        threads_before = threads()
+        assert len(threads_before) >= 2
+        assert set(threads_before) == {2}
+        yield threads_before
+        assert threads() == threads_before
 
 
-def planned(seen: Callable[[], None]) -> ln.Plan:
-    return ln.plan(WORKLOAD, ln.PureDP(1), progress=lambda _: seen())
+def planned(record: Callable[[], None]) -> ln.Plan:
+    return ln.plan(WORKLOAD, ln.PureDP(1), progress=lambda _: record())
 
 
-def released(seen: Callable[[], None]) -> ln.Release:
+def released(record: Callable[[], None]) -> ln.Release:
     plan = planned(lambda: None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RowProgress, "show", lambda *_: seen())
+        patch.setattr(RowProgress, "show", lambda *_: record())
         return ln.release(plan, ROWS, seed=1, progress=True)
 
 
@@ -61,15 +63,15 @@ STUDIO = {
     [
         planned,
         released,
-        lambda seen: ln.compare(WORKLOAD, ln.PureDP(1), progress=lambda _: seen()),
-        lambda seen: handle_request(STUDIO, lambda _: seen()),
+        lambda record: ln.compare(WORKLOAD, ln.PureDP(1), progress=lambda _: record()),
+        lambda record: handle_request(STUDIO, lambda _: record()),
     ],
     ids=["plan", "release", "compare", "studio"],
 )
 def test_linear_algebra_uses_one_thread_then_restores(two, compute):
-    seen = []
-    compute(lambda: seen.append(threads()))
-    assert {number for one in seen for number in one} == {1}
+    counts = []
+    compute(lambda: counts.append(threads()))
+    assert {number for numbers in counts for number in numbers} == {1}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ def test_linear_algebra_uses_one_thread_then_restores(two, compute):
     ],
 )
 def test_release_answers_on_one_thread(two, ask):
-    release, seen = released(lambda: None), []
+    release, counts = released(lambda: None), []
 
     def watch(frame: FrameType, event: str, _: object) -> None:
         module = frame.f_globals.get("__name__", "")
@@ -95,8 +97,8 @@ def test_release_answers_on_one_thread(two, ask):
             and "_threads" not in module
             and frame.f_code.co_name != "answers"
         ):
-            seen.append(threads())
-            if len(seen) == 10:
+            counts.append(threads())
+            if len(counts) == 10:
                 sys.setprofile(None)
 
     sys.setprofile(watch)
@@ -104,15 +106,15 @@ def test_release_answers_on_one_thread(two, ask):
         ask(release)
     finally:
         sys.setprofile(None)
-    assert {number for one in seen for number in one} == {1}
+    assert {number for numbers in counts for number in numbers} == {1}
 
 
 @pytest.mark.parametrize("name", THREAD_VARIABLES)
 def test_explicit_thread_limit_is_respected(two, name, monkeypatch):
     monkeypatch.setenv(name, "2")
-    seen = []
-    planned(lambda: seen.append(threads()))
-    assert seen == [two] * len(seen) != []
+    counts = []
+    planned(lambda: counts.append(threads()))
+    assert counts == [two] * len(counts) != []
 
 
 def test_error_takes_the_limit_back(two):
