@@ -366,9 +366,9 @@ def test_begin_page_faults_are_sentences_in_both_languages(data, change, message
 
 
 @pytest.mark.parametrize(
-    "file_content", ["no.csv", "a.md", "dir", "*.gz", "bad.parquet", "utf16.csv", "empty.csv"]
+    "file_name", ["no.csv", "a.md", "dir", "*.gz", "bad.parquet", "utf16.csv", "empty.csv"]
 )
-def test_unreadable_data_fail_in_the_page_language(tmp_path, monkeypatch, file_content):
+def test_unreadable_data_fail_in_the_page_language(tmp_path, monkeypatch, file_name):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dir").mkdir()
     for name, content in (
@@ -379,7 +379,7 @@ def test_unreadable_data_fail_in_the_page_language(tmp_path, monkeypatch, file_c
     ):
         (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError) as refused:
-        read_columns(Path(file_content), {})
+        read_columns(Path(file_name), {})
     assert not re.search(
         r"\b(must|the|and|is|not|of|has|that)\b",
         load_catalogue("de").translate(refused.value.args[0]),
