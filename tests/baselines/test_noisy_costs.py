@@ -76,9 +76,8 @@ def test_deviation_sensitivity_is_two_minus_two_over_length(length):
         x = generator.integers(0, 4, length) if trial else np.zeros(length, dtype=np.int64)
         more = x + (np.arange(length) == generator.integers(length))
         changes.append(abs(int(all_costs(more)[-1][0]) - int(all_costs(x)[-1][0])))
-    assert Fraction(max(changes), length) == 2 - Fraction(
-        2, length
-    )  # reached by the empty interval
+    # reached by the empty interval
+    assert Fraction(max(changes), length) == 2 - Fraction(2, length)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 64, 1000])

@@ -216,9 +216,8 @@ def test_php_makes_at_most_the_paid_decisions():
     assert decisions.max() == depth
     assert decisions.max() * (EPSILON / depth) == EPSILON
     _, unlimited = _partition.bisect(peeled(n), Fraction(1), Fraction(0), n, SeededEntropy(1))
-    assert (
-        unlimited.max() * (EPSILON / depth) > 2 * EPSILON
-    )  # the fault: a budget for log2 n decisions, and more of them
+    # the fault: a budget for log2 n decisions, and more of them
+    assert unlimited.max() * (EPSILON / depth) > 2 * EPSILON
 
 
 def test_php_passes_that_depth_on(monkeypatch):

@@ -74,11 +74,12 @@ def test_trusted_dispatch_to_other_files_is_listed():
         module = importlib.import_module(f"leastnoise.{file[:-3].replace('/', '.')}")
         for name, function in vars(module).items():
             if hasattr(function, "registry") and function.__module__ == module.__name__:
+                # none of a test
                 modules = {
                     one.__module__
                     for one in function.registry.values()
                     if one.__module__.startswith("leastnoise.")
-                }  # none of a test
+                }
                 homes = {
                     f"{module_of.removeprefix('leastnoise.').replace('.', '/')}.py"
                     for module_of in modules
@@ -127,9 +128,10 @@ def test_one_file_chooses_the_ledger_that_pays():
     """Count the calls that create and open ledgers for payments."""
 
     def files_with(words: str, pattern: str) -> set[str]:
+        # in code, or in a docstring
         named = (
             path for path in FOLDER.rglob(pattern) if words in path.read_text(encoding="utf-8")
-        )  # in code, or in a docstring
+        )
         return {path.relative_to(FOLDER).as_posix() for path in named if words in code_of(path)}
 
     assert files_with("Ledger.create(", "_trusted/ledgers/*.py") == {"_trusted/ledgers/_choice.py"}

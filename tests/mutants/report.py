@@ -16,12 +16,13 @@ REASONS = Path(__file__).parent / "reasons.toml"
 DEAD = {"killed", "time"}
 # how the reason begins of one that a test kills which was written after it was found, tried by hand
 CLOSED = "closed"
+# how the reason of a survivor begins that changes no result
 HARMLESS = (
     "equivalent",
     "speed only",
     "memory only",
     "message only",
-)  # how the reason of a survivor begins that changes no result
+)
 _HEAD = """# Mutants of the trusted packages
 
 A *mutant* is the program with one small change: another operator, number, argument or constant, \
@@ -81,9 +82,8 @@ def states(folder: Path) -> dict[str, str]:
 def write(folder: Path, page: Path) -> None:
     """Write the page of a sample whose mutants all ran."""
     facts, found, mutants = _facts(folder), states(folder), drawn(folder)
-    reasons = defaultdict(
-        str, tomllib.loads(REASONS.read_text("utf-8"))
-    )  # why each known survivor does no harm, by the mutant's name
+    # why each known survivor does no harm, by the mutant's name
+    reasons = defaultdict(str, tomllib.loads(REASONS.read_text("utf-8")))
     behaviour = [mutant for mutant in mutants if not mutant.words]
     survivors = [mutant for mutant in behaviour if found[mutant.key] not in DEAD]
     harmless = [mutant for mutant in survivors if reasons[mutant.name].startswith(HARMLESS)]

@@ -91,10 +91,8 @@ def test_mutant_is_one_change_that_compiles(tmp_path):
 
 
 def test_mutant_stays_on_disk_until_killed_or_timeout(tmp_path):
-    tree, kernel = (
-        tmp_path / "tree",
-        tmp_path / "tree" / "src" / "leastnoise" / "_trusted" / "kernel",
-    )
+    tree = tmp_path / "tree"
+    kernel = tmp_path / "tree" / "src" / "leastnoise" / "_trusted" / "kernel"
     kernel.mkdir(parents=True)
     (kernel / "sample.py").write_text(CODE, "utf-8")
     (tree / "test_a.py").write_text(
@@ -114,9 +112,10 @@ def test_mutant_stays_on_disk_until_killed_or_timeout(tmp_path):
     assert run(tree, cover, found(tmp_path, "> least -> >= least"), tests) == Outcome(
         "killed", 3, tests[1]
     )
+    # at import
     assert run(tree, cover, found(tmp_path, "LIMIT = 5 -> LIMIT = None"), tests) == Outcome(
         "killed", 3, "test_a.py"
-    )  # at import
+    )
     assert run(tree, cover, found(tmp_path, "> least -> >= least"), tests[:1]) == Outcome(
         "survived", 1, ""
     )
@@ -139,15 +138,12 @@ def test_mutant_sample_is_seeded_and_counts_no_messages(tmp_path):
 
 
 def test_covering_tests_run_own_and_quick_ones_first(tmp_path):
-    quick, slow, other, bad = (
-        "tests/trusted/kernel/a.py::quick",
-        "tests/trusted/kernel/a.py::slow",
-        "tests/session/b.py::c",
-        "tests/trusted/kernel/a.py::bad",
-    )
-    lines = {
-        "_trusted/kernel/sample.py": {"11": [slow, quick, other, bad], "9": [other]}
-    }  # what is bad has failed, and no seconds
+    quick = "tests/trusted/kernel/a.py::quick"
+    slow = "tests/trusted/kernel/a.py::slow"
+    other = "tests/session/b.py::c"
+    bad = "tests/trusted/kernel/a.py::bad"
+    # what is bad has failed, and no seconds
+    lines = {"_trusted/kernel/sample.py": {"11": [slow, quick, other, bad], "9": [other]}}
     served = [f"tests/trusted/kernel/a.py::{name}" for name in ("served", "served too")]
     lines["_trusted/kernel/sample.py"]["11"] += served
     names = f"{NAMES}[_trusted/kernel]"
@@ -161,14 +157,14 @@ def test_covering_tests_run_own_and_quick_ones_first(tmp_path):
     assert cover.within(tests, 1.0) == tests[:1]
     assert cover.within(tests, 10 + SERVERS["spark"]) == tests  # which is started once
     assert cover.within(tests, 9 + SERVERS["spark"]) == tests[:2]
-    assert (
-        cover.tests(found(tmp_path, "5 -> 6")) == tests
-    )  # at import alone: whatever runs the file
+    # at import alone: whatever runs the file
+    assert cover.tests(found(tmp_path, "5 -> 6")) == tests
     offered = dataclasses.replace(found(tmp_path, "5 -> 6"), file="_trusted/kernel/__init__.py")
+    # and what looks at the names that a package offers
     assert cover.tests(offered) == [
         names,
         other,
-    ]  # and what looks at the names that a package offers
+    ]
 
 
 def test_covering_records_lines_seconds_and_server(tmp_path):

@@ -68,9 +68,8 @@ LETTERS = "EGLR"  # of the budgets on the page
 UNITS = [(neighbours, rows) for neighbours in ("add_remove", "replace") for rows in (1, 2, 3)]
 
 MEASURES = {"pay": Measure("pay", -2, 3), "tips": Measure("tips", 0, 4)}
-DOMAIN = Domain(
-    a=Coded(2), b=Integers(0, 3), measures=MEASURES
-)  # brute force over three rows replaced by three
+# brute force over three rows replaced by three
+DOMAIN = Domain(a=Coded(2), b=Integers(0, 3), measures=MEASURES)
 WIDE = Domain(a=Coded(3), b=Integers(0, 3), c=Coded(2))
 LONG = Domain(b=Integers(0, 7))
 WORKLOADS: dict[str, Workload] = {
@@ -412,9 +411,8 @@ def _share(step: Any, privacy: Privacy) -> float:
         own = loss(step)
         ratio = 1.0 if own is None else own / float(claim_of(part, step.noise))
         assert ratio <= 1 + 1e-9
-        if isinstance(
-            part, ZCDP
-        ):  # under (epsilon, delta) Gaussian steps share out half of mu squared
+        # under (epsilon, delta) Gaussian steps share out half of mu squared
+        if isinstance(part, ZCDP):
             return (
                 float(
                     part.rho

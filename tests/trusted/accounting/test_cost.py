@@ -51,9 +51,8 @@ def test_costs_at_boundaries_are_exact(budget, cost) -> None:
     ((name, value),) = parameters_by_name(cost).items()
     assert covers(budget, cost)
     assert not covers(budget, replace(cost, **{name: value * (1 + HAIR)}))
-    assert isinstance(cost, PureCost) or not covers(
-        PureDP(100), replace(cost, **{name: HAIR})
-    )  # no Gaussian noise, however little
+    # no Gaussian noise, however little
+    assert isinstance(cost, PureCost) or not covers(PureDP(100), replace(cost, **{name: HAIR}))
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [("0.1", "1e-9"), ("1", "1e-6"), ("8", "1e-12")])
@@ -62,9 +61,8 @@ def test_largest_covered_cost_is_tight(epsilon, delta) -> None:
     square = gaussian_mu_squared(epsilon, delta)
     assert covers(budget, GaussianCost(square))
     assert not covers(budget, GaussianCost(square * (1 + Fraction(1, 10**12))))
-    assert not covers(
-        budget, ConcentratedCost(square / 2)
-    )  # the general bound is weaker than the Gaussian's own
+    # the general bound is weaker than the Gaussian's own
+    assert not covers(budget, ConcentratedCost(square / 2))
 
 
 @given(COSTS)

@@ -32,10 +32,8 @@ def test_delta_threshold_is_sharp(most: int) -> None:
     """Compare 46 digits; delta is rounded up and the budget's delta down."""
     with mpmath.workdps(250):
         for scale, threshold in RULES:
-            true, privacy = (
-                chance(scale, threshold, most),
-                Privacy(ApproxDP(4 * most, "1/2"), unit_column="who", max_rows=most),
-            )
+            true = chance(scale, threshold, most)
+            privacy = Privacy(ApproxDP(4 * most, "1/2"), unit_column="who", max_rows=most)
             rule = KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=scale, threshold=threshold)
             for change, private in (
                 (-(mpmath.mpf(10) ** -60), False),
@@ -90,9 +88,8 @@ def test_gaussian_search_is_private_for_any_key_count(
     rule = KeyRule(noise=Noise.ROUNDED_GAUSSIAN, scale=Fraction(scale), threshold=threshold)
     with mpmath.workdps(60):
         true = max(of_gaussian(rule.scale, threshold, 4, most))
-        more = (
-            mpmath.mpf(10) ** -16 if most <= 64 else mpmath.mpf(1) / 2
-        )  # of the noise's delta 17 digits are kept
+        # of the noise's delta 17 digits are kept
+        more = mpmath.mpf(10) ** -16 if most <= 64 else mpmath.mpf(1) / 2
         for change, private in ((-(mpmath.mpf(10) ** -30), False), (more, True)):
             delta = Fraction(int(true * (1 + change) * 10**55), 10**55)
             assert (

@@ -18,10 +18,8 @@ def log_bound(rho: Fraction, epsilon: Fraction, beta):
     exp((a-1)(a rho - eps)) (1-1/a)^a / (a-1)
     """
     alpha = 1 + beta
-    cost, eps = (
-        mp.mpf(rho.numerator) / rho.denominator,
-        mp.mpf(epsilon.numerator) / epsilon.denominator,
-    )
+    cost = mp.mpf(rho.numerator) / rho.denominator
+    eps = mp.mpf(epsilon.numerator) / epsilon.denominator
     return beta * (alpha * cost - eps) + alpha * mp.log(1 - 1 / alpha) - mp.log(beta)
 
 

@@ -290,9 +290,8 @@ def units(most: int, amounts: tuple[int, ...]) -> Iterator[tuple[list[tuple[int,
             yield [cell for cell, _ in chosen], [pay for _, pay in chosen]
 
 
-KNOWN: dict[
-    object, np.ndarray
-] = {}  # what units add, whatever the budget: answers without noise do not depend on scales
+# what units add, whatever the budget: answers without noise do not depend on scales
+KNOWN: dict[object, np.ndarray] = {}
 
 
 def answers_of_units(plan: Measurements, spy: Spy, amounts: tuple[int, ...]) -> np.ndarray:
@@ -360,9 +359,8 @@ def test_neighbours_lose_at_most_the_budget(
 ) -> None:
     """Cover signed and weighted queries, sums of both signs, limited sums, and contrasts."""
     unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
-    sums = (
-        (3,) if rows == 3 else (-2, 3)
-    )  # of three rows, the largest amounts alone: there are 455 units otherwise
+    # of three rows, the largest amounts alone: there are 455 units otherwise
+    sums = (3,) if rows == 3 else (-2, 3)
     for blocks, amounts in ((COUNTS, (0,)), (SUMS, sums), (CONTRASTS, (0,)), (MOSTLY_TOTAL, (0,))):
         if mechanism == Noise.DISCRETE_LAPLACE and blocks in (CONTRASTS, MOSTLY_TOTAL):
             continue
@@ -374,7 +372,6 @@ def test_neighbours_lose_at_most_the_budget(
             assert worst / 2 <= budget.rho
         else:
             assert covers(budget, GaussianCost(worst))
-        if (
-            neighbours == "add_remove" and blocks == COUNTS
-        ):  # the claim is not idle: a unit whose rows are all in one cell loses it
+        # the claim is not idle: a unit whose rows are all in one cell loses it
+        if neighbours == "add_remove" and blocks == COUNTS:
             assert cost(plan) == plan.noise.cost(worst)

@@ -159,10 +159,8 @@ def found_among(
 )
 def test_key_draws_follow_the_law_of_the_bound(noise: Noise, scale: Fraction, count: int) -> None:
     rule = KeyRule(noise=noise, scale=scale, threshold=12)
-    privacy, search = (
-        Privacy(ApproxDP(10, "9/10")),
-        KeySearch(attribute="agent", rule=rule, most=10**5),
-    )
+    privacy = Privacy(ApproxDP(10, "9/10"))
+    search = KeySearch(attribute="agent", rule=rule, most=10**5)
     found = found_among(TEXTS, np.full(len(TEXTS), count), privacy, search)
     expected = len(TEXTS) * law(rule, count, 12)
     seen = np.array(

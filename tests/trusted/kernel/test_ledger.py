@@ -75,9 +75,8 @@ def test_three_thirds_are_paid_and_a_fourth_is_refused(
     ):
         take(ledger, Fraction(1, 10**30))
     assert len(ledger.entries()) == 3
-    assert (
-        ledger.timeout == Ledger.open(ledger.path).timeout == 30
-    )  # another process is waited for half a minute
+    # another process is waited for half a minute
+    assert ledger.timeout == Ledger.open(ledger.path).timeout == 30
 
 
 def test_each_definition_adds_up_its_own_way(tmp_path) -> None:
@@ -186,9 +185,8 @@ def test_entries_hold_reservations_and_no_time(ledger) -> None:
     assert re.fullmatch("[0-9a-f]{32}", receipt.id)
     ledger.seal(receipt)
     assert not re.search(rb"[0-9]{2}:[0-9]{2}", ledger.path.read_bytes())
-    assert [path.name for path in ledger.path.parent.iterdir()] == [
-        "people.ledger"
-    ]  # all is in the one file at rest
+    # all is in the one file at rest
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
 
 
 def test_sealing_and_reconciling_give_nothing_back(ledger, tmp_path) -> None:
@@ -574,9 +572,8 @@ def test_unreadable_entry_closes_the_ledger(ledger, column, value) -> None:
         edit(ledger, "UPDATE entry SET description = ? WHERE number = 2", value)
     else:
         edit_and_sign(ledger, column, value)
-    what = (
-        "its pages do not fit together" if column == "state" else "entry 2 is unreadable"
-    )  # the table itself restricts the states
+    # the table itself restricts the states
+    what = "its pages do not fit together" if column == "state" else "entry 2 is unreadable"
     for use in (
         lambda: Ledger.open(ledger.path),
         lambda: take(ledger),
@@ -666,8 +663,7 @@ def test_damaged_ledger_is_closed(ledger, statement, message) -> None:
     ledger.add_spent(PureDP("1/4"))
     edit(ledger, statement)
     uses = [lambda: take(ledger), lambda: Ledger.open(ledger.path)]
-    for use in (
-        uses[:1] if "journal" in statement else uses
-    ):  # in another journal mode it can be read
+    # in another journal mode it can be read
+    for use in uses[:1] if "journal" in statement else uses:
         with pytest.raises(LedgerError, match=message):
             use()

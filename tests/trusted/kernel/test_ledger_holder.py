@@ -166,9 +166,8 @@ def test_spending_elsewhere_adds_up_beyond_the_budget(ledger) -> None:
     assert ledger.left().epsilon == Fraction(1, 4)
     with pytest.raises(BudgetError, match=r"only epsilon = 0.25 is left"):
         take(ledger, "1/2")
-    assert (
-        ledger.add_spent(PureDP(5), note="all else").description == "all else"
-    )  # it is spent, whatever the budget was
+    # it is spent, whatever the budget was
+    assert ledger.add_spent(PureDP(5), note="all else").description == "all else"
     assert (ledger.spent().epsilon, ledger.left()) == (Fraction(23, 4), Charge())
     with pytest.raises(BudgetError, match=r"only epsilon = 0 is left"):
         take(ledger, "1/99")
@@ -197,9 +196,8 @@ def test_release_is_recorded_once_with_its_own_cost(tmp_path) -> None:
 
 def test_share_is_a_limit_within_the_whole(ledger) -> None:
     ledger.set_budget(PureDP("3/4"), share="ann")
-    ledger.set_budget(
-        PureDP("1/2"), share="bob"
-    )  # together more than the whole: each is the most of one
+    # together more than the whole: each is the most of one
+    ledger.set_budget(PureDP("1/2"), share="bob")
     ann, bob = (Ledger.open(ledger.path, share=name) for name in ("ann", "bob"))
     take(ann, "1/2")
     assert (ann.left().epsilon, bob.left().epsilon, ledger.left().epsilon) == (

@@ -142,10 +142,8 @@ def test_ledger_survives_kills_in_holder_entries(ledger: Ledger, tmp_path: Path)
     rounds = killed_before_every_statement(
         work, lambda _: [[one.kind for one in ledger.entries()], ledger.left().epsilon], step=4
     )
-    kinds, left = (
-        ["release", "budget", "budget", "spent"],
-        {1: Fraction(1, 2), 2: Fraction(5, 2), 3: Fraction(5, 2), 4: Fraction(3, 2)},
-    )
+    kinds = ["release", "budget", "budget", "spent"]
+    left = {1: Fraction(1, 2), 2: Fraction(5, 2), 3: Fraction(5, 2), 4: Fraction(3, 2)}
     numbers = [len(found) for found, _ in rounds]
     assert rounds == [[kinds[:number], left[number]] for number in numbers]
     assert (numbers, {*numbers}) == (sorted(numbers), {1, 2, 3, 4})

@@ -44,9 +44,8 @@ def test_ratio_coins_on_ties_go_on_with_the_next_digit(p, q, depth):
 
 
 def test_tied_coins_continue_with_own_digits():
-    thirds = Ratios(
-        numerators=u64(1, 2), denominators=u64(3, 3)
-    )  # whose digits are 85 and 170 again and again
+    # whose digits are 85 and 170 again and again
+    thirds = Ratios(numerators=u64(1, 2), denominators=u64(3, 3))
     drawn = bytes([84, 170, 85, 170, *[0] * 4, 169, 86, 171, *[0] * 5])
     script = Script(np.frombuffer(drawn, dtype=np.uint64).tolist(), then=None)
     assert thirds.toss(np.array([0, 1, 0, 1]), script).tolist() == [True, True, False, False]
@@ -72,9 +71,8 @@ def test_lazy_reals_compare_digit_by_digit():
     assert x.toss(np.array([1]), Script([0xAB, rest, 10, 11], then=None)).tolist() == [True]
     assert x.word(1, 1, Script([], then=None)) == 11  # remembered, not drawn again
     assert x.toss(np.array([1]), Script([0xAB, rest, 12], then=None)).tolist() == [False]
-    assert x.toss(np.array([1]), Script([0xAB, rest, 11, 7, 8], then=None)).tolist() == [
-        True
-    ]  # tied in 128 digits
+    # tied in 128 digits
+    assert x.toss(np.array([1]), Script([0xAB, rest, 11, 7, 8], then=None)).tolist() == [True]
     assert [x.word(1, n, Script([], then=None)) for n in range(3)] == [leading, 11, 8]
     assert x.word(0, 2, Script([1, 2], then=None)) == 2
 
@@ -149,10 +147,8 @@ def test_exponential_coins_by_exact_enumeration(monkeypatch, linear, square, slo
 
     monkeypatch.setattr(_sampling, "random_bytes", one_byte)
     monkeypatch.setattr(_sampling, "Ratios", Exactly)
-    coins, how = (
-        Exactly(x.numerator, x.denominator),
-        {"linear": scalar(linear), "square": square, "slots": slots},
-    )
+    coins = Exactly(x.numerator, x.denominator)
+    how = {"linear": scalar(linear), "square": square, "slots": slots}
     results, open_ = law(
         lambda choose: bool(toss_exp(coins, np.array([0]), choose, **how)[0]), depth=18
     )

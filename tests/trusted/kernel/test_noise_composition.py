@@ -142,9 +142,8 @@ def test_doubtful_rounding_draws_further_digits(one_attempt):
             "rounded", p, q, k=np.array([k]), negative=np.array([False]), entropy=script
         )[0].tolist() == [rounded]
     reals = LazyReals(leading=u64(words[0]))
-    reals.word(
-        0, 1, Script([words[1] + 1], then=None)
-    )  # drawn before by a coin: used, not drawn again
+    # drawn before by a coin: used, not drawn again
+    reals.word(0, 1, Script([words[1] + 1], then=None))
     assert _noise._round_exactly(p, 8 * q, k, reals, 0, entropy=Script([], then=None)) == 2
 
 
@@ -203,11 +202,9 @@ def test_part_beyond_the_gaussian_table(parts):
 @pytest.mark.parametrize("far", [128, 255, 256, 5000])
 def test_far_laplace_values_are_exact_modulo_2_64(monkeypatch, one_attempt, p, q, far):
     monkeypatch.setattr(_noise, "draw_far_geometric", lambda entropy: far)
-    u, v, negative = (
-        np.array([0, p - 1, p // 2, 0]),
-        np.array([128, 128, 128, 3]),
-        np.array([False, False, True, True]),
-    )
+    u = np.array([0, p - 1, p // 2, 0])
+    v = np.array([128, 128, 128, 3])
+    negative = np.array([False, False, True, True])
     values, accepted, _ = one_attempt("laplace", p, q, k=v, uniform=u, negative=negative)
     for row in range(4):
         exact = (int(u[row]) + p * (far if row < 3 else 3)) // (8 * q)
@@ -272,6 +269,5 @@ def test_whole_draws_through_the_tails():
         abs(int(_noise.rounded_gaussian(1000, 1, 1, Script([TOP - 1, TOP - 1], then=seed))[0]))
         for seed in range(40)
     ]
-    assert (
-        sum(8_000 <= size < 12_000 for size in drawn) >= 10
-    )  # accepted with probability about 0.6
+    # accepted with probability about 0.6
+    assert sum(8_000 <= size < 12_000 for size in drawn) >= 10

@@ -35,18 +35,18 @@ def test_noise_law_is_right_and_wrong_scales_are_caught(law, p, q):
     assert chi_square(law, p / q, draws) > ALARM
     assert max(chi_square(law, p / q * wrong, draws) for wrong in (0.96, 1.04)) < ALARM
     size = np.abs(draws)
+    # signs are fair, whatever the size
     for part in (
         size > 0,
         size > p / q,
         (size > 0) & (size % 2 == 1),
-    ):  # signs are fair, whatever the size
+    ):
         assert stats.binomtest(int((draws[part] > 0).sum()), int(part.sum())).pvalue > ALARM
     if p >= 1000 * q:
         raw = draws.view(np.uint64)
         assert uniformity((raw & np.uint64(15)).astype(np.int64), 16) > ALARM
-        for byte in range(
-            int((p // q).bit_length() - 4) // 8
-        ):  # every byte that the scale leaves uniform
+        # every byte that the scale leaves uniform
+        for byte in range(int((p // q).bit_length() - 4) // 8):
             assert (
                 uniformity(((raw >> np.uint64(8 * byte)) & np.uint64(255)).astype(np.int64), 256)
                 > ALARM

@@ -215,6 +215,7 @@ def test_domain_cells_cannot_change_under_a_plan() -> None:
 def test_writable_array_is_detected() -> None:
     owned, view = np.arange(3), np.arange(3)[:2]
     view.setflags(write=False)
+    # the list is one of them
     assert [
         len(written([one])) for one in (owned, view, sealed_copy(owned), sealed_copy(owned)[:2])
     ] == [
@@ -222,7 +223,7 @@ def test_writable_array_is_detected() -> None:
         2,
         1,
         1,
-    ]  # the list is one of them
+    ]
     assert written((owned,)) == ["int64 of shape (3,)"]
 
 

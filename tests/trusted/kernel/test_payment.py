@@ -137,15 +137,15 @@ def test_step_is_begun_on_disk_before_drawing(
             for values in answers_from_text(steps[-1].outcome, map(len, found.values))
         ]
         assert recorded == [block.tolist() for block in found.values]
-    again = Series.resumed(
-        aware(ALL), None, ledger, series.receipt
-    )  # without the rows: what is recorded is not drawn
+    # without the rows: what is recorded is not drawn
+    again = Series.resumed(aware(ALL), None, ledger, series.receipt)
     again.measure(plan(ALL / 2))
     assert [one.tolist() for one in again.measure(plan(ALL / 2)).values] == recorded
+    # a step that is begun and has no outcome is never drawn again
     assert states == [
         (0, False),
         (1, False),
-    ]  # a step that is begun and has no outcome is never drawn again
+    ]
 
 
 PLANE = Domain(sex=["F", "M"], zone=["N", "S"])
@@ -203,9 +203,8 @@ def test_step_rejects_other_bounds_of_any_domain_text(
     series = Series.paid(many_steps(domain(100), privacy), table(100), ledger, output="out")
     series.measure(made(100))
     assert measurements_digest(made(100)) == measurements_digest(made(10))
-    alike = replace(
-        made(100), blocks=(Block((), Fraction(100), "pay"),)
-    )  # another query of the same cost
+    # another query of the same cost
+    alike = replace(made(100), blocks=(Block((), Fraction(100), "pay"),))
     assert cost(alike) == cost(made(100))
     for high, other in ((10, made(10)), (100, alike)):
         again = Series.resumed(
@@ -216,10 +215,8 @@ def test_step_rejects_other_bounds_of_any_domain_text(
 
 
 def test_search_rejects_a_changed_field(tmp_path: Path) -> None:
-    domain, privacy = (
-        Domain(agent=Unknown(9)),
-        Privacy(ApproxDP(1, "1e-6"), unit_column="id", max_rows=1),
-    )
+    domain = Domain(agent=Unknown(9))
+    privacy = Privacy(ApproxDP(1, "1e-6"), unit_column="id", max_rows=1)
     book = Ledger.create(tmp_path / "keys.ledger", "keys", privacy)
     terms = replace(many_steps(domain, privacy), attributes=("agent",))
     rule = KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=40)

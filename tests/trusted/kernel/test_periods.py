@@ -37,9 +37,8 @@ MEASURES = {
     "ever": UnitCount(["group"]),
 }
 DOMAIN = ln.Domain(month=list(range(PERIODS)), group=list(range(GROUPS)), measures=MEASURES)
-Row = tuple[
-    int, ...
-]  # its period, its group, when it comes and when it goes, and its amount if it has one
+# its period, its group, when it comes and when it goes, and its amount if it has one
+Row = tuple[int, ...]
 
 
 def measured(
@@ -63,10 +62,8 @@ def measured(
     )
 
 
-LOWER, HIERARCHY = (
-    Dense(np.array([[4, 0, 0], [2, 3, 0], [1, -2, 5]])),
-    Dense(np.array([[1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]])),
-)
+LOWER = Dense(np.array([[4, 0, 0], [2, 3, 0], [1, -2, 5]]))
+HIERARCHY = Dense(np.array([[1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]]))
 KINDS = [
     (Noise.DISCRETE_LAPLACE, LOWER),
     (Noise.DISCRETE_GAUSSIAN, LOWER),
@@ -85,10 +82,8 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def now(rows: Sequence[Row], period: int) -> Table:
     there = [row for row in rows if row[2] <= period < row[3]]
-    codes, amounts = (
-        {"month": [row[0] for row in there], "group": [row[1] for row in there]},
-        [(*row, 0)[4] for row in there],
-    )
+    codes = {"month": [row[0] for row in there], "group": [row[1] for row in there]}
+    amounts = [(*row, 0)[4] for row in there]
     return Table(DOMAIN, codes, {"pay": amounts}, rows=len(there))
 
 
@@ -288,11 +283,12 @@ def test_adaptive_later_data_stay_within_the_budget() -> None:
         return [int(values[0]) for (values,) in outputs(plan, "drop", tables)]
 
     def log_chance(rows: list[int], more: list[int], at: tuple[int, int]) -> float:
+        # two rows come if the first output is large
         second = [
             *rows,
             *([1, 1] if at[0] > 1 else []),
             *more,
-        ]  # two rows come if the first output is large
+        ]
         return -sum(
             abs(seen - own)
             for seen, own in zip(at, exact((*rows, *more), tuple(second)), strict=True)
@@ -469,9 +465,10 @@ def test_undrawable_series_is_refused() -> None:
         cases.append(
             (measured(Noise.DISCRETE_GAUSSIAN, LOWER, more=[more]), late, "include the periods of")
         )
+    # once in all: not of a period
     ever = measured(
         Noise.DISCRETE_GAUSSIAN, LOWER, privacy=units[-1].privacy, more=[block_of("ever")]
-    )  # once in all: not of a period
+    )
     cases.append((ever, "drop", "count the units of each period"))
     for measurements, late, words in [
         *cases,
@@ -515,10 +512,8 @@ def test_other_measurement_with_same_text_is_refused(
     book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The private file refuses it before the record, and the recorded step afterwards."""
-    state, resumed = (
-        tmp_path / "people.private",
-        begun(book, measured(Noise.DISCRETE_GAUSSIAN, LOWER)),
-    )
+    state = tmp_path / "people.private"
+    resumed = begun(book, measured(Noise.DISCRETE_GAUSSIAN, LOWER))
     other = terms(measured(Noise.DISCRETE_GAUSSIAN, Dense(np.diag([4, 3, 5]))))
 
     def killed(*_: object) -> None:

@@ -137,9 +137,8 @@ def test_tree_choice_follows_the_cost_only(monkeypatch: pytest.MonkeyPatch) -> N
         children=(np.array([0]),),
     )
     monkeypatch.setattr(plane, "block_tree", lambda *_: flat)
-    assert (
-        round(least_cost(np.array([[9, 9, 9], [0, 0, 0]]), 10**6, 1, penalty=2)) == 12
-    )  # six cells, as one block has 27 + 2
+    # six cells, as one block has 27 + 2
+    assert round(least_cost(np.array([[9, 9, 9], [0, 0, 0]]), 10**6, 1, penalty=2)) == 12
 
 
 # --- costs and the least of them ------------------------------------------------------------------

@@ -75,10 +75,8 @@ def test_columns_that_were_not_read_are_refused_unpaid(ledger: Ledger) -> None:
     made = Measurements(
         domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks
     )
-    without_age, without_pay = (
-        Table(domain, {"sex": [0, 1]}, {"pay": [1, 2]}),
-        Table(domain, {"age": [0, 1], "sex": [0, 1]}),
-    )
+    without_age = Table(domain, {"sex": [0, 1]}, {"pay": [1, 2]})
+    without_pay = Table(domain, {"age": [0, 1], "sex": [0, 1]})
     for part, message in (
         (without_age, "read without the attribute 'age'"),
         (without_pay, "read without the measure 'pay'"),
@@ -347,9 +345,8 @@ def test_unpaid_series_draws_from_given_source() -> None:
 def test_paid_series_accepts_no_other_noise_source(ledger: Ledger) -> None:
     for maker in (Series.paid, Series.resumed, UnpaidSeries.paid, UnpaidSeries.resumed):
         assert "entropy" not in inspect.signature(maker).parameters
-    assert (
-        type(UnpaidSeries.paid(aware(), TABLE, ledger, output="out")) is Series
-    )  # and not of the class that it was asked of
+    # and not of the class that it was asked of
+    assert type(UnpaidSeries.paid(aware(), TABLE, ledger, output="out")) is Series
 
 
 MU_SQUARED = Fraction(1, 16)

@@ -33,10 +33,8 @@ def rows_of(
     plan: Measurements, values: Callable[[Measure], tuple[Value, ...]] = extremes
 ) -> list[Row]:
     """Return every possible row with the values to try; in a unit count it is worth 0 or 1."""
-    sizes, measures = (
-        {name: plan.domain.cells(name) for name in plan.domain.names},
-        plan.domain.measures,
-    )
+    sizes = {name: plan.domain.cells(name) for name in plan.domain.names}
+    measures = plan.domain.measures
     options: dict[str, tuple[Value, ...]] = {}
     for name in dict.fromkeys(block.measure for block in plan.blocks if block.measure is not None):
         if isinstance(measures[name], UnitCount):

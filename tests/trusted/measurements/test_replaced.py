@@ -180,9 +180,8 @@ def test_alike_attributes_are_counted(count: int) -> None:
     ]
     exact = Fraction(max(2 * m + m * (count - m) for m in range(count + 1)))
     assert replaced_row_bound(plan_of(2, measured, domain), 2) == exact
-    if (
-        count == 19
-    ):  # one block more, along one attribute: all are taken to have it, or it is dearer
+    # one block more, along one attribute: all are taken to have it, or it is dearer
+    if count == 19:
         more = replaced_row_bound(
             plan_of(2, [*measured, Block((factors[0],), Fraction(1))], domain), 2
         )
@@ -214,10 +213,8 @@ def test_distances_are_exact_up_to_a_denominator_length(bits: int) -> None:
             for place, scale in enumerate(scales)
         ],
     )
-    exact, found = (
-        sum((place + 1) / scale for place, scale in enumerate(scales)),
-        replaced_row_bound(plan, 1),
-    )
+    exact = sum((place + 1) / scale for place, scale in enumerate(scales))
+    found = replaced_row_bound(plan, 1)
     assert math.lcm(*tops).bit_length() == bits
     assert exact <= found < exact * (1 + Fraction(1, 2**100))
     assert (found == exact) == (bits == 512)

@@ -64,9 +64,8 @@ def test_known_costs_of_limited_sums() -> None:
     assert norm(Block((cells,), Fraction(100), "pay", steps)) == 5
     assert norm(Block((cells,), Fraction(100), "pay", steps), power=2) == 25
     assert norm(Block((cells,), Fraction(100), "pay", Limits([700]))) == 7
-    assert (
-        norm(Block((), Fraction(100), "pay", steps)) == 5
-    )  # summed over the attribute of the limits
+    # summed over the attribute of the limits
+    assert norm(Block((), Fraction(100), "pay", steps)) == 5
     # A prefix over three cells: a record of cell 0 enters three times, but with 10 units at most.
     assert norm(Block((Factor(("b",), Prefix(3)),), Fraction(100), "pay", steps)) == max(
         30, 400, 500
@@ -159,9 +158,8 @@ def test_roots_are_rounded_up(values: list[int]) -> None:
 def test_sensitivities_match_known_costs() -> None:
     tree = Block((Factor(("b",), Tree.full(3, 2)),), Fraction(3))
     assert cost(plan_of(LAPLACE, tree)) == PureCost(1)
-    assert cost(plan_of(LAPLACE, tree, neighbours="replace")) == PureCost(
-        "4/3"
-    )  # both are in the root
+    # both are in the root
+    assert cost(plan_of(LAPLACE, tree, neighbours="replace")) == PureCost("4/3")
     assert cost(plan_of(Noise.ROUNDED_GAUSSIAN, tree)) == GaussianCost("1/3")
     assert cost(plan_of(GAUSSIAN, tree)) == ConcentratedCost("1/6")
     assert cost(plan_of(GAUSSIAN, tree, neighbours="replace")) == ConcentratedCost("2/9")
@@ -173,9 +171,8 @@ def test_known_costs_of_replaced_rows() -> None:
     signed = Block((Factor(("b",), Dense([[1, -1, 0]])),), Fraction(1))
     assert cost(plan_of(Noise.ROUNDED_GAUSSIAN, signed, neighbours="replace")) == GaussianCost(4)
     pay = Block((), Fraction(1), "pay")
-    assert cost(plan_of(Noise.ROUNDED_GAUSSIAN, pay, neighbours="replace")) == GaussianCost(
-        25
-    )  # 3 instead of -2
+    # 3 instead of -2
+    assert cost(plan_of(Noise.ROUNDED_GAUSSIAN, pay, neighbours="replace")) == GaussianCost(25)
     assert cost(plan_of(LAPLACE, pay, neighbours="replace")) == PureCost(5)
     # A row outside the domain, which counts as nothing, instead of one inside: nobody else sees the
     # total.
@@ -190,29 +187,21 @@ def test_known_costs_of_replaced_rows() -> None:
 
 def test_costs_are_exact_where_floats_are_not() -> None:
     """Scales have 40 or more bits, so a sum of floats would be too small."""
-    first, second, third = (
-        Fraction(2**41 - 21, 2**40 - 87),
-        Fraction(2**39 - 7, 2**41 - 31),
-        Fraction(2**43 - 57, 2**38 - 45),
-    )
-    signed, several = (
-        Factor(("a",), Dense([[1, -2]])),
-        Factor(("b",), Dense([[1, 0, 1], [0, 3, -1]])),
-    )
+    first = Fraction(2**41 - 21, 2**40 - 87)
+    second = Fraction(2**39 - 7, 2**41 - 31)
+    third = Fraction(2**43 - 57, 2**38 - 45)
+    signed = Factor(("a",), Dense([[1, -2]]))
+    several = Factor(("b",), Dense([[1, 0, 1], [0, 3, -1]]))
     measured = (Block((signed,), first), Block((several,), second), Block((signed, several), third))
     assert cost(plan_of(LAPLACE, *measured)) == PureCost(2 / first + 3 / second + 6 / third)
-    cells, prefix = (
-        Block((Factor(("a",), Identity(2)),), second),
-        Block((Factor(("b",), Prefix(3)),), first),
-    )
+    cells = Block((Factor(("a",), Identity(2)),), second)
+    prefix = Block((Factor(("b",), Prefix(3)),), first)
     assert cost(plan_of(LAPLACE, cells, prefix, neighbours="replace")) == PureCost(
         2 / second + 2 / first
     )
-    first, second, third = (
-        Fraction(2**28 - 57, 2**27 - 39),
-        Fraction(2**26 - 5, 2**27 - 79),
-        Fraction(2**22 - 3, 2**24 - 17),
-    )
+    first = Fraction(2**28 - 57, 2**27 - 39)
+    second = Fraction(2**26 - 5, 2**27 - 79)
+    third = Fraction(2**22 - 3, 2**24 - 17)
     contrasts = Factor(("a",), Contrasts(2)), Factor(("b",), Contrasts(3))
     residual = (Block(contrasts[:1], first), Block(contrasts[1:], second), Block(contrasts, third))
     farthest = 2 / second**2 + 1 / third**2  # of two rows that agree in a

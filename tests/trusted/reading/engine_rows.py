@@ -68,6 +68,7 @@ EXACT = [
     "0.1" + "0" * 60 + "1",
     None,
 ]
+# above half of the least double, and below it
 EXACT += [
     "5e-324",
     "1e-323",
@@ -75,7 +76,7 @@ EXACT += [
     "-2.471e-324",
     "2.470e-324",
     "-2e-324",
-]  # above half of the least double, and below it
+]
 DAYS = [
     "1969-12-31",
     "1970-01-01",

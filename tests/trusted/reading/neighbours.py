@@ -127,9 +127,8 @@ def rows_of_pools(rng, sizes, units):
     count = common + more
     new = np.zeros(count, dtype=bool)
     new[rng.permutation(count)[:more]] = True
-    unit = np.where(
-        new, 4, rng.integers(0, 4, count)
-    )  # the last value of the unit's pool is the new one's alone
+    # the last value of the unit's pool is the new one's alone
+    unit = np.where(new, 4, rng.integers(0, 4, count))
     return (
         [unit, np.arange(count), *(rng.integers(0, size, count) for size in sizes)],
         new,

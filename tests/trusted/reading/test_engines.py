@@ -96,9 +96,8 @@ TIMES += [
     ln.Dates("2024-03-31", "2024-04-30", "hour", zone=zone, outside="clip")
     for zone in ("UTC", BERLIN)
 ]
-TIMES += [
-    ln.Dates("2024-10-25", "2024-10-27", "hour_of_day", zone=BERLIN)
-]  # whose clocks change on the last day
+# whose clocks change on the last day
+TIMES += [ln.Dates("2024-10-25", "2024-10-27", "hour_of_day", zone=BERLIN)]
 TIMES += [
     ln.Dates("0002-01-01", "9998-12-31", "weekday", zone="UTC", outside="clip"),
     ln.Dates("1800-01-01", "2100-12-31", "year", zone=BERLIN),
@@ -433,9 +432,8 @@ def test_unit_rows_are_chosen_by_key_only(engine, unit, most, bound, monkeypatch
     assert sum(used) == len(every)
     assert 0 < used[0] <= len(rows) < used[1]
     _, used_here, cut_here = usage(ARROW)
-    assert (
-        cut == cut_here
-    )  # how many rows are cut is no matter of choice; `test_units` has it by hand
+    # how many rows are cut is no matter of choice; `test_units` has it by hand
+    assert cut == cut_here
     assert (cut == [0]) == (unit is None)
     assert unit is not None or used == used_here  # else another choice of a unit's rows
 
@@ -738,10 +736,8 @@ def test_decimals_of_any_length_are_numbers(postgres):
     # a number beyond the doubles is a number too
     finite = np.clip(nearest, -sys.float_info.max, sys.float_info.max)
     exact = pa.table({"e": pa.array(finite)})
-    bins, edges = (
-        ln.Bins(0, 1, 4, null="other", outside="other"),
-        ln.Edges([-1, 0, 17], closed="right", null="other"),
-    )
+    bins = ln.Bins(0, 1, 4, null="other", outside="other")
+    edges = ln.Edges([-1, 0, 17], closed="right", null="other")
     for kind in (ln.Integers(0, 17, outside="clip"), bins, edges):
         domain = ln.Domain(
             {"e": kind},
@@ -837,9 +833,8 @@ def test_times_are_read_in_utc_and_no_row_fails(url, postgres):
         source, ln.Domain(a=months, b=months, c=months), {None: [("a",), ("b",), ("c",)]}
     )
     assert here
-    assert (
-        list(found.values()) == [[2, *[0] * 3, 2, *[0] * 6, 2]] * 3
-    )  # what is before all times is not after them
+    # what is before all times is not after them
+    assert list(found.values()) == [[2, *[0] * 3, 2, *[0] * 6, 2]] * 3
     hours = ln.Domain(
         b=ln.Dates("2024-01-01", "2024-12-31", "hour_of_day", zone="Asia/Tokyo", outside="drop"),
         j=domain.kind("j"),

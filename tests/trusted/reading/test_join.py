@@ -250,9 +250,8 @@ def test_column_that_two_joined_tables_have_is_refused() -> None:
 def test_public_table_serves_any_unit() -> None:
     whole = VISITS.assign(doctor=[number % 7 for number in range(len(VISITS))])
     joined = ln.Joined(whole, PATIENTS, on=ON, public=True)
-    rows = cells(
-        read(joined, DOMAIN), ("dx", "sex")
-    )  # rows without a key stay, with nulls, which drop them for their year
+    # rows without a key stay, with nulls, which drop them for their year
+    rows = cells(read(joined, DOMAIN), ("dx", "sex"))
     assert rows == expected(["dx", "sex"])
     assert cells(read(joined, DOMAIN, unit_column="doctor", max_rows=400), ("dx", "sex")) == rows
     unit = ln.Joined(whole, PATIENTS.assign(home=lambda one: one["id"] % 5), on=ON, public=True)
@@ -275,9 +274,10 @@ def test_second_table_columns_are_read_on_request() -> None:
         read(ln.Joined(both, PATIENTS, on=ON), DOMAIN, unit_column="patient")
     named = ln.Joined(both, PATIENTS, on=ON, columns=["year", "weight"])
     found = cells(read(named, DOMAIN, unit_column="patient", max_rows=400), ("sex",))
+    # also those outside
     assert found == {
         ("F",): int((BOTH["dx"].notna() & BOTH["year"].notna() & BOTH["patient"].notna()).sum())
-    }  # also those outside
+    }
     failing = duckdb.sql("SELECT ('MARK' || i)::INTEGER AS id, 'F' AS sex FROM range(3) AS t(i)")
     alone = ln.Domain(dx=["a", "b", "c"])
     table = read(ln.Joined(VISITS, failing, on=ON), alone, unit_column="patient", max_rows=400)

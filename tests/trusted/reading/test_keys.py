@@ -40,11 +40,12 @@ def test_unit_counts_once_per_key_up_to_a_limit() -> None:
             "agent": ["a", "a", "b", "c", None, "NA", "a", "A", None, "a"],
         }
     )
+    # nulls take no key's place
     assert counted(frame, unit_column="id", max_rows=3) == {
         "a": 2,
         "b": 1,
         "c": 1,
-    }  # nulls take no key's place
+    }
     for _ in range(20):
         found = counted(frame, unit_column="id", max_rows=2)
         assert sum(found.values()) == 3

@@ -244,10 +244,8 @@ def test_every_source_agrees(tmp_path):
         None,
         dt.datetime(1900, 1, 1),  # noqa: DTZ001
     ]  # noqa: DTZ001, RUF100
-    whens, naive = (
-        pa.array(stamps, pa.timestamp("us", "UTC")),
-        pa.array(stamps, pa.timestamp("ns")).cast(pa.timestamp("ms")),
-    )
+    whens = pa.array(stamps, pa.timestamp("us", "UTC"))
+    naive = pa.array(stamps, pa.timestamp("ns")).cast(pa.timestamp("ms"))
     table = pa.table({"when": whens, "naive": naive, "height": pa.array([165.5, 120.0, None, 3.0])})
     year, other = ("2024-01-01", "2024-12-31"), {"null": "other", "outside": "other"}
     domain = ln.Domain(

@@ -77,12 +77,13 @@ def test_dictionary_and_run_types_have_their_values(name):
     assert codes(held) == codes(put_together(values, places))
     assert codes(pa.chunked_array([held.slice(0, 2), held.slice(2)])) == codes(held)
     runs, twice = runs_of(values), np.repeat(range(len(values)), 2).tolist()
+    # a slice keeps all runs, and says where it begins
     for start, count in (
         (0, len(runs)),
         (1, 3),
         (2, 1),
         (len(runs), 0),
-    ):  # a slice keeps all runs, and says where it begins
+    ):
         assert codes(runs.slice(start, count)) == codes(
             put_together(values, twice[start : start + count]) if count else values[:0]
         )

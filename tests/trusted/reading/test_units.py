@@ -208,11 +208,9 @@ def test_no_two_cells_and_no_two_units_share_a_bound(sizes):
     generator = np.random.default_rng(sizes)
     kinds = {f"a{place}": size for place, size in enumerate(sizes)}
     for trial in range(40):
-        rows, most, within = (
-            int(generator.integers(1, 60)),
-            int(generator.integers(1, 9)),
-            int(generator.integers(1, 4)),
-        )
+        rows = int(generator.integers(1, 60))
+        most = int(generator.integers(1, 9))
+        within = int(generator.integers(1, 4))
         names = [name for name in kinds if generator.random() < 0.7] or [*kinds]
         codes = [generator.integers(-1, size, rows) for size in sizes]
         ids = [
