@@ -13,7 +13,7 @@ def opened(folder: Path) -> Ledger:
     return Ledger.create(folder / "people.ledger", "people", ONE)
 
 
-def take(ledger: Ledger, epsilon="1/3", *, declared=None, privacy=ONE, **more):
+def take(ledger: Ledger, epsilon="1/3", *, declared=None, privacy=ONE, **options):
     paid = privacy.within(PureDP(epsilon) if declared is None else declared)
     return ledger.reserve(
         **{
@@ -21,7 +21,7 @@ def take(ledger: Ledger, epsilon="1/3", *, declared=None, privacy=ONE, **more):
             "privacy": paid,
             "plan_digest": "ab12",
             "output": "out",
-            **more,
+            **options,
         }
     )
 

@@ -50,13 +50,17 @@ def chi_square(law: str, scale: float, draws: np.ndarray, most_bins: int = 200) 
         if reach < 400
         else np.unique(np.concatenate([-tail, [0.0], tail]).astype(np.int64))
     )
-    below, least, kept = cumulative(law, scale, edges), LEAST_EXPECTED / draws.size, []
+    below = cumulative(law, scale, edges)
+    least = LEAST_EXPECTED / draws.size
+    bin_edges = []
     for place, value in enumerate(below):  # as fine as the number of draws allows
-        if min(value - (below[kept[-1]] if kept else 0), 1 - value) >= least:
-            kept.append(place)
-    assert kept, "no bin is large enough: draw more"
-    expected = np.diff([0.0, *below[kept], 1.0]) * draws.size
-    counts = np.bincount(np.searchsorted(edges[kept], draws, side="left"), minlength=expected.size)
+        if min(value - (below[bin_edges[-1]] if bin_edges else 0), 1 - value) >= least:
+            bin_edges.append(place)
+    assert bin_edges, "no bin is large enough: draw more"
+    expected = np.diff([0.0, *below[bin_edges], 1.0]) * draws.size
+    counts = np.bincount(
+        np.searchsorted(edges[bin_edges], draws, side="left"), minlength=expected.size
+    )
     return float(stats.chisquare(counts, expected, sum_check=False).pvalue)
 
 
@@ -68,8 +72,8 @@ def uniformity(values: np.ndarray, cells: int) -> float:
 class Script:
     """An entropy source that plays scripted words, then a seeded stream, and counts words."""
 
-    def __init__(self, words: Iterable[int], then: int | None = 0):
-        self.left = list(words)
+    def __init__(self, script: Iterable[int], then: int | None = 0):
+        self.left = list(script)
         self.rest = None if then is None else SeededEntropy(then)
 
     def words(self, count: int) -> np.ndarray:

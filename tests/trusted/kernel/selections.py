@@ -13,8 +13,8 @@ def law_of_group(selection, counts, distance):
     law = np.zeros(len(passes))
     for cell, chance in enumerate(passes):
         passed = np.array([1.0])  # the law of the number of other cells that pass
-        for other in np.delete(passes, cell):
-            passed = np.convolve(passed, [1 - other, other])
+        for chance_of_other in np.delete(passes, cell):
+            passed = np.convolve(passed, [1 - chance_of_other, chance_of_other])
         law[cell] = chance * (passed / np.arange(1, len(passed) + 1)).sum()
     assert math.isclose(law.sum(), 1)
     return law

@@ -9,16 +9,16 @@ from leastnoise._trusted.measurements import Measurements, Observation, measurem
 from leastnoise._trusted.table import Table
 
 
-def one_step(made: Measurements) -> ReleaseContract:
+def one_step(measurements: Measurements) -> ReleaseContract:
     """Return a plan of a single step with these measurements."""
-    attributes, measures = made.columns()
-    text = measurements_digest(made)
+    attributes, measures = measurements.columns()
+    text = measurements_digest(measurements)
     return ReleaseContract(
-        domain=made.domain,
-        privacy=made.privacy,
+        domain=measurements.domain,
+        privacy=measurements.privacy,
         attributes=attributes,
         measures=measures,
-        declared_step=made,
+        declared_step=measurements,
         plan_text=text,
     )
 
@@ -35,9 +35,9 @@ def many_steps(domain: Domain, privacy: Privacy) -> ReleaseContract:
 
 
 def measure(
-    made: Measurements, table: Table, ledger: Ledger, **how: Any
+    measurements: Measurements, table: Table, ledger: Ledger, **options: Any
 ) -> tuple[Observation, Receipt]:
     """Pay for the measurements and draw them."""
-    series = Series.paid(one_step(made), table, ledger, **how)
+    series = Series.paid(one_step(measurements), table, ledger, **options)
     assert series.receipt is not None
-    return series.measure(made), series.receipt
+    return series.measure(measurements), series.receipt

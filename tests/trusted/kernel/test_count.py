@@ -16,7 +16,7 @@ from leastnoise._trusted.kernel._count import _attribute_set_batches
 from leastnoise._trusted.table import Table, _share, group_attribute_sets
 
 
-def made(sizes, rows, seed=0, measure=None):
+def random_table(sizes, rows, seed=0, measure=None):
     generator = np.random.default_rng(seed)
     domain = Domain(
         {f"a{place}": Coded(size) for place, size in enumerate(sizes)},
@@ -61,23 +61,24 @@ def _small_blocks():
     st.integers(-1, 4),
 )
 @settings(max_examples=120, deadline=None)
-def test_counts_match_plain_python(sizes, rows, seed, picks, what, limited):
+def test_counts_match_plain_python(sizes, rows, seed, picks, kind, limited):
     """Rows are filtered, then clipped at the limit of their own cell in any marginal."""
-    table, codes, values = made(sizes, rows, seed, Measure("m", -3, 7))
-    wanted = [tuple(f"a{place}" for place in pick if place < len(sizes)) for pick in picks]
+    table, codes, values = random_table(sizes, rows, seed, Measure("m", -3, 7))
+    attribute_sets = [tuple(f"a{place}" for place in pick if place < len(sizes)) for pick in picks]
     name = f"a{limited}" if 0 <= limited < len(sizes) else None
     limits = np.random.default_rng(seed).integers(0, 8, 1 if name is None else sizes[limited])
     cut = np.minimum(values["m"], limits[0 if name is None else codes[name]])
-    amounts = {"rows": None, "sums": values["m"], "limited sums": cut}[what]
-    found = list(
+    amounts = {"rows": None, "sums": values["m"], "limited sums": cut}[kind]
+    marginals = list(
         exact_marginals(
             table,
-            wanted,
-            *([] if what == "rows" else ["m"] if what == "sums" else ["m", (name, limits)]),
+            attribute_sets,
+            *([] if kind == "rows" else ["m"] if kind == "sums" else ["m", (name, limits)]),
         )
     )
-    assert [attributes for attributes, _ in found] == wanted
-    for attributes, counts in found:
+
+    assert [attributes for attributes, _ in marginals] == attribute_sets
+    for attributes, counts in marginals:
         assert counts.dtype == np.int64
         assert counts.tolist() == slow(codes, amounts, table.domain, attributes)
 
@@ -94,7 +95,7 @@ def test_counts_match_plain_python(sizes, rows, seed, picks, what, limited):
     ],
 )
 def test_unfitting_limits_are_refused_without_rows(name, limits):
-    table, _, _ = made([2], 3, 1, Measure("m", 0, 7))
+    table, _, _ = random_table([2], 3, 1, Measure("m", 0, 7))
     with pytest.raises(InputError, match="none below 0"):
         exact_marginals(table, [()], "m", (name, np.array(limits)))
 
@@ -108,6 +109,7 @@ def test_sums_are_exact_where_float64_is_not(monkeypatch):
         {"m": np.full(rows, most)},
     )
     ((_, sums),) = exact_marginals(table, [("a",)], "m")
+
     assert float(most * rows) != most * rows > 2**53
     assert sums.tolist() == [most * rows, 0]
 
@@ -122,6 +124,7 @@ def test_rows_of_a_unit_count_for_it_only():
         max_rows=2,
         counting=[1, 1, 0],
     )
+
     for measure, expected in ((None, [2, 0]), ("m", [12, 0]), ("units", [1, 1])):
         assert [sums.tolist() for _, sums in exact_marginals(table, [("a",), ()], measure)] == [
             expected,
@@ -130,44 +133,49 @@ def test_rows_of_a_unit_count_for_it_only():
 
 
 def test_windows_and_groups_do_not_change_the_numbers(monkeypatch):
-    table, _, _ = made((4, 5, 6, 7, 2, 3), 3000, 2)
-    wanted = [
+    table, _, _ = random_table((4, 5, 6, 7, 2, 3), 3000, 2)
+    attribute_sets = [
         pick for ways in range(4) for pick in itertools.combinations(table.domain.names, ways)
     ]
     expected = [
-        (attributes, counts.tolist()) for attributes, counts in exact_marginals(table, wanted)
+        (attributes, counts.tolist())
+        for attributes, counts in exact_marginals(table, attribute_sets)
     ]
     monkeypatch.setattr(_count, "WINDOW_CELLS", 100)
     assert [
-        (attributes, counts.tolist()) for attributes, counts in exact_marginals(table, wanted)
+        (attributes, counts.tolist())
+        for attributes, counts in exact_marginals(table, attribute_sets)
     ] == expected
+
     monkeypatch.setattr(_share, "CACHED_CELLS", 0)
     monkeypatch.setattr(_share, "LEAST_CELLS", 0)
     assert [
-        (attributes, counts.tolist()) for attributes, counts in exact_marginals(table, wanted)
+        (attributes, counts.tolist())
+        for attributes, counts in exact_marginals(table, attribute_sets)
     ] == expected
 
 
 def test_counts_are_the_callers_to_change():
-    table, _, _ = made((2, 3), 10)
-    wanted = [("a0",), ("a0", "a1"), ("a1",), ("a0", "a1")]
-    before = [counts.tolist() for _, counts in exact_marginals(table, wanted)]
-    for _, counts in exact_marginals(table, wanted):
+    table, _, _ = random_table((2, 3), 10)
+    attribute_sets = [("a0",), ("a0", "a1"), ("a1",), ("a0", "a1")]
+    before = [counts.tolist() for _, counts in exact_marginals(table, attribute_sets)]
+    for _, counts in exact_marginals(table, attribute_sets):
         np.add(counts, 1, out=counts)
-    assert [counts.tolist() for _, counts in exact_marginals(table, wanted)] == before
+    assert [counts.tolist() for _, counts in exact_marginals(table, attribute_sets)] == before
 
 
 def test_long_stream_is_read_lazily():
-    table, _, _ = made((10, 10, 10), 100)
-    taken = []
+    table, _, _ = random_table((10, 10, 10), 100)
+    read_sets = []
 
     def stream():
         for number in range(10**6):
-            taken.append(number)
+            read_sets.append(number)
             yield ("a0", "a1", "a2")
 
     next(exact_marginals(table, stream()))
-    assert len(taken) <= _count.WINDOW_CELLS // 1000 + 1
+
+    assert len(read_sets) <= _count.WINDOW_CELLS // 1000 + 1
 
 
 @given(
@@ -175,12 +183,14 @@ def test_long_stream_is_read_lazily():
     st.integers(0, 10**7),
 )
 @settings(max_examples=60, deadline=None)
-def test_groups_cover_each_set_once(wanted, rows):
+def test_groups_cover_each_set_once(attribute_sets, rows):
     sizes = [2, 3, 4, 50, 6, 1000, 8]
-    found = group_attribute_sets(wanted, sizes, rows)
-    assert sorted(member for group in found for member in group.members) == list(range(len(wanted)))
-    for group in found:
-        assert all(set(wanted[member]) <= set(group.attributes) for member in group.members)
+    groups = group_attribute_sets(attribute_sets, sizes, rows)
+    assert sorted(member for group in groups for member in group.members) == list(
+        range(len(attribute_sets))
+    )
+    for group in groups:
+        assert all(set(attribute_sets[member]) <= set(group.attributes) for member in group.members)
 
 
 def test_group_has_the_attributes_of_its_tables():
@@ -189,6 +199,7 @@ def test_group_has_the_attributes_of_its_tables():
     held_up = group_attribute_sets([(0, 1), (0, 2), (3, 4, 5)], [20, 20, 20, 2, 2, 2], 10**4)
     # of few cells
     chain = group_attribute_sets([(place, place + 1) for place in range(5)], [10] * 6, 0)
+
     assert [(group.attributes, group.members) for group in lone] == [((0, 1), (0,))]
     assert [group.attributes for group in chain] == [(0, 1, 2), (2, 3, 4), (4, 5)]
     assert [(group.attributes, group.members) for group in held_up] == [
@@ -200,7 +211,7 @@ def test_group_has_the_attributes_of_its_tables():
 
 @pytest.mark.parametrize("members", [(0, 1), (0,)])
 def test_incomplete_group_proposal_is_refused(members, monkeypatch):
-    table, _, _ = made((2, 3), 10)
+    table, _, _ = random_table((2, 3), 10)
     monkeypatch.setattr(
         _count,
         "group_attribute_sets",
@@ -214,9 +225,9 @@ def test_groups_share_passes_within_cache_size():
     triples = list(itertools.combinations(range(20), 3))
     assert len(group_attribute_sets(triples, [10] * 20, 10**6)) < len(triples) / 5
     assert [len(window) for window in _attribute_set_batches(triples, [10] * 20)] == [1140]
-    wanted = [(0,), (1,), (2,), (0, 1)]
+    attribute_sets = [(0,), (1,), (2,), (0, 1)]
     sizes = [2000, 3000, 4000]
-    for group in group_attribute_sets(wanted, sizes, 10**9):
+    for group in group_attribute_sets(attribute_sets, sizes, 10**9):
         assert math.prod(sizes[place] for place in group.attributes) <= max(
             6_000_000, _share.CACHED_CELLS
         )
@@ -234,6 +245,7 @@ def test_unread_tables_are_refused_and_others_counted():
         a=Coded(2), b=Coded(3), measures={"m": Measure("m", 0, 5), "n": Measure("n", 0, 5)}
     )
     table = Table(domain, {"b": [0, 2, 2]}, {"n": [1, 1, 3]})
+
     assert (table.attributes, table.measures) == (("b",), ("n",))
     assert [cells.tolist() for _, cells in exact_marginals(table, [("b",), ()], "n")] == [
         [1, 0, 4],

@@ -10,18 +10,19 @@ from leastnoise._trusted.kernel import SeededEntropy, SystemEntropy, _entropy
 def test_system_entropy_keeps_nothing_a_fork_could_copy(
     monkeypatch,
 ):
-    asked = []
+    requested_bytes = []
 
     def recorded(size):
-        asked.append(size)
+        requested_bytes.append(size)
         return bytes(range(8)) * (size // 8)
 
     monkeypatch.setattr(_entropy.os, "urandom", recorded)
     source = SystemEntropy()
     words = source.words(3)
+
     assert (words.dtype, words.shape, words.tobytes()) == (np.uint64, (3,), bytes(range(8)) * 3)
     assert source.words(0).shape == (0,)
-    assert asked == [24, 0]  # neither more, to be kept, nor less
+    assert requested_bytes == [24, 0]  # neither more, to be kept, nor less
     assert not hasattr(source, "__dict__")
     assert source.__slots__ == ()
 

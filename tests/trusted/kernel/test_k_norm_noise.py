@@ -57,18 +57,20 @@ def test_law_matches_the_enumerated_lattice(sizes, scale):
     number, most = 20_000, 9
     weights = {point: math.exp(-norm_of(sizes, point) / scale) for point in lattice(sizes, most)}
     # the balls' numerators give the whole sum, beyond the enumerated part too
-    ratio, free = math.exp(-1 / scale), len(ball_count_numerators(tuple(sorted(sizes)))) - 1
+    ratio = math.exp(-1 / scale)
+    free = len(ball_count_numerators(tuple(sorted(sizes)))) - 1
     numerator = sum(h * ratio**j for j, h in enumerate(ball_count_numerators(tuple(sorted(sizes)))))
     total = numerator / (1 - ratio) ** free
     assert sum(weights.values()) == pytest.approx(total, rel=0.02)
+
     observed = Counter(tuple(point.tolist()) for point in draws(sizes, scale, number))
     frequent = [point for point, weight in weights.items() if weight / total * number > 8]
     expected = [weights[point] / total * number for point in frequent]
     counts = [observed[point] for point in frequent]
-    rest = number - sum(counts), number - sum(expected)
+    others = number - sum(counts), number - sum(expected)
     statistic = sum(
-        (seen - mean) ** 2 / mean
-        for seen, mean in zip([*counts, rest[0]], [*expected, rest[1]], strict=True)
+        (count - mean) ** 2 / mean
+        for count, mean in zip([*counts, others[0]], [*expected, others[1]], strict=True)
     )
     assert stats.chi2.sf(statistic, len(frequent)) > ALARM
 
@@ -78,17 +80,18 @@ def test_wrong_scale_fails_the_test_of_the_law():
     norms = Counter(norm_of(sizes, tuple(point)) for point in draws(sizes, Fraction(1), number))
 
     def p_value(scale):
-        ratio, h = math.exp(-1 / scale), ball_count_numerators((2, 3))
+        ratio = math.exp(-1 / scale)
+        h = ball_count_numerators((2, 3))
         balls = [
-            sum(each * math.comb(m - j + 4, 4) for j, each in enumerate(h) if m >= j)
+            sum(coefficient * math.comb(m - j + 4, 4) for j, coefficient in enumerate(h) if m >= j)
             for m in range(40)
         ]
         shells = np.diff([0, *balls]) * ratio ** np.arange(40)
         shells = shells / shells.sum() * number
-        seen = np.array([norms[m] for m in range(40)])
-        kept = shells > 8
-        statistic = ((seen - shells) ** 2 / shells)[kept].sum()
-        return stats.chi2.sf(statistic, kept.sum() - 1)
+        observed = np.array([norms[m] for m in range(40)])
+        frequent = shells > 8
+        statistic = ((observed - shells) ** 2 / shells)[frequent].sum()
+        return stats.chi2.sf(statistic, frequent.sum() - 1)
 
     assert p_value(1.0) > ALARM
     assert max(p_value(0.93), p_value(1.07)) < ALARM
@@ -102,7 +105,9 @@ def test_large_samples_have_the_counted_norms(sizes):
     free, ratio = len(h) - 1, math.exp(-1 / 3)
     most = 14 * (free + 3)
     balls = [
-        sum(each * math.comb(m - j + free, free) for j, each in enumerate(h) if m >= j)
+        sum(
+            coefficient * math.comb(m - j + free, free) for j, coefficient in enumerate(h) if m >= j
+        )
         for m in range(most)
     ]
     logs = np.array([math.log(b - a) for a, b in pairwise([0, *balls])])
@@ -111,9 +116,10 @@ def test_large_samples_have_the_counted_norms(sizes):
     norms = np.array([norm_of(sizes, point.tolist()) for point in draws(sizes, scale, number)])
     edges = np.searchsorted(np.cumsum(law), np.linspace(0, 1, 13)[1:-1])
     edges = np.unique(edges)
-    seen = np.bincount(np.searchsorted(edges, norms, side="left"), minlength=len(edges) + 1)
+    observed = np.bincount(np.searchsorted(edges, norms, side="left"), minlength=len(edges) + 1)
     mean = number * np.diff([0, *np.cumsum(law)[edges], 1.0])
-    assert stats.chi2.sf(((seen - mean) ** 2 / mean).sum(), len(edges)) > ALARM
+
+    assert stats.chi2.sf(((observed - mean) ** 2 / mean).sum(), len(edges)) > ALARM
 
 
 @pytest.mark.parametrize(("sizes", "norm"), [((2, 2), 2), ((3, 2), 2), ((1, 3), 3), ((4,), 2)])
@@ -125,11 +131,11 @@ def test_points_of_a_ball_are_equally_likely(sizes, norm):
         return int(generator.integers(bound))
 
     number = 60 * len(points)
-    seen = Counter(
+    frequencies = Counter(
         tuple(chain.from_iterable(draw_tables(sizes, norm, below))) for _ in range(number)
     )
-    assert set(seen) <= set(points)
-    statistic = sum((seen[point] - 60) ** 2 / 60 for point in points)
+    assert set(frequencies) <= set(points)
+    statistic = sum((frequencies[point] - 60) ** 2 / 60 for point in points)
     assert stats.chi2.sf(statistic, len(points) - 1) > ALARM
 
 
@@ -161,10 +167,16 @@ def test_open_choice_of_the_offset_draws_more_digits(monkeypatch):
     monkeypatch.setattr(_k_norm, "_SPARE_BITS", 0)  # few digits: most choices stay open at first
     weights, scale = ball_count_numerators((2, 3)), Fraction(1)
     integers = _k_norm._UniformIntegers(SeededEntropy(SEED))
-    seen = np.bincount([_k_norm._draw_offset(weights, scale, integers) for _ in range(4000)])
+    frequencies = np.bincount([_k_norm._draw_offset(weights, scale, integers) for _ in range(4000)])
     law = np.array(weights) * np.exp(-np.arange(len(weights)))
     law *= 4000 / law.sum()
-    assert stats.chi2.sf(((seen - law[: len(seen)]) ** 2 / law[: len(seen)]).sum(), 4) > ALARM
+
+    assert (
+        stats.chi2.sf(
+            ((frequencies - law[: len(frequencies)]) ** 2 / law[: len(frequencies)]).sum(), 4
+        )
+        > ALARM
+    )
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,9 @@ DOMAIN = Domain(
 PURE = Privacy(PureDP(1))
 
 
-def cells(name, scale=Fraction(1), group=0, **other):
+def cells(name, scale=Fraction(1), group=0, **options):
     size = DOMAIN.kind(name).size
-    return Block((Factor((name,), Identity(size)),), Fraction(scale), k_norm_group=group, **other)
+    return Block((Factor((name,), Identity(size)),), Fraction(scale), k_norm_group=group, **options)
 
 
 def groups(name, rows, scale=Fraction(1), group=0):
@@ -95,13 +95,17 @@ PLANS = [
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_cost_is_at_least_the_loss_of_every_pair_of_neighbours(blocks, neighbours):
     plan = measured(*blocks, privacy=Privacy(PureDP(50), neighbours))
-    every = list(itertools.product(range(2), range(3), range(2)))
+    possible_rows = list(itertools.product(range(2), range(3), range(2)))
     base = [(0, 0, 0), (1, 2, 1)]
     largest = Fraction(0)
-    for row in every:
-        others = [[*base]] if neighbours == "add_remove" else [[*base, other] for other in every]
-        for other in others:
-            largest = max(largest, loss(plan, tables([*base, row]), tables(other)))
+    for row in possible_rows:
+        neighbouring_rows = (
+            [[*base]]
+            if neighbours == "add_remove"
+            else [[*base, row_after] for row_after in possible_rows]
+        )
+        for rows_after in neighbouring_rows:
+            largest = max(largest, loss(plan, tables([*base, row]), tables(rows_after)))
     assert 0.7 * cost(plan).epsilon < largest <= cost(plan).epsilon
     if all(block.k_norm_group is not None for block in blocks):
         assert largest == cost(plan).epsilon
@@ -127,7 +131,7 @@ def largest_loss(plan, changes):
     """Return the largest log ratio of probabilities over the changes of the answers."""
     ends = np.cumsum([block.rows for block in plan.blocks])
     parts = np.split(changes, ends[:-1], axis=1)
-    norms = [np.abs(part).sum(axis=1) for part in parts]
+    norms = [np.abs(changes_of_group).sum(axis=1) for changes_of_group in parts]
     losses = np.zeros(len(changes), dtype=np.int64)
     grouped = set()
     for group in plan.k_norm_groups().values():
@@ -153,8 +157,8 @@ def _whole_inverse(scale):
 def test_cost_is_at_least_the_loss_of_every_unit_of_several_rows(blocks, neighbours, most):
     """Try all units of up to ``most`` rows, and under replace all pairs of units."""
     plan = measured(*blocks, privacy=Privacy(PureDP(50), neighbours, "id", most))
-    every = itertools.product(range(2), range(3), range(2))
-    rows = [row_vector(blocks, row) for row in every]
+    possible_rows = itertools.product(range(2), range(3), range(2))
+    rows = [row_vector(blocks, row) for row in possible_rows]
     units = np.array(
         [
             sum(unit)
@@ -162,9 +166,9 @@ def test_cost_is_at_least_the_loss_of_every_unit_of_several_rows(blocks, neighbo
             for unit in itertools.combinations_with_replacement(rows, number)
         ]
     )
-    none = np.zeros_like(units[:1])
-    others = none if neighbours == "add_remove" else np.concatenate([none, units])
-    changes = (units[:, None] - others).reshape(-1, units.shape[1])
+    no_row = np.zeros_like(units[:1])
+    replacements = no_row if neighbours == "add_remove" else np.concatenate([no_row, units])
+    changes = (units[:, None] - replacements).reshape(-1, units.shape[1])
     largest = largest_loss(plan, changes)
     assert 0.7 * cost(plan).epsilon < largest <= cost(plan).epsilon
     if all(block.k_norm_group is not None for block in blocks):
@@ -260,9 +264,9 @@ def test_pure_groups_meet_budgets_of_other_kinds():
 
 def test_groups_survive_json_and_change_the_digest():
     plan = measured(*PLANS[2])
-    again = measurements_from_value(measurements_value(plan))
-    assert [block.k_norm_group for block in again.blocks] == [0, 0, None]
-    assert measurements_digest(again) == measurements_digest(plan)
+    plan_from_json = measurements_from_value(measurements_value(plan))
+    assert [block.k_norm_group for block in plan_from_json.blocks] == [0, 0, None]
+    assert measurements_digest(plan_from_json) == measurements_digest(plan)
     independent = measured(*(Block(b.factors, b.scale) for b in plan.blocks))
     assert measurements_digest(independent) != measurements_digest(plan)
 
@@ -282,10 +286,10 @@ def test_kernel_draws_each_group_with_one_total():
         values = simulate(plan, rows, SeededEntropy(seed)).values
         assert values[1].sum() == values[2].sum()
         totals.append([int(value.sum()) for value in values])
-    drawn = np.array(totals)
-    assert np.abs(drawn.mean(axis=0) - 8).max() < 2
+    drawn_totals = np.array(totals)
+    assert np.abs(drawn_totals.mean(axis=0) - 8).max() < 2
     # groups and other blocks are independent
-    correlations = np.corrcoef(drawn[:, [0, 1, 3]].T)
+    correlations = np.corrcoef(drawn_totals[:, [0, 1, 3]].T)
     assert np.abs(correlations - np.eye(3)).max() < 0.3
 
 
@@ -296,9 +300,9 @@ def test_resumed_series_repeats_the_drawn_group(tmp_path):
     observed, receipt = measure(plan, rows, ledger, output="out")
     assert len({int(values.sum()) for values in observed.values}) == 1
     assert ledger.spent().epsilon == cost(plan).epsilon == 1
-    again = Series.resumed(one_step(plan), None, ledger, receipt).measure(plan)
-    for first, second in zip(observed.values, again.values, strict=True):
-        assert first.tolist() == second.tolist()
+    repeated = Series.resumed(one_step(plan), None, ledger, receipt).measure(plan)
+    for block_values, repeated_values in zip(observed.values, repeated.values, strict=True):
+        assert block_values.tolist() == repeated_values.tolist()
 
 
 def test_group_tables_must_count_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,5 +315,6 @@ def test_group_tables_must_count_the_same_rows(monkeypatch: pytest.MonkeyPatch) 
     table = Table(DOMAIN, {"a": [0, 1], "c": [0, 1], "b": [0, 0]}, {"pay": [0, 0]})
     exact = [(0, np.array([1, 1])), (1, np.array([1, 0]))]
     monkeypatch.setattr(_measure, "exact_answers", lambda *_: iter(exact))
+
     with pytest.raises(InternalError, match="count different rows"):
         _measure.draw_answers(measurements, table, SeededEntropy(1))

@@ -89,7 +89,7 @@ NEARLY_ALIKE = [
         for name, weights in (("b", None), ("b", [1, 2, 5]), ("a", [1, 2]))
     ),
     *(Block(ALONG, scale, measure) for scale, measure in ((2, None), (1, "pay"), (1, None))),
-    *(Block(ALONG, 1, "pay", **more) for more in ({"ends": True}, {"limits": Limits([1])})),
+    *(Block(ALONG, 1, "pay", **options) for options in ({"ends": True}, {"limits": Limits([1])})),
     *[Block((Factor(("b",), Identity(3)),), 1)] * 2,
     *[Block((), 1)] * 2,
 ]
@@ -109,26 +109,26 @@ class Spy:
         self, numerators: object, denominators: object, count: int, entropy: object
     ) -> np.ndarray:
         tops, bottoms = (
-            np.broadcast_to(np.asarray(part), (count,)).tolist()
-            for part in (numerators, denominators)
+            np.broadcast_to(np.asarray(numbers), (count,)).tolist()
+            for numbers in (numerators, denominators)
         )
-        first = 1000 + len(self.scales)
+        first_draw = 1000 + len(self.scales)
         self.scales += [Fraction(top, bottom) for top, bottom in zip(tops, bottoms, strict=True)]
         self.sources += [entropy] * count
         return (
             np.zeros(count, dtype=np.int64)
             if self.silent
-            else np.arange(first, first + count, dtype=np.int64)
+            else np.arange(first_draw, first_draw + count, dtype=np.int64)
         )
 
 
 @pytest.fixture
 def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
-    found = Spy()
-    found.forget()
+    recorder = Spy()
+    recorder.forget()
     for name in _measure.SAMPLERS:
-        monkeypatch.setitem(_measure.SAMPLERS, name, found)
-    return found
+        monkeypatch.setitem(_measure.SAMPLERS, name, recorder)
+    return recorder
 
 
 def people(rows: list[tuple[int, int]], pay: list[int] | None = None, **unit: object) -> Table:
@@ -172,11 +172,11 @@ def exact_squares(block: Block, grid: int) -> list[Fraction]:
     squares = [Fraction(1)] * (2 if block.ends else 1)
     for factor in block.factors:
         if isinstance(factor.operator, Contrasts):
-            own = [Fraction(k * (k + 1)) for k in range(1, factor.operator.size)]
+            factor_squares = [Fraction(k * (k + 1)) for k in range(1, factor.operator.size)]
         else:
-            own = [Fraction(1, int(weight) ** 2) for weight in factor.weights]
-        squares = [one * other for one in squares for other in own]
-    return [one * (block.scale * grid) ** 2 for one in squares]
+            factor_squares = [Fraction(1, int(weight) ** 2) for weight in factor.weights]
+        squares = [square * factor_square for square in squares for factor_square in factor_squares]
+    return [square * (block.scale * grid) ** 2 for square in squares]
 
 
 ROWS = [(0, 0), (0, 2), (1, 1), (1, 1), (1, 2), (0, 0)]
@@ -278,7 +278,8 @@ def test_batch_limits_tables_answered_at_once(
     values = simulate(
         plan, Table(domain, {name: np.arange(8) for name in "abcd"}), SeededEntropy(1)
     ).values
-    assert [len(one) for one in values] == [operator.rows] * 4
+
+    assert [len(table_values) for table_values in values] == [operator.rows] * 4
     assert tables == [max(1, 16 // operator.rows)] * (4 // max(1, 16 // operator.rows))
 
 
@@ -328,18 +329,19 @@ def worst_loss(plan: Measurements, spy: Spy, amounts: tuple[int, ...]) -> Fracti
     spy.forget()
     spy.silent = False
     nobody = people([], unit_column=plan.privacy.unit_column, max_rows=plan.privacy.max_rows)
-    drawn = np.concatenate(
+    change_vectors = np.concatenate(
         [values.tolist() for values in simulate(plan, nobody, SeededEntropy(1)).values]
     )
-    scales = [spy.scales[draw - 1000] for draw in drawn.tolist()]
+    scales = [spy.scales[draw - 1000] for draw in change_vectors.tolist()]
     power = plan.noise.norm
     table = answers / np.array([float(scale) for scale in scales])
-    others = [0] if plan.privacy.neighbours == "add_remove" else range(len(table))
-    losses = {other: (np.abs(table - table[other]) ** power).sum(axis=1) for other in others}
-    other = max(losses, key=lambda place: losses[place].max())
-    change = (answers[int(losses[other].argmax())] - answers[other]).tolist()
+    bases = [0] if plan.privacy.neighbours == "add_remove" else range(len(table))
+    losses = {base: (np.abs(table - table[base]) ** power).sum(axis=1) for base in bases}
+    base = max(losses, key=lambda place: losses[place].max())
+    change = (answers[int(losses[base].argmax())] - answers[base]).tolist()
     return sum(
-        (Fraction(abs(one)) / scale) ** power for one, scale in zip(change, scales, strict=True)
+        (Fraction(abs(difference)) / scale) ** power
+        for difference, scale in zip(change, scales, strict=True)
     )
 
 
@@ -349,8 +351,8 @@ def worst_loss(plan: Measurements, spy: Spy, amounts: tuple[int, ...]) -> Fracti
     # three rows of a unit under one kind of Gaussian noise: what they change is the same under the
     # other
     [
-        (*one, rows)
-        for one, most in zip(BUDGETS, (3, 3, 2), strict=True)
+        (*budget_and_noise, rows)
+        for budget_and_noise, most in zip(BUDGETS, (3, 3, 2), strict=True)
         for rows in range(1, most + 1)
     ],
 )

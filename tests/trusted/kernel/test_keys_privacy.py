@@ -25,20 +25,21 @@ from leastnoise._trusted.kernel import (
 from leastnoise._trusted.measurements import Block, Measurements
 from leastnoise._trusted.table import Table
 
-LAPLACE, GAUSSIAN = Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN
+LAPLACE = Noise.DISCRETE_LAPLACE
+GAUSSIAN = Noise.ROUNDED_GAUSSIAN
 EPSILON = Fraction(9, 10)
 # Scales of noise for a distance of neighbours; thresholds so low that deltas are large enough to be
 # seen.
 RULES = [
     (noise, k, neighbours, threshold)
-    for noise, few in ((LAPLACE, (3, 6)), (GAUSSIAN, (3, 8)))
-    for k, thresholds in ((1, few), (2, (5,)))
+    for noise, most_keys in ((LAPLACE, (3, 6)), (GAUSSIAN, (3, 8)))
+    for k, thresholds in ((1, most_keys), (2, (5,)))
     for neighbours in ("add_remove", "replace")
     for threshold in thresholds
 ]
 
 
-def made(
+def found_keys(
     noise: Noise, k: int, neighbours: str, threshold: int, delta: Fraction = Fraction(1, 2)
 ) -> tuple[KeyRule, Privacy]:
     privacy = Privacy(ApproxDP(EPSILON, delta), neighbours, "id", k)
@@ -54,7 +55,8 @@ def law(rule: KeyRule, count: int, reach: int) -> np.ndarray:
     """Return the probability that a key stays out, then that it gets each number."""
     if count == 0:
         return np.eye(1, reach + 1)[0]
-    values, scale = rule.threshold - count + np.arange(reach), float(rule.scale)
+    values = rule.threshold - count + np.arange(reach)
+    scale = float(rule.scale)
     if rule.noise is LAPLACE:
         p = math.exp(-1 / scale)
         out = (1 - p) / (1 + p) * p ** np.abs(values)
@@ -65,28 +67,35 @@ def law(rule: KeyRule, count: int, reach: int) -> np.ndarray:
 
 def changes(k: int, neighbours: str, counts: tuple[int, ...]) -> list[list[tuple[int, int]]]:
     """Return, for all neighbours, the numbers of the changed keys before and after."""
-    found = []
-    for mine, others in itertools.product(range(k + 1), repeat=2):
-        if neighbours == "add_remove" and others:
+    pairs = []
+    for number_before, number_after in itertools.product(range(k + 1), repeat=2):
+        if neighbours == "add_remove" and number_after:
             continue
-        for alone, other in itertools.product(range(mine + 1), range(others + 1)):
-            for base in itertools.product(counts, repeat=mine + others - alone - other):
+        for only_before, only_after in itertools.product(
+            range(number_before + 1), range(number_after + 1)
+        ):
+            for base in itertools.product(
+                counts, repeat=number_before + number_after - only_before - only_after
+            ):
                 shared = [
-                    (n + 1, n) if place < mine - alone else (n, n + 1)
+                    (n + 1, n) if place < number_before - only_before else (n, n + 1)
                     for place, n in enumerate(base)
                 ]
-                found.append([(1, 0)] * alone + [(0, 1)] * other + shared)
-    return [pair for pair in found if pair]
+                pairs.append([(1, 0)] * only_before + [(0, 1)] * only_after + shared)
+    return [pair for pair in pairs if pair]
 
 
 def loss(rule: KeyRule, pairs: list[tuple[int, int]], reach: int) -> float:
     """Return the exact delta at EPSILON of one pair of neighbours, in both directions."""
-    one, other = np.ones(1), np.ones(1)
+    law_before, law_after = np.ones(1), np.ones(1)
     for before, after in pairs:
-        one = np.multiply.outer(one, law(rule, before, reach)).ravel()
-        other = np.multiply.outer(other, law(rule, after, reach)).ravel()
+        law_before = np.multiply.outer(law_before, law(rule, before, reach)).ravel()
+        law_after = np.multiply.outer(law_after, law(rule, after, reach)).ravel()
     power = math.exp(EPSILON)
-    return max(np.maximum(one - power * other, 0).sum(), np.maximum(other - power * one, 0).sum())
+    return max(
+        np.maximum(law_before - power * law_after, 0).sum(),
+        np.maximum(law_after - power * law_before, 0).sum(),
+    )
 
 
 def least_delta(rule: KeyRule, privacy: Privacy) -> float:
@@ -103,13 +112,14 @@ def least_delta(rule: KeyRule, privacy: Privacy) -> float:
 def test_key_bound_is_close_above_the_exact_loss(
     noise: Noise, k: int, neighbours: str, threshold: int
 ) -> None:
-    rule, privacy = made(noise, k, neighbours, threshold)
+    rule, privacy = found_keys(noise, k, neighbours, threshold)
     claimed = least_delta(rule, privacy)
     counts = (
         (1, threshold) if k == 2 and neighbours == "replace" else (1, 2, threshold, threshold + 4)
     )
     reach = threshold + math.ceil(3 * float(rule.scale)) if k == 2 else threshold + 60
     worst = max(loss(rule, pairs, reach) for pairs in changes(k, neighbours, counts))
+
     assert worst <= claimed * (1 + 1e-6)
     # Chances of the keys are added up, which at deltas like these is more than the chance of any:
     # with q for one, k q and not 1 - (1 - q)^k
@@ -124,15 +134,16 @@ def test_key_rule_is_least_and_checked_by_the_kernel(k: int, neighbours: str) ->
     rule = key_rule(privacy)
     search = KeySearch(attribute="agent", rule=rule, most=5)
     assert search.verify(privacy) == privacy.budget
+
     worse = [
         replace(rule, threshold=rule.threshold - 1),
         replace(rule, scale=rule.scale * Fraction(4, 5)),
     ]
-    for other in worse:
+    for worse_rule in worse:
         with pytest.raises(
             ln.InputError, match=r"not proved to satisfy ApproxDP.*nothing was spent"
         ):
-            replace(search, rule=other).verify(privacy)
+            replace(search, rule=worse_rule).verify(privacy)
     with pytest.raises(ln.InputError, match="not proved"):
         search.verify(Privacy(privacy.budget, neighbours, "id", k + 1))
     for budget in (ln.PureDP(1), ln.ZCDP(1)):
@@ -161,27 +172,28 @@ def test_key_draws_follow_the_law_of_the_bound(noise: Noise, scale: Fraction, co
     rule = KeyRule(noise=noise, scale=scale, threshold=12)
     privacy = Privacy(ApproxDP(10, "9/10"))
     search = KeySearch(attribute="agent", rule=rule, most=10**5)
-    found = found_among(TEXTS, np.full(len(TEXTS), count), privacy, search)
+    keys = found_among(TEXTS, np.full(len(TEXTS), count), privacy, search)
     expected = len(TEXTS) * law(rule, count, 12)
-    seen = np.array(
+    frequencies = np.array(
         [
-            len(TEXTS) - len(found.keys),
-            *(np.count_nonzero(found.units == 12 + place) for place in range(12)),
+            len(TEXTS) - len(keys.keys),
+            *(np.count_nonzero(keys.units == 12 + place) for place in range(12)),
         ]
     )
     large = expected > 10
     assert large.sum() > 1
-    z = (seen - expected)[large] / np.sqrt(expected[large])
+
+    z = (frequencies - expected)[large] / np.sqrt(expected[large])
     assert np.abs(z).max() < 4.5
-    assert (found.units >= 12).all()
-    assert list(zip(-found.units, found.keys, strict=True)) == sorted(
-        zip(-found.units, found.keys, strict=True)
+    assert (keys.units >= 12).all()
+    assert list(zip(-keys.units, keys.keys, strict=True)) == sorted(
+        zip(-keys.units, keys.keys, strict=True)
     )
 
 
 def test_key_search_keeps_only_the_largest() -> None:
     privacy = Privacy(ApproxDP(1, "1e-9"))
-    every, few, none = (
+    all_keys, largest_keys, no_keys = (
         found_among(
             texts,
             30 + np.arange(len(texts)),
@@ -190,22 +202,24 @@ def test_key_search_keeps_only_the_largest() -> None:
         )
         for texts, most in ((TEXTS[:300], 300), (TEXTS[:300], 7), ([], 7))
     )
-    assert (few.keys, few.units.tolist(), none.keys) == (
-        every.keys[:7],
-        every.units[:7].tolist(),
+    assert (largest_keys.keys, largest_keys.units.tolist(), no_keys.keys) == (
+        all_keys.keys[:7],
+        all_keys.units[:7].tolist(),
         (),
     )
-    for made in (few, none):
-        again = outcome_from_text("".join(outcome_to_text(made)))
-        assert (type(again), again.keys, again.units.tolist()) == (
+
+    for outcome in (largest_keys, no_keys):
+        read_outcome = outcome_from_text("".join(outcome_to_text(outcome)))
+        assert (type(read_outcome), read_outcome.keys, read_outcome.units.tolist()) == (
             FoundKeys,
-            made.keys,
-            made.units.tolist(),
+            outcome.keys,
+            outcome.units.tolist(),
         )
 
 
 def test_key_search_is_the_only_step_of_its_series() -> None:
-    domain, privacy = Domain(agent=Unknown(9)), Privacy(ApproxDP(1, "1e-9"))
+    domain = Domain(agent=Unknown(9))
+    privacy = Privacy(ApproxDP(1, "1e-9"))
     terms = ReleaseContract(domain=domain, privacy=privacy, attributes=("agent",))
     search = KeySearch(attribute="agent", rule=key_rule(privacy), most=9)
     table = Table.keyed(domain, "agent", ["curl"], np.array([50]))
@@ -213,6 +227,7 @@ def test_key_search_is_the_only_step_of_its_series() -> None:
     assert series.find(search).keys == ("curl",)
     with pytest.raises(ln.BudgetError, match="epsilon = 0 and delta = 0"):
         series.find(search)
+
     total = Measurements(
         domain=domain,
         privacy=privacy.within(ln.PureDP("1/2")),
@@ -223,11 +238,13 @@ def test_key_search_is_the_only_step_of_its_series() -> None:
         series.measure(total)
     with pytest.raises(ln.InternalError, match="This table has Keyed"):
         UnpaidSeries(terms, table, SeededEntropy(1)).measure(total)
+
     rows = Table(domain, {"agent": [0, 0, 1]})
     with pytest.raises(ln.InternalError, match="This table has Columns"):
         UnpaidSeries(terms, rows, SeededEntropy(1)).find(search)
     with pytest.raises(ln.InputError, match="search must be a KeySearch"):
         UnpaidSeries(terms, table, SeededEntropy(1)).find(total)
+
     only = ReleaseContract(
         domain=domain, privacy=total.privacy, attributes=("agent",), declared_step=total
     )

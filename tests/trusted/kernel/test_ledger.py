@@ -40,9 +40,9 @@ def edit_and_sign(ledger: Ledger, column: str, value) -> None:
     """Change the second entry and repair its digest, to reach the checks behind the digest."""
     edit(ledger, f"UPDATE entry SET {column} = ? WHERE number = 2", value)
     with suppress(TypeError), sqlite3.connect(ledger.path) as connection:
-        first, row = connection.execute(SELECT).fetchall()
+        first_row, row = connection.execute(SELECT).fetchall()
         if column != "digest":
-            digest = hash_row((first[9], *row[:9]))
+            digest = hash_row((first_row[9], *row[:9]))
             connection.execute("UPDATE entry SET digest = ? WHERE number = 2", (digest,))
             connection.execute("UPDATE head SET digest = ?", (digest,))
     connection.close()
@@ -60,6 +60,7 @@ def test_three_thirds_are_paid_and_a_fourth_is_refused(
         "that is epsilon = 1/6 too much. Nothing was spent. Plan with at most what is left, or "
         "ask the data holder."
     )
+
     receipts.append(take(ledger))
     assert (ledger.spent(), ledger.left(), len({receipt.id for receipt in receipts})) == (
         Charge(epsilon=Fraction(1)),
@@ -88,13 +89,14 @@ def test_each_definition_adds_up_its_own_way(tmp_path) -> None:
 
 
 def test_epsilon_delta_ledger_adds_up_mu_squared(tmp_path) -> None:
-    whole = ApproxDP(1, "1e-6")
+    budget = ApproxDP(1, "1e-6")
     square = gaussian_mu_squared(1, "1e-6")
-    approx = Ledger.create(tmp_path / "a", "a", Privacy(whole))
-    assert approx.left() == Charge(epsilon=whole.epsilon, delta=whole.delta, mu_squared=square)
-    part = whole.share("1/4")
+    approx = Ledger.create(tmp_path / "a", "a", Privacy(budget))
+    assert approx.left() == Charge(epsilon=budget.epsilon, delta=budget.delta, mu_squared=square)
+
+    quarter = budget.share("1/4")
     for _ in range(3):
-        take(approx, cost=GaussianCost(square / 4), declared=part)
+        take(approx, cost=GaussianCost(square / 4), declared=quarter)
     assert approx.left().mu_squared == square / 4
     assert approx.spent() == Charge(mu_squared=square * 3 / 4)
     with pytest.raises(
@@ -110,6 +112,7 @@ def test_epsilon_delta_ledger_adds_up_mu_squared(tmp_path) -> None:
         take(approx, cost=SeriesCost(ApproxDP("1e-3", "1e-9")), declared=ApproxDP("1e-3", "1e-9"))
     with pytest.raises(InputError, match=r"The data set has an ApproxDP budget"):
         take(approx, cost=ConcentratedCost("1e-9"), declared=ZCDP(1))
+
     take(approx, approx.left().epsilon)
     assert approx.left().mu_squared <= square / 10**9
     with pytest.raises(BudgetError, match=r"'a' only mu squared = .* is left"):
@@ -140,16 +143,17 @@ def test_unit_and_neighbours_must_match_the_ledger(ledger, tmp_path) -> None:
         "The plan protects {}, the data set 'people' one row (add_remove); such costs cannot be "
         "added, because "
     )
-    for privacy, words in (
+    for privacy, unit_text in (
         (Privacy(PureDP(1), "replace"), "one row (replace)"),
         (
             Privacy(PureDP(1), unit_column="id"),
             "all rows of one value of the column 'id' (add_remove)",
         ),
     ):
-        with pytest.raises(InputError, match=re.escape(message.format(words))):
+        with pytest.raises(InputError, match=re.escape(message.format(unit_text))):
             take(ledger, privacy=privacy)
     assert ledger.entries() == ()
+
     ledger = Ledger.create(
         tmp_path / "units.ledger", "people", Privacy(PureDP(1), unit_column="id")
     )
@@ -183,6 +187,7 @@ def test_entries_hold_reservations_and_no_time(ledger) -> None:
     assert (entry.plan_digest, entry.output, entry.description) == ("ab12", "out/übersicht", text)
     assert before <= entry.reserved_on <= datetime.now(UTC).date()
     assert re.fullmatch("[0-9a-f]{32}", receipt.id)
+
     ledger.seal(receipt)
     assert not re.search(rb"[0-9]{2}:[0-9]{2}", ledger.path.read_bytes())
     # all is in the one file at rest
@@ -192,9 +197,9 @@ def test_entries_hold_reservations_and_no_time(ledger) -> None:
 def test_sealing_and_reconciling_give_nothing_back(ledger, tmp_path) -> None:
     receipts = [take(ledger, output=output) for output in ("a", "b", "c")]
     ledger.seal(receipts[0])
-    asked = []
-    settled = ledger.reconcile(lambda entry: asked.append(entry.output) or entry.output == "b")
-    assert asked == ["b", "c"]
+    lookups = []
+    settled = ledger.reconcile(lambda entry: lookups.append(entry.output) or entry.output == "b")
+    assert lookups == ["b", "c"]
     assert [(entry.output, entry.state) for entry in settled] == [("b", "sealed"), ("c", "absent")]
     assert ledger.reconcile(lambda _: False) == ()
     # What another run found absent while it was still being written is sealed by the next one, also
@@ -202,6 +207,7 @@ def test_sealing_and_reconciling_give_nothing_back(ledger, tmp_path) -> None:
     assert [(entry.output, entry.state) for entry in ledger.reconcile(lambda _: True)] == [
         ("c", "sealed")
     ]
+
     before = ledger.entries()
     ledger.seal(receipts[1])
     assert (ledger.entries(), ledger.reconcile(lambda _: False), ledger.left()) == (
@@ -209,12 +215,13 @@ def test_sealing_and_reconciling_give_nothing_back(ledger, tmp_path) -> None:
         (),
         Charge(),
     )
-    other = Ledger.create(tmp_path / "other", "other", ONE)
+
+    other_ledger = Ledger.create(tmp_path / "other", "other", ONE)
     with pytest.raises(
         LedgerError,
         match=r"belongs to another ledger than .*other. Seal a release where it was reserved.",
     ):
-        other.seal(receipts[0])
+        other_ledger.seal(receipts[0])
 
 
 def test_entry_is_sealed_during_reconcile(ledger) -> None:
@@ -222,6 +229,7 @@ def test_entry_is_sealed_during_reconcile(ledger) -> None:
     assert [entry.state for entry in ledger.reconcile(lambda _: len(ledger.entries()) == 0)] == [
         "absent"
     ]
+
     ledger.seal(receipt)
     late = take(ledger)
     assert [entry.state for entry in ledger.reconcile(lambda _: ledger.seal(late) or False)] == [
@@ -237,6 +245,7 @@ def test_ledger_shows_budget_spent_and_left(ledger) -> None:
         repr(ledger)
         == f"Ledger({named}, budget: epsilon = 1, spent: epsilon = 0.25, left: epsilon = 0.75)"
     )
+
     ledger.set_budget(PureDP(2), period="month")
     ledger.set_budget(PureDP("1/2"), share="<ann>")
     page = Ledger.open(ledger.path, share="<ann>")._repr_html_()
@@ -259,6 +268,7 @@ def test_odd_ledger_paths_work_and_none_is_replaced(tmp_path, monkeypatch) -> No
     monkeypatch.chdir(tmp_path)
     name = "a b%20?mode=ro#ü.ledger"
     take(Ledger.create(name, "x", ONE))
+
     with pytest.raises(
         LedgerError,
         match=r"never replaced. Open it, or change its budget with `leastnoise ledger change`.",
@@ -292,32 +302,33 @@ def test_failed_making_leaves_nothing(tmp_path, monkeypatch) -> None:
 
 def test_overtaken_creation_keeps_the_other_ledger(tmp_path, monkeypatch) -> None:
     """Another process creates the ledger and pays from it between the check and the link."""
-    path, made, link = tmp_path / "x", [], os.link
+    path, other_ledgers, link = tmp_path / "x", [], os.link
 
     def overtaken(*arguments):
         monkeypatch.setattr("os.link", link)
-        made.append(take(Ledger.create(path, "other", ONE)))
+        other_ledgers.append(take(Ledger.create(path, "other", ONE)))
         link(*arguments)
 
     monkeypatch.setattr("os.link", overtaken)
+
     with pytest.raises(LedgerError, match="exists already, and a ledger is never replaced"):
         Ledger.create(path, "x", ONE)
-    assert [entry.id for entry in Ledger.open(path).entries()] == [made[0].id]
+    assert [entry.id for entry in Ledger.open(path).entries()] == [other_ledgers[0].id]
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_ledger_with_a_second_name_pays_nothing(tmp_path) -> None:
     """The journal of a process killed under one name is not found under the other."""
     ledger = opened(tmp_path)
-    other = tmp_path / "other.ledger"
-    other.hardlink_to(ledger.path)
-    for name in (ledger.path, other):
+    second_name = tmp_path / "other.ledger"
+    second_name.hardlink_to(ledger.path)
+    for name in (ledger.path, second_name):
         with pytest.raises(
             LedgerError, match=r"must have exactly one name, but it has 2 \(hard links\)"
         ):
             take(Ledger.open(name))
     assert ledger.entries() == ()
-    other.unlink()
+    second_name.unlink()
     assert take(ledger).number == 1
 
 
@@ -333,6 +344,7 @@ def test_draft_of_a_killed_creation_is_removed(tmp_path, through: str) -> None:
         (tmp_path / "elsewhere").mkdir()
         path = tmp_path / "elsewhere" / "link"
         path.symlink_to(ledger.path)
+
     assert take(Ledger.open(path)).number == 1
     assert not draft.exists()
     assert stranger.exists()
@@ -340,11 +352,11 @@ def test_draft_of_a_killed_creation_is_removed(tmp_path, through: str) -> None:
 
 @pytest.mark.parametrize("ending", ["-journal", "-wal"])
 def test_journal_of_a_deleted_ledger_is_not_replayed(tmp_path, ending) -> None:
-    left = tmp_path / f"x{ending}"
-    left.write_bytes(b"hot")
+    leftover = tmp_path / f"x{ending}"
+    leftover.write_bytes(b"hot")
     with pytest.raises(LedgerError, match="is left from an earlier ledger of this name"):
         Ledger.create(tmp_path / "x", "x", ONE)
-    assert list(tmp_path.iterdir()) == [left]
+    assert list(tmp_path.iterdir()) == [leftover]
 
 
 def made_beside(ledger: Ledger, **arguments: object) -> Ledger:
@@ -456,6 +468,7 @@ def test_vanished_or_replaced_ledger_file_is_noticed(ledger, tmp_path) -> None:
     with pytest.raises(LedgerError, match=r"cannot be opened. Check that the file is there"):
         take(ledger)
     assert not path.exists()
+
     Ledger.create(tmp_path / "other", "people", Privacy(PureDP(2))).path.replace(path)
     for use in (lambda: take(ledger), ledger.spent):
         with pytest.raises(
@@ -506,9 +519,9 @@ def test_foreign_file_is_refused_unchanged(tmp_path, make, message) -> None:
 
 
 def test_ledger_being_created_is_waited_for(tmp_path) -> None:
-    whole = Ledger.create(tmp_path / "whole", "people", ONE)
+    complete_ledger = Ledger.create(tmp_path / "whole", "people", ONE)
     (tmp_path / "x").touch()
-    maker = threading.Timer(0.1, lambda: whole.path.replace(tmp_path / "x"))
+    maker = threading.Timer(0.1, lambda: complete_ledger.path.replace(tmp_path / "x"))
     maker.start()
     assert Ledger.open(tmp_path / "x").dataset == "people"
     maker.join()
@@ -518,21 +531,21 @@ def test_overwritten_bytes_never_give_budget_back(ledger) -> None:
     """Damage is noticed, or the ledger reports the same; `make faults` damages every byte."""
     for _ in range(3):
         take(ledger, "1/10")
-    whole = ledger.path.read_bytes()
-    filled = [k for k in range(len(whole)) if whole[k]][::31]
-    damage = [(start, b"\xa5" * 128) for start in range(0, len(whole), 384)] + [
-        (k, bytes([whole[k] ^ 1])) for k in filled
+    intact = ledger.path.read_bytes()
+    filled = [k for k in range(len(intact)) if intact[k]][::31]
+    damage = [(start, b"\xa5" * 128) for start in range(0, len(intact), 384)] + [
+        (k, bytes([intact[k] ^ 1])) for k in filled
     ]
     noticed = 0
     for start, new in damage:
-        ledger.path.write_bytes(whole[:start] + new + whole[start + len(new) :])
+        ledger.path.write_bytes(intact[:start] + new + intact[start + len(new) :])
         try:
-            again = Ledger.open(ledger.path)
-            assert (again.privacy, again.spent().epsilon) == (ONE, Fraction(3, 10))
+            reopened = Ledger.open(ledger.path)
+            assert (reopened.privacy, reopened.spent().epsilon) == (ONE, Fraction(3, 10))
         except LedgerError:
             noticed += 1
     assert noticed > len(filled) / 2
-    ledger.path.write_bytes(whole)
+    ledger.path.write_bytes(intact)
     assert ledger.left().epsilon == Fraction(7, 10)
 
 
@@ -573,7 +586,8 @@ def test_unreadable_entry_closes_the_ledger(ledger, column, value) -> None:
     else:
         edit_and_sign(ledger, column, value)
     # the table itself restricts the states
-    what = "its pages do not fit together" if column == "state" else "entry 2 is unreadable"
+    damage = "its pages do not fit together" if column == "state" else "entry 2 is unreadable"
+
     for use in (
         lambda: Ledger.open(ledger.path),
         lambda: take(ledger),
@@ -581,7 +595,7 @@ def test_unreadable_entry_closes_the_ledger(ledger, column, value) -> None:
         lambda: ledger.reconcile(lambda _: True),
     ):
         with pytest.raises(
-            LedgerError, match=rf"is damaged \({what}\)\. No release can be made from it\."
+            LedgerError, match=rf"is damaged \({damage}\)\. No release can be made from it\."
         ) as caught:
             use()
         assert len(str(value)) < 4 or str(value) not in str(caught.value)
@@ -589,8 +603,10 @@ def test_unreadable_entry_closes_the_ledger(ledger, column, value) -> None:
 
 def test_charge_must_be_written_canonically(ledger, monkeypatch) -> None:
     take(ledger)
-    for other in (Charge(epsilon=Fraction(1, 7)), PureDP("1/9"), "1"):
-        monkeypatch.setattr(_ledger_file, "charge_from_json", lambda _data, other=other: other)
+    for wrong_charge in (Charge(epsilon=Fraction(1, 7)), PureDP("1/9"), "1"):
+        monkeypatch.setattr(
+            _ledger_file, "charge_from_json", lambda _data, wrong_charge=wrong_charge: wrong_charge
+        )
         with pytest.raises(LedgerError, match="entry 1 is unreadable"):
             ledger.left()
 
@@ -663,6 +679,7 @@ def test_damaged_ledger_is_closed(ledger, statement, message) -> None:
     ledger.add_spent(PureDP("1/4"))
     edit(ledger, statement)
     uses = [lambda: take(ledger), lambda: Ledger.open(ledger.path)]
+
     # in another journal mode it can be read
     for use in uses[:1] if "journal" in statement else uses:
         with pytest.raises(LedgerError, match=message):

@@ -41,11 +41,13 @@ def test_raised_budget_is_in_force_and_recorded(ledger) -> None:
     early = Ledger.open(ledger.path)
     raised = ledger.set_budget(PureDP(3), note="asked by the board")
     assert (raised.privacy.budget, raised.left()) == (PureDP(3), Charge(epsilon=Fraction(2)))
+
     take(early, 2)  # who opened it before goes by the file
     with pytest.raises(
         BudgetError, match=r"of epsilon = 3 for the data set 'people' only epsilon = 0 is left"
     ):
         take(early, "1/9")
+
     entry = ledger.entries()[1]
     assert (entry.kind, entry.declared, entry.charge, entry.state, entry.resumable) == (
         "budget",
@@ -85,20 +87,21 @@ def test_amount_with_delta_first_leaves_the_rest(tmp_path) -> None:
     assert ledger.left().mu_squared == gaussian_mu_squared("1/2", "9e-7") - Fraction(1, 200)
 
 
-@pytest.mark.parametrize("part", ["1/4", "1/2", "5/8", "7/8"])
-def test_late_amount_with_delta_closes_the_ledger(tmp_path, part) -> None:
+@pytest.mark.parametrize("share", ["1/4", "1/2", "5/8", "7/8"])
+def test_late_amount_with_delta_closes_the_ledger(tmp_path, share) -> None:
     """A sum would let an adaptive choice between it and another release lose up to 2.3 delta."""
-    whole = ApproxDP(1, "1e-6")
-    ledger = Ledger.create(tmp_path / "a", "a", Privacy(whole))
-    paid = gaussian_mu_squared(1, "1e-6") * Fraction(part)
+    budget = ApproxDP(1, "1e-6")
+    ledger = Ledger.create(tmp_path / "a", "a", Privacy(budget))
+    paid = gaussian_mu_squared(1, "1e-6") * Fraction(share)
     take(ledger, cost=GaussianCost(paid), declared=GDP(paid))
     tiny = Fraction(1, 10**9)
     late = largest_accepted(
         lambda delta: is_within_budget(
-            whole, [Charge(epsilon=tiny, delta=delta), Charge(mu_squared=paid)]
+            budget, [Charge(epsilon=tiny, delta=delta), Charge(mu_squared=paid)]
         )
     )
     ledger.add_spent(ApproxDP(tiny, late))
+
     assert ledger.left() == Charge()
     for epsilon in (tiny, Fraction(1, 2)):
         with pytest.raises(BudgetError, match=r"entered after other charges.* Pay from a new"):
@@ -109,7 +112,7 @@ def test_late_amount_with_delta_closes_the_ledger(tmp_path, part) -> None:
 
 def test_pure_amounts_elsewhere_compose_in_order(tmp_path) -> None:
     """Pure amounts are not summed next to Gaussian noise, whenever they were entered."""
-    left = []
+    remainders = []
     for is_first in (True, False):
         ledger = Ledger.create(tmp_path / f"a{is_first}", "a", Privacy(ApproxDP(1, "1e-6")))
         if is_first:
@@ -117,10 +120,10 @@ def test_pure_amounts_elsewhere_compose_in_order(tmp_path) -> None:
         take(ledger, cost=GaussianCost("1/2000"), declared=GDP("1/2000"))
         if not is_first:
             ledger.add_spent(PureDP("1/100"))
-        left.append(ledger.left())
+        remainders.append(ledger.left())
     composed = Fraction(1, 2000) + pure_mu_squared(Fraction(1, 100))
-    assert left[0] == left[1]
-    assert left[0].mu_squared == gaussian_mu_squared(1, "1e-6") - composed
+    assert remainders[0] == remainders[1]
+    assert remainders[0].mu_squared == gaussian_mu_squared(1, "1e-6") - composed
     ledger.add_spent(PureDP("8/10"))
     assert ledger.left() == Charge()
     take(ledger.set_budget(ApproxDP(6, "1e-6")), "1/10")
@@ -138,18 +141,18 @@ def test_budget_of_pairs_can_always_be_raised(tmp_path) -> None:
 
 
 def test_shares_and_periods_limit_mu_squared(tmp_path) -> None:
-    whole = ApproxDP(1, "1e-6")
-    ledger = Ledger.create(tmp_path / "a", "a", Privacy(whole)).set_budget(whole, period="month")
-    ledger.set_budget(share_limit(whole, "1/4"), share="ann")
+    budget = ApproxDP(1, "1e-6")
+    ledger = Ledger.create(tmp_path / "a", "a", Privacy(budget)).set_budget(budget, period="month")
+    ledger.set_budget(share_limit(budget, "1/4"), share="ann")
     ann = Ledger.open(ledger.path, share="ann")
-    part = whole.share("1/4")
-    take(ann, cost=GaussianCost(part.mu_squared), declared=part)
+    quarter = budget.share("1/4")
+    take(ann, cost=GaussianCost(quarter.mu_squared), declared=quarter)
     with pytest.raises(
         BudgetError, match=r"for the share 'ann' of the data set 'a' only mu squared"
     ):
-        take(ann, cost=GaussianCost(part.mu_squared / 2), declared=part)
-    ann.add_spent(part, on=date(2020, 1, 1))  # in another month
-    assert ledger.limits()[0].spent == Charge(mu_squared=part.mu_squared)
+        take(ann, cost=GaussianCost(quarter.mu_squared / 2), declared=quarter)
+    ann.add_spent(quarter, on=date(2020, 1, 1))  # in another month
+    assert ledger.limits()[0].spent == Charge(mu_squared=quarter.mu_squared)
 
 
 # --- spent before or elsewhere --------------------------------------------------------------------
@@ -181,6 +184,7 @@ def test_release_is_recorded_once_with_its_own_cost(tmp_path) -> None:
     approx = Privacy(ApproxDP(1, "1e-6"))
     with pytest.raises(InputError, match="a series of steps"):
         ledger.add_spent(approx)  # a rho is not known without the plan
+
     cost = GaussianCost(gaussian_mu_squared(1, "1e-6"))
     entry = ledger.add_spent(
         approx, cost, receipt="ab" * 16, output="/old/release", plan_digest="12"
@@ -218,6 +222,7 @@ def test_share_is_a_limit_within_the_whole(ledger) -> None:
         ),
     ):
         take(ann, "1/2")
+
     take(bob, "3/8")
     with pytest.raises(
         BudgetError, match=r"of epsilon = 1 for the data set 'people' only epsilon = 0.125 is left"
@@ -228,6 +233,7 @@ def test_share_is_a_limit_within_the_whole(ledger) -> None:
         ledger.set_budget(PureDP("1/4"), share="ann")
     assert ledger.set_budget(PureDP("1/2"), share="ann").left().epsilon == Fraction(1, 8)
     assert ann.left() == Charge()
+
     bob.add_spent(PureDP("1/16"))  # what was spent elsewhere may be of a share
     ledger.add_spent(PureDP("1/32"))
     assert (bob.left().epsilon, ledger.left().epsilon) == (Fraction(1, 32), Fraction(1, 32))
@@ -327,13 +333,13 @@ def test_entries_keep_payments_within_every_limit(tmp_path_factory, steps, perio
 
     def spent(share: str, when: str | None) -> Fraction:
         """Return the largest sum of payments over periods, of one share or of all."""
-        days = {one[2] for one in paid} if when is None and period else {when}
+        days = {payment[2] for payment in paid} if when is None and period else {when}
         return max(
             (
                 sum(
-                    one[0]
-                    for one in paid
-                    if share in ("", one[1]) and (not period or one[2] == day)
+                    payment[0]
+                    for payment in paid
+                    if share in ("", payment[1]) and (not period or payment[2] == day)
                 )
                 for day in days
             ),
@@ -367,8 +373,9 @@ def test_entries_keep_payments_within_every_limit(tmp_path_factory, steps, perio
                 assert not allowed
             except InputError:
                 assert payer not in limits
+
     assert sum((entry.charge.epsilon for entry in ledger.entries()), Fraction(0)) == sum(
-        (one[0] for one in paid), Fraction(0)
+        (payment[0] for payment in paid), Fraction(0)
     )
 
 
@@ -385,22 +392,26 @@ ENDS = {
 @pytest.mark.parametrize("is_paid_first", [True, False])
 def test_rows_are_read_in_the_period_that_pays(ledger, monkeypatch, period, is_paid_first) -> None:
     """Reading, before or after the payment, must begin and end in one period."""
-    last, first = map(date.fromisoformat, ENDS[period])
-    on(monkeypatch, str(last))
+    last_day, first_day = map(date.fromisoformat, ENDS[period])
+    on(monkeypatch, str(last_day))
     ledger.set_budget(PureDP(1), period=period)
     receipt = take(ledger, "1/9") if is_paid_first else None
 
-    def read(began: date, ended: date) -> None:
+    def check_read_period(began: date, ended: date) -> None:
         on(monkeypatch, str(ended))
         if receipt is None:
             take(ledger, "1/9", read_on=began)
         else:
             ledger.check_period_of(receipt, began)
 
-    read(last, last)
-    days = [(last, first)] if receipt is None else [(last, first), (first, last), (first, first)]
+    check_read_period(last_day, last_day)
+    days = (
+        [(last_day, first_day)]
+        if receipt is None
+        else [(last_day, first_day), (first_day, last_day), (first_day, first_day)]
+    )
     for began, ended in days:
         with pytest.raises(LedgerError, match=f"{period}"):
-            read(began, ended)
+            check_read_period(began, ended)
     ledger.set_budget(PureDP(1), period="")
-    read(last, first)
+    check_read_period(last_day, first_day)

@@ -65,8 +65,8 @@ def watched(monkeypatch: pytest.MonkeyPatch, watch: Callable[[str], object]) -> 
     """Report the statements of every connection before they are executed."""
     connect = sqlite3.connect
 
-    def connected(*arguments: Any, **more: Any) -> sqlite3.Connection:
-        connection = connect(*arguments, **more)
+    def connected(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(*arguments, **options)
         connection.set_trace_callback(watch)
         return connection
 
@@ -79,11 +79,11 @@ def killed_before_every_statement(
     """Return the state after a kill before each statement, and after a complete run."""
 
     def until(n: int) -> bool:
-        left = [n]
+        statements_left = [n]
 
         def count(_statement: str) -> None:
-            left[0] -= 1
-            if left[0] == 0:
+            statements_left[0] -= 1
+            if statements_left[0] == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         with pytest.MonkeyPatch.context() as patch:
@@ -91,12 +91,12 @@ def killed_before_every_statement(
             work(n)
         return True
 
-    found = []
+    states = []
     for n in range(1, 200, step):
         through = started(lambda n=n: until(n))()
-        found.append(look(n))
+        states.append(look(n))
         if through:
-            return found
+            return states
     pytest.fail("more statements than expected")
 
 
@@ -123,6 +123,7 @@ def test_ledger_survives_kills_in_reserve_and_seal(ledger: Ledger, tmp_path: Pat
         return len(entries), len(ids)
 
     rounds = killed_before_every_statement(work, look)
+
     assert len(rounds) > 15
     assert rounds[0] == (0, 0)
     assert 1 < rounds[-1][1] <= rounds[-1][0] < len(rounds)  # some died unpaid, some paid
@@ -140,12 +141,13 @@ def test_ledger_survives_kills_in_holder_entries(ledger: Ledger, tmp_path: Path)
         ledger.add_spent(PureDP(1))
 
     rounds = killed_before_every_statement(
-        work, lambda _: [[one.kind for one in ledger.entries()], ledger.left().epsilon], step=4
+        work, lambda _: [[entry.kind for entry in ledger.entries()], ledger.left().epsilon], step=4
     )
     kinds = ["release", "budget", "budget", "spent"]
-    left = {1: Fraction(1, 2), 2: Fraction(5, 2), 3: Fraction(5, 2), 4: Fraction(3, 2)}
-    numbers = [len(found) for found, _ in rounds]
-    assert rounds == [[kinds[:number], left[number]] for number in numbers]
+    left_by_entries = {1: Fraction(1, 2), 2: Fraction(5, 2), 3: Fraction(5, 2), 4: Fraction(3, 2)}
+    numbers = [len(entry_kinds) for entry_kinds, _ in rounds]
+
+    assert rounds == [[kinds[:number], left_by_entries[number]] for number in numbers]
     assert (numbers, {*numbers}) == (sorted(numbers), {1, 2, 3, 4})
 
 
@@ -161,17 +163,18 @@ def test_killed_while_the_ledger_is_made(tmp_path: Path) -> None:
     rounds = killed_before_every_statement(
         lambda n: Ledger.create(tmp_path / str(n), "x", ONE), look
     )
+
     assert len(rounds) > 8
-    assert all(one == "1" or one.startswith("There is no ledger at") for one in rounds)
+    assert all(state == "1" or state.startswith("There is no ledger at") for state in rounds)
     assert rounds[0] != "1" == rounds[-1]
 
 
 WHOLE_MU = ApproxDP(1, "1e-6")
 
 
-def take_mu(ledger: Ledger, part: str) -> Receipt:
+def take_mu(ledger: Ledger, share_of_budget: str) -> Receipt:
     """Pay for a Gaussian release with a share of an (epsilon, delta) budget."""
-    share = WHOLE_MU.share(part)
+    share = WHOLE_MU.share(share_of_budget)
     assert isinstance(share, GDP)
     return take(ledger, cost=GaussianCost(share.mu_squared), declared=share)
 
@@ -183,7 +186,7 @@ def mu_ledger(tmp_path: Path) -> Ledger:
 
 def test_mu_ledger_survives_kills_in_its_entries(mu_ledger: Ledger, tmp_path: Path) -> None:
     mu_ledger.seal(take_mu(mu_ledger, "1/4"))
-    whole = mu_ledger.limits()[0].spent.mu_squared * 4
+    whole_mu_squared = mu_ledger.limits()[0].spent.mu_squared * 4
     shutil.copy(mu_ledger.path, tmp_path / "old")
 
     def work(_n: int) -> None:
@@ -194,11 +197,12 @@ def test_mu_ledger_survives_kills_in_its_entries(mu_ledger: Ledger, tmp_path: Pa
 
     rounds = killed_before_every_statement(
         work,
-        lambda _: [len(mu_ledger.entries()), mu_ledger.left().mu_squared / whole],
+        lambda _: [len(mu_ledger.entries()), mu_ledger.left().mu_squared / whole_mu_squared],
         step=3,
     )
-    left = {1: Fraction(3, 4), 2: Fraction(1, 4), 3: Fraction(1, 4), 4: Fraction(1, 8)}
-    assert rounds == [[number, left[number]] for number, _ in rounds]
+    left_by_entries = {1: Fraction(3, 4), 2: Fraction(1, 4), 3: Fraction(1, 4), 4: Fraction(1, 8)}
+
+    assert rounds == [[number, left_by_entries[number]] for number, _ in rounds]
     assert {number for number, _ in rounds} == {1, 2, 3, 4}
 
 
@@ -211,6 +215,7 @@ def test_spenders_of_mu_at_once_cannot_overspend(mu_ledger: Ledger, tmp_path: Pa
         return count
 
     children = [started(spend) for _ in range(4)]
+
     assert sum(child() for child in children) == 12 == len(mu_ledger.entries())
     assert mu_ledger.left() == Charge()
 
@@ -230,6 +235,7 @@ def test_spenders_at_once_cannot_overspend(ledger: Ledger, tmp_path: Path) -> No
     os.close(go)
     counts = [child() for child in children]
     os.close(begin)
+
     assert (
         sum(counts)
         == 12
@@ -256,11 +262,12 @@ def test_lock_held_too_long_is_one_sentence(ledger: Ledger, statement: str) -> N
         ):
             take(hasty)
         holder.communicate(b"\n")
+
     assert ledger.left().epsilon == 1
 
 
 @pytest.mark.parametrize(
-    ("file_mode", "folder_mode", "left", "words"),
+    ("file_mode", "folder_mode", "expected_left", "expected_message"),
     [
         (0o444, 0o755, "1", "that you may write to it and its folder."),
         (0o666, 0o555, "1", "that you may write to it and its folder."),
@@ -268,7 +275,7 @@ def test_lock_held_too_long_is_one_sentence(ledger: Ledger, statement: str) -> N
     ],
 )
 def test_read_only_ledger_makes_no_release(
-    file_mode: int, folder_mode: int, left: str, words: str
+    file_mode: int, folder_mode: int, expected_left: str, expected_message: str
 ) -> None:
     """Run as another user, since root may write anywhere."""
     folder = Path(tempfile.mkdtemp(prefix="ledger-"))
@@ -286,10 +293,10 @@ def test_read_only_ledger_makes_no_release(
         ledger = Ledger.create(file, "x", ONE)
         file.chmod(file_mode)
         folder.chmod(folder_mode)
-        read, message = started(use)()
-        assert left in read
+        ledger_text, message = started(use)()
+        assert expected_left in ledger_text
         assert f"The ledger {file} cannot be" in message
-        assert words in message
+        assert expected_message in message
     finally:
         folder.chmod(0o755)
         shutil.rmtree(folder)
@@ -309,6 +316,7 @@ def test_full_disk_makes_no_release(ledger: Ledger) -> None:
         return paid, messages
 
     paid, messages = started(fill)()
+
     assert all(
         "The disk of the ledger" in message and "Free space" in message for message in messages
     )
@@ -352,6 +360,7 @@ def test_checks_hold_under_python_o(ledger: Ledger) -> None:
     out = subprocess.run(
         command, env=environment, text=True, capture_output=True, check=True, timeout=HANGS
     ).stdout
+
     assert out.split() == [
         "BudgetError",
         "InputError",
@@ -366,19 +375,21 @@ def test_checks_hold_under_python_o(ledger: Ledger) -> None:
 
 def test_file_is_flushed_fully(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every connection that writes sets the strictest synchronous mode."""
-    seen: list[str] = []
-    watched(monkeypatch, seen.append)
+    statements: list[str] = []
+    watched(monkeypatch, statements.append)
     ledger.seal(take(ledger))
-    words = [
-        one
-        for one in seen
-        if one.split()[0] in {"BEGIN", "COMMIT", "INSERT", "UPDATE"} or "synchronous" in one
+    commands = [
+        statement
+        for statement in statements
+        if statement.split()[0] in {"BEGIN", "COMMIT", "INSERT", "UPDATE"}
+        or "synchronous" in statement
     ]
-    assert [word.split()[0] for word in words] == [
+
+    assert [word.split()[0] for word in commands] == [
         *["PRAGMA", "BEGIN", "INSERT", "UPDATE", "COMMIT"],  # the entry, and the head of the chain
         *["PRAGMA", "BEGIN", "UPDATE", "COMMIT"],
     ]
-    assert {word for word in words if word.startswith(("PRAGMA", "BEGIN"))} == {
+    assert {word for word in commands if word.startswith(("PRAGMA", "BEGIN"))} == {
         "PRAGMA synchronous = EXTRA",
         "BEGIN IMMEDIATE",
     }

@@ -16,9 +16,9 @@ from leastnoise._trusted.kernel import Ledger, _ledger, _ledger_run
 from trusted.kernel.ledgers import edit, take
 
 
-def steps_of(ledger: Ledger, **more):
+def steps_of(ledger: Ledger, **options):
     """Return a release whose first two steps have results."""
-    receipt = take(ledger, plan="{}", options="[]", **more)
+    receipt = take(ledger, plan="{}", options="[]", **options)
     for number in (1, 2):
         ledger.begin(receipt, number, f"request {number}")
         ledger.record(receipt, number, [f"outcome {number}"] * 1000)
@@ -29,15 +29,16 @@ def test_step_outcomes_are_kept_until_sealing(ledger) -> None:
     receipt = steps_of(ledger)
     (entry,) = Ledger.open(ledger.path).entries()
     assert entry.resumable
-    found = Ledger.open(ledger.path).pending(entry)
-    assert (found.plan, found.options) == ("{}", "[]")
-    assert [(step.request, step.outcome) for step in found.steps] == [
+    pending = Ledger.open(ledger.path).pending(entry)
+    assert (pending.plan, pending.options) == ("{}", "[]")
+    assert [(step.request, step.outcome) for step in pending.steps] == [
         (f"request {n}", f"outcome {n}" * 1000) for n in (1, 2)
     ]
     for number in (1, 2, 3, 4):
         with pytest.raises(LedgerError, match="not under way"):
             ledger.record(receipt, number, ["another outcome"])
-    assert ledger.pending(entry) == found
+    assert ledger.pending(entry) == pending
+
     ledger.seal(receipt)
     assert not ledger.entries()[0].resumable
     with pytest.raises(LedgerError, match="nothing that could be finished"):
@@ -49,6 +50,7 @@ def test_begun_step_is_never_begun_again(
 ) -> None:
     receipt = steps_of(ledger)
     ledger.begin(receipt, 3, "request 3")
+
     for number in (1, 2, 3, 4, 5):
         with pytest.raises(LedgerError, match="it is not drawn twice"):
             ledger.begin(receipt, number, "request")
@@ -81,9 +83,13 @@ def test_long_outcome_is_stored_in_parts_with_digest(ledger, monkeypatch, texts,
     ledger.record(receipt, 1, iter(texts))
     # which compares the digests
     assert [step.outcome for step in ledger.pending(ledger.entries()[0]).steps] == ["".join(texts)]
+
     with sqlite3.connect(ledger.path) as connection:
-        found = connection.execute("SELECT length(text) FROM outcome ORDER BY part").fetchall()
-    assert [length for (length,) in found] == lengths
+        part_lengths = connection.execute(
+            "SELECT length(text) FROM outcome ORDER BY part"
+        ).fetchall()
+    assert [length for (length,) in part_lengths] == lengths
+
     ledger.begin(receipt, 2, "request")
     with pytest.raises(ZeroDivisionError):  # of an outcome that fails half way nothing is kept
         ledger.record(receipt, 2, (str(1 // (30 - place)) * 3 for place in range(50)))
@@ -112,38 +118,39 @@ def test_damaged_outcome_leaves_ledger_usable(ledger) -> None:
         "UPDATE outcome SET text = 'x' || substr(text, 2) WHERE number = 2",
         "UPDATE pending SET options = '[1]'",
     ):
-        whole = ledger.path.read_bytes()
+        intact = ledger.path.read_bytes()
         edit(ledger, statement)
         with pytest.raises(
             LedgerError, match=r"is damaged \(the (measurement|plan) of the release"
         ):
             ledger.pending(ledger.entries()[0])
         assert ledger.left().epsilon == Fraction(2, 3)
-        ledger.path.write_bytes(whole)
+        ledger.path.write_bytes(intact)
 
 
 def test_release_of_live_process_is_not_taken_over(ledger, tmp_path_factory) -> None:
     """This holds too if that process opened the ledger through a link in another folder."""
     link = tmp_path_factory.mktemp("elsewhere") / "same.ledger"
     link.symlink_to(ledger.path)
-    seen = Ledger.open(link)
+    linked_ledger = Ledger.open(link)
     with ledger.running() as run:
         steps_of(ledger, run=run)
-        (entry,) = seen.entries()
-        assert seen.is_running(entry)
-        assert seen.reconcile(lambda _: True) == ()
+        (entry,) = linked_ledger.entries()
+        assert linked_ledger.is_running(entry)
+        assert linked_ledger.reconcile(lambda _: True) == ()
         with (
-            seen.running() as other,
+            linked_ledger.running() as other_run,
             pytest.raises(LedgerError, match=r"Release 1 .* is being finished by another process"),
         ):
-            seen.take_over(entry, other)
-    assert not seen.is_running(entry)
+            linked_ledger.take_over(entry, other_run)
+
+    assert not linked_ledger.is_running(entry)
     for number in (1, 9):  # an entry that the ledger does not have
         with (
-            ledger.running() as other,
+            ledger.running() as other_run,
             pytest.raises(LedgerError, match=f"Release {number} in the ledger .* is finished"),
         ):
-            ledger.take_over(replace(entry, id="cd" * 16, number=number), other)
+            ledger.take_over(replace(entry, id="cd" * 16, number=number), other_run)
     assert [*ledger.path.parent.iterdir(), *link.parent.iterdir()] == [ledger.path, link]
 
 
@@ -157,20 +164,21 @@ def test_overtaken_process_cannot_record_or_seal(ledger) -> None:
         ledger.begin(quick, 1, "request")
         ledger.record(quick, 1, ["outcome"])
         ledger.seal(quick)
+
     assert ledger.entries()[0].state == "sealed"
 
 
 def test_lost_locks_never_cause_a_second_draw(ledger, monkeypatch) -> None:
     """The ledger's rows, not the locks, prevent second draws and the end of finished releases."""
     monkeypatch.setattr(_ledger, "is_running", lambda *_: False)
-    with ledger.running() as run, ledger.running() as other:
+    with ledger.running() as run, ledger.running() as other_run:
         receipt = steps_of(ledger, run=run)
-        taken = ledger.take_over(ledger.entries()[0], other)
+        taken_over = ledger.take_over(ledger.entries()[0], other_run)
         with pytest.raises(LedgerError, match="was taken over by another process"):
             ledger.begin(receipt, 3, "request 3")
         with pytest.raises(LedgerError, match="it is not drawn twice"):
-            ledger.begin(taken, 2, "request 2")
-        ledger.begin(taken, 3, "request 3")
+            ledger.begin(taken_over, 2, "request 2")
+        ledger.begin(taken_over, 3, "request 3")
         with pytest.raises(LedgerError, match="being finished by another process, or is finished"):
             ledger.take_over(ledger.entries()[0], run)
         for answer, state in ((False, "absent"), ("reserved", "sealed")):
@@ -179,23 +187,23 @@ def test_lost_locks_never_cause_a_second_draw(ledger, monkeypatch) -> None:
             )
             assert [entry.state for entry in ledger.reconcile(lambda _: None)] == [state]
             with pytest.raises(LedgerError, match=f"is {state}; nothing more is drawn for it"):
-                ledger.begin(taken, 1, "request 1")
+                ledger.begin(taken_over, 1, "request 1")
 
 
 def test_disk_room_is_reserved_until_recording(ledger) -> None:
     with ledger.running(50_000) as run:
-        (held,) = (path for path in ledger.path.parent.iterdir() if run in path.name)
-        assert held.stat().st_blocks * 512 >= 50_000
+        (reserve_file,) = (path for path in ledger.path.parent.iterdir() if run in path.name)
+        assert reserve_file.stat().st_blocks * 512 >= 50_000
         receipt = take(ledger, plan="{}", run=run)
         ledger.begin(receipt, 1, "request")
         ledger.record(receipt, 1, ["outcome"])
-        assert held.stat().st_size == 0
-    assert not held.exists()
+        assert reserve_file.stat().st_size == 0
+    assert not reserve_file.exists()
 
 
 def test_sign_whose_handle_is_zero_is_removed_too(ledger) -> None:
     """The handle is 0 in a process without standard input."""
-    kept = os.dup(0)
+    saved_handle = os.dup(0)
     os.close(0)
     try:
         mask = os.umask(0)
@@ -209,8 +217,9 @@ def test_sign_whose_handle_is_zero_is_removed_too(ledger) -> None:
             os.fstat(0)
     finally:
         os.umask(mask)
-        os.dup2(kept, 0)
-        os.close(kept)
+        os.dup2(saved_handle, 0)
+        os.close(saved_handle)
+
     # Whatever the process allows for its files, its owner alone can lock it: another one's lock
     # would say that the release is being made.
     assert [mode for name, mode in modes.items() if ".run-" in name] == [0o600]
@@ -227,6 +236,7 @@ def test_lock_file_swept_before_locking_is_remade(ledger, monkeypatch) -> None:
         return try_lock(handle)
 
     monkeypatch.setattr("leastnoise._trusted.kernel._run_locks.try_lock", late)
+
     with ledger.running() as run:
         assert [
             run in path.name for path in ledger.path.parent.iterdir() if ".run-" in path.name
@@ -238,6 +248,7 @@ def test_disk_without_room_is_noticed_before_payment(ledger, monkeypatch) -> Non
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.posix_fallocate", full)
+
     with (
         pytest.raises(
             LedgerError,
@@ -268,20 +279,21 @@ def test_older_ledger_page_is_noticed_or_harmless(ledger) -> None:
             assert Ledger.open(ledger.path).spent().epsilon == Fraction(4, 10)
         except LedgerError:
             noticed += 1
+
     assert noticed >= 2
 
 
 def test_damage_advice_never_suggests_a_new_ledger(ledger) -> None:
     take(ledger, description="x" * 9000)
-    whole = ledger.path.read_bytes()
+    intact = ledger.path.read_bytes()
     for damage in (
         b"",
-        whole[:50],
-        whole[:5000],
-        whole[:-4],
-        b"\0" * len(whole),
-        b"x" + whole[1:],
-        whole[:68] + b"\0\0\0\0" + whole[72:],
+        intact[:50],
+        intact[:5000],
+        intact[:-4],
+        b"\0" * len(intact),
+        b"x" + intact[1:],
+        intact[:68] + b"\0\0\0\0" + intact[72:],
     ):
         ledger.path.write_bytes(damage)
         for use in (lambda: Ledger.open(ledger.path, timeout=0), lambda: take(ledger)):

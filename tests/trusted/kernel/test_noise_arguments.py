@@ -20,7 +20,7 @@ every_law = pytest.mark.parametrize("law", SAMPLERS)
 @every_law
 @pytest.mark.parametrize("part", ["numerator", "denominator"])
 def test_wrong_scale_is_refused(law, part):
-    def drawn(wrong):
+    def draw_with(wrong):
         SAMPLERS[law](
             **{
                 "numerator": np.ones(4, dtype=np.int64),
@@ -37,13 +37,14 @@ def test_wrong_scale_is_refused(law, part):
             match=f"^{part} of the noise scale must be a whole number from 1 to "
             "72057594037927935; got ",
         ):
-            drawn(wrong)
+            draw_with(wrong)
     for wrong in (0, -5, 2**56, 2**62):
         with pytest.raises(
             InputError,
             match=f"^{part} of the noise scale must be a whole number from 1 to .*; got {wrong}",
         ):
-            drawn(np.array([1, 2, wrong, 4]))
+            draw_with(np.array([1, 2, wrong, 4]))
+
     ones = np.ones(4, dtype=np.int64)
     for wrong in (ones[:3], ones[:, None], ones.astype(float), ones.astype(np.uint64), np.array(1)):
         with pytest.raises(
@@ -53,7 +54,7 @@ def test_wrong_scale_is_refused(law, part):
                 r"array of shape"
             ),
         ):
-            drawn(wrong)
+            draw_with(wrong)
 
 
 @every_law
@@ -77,7 +78,8 @@ def test_no_draws_and_odd_lengths(law):
 
 @every_law
 def test_sampler_does_not_change_given_scales(law):
-    numerators, denominators = np.arange(1, 101), np.arange(101, 1, -1)
+    numerators = np.arange(1, 101)
+    denominators = np.arange(101, 1, -1)
     SAMPLERS[law](numerators, denominators, 100, SeededEntropy(0))
     np.testing.assert_array_equal(numerators, np.arange(1, 101))
     np.testing.assert_array_equal(denominators, np.arange(101, 1, -1))
@@ -97,6 +99,7 @@ def test_no_floating_point_in_the_source(module):
         "divide",
         "linspace",
     }
+
     for node in ast.walk(ast.parse(inspect.getsource(module))):
         assert not isinstance(node, ast.Div)
         assert not isinstance(getattr(node, "value", None), (float, complex))
@@ -111,10 +114,14 @@ class Watched(np.ndarray):
     """An array that refuses operations with results other than integers or booleans."""
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
-        plain = [part.view(np.ndarray) if isinstance(part, Watched) else part for part in inputs]
+        plain = [
+            operand.view(np.ndarray) if isinstance(operand, Watched) else operand
+            for operand in inputs
+        ]
         if out is not None:
             options["out"] = tuple(
-                part.view(np.ndarray) if isinstance(part, Watched) else part for part in out
+                operand.view(np.ndarray) if isinstance(operand, Watched) else operand
+                for operand in out
             )
         if "where" in options:
             options["where"] = np.asarray(options["where"])

@@ -24,8 +24,8 @@ def test_ratio_coins_by_enumeration_of_the_first_byte(p, q):
     """Try all first bytes; a tie is followed by a byte for heads (0) or tails (255)."""
     coins = Ratios(numerators=scalar(p), denominators=scalar(q))
     digit = 256 * p // q
-    first = np.frombuffer(bytes(range(256)), dtype=np.uint64).tolist()
-    high = coins.toss(np.arange(256), Script([*first, *[TOP - 1] * 40], then=1))
+    first_bytes = np.frombuffer(bytes(range(256)), dtype=np.uint64).tolist()
+    high = coins.toss(np.arange(256), Script([*first_bytes, *[TOP - 1] * 40], then=1))
     assert int(high.sum()) in {digit, digit + 1}
     np.testing.assert_array_equal(high[:digit], True)
     np.testing.assert_array_equal(high[digit + 1 :], False)
@@ -46,8 +46,8 @@ def test_ratio_coins_on_ties_go_on_with_the_next_digit(p, q, depth):
 def test_tied_coins_continue_with_own_digits():
     # whose digits are 85 and 170 again and again
     thirds = Ratios(numerators=u64(1, 2), denominators=u64(3, 3))
-    drawn = bytes([84, 170, 85, 170, *[0] * 4, 169, 86, 171, *[0] * 5])
-    script = Script(np.frombuffer(drawn, dtype=np.uint64).tolist(), then=None)
+    random_bytes = bytes([84, 170, 85, 170, *[0] * 4, 169, 86, 171, *[0] * 5])
+    script = Script(np.frombuffer(random_bytes, dtype=np.uint64).tolist(), then=None)
     assert thirds.toss(np.array([0, 1, 0, 1]), script).tolist() == [True, True, False, False]
     x = LazyReals(leading=u64(0xFF << 56, 0xAB << 56 | 8))
     assert x.toss(
@@ -61,18 +61,20 @@ def test_lazy_reals_compare_digit_by_digit():
         assert LazyReals(leading=u64(0, leading)).toss(
             np.array([1]), Script([byte], then=None)
         ).tolist() == [heads]
-    rest = (leading & (2**56 - 1)) << 8
+
+    later_bits = (leading & (2**56 - 1)) << 8
     for change, heads in ((-256, True), (256, False)):
         assert LazyReals(leading=u64(0, leading)).toss(
-            np.array([1]), Script([0xAB, rest + change], then=None)
+            np.array([1]), Script([0xAB, later_bits + change], then=None)
         ).tolist() == [heads]
+
     # tied in 64 digits: new words of u and of x in turn
     x = LazyReals(leading=u64(0, leading))
-    assert x.toss(np.array([1]), Script([0xAB, rest, 10, 11], then=None)).tolist() == [True]
+    assert x.toss(np.array([1]), Script([0xAB, later_bits, 10, 11], then=None)).tolist() == [True]
     assert x.word(1, 1, Script([], then=None)) == 11  # remembered, not drawn again
-    assert x.toss(np.array([1]), Script([0xAB, rest, 12], then=None)).tolist() == [False]
+    assert x.toss(np.array([1]), Script([0xAB, later_bits, 12], then=None)).tolist() == [False]
     # tied in 128 digits
-    assert x.toss(np.array([1]), Script([0xAB, rest, 11, 7, 8], then=None)).tolist() == [True]
+    assert x.toss(np.array([1]), Script([0xAB, later_bits, 11, 7, 8], then=None)).tolist() == [True]
     assert [x.word(1, n, Script([], then=None)) for n in range(3)] == [leading, 11, 8]
     assert x.word(0, 2, Script([1, 2], then=None)) == 2
 
@@ -89,15 +91,17 @@ def law(program, depth):
 
     The probability of the paths that are cut at the depth is returned too.
     """
-    results, left_open, paths = Counter(), Fraction(0), [((), Fraction(1))]
+    results = Counter()
+    left_open = Fraction(0)
+    paths = [((), Fraction(1))]
     while paths:
         path, probability = paths.pop()
-        said = list(path)
+        decisions = list(path)
 
-        def choose(options, said=said):
-            if not said:
+        def choose(options, decisions=decisions):
+            if not decisions:
                 raise Fork(options)
-            return said.pop(0)
+            return decisions.pop(0)
 
         try:
             results[program(choose)] += probability
@@ -156,21 +160,25 @@ def test_exponential_coins_by_exact_enumeration(monkeypatch, linear, square, slo
     with mpmath.workdps(40):
         exact = mpmath.exp(-mpmath.mpf(g.numerator) / g.denominator)
         heads, unknown = (
-            mpmath.mpf(part.numerator) / part.denominator for part in (results[True], open_)
+            mpmath.mpf(weight.numerator) / weight.denominator for weight in (results[True], open_)
         )
         assert heads <= exact <= heads + unknown
         assert unknown <= mpmath.mpf("0.002")
+
     assert sum(results.values()) + open_ == 1
 
 
 @pytest.mark.parametrize(("square", "slots"), [(False, 8), (True, 16)])
 def test_simultaneous_exponential_coins_have_own_terms(square, slots):
-    count, index = 120_000, np.random.default_rng(0).permutation(120_000)
-    tenths, linear = np.resize(u64(2, 5, 9), count), np.resize(u64(0, 1, 3, 7), count)
+    count = 120_000
+    index = np.random.default_rng(0).permutation(120_000)
+    tenths = np.resize(u64(2, 5, 9), count)
+    linear = np.resize(u64(0, 1, 3, 7), count)
     coins = Ratios(numerators=tenths, denominators=scalar(10))
     heads = toss_exp(coins, index, SeededEntropy(3), linear=linear, square=square, slots=slots)
     for n, times in itertools.product((2, 5, 9), (0, 1, 3, 7)):
-        chosen, x = heads[(tenths[index] == n) & (linear == times)], n / 10
+        chosen = heads[(tenths[index] == n) & (linear == times)]
+        x = n / 10
         assert (
             stats.binomtest(
                 int(chosen.sum()), chosen.size, np.exp(-(times * x + square * x * x) / slots)
@@ -210,6 +218,7 @@ def test_uniform_integers_at_the_edge_of_rejection(bound):
         (words.astype(np.uint32).view(np.uint64) if bits == 32 else words).tolist(), then=None
     )
     values, accepted = _sampling.uniform_below(scalar(bound), bound, 6, script)
+
     assert values[:4].tolist() == [0, bound - 1, 0, bound - 1]
     assert accepted.tolist() == [True, True, True, True, False, False]
     assert 2**bits - accepted_below <= 2**bits // 256

@@ -59,8 +59,8 @@ def one_attempt(monkeypatch):
 def assert_law(law, p, q, values, weight, atol):
     reach = int(3 * p / q) + 2
     exact = np.diff(cumulative(law, p / q, np.arange(-reach - 1, reach + 1)))
-    found = [weight[values == z].sum() / weight.sum() for z in range(-reach, reach + 1)]
-    assert found == pytest.approx(exact, rel=1e-5, abs=atol)
+    frequencies = [weight[values == z].sum() / weight.sum() for z in range(-reach, reach + 1)]
+    assert frequencies == pytest.approx(exact, rel=1e-5, abs=atol)
 
 
 @pytest.mark.parametrize(("p", "q"), [(1, 8), (3, 10), (1, 1), (3, 2), (7, 3)])
@@ -77,6 +77,7 @@ def test_composition_of_the_discrete_gaussian(one_attempt, p, q):
     parts = 8 if p >= 32 * q else 1
     k, j, negative = grid(np.arange(8 * parts), np.arange(-(-p // (parts * q))), [False, True])
     values, accepted, probability = one_attempt("gaussian", p, q, k=k, uniform=j, negative=negative)
+
     assert_law(
         "gaussian",
         p,
@@ -161,16 +162,17 @@ def test_wide_product_is_exact():
             rng.integers(0, TOP, size=500, dtype=np.uint64),
         ]
     )
-    for one, other in (grid(left[:12], right[:12]), (left, right)):
-        high, low = _noise._wide_product(one, other)
-        assert (high.astype(object) * TOP + low == one.astype(object) * other).all()
+    for factors, other_factors in (grid(left[:12], right[:12]), (left, right)):
+        high, low = _noise._wide_product(factors, other_factors)
+        assert (high.astype(object) * TOP + low == factors.astype(object) * other_factors).all()
 
 
 def test_part_beyond_the_table_is_kept_by_its_square(monkeypatch):
-    asked, said = [], iter([True, True, False, False, True, False, True])
-    monkeypatch.setattr(_noise, "coin_exp", lambda *of: asked.append(of[:2]) or next(said))
+    ratios = []
+    replies = iter([True, True, False, False, True, False, True])
+    monkeypatch.setattr(_noise, "coin_exp", lambda *of: ratios.append(of[:2]) or next(replies))
     assert _noise._draw_far_part(8, None) == 8 * 8 + 1
-    assert asked == [*[(8, 8)] * 3, (4, 128), *[(8, 8)] * 2, (1, 128)]
+    assert ratios == [*[(8, 8)] * 3, (4, 128), *[(8, 8)] * 2, (1, 128)]
 
 
 def test_number_beyond_the_laplace_table():
@@ -179,6 +181,7 @@ def test_number_beyond_the_laplace_table():
     counts = np.bincount(np.minimum(beyond, 40), minlength=41)
     probabilities = np.append(np.exp(-np.arange(40) / 8) * -np.expm1(-1 / 8), np.exp(-5))
     assert stats.chisquare(counts, 4000 * probabilities).pvalue > ALARM
+
     # the last cell twice, then 3: all ones is the last cell; words: prefix, low bits, ...
     script = Script(
         [TOP - 1] * 4 + [int(geometric_table().leading[2] >> np.uint64(48)) + 1], then=None
@@ -239,7 +242,8 @@ def test_far_gaussian_values_are_exact_modulo_2_64(monkeypatch, one_attempt, law
             "_toss_acceptance",
             lambda parts, k, x, index, entropy: np.ones(index.size, dtype=bool),
         )
-    j, negative = np.array([0, -(-p // (parts * q)) // 2, 0]), np.array([False, False, True])
+    j = np.array([0, -(-p // (parts * q)) // 2, 0])
+    negative = np.array([False, False, True])
     source = Script([word] * 3, then=0)
     values, accepted, probability = one_attempt(
         law, p, q, k=np.full(3, 8 * parts), uniform=j, negative=negative, entropy=source
@@ -265,9 +269,9 @@ def test_whole_draws_through_the_tails():
     """Scripted words lead into the last cell: values beyond 8 scales, or a new draw."""
     laplace = [0, TOP - 1, TOP - 1, TOP - 1]  # u = 0 of 1000 bits, slot not hit, last cell
     assert abs(int(_noise.discrete_laplace(1000, 1, 1, Script(laplace, then=11))[0])) >= 16_000
-    drawn = [
+    draws = [
         abs(int(_noise.rounded_gaussian(1000, 1, 1, Script([TOP - 1, TOP - 1], then=seed))[0]))
         for seed in range(40)
     ]
     # accepted with probability about 0.6
-    assert sum(8_000 <= size < 12_000 for size in drawn) >= 10
+    assert sum(8_000 <= size < 12_000 for size in draws) >= 10

@@ -34,14 +34,19 @@ def test_noise_law_is_right_and_wrong_scales_are_caught(law, p, q):
     assert (draws.dtype, draws.shape) == (np.int64, (count,))
     assert chi_square(law, p / q, draws) > ALARM
     assert max(chi_square(law, p / q * wrong, draws) for wrong in (0.96, 1.04)) < ALARM
+
     size = np.abs(draws)
     # signs are fair, whatever the size
-    for part in (
+    for draws_of_sign in (
         size > 0,
         size > p / q,
         (size > 0) & (size % 2 == 1),
     ):
-        assert stats.binomtest(int((draws[part] > 0).sum()), int(part.sum())).pvalue > ALARM
+        assert (
+            stats.binomtest(int((draws[draws_of_sign] > 0).sum()), int(draws_of_sign.sum())).pvalue
+            > ALARM
+        )
+
     if p >= 1000 * q:
         raw = draws.view(np.uint64)
         assert uniformity((raw & np.uint64(15)).astype(np.int64), 16) > ALARM
@@ -62,8 +67,11 @@ def test_noise_tails_match_the_distribution(law):
     for beyond in (5, 8, 11, 14) if law == "laplace" else (3.3, 4.0, 4.5, 4.9):
         reach = int(beyond * scale)
         expected = 2 * count * float(cumulative(law, scale, np.array([-reach - 1]))[0])
-        seen = int((size > reach).sum())
-        assert min(stats.poisson.cdf(seen, expected), stats.poisson.sf(seen - 1, expected)) > ALARM
+        tail_count = int((size > reach).sum())
+        assert (
+            min(stats.poisson.cdf(tail_count, expected), stats.poisson.sf(tail_count - 1, expected))
+            > ALARM
+        )
     for series in (draws.astype(float), size - size.mean()):
         for lag in (1, 2, 7, 8, 64):
             z = (series[lag:] * series[:-lag]).sum() / (series**2).mean() / np.sqrt(count - lag)
@@ -78,7 +86,7 @@ def test_one_scale_a_draw(law):
         np.testing.assert_array_equal(SAMPLERS[law](p, q, 33_000, SeededEntropy(5)), arrays)
     for scales in (SCALES, SCALES[-3:]):  # the large ones alone are cut more finely
         which = np.random.default_rng(SEED).integers(len(scales), size=2 * DRAWS)
-        p, q = (np.array([scale[part] for scale in scales])[which] for part in (0, 1))
+        p, q = (np.array([scale[position] for scale in scales])[which] for position in (0, 1))
         draws = SAMPLERS[law](p, q, which.size, SeededEntropy(SEED))
         for number, (numerator, denominator) in enumerate(scales):
             if 8 * numerator <= denominator:

@@ -60,12 +60,14 @@ def test_threshold_ties_use_further_digits(name, agreeing):
         ]
     for i in range(0, len(digits), 7 if agreeing else 1):
         for change, cell in ((-1, i), (1, i + 1)):
-            first, *words = (
+            first_word, *later_words = (
                 word_of(digits[i] + change, bits, position) for position in range(agreeing + 1)
             )
             # draw() takes the prefixes, 0 and that of the threshold, from the lowest bits of a
             # word, then 48 bits from the top of the next
-            script = Script([first >> 48 << 16, (first & (2**48 - 1)) << 16, *words], then=None)
+            script = Script(
+                [first_word >> 48 << 16, (first_word & (2**48 - 1)) << 16, *later_words], then=None
+            )
             assert table.draw(2, script).tolist() == [0, cell]
             assert not script.left
 

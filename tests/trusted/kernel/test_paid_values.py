@@ -56,21 +56,22 @@ def measured(
 def test_operator_arrays_are_read_only():
     weighted = measured(Factor(("age",), Tree.full(4, 2), np.array([1, 2, 2, 4, 4, 4, 4])))
     limited = measured(Factor(("age",), Identity(4)), Limits([10, 20, 30, 40], "pay"))
+
     assert (
         len(
             [
-                one
-                for part in (weighted, limited)
-                for one in reachable(part)
-                if isinstance(one, np.ndarray)
+                reached
+                for operator in (weighted, limited)
+                for reached in reachable(operator)
+                if isinstance(reached, np.ndarray)
             ]
         )
         == 2
     )
     assert [
         fault
-        for one in (weighted, limited, *(case.operator for case in CASES))
-        for fault in written(one)
+        for operator in (weighted, limited, *(case.operator for case in CASES))
+        for fault in written(operator)
     ] == []
 
 
@@ -79,14 +80,18 @@ def test_operator_arrays_are_read_only():
 )
 def test_paid_arrays_have_no_writable_views(name: str, value: object) -> None:
     """With other strides these queries would be four times (1, -1), with a distance of 8, not 4."""
-    made = Dense([[1, 1], [-1, -1], [1, 1], [-1, -1]])
+    queries = Dense([[1, 1], [-1, -1], [1, 1], [-1, -1]])
     limited = measured(
         Factor(("age",), Identity(4), np.array([1, 2, 3, 4])), Limits([10, 20, 30, 40], "pay")
     )
     sealed_ones = [
-        one for part in (made, limited) for one in reachable(part) if isinstance(one, Sealed)
+        reached
+        for operator in (queries, limited)
+        for reached in reachable(operator)
+        if isinstance(reached, Sealed)
     ]
     assert len(sealed_ones) >= 3
+
     for array in sealed_ones:
         with pytest.raises(AttributeError, match="stays as it is"):
             setattr(array, name, value)
@@ -94,13 +99,14 @@ def test_paid_arrays_have_no_writable_views(name: str, value: object) -> None:
             array.resize(array.shape[::-1], refcheck=False)
         with pytest.raises(AttributeError, match="stays as it is"):
             array.__setstate__(np.zeros(3, dtype=np.int64).__reduce__()[2])
-        again = pickle.loads(pickle.dumps(array))
-        assert (type(again), again.tolist()) == (Sealed, array.tolist())
+        unpickled = pickle.loads(pickle.dumps(array))
+        assert (type(unpickled), unpickled.tolist()) == (Sealed, array.tolist())
         with pytest.raises(ValueError, match="cannot set WRITEABLE flag to True"):
             array.setflags(write=True)
-    assert {type(one) for one in (made.matrix + 1, np.abs(made.matrix), made.matrix @ [1, 2])} == {
-        np.ndarray
-    }
+    assert {
+        type(result)
+        for result in (queries.matrix + 1, np.abs(queries.matrix), queries.matrix @ [1, 2])
+    } == {np.ndarray}
 
 
 def written(value: object) -> list[str]:
@@ -110,24 +116,24 @@ def written(value: object) -> list[str]:
     """
     everything = [*reachable(value)]
     behind = {
-        id(held)
-        for one in everything
-        if isinstance(one, (MappingProxyType, Enum))
-        for held in gc.get_referents(one)
+        id(referent)
+        for reached in everything
+        if isinstance(reached, (MappingProxyType, Enum))
+        for referent in gc.get_referents(reached)
     }
     containers = [
-        one
-        for one in everything
-        if isinstance(one, (list, dict, set, bytearray)) and id(one) not in behind
+        reached
+        for reached in everything
+        if isinstance(reached, (list, dict, set, bytearray)) and id(reached) not in behind
     ]
-    found = [f"{type(one).__name__} {one!r:.80}" for one in containers]
-    for array in (one for one in everything if isinstance(one, np.ndarray)):
+    writable = [f"{type(reached).__name__} {reached!r:.80}" for reached in containers]
+    for array in (reached for reached in everything if isinstance(reached, np.ndarray)):
         root = array
         while isinstance(root, np.ndarray):
             if root.flags.writeable or not isinstance(root.base, (np.ndarray, bytes)):
-                found.append(f"{root.dtype} of shape {root.shape}")
+                writable.append(f"{root.dtype} of shape {root.shape}")
             root = root.base
-    return found
+    return writable
 
 
 LINE = ln.Domain(age=ln.Integers(0, 15)).as_complete()
@@ -154,8 +160,8 @@ BUDGETS = (ln.PureDP(2), ln.ZCDP(1), ln.Privacy(ln.PureDP(2), "replace"))
 # Every strategy is measured in the first that it is for, beginning elsewhere than the one before
 # it: so is every case.
 TRIED = [
-    (ASKED[one], BUDGETS[other])
-    for one, other in (
+    (ASKED[workload_name], BUDGETS[budget_name])
+    for workload_name, budget_name in (
         (0, 1),
         (1, 0),
         (1, 2),
@@ -176,34 +182,40 @@ NAMES = [*PLANNERS, *(name for mechanism in MECHANISMS for name in mechanism.nam
 @pytest.mark.parametrize("strategy", NAMES)
 def test_strategy_arrays_are_read_only(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Check each step of seeded releases after the draw and after its errors are computed."""
-    drawn: list[Measurements] = []
+    steps: list[Measurements] = []
     real = _series.draw_answers
     monkeypatch.setattr(
-        _series, "draw_answers", lambda made, *given: (drawn.append(made), real(made, *given))[1]
+        _series,
+        "draw_answers",
+        lambda step, *arguments: (steps.append(step), real(step, *arguments))[1],
     )
     rng = np.random.default_rng(1)
     rows = pd.DataFrame(
         {"age": rng.integers(0, 4, 60), "pay": rng.integers(0, 4, 60), "sex": ["F", "M"] * 30}
     )
-    first = NAMES.index(strategy)
-    for workload, budget in [*TRIED[first % len(TRIED) :], *TRIED[: first % len(TRIED)]]:
+    position = NAMES.index(strategy)
+    for workload, budget in [*TRIED[position % len(TRIED) :], *TRIED[: position % len(TRIED)]]:
         try:
             release = ln.release(ln.plan(workload, budget, strategy=strategy), rows, seed=1)
         except ln.InputError:
             continue  # not for this workload or budget
         assert len(release.answers) > 0
         break
-    assert drawn
-    assert {fault for made in drawn for fault in written(made)} == set()
+
+    assert steps
+    assert {fault for step in steps for fault in written(step)} == set()
 
 
 def test_cached_arrays_are_read_only() -> None:
     """Costs and choices use cached distances of rows and cached trees of blocks."""
-    some = itertools.product((Prefix(4), Dense([[1, 0, 2, 1]])), (1, 2))
-    kept = [
-        _norm_and_distance(frozenset({Factor(("age",), along)}), power) for along, power in some
+    operators_and_rows = itertools.product((Prefix(4), Dense([[1, 0, 2, 1]])), (1, 2))
+    cached_pairs = [
+        _norm_and_distance(frozenset({Factor(("age",), along)}), power)
+        for along, power in operators_and_rows
     ]
-    assert [fault for one in (*kept, block_tree(3, 5)) for fault in written(one)] == []
+    assert [
+        fault for cached in (*cached_pairs, block_tree(3, 5)) for fault in written(cached)
+    ] == []
 
 
 def test_domain_cells_cannot_change_under_a_plan() -> None:
@@ -215,9 +227,10 @@ def test_domain_cells_cannot_change_under_a_plan() -> None:
 def test_writable_array_is_detected() -> None:
     owned, view = np.arange(3), np.arange(3)[:2]
     view.setflags(write=False)
+
     # the list is one of them
     assert [
-        len(written([one])) for one in (owned, view, sealed_copy(owned), sealed_copy(owned)[:2])
+        len(written([array])) for array in (owned, view, sealed_copy(owned), sealed_copy(owned)[:2])
     ] == [
         2,
         2,
@@ -247,19 +260,20 @@ def test_foreign_text_classes_are_made_plain() -> None:
         Block((Factor((age,), Identity(4)),), Fraction(3)),
         Block((), Fraction(9), "amount", Limits([1, 2, 3, 4], age)),
     )
-    made = Measurements(
+    measurements = Measurements(
         domain=domain, privacy=privacy, noise=Noise.DISCRETE_GAUSSIAN, blocks=blocks
     )
-    assert [one for one in reachable(made) if type(one) is Word] == []
+
+    assert [reached for reached in reachable(measurements) if type(reached) is Word] == []
 
 
 def of_another_class(value: object) -> object:
     """Return an equal value of a subclass."""
     kind = type(value)
-    made = object.__new__(type("Derived", (kind,), {}))
-    for name in (one.name for one in fields(kind)):
-        object.__setattr__(made, name, getattr(value, name))
-    return made
+    derived = object.__new__(type("Derived", (kind,), {}))
+    for name in (name_of_field.name for name_of_field in fields(kind)):
+        object.__setattr__(derived, name, getattr(value, name))
+    return derived
 
 
 def plan_of(block: object) -> Measurements:
@@ -272,7 +286,7 @@ CELLS = of_another_class(Identity(2))
 
 
 @pytest.mark.parametrize(
-    ("make", "what"),
+    ("make", "part_name"),
     [
         (
             lambda: ln.Domain(age=of_another_class(Integers(0, 3))).as_complete(),
@@ -314,21 +328,24 @@ CELLS = of_another_class(Identity(2))
         (lambda: plan_of(Block((), Fraction(1), "amount", ends=1)), "the ends of a block"),
     ],
 )
-def test_measurement_parts_are_of_own_classes(make: Callable[[], object], what: str) -> None:
+def test_measurement_parts_are_of_own_classes(make: Callable[[], object], part_name: str) -> None:
     """Parts of other classes could change their values, so they are refused (M6)."""
-    with pytest.raises(InputError, match=f"{what}.* must be"):
+    with pytest.raises(InputError, match=f"{part_name}.* must be"):
         make()
 
 
 def test_only_step_is_verified_before_drawing(tmp_path):
-    made = measured(Factor(("age",), Identity(4), np.array([1, 1, 1, 1])))
+    measurements = measured(Factor(("age",), Identity(4), np.array([1, 1, 1, 1])))
     table = Table(DOMAIN, {"age": [0] * 50 + [2]})
     ledger = opened(tmp_path)
-    series = Series.paid(one_step(made), table, ledger, output="out")
+    series = Series.paid(one_step(measurements), table, ledger, output="out")
     # What no flag can do, the interpreter's own back door can: other weights in the place of those
     # that were paid for.
-    object.__setattr__(made.blocks[0].factors[0], "row_weights", sealed_copy(np.full(4, 2**19)))
-    object.__setattr__(made.blocks[0].factors[0], "heaviest", 2**19)
+    object.__setattr__(
+        measurements.blocks[0].factors[0], "row_weights", sealed_copy(np.full(4, 2**19))
+    )
+    object.__setattr__(measurements.blocks[0].factors[0], "heaviest", 2**19)
+
     with pytest.raises(InputError, match="must be those that were paid for"):
-        series.measure(made)
+        series.measure(measurements)
     assert ledger.pending(series.receipt).steps == ()

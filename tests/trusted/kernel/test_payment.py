@@ -63,54 +63,64 @@ def ledger(tmp_path: Path) -> Ledger:
 
 @pytest.fixture
 def never(monkeypatch: pytest.MonkeyPatch) -> None:
-    def drawn(*arguments: object) -> None:
+    def refuse_to_draw(*arguments: object) -> None:
         pytest.fail("something was drawn")
 
-    monkeypatch.setattr(_measure, "draw_answers", drawn)
-    monkeypatch.setattr(_series, "draw_answers", drawn)
+    monkeypatch.setattr(_measure, "draw_answers", refuse_to_draw)
+    monkeypatch.setattr(_series, "draw_answers", refuse_to_draw)
 
 
-def reserved(ledger: Ledger, made: ReleaseContract, paid: Fraction):
+def reserved(ledger: Ledger, contract: ReleaseContract, paid: Fraction):
     """Reserve a small charge and return its receipt, as anybody can."""
-    cost = SeriesCost(PureDP(paid)) if made.declared_step is None else PureCost(paid)
+    cost = SeriesCost(PureDP(paid)) if contract.declared_step is None else PureCost(paid)
     return ledger.reserve(
         cost=cost,
-        privacy=made.privacy.within(PureDP(paid)),
-        plan_digest=made.digest(),
+        privacy=contract.privacy.within(PureDP(paid)),
+        plan_digest=contract.digest(),
         output="out",
-        plan=made.plan_text,
+        plan=contract.plan_text,
     )
 
 
 @pytest.mark.parametrize(
-    "made", [lambda epsilon: one_step(plan(epsilon)), aware], ids=["one step", "many steps"]
+    "make_contract",
+    [lambda epsilon: one_step(plan(epsilon)), aware],
+    ids=["one step", "many steps"],
 )
 def test_release_continues_only_with_its_payment(
-    ledger: Ledger, made: Callable[[Fraction], ReleaseContract]
+    ledger: Ledger, make_contract: Callable[[Fraction], ReleaseContract]
 ) -> None:
-    forged = replace(reserved(ledger, made(TINY), TINY), plan_digest=made(ALL).digest())
-    for receipt in (reserved(ledger, made(ALL), TINY), forged):
+    forged = replace(
+        reserved(ledger, make_contract(TINY), TINY), plan_digest=make_contract(ALL).digest()
+    )
+    for receipt in (reserved(ledger, make_contract(ALL), TINY), forged):
         with pytest.raises(InputError, match="must belong to the payment for this plan"):
-            Series.resumed(made(ALL), TABLE, ledger, receipt)
+            Series.resumed(make_contract(ALL), TABLE, ledger, receipt)
     assert (
-        Series.resumed(made(TINY), TABLE, ledger, reserved(ledger, made(TINY), TINY)).left().epsilon
+        Series.resumed(
+            make_contract(TINY), TABLE, ledger, reserved(ledger, make_contract(TINY), TINY)
+        )
+        .left()
+        .epsilon
         == TINY
     )
 
 
 @pytest.mark.parametrize("settle", ["sealed", "absent"])
 def test_one_series_of_a_receipt_draws(ledger: Ledger, settle: str) -> None:
-    made = aware(ALL)
-    first = Series.paid(made, TABLE, ledger, output="out")
-    assert first.receipt is not None
-    others = [Series.resumed(made, TABLE, ledger, first.receipt) for _ in range(2)]
+    contract = aware(ALL)
+    paid_series = Series.paid(contract, TABLE, ledger, output="out")
+    assert paid_series.receipt is not None
+    resumed_series = [
+        Series.resumed(contract, TABLE, ledger, paid_series.receipt) for _ in range(2)
+    ]
     if settle == "sealed":
-        first.measure(plan(TINY))
-        ledger.seal(first.receipt)
+        paid_series.measure(plan(TINY))
+        ledger.seal(paid_series.receipt)
     else:
-        ledger.begin(first.receipt, 1, "killed before its record")
+        ledger.begin(paid_series.receipt, 1, "killed before its record")
         assert [entry.state for entry in ledger.reconcile(lambda _: False)] == [settle]
-    for series in others:
+    for series in resumed_series:
         with pytest.raises(LedgerError, match=f"is {settle}; nothing more is drawn for it"):
             series.measure(plan(TINY))
 
@@ -129,18 +139,18 @@ def test_step_is_begun_on_disk_before_drawing(
 
     monkeypatch.setattr(_series, "draw_answers", watched)
     for number in (1, 2):
-        found = series.measure(plan(ALL / 2))
+        observation = series.measure(plan(ALL / 2))
         steps = ledger.pending(entry).steps
         assert len(steps) == number
         recorded = [
             values.tolist()
-            for values in answers_from_text(steps[-1].outcome, map(len, found.values))
+            for values in answers_from_text(steps[-1].outcome, map(len, observation.values))
         ]
-        assert recorded == [block.tolist() for block in found.values]
+        assert recorded == [block.tolist() for block in observation.values]
     # without the rows: what is recorded is not drawn
-    again = Series.resumed(aware(ALL), None, ledger, series.receipt)
-    again.measure(plan(ALL / 2))
-    assert [one.tolist() for one in again.measure(plan(ALL / 2)).values] == recorded
+    resumed = Series.resumed(aware(ALL), None, ledger, series.receipt)
+    resumed.measure(plan(ALL / 2))
+    assert [values.tolist() for values in resumed.measure(plan(ALL / 2)).values] == recorded
     # a step that is begun and has no outcome is never drawn again
     assert states == [
         (0, False),
@@ -158,19 +168,22 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("choice", CHOICES, ids=lambda one: " and ".join(one.attributes))
+@pytest.mark.parametrize(
+    "choice", CHOICES, ids=lambda parameter: " and ".join(parameter.attributes)
+)
 def test_series_rejects_a_changed_choice(choice: LeastCost, ledger: Ledger) -> None:
     terms = many_steps(PLANE, Privacy(PureDP(ALL)))
     series = Series.paid(terms, ON_PLANE, ledger, output="out")
-    found = series.choose(choice)
-    assert [one.name for one in fields(choice)] == [*CHANGES]
-    for other in (
+    outcome = series.choose(choice)
+    assert [field.name for field in fields(choice)] == [*CHANGES]
+
+    for changed_choice in (
         replace(choice, **{name: value}) for name, values in CHANGES.items() for value in values
     ):
-        if other != choice:
+        if changed_choice != choice:
             with pytest.raises(InputError, match="other steps than the ledger recorded"):
-                Series.resumed(terms, ON_PLANE, ledger, series.receipt).choose(other)
-    assert Series.resumed(terms, None, ledger, series.receipt).choose(choice) == found
+                Series.resumed(terms, ON_PLANE, ledger, series.receipt).choose(changed_choice)
+    assert Series.resumed(terms, None, ledger, series.receipt).choose(choice) == outcome
 
 
 def test_step_rejects_other_bounds_of_any_domain_text(
@@ -180,14 +193,14 @@ def test_step_rejects_other_bounds_of_any_domain_text(
     monkeypatch.setattr(
         _domain,
         "plain_json",
-        lambda part: {"column": "pay"} if isinstance(part, Measure) else plain_json(part),
+        lambda value: {"column": "pay"} if isinstance(value, Measure) else plain_json(value),
     )
     privacy = Privacy(ZCDP("1/2"))
 
     def domain(high: int) -> Domain:
         return Domain(sex=["F", "M"], measures={"pay": Measure("pay", 0, high)})
 
-    def made(high: int) -> Measurements:
+    def measurements_up_to(high: int) -> Measurements:
         block = Block((Factor(("sex",), Identity(2)),), Fraction(100), "pay")
         return Measurements(
             domain=domain(high),
@@ -201,17 +214,19 @@ def test_step_rejects_other_bounds_of_any_domain_text(
 
     ledger = Ledger.create(tmp_path / "pay.ledger", "pay", privacy)
     series = Series.paid(many_steps(domain(100), privacy), table(100), ledger, output="out")
-    series.measure(made(100))
-    assert measurements_digest(made(100)) == measurements_digest(made(10))
+    series.measure(measurements_up_to(100))
+    assert measurements_digest(measurements_up_to(100)) == measurements_digest(
+        measurements_up_to(10)
+    )
     # another query of the same cost
-    alike = replace(made(100), blocks=(Block((), Fraction(100), "pay"),))
-    assert cost(alike) == cost(made(100))
-    for high, other in ((10, made(10)), (100, alike)):
-        again = Series.resumed(
+    alike = replace(measurements_up_to(100), blocks=(Block((), Fraction(100), "pay"),))
+    assert cost(alike) == cost(measurements_up_to(100))
+    for high, changed_plan in ((10, measurements_up_to(10)), (100, alike)):
+        resumed = Series.resumed(
             many_steps(domain(high), privacy), table(high), ledger, series.receipt
         )
         with pytest.raises(InputError, match="other steps than the ledger recorded"):
-            again.measure(other)
+            resumed.measure(changed_plan)
 
 
 def test_search_rejects_a_changed_field(tmp_path: Path) -> None:
@@ -230,17 +245,21 @@ def test_search_rejects_a_changed_field(tmp_path: Path) -> None:
         replace(rule, scale=Fraction(7, 3), threshold=60),
     ]
     rules.append(KeyRule(noise=Noise.ROUNDED_GAUSSIAN, scale=Fraction(5), threshold=60))
-    for other in (replace(search, most=8), *(replace(search, rule=one) for one in rules)):
-        assert keys_are_private(other.rule, privacy)
+
+    for changed_search in (
+        replace(search, most=8),
+        *(replace(search, rule=changed_rule) for changed_rule in rules),
+    ):
+        assert keys_are_private(changed_search.rule, privacy)
         with pytest.raises(InputError, match="other steps than the ledger recorded"):
-            Series.resumed(terms, table, book, series.receipt).find(other)
+            Series.resumed(terms, table, book, series.receipt).find(changed_search)
     assert Series.resumed(terms, None, book, series.receipt).find(search).keys == ("a",)
 
 
 @pytest.mark.usefixtures("never")
 def test_series_rejects_changed_terms(ledger: Ledger) -> None:
-    made = aware(ALL)
-    receipt = reserved(ledger, made, ALL)
+    contract = aware(ALL)
+    receipt = reserved(ledger, contract, ALL)
     budgets = [
         Privacy(PureDP(ALL / 2)),
         Privacy(PureDP(2 * ALL)),
@@ -252,38 +271,44 @@ def test_series_rejects_changed_terms(ledger: Ledger) -> None:
         Privacy(PureDP(ALL), unit_column="id"),
         Privacy(PureDP(ALL), unit_column="id", max_rows=2),
     ]
-    for other in (
-        replace(made, plan_text="another plan"),
-        *(replace(made, privacy=privacy) for privacy in budgets + units),
+
+    for changed_contract in (
+        replace(contract, plan_text="another plan"),
+        *(replace(contract, privacy=privacy) for privacy in budgets + units),
     ):
         with pytest.raises(
             InputError, match=r"must belong to the payment for this plan|has a PureDP budget"
         ):
-            Series.resumed(other, None, ledger, receipt)
+            Series.resumed(changed_contract, None, ledger, receipt)
 
 
 def test_terms_of_other_columns_get_only_the_payment(ledger: Ledger) -> None:
     """The digest covers the planned text; other columns still spend one budget (K5)."""
-    made = many_steps(PLANE, Privacy(PureDP(ALL)))
-    series = Series.paid(made, ON_PLANE, ledger, output="out")
-    first, second = (
+    contract = many_steps(PLANE, Privacy(PureDP(ALL)))
+    series = Series.paid(contract, ON_PLANE, ledger, output="out")
+    first_choice, second_choice = (
         replace(CHOICES[0], attributes=(name,), epsilon=ALL / 2) for name in ("sex", "zone")
     )
-    found = series.choose(first)
-    other = replace(made, domain=DOMAIN, attributes=("sex",))
+    outcome = series.choose(first_choice)
+    other_contract = replace(contract, domain=DOMAIN, attributes=("sex",))
     with pytest.raises(InputError, match="over another domain"):
-        Series.resumed(other, ON_PLANE, ledger, series.receipt)
-    again = Series.resumed(other, TABLE, ledger, series.receipt)
-    assert (again.choose(first), again.left().epsilon) == (found, ALL / 2)
-    again.choose(replace(first, epsilon=ALL / 4))
+        Series.resumed(other_contract, ON_PLANE, ledger, series.receipt)
+
+    resumed_series = Series.resumed(other_contract, TABLE, ledger, series.receipt)
+    assert (resumed_series.choose(first_choice), resumed_series.left().epsilon) == (
+        outcome,
+        ALL / 2,
+    )
+
+    resumed_series.choose(replace(first_choice, epsilon=ALL / 4))
     with pytest.raises(BudgetError, match="only epsilon = 0\\.25 of this release's budget is left"):
-        again.choose(first)
-    resumed = Series.resumed(made, ON_PLANE, ledger, series.receipt)
-    assert resumed.choose(first) == found
+        resumed_series.choose(first_choice)
+    resumed = Series.resumed(contract, ON_PLANE, ledger, series.receipt)
+    assert resumed.choose(first_choice) == outcome
     with pytest.raises(InputError, match="other steps than the ledger recorded"):
-        resumed.choose(second)
+        resumed.choose(second_choice)
     with pytest.raises(LedgerError, match="Step 2 of the release"):
-        series.choose(second)
+        series.choose(second_choice)
 
 
 def test_repeated_only_step_gets_the_recorded_outcome(
@@ -299,13 +324,15 @@ def test_repeated_only_step_gets_the_recorded_outcome(
             Series.resumed(
                 replace(one_step(plan(epsilon)), plan_text="a plan"), TABLE, ledger, series.receipt
             )
+
     alike = replace(
         plan(ALL), blocks=(Block((Factor(("sex",), Dense([[0, 1], [1, 0]])),), Fraction(1)),)
     )
-    again = Series.resumed(
+    resumed = Series.resumed(
         replace(one_step(alike), plan_text="a plan"), TABLE, ledger, series.receipt
     )
-    assert again.measure(alike).values[0].tolist() == values  # what was published; nothing is drawn
+    # the published values again, without a draw
+    assert resumed.measure(alike).values[0].tolist() == values
 
 
 class Generous:
@@ -332,35 +359,42 @@ class Changing(Measurements):
 
 @pytest.mark.usefixtures("never")
 def test_plan_lookalike_is_not_measured(ledger: Ledger) -> None:
-    made = plan(ALL)
-    other = Changing(domain=DOMAIN, privacy=made.privacy, noise=made.noise, blocks=made.blocks)
+    measurements = plan(ALL)
+    lookalike = Changing(
+        domain=DOMAIN,
+        privacy=measurements.privacy,
+        noise=measurements.noise,
+        blocks=measurements.blocks,
+    )
+
     with pytest.raises(
         InputError, match=r"terms must be .*; got 'Domain, Privacy, str, str, str, Changing'"
     ):
-        measure(other, TABLE, ledger, output="out")
+        measure(lookalike, TABLE, ledger, output="out")
     with pytest.raises(InputError, match="measurements must be Measurements; got 'Changing'"):
-        Series.paid(aware(ALL), TABLE, ledger, output="out").measure(other)
+        Series.paid(aware(ALL), TABLE, ledger, output="out").measure(lookalike)
 
 
 def test_plan_has_a_domain_and_a_privacy() -> None:
-    made = plan(ALL)
+    measurements = plan(ALL)
     for changed in ({"domain": "domain"}, {"privacy": "privacy"}):
         with pytest.raises(InputError, match="of measurements must be"):
-            replace(made, **changed)
+            replace(measurements, **changed)
         with pytest.raises(InputError, match="terms must be Domain, Privacy, three str"):
             replace(aware(ALL), **changed)
 
 
 @pytest.mark.usefixtures("never")
 def test_the_only_step_is_the_one_that_was_paid_for(ledger: Ledger) -> None:
-    made = plan(ALL)
-    series = Series.paid(one_step(made), TABLE, ledger, output="out")
-    for other in (plan(TINY), replace(made)):
+    measurements = plan(ALL)
+    series = Series.paid(one_step(measurements), TABLE, ledger, output="out")
+
+    for other_step in (plan(TINY), replace(measurements)):
         with pytest.raises(InputError, match=r"measure\(\) carries out only the measurements"):
-            series.measure(other)
+            series.measure(other_step)
     with pytest.raises(
         InputError, match="are not allowed in a series that declares fixed measurements"
     ):
         series.choose(LeastCost(attributes=("sex",), epsilon=TINY, penalty=Fraction(0)))
     with pytest.raises(InputError, match="must have the domain and the privacy of their series"):
-        replace(one_step(made), privacy=Privacy(PureDP(TINY)))
+        replace(one_step(measurements), privacy=Privacy(PureDP(TINY)))

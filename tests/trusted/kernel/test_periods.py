@@ -45,7 +45,7 @@ def measured(
     noise: Noise,
     *operators: Dense | Tree,
     privacy: Privacy | None = None,
-    more: Sequence[Block] = (),
+    more_blocks: Sequence[Block] = (),
 ) -> Measurements:
     """Return tables of groups by period and in total for each operator along time."""
     blocks = [
@@ -58,7 +58,7 @@ def measured(
     ]
     budget = Privacy(ln.PureDP(1000) if noise is Noise.DISCRETE_LAPLACE else ln.ZCDP(1000))
     return Measurements(
-        domain=DOMAIN, privacy=privacy or budget, noise=noise, blocks=(*blocks, *more)
+        domain=DOMAIN, privacy=privacy or budget, noise=noise, blocks=(*blocks, *more_blocks)
     )
 
 
@@ -81,21 +81,21 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def now(rows: Sequence[Row], period: int) -> Table:
-    there = [row for row in rows if row[2] <= period < row[3]]
-    codes = {"month": [row[0] for row in there], "group": [row[1] for row in there]}
-    amounts = [(*row, 0)[4] for row in there]
-    return Table(DOMAIN, codes, {"pay": amounts}, rows=len(there))
+    present = [row for row in rows if row[2] <= period < row[3]]
+    codes = {"month": [row[0] for row in present], "group": [row[1] for row in present]}
+    amounts = [(*row, 0)[4] for row in present]
+    return Table(DOMAIN, codes, {"pay": amounts}, rows=len(present))
 
 
 def outputs(plan: Measurements, late: str, tables: Sequence[Table]) -> list[tuple[np.ndarray, ...]]:
     """Return the outputs of each closing for the rows present at that time."""
-    closed, drawn = _periods.ClosedPeriods(), []
+    closed, answers = _periods.ClosedPeriods(), []
     for table in tables:
         closed = _periods.close_period(
-            plan, "month", late, table, closed, SeededEntropy(len(drawn))
+            plan, "month", late, table, closed, SeededEntropy(len(answers))
         )
-        drawn.append(_periods.answers_of_last_period(plan, "month", closed))
-    return drawn
+        answers.append(_periods.answers_of_last_period(plan, "month", closed))
+    return answers
 
 
 def of_rows(plan: Measurements, late: str, rows: Sequence[Row]) -> list[tuple[np.ndarray, ...]]:
@@ -103,13 +103,15 @@ def of_rows(plan: Measurements, late: str, rows: Sequence[Row]) -> list[tuple[np
 
 
 def loss(
-    plan: Measurements, one: list[tuple[np.ndarray, ...]], other: list[tuple[np.ndarray, ...]]
+    plan: Measurements,
+    outputs_before: list[tuple[np.ndarray, ...]],
+    outputs_after: list[tuple[np.ndarray, ...]],
 ) -> Fraction:
     """Return the exact joint loss of all outputs: epsilon for Laplace, rho for Gaussian noise."""
     pairs = [
         pair
-        for drawn in zip(one, other, strict=True)
-        for pair in zip(plan.blocks, *drawn, strict=True)
+        for answers in zip(outputs_before, outputs_after, strict=True)
+        for pair in zip(plan.blocks, *answers, strict=True)
     ]
     shifts = [
         Fraction(abs(int(difference))) / block.scale
@@ -123,29 +125,35 @@ def loss(
 
 
 def paid(plan: Measurements) -> Fraction:
-    (spent,) = parameters_by_name(cost(plan)).values()
-    return spent
+    (amount,) = parameters_by_name(cost(plan)).values()
+    return amount
 
 
-def every_row(*, gone: bool) -> list[Row]:
+def every_row(*, with_removed: bool) -> list[Row]:
     return [
-        (period, group, come, left)
+        (period, group, start, end)
         for period in range(PERIODS)
         for group in range(GROUPS)
-        for come in range(period, PERIODS)
-        for left in ([*range(come + 1, PERIODS), 99] if gone else [99])
+        for start in range(period, PERIODS)
+        for end in ([*range(start + 1, PERIODS), 99] if with_removed else [99])
     ]
 
 
-def neighbours(late: str, *, gone: bool) -> Iterator[tuple[tuple[Row, ...], tuple[Row, ...]]]:
+def neighbours(
+    late: str, *, with_removed: bool
+) -> Iterator[tuple[tuple[Row, ...], tuple[Row, ...]]]:
     """Return streams of up to two rows, each with neighbours that have one row more.
 
     The additional row is removed again where removed rows cost nothing.
     """
-    others = every_row(gone=True)[::2]
-    base = [(), *((row,) for row in others), *itertools.combinations_with_replacement(others, 2)]
+    base_rows = every_row(with_removed=True)[::2]
+    base = [
+        (),
+        *((row,) for row in base_rows),
+        *itertools.combinations_with_replacement(base_rows, 2),
+    ]
     for rows in base:
-        for row in every_row(gone=gone or late == "drop"):
+        for row in every_row(with_removed=with_removed or late == "drop"):
             if row[1] == 0:  # the groups are alike
                 yield rows, (*rows, row)
 
@@ -156,22 +164,23 @@ def neighbours(late: str, *, gone: bool) -> Iterator[tuple[tuple[Row, ...], tupl
 def test_neighbouring_streams_lose_exactly_the_payment(
     noise: Noise, operator: Dense, late: str
 ) -> None:
-    plan, known = measured(noise, operator), {}
+    plan, outputs_of_rows = measured(noise, operator), {}
 
-    def seen(rows: tuple[Row, ...]) -> list[tuple[np.ndarray, ...]]:
-        if rows not in known:
-            known[rows] = of_rows(plan, late, rows)
-        return known[rows]
+    def outputs_of(rows: tuple[Row, ...]) -> list[tuple[np.ndarray, ...]]:
+        if rows not in outputs_of_rows:
+            outputs_of_rows[rows] = of_rows(plan, late, rows)
+        return outputs_of_rows[rows]
 
     losses = {
-        loss(plan, seen(one), of_rows(plan, late, other))
-        for one, other in neighbours(late, gone=False)
-        if len(one) < 2
+        loss(plan, outputs_of(before), of_rows(plan, late, after))
+        for before, after in neighbours(late, with_removed=False)
+        if len(before) < 2
     }
     losses |= {
-        loss(plan, seen(one), of_rows(plan, late, other))
-        for one, other in [*neighbours(late, gone=False)][::197]
+        loss(plan, outputs_of(before), of_rows(plan, late, after))
+        for before, after in [*neighbours(late, with_removed=False)][::197]
     }
+
     assert max(losses) == paid(plan)
 
 
@@ -190,18 +199,19 @@ def test_stream_sums_and_counts_lose_exactly_the_payment(
     noise: Noise, operator: Dense, ends: bool
 ) -> None:
     """The additional row may be removed, or change its amount, in any period."""
-    plan = measured(noise, operator, more=[summed(operator, ends=ends)])
+    plan = measured(noise, operator, more_blocks=[summed(operator, ends=ends)])
     losses = []
-    for base in [(), *((row,) for row in [*every_row(gone=True)][::11])]:
+    for base in [(), *((row,) for row in [*every_row(with_removed=True)][::11])]:
         before = of_rows(plan, "drop", base)
-        for period, group, come, left in every_row(gone=True)[::3]:
+        for period, group, start, end in every_row(with_removed=True)[::3]:
             for amount, corrected in itertools.product((-2, 0, 3), (-2, 3)):
                 rows = (
                     *base,
-                    (period, group, come, left, amount),
-                    (period, group, left, 99, corrected),
+                    (period, group, start, end, amount),
+                    (period, group, end, 99, corrected),
                 )
                 losses.append(loss(plan, before, of_rows(plan, "drop", rows)))
+
     assert max(losses) == paid(plan)
 
 
@@ -220,7 +230,7 @@ def test_units_in_each_period_lose_the_payment(noise: Noise, operator: Any) -> N
     )
     plan = measured(noise, operator, privacy=privacy)
     if noise is Noise.DISCRETE_LAPLACE:
-        plan = measured(noise, operator, privacy=privacy, more=[summed(operator, "people")])
+        plan = measured(noise, operator, privacy=privacy, more_blocks=[summed(operator, "people")])
     bounds = {name: getattr(privacy, name) for name in ("unit_column", "max_rows", "max_per_cell")}
 
     def released(groups: Sequence[tuple[int, ...]]) -> list[tuple[np.ndarray, ...]]:
@@ -245,11 +255,12 @@ def test_units_in_each_period_lose_the_payment(noise: Noise, operator: Any) -> N
         return outputs(plan, "drop", tables)
 
     rows_of_a_unit = [(), (0,), (1,), (0, 0), (0, 1), (1, 1)]
-    none = released([()] * PERIODS)
+    release_without = released([()] * PERIODS)
     losses = [
-        loss(plan, none, released(each))
-        for each in itertools.product(rows_of_a_unit, repeat=PERIODS)
+        loss(plan, release_without, released(groups_by_period))
+        for groups_by_period in itertools.product(rows_of_a_unit, repeat=PERIODS)
     ]
+
     assert max(losses) == paid(plan)
 
 
@@ -257,14 +268,20 @@ def test_units_in_each_period_lose_the_payment(noise: Noise, operator: Any) -> N
 def test_replaced_late_row_costs_up_to_twice() -> None:
     plan = measured(Noise.DISCRETE_LAPLACE, LOWER)
     rows: tuple[Row, ...] = ((0, 0, 2, 99),)  # another row of the cell comes when this one has gone
-    found, *others = (
-        loss(plan, of_rows(plan, "arrival", one), of_rows(plan, "arrival", other))
-        for one, other in (
+    loss_of_replacement, *other_losses = (
+        loss(plan, of_rows(plan, "arrival", rows_before), of_rows(plan, "arrival", rows_after))
+        for rows_before, rows_after in (
             (rows, (*rows, (0, 0, 1, 2))),
-            *[*neighbours("arrival", gone=True)][::41],
+            *[*neighbours("arrival", with_removed=True)][::41],
         )
     )
-    assert paid(plan) < found <= max(found, *others) <= 2 * paid(plan)
+
+    assert (
+        paid(plan)
+        < loss_of_replacement
+        <= max(loss_of_replacement, *other_losses)
+        <= 2 * paid(plan)
+    )
 
 
 @pytest.mark.usefixtures("quiet")
@@ -282,22 +299,25 @@ def test_adaptive_later_data_stay_within_the_budget() -> None:
         tables = [Table(domain, {"month": rows}, rows=len(rows)) for rows in months]
         return [int(values[0]) for (values,) in outputs(plan, "drop", tables)]
 
-    def log_chance(rows: list[int], more: list[int], at: tuple[int, int]) -> float:
+    def log_chance(rows: list[int], added: list[int], at: tuple[int, int]) -> float:
         # two rows come if the first output is large
-        second = [
+        second_rows = [
             *rows,
             *([1, 1] if at[0] > 1 else []),
-            *more,
+            *added,
         ]
         return -sum(
-            abs(seen - own)
-            for seen, own in zip(at, exact((*rows, *more), tuple(second)), strict=True)
+            abs(value - exact_value)
+            for value, exact_value in zip(
+                at, exact((*rows, *added), tuple(second_rows)), strict=True
+            )
         ) / float(scale)
 
     worst = 0.0
     for at in itertools.product(range(-4, 7), repeat=2):
-        for rows, more in itertools.product([[], [0], [0, 1]], [[0], [1]]):
-            worst = max(worst, abs(log_chance(rows, [], at) - log_chance(rows, more, at)))
+        for rows, added in itertools.product([[], [0], [0, 1]], [[0], [1]]):
+            worst = max(worst, abs(log_chance(rows, [], at) - log_chance(rows, added, at)))
+
     assert worst == pytest.approx(float(paid(plan)))
 
 
@@ -326,13 +346,16 @@ def book(tmp_path: Path) -> Ledger:
     return Ledger.create(tmp_path / "people.ledger", "people", Privacy(ln.ZCDP(2000)))
 
 
-def begun(book: Ledger, plan: Measurements) -> Callable[[Sequence[Row] | None, int], Series]:
+def pay_and_resume(
+    book: Ledger, plan: Measurements
+) -> Callable[[Sequence[Row] | None, int], Series]:
     """Pay, and return a function that draws a period from its rows."""
     with book.running(1000) as run:
         Series.paid(terms(plan), None, book, output="out", run=run)
 
     def resumed(rows: Sequence[Row] | None, period: int) -> Series:
-        entry, run = book.entries()[-1], f"{period}-{len(book.entries())}"
+        entry = book.entries()[-1]
+        run = f"{period}-{len(book.entries())}"
         return Series.resumed(
             terms(plan),
             None if rows is None else now(rows, period),
@@ -348,16 +371,18 @@ def texts(values: tuple[np.ndarray, ...]) -> list[list[int]]:
 
 
 def test_period_is_drawn_once_and_paid_once(book: Ledger, tmp_path: Path) -> None:
-    plan, state = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private"
-    resumed, drawn = begun(book, plan), []
+    plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
+    state = tmp_path / "people.private"
+    resumed, outputs_by_period = pay_and_resume(book, plan), []
     for period in range(PERIODS):
         series = resumed(ROWS, period)
-        drawn = [texts(series.period(state)) for _ in range(period + 1)]
+        outputs_by_period = [texts(series.period(state)) for _ in range(period + 1)]
     assert [entry.charge.rho for entry in book.entries()] == [1000]
-    again = resumed(None, PERIODS)
-    assert [texts(again.period(state)) for _ in range(PERIODS)] == drawn
+
+    resumed_series = resumed(None, PERIODS)
+    assert [texts(resumed_series.period(state)) for _ in range(PERIODS)] == outputs_by_period
     with pytest.raises(NeedsData):
-        again.period(state)
+        resumed_series.period(state)
     assert state.read_text().startswith("PRIVATE")
     assert state.stat().st_mode & 0o777 == 0o600
 
@@ -366,15 +391,16 @@ def test_period_is_drawn_once_and_paid_once(book: Ledger, tmp_path: Path) -> Non
 def test_killed_process_redraws_the_same_value(
     book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    plan, state = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private"
-    resumed = begun(book, plan)
+    plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
+    state = tmp_path / "people.private"
+    resumed = pay_and_resume(book, plan)
     resumed(ROWS, 0).period(state)
-    writing, told = _periods.write_closed, []
+    writing, written_output = _periods.write_closed, []
 
     def killed(file: Path, receipt: str, closed: _periods.ClosedPeriods) -> None:
         if when == "after the file":
             writing(file, receipt, closed)
-            told.extend(texts(_periods.answers_of_last_period(plan, "month", closed)))
+            written_output.extend(texts(_periods.answers_of_last_period(plan, "month", closed)))
         raise KeyboardInterrupt
 
     monkeypatch.setattr("leastnoise._trusted.kernel._series.write_closed", killed)
@@ -382,47 +408,51 @@ def test_killed_process_redraws_the_same_value(
     series.period(state)
     with pytest.raises(KeyboardInterrupt):
         series.period(state)
+
     monkeypatch.undo()
     assert len(book.pending(book.entries()[0]).steps) == 1
     assert book.entries()[0].resumable
     series = resumed((*ROWS, *ROWS[:3]), 1)  # the data have changed since
     series.period(state)
-    drawn = texts(series.period(state))
-    assert when == "before the file" or drawn == told
+    redrawn = texts(series.period(state))
+    assert when == "before the file" or redrawn == written_output
 
 
 def test_damaged_private_file_ends_the_series(book: Ledger, tmp_path: Path) -> None:
-    plan, state = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private"
-    resumed = begun(book, plan)
-    first = texts(resumed(ROWS, 0).period(state))
+    plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
+    state = tmp_path / "people.private"
+    resumed = pay_and_resume(book, plan)
+    first_output = texts(resumed(ROWS, 0).period(state))
     older = state.read_text()
     series = resumed(ROWS, 1)
-    both = [texts(series.period(state)), texts(series.period(state))]
-    whole = state.read_text()
+    two_outputs = [texts(series.period(state)), texts(series.period(state))]
+    intact = state.read_text()
     for text in (
         None,
         older,
-        whole.replace("2", "3", 1),
-        whole.replace(book.entries()[0].id, "0" * 32),
+        intact.replace("2", "3", 1),
+        intact.replace(book.entries()[0].id, "0" * 32),
         "",
-        whole[:100],
+        intact[:100],
     ):
         state.unlink(missing_ok=True)
         if text is not None:
             state.write_text(text)
         series = resumed(ROWS, 2)
-        assert [texts(series.period(state)), texts(series.period(state))] == both
-        assert both[0] == first
+        assert [texts(series.period(state)), texts(series.period(state))] == two_outputs
+        assert two_outputs[0] == first_output
         with pytest.raises(LedgerError, match="Restore the file"):
             series.period(state)
-    state.write_text(whole)
+    state.write_text(intact)
     series = resumed(ROWS, 2)
+
     assert [len(series.period(state)) for _ in range(3)] == [2, 2, 2]
 
 
 def test_series_along_an_attribute_does_nothing_else(tmp_path: Path) -> None:
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
     series = UnpaidSeries(terms(plan), now(ROWS, 0), SeededEntropy(1))
+
     with pytest.raises(InputError, match="carries out only the measurements"):
         series.measure(plan)
     with pytest.raises(InputError, match="requires a series that declares"):
@@ -455,26 +485,31 @@ def test_undrawable_series_is_refused() -> None:
         for bound in bounds
     ]
     assert {terms(drawable).along for drawable in units[2:]} == {"month"}
+
     cases = [
         (without, "drop", "periods of"),
         (plan, "never", "one of 'drop', 'arrival'"),
         (units[-1], "arrival", "let each row be a unit"),
     ]
     block_of = functools.partial(summed, LOWER)
-    for more, late in ((block_of(), "arrival"), (block_of(limits=Limits([2])), "drop")):
+    for extra_block, late in ((block_of(), "arrival"), (block_of(limits=Limits([2])), "drop")):
         cases.append(
-            (measured(Noise.DISCRETE_GAUSSIAN, LOWER, more=[more]), late, "include the periods of")
+            (
+                measured(Noise.DISCRETE_GAUSSIAN, LOWER, more_blocks=[extra_block]),
+                late,
+                "include the periods of",
+            )
         )
     # once in all: not of a period
     ever = measured(
-        Noise.DISCRETE_GAUSSIAN, LOWER, privacy=units[-1].privacy, more=[block_of("ever")]
+        Noise.DISCRETE_GAUSSIAN, LOWER, privacy=units[-1].privacy, more_blocks=[block_of("ever")]
     )
     cases.append((ever, "drop", "count the units of each period"))
-    for measurements, late, words in [
+    for measurements, late, message in [
         *cases,
-        *((one, "drop", "in no other cells") for one in units[:2]),
+        *((plan_of_units, "drop", "in no other cells") for plan_of_units in units[:2]),
     ]:
-        with pytest.raises(InputError, match=words):
+        with pytest.raises(InputError, match=message):
             terms(measurements, late)
     # a choice that is not in the private file could be drawn again after every run that was killed
     with pytest.raises(InputError, match="must declare its measurements"):
@@ -490,17 +525,20 @@ def test_period_noise_has_the_scale_of_its_rows() -> None:
     plan = Measurements(
         domain=domain, privacy=Privacy(ln.PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,)
     )
-    drawn = outputs(plan, "drop", [Table(domain, {"month": [], "group": []})] * 3)
-    assert [values.std() for (values,) in drawn] == pytest.approx(
+    noise_by_period = outputs(plan, "drop", [Table(domain, {"month": [], "group": []})] * 3)
+
+    assert [values.std() for (values,) in noise_by_period] == pytest.approx(
         9 / weights * math.sqrt(2), rel=0.08
     )
 
 
 def test_change_after_payment_is_not_drawn(book: Ledger, tmp_path: Path) -> None:
-    plan, state = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private"
-    series = begun(book, plan)(ROWS, 0)
+    plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
+    state = tmp_path / "people.private"
+    series = pay_and_resume(book, plan)(ROWS, 0)
     series.period(state)
     object.__setattr__(plan.blocks[0], "scale", Fraction(1, 7))
+
     with pytest.raises(
         InputError, match=r"must be those that were paid for|cost more than the budget"
     ):
@@ -513,8 +551,8 @@ def test_other_measurement_with_same_text_is_refused(
 ) -> None:
     """The private file refuses it before the record, and the recorded step afterwards."""
     state = tmp_path / "people.private"
-    resumed = begun(book, measured(Noise.DISCRETE_GAUSSIAN, LOWER))
-    other = terms(measured(Noise.DISCRETE_GAUSSIAN, Dense(np.diag([4, 3, 5]))))
+    resumed = pay_and_resume(book, measured(Noise.DISCRETE_GAUSSIAN, LOWER))
+    other_contract = terms(measured(Noise.DISCRETE_GAUSSIAN, Dense(np.diag([4, 3, 5]))))
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
@@ -522,33 +560,37 @@ def test_other_measurement_with_same_text_is_refused(
     monkeypatch.setattr("leastnoise._trusted.kernel._series.answers_of_last_period", killed)
     with pytest.raises(KeyboardInterrupt):
         resumed(ROWS, 0).period(state)
+
     monkeypatch.undo()
     with pytest.raises(LedgerError, match="does not match the ledger's entry of this series"):
         Series.resumed(
-            other, now(ROWS, 0), book, book.take_over(book.entries()[0], "another")
+            other_contract, now(ROWS, 0), book, book.take_over(book.entries()[0], "another")
         ).period(state)
+
     resumed(ROWS, 1).period(state)
     with pytest.raises(InputError, match="other steps"):
         Series.resumed(
-            other, now(ROWS, 1), book, book.take_over(book.entries()[0], "a third")
+            other_contract, now(ROWS, 1), book, book.take_over(book.entries()[0], "a third")
         ).period(state)
 
 
 def test_fingerprint_covers_answers_and_noise() -> None:
     """Vary answers, scales, weights, largest amounts, kind of noise, mode and grid."""
     gaussian = Noise.DISCRETE_GAUSSIAN
-    plan = measured(gaussian, LOWER, more=[summed(LOWER)])
+    plan = measured(gaussian, LOWER, more_blocks=[summed(LOWER)])
     block = plan.blocks[0]
-    along, *others = block.factors
-    weighted = replace(block, factors=(replace(along, row_weights=np.array([1, 1, 2])), *others))
+    along, *other_factors = block.factors
+    weighted = replace(
+        block, factors=(replace(along, row_weights=np.array([1, 1, 2])), *other_factors)
+    )
     wider = ln.Measure("pay", -2, 4)
     larger = ln.Domain(
         month=DOMAIN.kind("month"), group=DOMAIN.kind("group"), measures={**MEASURES, "pay": wider}
     )
     other_plans = [
         measured(gaussian, LOWER),
-        measured(gaussian, Dense(np.diag([4, 3, 5])), more=[summed(LOWER)]),
-        measured(Noise.ROUNDED_GAUSSIAN, LOWER, more=[summed(LOWER)]),
+        measured(gaussian, Dense(np.diag([4, 3, 5])), more_blocks=[summed(LOWER)]),
+        measured(Noise.ROUNDED_GAUSSIAN, LOWER, more_blocks=[summed(LOWER)]),
         replace(plan, blocks=(replace(block, scale=Fraction(4)), *plan.blocks[1:])),
         replace(plan, blocks=(weighted, *plan.blocks[1:])),
         replace(plan, grid=2),
@@ -557,36 +599,40 @@ def test_fingerprint_covers_answers_and_noise() -> None:
     prints = {
         _periods.fingerprint_measurements(plan, "month", "drop"),
         _periods.fingerprint_measurements(plan, "month", "arrival"),
-        *(_periods.fingerprint_measurements(other, "month", "drop") for other in other_plans),
+        *(
+            _periods.fingerprint_measurements(other_plan, "month", "drop")
+            for other_plan in other_plans
+        ),
     }
     assert len(prints) == 2 + len(other_plans)
-    again = measured(gaussian, LOWER, more=[summed(LOWER)])
-    assert _periods.fingerprint_measurements(again, "month", "drop") in prints
+    equal_plan = measured(gaussian, LOWER, more_blocks=[summed(LOWER)])
+    assert _periods.fingerprint_measurements(equal_plan, "month", "drop") in prints
 
 
 def test_arrival_counts_a_replaced_row_once() -> None:
     """A row that replaces a removed row adds nothing to the largest count so far."""
     plan = measured(Noise.DISCRETE_LAPLACE, LOWER)
-    there = [(0, 0, 0, 1), (0, 0, 0, 99), (0, 0, 2, 99)]  # two rows, then one, then two again
+    stream = [(0, 0, 0, 1), (0, 0, 0, 99), (0, 0, 2, 99)]  # two rows, then one, then two again
     closed, totals = _periods.ClosedPeriods(), []
     for period in range(PERIODS):
         closed = _periods.close_period(
-            plan, "month", "arrival", now(there, period), closed, SeededEntropy(1)
+            plan, "month", "arrival", now(stream, period), closed, SeededEntropy(1)
         )
         ((frozen, _),) = closed.tables.values()
         totals.append(int(frozen.sum()))
+
     assert totals == [2, 2, 2]
 
 
-@pytest.mark.parametrize(("in_file", "drawn"), [(2, 0), (3, 1), (0, 1), (1, 3)])
-def test_private_file_must_match_the_ledger(tmp_path: Path, in_file: int, drawn: int) -> None:
+@pytest.mark.parametrize(("in_file", "in_ledger"), [(2, 0), (3, 1), (0, 1), (1, 3)])
+def test_private_file_must_match_the_ledger(tmp_path: Path, in_file: int, in_ledger: int) -> None:
     """It has the periods that the ledger has drawn, or one more whose record was lost."""
     state = tmp_path / "people.private"
     _periods.write_closed(state, "payment", _periods.ClosedPeriods(number=in_file))
     with pytest.raises(LedgerError, match="does not match the ledger's entry of this series"):
-        _periods.read_closed(state, "payment", drawn)
-    for right in {in_file, max(in_file - 1, 0)}:
-        assert _periods.read_closed(state, "payment", right).number == in_file
+        _periods.read_closed(state, "payment", in_ledger)
+    for accepted in {in_file, max(in_file - 1, 0)}:
+        assert _periods.read_closed(state, "payment", accepted).number == in_file
 
 
 @pytest.mark.parametrize("line", [0, 1, 2])
@@ -594,14 +640,24 @@ def test_private_file_with_another_line_is_refused(tmp_path: Path, line: int) ->
     state = tmp_path / "people.private"
     _periods.write_closed(state, "payment", _periods.ClosedPeriods(number=1))
     lines = state.read_text().split("\n")
-    others = ["", "null", "7", "{}", "[]", "[" * 10**5, "[" * 400 + "]" * 400, "NaN", "9" * 5000]
-    others += [
+    wrong_lines = [
+        "",
+        "null",
+        "7",
+        "{}",
+        "[]",
+        "[" * 10**5,
+        "[" * 400 + "]" * 400,
+        "NaN",
+        "9" * 5000,
+    ]
+    wrong_lines += [
         '["payment", "x", [], [], null]',
         '["payment", 1, {"a": 1}, 5, null]',
         lines[line] * 2,
     ]
-    for other in others:
-        state.write_text("\n".join([*lines[:line], other, *lines[line + 1 :]]))
+    for wrong_line in wrong_lines:
+        state.write_text("\n".join([*lines[:line], wrong_line, *lines[line + 1 :]]))
         with pytest.raises(LedgerError, match="Restore the file"):
             _periods.read_closed(state, "payment", 1)
     for text in (b"", b"\xff", "\n".join(lines[:line]).encode()):
@@ -624,17 +680,22 @@ def test_noise_of_other_rows_is_not_added() -> None:
 def test_two_threads_do_not_draw_a_period_as_two_steps(
     book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan, state, other = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private", []
-    series = begun(book, plan)(ROWS, 1)
+    plan, state, other_thread = (
+        measured(Noise.DISCRETE_GAUSSIAN, LOWER),
+        tmp_path / "people.private",
+        [],
+    )
+    series = pay_and_resume(book, plan)(ROWS, 1)
     series.period(state)
 
-    def meanwhile(*given: object) -> str:
-        if not other:
-            other.append("another thread")
-            other.append(texts(series.period(state)))
-        return _periods.fingerprint_measurements(*given)
+    def meanwhile(*arguments: object) -> str:
+        if not other_thread:
+            other_thread.append("another thread")
+            other_thread.append(texts(series.period(state)))
+        return _periods.fingerprint_measurements(*arguments)
 
     monkeypatch.setattr("leastnoise._trusted.kernel._series.fingerprint_measurements", meanwhile)
+
     with pytest.raises(InputError, match="Another thread draws periods"):
         series.period(state)
     assert len(book.pending(book.entries()[0]).steps) == 2

@@ -34,7 +34,8 @@ def all_partitions(tree):
         if level == len(tree.children):
             yield ((level, block),)
             return
-        first, number = tree.children[level][block], tree.child_counts(level)[block]
+        first = tree.children[level][block]
+        number = tree.child_counts(level)[block]
         if number > 1:
             yield ((level, block),)
         for parts in itertools.product(

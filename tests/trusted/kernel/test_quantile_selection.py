@@ -27,10 +27,10 @@ CELLS = 3
 LINE = Domain(age=Integers(0, 4), sex=["F", "M"])
 
 
-def loss(selection, first, second, distance):
+def loss(selection, tables_before, tables_after, distance):
     """Return the largest log ratio of all choices together, for two tables of groups."""
     largest = 0.0
-    for before, after in zip(first, second, strict=True):
+    for before, after in zip(tables_before, tables_after, strict=True):
         ratio = np.log(
             law_of_group(selection, before, distance) / law_of_group(selection, after, distance)
         )
@@ -64,8 +64,9 @@ def test_quantile_selection_loses_at_most_epsilon(neighbours, rows, share) -> No
         tables = [base + added for added in changes(rows)]
         pairs = itertools.combinations(tables, 2)
         if neighbours == "add_remove":
-            pairs = ((base, other) for other in tables[1:])
+            pairs = ((base, table_after) for table_after in tables[1:])
         largest = max(largest, *(loss(selection, *pair, distance) for pair in pairs))
+
     assert 0.5 * EPSILON < largest <= float(EPSILON) * (1 + 1e-9)
 
 
@@ -77,9 +78,10 @@ def test_distance_changes_by_at_most_its_sensitivity(share) -> None:
     for counts in itertools.product(range(3), repeat=4):
         before = selection.distances(np.array(counts))
         for cell in range(4):
-            more = np.array(counts)
-            more[cell] += 1
-            changed |= {int(number) for number in selection.distances(more) - before}
+            larger_counts = np.array(counts)
+            larger_counts[cell] += 1
+            changed |= {int(number) for number in selection.distances(larger_counts) - before}
+
     assert max(map(abs, changed)) == most
 
 
@@ -187,9 +189,9 @@ def test_recorded_cells_are_not_drawn_again(tmp_path) -> None:
     rows = rows_of(LINE, [0, 1, 2, 3, 4] * 3, [0, 1, 1] * 5)
     with ledger.running(2**20) as run:
         series = Series.paid(terms, rows, ledger, output="out", run=run)
-        first = series.choose_quantile_cells(selection)
+        drawn_cells = series.choose_quantile_cells(selection)
         assert series.receipt is not None
     with ledger.running(2**20) as run:
         receipt = ledger.take_over(ledger.entries()[0], run)
-        again = Series.resumed(terms, None, ledger, receipt)
-        assert again.choose_quantile_cells(selection).tolist() == first.tolist()
+        resumed = Series.resumed(terms, None, ledger, receipt)
+        assert resumed.choose_quantile_cells(selection).tolist() == drawn_cells.tolist()

@@ -57,16 +57,16 @@ def worst(
     loss: Callable[[Any, Any], Any],
 ) -> Any:
     """Return the largest loss over all pairs of neighbouring counts."""
-    found = 0
+    largest = 0
     for base in BASES:
-        laws = [law(tuple(np.add(base, more).tolist())) for more in changes(rows)]
+        laws = [law(tuple(np.add(base, added).tolist())) for added in changes(rows)]
         pairs = (
             itertools.combinations(laws, 2)
             if neighbours == "replace"
-            else ((laws[0], other) for other in laws[1:])
+            else ((laws[0], law_after) for law_after in laws[1:])
         )
-        found = max(found, *(loss(one, other) for one, other in pairs))
-    return found
+        largest = max(largest, *(loss(law_before, law_after) for law_before, law_after in pairs))
+    return largest
 
 
 COSTS = {
@@ -86,14 +86,14 @@ def loss_of_cost(selection: Any, neighbours: str, rows: int) -> Fraction:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(_plane, "discrete_laplace", sampler)
-        found = worst(
+        largest_loss = worst(
             lambda counts: choose(selection, counts, neighbours, rows),
             neighbours,
             rows,
-            lambda one, other: abs(one - other) * GRID / scales[0],
+            lambda cost_before, cost_after: abs(cost_before - cost_after) * GRID / scales[0],
         )
     assert len(set(scales)) == 1
-    return Fraction(found)
+    return Fraction(largest_loss)
 
 
 @every_privacy
@@ -105,8 +105,8 @@ def test_least_cost_choice_loses_at_most_epsilon(way: str, neighbours: str, rows
 
 @pytest.mark.parametrize("way", COSTS)
 def test_noise_of_a_least_cost_is_added_to_it(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
-    found = []
+    noisy_costs = []
     for noise in (0, 12345):
         monkeypatch.setattr(_plane, "discrete_laplace", lambda *_, noise=noise: np.array([noise]))
-        found.append(choose(COSTS[way], (3, 0, 5, 5), "add_remove", 1))
-    assert found[1] == found[0] + Fraction(12345, GRID)
+        noisy_costs.append(choose(COSTS[way], (3, 0, 5, 5), "add_remove", 1))
+    assert noisy_costs[1] == noisy_costs[0] + Fraction(12345, GRID)

@@ -72,33 +72,34 @@ def least(epsilon: str) -> LeastCost:
 def test_columns_that_were_not_read_are_refused_unpaid(ledger: Ledger) -> None:
     domain = Domain(age=Integers(0, 7), sex=["F", "M"], measures={"pay": Measure("pay", 0, 9)})
     blocks = (Block((Factor(("age",), Identity(8)),), Fraction(9)), Block((), Fraction(99), "pay"))
-    made = Measurements(
+    measurements = Measurements(
         domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks
     )
     without_age = Table(domain, {"sex": [0, 1]}, {"pay": [1, 2]})
     without_pay = Table(domain, {"age": [0, 1], "sex": [0, 1]})
-    for part, message in (
+    for table, message in (
         (without_age, "read without the attribute 'age'"),
         (without_pay, "read without the measure 'pay'"),
     ):
         series = UnpaidSeries(
-            ReleaseContract(domain=domain, privacy=made.privacy), part, SeededEntropy(1)
+            ReleaseContract(domain=domain, privacy=measurements.privacy), table, SeededEntropy(1)
         )
         uses = [
-            partial(Series.paid, terms, part, ledger, output="out")
-            for terms in (one_step(made), many_steps(domain, made.privacy))
+            partial(Series.paid, terms, table, ledger, output="out")
+            for terms in (one_step(measurements), many_steps(domain, measurements.privacy))
         ]
         for use in (
             *uses,
-            partial(simulate, made, part, SeededEntropy(1)),
-            partial(series.measure, made),
+            partial(simulate, measurements, table, SeededEntropy(1)),
+            partial(series.measure, measurements),
         ):
             with pytest.raises(InputError, match=message):
                 use()
         assert series.left().epsilon == 1
     series = UnpaidSeries(
-        ReleaseContract(domain=domain, privacy=made.privacy), without_age, SeededEntropy(1)
+        ReleaseContract(domain=domain, privacy=measurements.privacy), without_age, SeededEntropy(1)
     )
+
     with pytest.raises(InputError, match="read without the attribute 'age'"):
         series.choose(least("1/4"))
     assert (series.left().epsilon, ledger.entries()) == (1, ())
@@ -118,10 +119,12 @@ def test_series_is_paid_before_its_first_step(
     )
     assert (entry.output, entry.description) == ("out", "two steps")
     assert ledger.left().epsilon == 0
+
     series.choose(least("1/4"))
     observation = series.measure(step(PureDP("3/4")))
     assert (observation.private, observation.receipt, series.left().epsilon) == (True, entry.id, 0)
     assert len(ledger.entries()) == 1
+
     monkeypatch.setattr(
         _measure,
         "exact_marginals",
@@ -130,8 +133,8 @@ def test_series_is_paid_before_its_first_step(
     with pytest.raises(BudgetError, match=r"only (epsilon = )?0 is left"):
         measure(step(PureDP("1/3")), TABLE, ledger, output="again")
 
-    drawn: list[int] = []
-    monkeypatch.setattr(SystemEntropy, "words", lambda self, count: drawn.append(count))
+    charges_at_draw: list[int] = []
+    monkeypatch.setattr(SystemEntropy, "words", lambda self, count: charges_at_draw.append(count))
     with pytest.raises(
         BudgetError,
         match=r"requests epsilon = 0\.1, but only epsilon = 0 of this release's budget is left",
@@ -139,11 +142,11 @@ def test_series_is_paid_before_its_first_step(
         series.choose(least("1/10"))
     with pytest.raises(BudgetError, match="Nothing was drawn"):
         series.measure(step(PureDP("1/10")))
-    assert drawn == []
+    assert charges_at_draw == []
 
 
 @pytest.mark.parametrize(
-    ("budget", "pure", "rest", "mechanism", "left"),
+    ("budget", "pure", "remaining_budget", "mechanism", "expected_left"),
     [
         (ZCDP("1/2"), "1/2", ZCDP("3/8"), Noise.DISCRETE_GAUSSIAN, "nothing"),
         (ApproxDP(1, "1e-6"), "1/4", ApproxDP("3/4", "1e-6"), Noise.ROUNDED_GAUSSIAN, "nothing"),
@@ -151,12 +154,12 @@ def test_series_is_paid_before_its_first_step(
     ],
 )
 def test_steps_are_charged_in_the_budget_definition(
-    budget: Budget, pure: str, rest: Budget, mechanism: str, left: str
+    budget: Budget, pure: str, remaining_budget: Budget, mechanism: str, expected_left: str
 ) -> None:
     series = UnpaidSeries(aware(budget), TABLE, SeededEntropy(1))
     series.choose(least(pure))
-    series.measure(step(rest, mechanism))
-    assert str(series.left()) == left
+    series.measure(step(remaining_budget, mechanism))
+    assert str(series.left()) == expected_left
 
 
 def test_step_that_fails_stays_charged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,6 +201,7 @@ def test_foreign_class_is_not_kept_by_a_series(ledger: Ledger) -> None:
     twin = object.__new__(Twin)
     object.__setattr__(twin, "terms", aware(PureDP(10**6)))
     object.__setattr__(twin, "receipt", None)
+
     with pytest.raises(InputError, match="got a Twin, which nothing was paid for"):
         twin.measure(step(PureDP(10**6)))
 
@@ -207,6 +211,7 @@ def test_only_the_kernels_own_selections_are_made() -> None:
         pass
 
     series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
+
     for stranger in (
         "a choice",
         Cheap(attributes=("age",), epsilon=Fraction(1), penalty=Fraction(0)),
@@ -219,12 +224,12 @@ def test_only_the_kernels_own_selections_are_made() -> None:
 def test_nothing_leads_from_a_series_to_the_rows() -> None:
     series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
     series.choose(least("1/4"))
-    held = [
-        found
-        for found in reachable(series)
-        if isinstance(found, (np.ndarray, Table, Columns, SeededEntropy))
+    arrays = [
+        reached
+        for reached in reachable(series)
+        if isinstance(reached, (np.ndarray, Table, Columns, SeededEntropy))
     ]
-    assert held == []
+    assert arrays == []
 
 
 class Known(SeededEntropy):
@@ -246,6 +251,7 @@ def test_series_gives_no_access_to_rows(ledger: Ledger) -> None:
             setattr(series, name, None)
         with pytest.raises(AttributeError, match="cannot be deleted"):
             delattr(series, name)
+
     for source in (SystemEntropy(), Known(0)):  # whatever it draws from
         unpaid = UnpaidSeries(aware(), TABLE, source)
         assert (unpaid.private, unpaid.receipt) == (False, None)
@@ -253,9 +259,10 @@ def test_series_gives_no_access_to_rows(ledger: Ledger) -> None:
     assert (observation.private, observation.receipt) == (False, "")
     with pytest.raises(InputError, match="got another source"):
         simulate(step(PureDP(1)), TABLE, Known(0))  # type: ignore[arg-type]
-    other = Table(Domain(age=Integers(0, 8)), {"age": [1]})
+
+    other_table = Table(Domain(age=Integers(0, 8)), {"age": [1]})
     with pytest.raises(InputError, match="over another domain"):
-        Series.paid(aware(), other, ledger, output="out")
+        Series.paid(aware(), other_table, ledger, output="out")
     for unit in (
         {},
         {"unit_column": "house", "max_rows": 2},
@@ -270,6 +277,7 @@ def test_series_gives_no_access_to_rows(ledger: Ledger) -> None:
             )
     with pytest.raises(InputError, match="has a PureDP budget"):
         Series.paid(aware(ZCDP(1)), TABLE, ledger, output="out")
+
     too_dear = replace(step(PureDP("1/2")), privacy=Privacy(PureDP("1/4")))
     with pytest.raises(
         InputError,
@@ -289,20 +297,19 @@ def test_two_threads_cannot_together_overspend(monkeypatch: pytest.MonkeyPatch) 
     gate = threading.Barrier(8)
     real = _series.unspent_charge
 
-    def slow(
-        budget: Budget, spent: Charge
-    ) -> Charge:  # time between check and charge for another thread, were there no lock
+    def slow(budget: Budget, spent_charge: Charge) -> Charge:
+        # without a lock another thread would come between check and charge
         time.sleep(0.005)
-        return real(budget, spent)
+        return real(budget, spent_charge)
 
     monkeypatch.setattr(_series, "unspent_charge", slow)
-    made: list[int] = []
+    drawn_sizes: list[int] = []
 
     def run() -> None:
         gate.wait()
         try:
             series.choose(least("1/3"))
-            made.append(1)
+            drawn_sizes.append(1)
         except BudgetError:
             pass
 
@@ -311,7 +318,8 @@ def test_two_threads_cannot_together_overspend(monkeypatch: pytest.MonkeyPatch) 
         thread.start()
     for thread in threads:
         thread.join()
-    assert (len(made), series.left().epsilon) == (3, 0)
+
+    assert (len(drawn_sizes), series.left().epsilon) == (3, 0)
 
 
 def test_forked_process_cannot_spend_again() -> None:
@@ -327,19 +335,24 @@ def test_forked_process_cannot_spend_again() -> None:
         os._exit(0)
     os.close(writing)
     os.waitpid(child, 0)
-    with os.fdopen(reading) as told:
-        assert told.read().startswith("This Series was created in another process")
+
+    with os.fdopen(reading) as pipe:
+        assert pipe.read().startswith("This Series was created in another process")
     assert series.left().epsilon == 1
 
 
 def test_unpaid_series_draws_from_given_source() -> None:
-    def drawn(entropy: SeededEntropy) -> list[list[int]]:
-        made = (series_on_rows(aware(), {"age": [0, 0, 5]}, {}, entropy) for _ in range(2))
-        return [one.measure(step(PureDP(1))).values[0].tolist() for one in made]
+    def values_drawn_from(entropy: SeededEntropy) -> list[list[int]]:
+        series_pair = (series_on_rows(aware(), {"age": [0, 0, 5]}, {}, entropy) for _ in range(2))
+        return [series.measure(step(PureDP(1))).values[0].tolist() for series in series_pair]
 
-    assert drawn(SeededEntropy(1)) == drawn(SeededEntropy(1)) != drawn(SeededEntropy(2))
-    first, second = drawn(SeededEntropy(1))
-    assert first != second
+    assert (
+        values_drawn_from(SeededEntropy(1))
+        == values_drawn_from(SeededEntropy(1))
+        != values_drawn_from(SeededEntropy(2))
+    )
+    first_draw, second_draw = values_drawn_from(SeededEntropy(1))
+    assert first_draw != second_draw
 
 
 def test_paid_series_accepts_no_other_noise_source(ledger: Ledger) -> None:
@@ -374,23 +387,24 @@ def test_gaussian_steps_share_out_their_mu_squared(
     )
     series.measure(part("1/4"))
     assert series.left() == Charge(rho=MU_SQUARED / 2 * Fraction(3, 4))
-    again = Series.resumed(gaussian(), None, book, series.receipt)
-    assert again.measure(part("1/4")).values[0].shape == (8,)
-    for other in (None, Fraction(7, 100)):
+    resumed = Series.resumed(gaussian(), None, book, series.receipt)
+    assert resumed.measure(part("1/4")).values[0].shape == (8,)
+    for scale in (None, Fraction(7, 100)):
         with pytest.raises(InputError, match="must belong to the payment for this plan"):
             Series.resumed(
-                replace(gaussian(), shared_mu_squared=other), TABLE, book, series.receipt
+                replace(gaussian(), shared_mu_squared=scale), TABLE, book, series.receipt
             )
+
     series.measure(part("3/4"))
-    drawn: list[int] = []
-    monkeypatch.setattr(SystemEntropy, "words", lambda self, count: drawn.append(count))
+    draws: list[int] = []
+    monkeypatch.setattr(SystemEntropy, "words", lambda self, count: draws.append(count))
     with pytest.raises(BudgetError, match="only rho = 0 of this release's budget is left"):
         series.measure(part("1/1000"))
-    assert drawn == []
+    assert draws == []
 
 
 @pytest.mark.parametrize(
-    "other",
+    "other_step",
     [
         step(PureDP("1/100")),
         step(ZCDP("1/1000"), Noise.DISCRETE_GAUSSIAN),
@@ -399,13 +413,15 @@ def test_gaussian_steps_share_out_their_mu_squared(
     ],
     ids=["pure", "discrete Gaussian", "Laplace", "choice"],
 )
-def test_gaussian_series_takes_rounded_gaussian_only(other: Any) -> None:
+def test_gaussian_series_takes_rounded_gaussian_only(other_step: Any) -> None:
     series = UnpaidSeries(gaussian(), TABLE, SeededEntropy(1))
     with pytest.raises(
         InputError,
         match=r"rounded Gaussian noise; got another|are not allowed in a series",
     ):
-        series.choose(other) if isinstance(other, LeastCost) else series.measure(other)
+        series.choose(other_step) if isinstance(other_step, LeastCost) else series.measure(
+            other_step
+        )
     assert series.left() == Charge(rho=MU_SQUARED / 2)
 
 
@@ -415,15 +431,17 @@ def test_steps_of_all_kinds_share_a_gdp_budget(tmp_path: Path) -> None:
     series = Series.paid(aware(budget), TABLE, book, output="out")
     (entry,) = book.entries()
     assert (entry.charge, entry.cost) == (Charge(mu_squared=MU_SQUARED), SeriesCost(budget))
+
     series.choose(least("1/10"))
-    rest = MU_SQUARED - pure_mu_squared(Fraction(1, 10))
-    assert series.left() == Charge(mu_squared=rest)
-    assert budget.without(Fraction(1, 10)) == GDP(rest)
-    series.measure(step(GDP(rest / 2), Noise.ROUNDED_GAUSSIAN))
-    series.measure(step(GDP(rest / 4)))
+    remaining = MU_SQUARED - pure_mu_squared(Fraction(1, 10))
+    assert series.left() == Charge(mu_squared=remaining)
+    assert budget.without(Fraction(1, 10)) == GDP(remaining)
+
+    series.measure(step(GDP(remaining / 2), Noise.ROUNDED_GAUSSIAN))
+    series.measure(step(GDP(remaining / 4)))
     with pytest.raises(BudgetError, match=r"is left\. Nothing was drawn"):
-        series.measure(step(GDP(rest / 2), Noise.ROUNDED_GAUSSIAN))
-    assert series.left() == Charge(mu_squared=rest / 4)
+        series.measure(step(GDP(remaining / 2), Noise.ROUNDED_GAUSSIAN))
+    assert series.left() == Charge(mu_squared=remaining / 4)
 
 
 def test_gaussian_terms_stay_within_epsilon_and_delta(
@@ -439,10 +457,12 @@ def test_gaussian_terms_stay_within_epsilon_and_delta(
             gaussian(square)
     with pytest.raises(InputError, match="at most 1000 digits"):
         gaussian(Fraction(1, 9 * 10**999))
+
     book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(WITHIN))
     with pytest.raises(InputError, match="not proved to cover its cost"):
         Series.paid(gaussian(Fraction(72, 1000)), TABLE, book, output="out")
     assert book.entries() == ()
+
     zcdp = Ledger.create(tmp_path / "rho.ledger", "people", Privacy(ZCDP(1)))
     Series.paid(gaussian(), TABLE, zcdp, output="out")
     assert zcdp.entries()[0].charge == Charge(rho=MU_SQUARED / 2)

@@ -44,14 +44,16 @@ AMOUNTS = (2, -1)
 Rows = Sequence[tuple[str, int, int]]
 
 
-def plan_of(most: int, each: int | None, noise: Noise, operator: Any, *more: str) -> Measurements:
+def plan_of(
+    most: int, per_period: int | None, noise: Noise, operator: Any, *measures: str
+) -> Measurements:
     """Return a plan of counts along time, by group and in total, or of amounts of units."""
-    bound = None if each is None else ln.PerCellBound(each, "month")
+    bound = None if per_period is None else ln.PerCellBound(per_period, "month")
     budget = ln.PureDP(10**6) if noise is Noise.DISCRETE_LAPLACE else ln.ZCDP(10**6)
     privacy = Privacy(budget, unit_column="id", max_rows=most, max_per_cell=bound)
     by_group = (Factor(("month",), operator), Factor(("group",), Identity(GROUPS)))
     blocks = [Block(by_group, Fraction(7, 2)), Block(by_group[:1], Fraction(5))]
-    blocks += [Block(by_group, Fraction(3), name) for name in more]
+    blocks += [Block(by_group, Fraction(3), name) for name in measures]
     return Measurements(domain=DOMAIN, privacy=privacy, noise=noise, blocks=tuple(blocks))
 
 
@@ -134,35 +136,35 @@ Outputs = list[list[np.ndarray]]
 
 
 def outputs(plan: Measurements, tables: Sequence[Table]) -> Outputs:
-    closed, drawn = _periods.ClosedPeriods(), []
+    closed, answers = _periods.ClosedPeriods(), []
     for table in tables:
         closed = _periods.close_period(plan, "month", "drop", table, closed, SeededEntropy(1))
-        drawn.append(scaled_answers(plan, closed))
-    return drawn
+        answers.append(scaled_answers(plan, closed))
+    return answers
 
 
 def scaled_answers(plan: Measurements, closed: _periods.ClosedPeriods) -> list[np.ndarray]:
     """Return the answers of the last closed period, by block, in multiples of its scale."""
     answers = _periods.answers_of_last_period(plan, "month", closed)
     scales = [float(block.scale) for block in plan.blocks]
-    return [each / scale for each, scale in zip(answers, scales, strict=True)]
+    return [block_answers / scale for block_answers, scale in zip(answers, scales, strict=True)]
 
 
-def first_blocks(plan: Measurements, drawn: Outputs) -> np.ndarray:
+def first_blocks(plan: Measurements, all_outputs: Outputs) -> np.ndarray:
     """Return what a plan outputs, from the outputs of one that begins with its blocks."""
-    return np.concatenate([block for period in drawn for block in period[: len(plan.blocks)]])
+    return np.concatenate([block for period in all_outputs for block in period[: len(plan.blocks)]])
 
 
-def loss(plan: Measurements, one: Outputs, other: Outputs) -> float:
-    shifts = first_blocks(plan, one) - first_blocks(plan, other)
+def loss(plan: Measurements, outputs_before: Outputs, outputs_after: Outputs) -> float:
+    shifts = first_blocks(plan, outputs_before) - first_blocks(plan, outputs_after)
     if plan.noise is Noise.DISCRETE_LAPLACE:
         return float(np.abs(shifts).sum())
     return float((shifts**2).sum() / 2)
 
 
 def paid(plan: Measurements) -> float:
-    (spent,) = parameters_by_name(cost(plan)).values()
-    return float(spent)
+    (amount,) = parameters_by_name(cost(plan)).values()
+    return float(amount)
 
 
 LOWER = Dense(np.array([[4, 0, 0], [2, 3, 0], [1, 0, 5]]))
@@ -178,7 +180,7 @@ def streams(periods: int) -> Iterator[Stream]:
     return itertools.product(IN_PERIOD, repeat=periods)
 
 
-def tables_of_streams(plan: Measurements, others: Sequence[Rows]) -> dict[Stream, Table]:
+def tables_of_streams(plan: Measurements, other_rows: Sequence[Rows]) -> dict[Stream, Table]:
     """Read the rows of a unit next to others, for all its streams and their beginnings."""
     later = [("unit", PERIODS - 1, 1)] * 2  # rows of a later period, which may still change
     tables: dict[Stream, Table] = {}
@@ -186,8 +188,8 @@ def tables_of_streams(plan: Measurements, others: Sequence[Rows]) -> dict[Stream
     for period in range(PERIODS):
         for stream in streams(period + 1):
             before = closed[stream[:-1]]
-            own = [("unit", period, group) for group in stream[-1]]
-            rows = [*others[period], *own, *later * (period < PERIODS - 1)]
+            unit_rows = [("unit", period, group) for group in stream[-1]]
+            rows = [*other_rows[period], *unit_rows, *later * (period < PERIODS - 1)]
             table = read_rows(plan, rows, allowance_after(plan, before))
             tables[stream] = table
             closed[stream] = _periods.close_period(
@@ -199,47 +201,51 @@ def tables_of_streams(plan: Measurements, others: Sequence[Rows]) -> dict[Stream
 def outputs_of_streams(plan: Measurements, tables: dict[Stream, Table]) -> dict[Stream, Outputs]:
     """Return the outputs of all whole streams; those that begin alike share their first periods."""
     closed = {(): _periods.ClosedPeriods()}
-    drawn: dict[Stream, Outputs] = {(): []}
+    outputs_of: dict[Stream, Outputs] = {(): []}
     for stream, table in tables.items():
         before = stream[:-1]
         closed[stream] = _periods.close_period(
             plan, "month", "drop", table, closed[before], SeededEntropy(1)
         )
-        drawn[stream] = [*drawn[before], scaled_answers(plan, closed[stream])]
-    return {stream: drawn[stream] for stream in streams(PERIODS)}
+        outputs_of[stream] = [*outputs_of[before], scaled_answers(plan, closed[stream])]
+    return {stream: outputs_of[stream] for stream in streams(PERIODS)}
 
 
 @pytest.mark.usefixtures("quiet")
-@pytest.mark.parametrize(("most", "each"), LIMITS, ids=str)
-def test_unit_in_a_series_loses_at_most_the_payment(most: int, each: int | None) -> None:
+@pytest.mark.parametrize(("most", "per_period"), LIMITS, ids=str)
+def test_unit_in_a_series_loses_at_most_the_payment(most: int, per_period: int | None) -> None:
     """Try all streams of one unit next to another one; most plans lose all of the payment."""
     # without noise, the last plan of each list outputs what all plans of the list do
     plans = [
         [
-            plan_of(most, each, noise, operator, *more)
+            plan_of(most, per_period, noise, operator, *measures)
             for noise in (Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN)
-            for more in ((), ("people",), ("people", "paid"))
+            for measures in ((), ("people",), ("people", "paid"))
         ]
         for operator in (Identity(PERIODS), LOWER)
     ]
-    others = [[("other", period, 0)] for period in range(PERIODS)]
-    none = [*tables_of(plans[0][0], others)]
-    tables = tables_of_streams(plans[0][0], others)
+    other_rows = [[("other", period, 0)] for period in range(PERIODS)]
+    tables_without = [*tables_of(plans[0][0], other_rows)]
+    tables = tables_of_streams(plans[0][0], other_rows)
     last = (IN_PERIOD[-1],) * PERIODS
     shares = []
     for alike in plans:
-        without = outputs(alike[-1], none)
-        drawn = outputs_of_streams(alike[-1], tables)
+        without = outputs(alike[-1], tables_without)
+        outputs_by_stream = outputs_of_streams(alike[-1], tables)
         for plan in alike:
             own = outputs(plan, [tables[last[: period + 1]] for period in range(PERIODS)])
-            assert (first_blocks(plan, own) == first_blocks(plan, drawn[last])).all()
-            shares.append(max(loss(plan, each, without) for each in drawn.values()) / paid(plan))
+            assert (first_blocks(plan, own) == first_blocks(plan, outputs_by_stream[last])).all()
+            shares.append(
+                max(loss(plan, per_period, without) for per_period in outputs_by_stream.values())
+                / paid(plan)
+            )
+
     assert max(shares) <= 1 + 1e-9
     assert sum(share > 1 - 1e-9 for share in shares) >= 4
 
 
 @pytest.mark.parametrize(
-    ("most", "each", "counts"),
+    ("most", "per_period", "counts"),
     [
         (2, None, [2, 0, 0]),
         (4, None, [3, 1, 0]),
@@ -248,12 +254,15 @@ def test_unit_in_a_series_loses_at_most_the_payment(most: int, each: int | None)
         (6, 2, [2, 2, 2]),
     ],
 )
-def test_rows_are_kept_up_to_the_allowance(most: int, each: int | None, counts: list[int]) -> None:
+def test_rows_are_kept_up_to_the_allowance(
+    most: int, per_period: int | None, counts: list[int]
+) -> None:
     """A unit has three rows a period, closed one by one or all at once, from any source."""
-    plan = plan_of(most, each, Noise.DISCRETE_GAUSSIAN, LOWER)
+    plan = plan_of(most, per_period, Noise.DISCRETE_GAUSSIAN, LOWER)
     rows = [("ann", period, 0) for period in range(PERIODS) for _ in range(3)]
     assert totals(plan, [rows] * PERIODS) == counts
     assert totals(plan, [rows[: 3 * period + 3] for period in range(PERIODS)]) == counts
+
     fresh = row_allowance(contract(plan), None, None, None)
     for source in (pa.table, duckdb.from_arrow):
         table = read_rows(plan, rows, fresh, source)
@@ -295,9 +304,10 @@ def test_amounts_of_units_have_an_allowance_in_cells() -> None:
         for (measure, names), counts in closed.tables.items()
         if "group" in names
     }
-    first, second, third = by_measure.pop("paid")
-    assert (first, third) == (3, 0)
-    assert second in {0, 3}  # that of the one cell which a random key chose
+    first_row, second_row, third_row = by_measure.pop("paid")
+
+    assert (first_row, third_row) == (3, 0)
+    assert second_row in {0, 3}  # that of the one cell which a random key chose
     assert by_measure == {None: [3, 0, 0], "people": [2, 1, 0]}
     assert closed.used is not None
     assert {name: counts.tolist() for name, counts in closed.used.counts.items()} == {
@@ -327,8 +337,8 @@ def test_units_in_groups_need_no_bound_on_all_periods(groups: Any) -> None:
     domain = ln.Domain(
         month=list(range(PERIODS)), group=list(range(GROUPS)), measures={"people": people}
     )
-    for most, each, refused in ((6, 2, False), (5, 2, True), (2, None, True)):
-        plan = plan_of(most, each, Noise.DISCRETE_GAUSSIAN, LOWER, "people")
+    for most, per_period, refused in ((6, 2, False), (5, 2, True), (2, None, True)):
+        plan = plan_of(most, per_period, Noise.DISCRETE_GAUSSIAN, LOWER, "people")
         plan = Measurements(
             domain=domain, privacy=plan.privacy, noise=plan.noise, blocks=plan.blocks
         )
@@ -359,22 +369,29 @@ def test_closing_needs_the_record_of_used_rows() -> None:
     """A table read without the record, or with that of another period, is refused."""
     plan = plan_of(2, 1, Noise.DISCRETE_GAUSSIAN, LOWER)
     rows = [("ann", period, 0) for period in range(PERIODS)]
-    none = _periods.ClosedPeriods()
+    no_periods = _periods.ClosedPeriods()
     bounds = {"max_rows": 2, "max_per_cell": ln.PerCellBound(1, "month")}
     columns = {"id": ["ann"], "month": [0], "group": [0], "amount": [1]}
     unread = read(pa.table(columns), DOMAIN, unit_column="id", **bounds)
     counted = Table.counted(DOMAIN, DOMAIN.names, ["people"], {}, unit_column="id", **bounds)
-    first = read_rows(plan, rows, allowance_after(plan, none))
-    once = _periods.close_period(plan, "month", "drop", first, none, SeededEntropy(1))
-    other = read_rows(plan, rows, allowance_after(plan, none))  # another salt, and nothing used
-    third = read_rows(
+    first_table = read_rows(plan, rows, allowance_after(plan, no_periods))
+    once = _periods.close_period(plan, "month", "drop", first_table, no_periods, SeededEntropy(1))
+    # another salt, and nothing used
+    table_without_record = read_rows(plan, rows, allowance_after(plan, no_periods))
+    third_table = read_rows(
         plan,
         rows,
         allowance_after(
-            plan, _periods.close_period(plan, "month", "drop", first, once, SeededEntropy(1))
+            plan, _periods.close_period(plan, "month", "drop", first_table, once, SeededEntropy(1))
         ),
     )
-    for table, closed in ((unread, none), (counted, none), (other, once), (third, once)):
+
+    for table, closed in (
+        (unread, no_periods),
+        (counted, no_periods),
+        (table_without_record, once),
+        (third_table, once),
+    ):
         with pytest.raises(InputError, match="without the record of used rows"):
             _periods.close_period(plan, "month", "drop", table, closed, SeededEntropy(1))
 
@@ -383,6 +400,7 @@ def test_reader_refuses_an_allowance_of_another_bound() -> None:
     plan = plan_of(2, 1, Noise.DISCRETE_GAUSSIAN, LOWER)
     allowance = row_allowance(contract(plan), None, None, None)
     frame = pa.table({"id": ["ann"], "month": [0], "group": [0]})
+
     for unit in ({"unit_column": "id", "max_rows": 3}, {}):
         with pytest.raises(InputError, match="the bound of the series, 2"):
             read(frame, DOMAIN, allowance=allowance, **unit)
@@ -408,8 +426,8 @@ def test_record_beyond_the_bound_is_not_closed() -> None:
 
 
 def test_series_without_total_bound_needs_no_allowance() -> None:
-    for most, each, needs in ((6, 2, False), (7, 2, False), (5, 2, True), (6, None, True)):
-        plan = plan_of(most, each, Noise.DISCRETE_GAUSSIAN, LOWER)
+    for most, per_period, needs in ((6, 2, False), (7, 2, False), (5, 2, True), (6, None, True)):
+        plan = plan_of(most, per_period, Noise.DISCRETE_GAUSSIAN, LOWER)
         assert (row_allowance(contract(plan), None, None, None) is not None) is needs
 
 
@@ -495,6 +513,7 @@ def test_private_file_names_no_unit(book: Ledger, tmp_path: Path) -> None:
     assert holder.state.stat().st_mode & 0o777 == 0o600
     assert "ann" not in text
     assert UsedRows.none(bytes(16)).digest("ann") != UsedRows.none(bytes(range(16))).digest("ann")
+
     allowance = row_allowance(contract(plan), book, book.entries()[-1], holder.state)
     assert allowance is not None
     assert used_rows(allowance).periods == 1
@@ -509,15 +528,16 @@ def test_lost_or_changed_record_ends_the_series(book: Ledger, tmp_path: Path) ->
     holder.run(rows_in(0), 1)
     older = holder.state.read_text()
     holder.run(rows_in(0, 1), 2)
-    whole = holder.state.read_text()
-    for text in (None, "", older, whole[:-200], whole.replace("A", "B", 1)):
+    intact = holder.state.read_text()
+    for text in (None, "", older, intact[:-200], intact.replace("A", "B", 1)):
         holder.state.unlink(missing_ok=True)
         if text is not None:
             holder.state.write_text(text)
         with pytest.raises(LedgerError, match="Restore the file"):
             holder.run(rows_in(0, 1, 2), 3)
-    holder.state.write_text(whole)
+    holder.state.write_text(intact)
     holder.run(rows_in(0, 1, 2), 3)
+
     assert holder.frozen() == [2, 2, 0]
 
 
@@ -530,6 +550,7 @@ def test_rows_read_before_another_run_are_not_drawn(book: Ledger, tmp_path: Path
     holder.run(rows_in(0), 1)
     series = Series.resumed(contract(plan), early, book, book.take_over(entry, "late"))
     series.period(holder.state)
+
     with pytest.raises(InputError, match="Run the series again"):
         series.period(holder.state)
     assert len(holder.steps) == 1
