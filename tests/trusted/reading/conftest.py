@@ -11,14 +11,14 @@ from trusted.reading.postgres import fill, server, table
 
 @pytest.fixture(scope="session")
 def url():
-    with server() as found:
+    with server() as server_url:
         kinds = (
             "bigint, double precision, text, boolean, bigint, varchar(20), text, numeric, "
             "integer, date, timestamp, timestamptz"
         )
         types = dict(zip("nxtbuwoeidsz", kinds.split(", "), strict=True))
         table(
-            found,
+            server_url,
             "visits",
             types,
             (
@@ -26,8 +26,8 @@ def url():
                 for row in range(ROWS)
             ),
         )
-        fill(found, ["ALTER ROLE tester SET timezone = 'Asia/Tokyo'"])
-        yield found
+        fill(server_url, ["ALTER ROLE tester SET timezone = 'Asia/Tokyo'"])
+        yield server_url
 
 
 @pytest.fixture

@@ -18,17 +18,17 @@ def cell_encoder(kind):
 
 def columns_of_chunks(source, names):
     """Return the number of rows and the columns of each chunk."""
-    held = []
+    chunks = []
     for rows, _, _ in source.encoded(
-        [(name, lambda column: held.append(column) or np.zeros(0)) for name in names]
+        [(name, lambda column: chunks.append(column) or np.zeros(0)) for name in names]
     ):
-        yield rows, [held.pop(0) for _ in names]
+        yield rows, [chunks.pop(0) for _ in names]
 
 
 def units_of(table):
     """Return the found keys, each with its number of units."""
-    found = open_content(table, Keyed)
-    return dict(zip(found.keys, found.units.tolist(), strict=True))
+    keyed = open_content(table, Keyed)
+    return dict(zip(keyed.keys, keyed.units.tolist(), strict=True))
 
 
 @contextmanager

@@ -122,26 +122,28 @@ def columns():
     """Return columns in which every value of each pool occurs, in many combinations."""
     rng = np.random.default_rng(1)
     pools = {"n": WHOLE, "x": DOUBLE, "t": TEXT, "b": FLAG}
-    found = {
+    values_by_name = {
         name: [
             pool[place]
             for place in [*range(len(pool)), *rng.integers(0, len(pool), ROWS - len(pool))]
         ]
         for name, pool in pools.items()
     }
-    found["u"] = [None if place == 0 else int(place) for place in rng.integers(0, 120, ROWS)]
-    found["w"] = [
+    values_by_name["u"] = [
+        None if place == 0 else int(place) for place in rng.integers(0, 120, ROWS)
+    ]
+    values_by_name["w"] = [
         None if place == 0 else "" if place == 1 else f"u:{place}'"
         for place in rng.integers(0, 120, ROWS)
     ]
-    found["i"] = list(range(ROWS))
+    values_by_name["i"] = list(range(ROWS))
     for name, pool in {"d": DAYS, "s": STAMPS, "z": STAMPS}.items():
-        found[name] = [
-            None if (one := pool[place]) is None else dt.datetime.fromisoformat(one)
+        values_by_name[name] = [
+            None if (text := pool[place]) is None else dt.datetime.fromisoformat(text)
             for place in rng.integers(0, len(pool), ROWS)
         ]
-    found["e"] = [EXACT[place] for place in rng.integers(0, len(EXACT), ROWS)]
-    return found
+    values_by_name["e"] = [EXACT[place] for place in rng.integers(0, len(EXACT), ROWS)]
+    return values_by_name
 
 
 COLUMNS = columns()
@@ -206,12 +208,12 @@ def literal(value, kind):
 
 def counted(table, tables):
     """Return every requested marginal, and whether the engine counted the rows."""
-    found = {
+    counts_by_table = {
         (measure, names): cells.tolist()
-        for measure, wanted in tables.items()
-        for names, cells in exact_marginals(table, wanted, measure)
+        for measure, attribute_sets in tables.items()
+        for names, cells in exact_marginals(table, attribute_sets, measure)
     }
-    return found, isinstance(open_content(table, Columns, Counted), Counted)
+    return counts_by_table, isinstance(open_content(table, Columns, Counted), Counted)
 
 
 def counts(source, domain, tables, attributes=None, **options):

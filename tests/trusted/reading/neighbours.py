@@ -58,9 +58,9 @@ POLICIES = ("drop", "other", "cell")
 
 def categories_of(rng, null, outside):
     """Return texts, some of them also in another spelling."""
-    drawn = rng.permutation(TEXTS)[: rng.integers(4, len(TEXTS))]
+    texts = rng.permutation(TEXTS)[: rng.integers(4, len(TEXTS))]
     # 1.0 and 1 are one category
-    chosen = list({text.removesuffix(".0"): text for text in drawn}.values())
+    chosen = list({text.removesuffix(".0"): text for text in texts}.values())
     if rng.random() < 0.5:
         return Categories(chosen, null=null, outside=outside)
     folded = list({text.strip().lower(): text for text in chosen}.values())
@@ -123,10 +123,10 @@ def dates(rng, null, clip):
 def rows_of_pools(rng, sizes, units):
     """Draw the pool values of each row, the rows of the added unit, and random keys."""
     common = int(rng.integers(0, 7))
-    more = int(rng.integers(1, 5)) if units else 1
-    count = common + more
+    added = int(rng.integers(1, 5)) if units else 1
+    count = common + added
     new = np.zeros(count, dtype=bool)
-    new[rng.permutation(count)[:more]] = True
+    new[rng.permutation(count)[:added]] = True
     # the last value of the unit's pool is the new one's alone
     unit = np.where(new, 4, rng.integers(0, 4, count))
     return (
@@ -177,16 +177,16 @@ def lines_of(rng, units):
         b"\r\r\n" if rng.random() < 0.1 else b"\r\n" if rng.random() < crlf else b"\n"
         for _ in order
     ]
-    every = [(common + new)[place] + end for place, end in zip(order, ends, strict=True)]
-    return every, order >= len(common), rng.permutation(2**16)[: len(order)]
+    ended_lines = [(common + new)[place] + end for place, end in zip(order, ends, strict=True)]
+    return ended_lines, order >= len(common), rng.permutation(2**16)[: len(order)]
 
 
 def entropy_of(keys):
-    left = list(keys)
+    remaining = list(keys)
 
     def take(count):
-        some, left[: count // 8] = left[: count // 8], []
-        return np.array(some, dtype="<u8").tobytes()
+        taken_keys, remaining[: count // 8] = remaining[: count // 8], []
+        return np.array(taken_keys, dtype="<u8").tobytes()
 
     return take
 

@@ -51,9 +51,9 @@ def _raw(kind, numbers=EXTREMES):
     return pa.array(numbers, pa.int64()).view(kind)
 
 
-def _as_text(kind, held):
+def _as_text(kind, storage_type):
     """Return bytes as text, whether or not they are UTF-8."""
-    raw = pa.array(SHORT, held)
+    raw = pa.array(SHORT, storage_type)
     return pa.Array.from_buffers(kind, len(raw), raw.buffers())
 
 

@@ -14,8 +14,8 @@ from waiting import HANGS
 
 
 def _programs():
-    found = [Path(path).parent for name in ("initdb", "pg_ctl") if (path := shutil.which(name))]
-    return [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True), *found]
+    folders = [Path(path).parent for name in ("initdb", "pg_ctl") if (path := shutil.which(name))]
+    return [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True), *folders]
 
 
 @contextmanager

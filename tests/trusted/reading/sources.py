@@ -36,7 +36,7 @@ class Pool:
     values: Mapping[str, Any]
     take: Callable
     together: Callable
-    opened: Callable = lambda made, folder, rng: made
+    opened: Callable = lambda table, folder, rng: table
 
     def maker(self, rng, names):
         """Return a function from places in two pools to a table of those values."""
@@ -47,10 +47,10 @@ class Pool:
         )
 
         def make(rows):
-            taken = (
+            picked_columns = (
                 self.take(column, places) for column, places in zip(columns, rows, strict=True)
             )
-            return self.together(dict(zip(("id", "mark", "a", "b"), taken, strict=True)))
+            return self.together(dict(zip(("id", "mark", "a", "b"), picked_columns, strict=True)))
 
         return make
 
@@ -86,11 +86,11 @@ def cast(kind, literals):
     ]
 
 
-def parquet_file(made, folder, rng):
+def parquet_file(table, folder, rng):
     """Write the table as Parquet."""
     file = folder / "x.parquet"
     pq.write_table(
-        made,
+        table,
         file,
         version="2.6",
         row_group_size=int(rng.choice([1, 3, 1000])),
@@ -99,19 +99,19 @@ def parquet_file(made, folder, rng):
     return file
 
 
-def ibis_table(made, folder, rng):
+def ibis_table(table, folder, rng):
     """Return a DuckDB table of types that Ibis reads."""
     import ibis
 
     name = f"given_{rng.integers(2**62)}"
-    made.create(name)
+    table.create(name)
     with warnings.catch_warnings():
         # Ibis 12 calls functions that DuckDB 2 would rather have called otherwise
         warnings.simplefilter("ignore", DeprecationWarning)
         return ibis.duckdb.from_connection(CONNECTION).table(name)
 
 
-TEXTS = [None if one is None else f"u{one}" for one in IDS]
+TEXTS = [None if number is None else f"u{number}" for number in IDS]
 ARROW_UNITS = [pa.array(IDS, pa.int16()), pa.array(IDS).cast(pa.decimal128(25, 3)), pa.array(TEXTS)]
 ARROW_UNITS += [unit.dictionary_encode() for unit in ARROW_UNITS]
 OF_ARROW = Pool(ARROW_UNITS, pa.array(range(99), pa.int32()), ARROW, of_arrow, pa.table)
@@ -145,7 +145,7 @@ POOLS = {
     ),
     "pandas": OF_PANDAS,
     "polars": OF_POLARS,
-    "polars lazy": replace(OF_POLARS, opened=lambda made, *_: made.lazy()),
+    "polars lazy": replace(OF_POLARS, opened=lambda frame, *_: frame.lazy()),
     "duckdb": OF_DUCKDB,
 }
 if find_spec("ibis"):

@@ -29,10 +29,13 @@ def file(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("table", ["visits", 's.vis"its', "main.visits"])
 def test_file_table_equals_its_relation(file, table):
-    there = ln.release(PLAN, DatabaseTable(table, "env:VISITS_DB"), seed=3)
+    release_from_file = ln.release(PLAN, DatabaseTable(table, "env:VISITS_DB"), seed=3)
     with duckdb.connect(file, read_only=True) as connection:
-        here = ln.release(PLAN, connection.table("visits"), seed=3)
-    assert there.answers["answer"].tolist() == here.answers["answer"].tolist()
+        release_from_relation = ln.release(PLAN, connection.table("visits"), seed=3)
+    assert (
+        release_from_file.answers["answer"].tolist()
+        == release_from_relation.answers["answer"].tolist()
+    )
 
 
 @pytest.mark.parametrize("table", ["nowhere", "visits; DROP TABLE visits"])

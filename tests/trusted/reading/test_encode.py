@@ -72,7 +72,7 @@ NULL = st.sampled_from(["drop", "other", "cell"])
 OUTSIDE = st.sampled_from(["drop", "clip", "other", "cell"])
 KINDS = st.one_of(
     st.builds(
-        lambda low, more, **how: Integers(low, low + more, **how),
+        lambda low, width, **how: Integers(low, low + width, **how),
         st.integers(-9, 9),
         st.integers(1, 9),
         null=NULL,
@@ -80,7 +80,7 @@ KINDS = st.one_of(
     ),
     st.builds(Coded, st.integers(1, 9), null=NULL, outside=NULL),
     st.builds(
-        lambda low, more, count, **how: Bins(low, low + more, count, **how),
+        lambda low, width, count, **how: Bins(low, low + width, count, **how),
         st.one_of(
             st.fractions(-2, 2, max_denominator=30), st.decimals(-2, 2, places=1).map(Fraction)
         ),
@@ -106,6 +106,7 @@ def test_numbers_against_the_reference(kind, values):
         encode(Column([None if value is None else str(float(value)) for value in values])).tolist()
         == expected
     )
+
     null = np.array([value is None for value in values], dtype=bool)
     floats = np.array([0.0 if value is None else value for value in values], dtype=np.float64)
     assert encode(Column(floats, null)).tolist() == expected
@@ -119,16 +120,16 @@ def test_numbers_against_the_reference(kind, values):
     st.integers(1, 40),
 )
 @settings(max_examples=60, deadline=None)
-def test_edges_are_the_nearest_doubles(low, more, count):
-    kind = Bins(low, low + more, count)
+def test_edges_are_the_nearest_doubles(low, width, count):
+    kind = Bins(low, low + width, count)
     assert inner_edges(kind).tolist() == [float(edge) for edge in kind.edges[1:-1]]
 
 
 def test_multiples_beyond_doubles_round_once():
     """Numerators exceed 2^53, so converting them to doubles first would round twice."""
-    for first, step in (("0.12345678901234567", "0.1"), ("123456789.0123456789", "0.0000000001")):
-        exact = [float(Fraction(first) + place * Fraction(step)) for place in range(100)]
-        assert multiples(Fraction(first), Fraction(step), 100).tolist() == exact
+    for low, step in (("0.12345678901234567", "0.1"), ("123456789.0123456789", "0.0000000001")):
+        exact = [float(Fraction(low) + place * Fraction(step)) for place in range(100)]
+        assert multiples(Fraction(low), Fraction(step), 100).tolist() == exact
 
 
 TEXTS = [
@@ -174,11 +175,12 @@ def test_text_against_the_reference(categories, values):
     whole_texts = [_whole_text(category) for category in categories]
     expected = []
     for value in values:
-        whole = _whole_text(value)
+        whole_text = _whole_text(value)
         if value == "":
             expected.append(len(categories))
         else:
-            expected.append(whole_texts.index(whole) if whole in whole_texts else -1)
+            expected.append(whole_texts.index(whole_text) if whole_text in whole_texts else -1)
+
     assert cell_encoder(kind)(Column(values)).tolist() == expected
 
 
@@ -195,11 +197,12 @@ def test_amounts_against_the_reference(values, unit):
             expected.append(min(max(float(value) / float(step), -6.0), 10.0))
     encode = amount_encoder(measure)
     amounts = encode(Column(values))
+
     assert amounts.dtype == np.int64
     # the nearest multiple, up to the rounding of the quotient itself
     assert all(
-        abs(amount - wanted) <= 0.5 + 1e-9
-        for amount, wanted in zip(amounts.tolist(), expected, strict=True)
+        abs(amount - exact_amount) <= 0.5 + 1e-9
+        for amount, exact_amount in zip(amounts.tolist(), expected, strict=True)
     )
     assert (
         encode(Column([None if value is None else repr(float(value)) for value in values])).tolist()
@@ -212,6 +215,7 @@ def test_non_value_adds_nothing():
     """An infinity is not a number; a number beyond all doubles is outside the bounds."""
     measure = Measure("m", 5, 10, reading=Reading(nulls=["8"]))
     column = Column([None, "x", float("nan"), "", 8, 7.4, 7.5, 8.5, "inf", -math.inf, "1e999", 0])
+
     assert amount_encoder(measure)(column).tolist() == [0, 0, 0, 0, 0, 7, 8, 8, 0, 0, 10, 5]
     assert amount_encoder(ValueCount(measure))(column).tolist() == [
         0,
@@ -325,7 +329,7 @@ def test_library_nulls_are_null():
         np.datetime64("NaT"),
         Decimal("NaN"),
     ]
-    assert all(is_null(one) for one in nothing)
+    assert all(is_null(value) for value in nothing)
     kind = Categories(["a"], null="other", outside="drop")
     assert cell_encoder(kind)(Column(nothing)).tolist() == [1] * len(nothing)
 
@@ -354,7 +358,7 @@ FORMS = {
         for sign in (1, -1)
         for far in (Decimal(10**40), Decimal(10**41 - 1), Decimal(1).scaleb(-41))
     ],
-    "equal decimals": [(one, "1") for one in PAIRS[:4]],
+    "equal decimals": [(number, "1") for number in PAIRS[:4]],
     "instants": [(NIGHT, "2024-10-27 00:30:00"), (NIGHT.replace(fold=1), "2024-10-27 01:30:00")],
     "time stamps of pandas": [
         (pd.Timestamp("2024-05-01 12:00:00.123456789"), "2024-05-01 12:00:00.123456789"),
@@ -365,8 +369,8 @@ FORMS = {
         (pd.Timestamp("2024-05-01 12:00:00.123456"), "2024-05-01 12:00:00.123456"),
     ],
     "times of coarse units, by their first day or second": [
-        (np.datetime64("2024-05-01T13:07:05").astype(f"M8[{unit}]"), first)
-        for unit, first in zip(
+        (np.datetime64("2024-05-01T13:07:05").astype(f"M8[{unit}]"), stamp)
+        for unit, stamp in zip(
             "YMWDhms",
             [
                 "2024-01-01",
@@ -404,14 +408,14 @@ def test_stored_integers_encode_as_their_texts(low, high, outside):
     for dtype in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint64):
         ends = np.iinfo(dtype)
         around = {low - 1, low, low + 1, high - 1, high, high + 1, high + 256, low + 65_536}
-        wanted = {ends.min, ends.min + 1, -1, 0, 1, *around, ends.max - 1, ends.max}
-        numbers = [number for number in sorted(wanted) if ends.min <= number <= ends.max]
+        candidates = {ends.min, ends.min + 1, -1, 0, 1, *around, ends.max - 1, ends.max}
+        numbers = [number for number in sorted(candidates) if ends.min <= number <= ends.max]
         null = np.arange(len(numbers)) % 3 == 2
-        found = encode(Column(np.array(numbers, dtype=dtype), null))
+        codes = encode(Column(np.array(numbers, dtype=dtype), null))
         texts = [
             None if missing else str(number) for number, missing in zip(numbers, null, strict=True)
         ]
-        assert found.tolist() == encode(Column(texts)).tolist()
+        assert codes.tolist() == encode(Column(texts)).tolist()
 
 
 PLAIN = [

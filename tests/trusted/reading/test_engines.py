@@ -82,7 +82,9 @@ KINDS += [
         "-0.5", "2.5", "0.25", reading=ln.Reading(nulls=["0.5"]), null="other", outside="clip"
     ),
 ]
-BERLIN, HOWE, JOHNS = "Europe/Berlin", "Australia/Lord_Howe", "America/St_Johns"
+BERLIN = "Europe/Berlin"
+HOWE = "Australia/Lord_Howe"
+JOHNS = "America/St_Johns"
 TIMES = [
     ln.Dates("2023-12-31", "2025-01-05", by, zone=zone, null=null, outside=outside)
     for by, zone, null, outside in [
@@ -177,12 +179,13 @@ def test_every_cell_and_amount_is_that_of_reading(engine):
         for at, (kind, _, ready) in enumerate(pairs)
     ]
     assert [cell is not None for cell in cells] == [has_sql(kind, name) for kind, name, _ in pairs]
-    wanted = [
+
+    requests = [
         (kind, name, cell, cell_encoder(kind))
         for (kind, name, _), cell in zip(pairs, cells, strict=True)
         if cell is not None
     ]
-    wanted += [
+    requests += [
         (
             measure,
             measure.column,
@@ -192,12 +195,13 @@ def test_every_cell_and_amount_is_that_of_reading(engine):
         for measure in MEASURES
     ]
     columns = [
-        exp.alias_(made, f"k{place}", copy=False) for place, (_, _, made, _) in enumerate(wanted)
+        exp.alias_(expression, f"k{place}", copy=False)
+        for place, (_, _, expression, _) in enumerate(requests)
     ]
     ready = [
-        exp.alias_(one.expression, f"p{place}")
-        for place, (_, _, one) in enumerate(pairs)
-        if one is not None
+        exp.alias_(prepared.expression, f"p{place}")
+        for place, (_, _, prepared) in enumerate(pairs)
+        if prepared is not None
     ]
     raw = exp.select("*", *ready).from_(opened.engine.relation.copy())
     query = exp.select(exp.column("i"), *columns, copy=False).from_(
@@ -205,15 +209,15 @@ def test_every_cell_and_amount_is_that_of_reading(engine):
     )
     with opened.engine.session(opened.description) as run:
         answer = run(query).read_all().sort_by("i")
-    for place, (kind, name, _, encode) in enumerate(wanted):
+    for place, (kind, name, _, encode) in enumerate(requests):
         expected = encode(to_column(ARROW.column(name).combine_chunks())).tolist()
-        found = answer.column(f"k{place}").to_pylist()
-        unlike = [
-            (COLUMNS[name][r], found[r], expected[r])
+        computed = answer.column(f"k{place}").to_pylist()
+        differences = [
+            (COLUMNS[name][r], computed[r], expected[r])
             for r in range(ROWS)
-            if found[r] != expected[r]
+            if computed[r] != expected[r]
         ]
-        assert found == expected, f"{kind!r} of {name}: {unlike[:9]}"
+        assert computed == expected, f"{kind!r} of {name}: {differences[:9]}"
 
 
 def test_units_are_counted_where_the_rows_are(engine):
@@ -232,27 +236,34 @@ def test_units_are_counted_where_the_rows_are(engine):
         "all": [("n", "b"), ("b",)],
     }
     rows = zip(*(COLUMNS[name] for name in ("u", "n", "b")), strict=True)
-    kept = [
+    kept_rows_of_units = [
         (u, 4 if n not in range(4) else n, 0 if b else 1)
         for u, n, b in rows
         if None not in (u, n, b)
     ]
-    by_both = np.bincount([2 * n + b for _, n, b in {*kept}], minlength=10).tolist()
+    by_both = np.bincount([2 * n + b for _, n, b in {*kept_rows_of_units}], minlength=10).tolist()
     for source in (engine, ARROW):
-        found, there = counts(source, domain, tables, unit_column="u", max_rows=ROWS)
-        assert there is (source is engine)
-        assert found["by b", ("b",)] == [len({u for u, _, b in kept if b == own}) for own in (0, 1)]
-        assert found["by b x n", ("n", "b")] == by_both
+        numbers, is_counted_there = counts(source, domain, tables, unit_column="u", max_rows=ROWS)
+        assert is_counted_there is (source is engine)
+        assert numbers["by b", ("b",)] == [
+            len({u for u, _, b in kept_rows_of_units if b == value}) for value in (0, 1)
+        ]
+        assert numbers["by b x n", ("n", "b")] == by_both
         assert (
-            sum(found["all", ("n", "b")]) == sum(found["all", ("b",)]) == len({u for u, *_ in kept})
+            sum(numbers["all", ("n", "b")])
+            == sum(numbers["all", ("b",)])
+            == len({u for u, *_ in kept_rows_of_units})
         )
-        assert [sum(found["by b", own]) for own in ((), ("b",))] == [
-            len({(u, b) for u, _, b in kept})
+        assert [sum(numbers["by b", attributes]) for attributes in ((), ("b",))] == [
+            len({(u, b) for u, _, b in kept_rows_of_units})
         ] * 2
-        few, _ = counts(source, domain, tables, unit_column="u", max_rows=2)
-        cells_of = {u: {row[1:] for row in kept if row[0] == u} for u, *_ in kept}
-        assert sum(few["by b x n", ("n", "b")]) == sum(
-            min(2, len(own)) for own in cells_of.values()
+        two_rows_each, _ = counts(source, domain, tables, unit_column="u", max_rows=2)
+        cells_of = {
+            u: {row[1:] for row in kept_rows_of_units if row[0] == u}
+            for u, *_ in kept_rows_of_units
+        }
+        assert sum(two_rows_each["by b x n", ("n", "b")]) == sum(
+            min(2, len(cells_of_unit)) for cells_of_unit in cells_of.values()
         )
         bounded, _ = counts(
             source,
@@ -262,13 +273,13 @@ def test_units_are_counted_where_the_rows_are(engine):
             max_rows=3,
             max_per_cell=ln.PerCellBound(1, "b"),
         )
-        of_b = {u: len({b for _, b in own}) for u, own in cells_of.items()}
+        of_b = {u: len({b for _, b in cells_of_unit}) for u, cells_of_unit in cells_of.items()}
         assert sum(bounded["by b x n", ("n", "b")]) == sum(of_b.values())
-        assert bounded["by b", ("b",)] == found["by b", ("b",)]
+        assert bounded["by b", ("b",)] == numbers["by b", ("b",)]
         assert sum(bounded["all", ("b",)]) == len(cells_of)
-        assert few["by b", ("b",)] == found["by b", ("b",)]
-        assert sum(few["all", ("n", "b")]) == len(cells_of)
-        assert sum(few[None, ("n", "b")]) < sum(found[None, ("n", "b")])
+        assert two_rows_each["by b", ("b",)] == numbers["by b", ("b",)]
+        assert sum(two_rows_each["all", ("n", "b")]) == len(cells_of)
+        assert sum(two_rows_each[None, ("n", "b")]) < sum(numbers[None, ("n", "b")])
 
 
 def has_sql(kind, name):
@@ -286,18 +297,18 @@ def has_sql(kind, name):
     return name in {"n", "b"} or name == ("t" if isinstance(kind, ln.Categories) else "x")
 
 
-@pytest.mark.parametrize("held", ["stamp", "instant"])
-def test_the_least_number_is_no_time(held):
+@pytest.mark.parametrize("stored_as", ["stamp", "instant"])
+def test_the_least_number_is_no_time(stored_as):
     kind = ln.Dates("2024-01-01", "2024-01-05", null="other", outside="clip")
-    cell = cell_of(rule_of(kind), prepare_value(rule_of(kind), Value(held, exp.column("a"))))
+    cell = cell_of(rule_of(kind), prepare_value(rule_of(kind), Value(stored_as, exp.column("a"))))
     rows = f"(VALUES (CAST('{-(2**63)}' AS BIGINT)), ({1 - 2**63}), (NULL)) AS t(a)"
     assert duckdb.sql(f"SELECT {cell.sql('duckdb')} FROM {rows}").fetchall() == [(5,), (0,), (5,)]
 
 
 TIMES_AS_NUMBERS = [
-    float(day) + part
+    float(day) + fraction
     for day in (43465, 43466, 43480, 43555, 43830, 43831)
-    for part in (0, 0.25, 0.583333333, 0.999999, 0.99999999)
+    for fraction in (0, 0.25, 0.583333333, 0.999999, 0.99999999)
 ]
 
 
@@ -305,8 +316,8 @@ TIMES_AS_NUMBERS = [
 @pytest.mark.parametrize(("counted_in", "factor"), [
     ("excel", None), ("epoch_s", 1), ("epoch_ms", 1e3), ("epoch_us", 1e6)
 ])  # fmt: skip
-@pytest.mark.parametrize("held", ["integer", "double"])
-def test_sql_reads_numeric_times_like_rows(held, counted_in, factor, zone):
+@pytest.mark.parametrize("stored_as", ["integer", "double"])
+def test_sql_reads_numeric_times_like_rows(stored_as, counted_in, factor, zone):
     """Cover integers and doubles at and before midnight, and beyond all days."""
     kind = ln.Dates(
         "2019-01-01", "2019-12-31", "hour_of_day", zone=zone, format=counted_in, null="other",
@@ -315,8 +326,8 @@ def test_sql_reads_numeric_times_like_rows(held, counted_in, factor, zone):
     numbers = np.array(TIMES_AS_NUMBERS)
     numbers = numbers if factor is None else np.floor((numbers - 25569) * 86400) * factor
     numbers = np.append(numbers, [0.0, -1e15, 9e18])
-    numbers = numbers.astype(np.int64) if held == "integer" else numbers
-    cell = cell_of(rule_of(kind), prepare_value(rule_of(kind), Value(held, exp.column("a"))))
+    numbers = numbers.astype(np.int64) if stored_as == "integer" else numbers
+    cell = cell_of(rule_of(kind), prepare_value(rule_of(kind), Value(stored_as, exp.column("a"))))
     rows = pa.table({"a": numbers})
     answer = duckdb.from_arrow(rows).project(f"{cell.sql('duckdb')} AS c").fetchall()
     expected = cell_encoder(kind)(to_column(pa.array(numbers)))
@@ -337,6 +348,7 @@ def test_engine_tables_and_sums_have_equal_counts(engine):
     pairs = [*itertools.combinations(domain.names, 2), ("t", "n"), ()]
     tables = {None: pairs, **{name: [("t",), (), ("b", "x")] for name in domain.measures}}
     expected, _ = counts(ARROW, domain, tables)
+
     assert counts(engine, domain, tables) == (expected, True)
 
 
@@ -347,15 +359,15 @@ def kept_rows(unit, most, key, domain, bound=None):
         for name in domain.names
     ]
     columns += [
-        amount_encoder(one)(to_column(ARROW.column(one.column).combine_chunks()))
-        for one in domain.measures.values()
+        amount_encoder(measure)(to_column(ARROW.column(measure.column).combine_chunks()))
+        for measure in domain.measures.values()
     ]
 
     def limit(row):
         return (
             (None, ROWS)
             if bound is None
-            else (tuple(row[domain.names.index(one)] for one in bound.attributes), bound.rows)
+            else (tuple(row[domain.names.index(name)] for name in bound.attributes), bound.rows)
         )
 
     return kept_of(
@@ -363,13 +375,13 @@ def kept_rows(unit, most, key, domain, bound=None):
     )
 
 
-def kept_of(unit, most, key, every, limit):
+def kept_of(unit, most, key, encoded_rows, limit):
     """Keep each unit's rows with the least keyed hashes, up to a limit in each cell."""
     of = {}
     if unit is None:
-        yield from every
+        yield from encoded_rows
         return
-    for value, row in zip(COLUMNS[unit], every, strict=True):
+    for value, row in zip(COLUMNS[unit], encoded_rows, strict=True):
         if value not in (None, "") and None not in row:
             of.setdefault(str(value), []).append(row)
     for name, rows in of.items():
@@ -417,8 +429,8 @@ def test_unit_rows_are_chosen_by_key_only(engine, unit, most, bound, monkeypatch
         assert (table.usage.unit_column, table.usage.max_rows) == (unit, most)
         return table, cells.tolist(), cut.tolist()
 
-    every = list(kept_rows(unit, most, (b"k" * 16).hex(), domain, bound))
-    rows = [row for row in every if min(row[:2]) >= 0]
+    encoded_rows = list(kept_rows(unit, most, (b"k" * 16).hex(), domain, bound))
+    rows = [row for row in encoded_rows if min(row[:2]) >= 0]
     cells = np.zeros((4, 1), dtype=int)
     np.add.at(cells, tuple(np.array([row[:2] for row in rows]).T), 1)
     expected = {
@@ -429,8 +441,9 @@ def test_unit_rows_are_chosen_by_key_only(engine, unit, most, bound, monkeypatch
     table, used, cut = usage(engine)
     assert counted(table, tables) == (expected, True)
     # a row with an infinite amount counts in its cell, and is not used
-    assert sum(used) == len(every)
+    assert sum(used) == len(encoded_rows)
     assert 0 < used[0] <= len(rows) < used[1]
+
     _, used_here, cut_here = usage(ARROW)
     # how many rows are cut is no matter of choice; `test_units` has it by hand
     assert cut == cut_here
@@ -446,21 +459,24 @@ def drawn_attribute(cells, place, attributes):
 
 def usage_by_attribute(source, domain, **options):
     """Count the used rows, and for each attribute its hidden cell less the others."""
-    wanted = ReadRequest(
+    request = ReadRequest(
         tables={None: [domain.names]}, usage=True, published=[(name,) for name in domain.names]
     )
-    table = read(source, domain, read_request=wanted, **options)
+    table = read(source, domain, read_request=request, **options)
     ((_, (used, _)),) = exact_marginals(table.usage, [("rows",)])
-    ((_, lacking),) = exact_marginals(table.usage, [("attribute",)], "lacking")
-    return int(used), lacking.tolist()
+    ((_, hidden_less_others),) = exact_marginals(table.usage, [("attribute",)], "lacking")
+    return int(used), hidden_less_others.tolist()
 
 
 @pytest.mark.parametrize("attributes", [1, 2])
 def test_columns_of_some_tables_are_counted_in_engines(engine, attributes, monkeypatch):
     """A row's drawn attribute depends on its cells, its place and the key."""
     monkeypatch.setattr(_read, "urandom", lambda size: b"k" * size)
-    others = ln.Coded(1) if attributes == 2 else ln.Coded(1, null="other", outside="other")
-    kinds = [ln.Categories(["F", "M", "17"]).with_hidden(True), others.with_hidden(attributes == 2)]
+    other_kind = ln.Coded(1) if attributes == 2 else ln.Coded(1, null="other", outside="other")
+    kinds = [
+        ln.Categories(["F", "M", "17"]).with_hidden(True),
+        other_kind.with_hidden(attributes == 2),
+    ]
     domain = ln.Domain(dict(zip("tb", kinds, strict=True)))
     places, used, expected = Counter(), 0, [0] * attributes
     codes = open_content(read(ARROW, domain)).codes
@@ -470,13 +486,14 @@ def test_columns_of_some_tables_are_counted_in_engines(engine, attributes, monke
         if all(is_hidden[:attributes]) and attributes == 2:
             continue  # in no table
         used += 1
-        drawn = drawn_attribute(cells, places[cells], attributes)
-        expected[drawn] += 1 if is_hidden[drawn] else -1
+        attribute = drawn_attribute(cells, places[cells], attributes)
+        expected[attribute] += 1 if is_hidden[attribute] else -1
     assert usage_by_attribute(engine, domain) == (used, expected)
+
     # of units other rows are chosen; each used row is drawn for one attribute
-    used, lacking = usage_by_attribute(engine, domain, unit_column="w", max_rows=2)
-    assert sum(map(abs, lacking)) <= used
-    assert (sum(lacking) - used) % 2 == 0
+    used, hidden_less_others = usage_by_attribute(engine, domain, unit_column="w", max_rows=2)
+    assert sum(map(abs, hidden_less_others)) <= used
+    assert (sum(hidden_less_others) - used) % 2 == 0
     assert used > 0
 
 
@@ -488,18 +505,24 @@ def test_every_bound_on_a_unit_is_kept(url, postgres, most):
         "FROM (VALUES ('a', 1200), ('b', 1050)) AS n (u, n), generate_series(0, n - 1) AS i"
     )
     fill(url, ["DROP TABLE IF EXISTS many", f"CREATE TABLE many AS {rows}"])
-    given = ln.DatabaseTable("many", postgres.connection)
-    domain, options = ln.Domain(v=ln.Coded(2)), {"unit_column": "u", "max_rows": most}
-    assert counts(given, domain, {None: [()]}, **options) == (
+    large_units = ln.DatabaseTable("many", postgres.connection)
+    domain = ln.Domain(v=ln.Coded(2))
+    options = {"unit_column": "u", "max_rows": most}
+    assert counts(large_units, domain, {None: [()]}, **options) == (
         {(None, ()): [min(1200, most) + min(1050, most)]},
         True,
     )
+
     if most > 2:
-        found, _ = counts(
-            given, domain, {None: [()]}, max_per_cell=ln.PerCellBound(most // 2, "v"), **options
+        numbers, _ = counts(
+            large_units,
+            domain,
+            {None: [()]},
+            max_per_cell=ln.PerCellBound(most // 2, "v"),
+            **options,
         )
-        assert found[None, ()] == [2 * min(600, most // 2) + 2 * min(525, most // 2)]
-    keys = keys_there(given, "k", ln.Unknown(9999), **options)
+        assert numbers[None, ()] == [2 * min(600, most // 2) + 2 * min(525, most // 2)]
+    keys = keys_there(large_units, "k", ln.Unknown(9999), **options)
     assert (sum(keys.values()), set(keys.values()) <= {1, 2}) == (
         min(1200, most) + min(1050, most),
         True,
@@ -520,16 +543,16 @@ def keys_of(name, kind):
 
     def key_of(text: str) -> str:
         form = kind.reading.form(text)
-        whole = re.fullmatch(r"(-?[0-9]+)\.0+", form, re.ASCII)
-        if whole is None or len(form) > 400:
+        integer_text = re.fullmatch(r"(-?[0-9]+)\.0+", form, re.ASCII)
+        if integer_text is None or len(form) > 400:
             return form
-        return "0" if whole[1] == "-0" else whole[1]
+        return "0" if integer_text[1] == "-0" else integer_text[1]
 
-    found = [None if value is None else key_of(text_of(value)) for value in COLUMNS[name]]
+    keys = [None if value is None else key_of(text_of(value)) for value in COLUMNS[name]]
     nulls = {"", *map(key_of, kind.reading.nulls)}
     return [
         key if key is not None and key not in nulls and rule_of(kind).table.allows(key) else None
-        for key in found
+        for key in keys
     ]
 
 
@@ -566,15 +589,16 @@ def test_keys_have_the_same_numbers_of_units(engine, name, kind, unit, most, mon
     assert len(expected) < len(keys) - expected.total()
     assert keys_there(engine, name, kind) == expected
     assert keys_there(ARROW, name, kind) == expected
-    kept = [
+
+    kept_keys = [
         key
         for (key,) in kept_of(
             unit, most, (b"k" * 16).hex(), [[key] for key in keys], lambda row: (row[0], 1)
         )
     ]
-    assert keys_there(engine, name, kind, unit_column=unit, max_rows=most) == Counter(kept)
+    assert keys_there(engine, name, kind, unit_column=unit, max_rows=most) == Counter(kept_keys)
     if most == ROWS:  # nothing to choose
-        assert keys_there(ARROW, name, kind, unit_column=unit, max_rows=most) == Counter(kept)
+        assert keys_there(ARROW, name, kind, unit_column=unit, max_rows=most) == Counter(kept_keys)
 
 
 @pytest.mark.parametrize(
@@ -611,8 +635,10 @@ def test_a_release_is_the_same_from_every_source(engine):
         ln.marginals(domain, ways=2) + ln.queries(domain, x="prefix", sum="m"),
         ln.Privacy(ln.PureDP(1), unit_column="u", max_rows=ROWS),
     )
-    here, there = (ln.release(plan, source, seed=5) for source in (ARROW, engine))
-    assert here.long("pandas").equals(there.long("pandas"))
+    release_of_rows, release_of_engine = (
+        ln.release(plan, source, seed=5) for source in (ARROW, engine)
+    )
+    assert release_of_rows.long("pandas").equals(release_of_engine.long("pandas"))
 
 
 # ------------------------------------------------------------------------------- Spark and Postgres
@@ -626,27 +652,31 @@ ODD_BYTES = [
 
 def test_spark_bytes_without_text_are_no_value(spark_session, monkeypatch):
     lines = ", ".join(
-        f"({place}, CAST(X'{one.replace(' ', '')}' AS STRING))"
-        for place, one in enumerate(ODD_BYTES)
+        f"({place}, CAST(X'{hex_bytes.replace(' ', '')}' AS STRING))"
+        for place, hex_bytes in enumerate(ODD_BYTES)
     )
-    frame, real = spark_session.sql(f"SELECT * FROM VALUES {lines} AS t(id, a)"), _read.open_source
+    frame = spark_session.sql(f"SELECT * FROM VALUES {lines} AS t(id, a)")
+    real = _read.open_source
     domain = ln.Domain(
         a=ln.Categories(["ab", "ca\ufffd", "CA", "xx"], null="other", outside="other")
     )
-    seen = []
+    sources = []
     for engine in (True, False):
         if not engine:
             monkeypatch.setattr(
                 _read,
                 "open_source",
-                lambda *given, **more: replace(real(*given, **more), engine=None),
+                lambda *arguments, **options: replace(real(*arguments, **options), engine=None),
             )
-        found, here = counts(frame, domain, {None: [("a",)]})
-        seen.append(
-            (found[None, ("a",)], units_of(read_keys(frame, ln.Domain(a=ln.Unknown(9)), "a")))
+        numbers, is_counted_there = counts(frame, domain, {None: [("a",)]})
+        sources.append(
+            (numbers[None, ("a",)], units_of(read_keys(frame, ln.Domain(a=ln.Unknown(9)), "a")))
         )
-        assert here is engine
-    assert seen[0] == seen[1] == ([1, 0, 1, 0, 12], {"ab": 1, " ab": 1, "\u00a0ab": 1, "CA": 1})
+        assert is_counted_there is engine
+
+    assert (
+        sources[0] == sources[1] == ([1, 0, 1, 0, 12], {"ab": 1, " ab": 1, "\u00a0ab": 1, "CA": 1})
+    )
 
 
 def test_uncountable_in_spark_is_collected(spark_session):
@@ -659,15 +689,16 @@ def test_uncountable_in_spark_is_collected(spark_session):
         f"SELECT * FROM VALUES {lines}, (NULL, NULL, NULL, NULL, NULL, NULL) AS t(a, b, c, d, e, f)"
     )
     # the session's time zone is nine hours ahead
-    known = ln.Categories(
+    kind = ln.Categories(
         ["2024-05-01", "2024-05-01 13:45:00", "2024-05-01 04:45:00", "1.5"],
         null="other",
         outside="other",
     )
-    domain = ln.Domain(dict.fromkeys("abcdef", known))
-    found, here = counts(frame, domain, {None: [(name,) for name in domain.names]})
-    assert not here
-    assert list(found.values()) == [
+    domain = ln.Domain(dict.fromkeys("abcdef", kind))
+    numbers, is_counted_there = counts(frame, domain, {None: [(name,) for name in domain.names]})
+
+    assert not is_counted_there
+    assert list(numbers.values()) == [
         [0, 0, 1, 0, 2],
         [1, 1, 0, 0, 1],
         [2, 0, 0, 0, 1],
@@ -681,13 +712,16 @@ def test_uncountable_in_spark_is_collected(spark_session):
     "python", [True, False], ids=["a partition at a time", "executors without Python"]
 )
 def test_spark_collects_a_partition_at_a_time(spark, monkeypatch, python):
-    held, whole = [], type(spark).toArrow
-    monkeypatch.setattr(type(spark), "toArrow", lambda self: held.append(self) or whole(self))
+    partitions_held, to_arrow = [], type(spark).toArrow
+    monkeypatch.setattr(
+        type(spark), "toArrow", lambda self: partitions_held.append(self) or to_arrow(self)
+    )
     if not python:
         monkeypatch.setattr(type(spark), "mapInArrow", lambda *_: 1 / 0)
     parts = list(columns_of_chunks(_read.open_source(spark), ["i", "t"]))
-    assert len(held) == (not python)
+    assert len(partitions_held) == (not python)
     assert max(rows for rows, _ in parts) <= 100 < sum(rows for rows, _ in parts) == ROWS
+
     order = np.concatenate([columns[0].data for _, columns in parts]).tolist()
     texts = [
         None if place < 0 else columns[1].data[place].decode()
@@ -706,6 +740,7 @@ def test_spark_columns_without_rule_fail_before_reading(spark_session):
     )
     opened = _read.open_source(frame)
     assert {*opened.unreadable_columns} == {"a", "i"}
+
     (_, (z,)), *_ = columns_of_chunks(opened, ["z"])
     assert z.zoned
     assert np.asarray(z.data).astype("M8[us]").tolist() == [
@@ -732,7 +767,7 @@ def test_ambiguous_query_texts_are_not_sent(spark_session, spark, setting):
 
 
 def test_decimals_of_any_length_are_numbers(postgres):
-    nearest = np.array([np.nan if one is None else float(Decimal(one)) for one in COLUMNS["e"]])
+    nearest = np.array([np.nan if text is None else float(Decimal(text)) for text in COLUMNS["e"]])
     # a number beyond the doubles is a number too
     finite = np.clip(nearest, -sys.float_info.max, sys.float_info.max)
     exact = pa.table({"e": pa.array(finite)})
@@ -758,7 +793,7 @@ def test_engine_sums_amounts_up_to_the_largest_bound(postgres):
 def test_rows_that_have_no_sql_are_read(postgres):
     texts = {"0.1": 0, "17": 1, "17.00": 1, "1.50": 2}
     domain = ln.Domain({"e": ln.Categories(["0.1", "17", "1.5"], outside="other")})
-    expected = [texts.get(one, 3) for one in COLUMNS["e"] if one is not None and one != "NaN"]
+    expected = [texts.get(text, 3) for text in COLUMNS["e"] if text is not None and text != "NaN"]
     assert counts(postgres, domain, {None: [("e",)]}) == (
         {(None, ("e",)): np.bincount(expected, minlength=4).tolist()},
         False,
@@ -778,30 +813,34 @@ def test_names_of_columns_are_taken_to_the_letter(url, postgres):
 
 def test_columns_of_every_type_are_read(url, postgres):
     """Each column has a value and a null."""
-    held = dict.fromkeys(("smallint", "integer", "bigint"), "17") | dict.fromkeys(
+    value_of_type = dict.fromkeys(("smallint", "integer", "bigint"), "17") | dict.fromkeys(
         ("double precision", "real", "numeric"), "0.1"
     )
-    held |= dict.fromkeys(("text", "varchar", "char(1)"), "a") | {
+    value_of_type |= dict.fromkeys(("text", "varchar", "char(1)"), "a") | {
         "uuid": "11111111-1111-1111-1111-111111111111",
         "boolean": "true",
     }
-    held |= {"date": "2024-05-01"} | dict.fromkeys(
+    value_of_type |= {"date": "2024-05-01"} | dict.fromkeys(
         ("timestamp", "timestamptz"), "2024-05-01 13:45:00"
     )
-    named = {f"c{place}": kind for place, kind in enumerate(held)}
+    named = {f"c{place}": kind for place, kind in enumerate(value_of_type)}
     source = table(
         url,
         "types",
         named,
-        [[literal(one, kind) for kind, one in held.items()], ["NULL"] * len(held)],
+        [
+            [literal(value, kind) for kind, value in value_of_type.items()],
+            ["NULL"] * len(value_of_type),
+        ],
     )
     domain = ln.Domain(
         {
-            name: ln.Categories([held[kind]], null="other", outside="other")
+            name: ln.Categories([value_of_type[kind]], null="other", outside="other")
             for name, kind in named.items()
         }
     )
     read_here = open_content(read(source, domain)).codes
+
     assert {name: sorted(read_here[name].tolist()) for name in named} == {
         name: [0, 1] for name in named
     }
@@ -819,29 +858,33 @@ def test_times_are_read_in_utc_and_no_row_fails(url, postgres):
         None,
     ]
     times = {"a": "timestamp", "b": "timestamptz", "c": "date"}
-    lines = [[*(literal(one, kind) for kind in times.values()), "'[1]'::json"] for one in stamps]
+    lines = [
+        [*(literal(stamp, kind) for kind in times.values()), "'[1]'::json"] for stamp in stamps
+    ]
     source = table(url, "times", times | {"j": "json"}, lines)
-    known = ln.Categories(["2024-05-01", "2024-05-01 13:45:00"], null="other", outside="other")
+    days = ln.Categories(["2024-05-01", "2024-05-01 13:45:00"], null="other", outside="other")
     domain = ln.Domain(
-        a=known, b=known, c=known, j=ln.Categories(["1"], null="other", outside="other")
+        a=days, b=days, c=days, j=ln.Categories(["1"], null="other", outside="other")
     )
-    found, here = counts(source, domain, {None: [(name,) for name in domain.names]})
-    assert not here
-    assert list(found.values()) == [[1, 1, 5], [1, 1, 5], [2, 0, 5], [0, 7]]
+    numbers, is_counted_there = counts(source, domain, {None: [(name,) for name in domain.names]})
+    assert not is_counted_there
+    assert list(numbers.values()) == [[1, 1, 5], [1, 1, 5], [2, 0, 5], [0, 7]]
+
     months = ln.Dates("2024-01-01", "2024-12-31", "month", zone="UTC", outside="clip")
-    found, here = counts(
+    numbers, is_counted_there = counts(
         source, ln.Domain(a=months, b=months, c=months), {None: [("a",), ("b",), ("c",)]}
     )
-    assert here
+    assert is_counted_there
     # what is before all times is not after them
-    assert list(found.values()) == [[2, *[0] * 3, 2, *[0] * 6, 2]] * 3
+    assert list(numbers.values()) == [[2, *[0] * 3, 2, *[0] * 6, 2]] * 3
+
     hours = ln.Domain(
         b=ln.Dates("2024-01-01", "2024-12-31", "hour_of_day", zone="Asia/Tokyo", outside="drop"),
         j=domain.kind("j"),
     )
-    found, here = counts(source, hours, {None: [("b",)]})
-    assert not here
-    assert [hour for hour, rows in enumerate(found[None, ("b",)]) if rows] == [9, 22]
+    numbers, is_counted_there = counts(source, hours, {None: [("b",)]})
+    assert not is_counted_there
+    assert [hour for hour, rows in enumerate(numbers[None, ("b",)]) if rows] == [9, 22]
 
 
 @pytest.fixture(scope="session")
@@ -941,12 +984,12 @@ def test_connection_error_names_the_wrong_part(roles, monkeypatch, address, part
     ("table", "connection", "message"),
     [
         *(
-            ("visits", other, "connection must be 'env:' and the name of an environment variable")
-            for other in ("postgresql://tester:PASSWORDMARK@/postgres", "env:", "env:A B", 5)
+            ("visits", wrong, "connection must be 'env:' and the name of an environment variable")
+            for wrong in ("postgresql://tester:PASSWORDMARK@/postgres", "env:", "env:A B", 5)
         ),
         *(
-            (other, "env:VISITS_URL", "table must be a name such as")
-            for other in ("", "a.b.c", ".visits", "visits.", 5)
+            (wrong, "env:VISITS_URL", "table must be a name such as")
+            for wrong in ("", "a.b.c", ".visits", "visits.", 5)
         ),
     ],
 )
@@ -974,6 +1017,7 @@ def test_spec_names_table_and_hides_password(postgres, tmp_path, monkeypatch, ca
     monkeypatch.setattr(
         sys, "argv", ["leastnoise", "release", str(spec), "--out", str(tmp_path / "out")]
     )
+
     with pytest.raises(SystemExit) as stop:
         main()
     assert not stop.value.code
@@ -1017,12 +1061,14 @@ def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
         run("SELECT count(*) FROM visits").read_all()
 
         @contextmanager
-        def same(what):
+        def same_session(_description):
             yield run
 
         fill(url, ["INSERT INTO visits (t, b) VALUES ('F', true)"])
         try:
-            found, _ = replace(opened.engine, session=same, most_sets=1).counts(request, bytes)
+            numbers, _ = replace(opened.engine, session=same_session, most_sets=1).counts(
+                request, bytes
+            )
         finally:
             fill(
                 url,
@@ -1033,7 +1079,8 @@ def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
                     )
                 ],
             )
-    assert found[None, ("t", "b")].tolist() == expected[None, ("t", "b")]
+
+    assert numbers[None, ("t", "b")].tolist() == expected[None, ("t", "b")]
     with (
         pytest.raises(ln.InputError, match="cannot be read"),
         opened.engine.session(opened.description) as run,
@@ -1056,17 +1103,17 @@ def test_totals_of_units_are_those_of_read_rows(engine):
     tables = {"in all": [()], "by b": [("b",)], "by b x n": [("n", "b")], "units": [("b",)]}
     for unit in ("u", "w"):
         bounds = {"unit_column": unit, "max_rows": ROWS}
-        (here, _), (there, counted_there) = (
+        (totals_of_rows, _), (totals_of_engine, counted_there) = (
             counts(source, domain, tables, **bounds) for source in (ARROW, engine)
         )
         assert counted_there
-        assert here == there
-        assert there["by b", ("b",)] == totals_by_b(unit)
+        assert totals_of_rows == totals_of_engine
+        assert totals_of_engine["by b", ("b",)] == totals_by_b(unit)
     bound = ln.PerCellBound(1, "b")
     for source in (ARROW, engine):
-        found, _ = counts(source, domain, tables, unit_column="u", max_rows=1, max_per_cell=bound)
-        few = np.abs(found["by b x n", ("n", "b")]).sum()
-        assert 2 <= few <= 30 * len({*COLUMNS["u"]})
+        numbers, _ = counts(source, domain, tables, unit_column="u", max_rows=1, max_per_cell=bound)
+        sum_of_sizes = np.abs(numbers["by b x n", ("n", "b")]).sum()
+        assert 2 <= sum_of_sizes <= 30 * len({*COLUMNS["u"]})
 
 
 def totals_by_b(unit):
@@ -1083,7 +1130,7 @@ def totals_by_b(unit):
         total_of[key, b] = total_of.get((key, b), 0) + amount
     clipped = {key: min(max(total, -5), 9) for key, total in total_of.items()}
     return [
-        sum(total for (_, b), total in clipped.items() if b is own) for own in (True, False, None)
+        sum(total for (_, b), total in clipped.items() if b is flag) for flag in (True, False, None)
     ]
 
 
@@ -1091,16 +1138,17 @@ def test_amounts_kept_and_cut_are_those_of_read_rows(engine):
     """No choice is random where all cells count; a limit on cells cuts no more than it may."""
     total = UnitTotal("x", -5, 9, by=["b"])
     domain = ln.Domain(n=ln.Coded(4, outside="other"), b=[True, False], measures={"paid": total})
-    wanted = ReadRequest(tables={"paid": [("b",)]}, usage=True)
+    request = ReadRequest(tables={"paid": [("b",)]}, usage=True)
 
     def amounts(source, most):
-        table = read(source, domain, read_request=wanted, unit_column="u", max_rows=most)
+        table = read(source, domain, read_request=request, unit_column="u", max_rows=most)
         numbers = open_content(table.usage, Counted).tables
-        return [int(numbers[f"{part} of paid", ()][0]) for part in ("kept", "cut")]
+        return [int(numbers[f"{outcome} of paid", ()][0]) for outcome in ("kept", "cut")]
 
     kept, cut = amounts(engine, ROWS)
     assert [kept, cut] == amounts(ARROW, ROWS)
     assert 0 < cut <= 27 * 2 * len({*COLUMNS["u"]})
-    fewer, more = amounts(engine, 1)
+
+    fewer, more_cut = amounts(engine, 1)
     assert fewer < kept
-    assert 0 < more <= 27 * len({*COLUMNS["u"]})
+    assert 0 < more_cut <= 27 * len({*COLUMNS["u"]})

@@ -47,10 +47,10 @@ def test_damaged_parquet_file_raises_input_error(tmp_path):
     path = tmp_path / "x.parquet"
     table = pa.table({"b": pa.array(["x", "y", "z"] * 500).dictionary_encode()})
     pq.write_table(table, path, compression="none")
-    whole = path.read_bytes()
+    intact = path.read_bytes()
     outcomes = set()
-    for position in range(4, len(whole)):
-        damaged = bytearray(whole)
+    for position in range(4, len(intact)):
+        damaged = bytearray(intact)
         damaged[position] = 0xFF
         path.write_bytes(damaged)
         try:
@@ -58,6 +58,7 @@ def test_damaged_parquet_file_raises_input_error(tmp_path):
             outcomes.add("read")
         except InputError:
             outcomes.add("refused")
+
     assert outcomes == {"read", "refused"}
 
 
@@ -180,35 +181,45 @@ def test_a_missing_file_is_guessed(tmp_path):
 
 def parts(folder):
     """Write a table as one file and in parts with other names, column orders and line ends."""
-    whole = lines(folder, b"age,sex\n17,F\n18,M\n17,M\n", "whole.csv")
-    many = folder / "parts"
-    (many / "deeper").mkdir(parents=True)
-    lines(many, b"age,sex\n17,F\n", "b.csv")
-    lines(many, b"sex,age\nM,18\n", "a.csv")
-    (many / "deeper" / "c.csv.gz").write_bytes(gzip.compress(b"age,sex\n17,M\n"))
+    single_file = lines(folder, b"age,sex\n17,F\n18,M\n17,M\n", "whole.csv")
+    folder_of_parts = folder / "parts"
+    (folder_of_parts / "deeper").mkdir(parents=True)
+    lines(folder_of_parts, b"age,sex\n17,F\n", "b.csv")
+    lines(folder_of_parts, b"sex,age\nM,18\n", "a.csv")
+    (folder_of_parts / "deeper" / "c.csv.gz").write_bytes(gzip.compress(b"age,sex\n17,M\n"))
     for name in ("_SUCCESS", ".b.csv.crc"):
-        (many / name).write_bytes(MARK.encode())
-    return whole, many
+        (folder_of_parts / name).write_bytes(MARK.encode())
+    return single_file, folder_of_parts
 
 
 def test_a_folder_and_a_pattern_are_read_as_one_file(tmp_path, monkeypatch):
-    whole, many = parts(tmp_path)
+    single_file, folder_of_parts = parts(tmp_path)
     domain = Domain(sex=["F", "M"], age=Integers(17, 18))
-    expected = sorted(rows_of(read(whole, domain)))
+    expected = sorted(rows_of(read(single_file, domain)))
     for source in (
-        many,
-        str(many),
-        many / "**" / "*.csv*",
+        folder_of_parts,
+        str(folder_of_parts),
+        folder_of_parts / "**" / "*.csv*",
         f"{tmp_path}/par?s/**",
-        many / ".." / "parts" / "**",
+        folder_of_parts / ".." / "parts" / "**",
     ):
-        seen = []
-        monkeypatch.setattr(RowProgress, "show", lambda _, *facts, seen=seen: seen.append(facts))
+        shown_facts = []
+        monkeypatch.setattr(
+            RowProgress,
+            "show",
+            lambda _, *facts, shown_facts=shown_facts: shown_facts.append(facts),
+        )
         progress = RowProgress(Progress("reading"), "reading", "done")
         assert sorted(rows_of(read(source, domain, progress=progress))) == expected
-        assert seen[-1] == (3, None)
-    assert sorted(rows_of(read(many / "[ab].csv", domain))) == expected[:1] + expected[2:]
-    assert [(field.name, field.type) for field in schema(many)] == [("sex", None), ("age", None)]
+        assert shown_facts[-1] == (3, None)
+
+    assert (
+        sorted(rows_of(read(folder_of_parts / "[ab].csv", domain))) == expected[:1] + expected[2:]
+    )
+    assert [(field.name, field.type) for field in schema(folder_of_parts)] == [
+        ("sex", None),
+        ("age", None),
+    ]
 
 
 @pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to], ids=["symbolic", "hard"])
@@ -218,6 +229,7 @@ def test_a_file_is_not_read_twice(tmp_path, name, link):
     (tmp_path / "x" / "y").mkdir(parents=True)
     lines(tmp_path / "x", b"sex\nF\n", "a.csv")
     link(tmp_path / "x" / "y" / name, tmp_path / "x" / "a.csv")
+
     for path in (tmp_path / "x", tmp_path / "x" / "**" / "*.csv"):
         with pytest.raises(
             InputError,
@@ -260,6 +272,7 @@ def test_files_that_a_path_does_not_mean_are_refused(tmp_path, path, names, kind
     monkeypatch.setattr(
         _files, "find_files", lambda _path, _kinds: [(tmp_path / name, kind) for name in names]
     )
+
     with pytest.raises(
         InternalError,
         match="the files of a source must be below its path and of the kind that their names say",
@@ -296,8 +309,8 @@ def test_equal_names_in_two_folders_are_two_files(tmp_path):
 
 
 def test_units_go_across_files(tmp_path):
-    _, many = parts(tmp_path)
-    table = read(many, Domain(sex=["F", "M"]), unit_column="age", max_rows=1)
+    _, folder_of_parts = parts(tmp_path)
+    table = read(folder_of_parts, Domain(sex=["F", "M"]), unit_column="age", max_rows=1)
     assert len(rows_of(table)) == 2
 
 
@@ -347,8 +360,8 @@ def test_only_files_of_periods_are_read(tmp_path, names, patterns, kind):
     ],
 )
 def test_several_files_that_are_not_one_source(tmp_path, pattern, message):
-    _, many = parts(tmp_path)
-    lines(many, b"sex\n", "z.csv")
+    _, folder_of_parts = parts(tmp_path)
+    lines(folder_of_parts, b"sex\n", "z.csv")
     for name in ("empty", "mixed", "odd"):
         (tmp_path / name).mkdir()
     lines(tmp_path / "mixed", b"sex\n")
@@ -366,6 +379,7 @@ def test_headerless_files_of_several_endings_are_refused(tmp_path, stray):
     note = b"F\n"
     (tmp_path / stray).write_bytes(gzip.compress(note) if stray.endswith("gz") else note)
     (tmp_path / "c.csv.gz").write_bytes(gzip.compress(b"F\n"))
+
     for pattern in ("", "**/*"):
         with refused("files without a line of names must have one ending"):
             read(CSV(tmp_path / pattern, header=["sex"]), DOMAIN)
@@ -382,13 +396,16 @@ def test_files_that_engines_leave_in_folders_are_not_read(tmp_path, header):
 
 
 def test_the_name_and_the_ledger_of_files(tmp_path):
-    _, many = parts(tmp_path)
-    assert (dataset_name(many), ledger_beside(many)) == ("parts", tmp_path / "parts.ledger")
-    assert (dataset_name(many / "*.csv"), ledger_beside(many / "*.csv")) == (
+    _, folder_of_parts = parts(tmp_path)
+    assert (dataset_name(folder_of_parts), ledger_beside(folder_of_parts)) == (
         "parts",
-        many / "parts.ledger",
+        tmp_path / "parts.ledger",
     )
-    assert ledger_beside(many / "**" / "*.csv") == many / "parts.ledger"
+    assert (dataset_name(folder_of_parts / "*.csv"), ledger_beside(folder_of_parts / "*.csv")) == (
+        "parts",
+        folder_of_parts / "parts.ledger",
+    )
+    assert ledger_beside(folder_of_parts / "**" / "*.csv") == folder_of_parts / "parts.ledger"
 
 
 def test_a_file_cut_short(tmp_path):
@@ -398,10 +415,11 @@ def test_a_file_cut_short(tmp_path):
     (tmp_path / "x.csv.gz").write_bytes(packed[: len(packed) // 2])
     with refused("cannot be read"):
         read(tmp_path / "x.csv.gz", DOMAIN)
+
     pq.write_table(
         pa.table({"sex": [f"{MARK}{number}" for number in range(1000)]}), tmp_path / "x.parquet"
     )
-    whole = (tmp_path / "x.parquet").read_bytes()
-    (tmp_path / "x.parquet").write_bytes(whole[:100] + b"\xff" * 400 + whole[500:])
+    intact = (tmp_path / "x.parquet").read_bytes()
+    (tmp_path / "x.parquet").write_bytes(intact[:100] + b"\xff" * 400 + intact[500:])
     with refused("cannot be read to its end"):
         read(tmp_path / "x.parquet", DOMAIN)

@@ -67,31 +67,31 @@ BOTH = VISITS.merge(
 
 def merged() -> pd.DataFrame:
     """Return the rows that the domain keeps."""
-    both = BOTH.assign(
+    joined = BOTH.assign(
         sex=BOTH["sex"]
         .where(BOTH["sex"].isin(["F", "M"]) | BOTH["sex"].isna(), "outside")
         .fillna("other")
     )
-    return both[
-        both["dx"].notna()
-        & both["year"].notna()
-        & (both["sex"] != "outside")
-        & both["patient"].notna()
+    return joined[
+        joined["dx"].notna()
+        & joined["year"].notna()
+        & (joined["sex"] != "outside")
+        & joined["patient"].notna()
     ]
 
 
 def expected(names: list[str]) -> dict[Any, int]:
-    both = merged().assign(year=lambda one: one["year"].clip(1980, 1989))
+    joined = merged().assign(year=lambda frame: frame["year"].clip(1980, 1989))
     return {
         key if isinstance(key, tuple) else (key,): number
-        for key, number in both.groupby(names).size().items()
+        for key, number in joined.groupby(names).size().items()
     }
 
 
 def cells(table: Any, names: tuple[str, ...]) -> dict[Any, int]:
-    ((_, found),) = exact_marginals(table, [names])
-    every = itertools.product(*(DOMAIN.kind(name).labels for name in names))
-    return {key: number for key, number in zip(every, found.tolist(), strict=True) if number}
+    ((_, counts),) = exact_marginals(table, [names])
+    labels = itertools.product(*(DOMAIN.kind(name).labels for name in names))
+    return {key: number for key, number in zip(labels, counts.tolist(), strict=True) if number}
 
 
 def _files(frame: pl.DataFrame, folder: Path) -> Any:
@@ -131,9 +131,9 @@ PAIRS = [
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize(("one", "other"), PAIRS)
+@pytest.mark.parametrize(("first_kind", "second_kind"), PAIRS)
 def test_join_counts_match_pandas_merge(
-    one: str, other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    first_kind: str, second_kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VISITS_URL", f"duckdb://{tmp_path / 'x.duckdb'}")
     monkeypatch.setattr("leastnoise._trusted.reading._column.CHUNK", 64)
@@ -144,8 +144,8 @@ def test_join_counts_match_pandas_merge(
     frames = map(pl.from_pandas, (VISITS, PATIENTS))
     joined = ln.Joined(
         *(
-            SOURCES[kind](*given)
-            for kind, *given in zip((one, other), frames, folders, strict=True)
+            SOURCES[kind](*arguments)
+            for kind, *arguments in zip((first_kind, second_kind), frames, folders, strict=True)
         ),
         on=ON,
     )
@@ -181,24 +181,24 @@ STAR = ln.Domain(
 
 def star(visits: Any, patients: Any, cards: Any, shops: Any) -> ln.Joined:
     """Return visits, patients and cards of a unit, and the public shops of the cards."""
-    first = ln.Joined(visits, patients, on=ON, columns=("sex",))
-    second = ln.Joined(first, cards, on={"patient": "owner"})
-    return ln.Joined(second, shops, on="shop", public=True)
+    with_patients = ln.Joined(visits, patients, on=ON, columns=("sex",))
+    with_cards = ln.Joined(with_patients, cards, on={"patient": "owner"})
+    return ln.Joined(with_cards, shops, on="shop", public=True)
 
 
 def star_counts() -> Any:
     """Count the star with pandas."""
-    both = BOTH.drop(columns="id").merge(
+    joined = BOTH.drop(columns="id").merge(
         CARDS.dropna(subset="owner").drop_duplicates("owner", keep=False),
         left_on="patient",
         right_on="owner",
         how="left",
     )
-    both = both.merge(SHOPS.dropna().drop_duplicates("shop", keep=False), on="shop", how="left")
-    both = both[both["dx"].notna() & both["patient"].notna()]
+    joined = joined.merge(SHOPS.dropna().drop_duplicates("shop", keep=False), on="shop", how="left")
+    joined = joined[joined["dx"].notna() & joined["patient"].notna()]
     names = ["dx", "sex", "tier", "town"]
-    both["sex"] = both["sex"].where(both["sex"].isin(["F", "M"]))
-    return both.fillna(dict.fromkeys(names[1:], "other")).groupby(names).size()
+    joined["sex"] = joined["sex"].where(joined["sex"].isin(["F", "M"]))
+    return joined.fillna(dict.fromkeys(names[1:], "other")).groupby(names).size()
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -214,9 +214,10 @@ def test_star_of_four_tables_counts_as_pandas_does(
         folder.mkdir()
         sources.append(SOURCES[kind](pl.from_pandas(frame), folder))
     table = read(star(*sources), STAR, unit_column="patient", max_rows=400)
-    ((_, found),) = exact_marginals(table, [STAR.names])
+    ((_, counts),) = exact_marginals(table, [STAR.names])
     labels = itertools.product(*(STAR.kind(name).labels for name in STAR.names))
-    nonzero = {key: number for key, number in zip(labels, found.tolist(), strict=True) if number}
+    nonzero = {key: number for key, number in zip(labels, counts.tolist(), strict=True) if number}
+
     assert nonzero == star_counts().to_dict()
     assert len(nonzero) > 20
 
@@ -228,33 +229,44 @@ def test_every_private_table_of_a_star_needs_the_unit() -> None:
             STAR,
             unit_column="patient",
         )
+
     inner = ln.Joined(VISITS, PATIENTS, on=ON)
     outer = ln.Joined(inner, SHOPS.assign(patient=1), on="patient", public=True)
     with pytest.raises(ln.InputError, match=r"joined on 'patient', and every row is a unit"):
         read(outer, ln.Domain(town=STAR.kind("town")))
+
     # a table may not be private in one join and public in the other, in either order
-    for first, second in ((True, False), (False, True)):
-        joined = ln.Joined(VISITS, PATIENTS, on=ON, public=first, columns=("sex",))
+    for is_first_public, is_second_public in ((True, False), (False, True)):
+        joined = ln.Joined(VISITS, PATIENTS, on=ON, public=is_first_public, columns=("sex",))
         with pytest.raises(ln.InputError, match=r"declared public|the data themselves"):
-            ln.Joined(joined, PATIENTS, on=ON, public=second, columns=("year",))
+            ln.Joined(joined, PATIENTS, on=ON, public=is_second_public, columns=("year",))
 
 
 def test_column_that_two_joined_tables_have_is_refused() -> None:
-    both = ln.Joined(ln.Joined(VISITS, PATIENTS, on=ON), PATIENTS.assign(tier="gold"), on=ON)
+    joined_twice = ln.Joined(
+        ln.Joined(VISITS, PATIENTS, on=ON), PATIENTS.assign(tier="gold"), on=ON
+    )
     with pytest.raises(ln.InputError, match=r"must have one column 'sex'; it has 2"):
-        read(both, ln.Domain(sex=STAR.kind("sex")), unit_column="patient")
+        read(joined_twice, ln.Domain(sex=STAR.kind("sex")), unit_column="patient")
     with pytest.raises(ln.InputError, match=r"must have one column 'sex' to be joined on"):
-        read(ln.Joined(both, SHOPS, on={"sex": "shop"}, public=True), STAR, unit_column="patient")
+        read(
+            ln.Joined(joined_twice, SHOPS, on={"sex": "shop"}, public=True),
+            STAR,
+            unit_column="patient",
+        )
 
 
 def test_public_table_serves_any_unit() -> None:
-    whole = VISITS.assign(doctor=[number % 7 for number in range(len(VISITS))])
-    joined = ln.Joined(whole, PATIENTS, on=ON, public=True)
+    visits = VISITS.assign(doctor=[number % 7 for number in range(len(VISITS))])
+    joined = ln.Joined(visits, PATIENTS, on=ON, public=True)
     # rows without a key stay, with nulls, which drop them for their year
     rows = cells(read(joined, DOMAIN), ("dx", "sex"))
     assert rows == expected(["dx", "sex"])
     assert cells(read(joined, DOMAIN, unit_column="doctor", max_rows=400), ("dx", "sex")) == rows
-    unit = ln.Joined(whole, PATIENTS.assign(home=lambda one: one["id"] % 5), on=ON, public=True)
+
+    unit = ln.Joined(
+        visits, PATIENTS.assign(home=lambda frame: frame["id"] % 5), on=ON, public=True
+    )
     homes = read(unit, DOMAIN, read_request=ReadRequest(usage=True), unit_column="home", max_rows=2)
     assert open_content(homes.usage, Counted).tables[None, ("rows",)].sum() == 5 * 2
 
@@ -269,18 +281,19 @@ def test_unit_named_like_second_key_is_the_first_column() -> None:
 
 
 def test_second_table_columns_are_read_on_request() -> None:
-    both = VISITS.assign(sex="F")
+    visits = VISITS.assign(sex="F")
     with pytest.raises(ln.InputError, match=r"must have one column 'sex'; it has 2 of that name"):
-        read(ln.Joined(both, PATIENTS, on=ON), DOMAIN, unit_column="patient")
-    named = ln.Joined(both, PATIENTS, on=ON, columns=["year", "weight"])
-    found = cells(read(named, DOMAIN, unit_column="patient", max_rows=400), ("sex",))
+        read(ln.Joined(visits, PATIENTS, on=ON), DOMAIN, unit_column="patient")
+    named = ln.Joined(visits, PATIENTS, on=ON, columns=["year", "weight"])
+    counts_by_sex = cells(read(named, DOMAIN, unit_column="patient", max_rows=400), ("sex",))
     # also those outside
-    assert found == {
+    assert counts_by_sex == {
         ("F",): int((BOTH["dx"].notna() & BOTH["year"].notna() & BOTH["patient"].notna()).sum())
     }
+
     failing = duckdb.sql("SELECT ('MARK' || i)::INTEGER AS id, 'F' AS sex FROM range(3) AS t(i)")
-    alone = ln.Domain(dx=["a", "b", "c"])
-    table = read(ln.Joined(VISITS, failing, on=ON), alone, unit_column="patient", max_rows=400)
+    only_dx = ln.Domain(dx=["a", "b", "c"])
+    table = read(ln.Joined(VISITS, failing, on=ON), only_dx, unit_column="patient", max_rows=400)
     assert len(open_content(table).codes["dx"]) == int(
         (VISITS["dx"].notna() & VISITS["patient"].notna()).sum()
     )
@@ -294,9 +307,9 @@ def test_second_table_columns_are_read_on_request() -> None:
 
 def test_an_empty_second_table_has_no_partners(tmp_path: Path) -> None:
     PATIENTS[:0].to_csv(tmp_path / "patients.csv", index=False)
-    for second in (PATIENTS[:0], tmp_path / "patients.csv", pa.Table.from_pandas(PATIENTS[:0])):
+    for empty in (PATIENTS[:0], tmp_path / "patients.csv", pa.Table.from_pandas(PATIENTS[:0])):
         table = read(
-            ln.Joined(VISITS, second, on=ON),
+            ln.Joined(VISITS, empty, on=ON),
             ln.Domain(sex=DOMAIN.kind("sex")),
             unit_column="patient",
             max_rows=400,
@@ -305,39 +318,43 @@ def test_an_empty_second_table_has_no_partners(tmp_path: Path) -> None:
             VISITS["patient"].notna().sum()
         )
     nobody = read(ln.Joined(VISITS[:0], PATIENTS, on=ON), DOMAIN, unit_column="patient")
+
     assert len(open_content(nobody).codes["dx"]) == 0
 
 
 def test_keys_are_compared_as_units_are() -> None:
-    first = pd.DataFrame(
+    first_table = pd.DataFrame(
         {
             "k": pd.Series(
                 ["1", 1.0, " 1", "A", "a", True, b"\xff", "", None, float("nan")], dtype=object
             )
         }
     )
-    second = pd.DataFrame(
+    second_table = pd.DataFrame(
         {"k": pd.Series([1, "a", "true", b"\xff", "", None, [2]], dtype=object), "v": range(7)}
     )
     domain = ln.Domain(v=ln.Coded(7, null="other"))
-    found = open_content(read(ln.Joined(first, second, on="k", public=True), domain)).codes["v"]
-    assert found.tolist() == [0, 0, 7, 7, 1, 2, 3, 7, 7, 7]
+    codes = open_content(
+        read(ln.Joined(first_table, second_table, on="k", public=True), domain)
+    ).codes["v"]
+
+    assert codes.tolist() == [0, 0, 7, 7, 1, 2, 3, 7, 7, 7]
 
 
 def test_unknown_second_keys_count_once_a_unit() -> None:
     domain = ln.Domain(sex=ln.Unknown(9))
-    found = units_of(
+    units_by_key = units_of(
         read_keys(
             ln.Joined(VISITS, PATIENTS, on=ON), domain, "sex", unit_column="patient", max_rows=1
         )
     )
-    assert found == BOTH.dropna(subset="sex").groupby("sex")["patient"].nunique().to_dict()
+    assert units_by_key == BOTH.dropna(subset="sex").groupby("sex")["patient"].nunique().to_dict()
 
 
 @pytest.mark.parametrize("unit", [None, "patient"])
 def test_unused_second_keys_are_absent(unit: str | None) -> None:
     domain = ln.Domain(sex=ln.Unknown(9))
-    for rows, want in (
+    for rows, expected_units in (
         (VISITS[:0], {}),
         (pd.DataFrame({"patient": [99, None]}), {}),
         (pd.DataFrame({"patient": [1, 99]}), {"b": 1}),
@@ -349,7 +366,7 @@ def test_unused_second_keys_are_absent(unit: str | None) -> None:
                     ln.Joined(rows, patients, on=ON, public=True), domain, "sex", unit_column=unit
                 )
             )
-            == want
+            == expected_units
         )
 
 
@@ -367,48 +384,52 @@ def marked(
     **how: Any,
 ) -> Counter[Any]:
     """Return the rows that count, each with its serial number and random key."""
-    first = pa.table(
+    first_table = pa.table(
         {
-            "u": pa.array([one for one, _ in visits], pa.string()),
+            "u": pa.array([owner for owner, _ in visits], pa.string()),
             "mark": pa.array([mark for _, mark in visits], pa.int64()),
         }
     )
-    second = pa.table(
+    second_table = pa.table(
         {
-            "u": pa.array([one for one, _ in patients], pa.string()),
+            "u": pa.array([owner for owner, _ in patients], pa.string()),
             "v": pa.array([v for _, v in patients], pa.int64()),
         }
     )
-    left = [keys[mark] for _, mark in visits]
+    remaining_keys = [keys[mark] for _, mark in visits]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(
             _read,
             "urandom",
-            lambda size: np.array([left.pop(0) for _ in range(size // 8)], dtype="<u8").tobytes(),
+            lambda size: np.array(
+                [remaining_keys.pop(0) for _ in range(size // 8)], dtype="<u8"
+            ).tobytes(),
         )
-        table = read(ln.Joined(first, second, on="u", **how), MARKED, **unit)
+        table = read(ln.Joined(first_table, second_table, on="u", **how), MARKED, **unit)
     codes = open_content(table).codes
     return Counter(zip(codes["mark"].tolist(), codes["v"].tolist(), strict=True))
 
 
 def databases(seed: int) -> Any:
     """Return small random pairs of tables with units a and b, nulls and orphans."""
-    who, random = ("a", "b", None), np.random.default_rng(seed)
-    some = [owners for rows in range(1, 3) for owners in itertools.product(who, repeat=rows)]
-    held = [
-        rows
-        for many in range(3)
-        for rows in itertools.product(itertools.product(who, (0, 1)), repeat=many)
+    units, random = ("a", "b", None), np.random.default_rng(seed)
+    owner_lists = [
+        owners for rows in range(1, 3) for owners in itertools.product(units, repeat=rows)
     ]
-    every = list(itertools.product(some, held))
-    yield from (every[place] for place in random.permutation(len(every))[:20])
+    patient_lists = [
+        rows
+        for length in range(3)
+        for rows in itertools.product(itertools.product(units, (0, 1)), repeat=length)
+    ]
+    pairs = list(itertools.product(owner_lists, patient_lists))
+    yield from (pairs[place] for place in random.permutation(len(pairs))[:20])
     for _ in range(12):
         owners = random.choice(3, size=random.integers(3, 8), p=[0.5, 0.3, 0.2])
         patients = [
-            (who[random.choice(3, p=[0.4, 0.4, 0.2])], int(random.integers(0, 2)))
+            (units[random.choice(3, p=[0.4, 0.4, 0.2])], int(random.integers(0, 2)))
             for _ in range(random.integers(1, 5))
         ]
-        yield [who[one] for one in owners], patients
+        yield [units[choice] for choice in owners], patients
 
 
 def violations(most: int, bound: int | None = None) -> Any:
@@ -416,26 +437,32 @@ def violations(most: int, bound: int | None = None) -> Any:
     unit: dict[str, Any] = {"unit_column": "u", "max_rows": most}
     if bound is not None:
         unit["max_per_cell"] = ln.PerCellBound(bound, "v")
-    allowed, random, seen = min(most, bound or most), np.random.default_rng(most), 0
+    allowed = min(most, bound or most)
+    random = np.random.default_rng(most)
+    largest_loss = 0
     for number, (owners, patients) in enumerate(databases(most)):
         keys = random.permutation(9)
-        visits = [(one, mark) for mark, one in enumerate(owners)]
+        visits = [(owner, mark) for mark, owner in enumerate(owners)]
         before = marked(visits, [*patients], keys, unit)
-        for gone in ("a", "b"):
-            without = [one for one in patients if one[0] != gone]
+        for unit_name in ("a", "b"):
+            without = [row for row in patients if row[0] != unit_name]
             # all rows of the unit, in both tables; or its rows in the second one alone: fewer,
             # more, or others
-            alone = [without, [*patients, (gone, 1)], [*without, (gone, 0)]][number % 3]
-            fewer = [one for one in visits if one[0] != gone]
-            for first, second in ((fewer, without), (visits, alone)):
-                after = marked(first, second, keys, unit)
+            second_only = [without, [*patients, (unit_name, 1)], [*without, (unit_name, 0)]][
+                number % 3
+            ]
+            fewer = [row for row in visits if row[0] != unit_name]
+            for changed_visits, changed_patients in ((fewer, without), (visits, second_only)):
+                after = marked(changed_visits, changed_patients, keys, unit)
                 lost, gained = before - after, after - before
-                seen = max(seen, lost.total())
-                own = {mark for mark, one in enumerate(owners) if one == gone}
-                many = max(lost.total(), gained.total()) > allowed or (first is fewer and gained)
-                if many or not {mark for mark, _ in (*lost, *gained)} <= own:
-                    yield visits, patients, second
-    assert seen == allowed  # or the pairs would not tell anything
+                largest_loss = max(largest_loss, lost.total())
+                own_marks = {mark for mark, owner in enumerate(owners) if owner == unit_name}
+                is_violation = max(lost.total(), gained.total()) > allowed or (
+                    changed_visits is fewer and gained
+                )
+                if is_violation or not {mark for mark, _ in (*lost, *gained)} <= own_marks:
+                    yield visits, patients, changed_patients
+    assert largest_loss == allowed  # or the pairs would not tell anything
 
 
 @pytest.mark.parametrize(("most", "bound"), [(1, None), (2, None), (3, 1), (3, 2)])
@@ -456,19 +483,21 @@ def starred(
     visits: list[tuple[Any, int]], tables: list[list[tuple[Any, int]]], keys: Any, most: int
 ) -> Counter[Any]:
     """Return the rows of a star with two tables of units and a public table."""
-    names = pa.array([one for one, _ in visits], pa.string())
+    names = pa.array([owner for owner, _ in visits], pa.string())
     source: Any = pa.table({"u": names, "mark": [mark for _, mark in visits]})
     for column, rows in zip("vw", tables, strict=True):
-        owners = pa.array([one for one, _ in rows], pa.string())
+        owners = pa.array([owner for owner, _ in rows], pa.string())
         table = pa.table({"u": owners, column: pa.array([v for _, v in rows], pa.int64())})
         source = ln.Joined(source, table, on="u")
     source = ln.Joined(source, PUBLIC, on="v", public=True)
-    left = [keys[mark] for _, mark in visits]
+    remaining_keys = [keys[mark] for _, mark in visits]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(
             _read,
             "urandom",
-            lambda size: np.array([left.pop(0) for _ in range(size // 8)], dtype="<u8").tobytes(),
+            lambda size: np.array(
+                [remaining_keys.pop(0) for _ in range(size // 8)], dtype="<u8"
+            ).tobytes(),
         )
         table = read(source, MARKED_STAR, unit_column="u", max_rows=most)
     codes = open_content(table).codes
@@ -478,30 +507,36 @@ def starred(
 @pytest.mark.parametrize("most", [1, 2])
 def test_unit_in_a_star_changes_only_its_own_rows(most: int) -> None:
     """Try all changes of a unit in one, some and all tables."""
-    who, random, seen = ("a", "b", None), np.random.default_rng(most), 0
+    units = ("a", "b", None)
+    random = np.random.default_rng(most)
+    largest_loss = 0
     for number in range(40):
-        owners = [who[one] for one in random.choice(3, size=5, p=[0.5, 0.3, 0.2])]
-        visits = [(one, mark) for mark, one in enumerate(owners)]
+        owners = [units[choice] for choice in random.choice(3, size=5, p=[0.5, 0.3, 0.2])]
+        visits = [(owner, mark) for mark, owner in enumerate(owners)]
         tables = [
-            [(who[random.integers(3)], int(random.integers(2))) for _ in range(random.integers(5))]
+            [
+                (units[random.integers(3)], int(random.integers(2)))
+                for _ in range(random.integers(5))
+            ]
             for _ in range(2)
         ]
         keys = random.permutation(9)
         before = starred(visits, tables, keys, most)
         for changed in ((1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, 1), (1, 1, 1)):
             fewer = [row for row in visits if not (changed[0] and row[0] == "a")]
-            others = []
+            changed_tables = []
             for is_changed, rows in zip(changed[1:], tables, strict=True):
-                kept = [row for row in rows if row[0] != "a"]
+                other_rows = [row for row in rows if row[0] != "a"]
                 new = [[], [("a", 1)], [("a", 0), ("a", 1)]][number % 3]
-                others.append([*kept, *new] if is_changed else rows)
-            after = starred(fewer, others, keys, most)
+                changed_tables.append([*other_rows, *new] if is_changed else rows)
+            after = starred(fewer, changed_tables, keys, most)
             lost, gained = before - after, after - before
-            seen = max(seen, lost.total())
+            largest_loss = max(largest_loss, lost.total())
             assert max(lost.total(), gained.total()) <= most
-            own = {mark for mark, one in enumerate(owners) if one == "a"}
-            assert {mark for mark, *_ in (*lost, *gained)} <= own
-    assert seen == most
+            own_marks = {mark for mark, owner in enumerate(owners) if owner == "a"}
+            assert {mark for mark, *_ in (*lost, *gained)} <= own_marks
+
+    assert largest_loss == most
 
 
 def plant_first_of_any_case(patch: pytest.MonkeyPatch) -> None:
@@ -516,7 +551,7 @@ def plant_shared_row(patch: pytest.MonkeyPatch) -> None:
         _read.PartnerRows,
         "of",
         lambda self, keys: np.where(
-            (found := of(self, keys)) < 0, min(0, len(self.times) - 1), found
+            (partners := of(self, keys)) < 0, min(0, len(self.times) - 1), partners
         ),
     )
 
@@ -532,7 +567,8 @@ def test_join_without_unit_rule_changes_several_units(
 ) -> None:
     """The refused case: persons are units and share a private row of their household."""
     persons = pa.table({"person": [1, 2, 3], "home": ["h", "h", "h"]})
-    domain, unit = ln.Domain(region=["N", "S"]), {"unit_column": "person", "max_rows": 1}
+    domain = ln.Domain(region=["N", "S"])
+    unit = {"unit_column": "person", "max_rows": 1}
     joined = [
         ln.Joined(persons, pa.table({"home": ["h"], "region": [region]}), on="home")
         for region in "NS"
@@ -545,9 +581,10 @@ def test_join_without_unit_rule_changes_several_units(
         ),
     ):
         read(joined[0], domain, **unit)
+
     monkeypatch.setattr(_read, "check_unit", lambda *_: None)
     north, south = (
-        open_content(read(one, domain, **unit)).codes["region"].tolist() for one in joined
+        open_content(read(source, domain, **unit)).codes["region"].tolist() for source in joined
     )
     assert (north, south) == ([0, 0, 0], [1, 1, 1])
 
@@ -557,37 +594,42 @@ def test_join_without_unit_rule_changes_several_units(
 
 def test_check_shows_most_frequent_outside_values() -> None:
     rows = pd.DataFrame({"sex": ["x"] * 3 + list("abcdefgh") + ["x"] * 3})
-    (found,) = count_fit(rows, DOMAIN, attributes=["sex"], measures=[], values=1).attributes
-    assert found.values == (("'x'", 6),)
+    (fit,) = count_fit(rows, DOMAIN, attributes=["sex"], measures=[], values=1).attributes
+    assert fit.values == (("'x'", 6),)
 
 
 def test_join_partner_counts_cover_all_rows() -> None:
     visits = pd.DataFrame({"patient": [0, 1, 1, 7] * 2**16})
     patients = pd.DataFrame({"id": [0, 1, 1, 2], "sex": ["F", "M", "M", "F"]})
     joined = ln.Joined(visits, patients, on=ON, public=True)
-    found = count_fit(joined, DOMAIN, attributes=["sex"], measures=[]).joins[0]
-    assert (found.keys, found.doubled, found.matched, found.several) == (3, 1, 2**16, 2**17)
+    fit = count_fit(joined, DOMAIN, attributes=["sex"], measures=[]).joins[0]
+    assert (fit.keys, fit.doubled, fit.matched, fit.several) == (3, 1, 2**16, 2**17)
 
 
-@pytest.mark.parametrize("how", [read, read_keys, count_fit])
+@pytest.mark.parametrize("function", [read, read_keys, count_fit])
 @pytest.mark.parametrize("unit", [None, "doctor", "home"])
-def test_private_table_needs_its_key_as_unit(how: Any, unit: str | None) -> None:
+def test_private_table_needs_its_key_as_unit(function: Any, unit: str | None) -> None:
     joined = ln.Joined(VISITS.assign(doctor=1), PATIENTS.assign(home=1), on=ON)
-    domain = ln.Domain(sex=ln.Unknown(9)) if how is read_keys else DOMAIN
-    more: dict[str, Any] = {"attributes": ["sex"], "measures": []} if how is count_fit else {}
-    words = "every row is a unit" if unit is None else f"the unit is '{unit}'"
+    domain = ln.Domain(sex=ln.Unknown(9)) if function is read_keys else DOMAIN
+    options: dict[str, Any] = (
+        {"attributes": ["sex"], "measures": []} if function is count_fit else {}
+    )
+    unit_text = "every row is a unit" if unit is None else f"the unit is '{unit}'"
+
     with pytest.raises(
         ln.InputError,
         match=(
-            rf"must have rows of the unit, or be public; .* 'patient', and {words}\. Make "
+            rf"must have rows of the unit, or be public; .* 'patient', and {unit_text}\. Make "
             r"'patient' the unit"
         ),
     ):
-        how(joined, domain, *(["sex"] if how is read_keys else []), unit_column=unit, **more)
+        function(
+            joined, domain, *(["sex"] if function is read_keys else []), unit_column=unit, **options
+        )
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("arguments", "message"),
     [
         ({"on": {"a": "b", "c": "d"}}, "one column of each table"),
         ({"on": {}}, "one column of each table"),
@@ -607,13 +649,13 @@ def test_private_table_needs_its_key_as_unit(how: Any, unit: str | None) -> None
         ),
     ],
 )
-def test_invalid_join_is_refused(given: dict[str, Any], message: str) -> None:
+def test_invalid_join_is_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ln.InputError, match=message):
-        ln.Joined("visits.csv", **{"second": "patients.csv", **given})
+        ln.Joined("visits.csv", **{"second": "patients.csv", **arguments})
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "how", "message"),
+    ("data", "second", "options", "message"),
     [
         (
             VISITS,
@@ -647,10 +689,10 @@ def test_invalid_join_is_refused(given: dict[str, Any], message: str) -> None:
     ],
 )
 def test_join_names_missing_columns(
-    first: Any, second: Any, how: dict[str, Any], message: str
+    data: Any, second: Any, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ln.InputError, match=message):
-        read(ln.Joined(first, second, public=True, **how), DOMAIN)
+        read(ln.Joined(data, second, public=True, **options), DOMAIN)
 
 
 def test_nothing_shows_the_rows_of_tables() -> None:
@@ -667,6 +709,7 @@ def test_join_keeps_both_locations() -> None:
     place = source_location(joined)
     back = source_from_location(place)
     assert source_location(back) == place
+
     moved = source_from_location(place, "/b/visits.csv")
     assert (moved.data.path, moved.data.delimiter, moved.second) == (
         "/b/visits.csv",

@@ -22,7 +22,7 @@ PARTNERS = pa.table(
         # another text as its form
         "k": pa.array([*range(80), 3, 4, 4, 7, 500, None, None], pa.int64()),
         "f": pa.array(
-            [*(f"u:{one}'" for one in range(80)), "u:3'", "u:5'", "u:5'", "17", "é", "", None]
+            [*(f"u:{number}'" for number in range(80)), "u:3'", "u:5'", "u:5'", "17", "é", "", None]
         ),
         "g": pa.array([["F", "M", None, "x", "é"][place % 5] for place in range(87)]),
         "y": pa.array(
@@ -102,32 +102,34 @@ def test_engine_joins_and_counts_two_tables(engine, partners, on, public):
     """Keys are numbers, texts and formatted numbers; the second table is public or of units."""
     (unit,) = on
     options = {} if public else {"unit_column": unit, "max_rows": ROWS}
-    found, here = counts(
+    numbers, is_counted_there = counts(
         ln.Joined(engine, partners, on=on, public=public), BESIDE, BESIDE_TABLES, **options
     )
-    wanted, read_here = counts(
+    expected, read_here = counts(
         ln.Joined(ARROW, PARTNERS, on=on, public=public), BESIDE, BESIDE_TABLES, **options
     )
-    assert found == wanted
-    assert (here, read_here) == (True, False)
-    assert np.count_nonzero(found[None, ("t", "g", "y", "day")]) > 3
+
+    assert numbers == expected
+    assert (is_counted_there, read_here) == (True, False)
+    assert np.count_nonzero(numbers[None, ("t", "g", "y", "day")]) > 3
 
 
 @pytest.mark.parametrize("engine", ["postgres", "spark"], indirect=True)
 def test_engine_joins_several_tables(engine, partners, tmp_path):
     """One query joins on a number, a text, and a column of the first partner."""
 
-    def star(first, second):
-        joined = ln.Joined(first, second, on={"u": "k"}, columns=("g", "f"), public=True)
-        joined = ln.Joined(joined, second, on={"w": "f"}, columns=("y",), public=True)
-        return ln.Joined(joined, second, on={"f": "f"}, columns=("day",), public=True)
+    def star(visits, others):
+        joined = ln.Joined(visits, others, on={"u": "k"}, columns=("g", "f"), public=True)
+        joined = ln.Joined(joined, others, on={"w": "f"}, columns=("y",), public=True)
+        return ln.Joined(joined, others, on={"f": "f"}, columns=("day",), public=True)
 
     options = {"unit_column": "u", "max_rows": ROWS}
-    found, here = counts(star(engine, partners), BESIDE, BESIDE_TABLES, **options)
-    wanted, _ = counts(star(ARROW, PARTNERS), BESIDE, BESIDE_TABLES, **options)
-    assert here
-    assert found == wanted
-    assert np.count_nonzero(found[None, ("t", "g", "y", "day")]) > 3
+    numbers, is_counted_there = counts(star(engine, partners), BESIDE, BESIDE_TABLES, **options)
+    expected, _ = counts(star(ARROW, PARTNERS), BESIDE, BESIDE_TABLES, **options)
+    assert is_counted_there
+    assert numbers == expected
+    assert np.count_nonzero(numbers[None, ("t", "g", "y", "day")]) > 3
+
     # with one seed all sources have the same release, noise included
     plan = ln.plan(
         ln.queries(BESIDE, t="identity", g="identity", day="identity"),
@@ -141,23 +143,27 @@ def test_engine_joins_several_tables(engine, partners, tmp_path):
     with duckdb.connect(":memory:") as database:
         pairs.append(tuple(database.from_parquet(str(path)) for path in parquet))
         of_engine = ln.release(plan, star(engine, partners), seed=5).long("pandas")
-        for first, second in pairs:
-            assert ln.release(plan, star(first, second), seed=5).long("pandas").equals(of_engine)
+        for engine_value, local_value in pairs:
+            assert (
+                ln.release(plan, star(engine_value, local_value), seed=5)
+                .long("pandas")
+                .equals(of_engine)
+            )
     # two tables of the unit, of which each keeps its own rule
-    both = ln.Joined(engine, partners, on={"u": "k"}, columns=("g",))
-    both = ln.Joined(both, partners, on={"u": "k"}, columns=("y",))
+    joined_twice = ln.Joined(engine, partners, on={"u": "k"}, columns=("g",))
+    joined_twice = ln.Joined(joined_twice, partners, on={"u": "k"}, columns=("y",))
     local = ln.Joined(ARROW, PARTNERS, on={"u": "k"}, columns=("g", "y"))
     domain = Domain(g=BESIDE.kind("g"), y=BESIDE.kind("y"))
     tables = {None: [("g", "y")]}
-    found, here = counts(both, domain, tables, **options)
-    assert here
-    assert found == counts(local, domain, tables, **options)[0]
+    numbers, is_counted_there = counts(joined_twice, domain, tables, **options)
+    assert is_counted_there
+    assert numbers == counts(local, domain, tables, **options)[0]
 
 
 @pytest.mark.parametrize("engine", ["postgres"], indirect=True)
 def test_engine_bounds_a_joined_unit(engine, partners):
-    rows = Counter(one for one in COLUMNS["u"] if one is not None)
-    found = counts(
+    rows = Counter(unit for unit in COLUMNS["u"] if unit is not None)
+    numbers = counts(
         ln.Joined(engine, partners, on={"u": "k"}),
         BESIDE,
         {None: [()]},
@@ -165,9 +171,10 @@ def test_engine_bounds_a_joined_unit(engine, partners):
         unit_column="u",
         max_rows=2,
     )
-    assert found == ({(None, ()): [sum(min(2, number) for number in rows.values())]}, True)
+    assert numbers == ({(None, ()): [sum(min(2, number) for number in rows.values())]}, True)
+
     # the unit's name of the other table, which is public, and keys of rows that nobody has there
-    named = [number for one, number in rows.items() if one < 80 and one not in {3, 4, 7}]
+    named = [number for unit, number in rows.items() if unit < 80 and unit not in {3, 4, 7}]
     homes = counts(
         ln.Joined(engine, partners, on={"u": "k"}, public=True),
         BESIDE,
@@ -180,20 +187,21 @@ def test_engine_bounds_a_joined_unit(engine, partners):
 
 
 def test_tables_that_one_query_cannot_have_are_read(engine, partners):
-    wanted, _ = counts(
+    expected, _ = counts(
         ln.Joined(ARROW, PARTNERS, on={"u": "k"}, public=True), BESIDE, BESIDE_TABLES
     )
     for pair in ((engine, PARTNERS), (ARROW, partners)):
         assert counts(ln.Joined(*pair, on={"u": "k"}, public=True), BESIDE, BESIDE_TABLES) == (
-            wanted,
+            expected,
             False,
         )
+
     # a double is no key there
     opened = [
         open_source(ln.Joined(engine, partners, on=on, public=True)).engine
         for on in ({"x": "y"}, {"u": "y"}, {"u": "k"})
     ]
-    assert [one is None for one in opened] == [True, True, False]
+    assert [engine_or_none is None for engine_or_none in opened] == [True, True, False]
 
 
 def test_engine_reads_only_needed_columns(url, postgres, monkeypatch):
@@ -210,10 +218,11 @@ def test_engine_reads_only_needed_columns(url, postgres, monkeypatch):
     visits, partly, hidden = (
         DatabaseTable(name, "env:CLERK_URL") for name in ("visits", "partly", "hidden")
     )
-    rows = Counter(one for one in COLUMNS["u"] if one is not None)
+    rows = Counter(unit for unit in COLUMNS["u"] if unit is not None)
     beside = ln.Joined(visits, hidden, on={"u": "k"}, public=True)
-    found = counts(ln.Joined(visits, partly, on={"u": "k"}, public=True), OF_G, {None: [("g",)]})
-    assert found == ({(None, ("g",)): [rows[1], rows[2], ROWS - rows[1] - rows[2]]}, True)
+    numbers = counts(ln.Joined(visits, partly, on={"u": "k"}, public=True), OF_G, {None: [("g",)]})
+
+    assert numbers == ({(None, ("g",)): [rows[1], rows[2], ROWS - rows[1] - rows[2]]}, True)
     assert counts(beside, Domain(t=BESIDE.kind("t")), {None: [()]}) == ({(None, ()): [ROWS]}, True)
     with pytest.raises(
         ln.InputError,
@@ -229,12 +238,13 @@ def test_spark_ignores_unused_duplicate_columns(spark_session, spark):
     doubled = spark_session.createDataFrame(PARTNERS).select(
         "k", "g", sql.lit(1).alias("n"), sql.lit(2).alias("n")
     )
-    wanted, _ = counts(
+    expected, _ = counts(
         ln.Joined(ARROW, PARTNERS, on={"u": "k"}, public=True), OF_G, {None: [("g",)]}
     )
+
     assert counts(
         ln.Joined(spark, doubled, on={"u": "k"}, public=True), OF_G, {None: [("g",)]}
-    ) == (wanted, True)
+    ) == (expected, True)
 
 
 def test_frames_of_two_sessions_of_spark_are_read(spark_session, spark):

@@ -29,8 +29,8 @@ def test_which_values_are_keys() -> None:
         "curl", " Curl ", "WGET", None, "", "  ", "na", "x" * 12, "x" * 13, "two\nlines", "nul\x00",
         "half \ud800", "ünï", 17.0, "17", b"\xff", [1],
     ]  # fmt: skip
-    found = counted(pd.DataFrame({"agent": pd.Series(values, dtype=object)}))
-    assert found == {"curl": 2, "wget": 1, "x" * 12: 1, "ünï": 1, "17": 2}
+    keys = counted(pd.DataFrame({"agent": pd.Series(values, dtype=object)}))
+    assert keys == {"curl": 2, "wget": 1, "x" * 12: 1, "ünï": 1, "17": 2}
 
 
 def test_unit_counts_once_per_key_up_to_a_limit() -> None:
@@ -46,10 +46,11 @@ def test_unit_counts_once_per_key_up_to_a_limit() -> None:
         "b": 1,
         "c": 1,
     }
+
     for _ in range(20):
-        found = counted(frame, unit_column="id", max_rows=2)
-        assert sum(found.values()) == 3
-        assert found["a"] in (1, 2)
+        keys = counted(frame, unit_column="id", max_rows=2)
+        assert sum(keys.values()) == 3
+        assert keys["a"] in (1, 2)
 
 
 def test_every_source_has_the_same_keys(tmp_path: Path) -> None:
@@ -62,7 +63,8 @@ def test_every_source_has_the_same_keys(tmp_path: Path) -> None:
     )
     frame.to_csv(tmp_path / "x.csv", index=False)
     frame.to_parquet(tmp_path / "x.parquet")
-    polars, files = pl.from_pandas(frame), (tmp_path / "x.csv", tmp_path / "x.parquet")
+    polars = pl.from_pandas(frame)
+    files = (tmp_path / "x.csv", tmp_path / "x.parquet")
     sources = [
         frame,
         *files,
@@ -71,7 +73,9 @@ def test_every_source_has_the_same_keys(tmp_path: Path) -> None:
         polars.lazy(),
         pa.table(frame),
     ]
-    rows, units = counted(frame), counted(frame, unit_column="id", max_rows=7)
+    rows = counted(frame)
+    units = counted(frame, unit_column="id", max_rows=7)
+
     assert sorted(rows) == ['"q"', "a;b", "curl", "wget", "ü"]
     for source in sources:
         assert counted(source) == rows
@@ -96,7 +100,7 @@ def test_unknown_attribute_is_not_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("options", "message"),
     [
         ({"most": 0}, "most"),
         ({"longest": 0}, "longest"),
@@ -104,9 +108,9 @@ def test_unknown_attribute_is_not_read() -> None:
         ({"levels": {"a": {"b": "c"}}}, "no levels"),
     ],
 )
-def test_unknown_category_options_are_checked(said: dict[str, Any], message: str) -> None:
+def test_unknown_category_options_are_checked(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ln.InputError, match=message):
-        Unknown(**{"most": 9, **said})
+        Unknown(**{"most": 9, **options})
 
 
 def test_found_categories_are_an_attribute() -> None:

@@ -58,11 +58,15 @@ def test_dates_against_the_calendar(by, zone, outside, stamps):
     aware = [stamp.replace(tzinfo=dt.UTC) for stamp in stamps]
     clocks = [stamp.astimezone(ZoneInfo(zone)).replace(tzinfo=None) for stamp in aware]
     assert encode(Column(stamps)).tolist() == [expected(stamp) for stamp in stamps]
-    shown = [expected(stamp) for stamp in clocks]
-    assert encode(Column(aware)).tolist() == shown
-    assert encode(Column([stamp.isoformat() for stamp in aware])).tolist() == shown
+
+    cells_of_clocks = [expected(stamp) for stamp in clocks]
+    assert encode(Column(aware)).tolist() == cells_of_clocks
+    assert encode(Column([stamp.isoformat() for stamp in aware])).tolist() == cells_of_clocks
     for unit in ("s", "ns"):
-        assert encode(Column(np.array(stamps, dtype=f"M8[{unit}]"), zoned=True)).tolist() == shown
+        assert (
+            encode(Column(np.array(stamps, dtype=f"M8[{unit}]"), zoned=True)).tolist()
+            == cells_of_clocks
+        )
         assert encode(Column(np.array(stamps, dtype=f"M8[{unit}]"))).tolist() == [
             expected(stamp) for stamp in stamps
         ]
@@ -134,6 +138,7 @@ def test_dates_written_in_another_way():
     assert cell_encoder(kind)(
         Column(["31.12.2024", " 1.2.2024 ", "2024-01-01", "32.01.2024", "31.12.24"])
     ).tolist() == [11, 1, -1, -1, -1]
+
     numbers = ln.Dates("2024-01-01", "2024-12-31", "month", format="%Y%m%d")
     assert cell_encoder(numbers)(Column(np.array([20240131, 20241301, 20240201.0]))).tolist() == [
         0,
@@ -171,7 +176,7 @@ NUMBERS = [
 def test_numbers_written_in_another_way():
     kind = ln.Edges([-2000000, 0, 10, 50, 2000], null="other", reading=GERMAN)
     edges = [float(edge) for edge in kind.edges]
-    wanted = [
+    expected_cells = [
         kind.regular
         if number == "null"
         else -1
@@ -179,8 +184,8 @@ def test_numbers_written_in_another_way():
         else int(np.searchsorted(edges, number, side="right")) - 1
         for number in NUMBERS
     ]
-    assert cell_encoder(kind)(Column(TEXTS)).tolist() == wanted
-    assert cell_encoder(kind)(Column([text.encode() for text in TEXTS])).tolist() == wanted
+    assert cell_encoder(kind)(Column(TEXTS)).tolist() == expected_cells
+    assert cell_encoder(kind)(Column([text.encode() for text in TEXTS])).tolist() == expected_cells
     amounts = amount_encoder(ln.Measure("x", -100, 2000, "0.01", reading=GERMAN))(Column(TEXTS))
     assert amounts.tolist()[:6] == [3982, 123450, 0, -10000, 500, -750]
 
@@ -215,6 +220,7 @@ def test_heights_of_half_centimetres():
     assert cell_encoder(tenths)(
         Column(["-0.3", "-0.2", "-0.1", "0", "0.1", "0.2", 0.30000000000000004])
     ).tolist() == [0, 1, 2, 3, 4, 5, -1]
+
     for rounding, cells in (
         ("down", [45, 46, -1]),
         ("up", [46, 46, 0]),
@@ -247,13 +253,14 @@ def test_every_source_agrees(tmp_path):
     whens = pa.array(stamps, pa.timestamp("us", "UTC"))
     naive = pa.array(stamps, pa.timestamp("ns")).cast(pa.timestamp("ms"))
     table = pa.table({"when": whens, "naive": naive, "height": pa.array([165.5, 120.0, None, 3.0])})
-    year, other = ("2024-01-01", "2024-12-31"), {"null": "other", "outside": "other"}
+    year = ("2024-01-01", "2024-12-31")
+    policies = {"null": "other", "outside": "other"}
     domain = ln.Domain(
         month=ln.Dates(
-            *year, "month", zone="Europe/Berlin", reading=ln.Reading(column="when"), **other
+            *year, "month", zone="Europe/Berlin", reading=ln.Reading(column="when"), **policies
         ),
-        naive=ln.Dates(*year, "quarter", **other),
-        height=ln.Decimals(120, 220, "0.5", **other),
+        naive=ln.Dates(*year, "quarter", **policies),
+        height=ln.Decimals(120, 220, "0.5", **policies),
     )
     pq.write_table(table, tmp_path / "x.parquet")
     frame = table.to_pandas()
@@ -273,12 +280,17 @@ def test_every_source_agrees(tmp_path):
         pl.from_arrow(table),
         pl.from_arrow(table).lazy(),
     ]
-    seen = [
+    codes_by_source = [
         {name: column.tolist() for name, column in open_content(read(source, domain)).codes.items()}
         for source in sources
     ]
-    assert seen[0] == {"month": [1, 6, 12, 12], "naive": [0, 1, 4, 4], "height": [91, 0, 201, 201]}
-    assert all(one == seen[0] for one in seen[1:])
+
+    assert codes_by_source[0] == {
+        "month": [1, 6, 12, 12],
+        "naive": [0, 1, 4, 4],
+        "height": [91, 0, 201, 201],
+    }
+    assert all(codes == codes_by_source[0] for codes in codes_by_source[1:])
 
 
 def test_latin_1_semicolons_and_no_header(tmp_path):
@@ -295,11 +307,12 @@ def test_latin_1_semicolons_and_no_header(tmp_path):
             reading=ln.Reading(decimal=",", thousands="."),
         ),
     )
-    found = open_content(read(CSV(file, ";", "latin-1", ["town", "pay"]), domain)).codes
-    assert (found["town"].tolist(), found["pay"].tolist()) == ([0, 1, 2], [1, 0, 0])
+    codes = open_content(read(CSV(file, ";", "latin-1", ["town", "pay"]), domain)).codes
+    assert (codes["town"].tolist(), codes["pay"].tolist()) == ([0, 1, 2], [1, 0, 0])
     assert open_content(read(CSV(file, ";", "cp1252", ["town", "pay"]), domain)).codes[
         "town"
     ].tolist() == [0, 1, 2]
+
     place = CSV(file, ";", "latin-1", ["town", "pay"]).located()
     assert json.loads(json.dumps(place)) == place
     assert place == {
@@ -326,14 +339,17 @@ def test_each_byte_has_the_character_of_its_encoding(tmp_path, encoding):
     raw = [b"x%b\\d77" % bytes([byte]) for byte in range(256) if byte not in b'\n\r;"']
     (tmp_path / "x.csv").write_bytes(b";1\n".join([*raw, b""]))
     texts = [text.decode(encoding, "replace") for text in raw]
-    known = [text for text in texts if text.isprintable() and "\ufffd" not in text]
-    domain = ln.Domain(a=ln.Categories(known, outside="other"))
+    printable = [text for text in texts if text.isprintable() and "\ufffd" not in text]
+    domain = ln.Domain(a=ln.Categories(printable, outside="other"))
     codes = (
         open_content(read(CSV(tmp_path / "x.csv", ";", encoding, ["a", "b"]), domain))
         .codes["a"]
         .tolist()
     )
-    assert codes == [known.index(text) if text in known else len(known) for text in texts]
+
+    assert codes == [
+        printable.index(text) if text in printable else len(printable) for text in texts
+    ]
 
 
 def test_the_mark_of_utf_8_is_skipped(tmp_path):

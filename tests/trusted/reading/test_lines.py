@@ -44,9 +44,9 @@ BEHIND = np.full(WORD, 255, dtype=np.uint8)
 
 def by_hand(content, delimiter, width, longest):
     """Apply the rule line by line."""
-    *lines, rest = content.split(b"\n")
+    *lines, unfinished = content.split(b"\n")
     records = []
-    for line in [*lines, *([rest] if rest else [])]:
+    for line in [*lines, *([unfinished] if unfinished else [])]:
         fields = split_line(line.removesuffix(b"\r"), delimiter)
         if len(line) <= longest and fields is not None and len(fields) == width:
             records.append(tuple(fields))
@@ -147,11 +147,11 @@ HARD = [
 ]
 
 
-@pytest.mark.parametrize("first", HARD)
-def test_line_does_not_depend_on_its_neighbours(first):
+@pytest.mark.parametrize("line", HARD)
+def test_line_does_not_depend_on_its_neighbours(line):
     """Try all ways of quoting, valid and invalid."""
-    for others in itertools.product(HARD, repeat=2):
-        content = b"\n".join((first, *others, b""))
+    for other_lines in itertools.product(HARD, repeat=2):
+        content = b"\n".join((line, *other_lines, b""))
         assert at_once(content, b",", 2, [0, 1]) == by_hand(content, b",", 2, 99)
 
 
@@ -195,7 +195,7 @@ def test_long_line_takes_linear_time():
 )
 def test_fields_are_compared_by_all_bytes(texts):
     text = np.frombuffer(b",".join(texts) + b"," * WORD, dtype=np.uint8)
-    ends = np.cumsum([len(one) + 1 for one in texts], dtype=np.int64) - 1
-    column = to_texts(text, ends - np.array([len(one) for one in texts], dtype=np.int64), ends)
+    ends = np.cumsum([len(field) + 1 for field in texts], dtype=np.int64) - 1
+    column = to_texts(text, ends - np.array([len(field) for field in texts], dtype=np.int64), ends)
     assert [column.data[place] for place in column.index] == texts
     assert len(column.data) == len(set(texts))

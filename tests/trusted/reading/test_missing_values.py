@@ -139,12 +139,12 @@ JOINED = [
 def by_sql(statement: str, rows: pa.Table, condition: str = "true") -> dict[tuple[str, ...], float]:
     """Answer a statement, completed with its FROM, by groups."""
     select, *grouped = statement.partition(" GROUP BY ")
-    select, _, kept = select.partition(" WHERE ")
-    text = f"{select} FROM rows WHERE {kept or 'true'} AND {condition}{''.join(grouped)}"
+    select, _, where = select.partition(" WHERE ")
+    text = f"{select} FROM rows WHERE {where or 'true'} AND {condition}{''.join(grouped)}"
     with duckdb.connect() as database:
         database.register("rows", rows)
-        found = database.execute(text).fetchall()
-    return {tuple(map(str, keys)): float(value or 0) for *keys, value in found}
+        rows_of_answer = database.execute(text).fetchall()
+    return {tuple(map(str, keys)): float(value or 0) for *keys, value in rows_of_answer}
 
 
 def sources(rows, folder, request):
@@ -185,15 +185,16 @@ def answers(table):
 def assert_like_sql(plan, source, tables, rows, condition="true"):
     release = ln.release(plan, source, seed=1)
     for answered, (_, statement) in zip(release.tables, tables, strict=True):
-        found, truth = answers(answered), by_sql(statement, rows, condition)
-        assert truth.keys() <= found.keys()
-        for group, (answer, noise) in found.items():
+        published = answers(answered)
+        truth = by_sql(statement, rows, condition)
+        assert truth.keys() <= published.keys()
+        for group, (answer, noise) in published.items():
             assert answer == pytest.approx(truth.get(group, 0), abs=0.1 + 6 * noise), statement
 
 
 def planned(tables, privacy):
-    asked = functools.reduce(operator.add, [workload for workload, _ in tables])
-    return ln.plan(asked, privacy, strategy="identity")
+    total_workload = functools.reduce(operator.add, [workload for workload, _ in tables])
+    return ln.plan(total_workload, privacy, strategy="identity")
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -12,16 +12,18 @@ from trusted.reading.neighbours import SOURCES, Pair
 
 # How many pairs of each source, and from which seed on: `make neighbours` has thousands, of others.
 PAIRS, FIRST = (
-    int(os.environ.get(name, given))
-    for name, given in (("LEASTNOISE_PAIRS", 18), ("LEASTNOISE_FIRST", 0))
+    int(os.environ.get(name, default))
+    for name, default in (("LEASTNOISE_PAIRS", 18), ("LEASTNOISE_FIRST", 0))
 )
 
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_added_unit_changes_its_rows_only(kind, tmp_path):
-    seen = np.count_nonzero([Pair(kind, FIRST + place, tmp_path).check() for place in range(PAIRS)])
-    print(f"{kind}: {PAIRS} pairs, in {seen} of them the new unit is in the table")
-    assert seen >= 2
+    pairs_with_rows = np.count_nonzero(
+        [Pair(kind, FIRST + place, tmp_path).check() for place in range(PAIRS)]
+    )
+    print(f"{kind}: {PAIRS} pairs, in {pairs_with_rows} of them the new unit is in the table")
+    assert pairs_with_rows >= 2
 
 
 def by_equality(data):
@@ -41,21 +43,23 @@ def plant_equality(patch):
 
 def plant_carriage_return(patch):
     """End lines at a CR."""
-    whole = _files.whole_lines
+    whole_lines = _files.whole_lines
     patch.setattr(
         _files,
         "whole_lines",
-        lambda read: (block.replace(b"\r\n", b"\n").replace(b"\r", b"\n") for block in whole(read)),
+        lambda blocks: (
+            block.replace(b"\r\n", b"\n").replace(b"\r", b"\n") for block in whole_lines(blocks)
+        ),
     )
 
 
 def plant_next_line(patch):
     """End a line at CR CR LF together with a part of the next line."""
-    whole = _files.whole_lines
+    whole_lines = _files.whole_lines
     patch.setattr(
         _files,
         "whole_lines",
-        lambda read: (re.sub(rb"\r\r\n(.)", rb"\r\n,\1", block) for block in whole(read)),
+        lambda blocks: (re.sub(rb"\r\r\n(.)", rb"\r\n,\1", block) for block in whole_lines(blocks)),
     )
 
 
@@ -63,11 +67,11 @@ def plant_failure(patch):
     """Refuse short bytes that are not UTF-8."""
     column = _column.Column
 
-    def strict(data, *others, **more):
+    def strict(data, *arguments, **options):
         for value in () if isinstance(data, np.ndarray) else data:
             if isinstance(value, bytes) and len(value) < 4:
                 value.decode()
-        return column(data, *others, **more)
+        return column(data, *arguments, **options)
 
     patch.setattr(_column, "Column", strict)
     patch.setattr(_files, "Column", strict)
@@ -94,7 +98,7 @@ def plant_shared_choice(patch):
 
 
 @pytest.mark.parametrize(
-    ("plant", "kind", "message", "first"),
+    ("plant", "kind", "message", "seed"),
     [
         (plant_equality, "pandas", "rows", 196),
         (plant_carriage_return, "csv", "rows more", 112),
@@ -105,8 +109,8 @@ def plant_shared_choice(patch):
         (plant_shared_choice, "duckdb", "rows of others changed", 102),
     ],
 )
-def test_faults_are_seen(plant, kind, message, first, tmp_path, monkeypatch):
+def test_faults_are_seen(plant, kind, message, seed, tmp_path, monkeypatch):
     """Each seed is one at which the fault shows at once."""
     plant(monkeypatch)
     with pytest.raises(AssertionError, match=message):
-        [Pair(kind, first + place, tmp_path).check() for place in range(400)]
+        [Pair(kind, seed + place, tmp_path).check() for place in range(400)]

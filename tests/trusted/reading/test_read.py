@@ -199,12 +199,13 @@ def test_chunks_do_not_change_the_table(everything, monkeypatch, capfd):
     monkeypatch.setattr(RowProgress, "show", lambda _, *numbers: calls.append(numbers))
     progress = RowProgress(Progress("reading"), "reading", "done")
     assert rows_of(read(everything, domain, progress=progress)) == expected
-    done = [rows for rows, _ in calls]
-    assert done == [3, 6, 9, 10] or (
+
+    rows_done = [rows for rows, _ in calls]
+    assert rows_done == [3, 6, 9, 10] or (
         str(everything).endswith(("sv", "gz"))
-        and done == sorted(done)
-        and done[-1] == 10
-        and len(done) > 2
+        and rows_done == sorted(rows_done)
+        and rows_done[-1] == 10
+        and len(rows_done) > 2
     )
     assert {total for _, total in calls} <= {None, 10}
     assert capfd.readouterr() == ("", "")  # nothing of a row is printed
@@ -221,6 +222,7 @@ def test_categorical_columns():
         pd.DataFrame({"a": pd.Series([1, 2, None], dtype="category")}),
     ]
     domain = Domain(a=["x", "y"])
+
     assert [rows_of(read(source, domain)) for source in sources[:-1]] == [[(0,), (1,)]] * 5
     assert rows_of(read(sources[-1], Domain(a=[1, 2]))) == [(0,), (1,)]
 
@@ -278,6 +280,7 @@ def test_no_value_makes_reading_fail(place):
         assert MARK not in repr(table)
         assert len(open_content(table).codes["a"]) <= 3
         assert set(open_content(table).values["m"].tolist()) <= {0, 1, 9}
+
     assert len(
         open_content(read(frame, Domain(id=Integers(0, 9)), unit_column="a")).codes["id"]
     ) in {
@@ -320,7 +323,7 @@ def lines(folder, content, name="x.csv"):
 
 
 @pytest.mark.parametrize(
-    ("line", "kept"),
+    ("line", "kept_rows"),
     [
         *(
             (line, [])
@@ -353,10 +356,10 @@ def lines(folder, content, name="x.csv"):
         (b"M,5" + b" " * (300 - 3), [(1, 5)]),
     ],
 )
-def test_a_line_of_csv_is_read_or_dropped_by_itself(tmp_path, line, kept):
+def test_a_line_of_csv_is_read_or_dropped_by_itself(tmp_path, line, kept_rows):
     file = lines(tmp_path, b"sex,n\nF,0\n" + line + b"\nM,5\n")
     assert rows_of(read(file, Domain(sex=["F", "M"], n=Coded(6)))) == sorted(
-        [(0, 0), *kept, (1, 5)]
+        [(0, 0), *kept_rows, (1, 5)]
     )
 
 
@@ -464,6 +467,7 @@ def test_reading_a_file_needs_no_data_frame_library(tmp_path):
         "print(open_content(read(source, Domain(sex=['F']))).rows)\n"
     )
     arguments = [sys.executable, "-c", code, tmp_path / "x.parquet", tmp_path / "x.csv"]
+
     assert (
         subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.split()
         == ["1"] * 3
@@ -490,8 +494,8 @@ def test_instant_has_one_text_in_any_source(tmp_path, monkeypatch, unit, zone):
     ]
     sources.append(pd.DataFrame({"when": pd.Series(list(table.to_pandas()["when"]), dtype=object)}))
     after = {"s": ":01", "ms": ":00.001", "us": ":00.000001", "ns": ":00.000000001"}[unit]
-    for there in ("America/New_York", "Asia/Kolkata"):
-        monkeypatch.setenv("TZ", there)
+    for other_zone in ("America/New_York", "Asia/Kolkata"):
+        monkeypatch.setenv("TZ", other_zone)
         for source in sources:
             assert rows_of(
                 read(source, Domain(when=["1970-01-01", f"1970-01-01 00:00{after}"]))
@@ -537,9 +541,9 @@ HELD = {
 
 @pytest.mark.parametrize("name", HELD)
 def test_value_is_equal_in_any_container(name, tmp_path):
-    array, others, answers = HELD[name]
+    array, other_values, answers = HELD[name]
     table = pa.table({"a": array})
-    sources = [table, *(make(table) for make in others)]
+    sources = [table, *(make(table) for make in other_values)]
     if name != "decimals of negative scale":
         pq.write_table(table, tmp_path / "x.parquet")
         sources.append(tmp_path / "x.parquet")
@@ -575,11 +579,11 @@ def test_row_does_not_affect_other_object_values(further):
     # pandas is asked for the type of such a column, and answers by its first hundred values
     rows = ["F"] * 100 + [Name("F"), float("nan"), np.str_("F"), b"F", bytearray(b"F")]
     domain = Domain(a=Categories(["F"], outside="other", null="drop"))
-    alone, beside = (
+    single_row, beside = (
         rows_of(read(pd.DataFrame({"a": pd.Series(values, dtype=object)}), domain))
         for values in (rows, [*rows, further])
     )
-    assert beside == sorted([*alone, *([] if further is None else [(1,)])])
+    assert beside == sorted([*single_row, *([] if further is None else [(1,)])])
 
 
 def test_columns_whose_names_have_dots(tmp_path):

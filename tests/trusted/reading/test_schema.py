@@ -59,11 +59,13 @@ def types_of(fields):
 
 def test_parquet_and_arrow_have_the_same_schema(tmp_path):
     pq.write_table(TABLE, tmp_path / "x.parquet")
-    of_file, of_table = schema(tmp_path / "x.parquet"), schema(TABLE)
+    of_file = schema(tmp_path / "x.parquet")
+    of_table = schema(TABLE)
     readable = [field.name for field in of_table if field.readable]
     of_both = [
         {name: types_of(fields)[name] for name in readable} for fields in (of_file, of_table)
     ]
+
     assert of_both[0] == of_both[1]
     assert {field.name for field in of_file if not field.readable} == {"list"}
     assert {field.name for field in of_file if field.required} == {"whole"}
@@ -99,6 +101,7 @@ def test_not_null_database_columns_are_complete(tmp_path, monkeypatch):
     assert [field.name for field in fields if field.required] == ["a"]
     assert {field.name: field.zone for field in fields if field.zone is not None} == {"z": ""}
     assert types_of(fields)["d"] == "decimal128(9, 2)"
+
     with server() as url:
         fill(url, [f"CREATE TABLE visits ({columns})"])
         monkeypatch.setenv("VISITS", url)
@@ -143,8 +146,8 @@ def test_folders_of_key_and_value_give_text_columns(tmp_path, ending):
     one_file = tmp_path / "part" / "year=2023" / "region=01" / f"part.{ending}"
     assert [field.name for field in schema(one_file)] == ["sex"]
     assert {field.name for field in schema(tmp_path / "part" / "year=2023")} == {"sex", "region"}
-    found = rows_of(read(tmp_path / "part" / "year=20*" / "*" / f"*.{ending}", DOMAIN))
-    assert found == rows[:3]
+    rows_read = rows_of(read(tmp_path / "part" / "year=20*" / "*" / f"*.{ending}", DOMAIN))
+    assert rows_read == rows[:3]
 
 
 def test_file_column_wins_over_folder_name(tmp_path):

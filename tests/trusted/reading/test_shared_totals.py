@@ -14,12 +14,12 @@ NAMES = ("a", "b", "c")
 DOMAIN = ln.Domain({name: ln.Integers(0, 2) for name in NAMES})
 
 
-def write_rows(url, stop, begun):
+def write_rows(url, stop, has_begun):
     """Insert rows one by one, some with missing values, until told to stop."""
     with driver.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
         while not stop.is_set():
             cursor.execute("INSERT INTO written VALUES (0, 1, NULL), (2, NULL, 1), (1, 1, 9)")
-            begun.set()
+            has_begun.set()
 
 
 def test_tables_of_a_group_count_one_snapshot(url, monkeypatch):
@@ -29,12 +29,13 @@ def test_tables_of_a_group_count_one_snapshot(url, monkeypatch):
     source = ln.DatabaseTable("public.written", source.connection)
     plan = ln.plan(ln.marginals(DOMAIN, ways=1), ln.PureDP(1))
     assert plan.strategy == "k_norm"
-    stop, begun = threading.Event(), threading.Event()
-    writer = threading.Thread(target=write_rows, args=(url, stop, begun))
+
+    stop, has_begun = threading.Event(), threading.Event()
+    writer = threading.Thread(target=write_rows, args=(url, stop, has_begun))
     writer.start()
     totals = []
     try:
-        assert begun.wait(60)
+        assert has_begun.wait(60)
         for seed in range(3):
             private = read_table(plan, source)
             exact = dict(_measure.exact_answers(plan.measured(), private))

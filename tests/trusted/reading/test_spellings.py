@@ -100,7 +100,8 @@ def source_of(request, tmp_path):
     """Return a function from texts to a source with one text and its number in each row."""
     if request.param == "postgres":
         request.getfixturevalue("postgres")
-        url, types = request.getfixturevalue("url"), {"number": "bigint", "text": "text"}
+        url = request.getfixturevalue("url")
+        types = {"number": "bigint", "text": "text"}
         return lambda texts: server_table(
             url,
             "spellings",
@@ -133,8 +134,8 @@ def read_numbers(source, texts, reading):
     amounts = of_measure.values["amount"][order] / 1000
     values = of_measure.values["values"][order]
     assert all((cells.get(row) == 0) == bool(values[row]) for row in range(len(texts)))
-    words = {None: "outside", 1: "null"}
-    return [words.get(cells.get(row), float(amounts[row])) for row in range(len(texts))]
+    special_cells = {None: "outside", 1: "null"}
+    return [special_cells.get(cells.get(row), float(amounts[row])) for row in range(len(texts))]
 
 
 def test_numbers_are_read_as_the_page_says(source_of) -> None:
@@ -142,11 +143,11 @@ def test_numbers_are_read_as_the_page_says(source_of) -> None:
     assert len(texts) > 40
     source = source_of(texts)
     for title, cells in columns.items():
-        said = [cell if cell in {"null", "outside"} else float(cell) for cell in cells]
-        found = read_numbers(source, texts, KEYS[title])
+        documented = [cell if cell in {"null", "outside"} else float(cell) for cell in cells]
+        numbers = read_numbers(source, texts, KEYS[title])
         wrong = [
             (text, "read as", is_read, "not", is_said)
-            for text, is_read, is_said in zip(texts, found, said, strict=True)
+            for text, is_read, is_said in zip(texts, numbers, documented, strict=True)
             if is_read != is_said
         ]
         assert wrong == [], title
@@ -156,8 +157,8 @@ def test_times_are_read_as_the_page_says(source_of) -> None:
     texts, columns = table_of_page("Times")
     days = ln.Dates("2024-11-01", "2024-11-30", null="other", reading=ln.Reading(column="text"))
     domain = ln.Domain({"number": ln.Coded(len(texts)), "day": days})
-    found = open_content(read(source_of(texts), domain))
-    cells = dict(zip(found.codes["number"].tolist(), found.codes["day"].tolist(), strict=True))
+    content = open_content(read(source_of(texts), domain))
+    cells = dict(zip(content.codes["number"].tolist(), content.codes["day"].tolist(), strict=True))
     labels = {**dict(enumerate(days.labels)), None: "outside", days.regular: "null"}
     is_read = {text: labels[cells.get(row)] for row, text in enumerate(texts)}
     assert is_read == dict(zip(texts, columns["day"], strict=True))
@@ -165,10 +166,10 @@ def test_times_are_read_as_the_page_says(source_of) -> None:
 
 def same_texts(texts, cells):
     """Return the page's groups: the numbers of rows with one text, without nulls."""
-    said = [text if cell == "itself" else cell for text, cell in zip(texts, cells, strict=True)]
+    readings = [text if cell == "itself" else cell for text, cell in zip(texts, cells, strict=True)]
     return {
-        frozenset(row for row, other in enumerate(said) if other == text)
-        for text in said
+        frozenset(row for row, reading in enumerate(readings) if reading == text)
+        for text in readings
         if text != "null"
     }
 
@@ -177,8 +178,8 @@ def rows_of_units(source, texts, reading):
     """Return the number of units, and of rows that have one."""
     domain = ln.Domain({"number": ln.Coded(len(texts))}, measures={"units": UnitCount()})
     bounds = {"unit_column": "text", "max_rows": len(texts), "unit_reading": ln.Reading(**reading)}
-    found, _ = counts(source, domain, {"units": [()], None: [()]}, **bounds)
-    return found["units", ()][0], found[None, ()][0]
+    numbers, _ = counts(source, domain, {"units": [()], None: [()]}, **bounds)
+    return numbers["units", ()][0], numbers[None, ()][0]
 
 
 @pytest.mark.parametrize("title", ABOUT_TEXTS)
@@ -193,36 +194,37 @@ def test_units_are_distinguished_as_documented(source_of, title: str) -> None:
 def test_categories_are_distinguished_as_documented(source_of, title: str) -> None:
     texts, columns = table_of_page("Texts")
     source = source_of(texts)
-    said = [
+    documented = [
         text if cell == "itself" else cell for text, cell in zip(texts, columns[title], strict=True)
     ]
-    values = [text for text in dict.fromkeys(said) if text != "null"]
+    values = [text for text in dict.fromkeys(documented) if text != "null"]
     kind = ln.Categories(values, null="other", reading=ln.Reading(column="text", **KEYS[title]))
-    found = open_content(read(source, ln.Domain({"number": ln.Coded(len(texts)), "x": kind})))
-    cells = dict(zip(found.codes["number"].tolist(), found.codes["x"].tolist(), strict=True))
+    content = open_content(read(source, ln.Domain({"number": ln.Coded(len(texts)), "x": kind})))
+    cells = dict(zip(content.codes["number"].tolist(), content.codes["x"].tolist(), strict=True))
     labels = [*values, "null"]
-    assert [labels[cells[row]] for row in range(len(texts))] == said
+
+    assert [labels[cells[row]] for row in range(len(texts))] == documented
 
 
 @pytest.mark.parametrize("title", ABOUT_TEXTS)
 def test_found_categories_are_distinguished_as_documented(source_of, title: str) -> None:
     texts, columns = table_of_page("Texts")
-    said = [
+    documented = [
         text if cell == "itself" else cell for text, cell in zip(texts, columns[title], strict=True)
     ]
     kind = ln.Unknown(99, reading=ln.Reading(column="text", **KEYS[title]))
-    found = units_of(read_keys(source_of(texts), ln.Domain(x=kind), "x"))
-    assert found == Counter(text for text in said if text != "null")
-    ln.Categories([*found])  # no two of them are one category
+    units_by_key = units_of(read_keys(source_of(texts), ln.Domain(x=kind), "x"))
+    assert units_by_key == Counter(text for text in documented if text != "null")
+    ln.Categories([*units_by_key])  # no two of them are one category
 
 
 @pytest.mark.parametrize("title", ["no key", "`trim = true`"])
 def test_keys_of_a_join_are_compared_as_the_page_says(source_of, tmp_path, title: str) -> None:
     texts, columns = table_of_page("Texts")
-    said = [
+    documented = [
         text if cell == "itself" else cell for text, cell in zip(texts, columns[title], strict=True)
     ]
-    values = [text for text in dict.fromkeys(said) if text != "null"]
+    values = [text for text in dict.fromkeys(documented) if text != "null"]
     patients = pa.table({"key": values, "place": range(len(values))})
     domain = ln.Domain(
         {"number": ln.Coded(len(texts)), "place": ln.Coded(len(values), null="other")}
@@ -231,8 +233,11 @@ def test_keys_of_a_join_are_compared_as_the_page_says(source_of, tmp_path, title
     visits = source_of(texts)
     joined = ln.Joined(visits, patients, on={"text": "key"}, reading=reading)
     unit = {"unit_column": "text", "max_rows": len(texts), "unit_reading": reading}
-    found = open_content(read(joined, domain, **unit))
-    places = dict(zip(found.codes["number"].tolist(), found.codes["place"].tolist(), strict=True))
+    content = open_content(read(joined, domain, **unit))
+    places = dict(
+        zip(content.codes["number"].tolist(), content.codes["place"].tolist(), strict=True)
+    )
+
     assert {row: values[place] for row, place in places.items()} == {
-        row: text for row, text in enumerate(said) if text != "null"
+        row: text for row, text in enumerate(documented) if text != "null"
     }

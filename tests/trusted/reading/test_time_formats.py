@@ -65,6 +65,7 @@ def test_two_digits_are_a_year_of_the_stated_century(century):
         format="%y-%m-%d",
         century=century,
     )
+
     assert [century + cell for cell in years] == [
         next(year for year in range(century, century + 100) if year % 100 == two)
         for two in range(100)
@@ -116,6 +117,7 @@ def test_offsets_and_fractions_are_read():
         "15/Jan/2019:23:30:00.1 Z",
         "15/Jan/2019:23:30:00",
     ]
+
     assert cells(texts, **how) == [22, 23, OUT]
     assert cells(texts, zone="Asia/Tokyo", **how) == [7, 8, OUT]
     assert (
@@ -154,8 +156,8 @@ SECONDS = [int(moment.timestamp()) for moment in MOMENTS]
         ("excel", SERIALS),
         ("excel", [round(serial, 9) for serial in SERIALS]),
         ("epoch_s", SECONDS),
-        ("epoch_ms", [1000 * second + 999 for second in SECONDS]),
-        ("epoch_us", [10**6 * second + 1 for second in SECONDS]),
+        ("epoch_ms", [1000 * time + 999 for time in SECONDS]),
+        ("epoch_us", [10**6 * time + 1 for time in SECONDS]),
     ],
 )
 def test_numbers_count_days_or_seconds_in_every_source(tmp_path, counted_in, numbers):
@@ -177,6 +179,7 @@ def test_numbers_count_days_or_seconds_in_every_source(tmp_path, counted_in, num
         *(tmp_path / "x.csv", tmp_path / "x.parquet", table, table.to_pandas(), objects),
         *(pl.from_arrow(table), duckdb.from_arrow(table)),
     ]
+
     for source in sources:
         assert open_content(read(source, domain)).codes["when"].tolist() == [*hours, null]
 
@@ -190,6 +193,7 @@ def test_numbers_beyond_all_days_are_outside(counted_in):
     assert cells(far[:6], outside="clip", **how) == at_the_ends
     assert cells(np.array(far[:6], dtype=np.float64), outside="clip", **how) == at_the_ends
     assert cells(np.array([2**64 - 1], dtype=np.uint64), **how) == [OUT]
+
     nulls = {"reading": ln.Reading(nulls=["-9", "NA"]), **how}
     assert cells([-9, "-9", "NA", "-9.0", None, float("nan")], **nulls) == [365] * 6
     assert cells(np.array([-9.0, np.nan]), **nulls) == [365] * 2
@@ -259,6 +263,7 @@ def test_a_spec_and_a_plan_keep_how_times_are_written(tmp_path):
     )
     assert ln.Domain.from_json(spec.domain.to_json()) == spec.domain
     assert spec.domain.kind("day").months == tuple(GERMAN)
+
     (tmp_path / "x.csv").write_text("day,at\n3. März 19,1547512200000\n")
     codes = open_content(read(tmp_path / "x.csv", spec.domain)).codes
     assert (codes["day"].tolist(), codes["at"].tolist()) == ([2], [14])

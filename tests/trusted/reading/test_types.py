@@ -73,10 +73,14 @@ def runs_of(values):
 def test_dictionary_and_run_types_have_their_values(name):
     values = ARROW[name]
     places = [len(values) - 1, 0, None, *range(len(values)), 0]
-    held = pa.DictionaryArray.from_arrays(pa.array(places, pa.int16()), values)
-    assert codes(held) == codes(put_together(values, places))
-    assert codes(pa.chunked_array([held.slice(0, 2), held.slice(2)])) == codes(held)
-    runs, twice = runs_of(values), np.repeat(range(len(values)), 2).tolist()
+    dictionary = pa.DictionaryArray.from_arrays(pa.array(places, pa.int16()), values)
+    assert codes(dictionary) == codes(put_together(values, places))
+    assert codes(pa.chunked_array([dictionary.slice(0, 2), dictionary.slice(2)])) == codes(
+        dictionary
+    )
+
+    runs = runs_of(values)
+    twice = np.repeat(range(len(values)), 2).tolist()
     # a slice keeps all runs, and says where it begins
     for start, count in (
         (0, len(runs)),
@@ -87,6 +91,7 @@ def test_dictionary_and_run_types_have_their_values(name):
         assert codes(runs.slice(start, count)) == codes(
             put_together(values, twice[start : start + count]) if count else values[:0]
         )
+
     of_runs = pa.DictionaryArray.from_arrays(
         pa.array([len(runs) - 1, 0, None, 1], pa.int16()), runs
     )
@@ -113,11 +118,11 @@ class Broken(pd.arrays.IntegerArray):
 
 
 def test_unavailable_value_is_outside():
-    held = Broken(np.array([0, 1, 2, 0]), np.array([False, False, False, True]))
-    frame = pd.DataFrame({"a": pd.Series(held), "b": [5, 6, 7, 8]})
+    broken = Broken(np.array([0, 1, 2, 0]), np.array([False, False, False, True]))
+    frame = pd.DataFrame({"a": pd.Series(broken), "b": [5, 6, 7, 8]})
     domain = Domain(a=Categories([0, 1, 2], null="drop", outside="other"), b=Integers(5, 8))
-    found = open_content(read(frame, domain)).codes
-    assert (found["a"].tolist(), found["b"].tolist()) == ([0, 3, 2], [0, 1, 2])
+    codes_by_name = open_content(read(frame, domain)).codes
+    assert (codes_by_name["a"].tolist(), codes_by_name["b"].tolist()) == ([0, 3, 2], [0, 1, 2])
 
 
 TYPES = dict.fromkeys(
@@ -173,7 +178,7 @@ NO_RULE = (
 def test_types_without_a_rule_are_reported(name):
     """They are refused as units or keys before a row is read."""
     opened = open_source(SOURCES[name]())
-    found = [
+    types = [
         value
         for _, columns in columns_of_chunks(opened, ["a"])
         for column in columns
@@ -181,7 +186,7 @@ def test_types_without_a_rule_are_reported(name):
     ]
     kind = name.partition(" ")[2].lower().removeprefix("arrow ").removeprefix("dictionary of ")
     without = kind.startswith(NO_RULE) and not kind.startswith("times")
-    assert all(value is UNSUPPORTED for value in found) == without
+    assert all(value is UNSUPPORTED for value in types) == without
     is_refused = without or kind == "complex"
     assert [*opened.unreadable_columns] == (["a"] if is_refused else [])
 
@@ -189,21 +194,32 @@ def test_types_without_a_rule_are_reported(name):
 @pytest.mark.parametrize("unicode", [True, False])
 def test_postgresql_types_are_counted_as_documented(unicode):
     """Texts count in the server only if its encoding is Unicode, else conversions fail."""
-    held = dict.fromkeys(["smallint", "integer", "bigint"], "integer") | dict.fromkeys(
+    stored_as = dict.fromkeys(["smallint", "integer", "bigint"], "integer") | dict.fromkeys(
         ["double precision", "numeric"], "double"
     )
-    held |= {
+    stored_as |= {
         "boolean": "boolean",
         "date": "day",
         "timestamp without time zone": "stamp",
         "timestamp with time zone": "instant",
     }
     texts = dict.fromkeys(["text", "character varying", "character", "name", '"char"'], "text")
-    other = ["real", "uuid", "json", "bytea", "interval", "time without time zone", "ARRAY"]
+    types_read_locally = [
+        "real",
+        "uuid",
+        "json",
+        "bytea",
+        "interval",
+        "time without time zone",
+        "ARRAY",
+    ]
     values = values_of(
-        _postgres._types_of({kind: kind for kind in (*held, *texts, *other)}, is_unicode=unicode)
+        _postgres._types_of(
+            {kind: kind for kind in (*stored_as, *texts, *types_read_locally)}, is_unicode=unicode
+        )
     )
-    assert {kind: value.content for kind, value in values.items()} == held | (
+
+    assert {kind: value.content for kind, value in values.items()} == stored_as | (
         texts if unicode else {}
     )
 

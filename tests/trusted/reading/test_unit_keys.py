@@ -62,7 +62,10 @@ def columns(generator):
         numbers = generator.integers(0, 20, 40).astype(kind)
         yield Column(numbers), list(numbers)
         missing = generator.random(40) < 0.3
-        values = [None if gone else number for number, gone in zip(numbers, missing, strict=True)]
+        values = [
+            None if is_missing else number
+            for number, is_missing in zip(numbers, missing, strict=True)
+        ]
         yield Column(numbers, missing), values
     large = [2.0**62, -(2.0**63), 2.0**63, 1e39, 1e41, 17.0, -9.0, -0.0]
     for doubles in ([17.0, float("nan"), -0.0, 17.0, -9.0], [17.5, 17.0, float("inf")], large):
@@ -90,9 +93,10 @@ def test_columns_have_the_units_of_their_values(reading, waiting, monkeypatch):
         if numbers.is_full:
             numbers.number_keys()
     numbers.number_keys()
-    found = np.concatenate([numbers.numbers_of(some) for some in entries])
+    unit_numbers = np.concatenate([numbers.numbers_of(entry) for entry in entries])
     listed = [*numbers.keys(), None]
-    assert [listed[number] for number in found] == keys
+
+    assert [listed[number] for number in unit_numbers] == keys
     assert len(set(listed)) == len(listed) == len(numbers) + 1
 
 
@@ -119,19 +123,20 @@ def test_keys_of_all_lengths_stay_apart(waiting, mixed, monkeypatch):
         if numbers.is_full:
             numbers.number_keys()
     numbers.number_keys()
-    found = np.concatenate([numbers.numbers_of(some) for some in entries])
+    unit_numbers = np.concatenate([numbers.numbers_of(entry) for entry in entries])
     listed = numbers.keys()
     key = key_reader(Reading())
-    assert [listed[number] for number in found] == [key(value) for value in values]
+
+    assert [listed[number] for number in unit_numbers] == [key(value) for value in values]
     assert len(set(listed)) == len(listed) == len(numbers)
 
 
 def kept_by_hand(keys, units, most):
-    kept, used = [False] * len(keys), {}
+    is_kept, used = [False] * len(keys), {}
     for row in np.argsort(keys, kind="stable"):
         used[units[row]] = used.get(units[row], 0) + 1
-        kept[row] = units[row] is not None and used[units[row]] <= most
-    return kept
+        is_kept[row] = units[row] is not None and used[units[row]] <= most
+    return is_kept
 
 
 @pytest.mark.parametrize("distinct_keys", [2, 9, 2**64 - 1])
@@ -146,7 +151,7 @@ def test_least_keys_are_kept_also_among_equal_ones(distinct_keys, number_of_unit
             ids = [None, *range(number_of_units)]
             unit = [ids[place] for place in generator.integers(0, len(ids), 300)]
             units = Units()
-            for part in (slice(0, 100), slice(100, 300)):
-                units.add(units.number(Column(unit[part])))
-            kept = units.keep(most, entropy_of(keys.tolist()))
-            assert kept.tolist() == kept_by_hand(keys, unit, most)
+            for rows in (slice(0, 100), slice(100, 300)):
+                units.add(units.number(Column(unit[rows])))
+            is_kept = units.keep(most, entropy_of(keys.tolist()))
+            assert is_kept.tolist() == kept_by_hand(keys, unit, most)

@@ -48,6 +48,7 @@ def test_every_source_has_the_same_rows_of_units(tmp_path: Path) -> None:
         ln.Joined(frame, pd.DataFrame({"id": [1, 2, 2, 999_999], "sex": "F"}), on="id"),
     ]
     expected = sorted(np.searchsorted([1, 2, 4], frame["id"].value_counts()).tolist())
+
     for source in sources:
         assert sorted(unit_cells(source)) == expected
 
@@ -58,19 +59,19 @@ def test_source_without_units_gives_an_empty_table() -> None:
 
 @pytest.mark.parametrize("size", [1, 3, 100])
 def test_unit_changes_one_row_however_many_it_has(size) -> None:
-    for others in itertools.product([0, 1, 2, 5], repeat=3):
-        with_unit = np.bincount(unit_cells(rows_of([*others, size])), minlength=4)
-        without_unit = np.bincount(unit_cells(rows_of(others)), minlength=4)
+    for other_sizes in itertools.product([0, 1, 2, 5], repeat=3):
+        with_unit = np.bincount(unit_cells(rows_of([*other_sizes, size])), minlength=4)
+        without_unit = np.bincount(unit_cells(rows_of(other_sizes)), minlength=4)
         assert np.abs(with_unit - without_unit).sum() == 1
 
 
 def test_choice_of_max_rows_loses_at_most_epsilon_for_a_unit() -> None:
     selection = QuantileSelection(attribute="rows", share="19/20", cells=4, epsilon="1/2")
     largest = 0.0
-    for others in itertools.product([0, 1, 3, 40], repeat=3):
-        before = np.bincount(unit_cells(rows_of(others)), minlength=4)
+    for other_sizes in itertools.product([0, 1, 3, 40], repeat=3):
+        before = np.bincount(unit_cells(rows_of(other_sizes)), minlength=4)
         for size in (1, 2, 3, 50):
-            after = np.bincount(unit_cells(rows_of([*others, size])), minlength=4)
+            after = np.bincount(unit_cells(rows_of([*other_sizes, size])), minlength=4)
             laws = [law_of_group(selection, counts, 1) for counts in (before, after)]
             largest = max(largest, np.abs(np.log(laws[0] / laws[1])).max())
     assert 0.2 < largest <= 0.5 * (1 + 1e-9)

@@ -50,14 +50,14 @@ def test_removed_unit_changes_bounded_counts(most, bound):
             values = {
                 name: generator.choice([0, 1, 0, 1, 0, 1, 9], size=rows) for name in ("v", "w")
             }
-            given = pa.table({"id": pa.array(ids, pa.string()), **values})
+            source_table = pa.table({"id": pa.array(ids, pa.string()), **values})
 
-            def cells(stay, given=given, keys=keys):
+            def cells(stay, source_table=source_table, keys=keys):
                 own_keys = keys[stay].astype("<u8").tobytes()
                 with mock.patch.object(_read, "urandom", return_value=own_keys):
                     table = open_content(
                         read(
-                            given.take(stay),
+                            source_table.take(stay),
                             CELLS,
                             unit_column="id",
                             max_rows=most,
@@ -74,15 +74,15 @@ def test_removed_unit_changes_bounded_counts(most, bound):
 
             before = cells(np.arange(rows))
             for unit in ("a", "b", None):
-                own = [row for row in range(rows) if ids[row] == unit]
+                unit_rows = [row for row in range(rows) if ids[row] == unit]
                 change = before - cells(
-                    np.array([row for row in range(rows) if row not in own], dtype=int)
+                    np.array([row for row in range(rows) if row not in unit_rows], dtype=int)
                 )
                 once, each, apart, held = change
                 of_v = held.reshape(2, 2).sum(axis=1)
                 inside = {
                     (values["v"][row], values["w"][row])
-                    for row in own
+                    for row in unit_rows
                     if unit and max(values["v"][row], values["w"][row]) < 2
                 }
                 assert (change >= 0).all()
@@ -96,13 +96,15 @@ def test_removed_unit_changes_bounded_counts(most, bound):
                 assert max(apart) <= 1
                 assert each_of_v.sum() == min(most, len({v for v, _ in inside}))
                 per_v = bound.rows if bound is not None and bound.attributes == ("v",) else 2
-                cells_of_v = [sum(v == own for v, _ in inside) for own in (0, 1)]
+                cells_of_v = [sum(v == value for v, _ in inside) for value in (0, 1)]
                 assert max(apart_of_v) <= per_v
                 assert apart.sum() == min(most, sum(min(per_v, count) for count in cells_of_v))
                 in_cells = (of_v if bound is None or bound.attributes == ("v",) else held).max()
                 assert in_cells <= (most if bound is None else bound.rows)
-                largest, fullest = max(largest, held.sum()), max(fullest, in_cells)
+                largest = max(largest, held.sum())
+                fullest = max(fullest, in_cells)
     cell = most if bound is None else bound.rows
+
     assert (largest, fullest) == (
         min(most, cell * (2 if bound is None or len(bound.attributes) == 1 else 4)),
         cell,
@@ -116,8 +118,8 @@ def cut(ids, cells, most, bound):
 
 
 def cut_by_hand(cells, most, bound):
-    kept = min(most, sum(min(cells.count(cell), bound or len(cells)) for cell in set(cells)))
-    return min(len(cells) - kept, 3 * kept), kept
+    kept_rows = min(most, sum(min(cells.count(cell), bound or len(cells)) for cell in set(cells)))
+    return min(len(cells) - kept_rows, 3 * kept_rows), kept_rows
 
 
 @pytest.mark.parametrize(
@@ -128,12 +130,13 @@ def test_cut_rows_are_at_most_three_per_kept_row(most, bound):
     reached = 0
     for rows in range(10):
         for cells in itertools.combinations_with_replacement([-1, 0, 1], rows):
-            expected, kept = cut_by_hand(list(cells), most, bound)
-            others = cut(["b"] * 7 + [None] * 2, [0] * 9, most, bound)
+            expected, kept_rows = cut_by_hand(list(cells), most, bound)
+            other_cuts = cut(["b"] * 7 + [None] * 2, [0] * 9, most, bound)
             ids = ["b"] * 3 + ["a"] * rows + [None] + ["b"] * 4 + [None]
-            assert cut(ids, [0] * 3 + [*cells] + [0] * 6, most, bound) == others + expected
-            assert expected <= 3 * kept <= 3 * most
+            assert cut(ids, [0] * 3 + [*cells] + [0] * 6, most, bound) == other_cuts + expected
+            assert expected <= 3 * kept_rows <= 3 * most
             reached = max(reached, expected)
+
     assert reached == min(9 - most, 3 * most) if bound is None else reached >= 3
 
 
@@ -154,13 +157,15 @@ def test_the_choice_is_uniform(ids, bound, cells, pairs):
 
     Chi-square at a false alarm of 1e-6: 46.8 for 10 pairs and 35.9 for 6; fixed seed.
     """
-    generator, tally = np.random.default_rng(11), dict.fromkeys(pairs, 0)
+    generator = np.random.default_rng(11)
+    tally = dict.fromkeys(pairs, 0)
     for _ in range(500 * len(tally)):
         units = Units(bound, {"v": 2})
         units.add(units.number(Column(list(ids))), [np.array(cells)])
         keep = units.keep(2, generator.bytes)
         tally[tuple(row for row in np.flatnonzero(keep).tolist() if ids[row] == "a")] += 1
         assert all(keep[row] for row, unit in enumerate(ids) if unit == "b")
+
     assert (
         sum((count - 500) ** 2 / 500 for count in tally.values()) < {10: 46.8, 6: 35.9}[len(tally)]
     )
@@ -180,9 +185,10 @@ def test_bound_holds_beyond_16_bit_units(form, most):
     generator = np.random.default_rng(7)
     unit = generator.permutation(np.repeat(np.arange(70_000), np.arange(70_000) % 5 + 1))
     units = Units()
-    for part in (unit[:100_000], unit[100_000:]):
-        units.add(units.number(Column(part if form == "numbers" else part.astype(str).tolist())))
+    for chunk in (unit[:100_000], unit[100_000:]):
+        units.add(units.number(Column(chunk if form == "numbers" else chunk.astype(str).tolist())))
     keep = units.keep(most, generator.bytes)
+
     assert (
         np.bincount(unit[keep], minlength=70_000).tolist()
         == np.minimum(np.arange(70_000) % 5 + 1, most).tolist()
@@ -191,14 +197,14 @@ def test_bound_holds_beyond_16_bit_units(form, most):
 
 def kept_one_by_one(keys, units, cells, most, within):
     """Keep rows in the order of their keys, first within each cell, then within the unit."""
-    kept, chosen = [], {}
+    kept_rows, chosen = [], {}
     for of_cells, bound in ((True, within), (False, most)):
         often = {}
-        for row in sorted(range(len(keys)) if of_cells else kept, key=lambda row: keys[row]):
+        for row in sorted(range(len(keys)) if of_cells else kept_rows, key=lambda row: keys[row]):
             group = (units[row], cells[row] if of_cells else None)
             often[group] = often.get(group, 0) + 1
             chosen[row] = units[row] is not None and often[group] <= bound
-        kept = [row for row in chosen if chosen[row]]
+        kept_rows = [row for row in chosen if chosen[row]]
     return [chosen[row] for row in range(len(keys))]
 
 
@@ -219,18 +225,21 @@ def test_no_two_cells_and_no_two_units_share_a_bound(sizes):
         ]
         keys = generator.permutation(rows)
         units = Units(PerCellBound(within, names), kinds)
-        for part in (slice(0, rows // 2), slice(rows // 2, rows)):
-            units.add(units.number(Column(ids[part])), [own[part] for own in codes])
+        for rows_of_chunk in (slice(0, rows // 2), slice(rows // 2, rows)):
+            units.add(
+                units.number(Column(ids[rows_of_chunk])),
+                [column[rows_of_chunk] for column in codes],
+            )
         cells = [
             tuple(int(codes[[*kinds].index(name)][row]) for name in names) for row in range(rows)
         ]
         forms = [
             None
-            if one in (None, "")
-            else one
-            if isinstance(one, bytes)
-            else str(one).removesuffix(".0")
-            for one in ids
+            if id_ in (None, "")
+            else id_
+            if isinstance(id_, bytes)
+            else str(id_).removesuffix(".0")
+            for id_ in ids
         ]
         assert units.keep(most, entropy(keys)).tolist() == kept_one_by_one(
             keys, forms, cells, most, within
@@ -317,6 +326,7 @@ def test_order_of_rows_changes_no_total(monkeypatch):
     most = (2**30 - 1) / 100
     expected = int(np.rint(np.clip(amounts, -most, most) * 100).sum())
     assert abs(expected) < 10**9
+
     for seed in range(4):
         order = np.random.default_rng(seed).permutation(len(amounts))
         rows = pa.table(
@@ -337,4 +347,5 @@ def test_unit_without_a_value_adds_nothing_to_totals():
     )
     domain = Domain(v=Coded(2), measures={"total": UnitTotal("amount", 5, 7, by=["v"])})
     table = open_content(read(rows, domain, unit_column="id", max_rows=1))
+
     assert np.bincount(table.codes["v"], table.values["total"], minlength=2).tolist() == [0, 5]
