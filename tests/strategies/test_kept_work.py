@@ -7,7 +7,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._mechanisms import MECHANISMS
 from leastnoise._strategies import PLANNERS
-from trusted.measurements.test_shared_work import kept
+from trusted.measurements.test_shared_work import cached_functions
 
 LINE, LONGER = ln.Domain(a=ln.Integers(0, 7)), ln.Domain(a=ln.Integers(0, 8))
 TABLES = ln.Domain(
@@ -59,7 +59,7 @@ def test_plan_does_not_depend_on_the_plans_before_it(name: str) -> None:
     ]
     fresh = []
     for case in cases:
-        for function in kept():
+        for function in cached_functions():
             function.cache_clear()
         fresh.append(made(name, *case))
     order = rng.sample(range(len(cases)), len(cases))

@@ -172,21 +172,21 @@ def test_unusable_privacy_is_refused(arguments, message) -> None:
 
 
 def test_same_unit_compares_column_and_neighbours() -> None:
-    one = Privacy(PureDP(1), unit_column="id", max_rows=2)
-    assert one.same_unit(Privacy(ZCDP(3), unit_column="id", max_rows=2))
-    assert one.same_unit(
+    privacy = Privacy(PureDP(1), unit_column="id", max_rows=2)
+    assert privacy.same_unit(Privacy(ZCDP(3), unit_column="id", max_rows=2))
+    assert privacy.same_unit(
         Privacy(PureDP(1), unit_column="id", max_rows=3, max_per_cell=PerCellBound(1, "month"))
     )
-    assert not one.same_unit(Privacy(PureDP(1), unit_column="other", max_rows=2))
-    assert not one.same_unit(Privacy(PureDP(1), "replace", "id", 2))
-    assert not one.same_unit(Privacy(PureDP(1)))
+    assert not privacy.same_unit(Privacy(PureDP(1), unit_column="other", max_rows=2))
+    assert not privacy.same_unit(Privacy(PureDP(1), "replace", "id", 2))
+    assert not privacy.same_unit(Privacy(PureDP(1)))
 
 
 UNIT = Privacy(PureDP(1), unit_column="id").to_json()
 
 
 @pytest.mark.parametrize(
-    ("read", "data"),
+    ("parse", "data"),
     [
         *(
             (budget_from_json, data)
@@ -225,33 +225,34 @@ UNIT = Privacy(PureDP(1), unit_column="id").to_json()
         (cost_from_json, {"kind": "laplace", "epsilon": "1"}),
     ],
 )
-def test_budget_refuses_foreign_json(read, data) -> None:
+def test_budget_refuses_foreign_json(parse, data) -> None:
     with pytest.raises(InputError, match=" must be "):
-        read(data)
+        parse(data)
 
 
 @given(
     BUDGETS, st.lists(st.fractions(min_value=Fraction(1, 100), max_value=1), min_size=1, max_size=5)
 )
 def test_shares_of_a_budget_add_up_to_it(budget, parts) -> None:
-    whole = charge_of_budget(budget)
-    shares = [charge_of_budget(budget.scaled(part / sum(parts))) for part in parts]
-    assert sum_charges(shares) == whole
+    total = charge_of_budget(budget)
+    shares = [charge_of_budget(budget.scaled(weight / sum(parts))) for weight in parts]
+    assert sum_charges(shares) == total
 
 
 @given(BUDGETS, st.fractions(min_value=Fraction(1, 100), max_value=Fraction(99, 100)))
-def test_pure_step_and_rest_stay_within_budget(budget, part) -> None:
-    epsilon = pure_share(budget, part)
+def test_pure_step_and_rest_stay_within_budget(budget, share) -> None:
+    epsilon = pure_share(budget, share)
     assume(epsilon > 0)
     step = step_charge(budget, PureDP(epsilon), PureCost(epsilon))
     assert sum_charges((step, charge_of_budget(budget.without(epsilon)))) == charge_of_budget(
         budget
     )
+
     # no more than the part, and hardly less
-    spent, given_part = (
-        one.rho or one.epsilon for one in (step, charge_of_budget(budget.scaled(part)))
+    spent_amount, given_part = (
+        single.rho or single.epsilon for single in (step, charge_of_budget(budget.scaled(share)))
     )
-    assert given_part - epsilon * Fraction(2, 2**40) <= spent <= given_part
+    assert given_part - epsilon * Fraction(2, 2**40) <= spent_amount <= given_part
 
 
 @pytest.mark.parametrize(
@@ -268,9 +269,12 @@ def test_distance_of_neighbours(neighbours, rows, distance) -> None:
 def test_squares_are_the_largest_sum_over_cells(rows) -> None:
     """Compare with all ways to distribute a unit's rows over cells, with a limit per cell."""
 
-    def largest(left: int, most: int) -> int:
+    def largest(rows_left: int, most: int) -> int:
         return max(
-            (here**2 + largest(left - here, most) for here in range(1, min(left, most) + 1)),
+            (
+                in_cell**2 + largest(rows_left - in_cell, most)
+                for in_cell in range(1, min(rows_left, most) + 1)
+            ),
             default=0,
         )
 
@@ -278,4 +282,5 @@ def test_squares_are_the_largest_sum_over_cells(rows) -> None:
         bound = PerCellBound(most, "month")
         privacy = Privacy(ZCDP(1), unit_column="id", max_rows=rows, max_per_cell=bound)
         assert privacy.squares == largest(rows, most)
+
     assert Privacy(ZCDP(1), unit_column="id", max_rows=rows).squares == rows**2

@@ -59,8 +59,8 @@ PURE_HALF = Charge(epsilon=Fraction(1, 2), mu_squared=pure_mu_squared(Fraction(1
             PURE_HALF,
         ),
         *(
-            (own, own, SeriesCost(own), charge_of_budget(own))
-            for own in (PureDP("1/3"), ApproxDP(1, "1e-9"), ZCDP("1/8"), GDP("1/8"))
+            (budget, budget, SeriesCost(budget), charge_of_budget(budget))
+            for budget in (PureDP("1/3"), ApproxDP(1, "1e-9"), ZCDP("1/8"), GDP("1/8"))
         ),
         (ApproxDP(5, "0.1"), PureDP("1/2"), PureCost("1/3"), PURE_HALF),
         (ApproxDP(5, "0.1"), ApproxDP("1/2", "1e-9"), PureCost("1/3"), PURE_HALF),
@@ -92,9 +92,9 @@ PURE_HALF = Charge(epsilon=Fraction(1, 2), mu_squared=pure_mu_squared(Fraction(1
     ],
 )
 def test_release_charge_is_computed(budget, declared, cost, expected) -> None:
-    taken = charge(budget, declared, cost)
-    assert taken == expected
-    assert is_possible_charge(budget, taken)
+    computed = charge(budget, declared, cost)
+    assert computed == expected
+    assert is_possible_charge(budget, computed)
 
 
 @pytest.mark.parametrize(
@@ -175,12 +175,13 @@ def test_long_costs_round_up_to_short_charges() -> None:
     assert charge(PureDP(5), PureDP(1), PureCost(long)).epsilon == 1
     assert charge(PureDP(5), PureDP(long), PureCost(long)).epsilon == long
     assert charge(ZCDP(5), PureDP(1), PureCost(long)).rho == Fraction(1, 2)
+
     cost = GaussianCost(long / 1000)
     in_rho = charge(ZCDP(5), ApproxDP(1, "1e-6"), cost).rho
     in_mu = charge(ApproxDP(5, "1e-6"), ApproxDP(1, "1e-6"), cost).mu_squared
-    for least, taken in ((cost.mu_squared / 2, in_rho), (cost.mu_squared, in_mu)):
-        assert least < taken <= least * (1 + Fraction(1, 2**127))
-        assert taken.denominator.bit_length() <= 140
+    for least, rounded in ((cost.mu_squared / 2, in_rho), (cost.mu_squared, in_mu)):
+        assert least < rounded <= least * (1 + Fraction(1, 2**127))
+        assert rounded.denominator.bit_length() <= 140
 
 
 def test_steps_that_share_epsilon_and_delta_declare_no_mu() -> None:
@@ -208,19 +209,23 @@ def test_nothing_is_left_after_a_late_delta() -> None:
 
 @given(st.lists(CHARGES, max_size=8), st.fractions(Fraction(1, 100), 100))
 def test_charges_survive_json_and_add_in_any_order(charges, epsilon) -> None:
-    assert [charge_from_json(json.loads(json.dumps(one.to_json()))) for one in charges] == charges
-    half, spent, whole = len(charges) // 2, sum_charges(charges), charge_of_budget(PureDP(epsilon))
+    assert [
+        charge_from_json(json.loads(json.dumps(single.to_json()))) for single in charges
+    ] == charges
+    half = len(charges) // 2
+    total = sum_charges(charges)
+    limit = charge_of_budget(PureDP(epsilon))
     assert (
-        spent
+        total
         == sum_charges(reversed(charges))
         == sum_charges((sum_charges(charges[:half]), sum_charges(charges[half:])))
     )
-    assert all(charge_part.is_within(spent) for charge_part in charges)
-    assert unspent_charge(PureDP(epsilon), spent) == Charge(
-        epsilon=max(Fraction(0), epsilon - spent.epsilon)
+    assert all(charge_part.is_within(total) for charge_part in charges)
+    assert unspent_charge(PureDP(epsilon), total) == Charge(
+        epsilon=max(Fraction(0), epsilon - total.epsilon)
     )
-    assert charge_shortfall(spent, whole) == replace(
-        spent, epsilon=max(Fraction(0), spent.epsilon - epsilon)
+    assert charge_shortfall(total, limit) == replace(
+        total, epsilon=max(Fraction(0), total.epsilon - epsilon)
     )
 
 
@@ -262,10 +267,14 @@ def response(epsilon: float, delta: float = 0.0) -> tuple[dict, dict]:
     return {0: p, 1: q, "zero": delta, "one": 0.0}, {0: q, 1: p, "zero": 0.0, "one": delta}
 
 
-def compose(first, choose):
+def compose(first_mechanism, choose):
     """Return the joint distributions of two outcomes, the second mechanism chosen by the first."""
     return tuple(
-        {(a, b): p * q for a, p in first[side].items() for b, q in choose(a)[side].items()}
+        {
+            (a, b): p * q
+            for a, p in first_mechanism[side].items()
+            for b, q in choose(a)[side].items()
+        }
         for side in (0, 1)
     )
 
@@ -283,21 +292,22 @@ SPLITS = [Fraction(1, 4), Fraction(1, 3), Fraction(1, 2)]
 @pytest.mark.parametrize(
     "delta", [Fraction(0), Fraction(1, 100)], ids=["epsilon", "epsilon and delta"]
 )
-@pytest.mark.parametrize(("first", "spread"), list(product(SPLITS, SPLITS)))
-def test_adaptive_sums_are_tight(first, spread, delta) -> None:
+@pytest.mark.parametrize(("first_share", "spread"), list(product(SPLITS, SPLITS)))
+def test_adaptive_sums_are_tight(first_share, spread, delta) -> None:
     """The first outcome decides whether the second spends the rest or a share of it."""
     budget, declared = (
-        (ApproxDP(1, delta), ApproxDP(first, delta * spread))
+        (ApproxDP(1, delta), ApproxDP(first_share, delta * spread))
         if delta
-        else (PureDP(1), PureDP(first))
+        else (PureDP(1), PureDP(first_share))
     )
-    rest = unspent_charge(budget, charge(budget, declared, SeriesCost(declared)))
+    remaining = unspent_charge(budget, charge(budget, declared, SeriesCost(declared)))
 
     def choose(outcome):
-        part = 1 if outcome in {0, "one"} else float(spread)
-        return response(float(rest.epsilon) * part, float(rest.delta) * part)
+        share = 1 if outcome in {0, "one"} else float(spread)
+        return response(float(remaining.epsilon) * share, float(remaining.delta) * share)
 
-    pair = compose(response(float(first), float(delta * spread)), choose)
+    pair = compose(response(float(first_share), float(delta * spread)), choose)
+
     assert float(delta) * 0.5 - 1e-15 < hockey_stick(pair, 1.0) <= float(delta) * (1 + 1e-9) + 1e-15
     assert hockey_stick(pair, 0.9 if delta else 1 - 1e-12) > float(delta)
 
@@ -307,14 +317,16 @@ def test_adaptive_sums_are_tight(first, spread, delta) -> None:
 def test_adaptive_sums_of_rho_hold(alpha, spread) -> None:
     """Randomised response costs epsilon^2/2; both charges together fit the budget."""
     budget = ZCDP(Fraction(1, 2))
-    first = Fraction(3, 5)
-    rest = unspent_charge(budget, charge(budget, PureDP(first), PureCost(first))).rho
-    most = math.sqrt(2 * float(rest))
+    first_epsilon = Fraction(3, 5)
+    remaining_rho = unspent_charge(
+        budget, charge(budget, PureDP(first_epsilon), PureCost(first_epsilon))
+    ).rho
+    most = math.sqrt(2 * float(remaining_rho))
 
     def choose(outcome):
         return response(most if outcome == 0 else most * float(spread))
 
-    zero, one = compose(response(float(first)), choose)
+    zero, one = compose(response(float(first_epsilon)), choose)
     for p, q in ((zero, one), (one, zero)):
         renyi = math.log(math.fsum(p[o] * (p[o] / q[o]) ** (alpha - 1) for o in p if p[o])) / (
             alpha - 1

@@ -114,15 +114,18 @@ KINDS = {
 )
 def test_noise_loses_no_more_than_its_cost_says(law, scale) -> None:
     """Compare hockey-stick divergence, Renyi divergence and largest ratio for a shift of 1."""
-    reach, cost = int(12 * scale) + 4, KINDS[law].cost(1 / scale ** KINDS[law].norm)
+    reach = int(12 * scale) + 4
+    cost = KINDS[law].cost(1 / scale ** KINDS[law].norm)
     weights = np.diff(cumulative(law, float(scale), np.arange(-reach, reach)))
     assert covers(ApproxDP(100, "0.999999"), cost)
+
     for epsilon in ("0.1", "0.5", "1", "3"):
         exact = math.fsum(np.maximum(weights[:-1] - math.exp(float(epsilon)) * weights[1:], 0))
         assert exact < 1e-14 or not covers(
             ApproxDP(epsilon, Fraction(exact) * Fraction(999, 1000)), cost
         )
-    p, q = weights[:-1][weights[1:] > 1e-9], weights[1:][weights[1:] > 1e-9]
+    p = weights[:-1][weights[1:] > 1e-9]
+    q = weights[1:][weights[1:] > 1e-9]
     assert law != "laplace" or np.log(p / q).max() == pytest.approx(float(1 / scale), rel=1e-6)
     for alpha in (1.01, 1.5, 2, 8):
         assert math.log(math.fsum(p * (p / q) ** (alpha - 1))) / (alpha - 1) <= alpha * float(
@@ -136,8 +139,9 @@ def test_series_costs_its_whole_budget(
 ) -> None:
     cost = SeriesCost(budget)
     assert covers(budget, cost)
-    for other in (PureDP(2), ApproxDP(2, "1e-3"), ZCDP(2)):  # larger, but only equality is proved
-        assert not covers(other, cost)
+    # larger budgets would do, but only equality is proved
+    for larger_budget in (PureDP(2), ApproxDP(2, "1e-3"), ZCDP(2)):
+        assert not covers(larger_budget, cost)
     assert cost_from_json(json.loads(json.dumps(cost.to_json()))) == cost
 
 

@@ -40,13 +40,13 @@ TINY = (Fraction(1, 10**90), Fraction(1, 10**180), 400)  # needs more digits, an
 @pytest.mark.parametrize(("epsilon", "square", "digits"), [*((*case, 120) for case in CASES), TINY])
 def test_delta_is_an_upper_bound_within_1e_15(epsilon, square, digits) -> None:
     exponent = float((epsilon - square / 2) ** 2 / square / 2)
-    got = gaussian_delta(epsilon, square)
+    computed = gaussian_delta(epsilon, square)
     if exponent > 2000:
         with mp.workdps(30):
-            assert mp.log(mp.mpf(got.denominator)) > min(exponent, 6900)
+            assert mp.log(mp.mpf(computed.denominator)) > min(exponent, 6900)
         return
     with mp.workdps(digits):
-        ratio = mp.mpf(got.numerator) / got.denominator / oracle(epsilon, square, digits)
+        ratio = mp.mpf(computed.numerator) / computed.denominator / oracle(epsilon, square, digits)
         assert 1 <= ratio <= 1 + mp.mpf(10) ** -15
 
 
@@ -57,9 +57,9 @@ DELTAS = ["1e-300", "1e-30", "1e-12", "1e-9", "1e-6", "1e-5", "0.01", "1/3", "0.
     ("epsilon", "delta"),
     [
         (e, d)
-        for one, e in enumerate(EPSILONS[1:])
-        for other, d in enumerate(DELTAS)
-        if (one + other) % 5 == 0
+        for row, e in enumerate(EPSILONS[1:])
+        for column, d in enumerate(DELTAS)
+        if (row + column) % 5 == 0
     ],
 )
 def test_mu_squared_is_safe_and_within_1e_12(epsilon, delta) -> None:
@@ -100,12 +100,12 @@ def test_wrong_rounding_direction_shows_at_few_digits(digits) -> None:
     way = rounding_contexts(digits)
     for k in range(1, 400, 3):
         with mp.workdps(30):
-            for x, found in (
+            for x, computed in (
                 (decimal.Decimal(k) / 10, _mills_by_fraction),
                 (Fraction(k, 7), _enclose_mills_ratio),
             ):
                 at = mp.sqrt(mp.mpf(k) / 7) if isinstance(x, Fraction) else mp.mpf(str(x))
-                low, high = found(x, way)
+                low, high = computed(x, way)
                 true = mp.exp(at * at / 2) * mp.erfc(at / mp.sqrt(2)) * mp.sqrt(mp.pi / 2)
                 assert mp.mpf(str(low)) <= true <= mp.mpf(str(high))
 
@@ -158,8 +158,8 @@ def test_large_epsilon_delta_is_still_computed(epsilon, square) -> None:
     """Only the first of the two terms of the formula matters there."""
     true = oracle(Fraction(epsilon), Fraction(square), 60)
     with mp.workdps(50):
-        got = gaussian_delta(epsilon, square)
-        assert 1 <= mp.mpf(got.numerator) / got.denominator / true <= 1 + mp.mpf("1e-14")
+        computed = gaussian_delta(epsilon, square)
+        assert 1 <= mp.mpf(computed.numerator) / computed.denominator / true <= 1 + mp.mpf("1e-14")
         assert not gaussian_is_private(epsilon, square, Fraction(str(true * mp.mpf("0.999"))))
         assert gaussian_is_private(epsilon, square, Fraction(str(true * mp.mpf("1.001"))))
 

@@ -23,8 +23,10 @@ RULES = [
 
 def chance(scale: Fraction, threshold: int, most: int) -> mpmath.mpf:
     """Bound the probability that one of a unit's keys is released, or noise leaves its range."""
-    one = mpmath.exp(-mpmath.mpf(threshold - 1) / scale) / (1 + mpmath.exp(-1 / mpmath.mpf(scale)))
-    return most * (one + mpmath.mpf(LEAST_DELTA.numerator) / LEAST_DELTA.denominator)
+    chance_of_key = mpmath.exp(-mpmath.mpf(threshold - 1) / scale) / (
+        1 + mpmath.exp(-1 / mpmath.mpf(scale))
+    )
+    return most * (chance_of_key + mpmath.mpf(LEAST_DELTA.numerator) / LEAST_DELTA.denominator)
 
 
 @pytest.mark.parametrize("most", [1, 2, 7])
@@ -58,17 +60,17 @@ def of_gaussian(scale: Fraction, threshold: int, epsilon: int, most: int) -> lis
         / 2
         + rare
     )
-    found = []
-    for alone in range(most + 1):
-        mu = mpmath.sqrt(most - alone) * scale.denominator / scale.numerator
+    bounds = []
+    for own_keys in range(most + 1):
+        mu = mpmath.sqrt(most - own_keys) * scale.denominator / scale.numerator
         noise = (
             mpmath.ncdf(mu / 2 - epsilon / mu)
             - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
             if mu
             else mpmath.mpf(0)
         )
-        found.append(noise + out * alone)
-    return found
+        bounds.append(noise + out * own_keys)
+    return bounds
 
 
 # Of 65 to 73 keys, the first stretch of several, the worst is its end, its beginning, or none of
@@ -89,8 +91,8 @@ def test_gaussian_search_is_private_for_any_key_count(
     with mpmath.workdps(60):
         true = max(of_gaussian(rule.scale, threshold, 4, most))
         # of the noise's delta 17 digits are kept
-        more = mpmath.mpf(10) ** -16 if most <= 64 else mpmath.mpf(1) / 2
-        for change, private in ((-(mpmath.mpf(10) ** -30), False), (more, True)):
+        tolerance = mpmath.mpf(10) ** -16 if most <= 64 else mpmath.mpf(1) / 2
+        for change, private in ((-(mpmath.mpf(10) ** -30), False), (tolerance, True)):
             delta = Fraction(int(true * (1 + change) * 10**55), 10**55)
             assert (
                 keys_are_private(
@@ -111,11 +113,11 @@ def test_replaced_units_differ_in_twice_the_keys(most: int) -> None:
     for neighbours, keys in (("add_remove", most), ("replace", 2 * most)):
         for epsilon, private in ((keys, True), (keys - Fraction(1, 1000), False)):
             budget = ApproxDP(epsilon, "1e-9")
-            found = is_private(neighbours, Noise.DISCRETE_LAPLACE, Fraction(1), budget)
-            assert found is private
+            is_accepted = is_private(neighbours, Noise.DISCRETE_LAPLACE, Fraction(1), budget)
+            assert is_accepted is private
         budget = ApproxDP(1, "1e-9")
         least_scale = math.sqrt(keys / gaussian_mu_squared(1, "1e-9"))
         for factor, private in ((1.0001, True), (0.9999, False)):
             scale = Fraction(round(factor * least_scale * 2**30), 2**30)
-            found = is_private(neighbours, Noise.ROUNDED_GAUSSIAN, scale, budget)
-            assert found is private
+            is_accepted = is_private(neighbours, Noise.ROUNDED_GAUSSIAN, scale, budget)
+            assert is_accepted is private

@@ -57,12 +57,12 @@ def pure_charge(epsilon: Fraction) -> Charge:
 @pytest.mark.parametrize("epsilon", ["1e-9", "0.01", "0.3", "1", "4", "30"])
 def test_pure_mu_is_the_known_formula(epsilon) -> None:
     exact = Fraction(epsilon)
-    found = pure_mu_squared(exact)
+    computed = pure_mu_squared(exact)
     error = 1 / (1 + math.exp(float(exact)))
-    assert math.sqrt(found) == pytest.approx(-2 * NORMAL.inv_cdf(error), rel=1e-6)
-    assert not pure_is_gaussian(exact, found * (1 - Fraction(1, 2**40)))
-    assert pure_is_gaussian(pure_epsilon(found), found)
-    assert exact <= pure_epsilon(found) <= exact * (1 + Fraction(1, 10**9))
+    assert math.sqrt(computed) == pytest.approx(-2 * NORMAL.inv_cdf(error), rel=1e-6)
+    assert not pure_is_gaussian(exact, computed * (1 - Fraction(1, 2**40)))
+    assert pure_is_gaussian(pure_epsilon(computed), computed)
+    assert exact <= pure_epsilon(computed) <= exact * (1 + Fraction(1, 10**9))
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.5", "2"])
@@ -96,8 +96,8 @@ def test_epsilon_of_mu_squared_is_proved(delta) -> None:
 @pytest.mark.parametrize("near", [None, "1e-30", "1/4", "1/3", "341/1024", "683/2048", "7e20"])
 def test_search_ends_at_one_number_wherever_it_starts(near) -> None:
     start = None if near is None else Fraction(near)
-    found = largest_accepted(lambda number: number <= Fraction(1, 3), 12, start)
-    assert found == Fraction(2730, 2**13)
+    largest = largest_accepted(lambda number: number <= Fraction(1, 3), 12, start)
+    assert largest == Fraction(2730, 2**13)
 
 
 @pytest.mark.parametrize("epsilon", ["0.0123", "0.517", "1.01", "7.3"])
@@ -112,6 +112,7 @@ def test_searches_start_near_their_results(monkeypatch, epsilon) -> None:
     square = gaussian_mu_squared(epsilon, "1e-9")
     gaussian_epsilon(square, "1e-9")
     pure_epsilon(pure_mu_squared(Fraction(epsilon)))
+
     assert len(calls) <= 4 * 12  # bisection takes 4 * 44
 
 
@@ -173,8 +174,8 @@ def menu_entry(declared: Budget, cost: Cost) -> tuple[Charge, Release]:
     return amount, randomised_response(float(amount.epsilon), float(amount.delta))
 
 
-def gaussian(part: str) -> tuple[Charge, Release]:
-    square = SQUARE * Fraction(part)
+def gaussian(share: str) -> tuple[Charge, Release]:
+    square = SQUARE * Fraction(share)
     return menu_entry(GDP(square), GaussianCost(square))
 
 
@@ -217,12 +218,13 @@ def test_late_delta_would_exceed_the_budget() -> None:
     choices = [early, late, with_delta("1e-9", str(own_delta))]
 
     def covers_path(charges: Sequence[Charge]) -> bool:
-        spent = sum_charges(charges)
-        if spent.delta >= D:
+        total = sum_charges(charges)
+        if total.delta >= D:
             return False
-        return spent.mu_squared <= gaussian_mu_squared(E, D - spent.delta)
+        return total.mu_squared <= gaussian_mu_squared(E, D - total.delta)
 
     assert best_delta(float(E), choices, covers_path, depth=2) > 1.4 * float(D)
+
     worst = best_delta(
         float(E), choices, lambda charges: is_within_budget(BUDGET, charges), depth=2
     )
@@ -235,19 +237,22 @@ def test_raise_does_not_divide_charges_anew() -> None:
     If pure charges too large for mu were summed, these would be summed within the first budget and
     composed within the second, and the choice would have more than the delta of both.
     """
-    first, raised = WHOLE, ApproxDP(3, "1e-6")
+    first_budget, raised = WHOLE, ApproxDP(3, "1e-6")
     count = 4
-    part = pure_charge(Fraction(1, 5))
-    rest = gaussian_mu_squared(3, "1e-6") - count * part.mu_squared
+    pure_step = pure_charge(Fraction(1, 5))
+    remaining = gaussian_mu_squared(3, "1e-6") - count * pure_step.mu_squared
     menu = [
-        (part, randomised_response(0.2)),
-        (gaussian_charge(rest), binned_gaussian(math.sqrt(rest), bins=300, reach=7)),
-        (Charge(epsilon=Fraction(1, 10**6), delta=first.delta), randomised_response(1e-6, 1e-6)),
+        (pure_step, randomised_response(0.2)),
+        (gaussian_charge(remaining), binned_gaussian(math.sqrt(remaining), bins=300, reach=7)),
+        (
+            Charge(epsilon=Fraction(1, 10**6), delta=first_budget.delta),
+            randomised_response(1e-6, 1e-6),
+        ),
     ]
-    assert is_within_budget(raised, [*[part] * count, gaussian_charge(rest)])
+    assert is_within_budget(raised, [*[pure_step] * count, gaussian_charge(remaining)])
 
     def is_covered(charges: Sequence[Charge]) -> bool:
-        return is_within_budget(first, charges) or is_within_budget(raised, charges)
+        return is_within_budget(first_budget, charges) or is_within_budget(raised, charges)
 
     assert best_delta(3.0, menu, is_covered, depth=count + 1) <= 1e-6 * (1 + 1e-9)
 
@@ -290,23 +295,23 @@ def test_pure_releases_alone_may_use_the_epsilon() -> None:
 
 
 def test_pure_release_is_never_summed_with_gaussian_ones() -> None:
-    first = pure_charge(Fraction(9, 10))
+    first_charge = pure_charge(Fraction(9, 10))
     tiny = gaussian_charge(Fraction(1, 10**9))
-    assert not is_within_budget(WHOLE, [first, tiny])
-    assert not is_within_budget(WHOLE, [tiny, first])
-    assert left_of_budget(WHOLE, [first]) == Charge(epsilon=Fraction(1, 10))
+    assert not is_within_budget(WHOLE, [first_charge, tiny])
+    assert not is_within_budget(WHOLE, [tiny, first_charge])
+    assert left_of_budget(WHOLE, [first_charge]) == Charge(epsilon=Fraction(1, 10))
 
 
 def test_releases_with_their_own_delta_come_first() -> None:
     search = charge(WHOLE, ApproxDP("0.1", "1e-7"), SeriesCost(ApproxDP("0.1", "1e-7")))
-    rest = gaussian_charge(gaussian_mu_squared("0.9", "9e-7"))
-    assert is_within_budget(WHOLE, [search, rest])
-    assert not is_within_budget(WHOLE, [rest, search])
+    remaining_charge = gaussian_charge(gaussian_mu_squared("0.9", "9e-7"))
+    assert is_within_budget(WHOLE, [search, remaining_charge])
+    assert not is_within_budget(WHOLE, [remaining_charge, search])
     assert left_of_budget(WHOLE, [search]).delta == Fraction(9, 10**7)
-    assert left_of_budget(WHOLE, [rest]).delta == 0
+    assert left_of_budget(WHOLE, [remaining_charge]).delta == 0
     assert not is_within_budget(WHOLE, [search] * 11)
     assert not is_within_budget(WHOLE, [pure_charge(Fraction(1, 10)), search])
-    assert not is_within_budget(ApproxDP(10**6, "0.9"), [search, rest, search])
+    assert not is_within_budget(ApproxDP(10**6, "0.9"), [search, remaining_charge, search])
 
 
 AMOUNTS = st.lists(
@@ -325,18 +330,19 @@ def test_exactly_the_remaining_mu_is_payable(charges) -> None:
     if not is_within_budget(WHOLE, charges):
         return
     available = left_of_budget(WHOLE, charges)
-    more = Fraction(1001, 1000)
+    factor = Fraction(1001, 1000)
     if available.mu_squared:
         assert is_within_budget(WHOLE, [*charges, gaussian_charge(available.mu_squared)])
     assert not is_within_budget(
-        WHOLE, [*charges, gaussian_charge(available.mu_squared * more + Fraction(1, 10**9))]
+        WHOLE, [*charges, gaussian_charge(available.mu_squared * factor + Fraction(1, 10**9))]
     )
+
     if available.epsilon:
         assert is_within_budget(WHOLE, [*charges, pure_charge(available.epsilon)])
     if available.delta:
         pair = Charge(epsilon=available.epsilon, delta=available.delta)
         assert is_within_budget(WHOLE, [*charges, pair])
-    beyond = available.epsilon * more + Fraction(1, 10**9)
+    beyond = available.epsilon * factor + Fraction(1, 10**9)
     assert not is_within_budget(WHOLE, [*charges, pure_charge(beyond)])
     assert spent_epsilon(WHOLE, charges) <= 1
 
@@ -365,9 +371,14 @@ BUDGETS = st.builds(
     ApproxDP(1, "1e-6"),
     ApproxDP(3, "1e-6"),
 )
-def test_larger_budget_covers_all_that_a_smaller_one_covers(charges, first, second) -> None:
-    larger = ApproxDP(max(first.epsilon, second.epsilon), max(first.delta, second.delta))
-    for budget in (first, second):
+def test_larger_budget_covers_all_that_a_smaller_one_covers(
+    charges, smaller_budget, larger_budget
+) -> None:
+    larger = ApproxDP(
+        max(smaller_budget.epsilon, larger_budget.epsilon),
+        max(smaller_budget.delta, larger_budget.delta),
+    )
+    for budget in (smaller_budget, larger_budget):
         if is_within_budget(budget, charges):
             assert is_within_budget(larger, charges)
             assert all(is_within_budget(budget, charges[:count]) for count in range(len(charges)))
@@ -394,20 +405,21 @@ def test_spent_epsilon_counts_every_charge() -> None:
 
 def test_sums_decide_in_other_definitions() -> None:
     for budget in (PureDP(1), ZCDP(1), GDP(1)):
-        third = charge(
+        third_charge = charge(
             budget, budget.scaled(Fraction(1, 3)), SeriesCost(budget.scaled(Fraction(1, 3)))
         )
-        assert is_within_budget(budget, [third] * 3)
-        assert not is_within_budget(budget, [third] * 4)
-        assert left_of_budget(budget, [third] * 2) == third
+        assert is_within_budget(budget, [third_charge] * 3)
+        assert not is_within_budget(budget, [third_charge] * 4)
+        assert left_of_budget(budget, [third_charge] * 2) == third_charge
 
 
 def test_share_limit_covers_its_part() -> None:
     limit = share_limit(WHOLE, "1/12")
-    part = WHOLE.share("1/12").mu_squared
+    share_of_mu = WHOLE.share("1/12").mu_squared
+
     assert (type(limit), limit.delta) == (ApproxDP, WHOLE.delta)
-    assert is_within_budget(limit, [gaussian_charge(part)])
-    assert not is_within_budget(limit, [gaussian_charge(part * Fraction(1001, 1000))])
+    assert is_within_budget(limit, [gaussian_charge(share_of_mu)])
+    assert not is_within_budget(limit, [gaussian_charge(share_of_mu * Fraction(1001, 1000))])
     assert share_limit(ZCDP(1), "1/4") == ZCDP("1/4")
     with pytest.raises(InputError, match="a larger one, as all of this one is within delta"):
         share_limit(WHOLE, "1e-30")

@@ -29,7 +29,8 @@ def infimum(rho: Fraction, epsilon: Fraction):
     for _ in range(30):  # within 1e-16 of the place, and of the value the square of that
         points = [low + (high - low) * k / 8 for k in range(9)]
         best = min(range(9), key=lambda k: log_bound(rho, epsilon, mp.exp(points[k])))
-        low, high = points[max(0, best - 1)], points[min(8, best + 1)]
+        low = points[max(0, best - 1)]
+        high = points[min(8, best + 1)]
     return log_bound(rho, epsilon, mp.exp((low + high) / 2))
 
 
@@ -37,15 +38,15 @@ def infimum(rho: Fraction, epsilon: Fraction):
 @pytest.mark.parametrize("epsilon", ["0", "1", "20"])
 def test_delta_is_the_infimum_rounded_up(rho, epsilon) -> None:
     cost, eps = Fraction(rho), Fraction(epsilon)
-    got = zcdp_delta(cost, eps)
+    computed = zcdp_delta(cost, eps)
     with mp.workdps(60):
         best = infimum(cost, eps)
         if best < -6900:
-            assert got == Fraction(1, 10**3000)
+            assert computed == Fraction(1, 10**3000)
         elif best > -(mp.mpf(10) ** -13):
-            assert 1 - Fraction(1, 10**12) <= got <= 1
+            assert 1 - Fraction(1, 10**12) <= computed <= 1
         else:
-            ratio = mp.mpf(got.numerator) / got.denominator / mp.exp(best)
+            ratio = mp.mpf(computed.numerator) / computed.denominator / mp.exp(best)
             assert 1 - mp.mpf(10) ** -25 <= ratio <= 1 + mp.mpf(10) ** -12
 
 
@@ -76,6 +77,7 @@ def test_zcdp_delta_is_exact_to_the_last_digit() -> None:
     above, at, below = (
         zcdp_delta("0.05", epsilon + apart * Fraction(1, 10**48)) for apart in (-1, 0, 1)
     )
+
     assert above == at == below + Fraction(1, 10**20)
 
 

@@ -92,7 +92,7 @@ def test_exact_is_the_inverse_of_printing(number: Fraction):
 
 
 @pytest.mark.parametrize(
-    ("read", "values", "message"),
+    ("check", "values", "message"),
     [
         (
             lambda value: exact_positive("rho", value),
@@ -122,12 +122,12 @@ def test_exact_is_the_inverse_of_printing(number: Fraction):
     ],
 )
 def test_refusal_states_allowed_values(
-    read: Callable[[object], object], values: list[object], message: str
+    check: Callable[[object], object], values: list[object], message: str
 ):
     for value in values:
         with pytest.raises(InputError, match="^" + re.escape(message)):
             # What `refuse` makes is raised here, and the others raise it themselves.
-            raise read(value)  # type: ignore[misc]
+            raise check(value)  # type: ignore[misc]
     assert whole("n", np.int64(7), 0) == 7
 
 
@@ -160,9 +160,9 @@ DIGITS = [
 DIGITS += [Decimal("1e-999999"), 10**5000]
 
 
-@pytest.mark.parametrize("got", LONG, ids=range(7))
-def test_message_quotes_at_most_200_characters(got: object):
-    message = str(refuse("size", got, "small"))
+@pytest.mark.parametrize("long_value", LONG, ids=range(7))
+def test_message_quotes_at_most_200_characters(long_value: object):
+    message = str(refuse("size", long_value, "small"))
     assert len(message) < 250
     assert message.startswith("size must be small; got ")
 

@@ -31,8 +31,8 @@ def write_release(folder: Path, **receipt: object) -> Path:
 
 
 def publish(ledger: Ledger, receipt: Receipt, folder: Path, **facts: object) -> Path:
-    own = {"id": receipt.id, "dataset": ledger.dataset, "ledger": ledger.path.name}
-    return write_release(folder, **own, ledger_id=ledger.id, **facts)
+    ledger_facts = {"id": receipt.id, "dataset": ledger.dataset, "ledger": ledger.path.name}
+    return write_release(folder, **ledger_facts, ledger_id=ledger.id, **facts)
 
 
 @pytest.mark.parametrize(
@@ -54,10 +54,11 @@ def test_older_copy_is_refused_for_any_release_in_sight(tmp_path, place, by_link
         path.symlink_to(ledger.path)
     folders = [tmp_path / "new"]
     for payer in (path, Ledger.open(path)):
-        found = find_ledger(payer, FRAME, None, folders)
-        assert found is not None
-        assert len(found.entries()) == 2
+        ledger_found = find_ledger(payer, FRAME, None, folders)
+        assert ledger_found is not None
+        assert len(ledger_found.entries()) == 2
     ledger.path.write_bytes(older)
+
     for payer in (path, Ledger.open(path)):
         with pytest.raises(LedgerError, match=rf"does not know the release in .*{release.name}"):
             find_ledger(payer, FRAME, None, folders)
@@ -76,6 +77,7 @@ def test_older_copy_with_fewer_steps_is_refused(tmp_path) -> None:
     assert find_unrecorded_releases(ledger.path, ledger) == (moved,)
     with pytest.raises(LedgerError, match=r"fewer steps than were drawn .*two.*Nothing was spent"):
         find_ledger(ledger.path, FRAME, None, [])
+
     ledger.begin(receipt, 2, "request")
     ledger.reconcile(lambda _: False)
     assert ledger.entries()[0].state == "absent"  # nothing more is drawn for it
@@ -90,8 +92,10 @@ def test_folder_with_two_names_is_searched_once(tmp_path) -> None:
     publish(ledger, take(ledger), tmp_path / "people" / "r")
     ledger.path.write_bytes(older)
     for path in (ledger.path, tmp_path / "link" / "people.ledger"):
-        found = find_unrecorded_releases(path, ledger, [tmp_path / "link", tmp_path / "people"])
-        assert len(found) == 1
+        unrecorded = find_unrecorded_releases(
+            path, ledger, [tmp_path / "link", tmp_path / "people"]
+        )
+        assert len(unrecorded) == 1
 
 
 @pytest.mark.parametrize(
@@ -142,13 +146,14 @@ def test_second_ledger_in_sight_is_refused(tmp_path, place) -> None:
 def test_ledger_pays_only_for_its_data_set(tmp_path) -> None:
     ledger = opened(tmp_path)
     for source, dataset in ((FRAME, None), (FRAME, "people"), (tmp_path / "people.csv", None)):
-        found = find_ledger(ledger.path, source, dataset, [])
-        assert found is not None
-        assert found.id == ledger.id
+        ledger_found = find_ledger(ledger.path, source, dataset, [])
+        assert ledger_found is not None
+        assert ledger_found.id == ledger.id
     for source, dataset in ((FRAME, "others"), (tmp_path / "others.csv", None)):
         with pytest.raises(InputError, match="belongs to the data set 'people'; got 'others'"):
             find_ledger(ledger.path, source, dataset, [])
     assert find_other_ledgers(ledger.path, "people") == ()
+
     (tmp_path / "link.ledger").symlink_to(ledger.path)
     assert find_other_ledgers(ledger.path, "people") == ()
     assert find_other_ledgers(tmp_path / "new.ledger", "people") != ()
@@ -167,6 +172,7 @@ def test_no_ledger_is_made_in_the_place_of_another(tmp_path, obstacle) -> None:
         path = tmp_path / "missing" / "people.ledger"
     else:
         Path(f"{path}{obstacle}").write_bytes(b"hot")
+
     with pytest.raises(LedgerError):
         find_ledger(path, FRAME, None, [], share=share)
     assert not path.exists()
@@ -175,10 +181,10 @@ def test_no_ledger_is_made_in_the_place_of_another(tmp_path, obstacle) -> None:
 def test_new_ledger_has_the_unit_of_its_first_release(tmp_path) -> None:
     bound = PerCellBound(2, "month")
     privacy = Privacy(PureDP(1), "replace", "id", 5, bound)
-    made = open_or_create_ledger(tmp_path / "people.ledger", "people", privacy)
-    assert made.privacy == Privacy(PureDP(1), "replace", "id", 5)
-    again = open_or_create_ledger(tmp_path / "people.ledger", "others", ONE)
-    assert (again.id, again.dataset) == (made.id, "people")
+    created = open_or_create_ledger(tmp_path / "people.ledger", "people", privacy)
+    assert created.privacy == Privacy(PureDP(1), "replace", "id", 5)
+    second_ledger = open_or_create_ledger(tmp_path / "people.ledger", "others", ONE)
+    assert (second_ledger.id, second_ledger.dataset) == (created.id, "people")
 
 
 JUNK = [b"", b"\xff", b"7", b"[]", b"{}", b"[" * 10**5, b'{"receipt": []}', b'{"receipt": null}']

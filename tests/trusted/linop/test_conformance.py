@@ -59,24 +59,25 @@ from leastnoise._trusted.linop import (
 from leastnoise._trusted.measurements import Block, Factor, Measurements, column_norm
 from trusted.linop.conformance import CASES, Case
 
-every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+for_every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
-@every
+@for_every_case
 def test_stands_for_its_matrix(case: Case) -> None:
     reference = case.reference()
     assert (case.operator.rows, case.operator.size) == reference.shape
     np.testing.assert_array_equal(dense(case.operator), reference)
 
 
-@every
+@for_every_case
 @pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
 def test_applies_exactly_along_the_first_axis(case: Case, shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(1)
     reference = case.reference()
     x = rng.integers(-(2**40), 2**40, size=(case.operator.size, *shape))
     y = rng.integers(-(2**40), 2**40, size=(case.operator.rows, *shape))
-    forward, backward = apply(case.operator, x), apply_transpose(case.operator, y)
+    forward = apply(case.operator, x)
+    backward = apply_transpose(case.operator, y)
     assert forward.dtype == backward.dtype == np.int64
     np.testing.assert_array_equal(forward, np.tensordot(reference, x, axes=(1, 0)))
     np.testing.assert_array_equal(backward, np.tensordot(reference.T, y, axes=(1, 0)))
@@ -84,7 +85,7 @@ def test_applies_exactly_along_the_first_axis(case: Case, shape: tuple[int, ...]
         np.testing.assert_array_equal(along(apply, case.operator, x.T, 1), forward.T)
 
 
-@every
+@for_every_case
 @pytest.mark.parametrize("power", [1, 2])
 def test_column_sums_with_weights(case: Case, power: int) -> None:
     weights = np.random.default_rng(4).integers(1, 2**20, case.operator.rows)
@@ -92,7 +93,7 @@ def test_column_sums_with_weights(case: Case, power: int) -> None:
     np.testing.assert_array_equal(column_sums(case.operator, weights, power), expected)
 
 
-@every
+@for_every_case
 def test_operator_gram_matches_the_matrix(case: Case) -> None:
     rows = case.reference().astype(float)
     x = np.random.default_rng(6).normal(size=(case.operator.size, 2))
@@ -100,7 +101,7 @@ def test_operator_gram_matches_the_matrix(case: Case) -> None:
     np.testing.assert_allclose(gram_diagonal(case.operator), np.diag(rows.T @ rows))
 
 
-@every
+@for_every_case
 def test_short_forms_match_the_matrix(case: Case) -> None:
     rows = case.reference()
     ends = interval_ends(case.operator)
@@ -123,21 +124,21 @@ def test_operators_have_their_short_forms() -> None:
     assert sum(singular_values(case.operator) is not None for case in CASES) == 5
 
 
-@every
+@for_every_case
 def test_sign_and_size_of_entries(case: Case) -> None:
     assert non_negative(case.operator) == bool((case.reference() >= 0).all())
     assert largest_entry(case.operator) == np.abs(case.reference()).max()
     assert entry_bounds(case.operator)[0] == min(case.reference().min(), 0)
 
 
-@every
+@for_every_case
 def test_operator_json_round_trip(case: Case) -> None:
-    again = operator_from_json(json.loads(json.dumps(to_json(case.operator))))
-    assert again == case.operator
-    assert hash(again) == hash(case.operator)
+    read_operator = operator_from_json(json.loads(json.dumps(to_json(case.operator))))
+    assert read_operator == case.operator
+    assert hash(read_operator) == hash(case.operator)
 
 
-@every
+@for_every_case
 @pytest.mark.parametrize(
     ("noise", "budget"), [(Noise.DISCRETE_LAPLACE, PureDP(1)), (Noise.ROUNDED_GAUSSIAN, ZCDP(1))]
 )
@@ -159,7 +160,7 @@ def test_column_sums_of_large_entries_are_exact() -> None:
     ]
 
 
-@every
+@for_every_case
 @pytest.mark.parametrize("power", [1, 2])
 def test_no_column_sum_reaches_2_to_the_63(case: Case, power: int) -> None:
     """A sum that overflows would be a privacy cost that is too small."""
@@ -189,16 +190,16 @@ def test_diagonal_sums_do_not_wrap_around(power: int) -> None:
 
 def test_ordered_operators_compare_with_order() -> None:
     """Equal factors are compared and charged once."""
-    one = Ordered(Prefix(3), [2, 0, 1])
-    assert one == Ordered(Prefix(3), np.array([2, 0, 1]))
-    for other in (
+    operator = Ordered(Prefix(3), [2, 0, 1])
+    assert operator == Ordered(Prefix(3), np.array([2, 0, 1]))
+    for other_operator in (
         Ordered(Prefix(3), [0, 2, 1]),
         Ordered(Identity(3), [2, 0, 1]),
         Coarse(Prefix(3), [0, 1, 2], 3),
         Prefix(3),
         None,
     ):
-        assert one != other
+        assert operator != other_operator
 
 
 def test_contrasts_check_their_cell_count() -> None:
@@ -351,6 +352,7 @@ def test_unpacking_stays_within_the_shape() -> None:
     ):
         array_from_json(hostile)
     assert tracemalloc.get_traced_memory()[1] < 2**20  # of 32 MiB
+
     tracemalloc.stop()
     with pytest.raises(
         InputError, match=r"must hold the 4 numbers of its shape; got more or fewer"
@@ -410,9 +412,9 @@ def test_narrowing_and_packing_lose_nothing(values: npt.NDArray[np.int64]) -> No
     fits = len(values) > 0 and all(-(2**31) <= value < 2**31 for value in values.tolist())
     assert small.dtype == (np.int32 if fits else np.int64)
     for written in (array_to_json(small), noisy_array_to_json(small)):
-        again = array_from_json(written)
-        assert again.dtype == np.int64
-        assert again.tolist() == values.tolist()
+        read_array = array_from_json(written)
+        assert read_array.dtype == np.int64
+        assert read_array.tolist() == values.tolist()
 
 
 @pytest.mark.parametrize("size", range(1, 9))
@@ -440,7 +442,11 @@ def test_every_layout_and_shape_is_kept(
             np.broadcast_to(array, (2, *shape)),
             array[..., ::-2] if shape else array,
         ):
-            again = array_from_json(write(laid))
-            assert isinstance(again, np.ndarray)
-            assert (again.dtype, again.shape, again.flags.writeable) == (np.int64, laid.shape, True)
-            assert again.tolist() == laid.astype(np.int64).tolist()
+            read_array = array_from_json(write(laid))
+            assert isinstance(read_array, np.ndarray)
+            assert (read_array.dtype, read_array.shape, read_array.flags.writeable) == (
+                np.int64,
+                laid.shape,
+                True,
+            )
+            assert read_array.tolist() == laid.astype(np.int64).tolist()

@@ -40,18 +40,18 @@ def rows_of(
         if isinstance(measures[name], UnitCount):
             options[name] = (0, 1)
         else:  # a count of values follows from the values
-            own = counted_by(plan, name) or name
-            options[own] = values(measures[own])
-    found = []
+            counted_measure = counted_by(plan, name) or name
+            options[counted_measure] = values(measures[counted_measure])
+    rows = []
     for cells in itertools.product(*map(range, sizes.values())):
         at = dict(zip(sizes, cells, strict=True))
         for chosen in itertools.product(*options.values()):
-            given = dict(zip(options, chosen, strict=True))
-            if not _are_at_places(plan, given, at):
+            values_of_row = dict(zip(options, chosen, strict=True))
+            if not _are_at_places(plan, values_of_row, at):
                 continue
             columns = []
             for block in plan.blocks:
-                column = _added(plan, block, given, at) / float(block.scale)
+                column = _added(plan, block, values_of_row, at) / float(block.scale)
                 for factor in block.factors:
                     place = np.ravel_multi_index(
                         [at[name] for name in factor.attributes],
@@ -59,8 +59,8 @@ def rows_of(
                     )
                     column = np.kron(column, dense(factor.operator)[:, place] * factor.scaling)
                 columns.append(column)
-            found.append(Row(at, given, np.concatenate(columns)))
-    return found
+            rows.append(Row(at, values_of_row, np.concatenate(columns)))
+    return rows
 
 
 def _are_at_places(plan: Measurements, values: Mapping[str, Value], at: Mapping[str, int]) -> bool:
@@ -87,12 +87,13 @@ def _added(
     """Return what a row adds to its cell: one number within the limit, or two distances."""
     if block.measure is None:
         return np.ones(1)
-    if own := counted_by(plan, block.measure):
-        return np.array([values[own] is not None])
+    if counted_measure := counted_by(plan, block.measure):
+        return np.array([values[counted_measure] is not None])
     value = values[block.measure]
     if block.ends and value is None and plan.domain.count_of(block.measure):
         return np.zeros(2)
-    measure, value = plan.domain.measure(block.measure), value or 0
+    measure = plan.domain.measure(block.measure)
+    value = value or 0
     if block.ends:
         return np.array([value - measure.low_units, measure.high_units - value])
     if block.limits is not None:
@@ -105,8 +106,8 @@ def units_of(plan: Measurements) -> np.ndarray:
     rows = rows_of(plan)
     sums = [np.zeros_like(rows[0].column)]
     sums += [sum(row.column for row in chosen) for chosen in _held(plan, rows)]
-    every = np.array(sums)
-    return every[np.unique(every.round(9), axis=0, return_index=True)[1]]
+    all_sums = np.array(sums)
+    return all_sums[np.unique(all_sums.round(9), axis=0, return_index=True)[1]]
 
 
 def _held(plan: Measurements, rows: list[Row]) -> Iterator[tuple[Row, ...]]:
@@ -114,9 +115,9 @@ def _held(plan: Measurements, rows: list[Row]) -> Iterator[tuple[Row, ...]]:
     bound = plan.privacy.max_per_cell
     most = [(bound.attributes, bound.rows, None)] if bound else []
     most += [
-        (one.attributes, 1, name)
-        for name, one in plan.domain.measures.items()
-        if isinstance(one, PerUnit)
+        (measure.attributes, 1, name)
+        for name, measure in plan.domain.measures.items()
+        if isinstance(measure, PerUnit)
     ]
     for number in range(1, plan.privacy.max_rows + 1):
         for chosen in itertools.combinations_with_replacement(rows, number):
@@ -137,14 +138,17 @@ def _held(plan: Measurements, rows: list[Row]) -> Iterator[tuple[Row, ...]]:
 
 def worst(plan: Measurements, units: np.ndarray | None = None) -> float:
     """Return the largest change: a sum under Laplace noise, of squares under Gaussian noise."""
-    units, power = units_of(plan) if units is None else units, plan.noise.norm
-    others = units if plan.privacy.neighbours == "replace" else units[:1] * 0
-    return float(max((np.abs(units - one) ** power).sum(axis=1).max() for one in others))
+    units = units_of(plan) if units is None else units
+    power = plan.noise.norm
+    bases = units if plan.privacy.neighbours == "replace" else units[:1] * 0
+    return float(max((np.abs(units - base) ** power).sum(axis=1).max() for base in bases))
 
 
 def claimed(plan: Measurements) -> float:
     """Return the claimed cost: epsilon, mu squared, or twice rho."""
-    found = cost(plan)
-    if isinstance(found, PureCost):
-        return float(found.epsilon)
-    return float(2 * found.rho if isinstance(found, ConcentratedCost) else found.mu_squared)  # type: ignore[union-attr]
+    plan_cost = cost(plan)
+    if isinstance(plan_cost, PureCost):
+        return float(plan_cost.epsilon)
+    return float(
+        2 * plan_cost.rho if isinstance(plan_cost, ConcentratedCost) else plan_cost.mu_squared
+    )  # type: ignore[union-attr]

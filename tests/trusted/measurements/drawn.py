@@ -32,7 +32,8 @@ BUDGET = {
     Noise.DISCRETE_GAUSSIAN: ZCDP(1),
     Noise.ROUNDED_GAUSSIAN: ApproxDP(1, "1e-6"),
 }
-LAPLACE, GAUSSIAN = Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN
+LAPLACE = Noise.DISCRETE_LAPLACE
+GAUSSIAN = Noise.DISCRETE_GAUSSIAN
 LIMITS = [None, Limits([2]), Limits([3, 1], "a"), Limits([1, 0, 3], "b"), Limits([1, 1, 1], "b")]
 ALONG = [
     (),
@@ -80,7 +81,10 @@ def factors(
 def blocks(
     draw: st.DrawFn, noise: Noise, measures: tuple[str | None, ...] = (None, None, *MEASURES)
 ) -> Block:
-    along = [(one,) if isinstance(one, str) else one for one in draw(st.sampled_from(ALONG))]
+    along = [
+        (attributes,) if isinstance(attributes, str) else attributes
+        for attributes in draw(st.sampled_from(ALONG))
+    ]
     measure = draw(st.sampled_from(measures))
     limits = None if measure is None else draw(st.sampled_from(LIMITS))
     return Block(

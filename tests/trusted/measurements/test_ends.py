@@ -17,7 +17,8 @@ DOMAIN = Domain(
     a=Coded(2),
     measures={"pay": Measure("pay", -2, 3), "tips": TIPS, "count of tips": ValueCount(TIPS)},
 )
-CELLS, EVEN = Factor(("a",), Identity(2), np.array([1, 3])), Factor(("a",), Identity(2))
+CELLS = Factor(("a",), Identity(2), np.array([1, 3]))
+EVEN = Factor(("a",), Identity(2))
 
 
 def every_value(measure: Measure) -> tuple[int | None, ...]:
@@ -74,7 +75,11 @@ def test_plan_file_says_that_both_ends_are_measured() -> None:
         Block((CELLS,), Fraction(2), "tips"),
     )
     plan = plan_of(LAPLACE, *blocks, domain=DOMAIN)
-    again = measurements_from_value(measurements_value(plan))
-    assert [(block.ends, block.rows) for block in again.blocks] == [(True, 4), (False, 2)]
-    assert measurements_digest(again) == measurements_digest(plan)
-    assert ["ends" in one for one in measurements_value(plan)["blocks"]] == [True, False]
+    plan_from_json = measurements_from_value(measurements_value(plan))
+
+    assert [(block.ends, block.rows) for block in plan_from_json.blocks] == [(True, 4), (False, 2)]
+    assert measurements_digest(plan_from_json) == measurements_digest(plan)
+    assert ["ends" in block_value for block_value in measurements_value(plan)["blocks"]] == [
+        True,
+        False,
+    ]

@@ -39,7 +39,8 @@ def test_count_grid_agrees_with_single_counts(cells):
     "sizes", [(1,), (2,), (1, 2), (2, 2), (2, 3), (3, 3), (1, 1, 3), (2, 2, 4)]
 )
 def test_numerators_count_the_points_of_every_ball(sizes):
-    h, free = ball_count_numerators(sizes), lattice_dimension(sizes)
+    h = ball_count_numerators(sizes)
+    free = lattice_dimension(sizes)
     assert len(h) == free + 1
     for norm in range(3 * free + 3):
         points = 0
@@ -51,7 +52,9 @@ def test_numerators_count_the_points_of_every_ball(sizes):
                 for size, often in number.items()
             )
         counted = sum(
-            each * math.comb(norm - j + free, free) for j, each in enumerate(h) if j <= norm
+            coefficient * math.comb(norm - j + free, free)
+            for j, coefficient in enumerate(h)
+            if j <= norm
         )
         assert counted == points
 

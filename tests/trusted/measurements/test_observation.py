@@ -40,16 +40,16 @@ def written(observation: Observation) -> dict[str, object]:
     return {"plan_digest": PLAN.digest(), "receipt": "", "private": False, "values": values}
 
 
-def read(value: dict[str, object]) -> Observation:
+def read_observation(value: dict[str, object]) -> Observation:
     return outcome_from_json(PLAN.to_json(), json.dumps(value)).observation
 
 
 def test_observation_json_is_exact_and_small() -> None:
     for total in (2**31 - 1, 2**31, -(2**31), -(2**62)):
-        again = read(written(observed([total], [-3, 4])))
-        assert [value.tolist() for value in again.values] == [[total], [-3, 4]]
-        assert again.values[0].dtype == (np.int32 if -(2**31) <= total < 2**31 else np.int64)
-        assert again.values[1].dtype == np.int32
+        read_again = read_observation(written(observed([total], [-3, 4])))
+        assert [value.tolist() for value in read_again.values] == [[total], [-3, 4]]
+        assert read_again.values[0].dtype == (np.int32 if -(2**31) <= total < 2**31 else np.int64)
+        assert read_again.values[1].dtype == np.int32
 
 
 def test_joining_on_a_finer_grid_does_not_wrap_around() -> None:
@@ -57,10 +57,10 @@ def test_joining_on_a_finer_grid_does_not_wrap_around() -> None:
         observed([2**30], [1, 2]),
         values=(np.array([2**30], dtype=np.int32), np.array([1, 2], dtype=np.int32)),
     )
-    both = join_observations(
+    joined = join_observations(
         [coarse, observed([8], [9, 10], plan=replace(MADE, grid=16))], Privacy(PureDP(2))
     )
-    assert [value.tolist() for value in both.values] == [[2**34], [16, 32], [8], [9, 10]]
+    assert [value.tolist() for value in joined.values] == [[2**34], [16, 32], [8], [9, 10]]
 
 
 @pytest.mark.parametrize(
@@ -80,4 +80,4 @@ def test_damaged_observations_are_refused(change: object, message: str) -> None:
     value = written(observed([5], [-3, 4]))
     change(value)  # type: ignore[operator]
     with pytest.raises(InputError, match=message):
-        read(value)
+        read_observation(value)

@@ -76,8 +76,8 @@ def test_of_tables_and_of_contrasts_nothing_is_lost(
 ) -> None:
     """Compare all sets of up to ``rows`` rows, and of none; the cost is exact."""
     unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
-    made = Contrasts if kind == "contrasts" else Identity
-    measured = [Block(cells(*sorted(names), of=made), scale) for names, scale in tables]
+    operator_class = Contrasts if kind == "contrasts" else Identity
+    measured = [Block(cells(*sorted(names), of=operator_class), scale) for names, scale in tables]
     plan = drawn.plan_of(
         GAUSSIAN if kind == "contrasts" else Noise(kind), *measured, neighbours=neighbours, **unit
     )
@@ -100,15 +100,15 @@ def test_no_limit_of_work_makes_rows_nearer(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(_sensitivity, name, most)
         _sensitivity._norm_and_distance.cache_clear()
-        found = replaced_row_bound(plan, noise.norm)
+        bound = replaced_row_bound(plan, noise.norm)
     _sensitivity._norm_and_distance.cache_clear()
     inside = units_of(plan)
-    assert float(found) * (1 + 1e-12) >= worst(plan, inside[inside.any(axis=1)])
+
+    assert float(bound) * (1 + 1e-12) >= worst(plan, inside[inside.any(axis=1)])
 
 
-@pytest.mark.parametrize(
-    "most", [1, 6]
-)  # sets of attributes: nothing is merged, then attributes with equally many cells
+# sets of attributes: nothing is merged, then attributes with equally many cells are
+@pytest.mark.parametrize("most", [1, 6])
 @settings(max_examples=20, deadline=None)
 @example([({"a", "b"}, Fraction(1), Contrasts), ({"b", "c"}, Fraction(1), Identity)])
 @given(
@@ -123,12 +123,17 @@ def test_joint_attributes_bring_no_rows_nearer(
 ) -> None:
     """Contrasts have negative shares, even in sets as large as others that have none."""
     plan = plan_of(
-        2, [Block(cells(*sorted(names), of=made), scale) for names, scale, made in tables]
+        2,
+        [
+            Block(cells(*sorted(names), of=operator_class), scale)
+            for names, scale, operator_class in tables
+        ],
     )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(_sensitivity, "_MOST_SETS", most)
         distance = replaced_row_bound(plan, 2)
     inside = units_of(plan)
+
     assert float(distance) * (1 + 1e-12) >= worst(plan, inside[inside.any(axis=1)])
 
 
@@ -175,17 +180,18 @@ def test_alike_attributes_are_counted(count: int) -> None:
     """For all pairs of d binary attributes, m of them changed: maximise 2 m + m (d - m)."""
     domain = Domain({f"a{place}": Coded(2) for place in range(count)})
     factors = [Factor((name,), Contrasts(2)) for name in domain.names]
-    measured = [Block((one,), Fraction(1)) for one in factors] + [
+    measured = [Block((factor,), Fraction(1)) for factor in factors] + [
         Block(pair, Fraction(1)) for pair in itertools.combinations(factors, 2)
     ]
     exact = Fraction(max(2 * m + m * (count - m) for m in range(count + 1)))
     assert replaced_row_bound(plan_of(2, measured, domain), 2) == exact
+
     # one block more, along one attribute: all are taken to have it, or it is dearer
     if count == 19:
-        more = replaced_row_bound(
+        bound_of_more = replaced_row_bound(
             plan_of(2, [*measured, Block((factors[0],), Fraction(1))], domain), 2
         )
-        assert exact < more <= exact + 2 * count
+        assert exact < bound_of_more <= exact + 2 * count
 
 
 def test_huge_norms_are_bounded_exactly() -> None:
@@ -198,6 +204,7 @@ def test_huge_norms_are_bounded_exactly() -> None:
         (int(row[0]) * weight) ** 2
         for row, weight in zip(entries, (2**7 - 1, 2**7 - 3), strict=True)
     )
+
     assert replaced_row_bound(plan, 2) == Fraction(2 * norm, 2**20)
 
 
@@ -214,7 +221,8 @@ def test_distances_are_exact_up_to_a_denominator_length(bits: int) -> None:
         ],
     )
     exact = sum((place + 1) / scale for place, scale in enumerate(scales))
-    found = replaced_row_bound(plan, 1)
+    bound = replaced_row_bound(plan, 1)
+
     assert math.lcm(*tops).bit_length() == bits
-    assert exact <= found < exact * (1 + Fraction(1, 2**100))
-    assert (found == exact) == (bits == 512)
+    assert exact <= bound < exact * (1 + Fraction(1, 2**100))
+    assert (bound == exact) == (bits == 512)

@@ -53,7 +53,8 @@ def test_cost_of_added_rows_is_exact(data: st.DataObject, noise: Noise) -> None:
 
 
 def test_known_costs_of_limited_sums() -> None:
-    cells, far = Factor(("b",), Identity(3)), Measure("pay", 0, 10**6)
+    cells = Factor(("b",), Identity(3))
+    far = Measure("pay", 0, 10**6)
     domain = Domain(a=["x", "y"], b=Coded(3), measures={"pay": far})
 
     def norm(*blocks: Block, power: int = 1) -> Fraction:
@@ -70,6 +71,7 @@ def test_known_costs_of_limited_sums() -> None:
     assert norm(Block((Factor(("b",), Prefix(3)),), Fraction(100), "pay", steps)) == max(
         30, 400, 500
     ) * Fraction(1, 100)
+
     weighted = Factor(("b",), Identity(3), np.array([60, 1, 1]))
     assert norm(Block((weighted,), Fraction(100), "pay", steps)) == 6
     # Several blocks: the cells' sums are added up cell by cell.
@@ -80,6 +82,7 @@ def test_known_costs_of_limited_sums() -> None:
         norm(Block((Factor(("b",), Contrasts(3)),), Fraction(100), "pay", steps), power=2)
         == Fraction(2, 3) * 25
     )
+
     joint = Factor(("a", "b"), Identity(6))
     assert norm(Block((joint,), Fraction(100), "pay", steps)) == 5
     assert norm(Block((joint,), Fraction(100), "pay", Limits([3, 4], "a"))) == Fraction(4, 100)
@@ -116,7 +119,8 @@ def test_equal_blocks_are_found_by_measurements() -> None:
         blocks=(*measured, block("a", "b")),
     )
     groups = ["abc", "b", "c", "a", [()], [("a", "b")]]
-    assert [[one.attributes for one in group] for group in plan.similar_blocks] == [
+
+    assert [[block.attributes for block in group] for group in plan.similar_blocks] == [
         [tuple(name) for name in group] for group in groups
     ]
     assert len(plan.factors) == 4
@@ -187,24 +191,36 @@ def test_known_costs_of_replaced_rows() -> None:
 
 def test_costs_are_exact_where_floats_are_not() -> None:
     """Scales have 40 or more bits, so a sum of floats would be too small."""
-    first = Fraction(2**41 - 21, 2**40 - 87)
-    second = Fraction(2**39 - 7, 2**41 - 31)
-    third = Fraction(2**43 - 57, 2**38 - 45)
+    first_scale = Fraction(2**41 - 21, 2**40 - 87)
+    second_scale = Fraction(2**39 - 7, 2**41 - 31)
+    third_scale = Fraction(2**43 - 57, 2**38 - 45)
     signed = Factor(("a",), Dense([[1, -2]]))
     several = Factor(("b",), Dense([[1, 0, 1], [0, 3, -1]]))
-    measured = (Block((signed,), first), Block((several,), second), Block((signed, several), third))
-    assert cost(plan_of(LAPLACE, *measured)) == PureCost(2 / first + 3 / second + 6 / third)
-    cells = Block((Factor(("a",), Identity(2)),), second)
-    prefix = Block((Factor(("b",), Prefix(3)),), first)
-    assert cost(plan_of(LAPLACE, cells, prefix, neighbours="replace")) == PureCost(
-        2 / second + 2 / first
+    measured = (
+        Block((signed,), first_scale),
+        Block((several,), second_scale),
+        Block((signed, several), third_scale),
     )
-    first = Fraction(2**28 - 57, 2**27 - 39)
-    second = Fraction(2**26 - 5, 2**27 - 79)
-    third = Fraction(2**22 - 3, 2**24 - 17)
+    assert cost(plan_of(LAPLACE, *measured)) == PureCost(
+        2 / first_scale + 3 / second_scale + 6 / third_scale
+    )
+
+    cells = Block((Factor(("a",), Identity(2)),), second_scale)
+    prefix = Block((Factor(("b",), Prefix(3)),), first_scale)
+    assert cost(plan_of(LAPLACE, cells, prefix, neighbours="replace")) == PureCost(
+        2 / second_scale + 2 / first_scale
+    )
+
+    first_scale = Fraction(2**28 - 57, 2**27 - 39)
+    second_scale = Fraction(2**26 - 5, 2**27 - 79)
+    third_scale = Fraction(2**22 - 3, 2**24 - 17)
     contrasts = Factor(("a",), Contrasts(2)), Factor(("b",), Contrasts(3))
-    residual = (Block(contrasts[:1], first), Block(contrasts[1:], second), Block(contrasts, third))
-    farthest = 2 / second**2 + 1 / third**2  # of two rows that agree in a
+    residual = (
+        Block(contrasts[:1], first_scale),
+        Block(contrasts[1:], second_scale),
+        Block(contrasts, third_scale),
+    )
+    farthest = 2 / second_scale**2 + 1 / third_scale**2  # of two rows that agree in a
     assert cost(plan_of(GAUSSIAN, *residual, neighbours="replace")) == ConcentratedCost(
         farthest / 2
     )
@@ -254,6 +270,7 @@ def test_large_joint_tables_are_bounded_by_maxima() -> None:
         Block((Factor(("b",), Dense(rows)),), Fraction(2)),
     )
     plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=LAPLACE, blocks=measured)
+
     assert column_norm(plan, 1) == Fraction(15, 2)
     assert math.isclose(column_norm(plan, 2), 25 + 6.25)
 

@@ -92,18 +92,18 @@ def families(seed: int) -> list[list[Block]]:
         "limits": None,
     }
     counts = {"measure": None, "limits": None}
-    found = [
-        [block(**(one | counts | {name: value})) for value in FIELDS[name]]
-        for one in (base, even)
+    families_of_blocks = [
+        [block(**(fields_of_block | counts | {name: value})) for value in FIELDS[name]]
+        for fields_of_block in (base, even)
         for name in OF_COUNTS
     ]
-    found += [
-        [block(**(one | {name: value})) for value in FIELDS[name]]
-        for one in (base, even)
+    families_of_blocks += [
+        [block(**(fields_of_block | {name: value})) for value in FIELDS[name]]
+        for fields_of_block in (base, even)
         for name in FIELDS
         if name != "ends"
     ]
-    return [*found, [block(**(even | {"ends": value})) for value in FIELDS["ends"]]]
+    return [*families_of_blocks, [block(**(even | {"ends": value})) for value in FIELDS["ends"]]]
 
 
 def measured(blocks: list[Block], noise=Noise.DISCRETE_GAUSSIAN, **privacy: object) -> Measurements:
@@ -120,17 +120,22 @@ def norm_alone(blocks: list[Block], power: int) -> Fraction:
         {"a": a, "b": b, "c": c} for a, b, c in itertools.product(range(3), range(3), range(2))
     ):
         total = Fraction(0)
-        for one in blocks:
-            most = plan.largest_values(one)
-            limited = one.limits is not None and one.limits.attribute is not None
-            own = Fraction(int(most[at[one.limits.attribute]] if limited else most[0])) ** power
-            for factor in one.factors:
+        for measured_block in blocks:
+            most = plan.largest_values(measured_block)
+            limited = (
+                measured_block.limits is not None and measured_block.limits.attribute is not None
+            )
+            size_of_entry = (
+                Fraction(int(most[at[measured_block.limits.attribute]] if limited else most[0]))
+                ** power
+            )
+            for factor in measured_block.factors:
                 column = dense(factor.operator)[:, at[factor.attributes[0]]]
-                own *= sum(
+                size_of_entry *= sum(
                     abs(int(entry) * int(weight)) ** power
                     for entry, weight in zip(column, factor.weights, strict=True)
                 )
-            total += own / one.scale**power
+            total += size_of_entry / measured_block.scale**power
         cells.append(total)
     return max(cells)
 
@@ -139,42 +144,45 @@ def norm_alone(blocks: list[Block], power: int) -> Fraction:
 def test_blocks_with_one_difference_add_their_costs(seed: int, power: int) -> None:
     noise = Noise.DISCRETE_LAPLACE if power == 1 else Noise.DISCRETE_GAUSSIAN
     for family in families(seed):
-        for one, two in itertools.combinations(family, 2):
-            assert column_norm(measured([one, two, one], noise), power) == norm_alone(
-                [one, two, one], power
-            ), (one, two)
+        for first_block, second_block in itertools.combinations(family, 2):
+            assert column_norm(
+                measured([first_block, second_block, first_block], noise), power
+            ) == norm_alone([first_block, second_block, first_block], power), (
+                first_block,
+                second_block,
+            )
 
 
 @pytest.mark.parametrize(("seed", "neighbours"), [*enumerate(["add_remove", "replace"])])
 def test_unit_cells_added_cost_at_least_the_worst_unit(seed: int, neighbours: str) -> None:
     for family in families(seed):
-        for one, two in itertools.islice(
-            itertools.combinations([made for made in family if made.limits is None], 2), 4
+        for first_block, second_block in itertools.islice(
+            itertools.combinations([member for member in family if member.limits is None], 2), 4
         ):
             plan = measured(
-                [one, two],
+                [first_block, second_block],
                 neighbours=neighbours,
                 unit_column="id",
                 max_rows=2,
                 max_per_cell=PerCellBound(1, "a"),
             )
-            assert 2 * cost(plan).rho >= worst(plan) * (1 - 1e-7), (one, two)
+            assert 2 * cost(plan).rho >= worst(plan) * (1 - 1e-7), (first_block, second_block)
 
 
-def kept() -> list[functools._lru_cache_wrapper]:  # type: ignore[type-arg]
+def cached_functions() -> list[functools._lru_cache_wrapper]:  # type: ignore[type-arg]
     """List every cached function of the package."""
     modules = [
         module
         for name, module in [*sys.modules.items()]
         if name.split(".")[0] == leastnoise.__name__
     ]
-    found = {
-        id(one): one
+    functions = {
+        id(value): value
         for module in modules
-        for one in vars(module).values()
-        if isinstance(one, functools._lru_cache_wrapper)
+        for value in vars(module).values()
+        if isinstance(value, functools._lru_cache_wrapper)
     }
-    return list(found.values())
+    return list(functions.values())
 
 
 def facts(plan: Measurements) -> tuple[str, str]:
@@ -183,20 +191,19 @@ def facts(plan: Measurements) -> tuple[str, str]:
 
 def test_cost_does_not_depend_on_earlier_calls() -> None:
     """Costs under replace are equal in any order and with empty caches."""
-    assert {one.__name__ for one in kept()} >= {"_norm_and_distance"}
+    assert {function.__name__ for function in cached_functions()} >= {"_norm_and_distance"}
     rng = random.Random(0)
     families_of_counts = [
-        family for family in families(0) if all(one.measure is None for one in family)
+        family for family in families(0) if all(member.measure is None for member in family)
     ]
-    plans = [
-        measured([one, two], noise, neighbours="replace")
-        for family in families_of_counts
-        for one, two in itertools.pairwise(family)
-        for noise in (Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN)
-    ]
+    noises = (Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN)
+    plans = []
+    for family in families_of_counts:
+        for pair, noise in itertools.product(itertools.pairwise(family), noises):
+            plans.append(measured(list(pair), noise, neighbours="replace"))
     fresh = []
     for plan in plans:
-        for function in kept():
+        for function in cached_functions():
             function.cache_clear()
         fresh.append(facts(plan))
     order = rng.sample(range(len(plans)), len(plans))
@@ -207,25 +214,25 @@ def test_digest_covers_every_field() -> None:
     start = {"measure": "pay", "limits": LIMITS[1], "beside": Identity(2)}
     base = measured([block(**start)])
     unit = {"neighbours": "replace", "unit_column": "id", "max_rows": 2}
-    found = [
+    plans = [
         measured([block(**(start | {name: value}))])
         for name in FIELDS
         if name != "ends"
         for value in FIELDS[name]
     ]
-    found += [measured([block(measure="pay", ends=ends)]) for ends in (False, True)]
-    found += [
+    plans += [measured([block(measure="pay", ends=ends)]) for ends in (False, True)]
+    plans += [
         measured([block(**start), block(**start)]),
         replace(base, grid=2),
         replace(base, noise=Noise.ROUNDED_GAUSSIAN),
     ]
-    found += [
+    plans += [
         replace(
             base,
             domain=Domain(a=Integers(0, 2), b=Integers(0, 2), c=Integers(2, 3), measures=MEASURES),
         )
     ]
-    found += [
+    plans += [
         replace(base, privacy=Privacy(budget, **unit))
         for budget in (ZCDP(1), ZCDP(2), ApproxDP(1, "1e-6"), ApproxDP(1, "1e-7"))
     ]
@@ -236,8 +243,9 @@ def test_digest_covers_every_field() -> None:
         {"max_rows": 3},
         {"max_per_cell": PerCellBound(1, "a")},
     )
-    found += [replace(base, privacy=Privacy(ZCDP(1), **(unit | change))) for change in changes]
+    plans += [replace(base, privacy=Privacy(ZCDP(1), **(unit | change))) for change in changes]
     different = {
-        (repr(plan.domain), plan.privacy, plan.noise, plan.blocks, plan.grid) for plan in found
+        (repr(plan.domain), plan.privacy, plan.noise, plan.blocks, plan.grid) for plan in plans
     }
-    assert len({measurements_digest(plan) for plan in found}) == len(different) >= 35
+
+    assert len({measurements_digest(plan) for plan in plans}) == len(different) >= 35

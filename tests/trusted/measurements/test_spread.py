@@ -57,11 +57,12 @@ def test_cost_is_never_below_the_worst_change(
         else data.draw(st.sampled_from([(None,), (None, "pay"), (None, "tips")]))
     )
     measured = data.draw(st.lists(blocks(GAUSSIAN, measures), min_size=1, max_size=3))
-    spent = claimed(within(measured, most, bound, neighbours=neighbours))
-    assert spent >= worst(within(measured, most, bound, neighbours=neighbours)) * (1 - 1e-7)
+    claim = claimed(within(measured, most, bound, neighbours=neighbours))
+    assert claim >= worst(within(measured, most, bound, neighbours=neighbours)) * (1 - 1e-7)
+
     weaker_bounds = [PerCellBound(most, names) for names in (bound.attributes, *SIZES)]
     for weaker in (None, *weaker_bounds):
-        assert spent <= claimed(within(measured, most, weaker, neighbours=neighbours))
+        assert claim <= claimed(within(measured, most, weaker, neighbours=neighbours))
 
 
 @pytest.mark.parametrize("bound", [None, PerCellBound(1, ["a", "c"])], ids=str)
@@ -90,9 +91,11 @@ def test_cost_of_cells_and_contrasts_is_exact(
     """The bound is attained for tables of cells, and for contrasts of similar scales."""
     tables = zip([("b",), ("a", "b"), ("a", "c"), ()], scales, strict=True)
     spaces = zip([("a", "b"), ("b",), ("a",), ()], (2, 2, 1, 1), strict=True)
-    for asked, make in ((tables, Identity), (spaces, Contrasts)):
+    for attribute_sets, make in ((tables, Identity), (spaces, Contrasts)):
         plan = within(
-            [Block(cells(*names, of=make), Fraction(scale)) for names, scale in asked], most, bound
+            [Block(cells(*names, of=make), Fraction(scale)) for names, scale in attribute_sets],
+            most,
+            bound,
         )
         assert claimed(plan) == pytest.approx(worst(plan), rel=1e-6)
 
@@ -135,16 +138,18 @@ def test_cost_of_weak_totals_is_never_below_the_worst_change(
 ) -> None:
     """Cover other attributes, values of both signs, limits and both ends."""
     along = cells("b", of=Contrasts)
-    both = cells("a", "b", of=Contrasts)
+    of_both = cells("a", "b", of=Contrasts)
     mixed = (*cells("a"), *along)
     kinds: list[dict[str, object]] = [{}]
     if most < 3:
         kinds += [{"measure": "tips"}, {"measure": "pay"}, {"measure": "pay", "ends": True}]
         kinds += [{"measure": "tips", "limits": Limits([1, 0, 3], "b")}]
     for kind, factors in itertools.product(
-        kinds, ([along], [along, both], [mixed], [mixed, along])
+        kinds, ([along], [along, of_both], [mixed], [mixed, along])
     ):
-        blocks_of_kind = [Block(one, Fraction(1), **kind) for one in factors]  # type: ignore[arg-type]
+        blocks_of_kind = [
+            Block(factors_of_block, Fraction(1), **kind) for factors_of_block in factors
+        ]  # type: ignore[arg-type]
         blocks_of_kind.append(Block((), Fraction(weak), **kind))  # type: ignore[arg-type]
         if kind:
             blocks_of_kind.append(Block(along, Fraction(2)))
@@ -170,13 +175,14 @@ def test_cost_of_rows_in_every_cell_is_worst_change(
 ) -> None:
     """Cover further attributes and row weights."""
     (name,) = bound.attributes
-    other = "a" if name != "a" else "b"
+    other_name = "a" if name != "a" else "b"
     of_bound = ALONG_THE_BOUND[operator](SIZES[name])
     weights = np.arange(of_bound.rows) % 3 + 1
     along = Factor((name,), of_bound, weights)
-    both = sorted([along, *cells(other)], key=lambda factor: factor.attributes)
-    measured = [Block((along,), Fraction(3)), Block(tuple(both), Fraction(2))]
+    of_both = sorted([along, *cells(other_name)], key=lambda factor: factor.attributes)
+    measured = [Block((along,), Fraction(3)), Block(tuple(of_both), Fraction(2))]
     plan = within(measured, most, bound, noise, neighbours=neighbours)
+
     assert claimed(plan) == pytest.approx(worst(plan), rel=1e-9)
 
 
@@ -208,11 +214,8 @@ def test_cost_of_entries_beyond_exact_doubles_is_exact() -> None:
         (GAUSSIAN, None, 9),
         *((noise, PerCellBound(1, "b"), 3) for noise in (GAUSSIAN, Noise.ROUNDED_GAUSSIAN)),
         (GAUSSIAN, PerCellBound(2, "b"), 5),
-        (
-            GAUSSIAN,
-            PerCellBound(1, ["a", "b", "c"]),
-            9,
-        ),  # all rows of a unit may be in one cell of the table
+        # all rows of a unit may be in one cell of the table
+        (GAUSSIAN, PerCellBound(1, ["a", "b", "c"]), 9),
     ],
 )
 def test_cell_bound_value_is_stated(noise: Noise, bound: PerCellBound | None, claim: int) -> None:
@@ -222,7 +225,7 @@ def test_cell_bound_value_is_stated(noise: Noise, bound: PerCellBound | None, cl
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: PerCellBound(0, "a"), "max_per_cell must be a whole number of at least 1; got 0"),
         (lambda: PerCellBound(1, []), "the attributes of max_per_cell must be 1 to 8 names"),
@@ -238,8 +241,8 @@ def test_cell_bound_value_is_stated(noise: Noise, bound: PerCellBound | None, cl
         (lambda: Privacy(ZCDP(1), "add_remove", "id", 2, 1), "None or a PerCellBound"),
     ],
 )
-def test_bounds_that_mean_nothing_are_refused(make: object, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_bounds_that_mean_nothing_are_refused(make: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         make()  # type: ignore[operator]
 
 

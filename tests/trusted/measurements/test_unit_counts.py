@@ -31,7 +31,7 @@ DOMAIN = Domain(
     {name: Coded(size) for name, size in SIZES.items()},
     measures={
         "pay": Measure("pay", -1, 2),
-        **{name: UnitCount(own) for name, own in UNITS.items()},
+        **{name: UnitCount(attributes) for name, attributes in UNITS.items()},
         **TOTALS,
         **GROUPS,
     },
@@ -56,23 +56,23 @@ def plan_of(
 
 @st.composite
 def measured(draw: st.DrawFn, noise: Noise) -> list[Block]:
-    found = []
+    blocks = []
     for of in draw(
         st.lists(st.sampled_from([None, "pay", *UNITS, *TOTALS, *GROUPS]), min_size=1, max_size=3)
     ):
         factors = []
-        for name, some in ALONG.items():
-            operator = draw(st.sampled_from(some))
+        for name, operators in ALONG.items():
+            operator = draw(st.sampled_from(operators))
             if operator is not None and not (isinstance(operator, Contrasts) and noise.norm == 1):
                 factors.append(Factor((name,), operator))
-        found.append(
+        blocks.append(
             Block(
                 tuple(factors),
                 draw(st.fractions(min_value=Fraction(1, 2), max_value=3, max_denominator=4)),
                 of,
             )
         )
-    return found
+    return blocks
 
 
 @pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])
@@ -109,8 +109,8 @@ def test_rows_and_units_cost_the_sum(of: str, laplace: int, gaussian: int) -> No
     assert (claimed(pure), worst(pure)) == (laplace, laplace)
     normal = plan_of(tables, Noise.DISCRETE_GAUSSIAN, "add_remove", 2)
     assert claimed(normal) == (5 if of == "units" else 6)
-    alone = plan_of(tables[1:], Noise.DISCRETE_GAUSSIAN, "add_remove", 2)
-    assert claimed(alone) == worst(alone) == gaussian
+    without_first = plan_of(tables[1:], Noise.DISCRETE_GAUSSIAN, "add_remove", 2)
+    assert claimed(without_first) == worst(without_first) == gaussian
 
 
 def test_separate_rows_may_share_a_coarser_cell() -> None:
@@ -207,12 +207,13 @@ def test_period_bounded_units_are_not_undercharged(
     along_t = Dense([[*entries[:3]], [*entries[3:]], [1, 0, 2]])
     uneven = Dense([[1, 0], [2, 3]])
     along_a = data.draw(
-        st.sampled_from([(), *((Factor(("a",), one),) for one in (Identity(2), uneven))])
+        st.sampled_from([(), *((Factor(("a",), operator),) for operator in (Identity(2), uneven))])
     )
     block = Block((Factor(("t",), along_t), *along_a), Fraction(3, 2), measure)
     rows = data.draw(st.integers(1, 2))
     most = data.draw(st.integers(rows, 3))
     plan = in_periods(noise, neighbours, block, rows=rows, most=most)
+
     assert claimed(plan) >= worst_counts(plan, measure) * (1 - 1e-9)
 
 

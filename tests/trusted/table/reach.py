@@ -15,11 +15,11 @@ _ENDS = (
 
 def reachable(start: object) -> Iterator[object]:
     """Yield all that the garbage collector follows, without modules, classes, functions."""
-    seen, waiting = {id(start)}, [start]
+    visited, waiting = {id(start)}, [start]
     while waiting:
-        one = waiting.pop()
-        yield one
-        for found in gc.get_referents(one):
-            if id(found) not in seen and not isinstance(found, _ENDS):
-                seen.add(id(found))
-                waiting.append(found)
+        value = waiting.pop()
+        yield value
+        for referent in gc.get_referents(value):
+            if id(referent) not in visited and not isinstance(referent, _ENDS):
+                visited.add(id(referent))
+                waiting.append(referent)

@@ -50,11 +50,12 @@ def test_key_counts_name_their_unit():
 
 def test_repr_is_the_same_for_any_rows():
     domain = Domain(age=Integers(0, 10))
-    few, many = Table(domain, {"age": []}), Table(domain, {"age": [7] * 1234})
+    empty = Table(domain, {"age": []})
+    large = Table(domain, {"age": [7] * 1234})
     assert (
-        repr(few)
-        == repr(many)
-        == str(many)
+        repr(empty)
+        == repr(large)
+        == str(large)
         == "<Table of private rows over Domain(age=Integers(0, 10))>"
     )
 
@@ -78,16 +79,18 @@ def test_nothing_leads_from_the_handle_to_the_rows():
     table = Table(
         Domain(a0=Coded(2), measures={"m": Measure("m", 0, 9)}), {"a0": [0, 1]}, {"m": [3, 4]}
     )
-    assert [found for found in reachable(table) if isinstance(found, (np.ndarray, Columns))] == []
-    assert any(isinstance(found, np.ndarray) for found in reachable(open_content(table)))
+    assert [
+        reached for reached in reachable(table) if isinstance(reached, (np.ndarray, Columns))
+    ] == []
+    assert any(isinstance(reached, np.ndarray) for reached in reachable(open_content(table)))
 
 
 def test_rows_go_with_the_handle():
     table = Table(Domain(a0=Coded(2)), {"a0": [0, 1]})
-    gone = weakref.ref(open_content(table))
+    weak_content = weakref.ref(open_content(table))
     del table
     gc.collect()
-    assert gone() is None
+    assert weak_content() is None
 
 
 def test_codes_are_small_copies():
