@@ -59,9 +59,9 @@ class Tape:
                 if getattr(module, name, None) is function:
                     patches.setattr(module, name, partial(self.step, name, function))
 
-    def step(self, name, function, inside, *given, **named):
+    def step(self, name, function, inside, *arguments, **named):
         if self.place is None:
-            outcome = function(inside, *given, **named)
+            outcome = function(inside, *arguments, **named)
             self.steps.append((np.array(inside), outcome))
             return outcome
         before, outcome = (
@@ -70,7 +70,7 @@ class Tape:
         self.place += 1
         if before.shape != np.shape(inside):
             raise OtherStep
-        self.loss += float(LOST[name](before, np.array(inside), outcome, *given, **named))
+        self.loss += float(LOST[name](before, np.array(inside), outcome, *arguments, **named))
         return outcome.copy() if isinstance(outcome, np.ndarray) else outcome
 
 
@@ -100,16 +100,18 @@ def audit(monkeypatch):
         largest, leaks = 0.0, False
         for seed in seeds:
             for x, y in pairs(shape, seed):
-                for one, other in ((x, y), (y, x)):
+                for data, neighbour in ((x, y), (y, x)):
                     with monkeypatch.context() as patches:
                         tape = Tape(patches)
-                        first = run(one, SeededEntropy(seed))
+                        estimate = run(data, SeededEntropy(seed))
                         tape.place = 0
                         try:
-                            second = run(other, SeededEntropy(seed))
+                            replayed = run(neighbour, SeededEntropy(seed))
                         except OtherStep:
-                            second = None
-                    leaks |= not (tape.place == len(tape.steps) and np.array_equal(first, second))
+                            replayed = None
+                    leaks |= not (
+                        tape.place == len(tape.steps) and np.array_equal(estimate, replayed)
+                    )
                     largest = max(largest, tape.loss)
         return largest, leaks
 

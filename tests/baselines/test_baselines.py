@@ -30,8 +30,11 @@ from leastnoise._trusted.kernel import SeededEntropy
 from mechanisms.remembered import draw_ahead
 
 ROOT = Path(__file__).parents[2]
-ALL = {f"{one.name}, {one.dimensions}-D": one for one in (*ONE_DIMENSION, *TWO_DIMENSIONS)}
-NAMED = {one.name: one for one in ONE_DIMENSION}
+ALL = {
+    f"{baseline.name}, {baseline.dimensions}-D": baseline
+    for baseline in (*ONE_DIMENSION, *TWO_DIMENSIONS)
+}
+NAMED = {baseline.name: baseline for baseline in ONE_DIMENSION}
 
 
 # --- the interface --------------------------------------------------------------------------------
@@ -40,11 +43,11 @@ NAMED = {one.name: one for one in ONE_DIMENSION}
 @pytest.mark.parametrize("name", ALL)
 def test_every_baseline_takes_any_shape_and_any_count(name, monkeypatch):
     monkeypatch.setattr(_mwem, "_PASSES", 2)  # post-processing
-    one = ALL[name]
+    baseline = ALL[name]
     generator = np.random.default_rng(1)
     for shape in (
         ((1,), (2,), (3,), (13,), (64,))
-        if one.dimensions == 1
+        if baseline.dimensions == 1
         else ((1, 1), (1, 5), (7, 3), (16, 16))
     ):
         for x in (
@@ -54,7 +57,7 @@ def test_every_baseline_takes_any_shape_and_any_count(name, monkeypatch):
             np.zeros(shape, dtype=np.int64),
         ):
             before = x.copy()
-            estimate = one.run(x, "0.1", SeededEntropy(1))
+            estimate = baseline.run(x, "0.1", SeededEntropy(1))
             assert estimate.shape == shape
             assert estimate.dtype == np.float64
             assert np.isfinite(estimate).all()
@@ -62,13 +65,14 @@ def test_every_baseline_takes_any_shape_and_any_count(name, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, one in ALL.items() if one.name not in {"Uniform", "MWEM", "PHP"}]
+    "name",
+    [name for name, baseline in ALL.items() if baseline.name not in {"Uniform", "MWEM", "PHP"}],
 )
 def test_much_budget_gives_the_counts_back(name):
-    one = ALL[name]
-    x = np.random.default_rng(2).poisson(50.0, (16,) * one.dimensions)
-    assert np.abs(one.run(x, 10**5, SeededEntropy(1)) - x).max() < (
-        1e-2 if one.name == "EFPA" else 1e-6
+    baseline = ALL[name]
+    x = np.random.default_rng(2).poisson(50.0, (16,) * baseline.dimensions)
+    assert np.abs(baseline.run(x, 10**5, SeededEntropy(1)) - x).max() < (
+        1e-2 if baseline.name == "EFPA" else 1e-6
     )
 
 
@@ -87,11 +91,15 @@ def test_mwem_comes_close_to_few_ranges():
 def test_baseline_states_privacy_proof_or_lack_of_it():
     assert len(ONE_DIMENSION) == 14
     assert len(TWO_DIMENSIONS) == 5
-    assert len({one.name for one in ONE_DIMENSION}) == 14
-    for one in ALL.values():
-        assert one.proof
-        assert one.source
-        assert ("not private" in one.label) == (not one.private) == one.proof.startswith("None")
+    assert len({baseline.name for baseline in ONE_DIMENSION}) == 14
+    for baseline in ALL.values():
+        assert baseline.proof
+        assert baseline.source
+        assert (
+            ("not private" in baseline.label)
+            == (not baseline.private)
+            == baseline.proof.startswith("None")
+        )
 
 
 ZEROS = partial(np.zeros, dtype=np.int64)
@@ -160,10 +168,10 @@ GREEDY_H = [
 @pytest.mark.parametrize(("gram", "defined", "released"), GREEDY_H)
 def test_greedy_h_variants_have_published_errors(gram, defined, released):
     if defined:
-        found = _greedy_h.fit_greedy_h(gram)
-        assert found.rmse == pytest.approx(defined, abs=5e-4)
-        assert strategy_rmse(gram, found.matrix(), 1) == pytest.approx(found.rmse, rel=1e-9)
-        np.testing.assert_allclose(found.matrix().sum(axis=0), 1)
+        strategy = _greedy_h.fit_greedy_h(gram)
+        assert strategy.rmse == pytest.approx(defined, abs=5e-4)
+        assert strategy_rmse(gram, strategy.matrix(), 1) == pytest.approx(strategy.rmse, rel=1e-9)
+        np.testing.assert_allclose(strategy.matrix().sum(axis=0), 1)
         # A matrix does as well as a name.
         assert _greedy_h.as_defined(
             dense_gram(gram.dense(), gram.queries)
@@ -188,6 +196,7 @@ def test_greedy_h_skips_blocks_without_queries(seed):
             weighted_ranges=(rng.random(30), low, np.minimum(31, low + rng.integers(0, 12, 30))),
         )
     ).scales
+
     for scale in scales[1:-1]:
         np.testing.assert_array_equal(scale[len(scale) // 2 :], 0)
     np.testing.assert_array_equal(scales[0][32:], 1 - scales[-1][0])
@@ -212,11 +221,14 @@ def test_simulated_errors_are_the_published_ones(name, expected, monkeypatch):
     """
     draw_ahead(monkeypatch, _noise)
     x = np.random.default_rng(5).poisson(30.0, 256)
-    first, last = np.triu_indices(257, 1)
-    ranges, entropy, squares = Ranges(first, last), SeededEntropy(6), 0.0
+    starts, ends = np.triu_indices(257, 1)
+    ranges = Ranges(starts, ends)
+    entropy = SeededEntropy(6)
+    squares = 0.0
     for _ in range(200):
         wrong = NAMED[name].run(x, "0.1", entropy) - x
         squares += np.square(ranges.answers(wrong)).mean()
+
     assert math.sqrt(squares / 200 / 2) * 0.1 == pytest.approx(expected, rel=0.1)
 
 
@@ -237,6 +249,7 @@ def test_hierarchy_estimate_is_least_squares():
     direct = np.linalg.solve(
         rows.T @ (weights * rows), rows.T @ (weights[:, 0] * np.concatenate(values))
     )
+
     assert _tree.least_squares(values, precisions, widths) == pytest.approx(direct, rel=1e-9)
 
 
@@ -256,13 +269,14 @@ def test_structure_first_finds_best_partition_at_high_budget():
     """Try all partitions into 3 buckets."""
     x = np.random.default_rng(8).poisson(2.0, 9) ** 3 * 1000
 
-    def deviation(part):
-        return np.abs(part - part.mean()).sum()
+    def deviation(bucket):
+        return np.abs(bucket - bucket.mean()).sum()
 
     best = min(
         ([0, a, b] for a in range(1, 8) for b in range(a + 1, 9)),
-        key=lambda starts: sum(deviation(part) for part in np.split(x, starts[1:])),
+        key=lambda starts: sum(deviation(bucket) for bucket in np.split(x, starts[1:])),
     )
+
     assert _partition.structure(x, np.arange(10), 3, 1000, SeededEntropy(1)).tolist() == best
 
 
@@ -283,14 +297,14 @@ def test_quadrants_are_runs_at_every_depth():
 
 
 def test_dawa_partition_costs_a_quarter_of_the_budget(monkeypatch):
-    asked = []
+    epsilons = []
     monkeypatch.setattr(
         _dawa,
         "noisy_costs",
-        lambda x, epsilon, _, penalty: asked.append((epsilon, penalty)) or np.array([0]),
+        lambda x, epsilon, _, penalty: epsilons.append((epsilon, penalty)) or np.array([0]),
     )
     NAMED["DAWA, Algorithm 1 as printed"].run(np.zeros(4, dtype=np.int64), 1, SeededEntropy(1))
-    assert [(float(epsilon), float(3 * penalty)) for epsilon, penalty in asked] == [(0.25, 4)]
+    assert [(float(epsilon), float(3 * penalty)) for epsilon, penalty in epsilons] == [(0.25, 4)]
 
 
 # --- the command ----------------------------------------------------------------------------------
@@ -312,6 +326,7 @@ def test_command_table_marks_baselines_without_privacy(
     head, _, row, *_ = [
         line for line in capsys.readouterr().out.splitlines() if line.startswith("|")
     ]
+
     assert ("DAWA, released first stage (not private, for comparison)" in head) == (not flags)
     assert row.startswith("| SMALL |")
     assert row.count("|") == head.count("|") == (7 if flags else 16)

@@ -27,8 +27,8 @@ def partitions_of_powers(n):
         yield ()
         return
     for power in range(n.bit_length()):
-        for rest in partitions_of_powers(n - 2**power):
-            yield (*rest, (n - 2**power, power))
+        for later_parts in partitions_of_powers(n - 2**power):
+            yield (*later_parts, (n - 2**power, power))
 
 
 def by_definition(x, start, length):
@@ -52,9 +52,9 @@ def test_all_intervals_are_exact(shape, short, monkeypatch):
     monkeypatch.setattr(costs, "_BLOCK", 7)
     for n in (1, 2, 3, 8, 21):
         x = SHAPES[shape](np.random.default_rng(n), n).astype(np.int64)
-        for length, found in enumerate(all_costs(x), start=1):
-            assert found.dtype == np.int64
-            assert found.tolist() == [
+        for length, costs_by_start in enumerate(all_costs(x), start=1):
+            assert costs_by_start.dtype == np.int64
+            assert costs_by_start.tolist() == [
                 length * by_definition(x, start, length) for start in range(n - length + 1)
             ]
 
@@ -62,11 +62,18 @@ def test_all_intervals_are_exact(shape, short, monkeypatch):
 def test_noisy_costs_match_the_worked_example():
     x = np.array([2, 3, 8, 1, 0, 2, 0, 4, 2, 4])
     by_length = all_costs(x)
-    known = {(0, 2): 1, (2, 1): 0, (3, 4): 3, (7, 3): Fraction(8, 3), (0, 10): Fraction(172, 10)}
+    worked_costs = {
+        (0, 2): 1,
+        (2, 1): 0,
+        (3, 4): 3,
+        (7, 3): Fraction(8, 3),
+        (0, 10): Fraction(172, 10),
+    }
+
     assert {
         (start, length): Fraction(int(by_length[length - 1][start]), length)
-        for start, length in known
-    } == known
+        for start, length in worked_costs
+    } == worked_costs
 
 
 @pytest.mark.parametrize("length", range(1, 8))
@@ -74,8 +81,8 @@ def test_deviation_sensitivity_is_two_minus_two_over_length(length):
     generator, changes = np.random.default_rng(length), []
     for trial in range(300):
         x = generator.integers(0, 4, length) if trial else np.zeros(length, dtype=np.int64)
-        more = x + (np.arange(length) == generator.integers(length))
-        changes.append(abs(int(all_costs(more)[-1][0]) - int(all_costs(x)[-1][0])))
+        larger_counts = x + (np.arange(length) == generator.integers(length))
+        changes.append(abs(int(all_costs(larger_counts)[-1][0]) - int(all_costs(x)[-1][0])))
     # reached by the empty interval
     assert Fraction(max(changes), length) == 2 - Fraction(2, length)
 
@@ -85,8 +92,8 @@ def test_nothing_overflows_at_the_largest_counts(n):
     x = np.zeros(n, dtype=np.int64)
     x[: (n + 1) // 2] = 2**63 - 1
     cut = clip_counts(x)
-    (found,) = costs_of_length(cut, [n])
-    assert found[0] == n * by_definition(cut, 0, n)
+    (cost_of_all,) = costs_of_length(cut, [n])
+    assert cost_of_all[0] == n * by_definition(cut, 0, n)
 
 
 def deviations(counts):
@@ -105,12 +112,15 @@ def test_noisy_cost_scales_cover_one_changed_record():
     for counts in itertools.product(range(3), repeat=4):
         before = deviations(counts)
         for cell in range(4):
-            after = deviations(tuple(one + (place == cell) for place, one in enumerate(counts)))
+            after = deviations(
+                tuple(number + (place == cell) for place, number in enumerate(counts))
+            )
             for (start, power), value in after.items():
                 change[power] = max(
                     change.get(power, Fraction(0)), abs(value - before[start, power])
                 )
     assert change == {0: 0, 1: 1, 2: Fraction(3, 2)}
+
     for (_, power), scale in noisy((3, 0, 5, 5), 1)[1].items():
         least = (change[2] + change[power]) * GRID / EPSILON
         assert least <= scale <= least + Fraction(1, 256)
@@ -134,16 +144,16 @@ def noisy(counts, seed):
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(costs, "discrete_laplace", sampler)
-        found = noisy_costs(np.array(counts), EPSILON, SeededEntropy(1), Fraction(5))
-    return found, scales, draws
+        partition = noisy_costs(np.array(counts), EPSILON, SeededEntropy(1), Fraction(5))
+    return partition, scales, draws
 
 
 def test_partition_minimises_costs_with_separate_noise():
     """Each interval, single cells included, gets one draw, and every draw matters."""
-    seen = set()
+    decisive = set()
     for seed in range(60):
         counts = BASES[seed % len(BASES)]
-        found, _, draws = noisy(counts, seed)
+        partition, _, draws = noisy(counts, seed)
         exact = deviations(counts)
         assert draws.keys() == exact.keys()
         total = {
@@ -151,9 +161,10 @@ def test_partition_minimises_costs_with_separate_noise():
             for B in partitions_of_powers(4)
         }
         best = min(total, key=lambda B: total[B])
-        assert found.tolist() == [start for start, _ in best]
-        seen.update(best)
-    assert len(seen) == len(deviations((0, 0, 0, 0)))
+        assert partition.tolist() == [start for start, _ in best]
+        decisive.update(best)
+
+    assert len(decisive) == len(deviations((0, 0, 0, 0)))
 
 
 @pytest.mark.parametrize("n", range(1, 10))

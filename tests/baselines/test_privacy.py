@@ -29,8 +29,15 @@ from mechanisms.remembered import draw_ahead
 EPSILON = Fraction(1, 2)
 ROUNDING = 1e-9
 ALARM = 1e-6
-ALL = {f"{one.name}, {one.dimensions}-D": one for one in (*ONE_DIMENSION, *TWO_DIMENSIONS)}
-AUDITED = [name for name, one in ALL.items() if one.private and not one.name.startswith("DAWA")]
+ALL = {
+    f"{baseline.name}, {baseline.dimensions}-D": baseline
+    for baseline in (*ONE_DIMENSION, *TWO_DIMENSIONS)
+}
+AUDITED = [
+    name
+    for name, baseline in ALL.items()
+    if baseline.private and not baseline.name.startswith("DAWA")
+]
 
 
 # --- what is private ------------------------------------------------------------------------------
@@ -46,10 +53,10 @@ RUNS = [(name, side, None) for name in AUDITED for side in (4, 9)] + [
 def test_baseline_loss_is_at_most_epsilon(name, side, ranges, audit, monkeypatch):
     """Some pair loses at least 40% of epsilon, so the audit measures something."""
     monkeypatch.setattr(_mwem, "_PASSES", 2)  # post-processing
-    one = ALL[name]
-    shape = (side,) if one.dimensions == 1 else (side, side - 1)
+    baseline = ALL[name]
+    shape = (side,) if baseline.dimensions == 1 else (side, side - 1)
     loss, leaks = audit(
-        lambda x, entropy: one.run(x, EPSILON, entropy, ranges), shape, seeds=(side,)
+        lambda x, entropy: baseline.run(x, EPSILON, entropy, ranges), shape, seeds=(side,)
     )
     assert not leaks
     assert 0.4 * EPSILON <= loss <= EPSILON + ROUNDING
@@ -69,10 +76,11 @@ def test_choices_follow_exponential_mechanism():
 
     A rate that is wrong by a quarter is detected with probability 99.9%.
     """
-    entropy, scores = SeededEntropy(3), np.array([0, 3, 5, 1, -2])
-    drawn = Counter(_noise.choose(scores, Fraction(1, 2), entropy) for _ in range(2500))
+    entropy = SeededEntropy(3)
+    scores = np.array([0, 3, 5, 1, -2])
+    frequencies = Counter(_noise.choose(scores, Fraction(1, 2), entropy) for _ in range(2500))
     chances = np.exp(scores / 2) / np.exp(scores / 2).sum()
-    assert sum((drawn[i] - 2500 * p) ** 2 / (2500 * p) for i, p in enumerate(chances)) < 33.4
+    assert sum((frequencies[i] - 2500 * p) ** 2 / (2500 * p) for i, p in enumerate(chances)) < 33.4
 
 
 def test_choices_are_best_at_high_rate_or_wide_gap():
@@ -82,6 +90,7 @@ def test_choices_are_best_at_high_rate_or_wide_gap():
     """
     far = np.full(4096, -(10**9))
     far[7] = 0
+
     for scores, rate, best in (
         (far, Fraction(1, 100), 7),
         (np.array([-1, 0, -68]), Fraction(1500), 1),
@@ -112,6 +121,7 @@ def test_true_total_is_detected_mwem(audit, monkeypatch):
 
     monkeypatch.setattr(_mwem, "laplace", laplace)
     monkeypatch.setattr(_mwem, "_PASSES", 2)
+
     assert audit(lambda x, entropy: _mwem.mwem(x, EPSILON, entropy, None), (8,), seeds=(1,))[1]
 
 
@@ -196,9 +206,9 @@ def test_efpa_sensitivities_are_column_sums_of_basis(size):
 def test_nodes_without_noise_are_detected_structure_first(audit, monkeypatch):
     """Add noise to the cells of every bucket, but not to the nodes above them."""
 
-    def cells_only(part, weights, widths, epsilon, entropy):
-        values = [_tree.sums_of_blocks(part, width).astype(float) for width in widths]
-        values[0] = _noise.laplace(part, epsilon, entropy).astype(float)
+    def cells_only(bucket, weights, widths, epsilon, entropy):
+        values = [_tree.sums_of_blocks(bucket, width).astype(float) for width in widths]
+        values[0] = _noise.laplace(bucket, epsilon, entropy).astype(float)
         return _tree.least_squares(values, [np.ones(len(level)) for level in weights], widths)
 
     monkeypatch.setattr(_partition, "measured", cells_only)
@@ -221,16 +231,17 @@ def test_php_makes_at_most_the_paid_decisions():
 
 
 def test_php_passes_that_depth_on(monkeypatch):
-    asked = []
+    depths = []
     mine = _partition.bisect
     monkeypatch.setattr(
         _partition,
         "bisect",
-        lambda x, e, p, depth, u: asked.append((e, depth)) or mine(x, e, p, depth, u),
+        lambda x, e, p, depth, u: depths.append((e, depth)) or mine(x, e, p, depth, u),
     )
     for n in (1, 5, 16):
         _partition.p_h_partition(peeled(n), EPSILON, SeededEntropy(1), None)
-    assert asked == [(EPSILON / 2, 1), (EPSILON / 6, 3), (EPSILON / 8, 4)]
+
+    assert depths == [(EPSILON / 2, 1), (EPSILON / 6, 3), (EPSILON / 8, 4)]
 
 
 def test_mwem_spends_half_a_step_on_the_choice(monkeypatch):
@@ -245,16 +256,20 @@ def test_mwem_spends_half_a_step_on_the_choice(monkeypatch):
     "epsilon", [0, -1, "-0.1", float("nan"), float("inf"), "1e-30", None, True]
 )
 def test_every_baseline_refuses_an_impossible_epsilon(epsilon):
-    for one in ALL.values():
+    for baseline in ALL.values():
         with pytest.raises(InputError, match="epsilon must be"):
-            one.run(np.zeros((4,) * one.dimensions, dtype=np.int64), epsilon, SeededEntropy(1))
+            baseline.run(
+                np.zeros((4,) * baseline.dimensions, dtype=np.int64), epsilon, SeededEntropy(1)
+            )
 
 
 def test_there_are_no_default_seeds():
-    for one in ALL.values():
-        assert inspect.signature(one.run).parameters["entropy"].default is inspect.Parameter.empty
-        x = np.full((4,) * one.dimensions, 1000)
-        runs = [one.run(x, 1, SeededEntropy(seed)) for seed in (1, 1, 2)]
+    for baseline in ALL.values():
+        assert (
+            inspect.signature(baseline.run).parameters["entropy"].default is inspect.Parameter.empty
+        )
+        x = np.full((4,) * baseline.dimensions, 1000)
+        runs = [baseline.run(x, 1, SeededEntropy(seed)) for seed in (1, 1, 2)]
         assert np.array_equal(runs[0], runs[1])  # the entropy given is the only source of chance
         assert not np.array_equal(runs[0], runs[2])
 
@@ -268,6 +283,7 @@ def test_sensitivities_use_absolute_sizes():
     ):
         with pytest.raises(InternalError, match="spends more than its budget"):
             _tree.measured(np.zeros(2, dtype=np.int64), weights, widths, EPSILON, SeededEntropy(1))
+
     columns = np.array(
         [np.concatenate(_linear.wavelet_coefficients(row)) for row in np.eye(8, dtype=np.int64)]
     )
@@ -285,15 +301,17 @@ def test_hb_height_is_a_whole_number():
 
 
 @pytest.mark.parametrize(
-    "one", [one for one in TWO_DIMENSIONS if one.name != "Uniform"], ids=lambda one: one.name
+    "baseline",
+    [baseline for baseline in TWO_DIMENSIONS if baseline.name != "Uniform"],
+    ids=lambda baseline: baseline.name,
 )
-def test_plane_estimates_exceed_32_bits(one):
+def test_plane_estimates_exceed_32_bits(baseline):
     x = np.zeros((16, 16), dtype=np.int64)
     x[3, 5] = 3 * 2**31
-    assert one.run(x, 1000, SeededEntropy(1))[3, 5] == pytest.approx(3 * 2**31, rel=1e-6)
-    estimate = one.run(np.ones((16, 16), dtype=np.int64), "0.3", SeededEntropy(1))
+    assert baseline.run(x, 1000, SeededEntropy(1))[3, 5] == pytest.approx(3 * 2**31, rel=1e-6)
+    estimate = baseline.run(np.ones((16, 16), dtype=np.int64), "0.3", SeededEntropy(1))
     assert estimate.dtype == np.float64
-    if one.name != "Identity":
+    if baseline.name != "Identity":
         assert (estimate != np.round(estimate)).any()
 
 
@@ -301,34 +319,43 @@ def test_plane_estimates_exceed_32_bits(one):
 # All others are audited above.
 
 
-def surely_lost(one, other):
+def surely_lost(draws_here, draws_there):
     """Return a lower bound of the privacy loss that holds with probability 1 - 1e-6.
 
     It is computed from draws on two neighbours with hashable outputs. The first half of the
     draws selects the outputs that look most revealing, the second half gives their
     Clopper-Pearson bounds.
     """
-    half, loss = len(one) // 2, 0.0
-    for mine, theirs in ((one, other), (other, one)):
-        first, second = Counter(mine[:half]), Counter(theirs[:half])
-        ranked = sorted(first, key=lambda out: (first[out] + 1) / (second[out] + 1), reverse=True)
+    half, loss = len(draws_here) // 2, 0.0
+    for mine, theirs in ((draws_here, draws_there), (draws_there, draws_here)):
+        selecting = Counter(mine[:half])
+        neighbour_selecting = Counter(theirs[:half])
+        ranked = sorted(
+            selecting,
+            key=lambda out: (selecting[out] + 1) / (neighbour_selecting[out] + 1),
+            reverse=True,
+        )
         # single outputs, and all outputs above a ratio
         events = [{out} for out in ranked[:10]] + [
             set(ranked[:k]) for k in (3, 20, 50, len(ranked) // 2) if k
         ]
-        total, rest = len(mine) - half, len(theirs) - half
+        total, neighbour_total = len(mine) - half, len(theirs) - half
         for event in events:
             hits, faults = (sum(out in event for out in draws[half:]) for draws in (mine, theirs))
             low = beta.ppf(ALARM / 100, hits, total - hits + 1) if hits else 0.0
-            high = beta.isf(ALARM / 100, faults + 1, rest - faults) if faults < rest else 1.0
+            high = (
+                beta.isf(ALARM / 100, faults + 1, neighbour_total - faults)
+                if faults < neighbour_total
+                else 1.0
+            )
             if low > 0:
                 loss = max(loss, math.log(low / high))
     return loss
 
 
 PAIRS = [
-    (np.array(counts), np.array(more))
-    for counts, more in (([0] * 4, [0, 1, 0, 0]), ([4, 0, 3, 0], [4, 0, 4, 0]))
+    (np.array(counts), np.array(neighbour))
+    for counts, neighbour in (([0] * 4, [0, 1, 0, 0]), ([4, 0, 3, 0], [4, 0, 4, 0]))
 ]
 
 
@@ -342,21 +369,21 @@ def partitions(partition, pair, epsilons, draws, entropy):
 def test_published_partition_loses_at_most_epsilon(monkeypatch):
     draw_ahead(monkeypatch, _dawa)
     for seed, pair in enumerate(PAIRS):
-        one, other = partitions(
+        draws, neighbour_draws = partitions(
             _dawa.printed_partition, pair, (Fraction(2), Fraction(6)), 500, SeededEntropy(80 + seed)
         )
-        assert surely_lost(one, other) <= 2
+        assert surely_lost(draws, neighbour_draws) <= 2
 
 
 def test_audit_detects_released_dawa_first_stage(monkeypatch):
     """Budget 1 for the partition and 3 for the counts: these draws prove a loss above 1."""
     draw_ahead(monkeypatch, _dawa)
-    one, other = partitions(
+    draws, neighbour_draws = partitions(
         _dawa.released_partition, PAIRS[0], (Fraction(1), Fraction(3)), 6000, SeededEntropy(4)
     )
-    assert surely_lost(one, other) > 1
+    assert surely_lost(draws, neighbour_draws) > 1
 
 
 def test_released_dawa_first_stage_is_marked():
-    marked = [one.label for one in ALL.values() if not one.private]
+    marked = [baseline.label for baseline in ALL.values() if not baseline.private]
     assert marked == ["DAWA, released first stage (not private, for comparison)"]

@@ -52,8 +52,8 @@ def test_every_measurement_has_a_smallest_size() -> None:
 @pytest.mark.parametrize("run", SMALLEST, ids=" ".join)
 def test_smallest_bench_runs(run: tuple[str, ...], fork_server: ForkServer) -> None:
     """Run it in a separate process, since it starts threads and servers."""
-    name, *words = run
-    arguments = [str(BENCH / f"{name}.py"), *words]
+    name, *options = run
+    arguments = [str(BENCH / f"{name}.py"), *options]
     process = fork_server.start(PROGRAM, arguments, dict(os.environ))
     output, errors = process.communicate(HANGS)
     assert process.returncode == 0, errors

@@ -5,7 +5,7 @@ from contracts.golden import PARTS, RECORDS, differences
 
 
 @pytest.mark.parametrize(
-    ("made", "seen"),
+    ("computed", "expected"),
     [
         ({"total": 2.0 * (1 + 5e-10), "rmse": [1.0], "cpu": 9.0}, []),
         (
@@ -25,8 +25,8 @@ from contracts.golden import PARTS, RECORDS, differences
         ),
     ],
 )
-def test_golden_comparison_reports_differences(made, seen):
-    assert list(differences({"total": 2.0, "rmse": [1.0], "cpu": 1.0}, made, "x")) == seen
+def test_golden_comparison_reports_differences(computed, expected):
+    assert list(differences({"total": 2.0, "rmse": [1.0], "cpu": 1.0}, computed, "x")) == expected
 
 
 def test_every_record_is_of_a_part():

@@ -10,28 +10,28 @@ from contracts.trusted import FOLDER, trusted_files
 PROVED = list(proved())
 
 
-def name_of(one: Proved | Path) -> str:
-    return " ".join(one.names) if isinstance(one, Proved) else one.name
+def name_of(parameter: Proved | Path) -> str:
+    return " ".join(parameter.names) if isinstance(parameter, Proved) else parameter.name
 
 
 def labels_of(page: Path) -> set[str]:
     """Return the labels that a page proves: in bold or in a heading, not in its lists."""
     text = page.read_text("utf-8")
-    found = re.findall(r"(?<!^- )\*\*([^*]+)\*\*", text, flags=re.MULTILINE) + re.findall(
+    emphasised = re.findall(r"(?<!^- )\*\*([^*]+)\*\*", text, flags=re.MULTILINE) + re.findall(
         r"^## (.*)$", text, flags=re.MULTILINE
     )
-    return {label for part in found for label in re.findall(r"\b[A-Z]\d\b", part)}
+    return {label for text_part in emphasised for label in re.findall(r"\b[A-Z]\d\b", text_part)}
 
 
 def cited(page: Path) -> set[Path]:
     """Return the page and the pages that it builds on."""
     named = set(re.findall(r"PROOFS-[\w-]+\.md", page.read_text("utf-8")))
-    return {page, *(other for other in pages() if other.name in named)}
+    return {page, *(page_of_proofs for page_of_proofs in pages() if page_of_proofs.name in named)}
 
 
 @pytest.mark.parametrize("page", pages(), ids=name_of)
 def test_every_label_of_a_proof_stands_in_the_code(page):
-    texts = [one.file.read_text("utf-8") for one in PROVED if one.page == page]
+    texts = [entry.file.read_text("utf-8") for entry in PROVED if entry.page == page]
     assert texts
     missing = {
         label
@@ -41,24 +41,25 @@ def test_every_label_of_a_proof_stands_in_the_code(page):
     assert missing == set()
 
 
-@pytest.mark.parametrize("file", sorted({one.file for one in PROVED}), ids=name_of)
+@pytest.mark.parametrize("file", sorted({entry.file for entry in PROVED}), ids=name_of)
 def test_every_label_in_the_code_is_proved(file):
-    about = {page for one in PROVED if one.file == file for page in cited(one.page)}
+    about = {page for entry in PROVED if entry.file == file for page in cited(entry.page)}
     labels = set().union(*map(labels_of, about))
     letters = "".join(
         sorted(
             {
                 label[0]
-                for page in {one.page for one in PROVED if one.file == file}
+                for page in {entry.page for entry in PROVED if entry.file == file}
                 for label in labels_of(page)
             }
         )
     )
     used = set(re.findall(rf"\b([{letters}]\d)\b", file.read_text("utf-8"))) if letters else set()
+
     assert used - labels == set()
 
 
 def test_every_trusted_file_has_a_proof():
-    named = {one.file for one in PROVED}
+    named = {entry.file for entry in PROVED}
     files = {FOLDER / file for file in trusted_files()}
     assert sorted(path.relative_to(FOLDER).as_posix() for path in files - named) == []

@@ -69,33 +69,32 @@ def test_trusted_dispatch_to_other_files_is_listed():
     """Dispatch is not an import: each function in an unlisted file has a stated reason."""
     importlib.import_module("leastnoise._session")
     counted = set(trusted_files())
-    beside = {}
+    unlisted_files = {}
     for file in counted:
         module = importlib.import_module(f"leastnoise.{file[:-3].replace('/', '.')}")
         for name, function in vars(module).items():
             if hasattr(function, "registry") and function.__module__ == module.__name__:
-                # none of a test
+                # without the classes of tests
                 modules = {
-                    one.__module__
-                    for one in function.registry.values()
-                    if one.__module__.startswith("leastnoise.")
+                    implementation.__module__
+                    for implementation in function.registry.values()
+                    if implementation.__module__.startswith("leastnoise.")
                 }
                 homes = {
                     f"{module_of.removeprefix('leastnoise.').replace('.', '/')}.py"
                     for module_of in modules
                 }
-                beside |= {name: homes - counted} if homes - counted else {}
-    assert beside == {
-        "apply_transpose": {
-            "_trusted/linop/_transposes.py"
-        },  # no cost is computed with these; the next test
-        "rule_of": {"_domain/_rules.py"},  # `Rule` checks what it gives
-        "kind_of_argument": {
-            "_domain/_kinds.py"
-        },  # before a row is read; a class is a kind if it has registered its rule
-        "plain_json": {
-            "_domain/_kinds.py"
-        },  # the charge of a step is in `Series.measure`'s fingerprint without it
+                unlisted_files |= {name: homes - counted} if homes - counted else {}
+
+    assert unlisted_files == {
+        # no cost is computed with transposes, as the next test checks
+        "apply_transpose": {"_trusted/linop/_transposes.py"},
+        # `Rule` checks the result
+        "rule_of": {"_domain/_rules.py"},
+        # it runs before a row is read, and a class is a kind if it has registered its rule
+        "kind_of_argument": {"_domain/_kinds.py"},
+        # the fingerprint of `Series.measure` has the charge of a step without it
+        "plain_json": {"_domain/_kinds.py"},
         "read_domain_parts": {"_domain/_kinds.py"},
     }
 
@@ -113,12 +112,12 @@ def test_transposes_used_for_costs_are_trusted():
 @pytest.mark.parametrize("package", TRUSTED)
 def test_trusted_init_only_reexports_names(package):
     """An `__init__` without code of its own needs no review."""
-    docstring, *rest = ast.parse(
+    docstring, *statements = ast.parse(
         (FOLDER / package / "__init__.py").read_text(encoding="utf-8")
     ).body
     assert isinstance(docstring, ast.Expr)
     assert isinstance(docstring.value, ast.Constant)
-    for node in rest:
+    for node in statements:
         assert isinstance(node, ast.ImportFrom)
         assert f"{node.module}.".startswith(f"leastnoise.{package.replace('/', '.')}.")
         assert all(alias.asname is None for alias in node.names)
@@ -127,12 +126,10 @@ def test_trusted_init_only_reexports_names(package):
 def test_one_file_chooses_the_ledger_that_pays():
     """Count the calls that create and open ledgers for payments."""
 
-    def files_with(words: str, pattern: str) -> set[str]:
+    def files_with(code: str, pattern: str) -> set[str]:
         # in code, or in a docstring
-        named = (
-            path for path in FOLDER.rglob(pattern) if words in path.read_text(encoding="utf-8")
-        )
-        return {path.relative_to(FOLDER).as_posix() for path in named if words in code_of(path)}
+        named = (path for path in FOLDER.rglob(pattern) if code in path.read_text(encoding="utf-8"))
+        return {path.relative_to(FOLDER).as_posix() for path in named if code in code_of(path)}
 
     assert files_with("Ledger.create(", "_trusted/ledgers/*.py") == {"_trusted/ledgers/_choice.py"}
     assert files_with("Ledger.create(", "_session/*.py") == set()

@@ -184,7 +184,8 @@ class _Row:
     def of(cls, row: dict[str, object], written: Written) -> "_Row":
         """Read a row of the frame; the interval of a mean without rows is infinite."""
         values = [_plain(value) for value in row.values()]
-        keys, numbers = values[: len(written.groups)], values[len(written.groups) :]
+        keys = values[: len(written.groups)]
+        numbers = values[len(written.groups) :]
         answers, tolerances = [], []
         intervals = zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
         for (answer, low, high), column in zip(intervals, written.answers, strict=True):
@@ -214,9 +215,9 @@ class _Row:
     def distance(self, answers: list[object]) -> float:
         """Return the total distance from these answers."""
         return sum(
-            abs(own - other)
-            for own, other in zip(self.answers, answers, strict=True)
-            if isinstance(own, float) and isinstance(other, float)
+            abs(answer - expected)
+            for answer, expected in zip(self.answers, answers, strict=True)
+            if isinstance(answer, float) and isinstance(expected, float)
         )
 
     def is_empty(self) -> bool:
@@ -240,14 +241,21 @@ def _difference(
         ]
         if any(label is None for label in labels):
             continue  # the domain has no cell for this group
-        fitting = [own for own in ours if own.fits(labels, [_plain(answer) for answer in answers])]
+        fitting = [
+            row_of_ours
+            for row_of_ours in ours
+            if row_of_ours.fits(labels, [_plain(answer) for answer in answers])
+        ]
         if not fitting:
             return f"DuckDB has {row}, and we have {ours[:12]}"
-        match = min(fitting, key=lambda own: own.distance([_plain(answer) for answer in answers]))
+        match = min(
+            fitting,
+            key=lambda row_of_ours: row_of_ours.distance([_plain(answer) for answer in answers]),
+        )
         ours.remove(match)
-    for own in ours:
-        if not own.is_empty():
-            return f"we have {own}, and DuckDB has {rows[:12]}"
+    for row_of_ours in ours:
+        if not row_of_ours.is_empty():
+            return f"we have {row_of_ours}, and DuckDB has {rows[:12]}"
     return ""
 
 
@@ -284,12 +292,12 @@ def _plain(value: object) -> object:
         return text
 
 
-def _is_close(own: object, other: object, tolerance: float, is_mean: bool) -> bool:
-    if other is None:
+def _is_close(answer: object, expected: object, tolerance: float, is_mean: bool) -> bool:
+    if expected is None:
         # docs/coming-from-sql.md: "Its counts and sums are 0, where SQL has no row, or NULL; its
         # mean can be any number"
-        return is_mean or own is None or (isinstance(own, float) and abs(own) <= tolerance)
-    return isinstance(own, float) and abs(own - float(str(other))) <= tolerance
+        return is_mean or answer is None or (isinstance(answer, float) and abs(answer) <= tolerance)
+    return isinstance(answer, float) and abs(answer - float(str(expected))) <= tolerance
 
 
 def main() -> None:

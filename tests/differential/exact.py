@@ -26,25 +26,24 @@ class ExactNumbers:
 
     def __call__(self, workload: Workload, column: str = "") -> Answers:
         """Return the exact answers, which are also the ends of their intervals."""
-        asked = workload
-        if asked.statistics and asked.statistics[0].form.of_several:
-            answers = self._of_two_measures(asked, column)
-        elif asked.statistics:
-            counts, sums = (self._product(product) for product in asked.products)
+        if workload.statistics and workload.statistics[0].form.of_several:
+            answers = self._of_two_measures(workload, column)
+        elif workload.statistics:
+            counts, sums = (self._product(product) for product in workload.products)
             with np.errstate(invalid="ignore"):
                 answers = np.where(counts > 0, sums / counts, np.nan)
         else:
-            (answers,) = (self._product(product) for product in asked.products)
+            (answers,) = (self._product(product) for product in workload.products)
         return answers, answers, answers
 
-    def _of_two_measures(self, asked: Workload, column: str) -> np.ndarray:
+    def _of_two_measures(self, workload: Workload, column: str) -> np.ndarray:
         """Return a correlation, a covariance or the coefficients of a line."""
-        (statistic,) = asked.statistics
-        sums = dict(zip(statistic.sum_factors, map(self._product, asked.products), strict=True))
+        (statistic,) = workload.statistics
+        sums = dict(zip(statistic.sum_factors, map(self._product, workload.products), strict=True))
         of, on = statistic.variables
         centre = {}
         for name in (of, on):
-            measure = asked.domain.measure(name)
+            measure = workload.domain.measure(name)
             centre[name] = (measure.low_units + measure.high_units) // 2
         with np.errstate(invalid="ignore", divide="ignore"):
             mean_of, mean_on = (sums[(name,)] / sums[()] for name in (of, on))
@@ -57,29 +56,31 @@ class ExactNumbers:
                 return np.stack([intercept, slope], axis=-1)
             if column == "covariance":
                 return covariance[..., None]
-            other = sums[of, of] / sums[()] - mean_of**2
-            spread = np.sqrt(variance * other)
+            other_variance = sums[of, of] / sums[()] - mean_of**2
+            spread = np.sqrt(variance * other_variance)
             return (covariance / np.where(spread > 1e-9, spread, np.nan))[..., None]
 
     def _product(self, product: Product) -> np.ndarray:
         """Return the sums over the rows that every attribute of a product counts."""
         measure = None if product.measure is None else product.domain.measure(product.measure)
-        kept = np.ones(self._count, dtype=bool)
+        is_counted = np.ones(self._count, dtype=bool)
         cells = {}
         for name in product.attributes:
             cells[name] = cell_encoder(product.domain.rule(name))(self._columns[name])
-            kept &= cells[name] >= 0
+            is_counted &= cells[name] >= 0
         shape = [product.domain.cells(name) for name in product.attributes]
         # a first axis of one cell, so that there is one without attributes, too
-        places = np.stack([np.zeros(kept.sum(), dtype=int), *(cells[name][kept] for name in cells)])
+        places = np.stack(
+            [np.zeros(is_counted.sum(), dtype=int), *(cells[name][is_counted] for name in cells)]
+        )
         if isinstance(measure, UnitCount):
-            units = pd.factorize(self._unit[kept])[0]
+            units = pd.factorize(self._unit[is_counted])[0]
             if measure.has_groups:
                 places, units = _places_of_groups(measure, product.attributes, places, units)
             places = np.unique(np.stack([*places, units]), axis=1)[:-1]
             amounts = np.ones(places.shape[1])
         else:
-            amounts = self._amounts(measure)[kept]
+            amounts = self._amounts(measure)[is_counted]
         counts = np.zeros([1, *shape])
         np.add.at(counts, tuple(places), amounts)
         counts = counts[0]

@@ -81,12 +81,14 @@ def random_setting(rng: random.Random, attributes: int) -> Setting:
 
 
 def _random_rows(rng: random.Random, count: int) -> pd.DataFrame:
-    null_share, stray_share = rng.choice([0, 0.1, 0.4]), rng.choice([0, 0.1, 0.3])
+    null_share = rng.choice([0, 0.1, 0.4])
+    stray_share = rng.choice([0, 0.1, 0.3])
 
     def column(draw: Callable[[], object], stray: Callable[[], object]) -> list[object]:
         values = []
         for _ in range(count):
-            is_null, is_stray = rng.random() < null_share, rng.random() < stray_share
+            is_null = rng.random() < null_share
+            is_stray = rng.random() < stray_share
             values.append(None if is_null else stray() if is_stray else draw())
         return values
 
@@ -116,7 +118,7 @@ def _random_rows(rng: random.Random, count: int) -> pd.DataFrame:
 
 def _as_read(domain: ln.Domain, rows: pd.DataFrame) -> pd.DataFrame:
     """Return the table as the domain reads it: clipped values, levels, and what is outside."""
-    read = rows.copy()
+    rows_as_read = rows.copy()
     bounds = {"flag": (0, 1), "age": (0, 12), "weight": (0, 100), "disc": (0, 0.4)}
     is_listed: dict[str, Callable[[object], bool]] = {
         "chan": lambda value: value in domain.kind("chan").regular_labels,
@@ -134,14 +136,16 @@ def _as_read(domain: ln.Domain, rows: pd.DataFrame) -> pd.DataFrame:
             clipped = [
                 value if pd.isna(value) else min(max(value, low), high) for value in rows[name]
             ]
-            read[name] = pd.Series(clipped, dtype=rows[name].dtype)
-        read[f"{name}_out"] = [not pd.isna(value) and not is_inside(value) for value in read[name]]
-    read["region"] = [REGIONS.get(value) for value in rows["city"]]
-    read["region_out"] = read["city_out"]
+            rows_as_read[name] = pd.Series(clipped, dtype=rows[name].dtype)
+        rows_as_read[f"{name}_out"] = [
+            not pd.isna(value) and not is_inside(value) for value in rows_as_read[name]
+        ]
+    rows_as_read["region"] = [REGIONS.get(value) for value in rows["city"]]
+    rows_as_read["region_out"] = rows_as_read["city_out"]
     for name, (low, high) in {"amount": (-20, 100), "pay": (0, 50)}.items():
-        read[name] = rows[name].clip(low, high)
-    read["day"] = pd.to_datetime(read["day"])
-    return read
+        rows_as_read[name] = rows[name].clip(low, high)
+    rows_as_read["day"] = pd.to_datetime(rows_as_read["day"])
+    return rows_as_read
 
 
 # Conditions
@@ -383,9 +387,9 @@ def random_group(rng: random.Random, name: str) -> Group:
     choice = rng.random()
     if choice < 0.3:
         term = _condition(rng, name)
-        more = f" WHEN {_condition(rng, name)} THEN 'y'" if rng.random() < 0.4 else ""
-        rest = rng.choice(["", " ELSE 'z'", " ELSE 'x'", " ELSE NULL"])
-        return Group(f"g_{name}", name, f"CASE WHEN {term} THEN 'x'{more}{rest} END")
+        second_case = f" WHEN {_condition(rng, name)} THEN 'y'" if rng.random() < 0.4 else ""
+        else_part = rng.choice(["", " ELSE 'z'", " ELSE 'x'", " ELSE NULL"])
+        return Group(f"g_{name}", name, f"CASE WHEN {term} THEN 'x'{second_case}{else_part} END")
     if choice < 0.4:
         return Group(f"g_{name}", name, f"({_condition(rng, name)})")
     return Group(f"g_{name}", name, rng.choice(_GROUPED[name])(rng))

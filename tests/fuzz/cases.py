@@ -35,12 +35,12 @@ def trials(most: int) -> Any:
 @contextmanager
 def or_refused() -> Iterator[None]:
     """Let the body succeed, or fail with a short error for users that shows no value."""
-    said = ""
+    message = ""
     try:
         yield
     except ln.InternalError:
         raise
     except ln.LeastNoiseError as error:
-        said = str(error)
-    assert len(said) <= MOST
-    assert SECRET not in said
+        message = str(error)
+    assert len(message) <= MOST
+    assert SECRET not in message

@@ -147,18 +147,19 @@ SURVEY: dict[str, Any] = {
 def test_any_spec_is_read_and_planned_or_refused(spec, data):
     table = data.draw(damaged(spec))
     with or_refused():
-        read = parse_spec(as_toml(table), Path())
-        assert all(spec_warnings(read))
-        if is_small(read):
-            plan = ln.plan(read.workload, read.privacy, strategy="identity")
-            assert all(plan_warnings(read, plan))
+        spec_read = parse_spec(as_toml(table), Path())
+        assert all(spec_warnings(spec_read))
+        if is_small(spec_read):
+            plan = ln.plan(spec_read.workload, spec_read.privacy, strategy="identity")
+            assert all(plan_warnings(spec_read, plan))
 
 
 @pytest.mark.parametrize("spec", [SPEC, SURVEY], ids=["census", "survey"])
 def test_intact_spec_is_read_and_planned(spec):
-    read = parse_spec(as_toml(spec), Path())
+    spec_read = parse_spec(as_toml(spec), Path())
     assert (
-        ln.plan(read.workload, read.privacy, strategy="identity").data_independent_error is not None
+        ln.plan(spec_read.workload, spec_read.privacy, strategy="identity").data_independent_error
+        is not None
     )
 
 
@@ -205,23 +206,23 @@ def released(tmp_path_factory):
 @trials(40)
 @given(data=st.data())
 def test_any_release_is_read_or_refused(released, name, data):
-    kept = {
+    intact_files = {
         path: path.read_text(encoding="utf-8")
         for path in (released / name, released / "manifest.json")
     }
-    changed = json.dumps(data.draw(damaged(json.loads(kept[released / name]), WEIRD)))
+    changed = json.dumps(data.draw(damaged(json.loads(intact_files[released / name]), WEIRD)))
     try:
         if name != "manifest.json":  # its digest is made to fit, so that what it holds is looked at
-            known = json.loads(kept[released / "manifest.json"])
-            next(entry for entry in known["files"] if entry["path"] == name)["sha256"] = (
+            manifest = json.loads(intact_files[released / "manifest.json"])
+            next(entry for entry in manifest["files"] if entry["path"] == name)["sha256"] = (
                 hashlib.sha256(changed.encode()).hexdigest()
             )
-            (released / "manifest.json").write_text(json.dumps(known), encoding="utf-8")
+            (released / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
         with or_refused():
             (released / name).write_text(changed, encoding="utf-8")
             read_release(released)
     finally:
-        for path, text in kept.items():
+        for path, text in intact_files.items():
             path.write_text(text, encoding="utf-8")
 
 
@@ -252,6 +253,7 @@ def test_any_spec_ends_with_a_documented_code(tmp_path, monkeypatch, table):
     (tmp_path / "s.toml").write_text(as_toml(table), encoding="utf-8", errors="replace")
     monkeypatch.setattr(sys, "argv", ["leastnoise", "plan", str(tmp_path / "s.toml"), "--json"])
     err = io.StringIO()
+
     with redirect_stdout(io.StringIO()), redirect_stderr(err), pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code in {0, 2}, err.getvalue()

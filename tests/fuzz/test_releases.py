@@ -109,7 +109,7 @@ USES: dict[str, Callable[[Path], object]] = {
     "repr": lambda out: repr(read_release(out)) + read_release(out)._repr_html_(),
     "answer": lambda out: read_release(out).answer(ln.queries(read_release(out).plan.domain)),
     "tables": lambda out: [repr(table) for table in read_release(out).tables],
-    "statistics": lambda out: [repr(made) for made in read_release(out).statistics],
+    "statistics": lambda out: [repr(statistic) for statistic in read_release(out).statistics],
     "studio": explored,
     "enter": entered,
     "look for": looked_for,
@@ -144,7 +144,7 @@ def with_digest_of_plan(observation: str, plan: str) -> str:
 @trials(25)
 @given(data=st.data())
 def test_damaged_release_answers_or_refuses(released, name, data):
-    intact = {each: (released / each).read_text(encoding="utf-8") for each in USED}
+    intact = {file_name: (released / file_name).read_text(encoding="utf-8") for file_name in USED}
     changed = data.draw(damaged(json.loads(intact[name]), WEIRD))
     try:
         put(released, name, json.dumps(changed, separators=(",", ":")))
@@ -155,8 +155,8 @@ def test_damaged_release_answers_or_refuses(released, name, data):
             with or_refused():
                 use(released)
     finally:
-        for each, text in intact.items():
-            (released / each).write_text(text, encoding="utf-8")
+        for file_name, text in intact.items():
+            (released / file_name).write_text(text, encoding="utf-8")
 
 
 USED = (PLAN, OBSERVATION, MANIFEST)

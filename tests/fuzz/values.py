@@ -36,19 +36,19 @@ def places(value: Any, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         if isinstance(value, list)
         else ()
     )
-    return [found for key, entry in inner for found in [(*way, key), *places(entry, (*way, key))]]
+    return [place for key, entry in inner for place in [(*way, key), *places(entry, (*way, key))]]
 
 
 @st.composite
 def damaged(draw: st.DrawFn, value: Any, odd: st.SearchStrategy[Any] = WEIRD) -> Any:
     """Return a copy with one to three entries changed, removed, repeated or renamed."""
-    made = copy.deepcopy(value)
+    copied = copy.deepcopy(value)
     for _ in range(draw(st.integers(1, 3))):
-        ways = places(made)
+        ways = places(copied)
         if not ways:
             break
         *way, last = draw(st.sampled_from(ways))
-        holder = reduce(getitem, way, made)
+        holder = reduce(getitem, way, copied)
         kind = draw(
             st.sampled_from(["change", "change", "change", "remove", "swap", "name", "wrap"])
         )
@@ -65,7 +65,9 @@ def damaged(draw: st.DrawFn, value: Any, odd: st.SearchStrategy[Any] = WEIRD) ->
                 )
             ] = holder.pop(last)
         elif kind == "swap":
-            holder[last] = copy.deepcopy(reduce(getitem, draw(st.sampled_from(places(made))), made))
+            holder[last] = copy.deepcopy(
+                reduce(getitem, draw(st.sampled_from(places(copied))), copied)
+            )
         else:
             holder[last] = draw(odd)
-    return made
+    return copied

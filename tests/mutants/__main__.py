@@ -37,8 +37,8 @@ def main() -> None:
     )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutants")
-    given = parser.parse_args()
-    folder = given.folder.resolve()
+    arguments = parser.parse_args()
+    folder = arguments.folder.resolve()
     tree = folder / "tree"
     if not tree.exists():
         shutil.copytree(ROOT, tree, ignore=NOT_COPIED)
@@ -56,20 +56,22 @@ def main() -> None:
             check=True,
         )
     if not (folder / "sample.json").exists():
-        _draw(folder, given)
-    cover, mutants, known = Cover(folder), report.drawn(folder), report.states(folder)
+        _draw(folder, arguments)
+    cover = Cover(folder)
+    mutants = report.drawn(folder)
+    states = report.states(folder)
     if (
-        not known
-        and (found := trial.run(tree, cover, None, cover.tests(mutants[0]))).state != "survived"
+        not states
+        and (outcome := trial.run(tree, cover, None, cover.tests(mutants[0]))).state != "survived"
     ):
-        sys.exit(f"The tests fail on the code as it is: {found.by}")
+        sys.exit(f"The tests fail on the code as it is: {outcome.by}")
     for mutant in mutants:
-        if mutant.key not in known:
-            found = trial.run(tree, cover, mutant, cover.tests(mutant))
+        if mutant.key not in states:
+            outcome = trial.run(tree, cover, mutant, cover.tests(mutant))
             with (folder / "results.jsonl").open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps({"key": mutant.key, **dataclasses.asdict(found)}) + "\n")
+                lines.write(json.dumps({"key": mutant.key, **dataclasses.asdict(outcome)}) + "\n")
             print(
-                f"{found.state:8}  {mutant.file}:{mutant.first}  {mutant.before[:60]} -> "
+                f"{outcome.state:8}  {mutant.file}:{mutant.first}  {mutant.before[:60]} -> "
                 f"{mutant.after[:60]}",
                 flush=True,
             )
@@ -78,7 +80,7 @@ def main() -> None:
     print(f"The results are in {page}.")
 
 
-def _draw(folder: Path, given: argparse.Namespace) -> None:
+def _draw(folder: Path, arguments: argparse.Namespace) -> None:
     mutants = generate.all_mutants(folder / "tree" / "src" / "leastnoise")
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"],
@@ -88,15 +90,18 @@ def _draw(folder: Path, given: argparse.Namespace) -> None:
         check=False,
     ).stdout.strip()
     facts = {
-        "seed": given.seed,
+        "seed": arguments.seed,
         "commit": commit or "no commit",
         "date": f"{datetime.now(UTC):%-d %B %Y}",
         "all": len(mutants),
     }
-    drawn = [
-        dataclasses.asdict(mutant) for mutant in generate.sample(mutants, given.mutants, given.seed)
+    sampled = [
+        dataclasses.asdict(mutant)
+        for mutant in generate.sample(mutants, arguments.mutants, arguments.seed)
     ]
-    (folder / "sample.json").write_text(json.dumps({**facts, "mutants": drawn}, indent=1), "utf-8")
+    (folder / "sample.json").write_text(
+        json.dumps({**facts, "mutants": sampled}, indent=1), "utf-8"
+    )
 
 
 if __name__ == "__main__":

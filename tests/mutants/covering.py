@@ -79,7 +79,7 @@ def record(tree: Path, file: Path) -> None:
     source = tree / "src" / "leastnoise"
     cover = coverage.Coverage(data_file=None, source=[str(source / name) for name in TRUSTED])
     recorder = Recorder(cover)
-    left_out = [part for test in READ_THE_CODE for part in ("--deselect", test)]
+    left_out = [argument for test in READ_THE_CODE for argument in ("--deselect", test)]
     cover.start()
     pytest.main(
         [
@@ -105,9 +105,9 @@ def record(tree: Path, file: Path) -> None:
         for path in data.measured_files()
     }
     tests = {
-        test: told
-        for test, told in recorder.tests.items()
-        if test not in recorder.failed and told[0] <= LONGEST
+        test: measured
+        for test, measured in recorder.tests.items()
+        if test not in recorder.failed and measured[0] <= LONGEST
     }
     file.write_text(json.dumps({"tests": tests, "lines": lines}), "utf-8")
 
@@ -116,9 +116,9 @@ class Cover:
     """The recorded coverage."""
 
     def __init__(self, folder: Path) -> None:
-        known = json.loads((folder / "lines.json").read_text("utf-8"))
-        self._tests: dict[str, tuple[float, str]] = known["tests"]
-        self._lines: dict[str, dict[str, list[str]]] = known["lines"]
+        recorded = json.loads((folder / "lines.json").read_text("utf-8"))
+        self._tests: dict[str, tuple[float, str]] = recorded["tests"]
+        self._lines: dict[str, dict[str, list[str]]] = recorded["lines"]
 
     def tests(self, mutant: Mutant) -> list[str]:
         """Return the tests that may notice a mutant, in order.
@@ -127,23 +127,24 @@ class Cover:
         file: values may have been kept from an earlier test. Of a file that only runs at import,
             those of the names that packages offer, and its own package's.
         """
-        package, lines = mutant.file.rpartition("/")[0], self._lines.get(mutant.file, {})
+        package = mutant.file.rpartition("/")[0]
+        lines = self._lines.get(mutant.file, {})
         of_file = set().union(*lines.values()) or {
             test for test in self._tests if test.startswith((f"tests/{package[1:]}/", NAMES))
         }
         if mutant.file.endswith("/__init__.py"):
             of_file.add(f"{NAMES}[{package}]")
         near: set[str] = set()
-        for first in (mutant.first, mutant.statement):
+        for first_line in (mutant.first, mutant.statement):
             near = near or set().union(
-                *(lines.get(str(line), []) for line in range(first, mutant.last + 1))
+                *(lines.get(str(line), []) for line in range(first_line, mutant.last + 1))
             )
-        own = (f"tests/{package[1:]}/", f"src/leastnoise/{package}/", f"{NAMES}[{package}]")
+        own_tests = (f"tests/{package[1:]}/", f"src/leastnoise/{package}/", f"{NAMES}[{package}]")
 
         def order(test: str) -> tuple[bool, bool, float, float, str]:
             """Put the package's tests first, quick ones early, servers last."""
             seconds, server = self._tests[test]
-            return test not in near, not test.startswith(own), SERVERS[server], seconds, test
+            return test not in near, not test.startswith(own_tests), SERVERS[server], seconds, test
 
         return sorted((near | of_file) & self._tests.keys(), key=order)
 
@@ -153,15 +154,15 @@ class Cover:
 
     def within(self, tests: list[str], most: float) -> list[str]:
         """Return the first tests that take at most ``most`` CPU seconds, with their servers."""
-        total, kept, started = 0.0, list[str](), {""}
+        total, chosen, started = 0.0, list[str](), {""}
         for test in tests:
             seconds, server = self._tests[test]
             total += seconds + (0.0 if server in started else SERVERS[server])
             started.add(server)
             if total > most:
                 break
-            kept.append(test)
-        return kept
+            chosen.append(test)
+        return chosen
 
 
 if __name__ == "__main__":

@@ -147,8 +147,8 @@ def mutants_of(source: Path, file: str) -> Iterator[Mutant]:
         source: the folder of the package.
         file: below it.
     """
-    module, found = _found(source / file)
-    for number, (old, new, where, statement, words) in enumerate(found):
+    module, changes = _found(source / file)
+    for number, (old, new, where, statement, words) in enumerate(changes):
         before, after = (" ".join(module.code_for_node(node).split()) for node in (old, new))
         yield Mutant(
             file, number, where.start.line, where.end.line, statement, before, after, words
@@ -157,8 +157,8 @@ def mutants_of(source: Path, file: str) -> Iterator[Mutant]:
 
 def mutated(source: Path, mutant: Mutant) -> str:
     """Return the text of the file with a mutant's change."""
-    module, found = _found(source / mutant.file)
-    old, new, *_ = found[mutant.number]
+    module, changes = _found(source / mutant.file)
+    old, new, *_ = changes[mutant.number]
     return cst.ensure_type(module.deep_replace(old, new), cst.Module).code
 
 
@@ -178,6 +178,6 @@ def sample(mutants: list[Mutant], number: int, seed: int) -> list[Mutant]:
         number: how many, at most as many as there are.
         seed: of the draw; recorded with the results.
     """
-    drawn = random.Random(seed).sample(mutants, len(mutants))
-    enough = [place for place, mutant in enumerate(drawn) if not mutant.words][:number]
-    return drawn[: enough[-1] + 1]
+    shuffled = random.Random(seed).sample(mutants, len(mutants))
+    enough = [place for place, mutant in enumerate(shuffled) if not mutant.words][:number]
+    return shuffled[: enough[-1] + 1]

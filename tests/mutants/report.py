@@ -63,7 +63,7 @@ separately.
 
 def drawn(folder: Path) -> list[Mutant]:
     """Return the sample in its random order."""
-    return [Mutant(**one) for one in _facts(folder)["mutants"]]
+    return [Mutant(**fields_of_mutant) for fields_of_mutant in _facts(folder)["mutants"]]
 
 
 def _facts(folder: Path) -> dict[str, Any]:
@@ -74,24 +74,26 @@ def states(folder: Path) -> dict[str, str]:
     """Return the state of each tested mutant, by key."""
     path = folder / "results.jsonl"
     return {
-        one["key"]: one["state"]
-        for one in map(json.loads, path.read_text("utf-8").splitlines() if path.exists() else [])
+        trial["key"]: trial["state"]
+        for trial in map(json.loads, path.read_text("utf-8").splitlines() if path.exists() else [])
     }
 
 
 def write(folder: Path, page: Path) -> None:
     """Write the page of a sample whose mutants all ran."""
-    facts, found, mutants = _facts(folder), states(folder), drawn(folder)
+    facts = _facts(folder)
+    states_by_key = states(folder)
+    mutants = drawn(folder)
     # why each known survivor does no harm, by the mutant's name
     reasons = defaultdict(str, tomllib.loads(REASONS.read_text("utf-8")))
     behaviour = [mutant for mutant in mutants if not mutant.words]
-    survivors = [mutant for mutant in behaviour if found[mutant.key] not in DEAD]
+    survivors = [mutant for mutant in behaviour if states_by_key[mutant.key] not in DEAD]
     harmless = [mutant for mutant in survivors if reasons[mutant.name].startswith(HARMLESS)]
     counted = [mutant for mutant in behaviour if mutant not in harmless]
-    since = found | {
+    since = states_by_key | {
         mutant.key: "killed" for mutant in survivors if reasons[mutant.name].startswith(CLOSED)
     }
-    shown = [  # what no test kills since, or could change the privacy loss
+    shown_survivors = [  # what no test kills since, or could change the privacy loss
         mutant
         for mutant in survivors
         if mutant not in harmless
@@ -103,10 +105,10 @@ def write(folder: Path, page: Path) -> None:
         for kind in (*HARMLESS, CLOSED)
         if reasons[mutant.name].startswith(kind)
     )
-    others = (
+    other_survivors = (
         ", ".join(f"{kinds[kind]} {kind}" for kind in (*HARMLESS, CLOSED) if kinds[kind]) or "none"
     )
-    told = [
+    lines = [
         (
             f"{facts['date']}: {len(mutants)} of {facts['all']} mutants of {facts['commit']}, "
             f"drawn with the seed {facts['seed']}.\n"
@@ -116,36 +118,42 @@ def write(folder: Path, page: Path) -> None:
             "|\n|---|--:|--:|--:|--:|--:|"
         ),
         *(
-            _row(f"`{name}`", [one for one in behaviour if one.file.startswith(name + "/")], found)
+            _row(
+                f"`{name}`",
+                [mutant for mutant in behaviour if mutant.file.startswith(name + "/")],
+                states_by_key,
+            )
             for name in sorted(TRUSTED)
         ),
-        _row("**together**", behaviour, found),
-        _row("**without those that change no result**", counted, found),
+        _row("**together**", behaviour, states_by_key),
+        _row("**without those that change no result**", counted, states_by_key),
         _row("**the same, with the tests added since**", counted, since),
-        _row("words of messages", [one for one in mutants if one.words], found),
+        _row("words of messages", [mutant for mutant in mutants if mutant.words], states_by_key),
         "\n## Survivors\n",
         "| where | change | what it alters |\n|---|---|---|",
         *(
-            f"| `{one.file}` {one.first} | {_change(one)} | "
-            f"{reasons[one.name] or '**not yet looked at**'} |"
-            for one in sorted(shown, key=lambda mutant: (mutant.file, mutant.first, mutant.number))
+            f"| `{survivor.file}` {survivor.first} | {_change(survivor)} | "
+            f"{reasons[survivor.name] or '**not yet looked at**'} |"
+            for survivor in sorted(
+                shown_survivors, key=lambda mutant: (mutant.file, mutant.first, mutant.number)
+            )
         ),
         (
-            f"\nSurvivors that change no result, or that a test kills now: {others}. Their reasons "
+            f"\nSurvivors that change no result, or that a test kills now: {other_survivors}. Their reasons "
             "are in\n`tests/mutants/reasons.toml`."
         ),
     ]
     page.write_text(
         _HEAD
-        + "\n".join(told)
+        + "\n".join(lines)
         + "\n"
         + _HOW.format(most=MOST, longest=LONGEST, patience=PATIENCE, first=FIRST),
         "utf-8",
     )
 
 
-def _row(name: str, mutants: list[Mutant], found: dict[str, str]) -> str:
-    count = Counter(found[mutant.key] for mutant in mutants)
+def _row(name: str, mutants: list[Mutant], states_by_key: dict[str, str]) -> str:
+    count = Counter(states_by_key[mutant.key] for mutant in mutants)
     dead = sum(count[state] for state in DEAD)
     return (
         f"| {name} | {len(mutants)} | {dead} | {count['time']} | {len(mutants) - dead} | "

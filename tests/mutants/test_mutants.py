@@ -46,7 +46,7 @@ def module(tmp_path):
     path.write_text(CODE, "utf-8")
 
 
-def found(tmp_path, name):
+def only_mutant(tmp_path, name):
     (one,) = [
         mutant
         for mutant in mutants_of(tmp_path, "_trusted/kernel/sample.py")
@@ -80,12 +80,13 @@ def test_mutant_is_one_change_that_compiles(tmp_path):
         mutated(tmp_path, mutant) for mutant in mutants_of(tmp_path, "_trusted/kernel/sample.py")
     ]
     assert len(set(texts)) == len(texts) == 13
+
     for text in texts:
         compile(text, "sample.py", "exec")
         differing = [
-            (one, other)
-            for one, other in zip(CODE.splitlines(), text.splitlines(), strict=True)
-            if one != other
+            (line, mutated_line)
+            for line, mutated_line in zip(CODE.splitlines(), text.splitlines(), strict=True)
+            if line != mutated_line
         ]
         assert len(differing) == 1
 
@@ -101,28 +102,29 @@ def test_mutant_stays_on_disk_until_killed_or_timeout(tmp_path):
         "def test_one():\n    assert above(5)\n\ndef test_above():\n    assert not above(3)\n\n"
         "def test_waits():\n    while LIMIT == 6: pass\n"
     )
-    *tests, gone = [
+    *tests, slow_test = [
         f"test_a.py::test_{name}" for name in ("one", "above", "waits", "that_is_not_there")
     ]
     (tmp_path / "lines.json").write_text(
-        json.dumps({"tests": dict.fromkeys([*tests, gone], (0.01, "")), "lines": {}}), "utf-8"
+        json.dumps({"tests": dict.fromkeys([*tests, slow_test], (0.01, "")), "lines": {}}), "utf-8"
     )
     cover = Cover(tmp_path)
     assert run(tree, cover, None, tests) == Outcome("survived", 3, "")
-    assert run(tree, cover, found(tmp_path, "> least -> >= least"), tests) == Outcome(
+    assert run(tree, cover, only_mutant(tmp_path, "> least -> >= least"), tests) == Outcome(
         "killed", 3, tests[1]
     )
     # at import
-    assert run(tree, cover, found(tmp_path, "LIMIT = 5 -> LIMIT = None"), tests) == Outcome(
+    assert run(tree, cover, only_mutant(tmp_path, "LIMIT = 5 -> LIMIT = None"), tests) == Outcome(
         "killed", 3, "test_a.py"
     )
-    assert run(tree, cover, found(tmp_path, "> least -> >= least"), tests[:1]) == Outcome(
+    assert run(tree, cover, only_mutant(tmp_path, "> least -> >= least"), tests[:1]) == Outcome(
         "survived", 1, ""
     )
     with pytest.raises(RuntimeError, match="do not run on the code as it is either: ended with 4"):
-        run(tree, cover, found(tmp_path, "5 -> 6"), [*tests[:1], gone])
+        run(tree, cover, only_mutant(tmp_path, "5 -> 6"), [*tests[:1], slow_test])
     assert (kernel / "sample.py").read_text("utf-8") == CODE
-    with changed(kernel.parents[1], found(tmp_path, "5 -> 6")):
+
+    with changed(kernel.parents[1], only_mutant(tmp_path, "5 -> 6")):
         assert run_tests(tree, tests, 0) == ("time", "limit of time")
         with changed(kernel.parents[1], None):  # as after a run that was killed
             assert (kernel / "sample.py").read_text("utf-8") == CODE
@@ -131,39 +133,42 @@ def test_mutant_stays_on_disk_until_killed_or_timeout(tmp_path):
 
 def test_mutant_sample_is_seeded_and_counts_no_messages(tmp_path):
     mutants = [*mutants_of(tmp_path, "_trusted/kernel/sample.py")]
-    drawn = sample(mutants, 8, 1)
-    assert drawn == sample(mutants, 8, 1) != sample(mutants, 8, 2)
-    assert sum(not mutant.words for mutant in drawn) == 8
+    sampled = sample(mutants, 8, 1)
+    assert sampled == sample(mutants, 8, 1) != sample(mutants, 8, 2)
+    assert sum(not mutant.words for mutant in sampled) == 8
     assert set(sample(mutants, 10**6, 1)) == set(mutants)
 
 
 def test_covering_tests_run_own_and_quick_ones_first(tmp_path):
     quick = "tests/trusted/kernel/a.py::quick"
     slow = "tests/trusted/kernel/a.py::slow"
-    other = "tests/session/b.py::c"
+    other_test = "tests/session/b.py::c"
     bad = "tests/trusted/kernel/a.py::bad"
     # what is bad has failed, and no seconds
-    lines = {"_trusted/kernel/sample.py": {"11": [slow, quick, other, bad], "9": [other]}}
+    lines = {"_trusted/kernel/sample.py": {"11": [slow, quick, other_test, bad], "9": [other_test]}}
     served = [f"tests/trusted/kernel/a.py::{name}" for name in ("served", "served too")]
     lines["_trusted/kernel/sample.py"]["11"] += served
     names = f"{NAMES}[_trusted/kernel]"
-    lines["_trusted/kernel/__init__.py"] = {"1": [other]}
-    seconds = {slow: 9.0, quick: 0.1, other: 0.01, names: 0.3, **dict.fromkeys(served, 0.2)}
+    lines["_trusted/kernel/__init__.py"] = {"1": [other_test]}
+    seconds = {slow: 9.0, quick: 0.1, other_test: 0.01, names: 0.3, **dict.fromkeys(served, 0.2)}
     tests = {test: (used, "spark" if test in served else "") for test, used in seconds.items()}
     (tmp_path / "lines.json").write_text(json.dumps({"tests": tests, "lines": lines}), "utf-8")
     cover = Cover(tmp_path)
-    tests = cover.tests(found(tmp_path, "> least -> >= least"))
-    assert tests == [quick, slow, *served, other]
+    tests = cover.tests(only_mutant(tmp_path, "> least -> >= least"))
+    assert tests == [quick, slow, *served, other_test]
     assert cover.within(tests, 1.0) == tests[:1]
     assert cover.within(tests, 10 + SERVERS["spark"]) == tests  # which is started once
     assert cover.within(tests, 9 + SERVERS["spark"]) == tests[:2]
     # at import alone: whatever runs the file
-    assert cover.tests(found(tmp_path, "5 -> 6")) == tests
-    offered = dataclasses.replace(found(tmp_path, "5 -> 6"), file="_trusted/kernel/__init__.py")
+    assert cover.tests(only_mutant(tmp_path, "5 -> 6")) == tests
+
+    offered = dataclasses.replace(
+        only_mutant(tmp_path, "5 -> 6"), file="_trusted/kernel/__init__.py"
+    )
     # and what looks at the names that a package offers
     assert cover.tests(offered) == [
         names,
-        other,
+        other_test,
     ]
 
 
@@ -207,13 +212,14 @@ def test_covering_records_lines_seconds_and_server(tmp_path):
         check=True,
         capture_output=True,
     )
-    known = json.loads((tmp_path / "lines.json").read_text("utf-8"))
+    recorded = json.loads((tmp_path / "lines.json").read_text("utf-8"))
     name = "tests/trusted/kernel/test_k.py::test_f"
-    assert {test: server for test, (_, server) in known["tests"].items()} == {
+
+    assert {test: server for test, (_, server) in recorded["tests"].items()} == {
         name: "url",
         NAMES: "",
     }
-    assert known["lines"] == {
+    assert recorded["lines"] == {
         "_trusted/kernel/a.py": {"1": [""], "2": [name, f"{name.removesuffix('f')}no"]}
     }
 
@@ -265,6 +271,7 @@ def test_page_lists_every_survivor_with_its_reason(tmp_path, monkeypatch):
     assert "| **the same, with the tests added since** | 2 | 1 | 0 | 1 | 50.0 |" in page
     assert page.count("not yet looked at") == 1
     assert "or that a test kills now: 1 equivalent." in page
+
     (tmp_path / "reasons.toml").write_text(
         f'{reasons}"{mutants[1].name}" = "closed: there is a test"', "utf-8"
     )

@@ -65,8 +65,10 @@ def run(tree: Path, cover: Cover, mutant: Mutant | None, tests: list[str]) -> Ou
     """
     chosen = cover.within(tests, MOST)
     with changed(tree / "src" / "leastnoise", mutant):
-        for part in filter(None, (chosen[:FIRST], chosen[FIRST:])):
-            state, by = run_tests(tree, part, PATIENCE + 3 * cover.seconds(part))
+        for tests_of_process in filter(None, (chosen[:FIRST], chosen[FIRST:])):
+            state, by = run_tests(
+                tree, tests_of_process, PATIENCE + 3 * cover.seconds(tests_of_process)
+            )
             if state != "survived":
                 break
         else:
@@ -74,10 +76,10 @@ def run(tree: Path, cover: Cover, mutant: Mutant | None, tests: list[str]) -> Ou
     if (
         mutant
         and by.startswith(ENDED)
-        and (found := run(tree, cover, None, part)).state != "survived"
+        and (outcome := run(tree, cover, None, tests_of_process)).state != "survived"
     ):
         raise RuntimeError(
-            f"The tests of {mutant.name} do not run on the code as it is either: {found.by}"
+            f"The tests of {mutant.name} do not run on the code as it is either: {outcome.by}"
         )
     return Outcome(state, len(chosen), by)
 
@@ -85,8 +87,8 @@ def run(tree: Path, cover: Cover, mutant: Mutant | None, tests: list[str]) -> Ou
 @contextmanager
 def changed(source: Path, mutant: Mutant | None) -> Iterator[None]:
     """Replace the source by the change, without bytecode, and restore it at the end."""
-    for left in source.rglob("*.kept"):
-        left.replace(left.with_suffix(".py"))
+    for leftover in source.rglob("*.kept"):
+        leftover.replace(leftover.with_suffix(".py"))
     if mutant is None:
         yield
         return
@@ -94,17 +96,17 @@ def changed(source: Path, mutant: Mutant | None) -> Iterator[None]:
     text = mutated(source, mutant)
     for old in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
         old.unlink()
-    kept = path.replace(path.with_suffix(".kept"))
+    original = path.replace(path.with_suffix(".kept"))
     path.write_text(text, "utf-8")
     try:
         yield
     finally:
-        kept.replace(path)
+        original.replace(path)
 
 
 def run_tests(tree: Path, tests: list[str], limit: float) -> tuple[str, str]:
     """Run tests until one fails or the CPU seconds are used; return state and reason."""
-    with tempfile.TemporaryDirectory() as folder, (Path(folder) / "told").open("w+") as told:
+    with tempfile.TemporaryDirectory() as folder, (Path(folder) / "told").open("w+") as report:
         (Path(folder) / "tests").write_text("\n".join(tests), "utf-8")
         options = [
             "-q",
@@ -118,9 +120,9 @@ def run_tests(tree: Path, tests: list[str], limit: float) -> tuple[str, str]:
             f"@{folder}/tests",
         ]
         command = [sys.executable, "-c", PROGRAM, str(int(limit) + 1), *options]
-        own = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+        environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
         with subprocess.Popen(
-            command, cwd=tree, env=own, stdout=told, stderr=told, start_new_session=True
+            command, cwd=tree, env=environment, stdout=report, stderr=report, start_new_session=True
         ) as process:
             try:
                 code = process.wait(HANGS + limit)
@@ -128,8 +130,8 @@ def run_tests(tree: Path, tests: list[str], limit: float) -> tuple[str, str]:
                 code = -signal.SIGKILL
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # it, or whatever it started
-        told.seek(0)
-        failed = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - |$)", told.read(), flags=re.MULTILINE)
+        report.seek(0)
+        failed = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - |$)", report.read(), flags=re.MULTILINE)
     if code in {-signal.SIGXCPU, -signal.SIGKILL}:
         return "time", "limit of time"
     return ("killed", failed[1] if failed else f"{ENDED} {code}") if code else ("survived", "")

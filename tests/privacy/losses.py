@@ -186,9 +186,9 @@ def _row(
     for unit in units:
         plan = fit_noise_scales(domain, privacy_of(declared, *unit, bound), noise, blocks)
         assert in_measure(plan, claimed(plan)) <= claim
-        found = loss(plan)
-        if found is not None:
-            ratios[unit] = found / claim
+        losses = loss(plan)
+        if losses is not None:
+            ratios[unit] = losses / claim
     return Row(kind, name, budget, claim, ratios)
 
 
@@ -210,8 +210,8 @@ def strategies(units: list[tuple[str, int]] = UNITS, names: Any = PLANNERS) -> I
 # One of each class, over four cells. A class that is not here is tried as the conformance kit of
 # operators has it.
 _OPERATORS: dict[str, Operator] = {
-    type(one).__name__: one
-    for one in (
+    type(operator).__name__: operator
+    for operator in (
         Identity(4),
         Total(4),
         Prefix(4),
@@ -234,7 +234,9 @@ _OPERATORS: dict[str, Operator] = {
 }
 # Those of the package: other tests of the same run make operators of their own.
 CLASSES = {
-    one.__name__ for one in classes_of_operators() if one.__module__.startswith("leastnoise.")
+    class_.__name__
+    for class_ in classes_of_operators()
+    if class_.__module__.startswith("leastnoise.")
 }
 
 
@@ -271,13 +273,15 @@ def operators(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 
 def sums(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
     """Return sums with and without limits and contrasts, next to counts."""
-    a, b = Factor(("a",), Identity(2)), Factor(("b",), Identity(4))
+    a = Factor(("a",), Identity(2))
+    b = Factor(("b",), Identity(4))
     prefix = Factor(("b",), Prefix(4), np.array([1, 3, 2, 1]))
-    steps, each = Limits(np.array([1, 2, 4, 3]), "b"), Limits(np.array([3]))
+    steps = Limits(np.array([1, 2, 4, 3]), "b")
+    cut_at_3 = Limits(np.array([3]))
     cases: dict[str, list[tuple[Block, float]]] = {
         "sums from 0": [(Block((b,), Fraction(1), "tips"), 1.0)],
         "sums of both signs": [(Block((b,), Fraction(1), "pay"), 1.0)],
-        "one limit": [(Block((a,), Fraction(1), "tips", each), 1.0)],
+        "one limit": [(Block((a,), Fraction(1), "tips", cut_at_3), 1.0)],
         "limits by cell": [(Block((b,), Fraction(1), "tips", steps), 1.0)],
         "limits by a cell that is summed over": [(Block((a,), Fraction(1), "tips", steps), 1.0)],
         "counts and sums": [
@@ -356,10 +360,10 @@ def mechanisms(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
         ratios: dict[tuple[str, int], float] = {}
         claim = float(claim_of(declared, noise))
         for neighbours, rows in units:
-            found = _run(name, workload, privacy_of(declared, neighbours, rows))
-            if found is None:
+            share = _run(name, workload, privacy_of(declared, neighbours, rows))
+            if share is None:
                 break
-            ratios[neighbours, rows] = found
+            ratios[neighbours, rows] = share
         if ratios:
             yield Row(
                 "mechanism", f"{name}: {' by '.join(workload.domain.names)}", budget, claim, ratios
@@ -370,7 +374,8 @@ def mechanism_workloads() -> Iterator[tuple[str, Workload]]:
     """Return the workload of each mechanism that looks at the data, by name."""
     for name in BY_NAME:
         if name == "truncated_sums":
-            along, total = queries(PAID, pay="prefix", sum="wages"), queries(PAID, sum="wages")
+            along = queries(PAID, pay="prefix", sum="wages")
+            total = queries(PAID, sum="wages")
             yield from (
                 (name, mechanism_workloads) for mechanism_workloads in (along, total, along + total)
             )
@@ -407,20 +412,20 @@ def _share(step: Any, privacy: Privacy) -> float:
     """Return a step's largest share of the budget: of epsilon, epsilon and delta, or rho."""
     budget = privacy.budget
     if isinstance(step, Measurements):
-        part = step.privacy.budget
-        own = loss(step)
-        ratio = 1.0 if own is None else own / float(claim_of(part, step.noise))
+        step_budget = step.privacy.budget
+        step_loss = loss(step)
+        ratio = 1.0 if step_loss is None else step_loss / float(claim_of(step_budget, step.noise))
         assert ratio <= 1 + 1e-9
         # under (epsilon, delta) Gaussian steps share out half of mu squared
-        if isinstance(part, ZCDP):
+        if isinstance(step_budget, ZCDP):
             return (
                 float(
-                    part.rho
+                    step_budget.rho
                     / (budget.rho if isinstance(budget, ZCDP) else claim_of(budget, step.noise) / 2)
                 )
                 * ratio
             )
-        return float(part.epsilon / budget.epsilon) * ratio  # type: ignore[union-attr]
+        return float(step_budget.epsilon / budget.epsilon) * ratio  # type: ignore[union-attr]
     if isinstance(budget, ZCDP):
         return float(step.epsilon**2 / 2 / budget.rho)
     return float(step.epsilon / budget.epsilon)
@@ -432,22 +437,35 @@ def guards(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
     for budget, (declared, noise) in KINDS.items():
         if budget == "(epsilon, delta), Gaussian":  # its noise is Laplace
             continue
-        rest = without_guard(Privacy(declared), share).budget
+        budget_without_guard = without_guard(Privacy(declared), share).budget
         claim = claim_of(declared, noise) * share
-        found = {unit: loss(guard_measurements(privacy_of(rest, *unit), share)) for unit in units}
+        losses = {
+            unit: loss(guard_measurements(privacy_of(budget_without_guard, *unit), share))
+            for unit in units
+        }
         yield Row(
             "guard",
             "guard",
             budget,
             float(claim),
-            {unit: own / float(claim) for unit, own in found.items() if own is not None},
+            {
+                unit: unit_loss / float(claim)
+                for unit, unit_loss in losses.items()
+                if unit_loss is not None
+            },
         )
 
 
 def bounds(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
     """Return units with one row in each cell of an attribute, under Gaussian noise."""
-    cells = {one: Factor((one,), Identity(DOMAIN.kind(one).size)) for one in DOMAIN.names}
-    across = {one: Factor((one,), Contrasts(DOMAIN.kind(one).size)) for one in DOMAIN.names}
+    cells = {
+        attribute: Factor((attribute,), Identity(DOMAIN.kind(attribute).size))
+        for attribute in DOMAIN.names
+    }
+    across = {
+        attribute: Factor((attribute,), Contrasts(DOMAIN.kind(attribute).size))
+        for attribute in DOMAIN.names
+    }
     together = {
         "cells": [(cells["b"],), (cells["a"], cells["b"]), (cells["a"],)],
         "contrasts": [(), (across["a"],), (across["b"],), (across["a"], across["b"])],
@@ -515,10 +533,10 @@ names with the same shares are in one row.
 """
 
 
-def page(found: list[Row]) -> str:
+def page(table_rows: list[Row]) -> str:
     """Return the page; names with the same shares under the same budgets share a line."""
     rows_of: dict[tuple[str, str, str], list[Row]] = {}
-    for row in found:
+    for row in table_rows:
         rows_of.setdefault((row.kind, row.name.partition(":")[0], row.budget), []).append(row)
     budgets: dict[tuple[str, str, str, str], str] = {}  # by kind, name, shares and reason
     for (kind, name, budget), rows in rows_of.items():

@@ -113,10 +113,10 @@ def test_page_has_the_losses_of_a_strategy(strategy: str) -> None:
 def test_other_releases_lose_at_most_their_claim(
     rows: Callable[..., Iterator[Row]], units: list[tuple[str, int]]
 ) -> None:
-    tried = list(rows(units))
-    for row in tried:
+    tried_rows = list(rows(units))
+    for row in tried_rows:
         check(row)
-    assert stale(LINES, tried) == []
+    assert stale(LINES, tried_rows) == []
 
 
 def test_private_choice_with_little_noise_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,6 +129,7 @@ def test_private_choice_with_little_noise_is_detected(monkeypatch: pytest.Monkey
     real = _plane.noise_scale
     (row,) = losses.choices([("add_remove", 1)])
     assert max(row.ratios.values()) <= 1
+
     monkeypatch.setattr(_plane, "noise_scale", too_little)
     (row,) = losses.choices([("add_remove", 1)])
     assert max(row.ratios.values()) > 1

@@ -68,13 +68,13 @@ def rows_of(cells: tuple[tuple[int, ...], ...], pay: float | None = 2) -> pd.Dat
 
 def table_of(source: Any, most: int, bound: PerCellBound | None) -> Table:
     measures = list(DOMAIN.measures)
-    wanted = ReadRequest(
+    request = ReadRequest(
         attributes=list(SIZES),
         measures=measures,
         tables={name: [("t", "a")] for name in (None, *measures)},
     )
     return read(
-        source, DOMAIN, read_request=wanted, unit_column="id", max_rows=most, max_per_cell=bound
+        source, DOMAIN, read_request=request, unit_column="id", max_rows=most, max_per_cell=bound
     )
 
 
