@@ -9,6 +9,8 @@ Gauss-Legendre sum. *bound*: no pure private choice has less for all data sets o
 (docs/decisions/answers.md). All columns but one are for permute-and-flip.
 """
 
+import argparse
+
 import numpy as np
 
 CELLS, ROWS = 4096, 10_000
@@ -54,6 +56,12 @@ def least_mean(epsilon: float) -> float:
 
 def main() -> None:
     """Print a row for each share of a budget of epsilon 1."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--shares", type=float, nargs="+", default=SHARES)
+    shares = parser.parse_args().shares
+
     rng = np.random.default_rng(0)
     even = [distances(np.bincount(np.arange(ROWS) * CELLS // ROWS, minlength=CELLS))]
     uniform = [distances(rng.multinomial(ROWS, np.full(CELLS, 1 / CELLS))) for _ in range(TABLES)]
@@ -65,7 +73,7 @@ def main() -> None:
         "| share of the choice | bound | evenly spaced | the same, exponential | uniform | normal |"
     )
     print("|--:|--:|--:|--:|--:|--:|")
-    for share in SHARES:
+    for share in shares:
         figures = (
             least_mean(share),
             flipped_mean(even[0], share),

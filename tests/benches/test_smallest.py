@@ -24,6 +24,7 @@ SMALLEST = [
     ("mixed", "--quick", "--only", "CPS   1 "),
     ("noise", "--draws", "100", "--reference-draws", "10", "--repeats", "1"),
     ("p_identity", "--quick", "--sizes"),
+    ("quantile_shares", "--shares", "0.5"),
     ("partition", "--largest", "12", "--repeats", "1"),
     ("reading", "--rows", "100", "--csv-rows", "100", "--rounds", "1"),
     ("scale", "--attributes", "3", "--budget", "gaussian"),

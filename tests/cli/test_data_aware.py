@@ -23,9 +23,9 @@ formats = ["csv"]
 RELEASE = ("release", "ages.toml", "--out")
 STEPS = {
     "after it is paid": ("change(Ledger, 'reserve', after=die)", "resumable"),
-    "after the first noise": ("change(series, 'draw', after=die)", "absent"),
+    "after the first noise": ("change(series, 'draw_answers', after=die)", "absent"),
     "after the first record": ("change(Ledger, 'record', after=die)", "resumable"),
-    "before the second noise": ("change(series, 'draw', before=die, call=2)", "absent"),
+    "before the second noise": ("change(series, 'draw_answers', before=die, call=2)", "absent"),
     "after the second step": ("change(Series, 'measure', after=die, call=2)", "resumable"),
 }
 

@@ -265,7 +265,7 @@ def test_key_search_is_the_only_step_of_its_series() -> None:
     ],
 )
 def test_keys_that_do_not_fit_are_refused(keys: list[str], units: list[float]) -> None:
-    with pytest.raises(ln.InternalError, match=r"the keys of 'agent' must differ"):
+    with pytest.raises(ln.InternalError, match=r"the keys of 'agent' must be distinct"):
         Table.keyed(Domain(agent=Unknown(9)), "agent", keys, np.array(units))
 
 
