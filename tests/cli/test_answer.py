@@ -446,7 +446,7 @@ def test_further_answers_name_the_rows_they_leave_out(folder, run):
         encoding="utf-8",
     )
     assert run("release", "two.toml", "--out", "two", "--seed", "1").code == 0
-    sentence = "Rows with a missing or outside value of g and h are in no table."
+    sentence = "Rows with a missing or outside value of g or h are in no table."
     for arguments in (["answer", "two", "--cells", "g"], ["show", "two", "q1"]):
         assert sentence in " ".join(run(*arguments).out.split())
     notes = json.loads(run("difference", "two", "g=a", "g=b", "--json").out)["notes"]
