@@ -53,8 +53,10 @@ def test_readme_releases_an_own_file_in_five_lines(folder, run):
     rows = [f"{'FM'[i % 2]},{18 + i % 70},{places[i % 4]},{i * 37 % 90000}" for i in range(4000)]
     (folder / "people.csv").write_text("\n".join(["sex,age,region,income", *rows, ""]))
     commands = read_commands()
-    assert commands[:3] == [["make", "demo"], ["make", "test"], [".", ".venv/bin/activate"]]
-    init, editor, plan, release, show = commands[3:]
+    set_up = ["git clone https://github.com/leastnoise/leastnoise", "cd leastnoise"]
+    set_up += ["make demo", "make test", ". .venv/bin/activate"]
+    assert commands[:5] == [line.split() for line in set_up]
+    init, editor, plan, release, show = commands[5:]
     assert editor[1:] == ["people.toml"]
     run.done(*init[1:])
     (completed,) = read_blocks("toml")
