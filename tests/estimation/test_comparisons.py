@@ -348,7 +348,10 @@ def test_public_counts_have_no_error_in_shares(tmp_path: Path) -> None:
         (lambda r: ln.compare_groups(r, "arm", "B", "A", share={}), "a mapping"),
         (lambda r: ln.compare_groups(r, "arm", "B", "A", count="units"), "were not counted"),
         (lambda r: ln.compare_groups(r, "arm", "B", "A", level=2), "level"),
-        (lambda r: ln.compare_releases(r, r, where={"arm": "A"}, by=["arm"]), "selected twice"),
+        (
+            lambda r: ln.compare_releases(r, r, where={"arm": "A"}, by=["arm"]),
+            "is in both where and by",
+        ),
         (lambda r: ln.shares(r, ["arm"], by=["arm"]), "none of those in by"),
         (lambda r: ln.shares(r, []), "at least one attribute"),
         (lambda r: ln.shares(r, ["arm"], sum="pay"), "not negative"),

@@ -133,7 +133,7 @@ def test_quantile_release_answers_the_first_domain():
     (table,) = release.answer(ln.queries(domain, shop="identity"))
     expected = ROWS.groupby("shop").size().to_numpy()
     assert np.abs(np.asarray(table.answer) - expected).max() < 60
-    with pytest.raises(ln.InputError, match="must be over its own domain"):
+    with pytest.raises(ln.InputError, match="must use the domain of the release"):
         release.answer(ln.queries(ln.Domain(shop=["a", "b"]), shop="identity"))
 
 
