@@ -89,10 +89,8 @@ def test_observation_is_not_copied() -> None:
     cube_estimate.marginal(TRIPLES[0])
     part = cube_estimate.solved_cells(None)
     assert all(
-        measured_values.counts is value
-        for measured_values, value in zip(
-            part.measured, cube_estimate.observation.values, strict=True
-        )
+        noisy_block.grid_answers is value
+        for noisy_block, value in zip(part.measured, cube_estimate.observation.values, strict=True)
     )
 
 
