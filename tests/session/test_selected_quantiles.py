@@ -160,7 +160,7 @@ GROUPED = ln.Domain(
         (ln.quantile_queries(DOMAIN, "pay", [1]), "shares below 1"),
         (
             ln.quantile_queries(GROUPED, "pay", ["1/2"], by={"place": ln.level("area")}),
-            "by the cells of attributes",
+            "must be single cells of attributes",
         ),
     ],
     ids=["no quantiles", "a maximum", "by a level"],
