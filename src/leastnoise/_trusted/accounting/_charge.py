@@ -299,9 +299,10 @@ def is_within_budget(budget: Budget, charges: Sequence[Charge]) -> bool:
         budget: the budget of the data set.
         charges: what `charge` returned for each release, in the order of payment.
 
-    Returns: True only if this is proved, even if each release was chosen after the earlier releases
-        were seen; the proof assumes that the result was True at each payment. For PureDP, ZCDP and
-        GDP the sum of the charges is compared. For ApproxDP see PROOFS-mu.md, G4.
+    Returns:
+        True only if this is proved, even if each release was chosen after the earlier releases were
+        seen; the proof assumes that the result was True at each payment. For PureDP, ZCDP and GDP
+        the sum of the charges is compared. For ApproxDP see PROOFS-mu.md, G4.
 
     >>> gaussian = Charge(mu_squared=Fraction("0.0276"))
     >>> [is_within_budget(ApproxDP(1, "1e-6"), [gaussian] * count) for count in (2, 3)]

@@ -54,8 +54,8 @@ class Rounding:
 
     Both have the same number of digits.
 
-    >>> ways = rounding_contexts(5)
-    >>> ways.fraction(Fraction(1, 3))
+    >>> contexts = rounding_contexts(5)
+    >>> contexts.fraction(Fraction(1, 3))
     (Decimal('0.33333'), Decimal('0.33334'))
     """
 

@@ -64,10 +64,7 @@ def quoted(value: object) -> str:
         return "a whole number of over 1000 digits"
     try:
         text = _SHORT.repr(value)
-    except (
-        ValueError,
-        RecursionError,
-    ):
+    except (ValueError, RecursionError):
         # the value contains a huge number, or is nested without end
         text = f"a {type(value).__name__}"
     if len(text) <= MOST_QUOTED:

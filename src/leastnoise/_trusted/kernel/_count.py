@@ -167,18 +167,18 @@ def _attribute_set_batches(
     The marginals of a batch have at most `WINDOW_CELLS` cells together, or the batch is a single
     larger set.
     """
-    window: list[tuple[int, ...]] = []
+    batch: list[tuple[int, ...]] = []
     cells = 0
     for attributes in attribute_sets:
         added_cells = math.prod(sizes[index] for index in attributes)
-        if window and cells + added_cells > WINDOW_CELLS:
-            yield window
-            window = []
+        if batch and cells + added_cells > WINDOW_CELLS:
+            yield batch
+            batch = []
             cells = 0
-        window.append(attributes)
+        batch.append(attributes)
         cells += added_cells
-    if window:
-        yield window
+    if batch:
+        yield batch
 
 
 def _sum_out(

@@ -191,10 +191,10 @@ def append_entry(
         further_values: the kind, the share and the period of the entry.
     """
     digest = _chain_digest(previous_digest, values, further_values)
-    values = (*values, digest, state, run, *further_values)
-    places = ", ".join("?" * len(values))
+    stored_values = (*values, digest, state, run, *further_values)
+    places = ", ".join("?" * len(stored_values))
     query = f"INSERT INTO entry ({COLUMNS}) VALUES ({places})"  # noqa: S608 - names of our own
-    connection.execute(query, values)
+    connection.execute(query, stored_values)
     connection.execute("UPDATE head SET number = ?, digest = ?", (values[0], digest))
     return digest
 
@@ -309,8 +309,8 @@ def _check_single_name(path: Path) -> None:
         raise LedgerError(
             f"The ledger {path} must have exactly one name, but it has {names} (hard links). If "
             "the program stops, a charge that was written under one name could be missing under "
-            "another. Nothing was changed. Remove the other names; "
-            "make backups as copies, not as links."
+            "another. Nothing was changed. Remove the other names; make backups as copies, not as "
+            "links."
         )
 
 

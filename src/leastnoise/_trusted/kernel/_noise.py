@@ -120,8 +120,9 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
     Raises:
         InputError: the numerator, the denominator or the count is not such a number.
 
-    Guarantees: Given independent uniform bits the draws have exactly the stated distribution
-    (corollary L6 of PROOFS-noise.md).
+    Guarantees:
+        Given independent uniform bits the draws have exactly the stated distribution (corollary L6
+        of PROOFS-noise.md).
 
     >>> geometric(3, 2, 6, SeededEntropy(1)).shape
     (6,)

@@ -108,9 +108,9 @@ def checked_scale(
     >>> checked_scale(3, 10, 5)
     (array(3, dtype=uint64), array(10, dtype=uint64))
     """
-    return _checked_scale_term(
-        "numerator of the noise scale", numerator, count
-    ), _checked_scale_term("denominator of the noise scale", denominator, count)
+    p = _checked_scale_term("numerator of the noise scale", numerator, count)
+    q = _checked_scale_term("denominator of the noise scale", denominator, count)
+    return p, q
 
 
 def _checked_scale_term(name: str, number: int | IntArray, count: int) -> Scale:
@@ -324,7 +324,7 @@ class CellTable:
             same prefix.
         leading: the first 64 binary digits of every threshold, increasing.
         enclose: a function that returns, for a number of bits, the integers that enclose each
-        threshold times 2^bits.
+            threshold times 2^bits.
     """
 
     cells: npt.NDArray[np.uint8]

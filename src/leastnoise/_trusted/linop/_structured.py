@@ -491,11 +491,9 @@ def _(operator: Nested, weights: IntArray, power: int) -> IntArray:
     within = [column_sums(operator.inner, row, power) for row in np.ascontiguousarray(blocks.T)]
     within.append(column_sums(operator.last, last, power))
     sums = column_sums(operator.above, above, power)
-    check_column_sum_bound(
-        max(int(public_sums_within.max()) for public_sums_within in within) + int(sums.max())
-    )
+    check_column_sum_bound(max(int(sums_within.max()) for sums_within in within) + int(sums.max()))
     return np.concatenate(
-        [public_sums_within + both for public_sums_within, both in zip(within, sums, strict=True)]
+        [sums_within + both for sums_within, both in zip(within, sums, strict=True)]
     )
 
 

@@ -115,10 +115,10 @@ def ball_count_numerators(table_sizes: tuple[int, ...]) -> tuple[int, ...]:
     balls[1:] += np.array(shells[:-1], object)
     first = multiply_by_one_minus_x(balls, free + 1)
     mirrored = first[: (free + 1) // 2][::-1]  # h_(D - j) = h_j
-    ball_count_numerators = tuple(int(number) for number in (*first, *mirrored))
-    if len(ball_count_numerators) != free + 1 or min(ball_count_numerators) < 0:
+    numerators = tuple(int(number) for number in (*first, *mirrored))
+    if len(numerators) != free + 1 or min(numerators) < 0:
         raise InternalError("The points of a ball were counted wrongly; please report this.")
-    return ball_count_numerators
+    return numerators
 
 
 def multiply_by_one_minus_x(series: WholeNumbers, power: int) -> WholeNumbers:

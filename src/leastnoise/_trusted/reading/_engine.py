@@ -488,8 +488,9 @@ def _with_worth(rows: exp.Select, request: CountRequest) -> exp.Select:
         if measure.attributes:
             most = request.max_rows
         cell = ["u0", *_cell_columns(request, measure.attributes)]
-        if isinstance(measure, UnitTotal):  # a hidden cell has a total too, because tables
-            eligible = sql(f"g{number} = :one", one=1)  # without the attribute include it
+        if isinstance(measure, UnitTotal):
+            # hidden cells have totals too, because tables without the attribute include them
+            eligible = sql(f"g{number} = :one", one=1)
         else:
             published = {
                 name: request.hidden[name] for name in measure.attributes if name in request.hidden

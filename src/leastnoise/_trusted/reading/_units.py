@@ -571,8 +571,7 @@ def _group_places(
 ) -> tuple[IntArray, IntArray]:
     """Return how many groups contain each cell, and the places of these groups.
 
-    The place of a group is the cell that holds its count; ``places`` has the place of each
-    group.
+    The place of a group is the cell that holds its count; ``places`` has the place of each group.
 
     >>> times, place_of_copy = _group_places(np.array([1, 0, 9]), [(0, 1), (1, 2)], [1, 2])
     >>> times.tolist(), place_of_copy.tolist()
