@@ -23,7 +23,7 @@ def nearly_best_alpha_minus_one(rho: Fraction, epsilon: Fraction) -> Decimal:
     )
 
     def log_delta_slope(beta: Decimal) -> Decimal:
-        """Return the derivative of log delta at alpha = 1 + beta."""
+        """Return the derivative of log delta at alpha = 1 + beta; it increases."""
         linear = c.multiply(c.add(c.multiply(Decimal(2), beta), Decimal(1)), near_cost)
         return c.add(
             c.subtract(linear, near_eps), c.subtract(c.ln(beta), c.ln(c.add(beta, Decimal(1))))

@@ -490,7 +490,7 @@ class Privacy:
     def same_unit(self, other: "Privacy") -> bool:
         """Return whether two guarantees have the same privacy unit and neighbours.
 
-        Costs can only be added up if they have.
+        If they have not, costs must not be added up.
 
         The bounds on the rows of a unit may differ: each cost holds for all rows that a unit has in
         the source, counted or not (theorem 6 of PROOFS-accounting.md). The reading of ids may

@@ -75,7 +75,7 @@ class Charge:
 
     @property
     def is_pure(self) -> bool:
-        """Whether a pure release was charged this to an (epsilon, delta) budget."""
+        """Whether this is the charge of a pure release to an (epsilon, delta) budget."""
         return self.epsilon > 0 and self.mu_squared > 0
 
     @property

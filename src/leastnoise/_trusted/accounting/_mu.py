@@ -141,7 +141,7 @@ def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def _largest_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return the largest mu squared within (epsilon, delta), without checks."""
+    """Return the largest mu squared within (epsilon, delta), rounded down."""
     return largest_accepted(
         lambda square: gaussian_is_private(epsilon, square, delta),
         start=near_gaussian_mu_squared(epsilon, delta),
@@ -166,7 +166,7 @@ def gaussian_epsilon(mu_squared: Exact, delta: Exact) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def _least_gaussian_epsilon(square: Fraction, delta: Fraction) -> Fraction:
-    """Return the least epsilon at a delta for mu-GDP, rounded up, without checks."""
+    """Return the least epsilon at a delta that mu-GDP implies, rounded up."""
     if gaussian_is_private(Fraction(0), square, delta):
         return Fraction(0)
     bits = 34

@@ -117,7 +117,7 @@ def limit_text(budget: Budget, period: str = "", share: str = "") -> str:
 
 
 def _join_parts(amount: Budget | Charge, names: Iterable[str], *, up: bool) -> str:
-    """Format the named parameters of a charge or budget, separated by commas."""
+    """Format the named parameters of a charge or budget, joined by "and"."""
     numbers = parameters_by_name(amount)
     return " and ".join(
         f"{name.replace('_', ' ')} = {format_amount(numbers[name], up=up)}" for name in names

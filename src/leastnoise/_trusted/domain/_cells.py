@@ -141,7 +141,7 @@ class TextTable:
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """A condition on texts that cannot be listed beforehand and have no cells.
+    """A condition on texts that cannot be listed beforehand.
 
     No text has a cell yet.
 

@@ -18,9 +18,7 @@ NOT_NUMBERS = (
 
 @singledispatch
 def type_fault(_declared: object, _holds: Holds) -> str | None:
-    """Return why a column of this type has no matching value; None if it can.
-
-    The result is None if a value can match.
+    """Return why no value of a column can match, with advice; None if one can.
 
     Args:
         _declared: the attribute or measure; `leastnoise._domain._rules` adds the kinds of

@@ -274,7 +274,7 @@ class Domain(Immutable):
         )
 
     def as_complete(self, *names: str) -> "Domain":
-        """Return the domain, in which the named attributes are declared complete.
+        """Return a copy of the domain that declares the named attributes complete.
 
         The data holder declares that no value of a complete attribute is dropped.
 

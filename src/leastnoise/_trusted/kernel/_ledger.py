@@ -875,7 +875,7 @@ class Ledger:
         return content
 
     def _release_charge(self, cost: Cost, privacy: Privacy) -> Charge:
-        """Return the charge of a release; raise if its privacy unit is another."""
+        """Return the charge of a release; raise if its privacy unit differs."""
         return _release_charge(self.dataset, self.privacy, cost, privacy)
 
 

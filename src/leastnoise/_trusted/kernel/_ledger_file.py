@@ -230,7 +230,7 @@ def _read(text: object, reader: Callable[[object], Read]) -> Read:
 
 
 def hash_row(row: Sequence[object]) -> str:
-    """Return the SHA-256 of the given values of a row, in hexadecimal.
+    """Return the SHA-256 of the unchanging values of a row, in hexadecimal.
 
     It detects a flipped bit on the disk; it does not prevent forgery.
     """

@@ -359,9 +359,9 @@ def fingerprint_measurements(measurements: Measurements, along: str, late: str) 
 
 
 def required_table_keys(measurements: Measurements) -> list[TableKey]:
-    """Return the measure and the attributes of each table to be measured, once.
+    """Return the keys of the tables that the measurements need, each once.
 
-    The measure is None if rows are counted.
+    A key consists of the measure that is summed, or None if rows are counted, and the attributes.
 
     Args:
         measurements: the measurements of all periods together; distances from both ends of a

@@ -125,10 +125,11 @@ def order_counts_by_tree(counts: IntArray) -> tuple[IntArray, list[IntArray], li
     """Clip counts and order them by the block tree; return the tree too (C1).
 
     The shape is public, and a wrong shape is refused. The counts are private: they are clipped to
-    the range of exact arithmetic, and no value raises an error.
+    the range of exact arithmetic, and no value raises an error. The blocks of a line are aligned
+    intervals; the blocks of a rectangle come from halving it.
 
     Args:
-        counts: counts, int64 of shape (n,) or (height, width).
+        counts: int64 of shape (n,) or (height, width); private.
 
     Returns:
         The counts in the order of the tree; for each level, coarse to fine, where each of its

@@ -200,7 +200,7 @@ class Total(Sized):
 
 @dataclass(frozen=True, slots=True)
 class Prefix(Sized):
-    """The prefix sums, of which row i is the sum of the cells 0 to i.
+    """The prefix sums; row i is the sum of the cells 0 to i.
 
     >>> Prefix(3).rows
     3

@@ -386,7 +386,7 @@ def inverse_permute(operator: Ordered, x: Array) -> Array:
 @entry_bounds.register(Coarse)
 @entry_bounds.register(Ordered)
 def _(operator: Coarse | Ordered) -> tuple[int, int]:
-    """Return the entries of the inner operator."""
+    """Return the bounds of the inner operator."""
     return entry_bounds(operator.operator)
 
 
@@ -444,7 +444,7 @@ class Nested:
         return (self.above.size - 1) * self.inner.rows + self.last.rows + self.above.rows
 
     def split(self, y: Array) -> tuple[Array, Array, Array]:
-        """Split row values into those of the blocks, of the last block and above.
+        """Split row values into the blocks, the last block and above them.
 
         All blocks but the last have shape (inner.rows, blocks - 1, ...).
         """

@@ -49,7 +49,7 @@ class Observation:
 
 
 def measurements_value(measurements: Measurements) -> dict[str, Any]:
-    """Convert measurements to a JSON value; equal ones have equal values."""
+    """Convert measurements to a JSON value, equal for equal measurements."""
     factors: dict[Factor, int] = {}
     limits: dict[Limits, int] = {}
     blocks = []

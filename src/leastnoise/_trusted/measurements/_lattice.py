@@ -163,7 +163,7 @@ def _draw_total(table_sizes: Sequence[int], norm: int, draw_below: Below) -> int
     tables = Counter(table_sizes)
 
     def points(size: int, total: int) -> int:
-        """Return the number of tables of this size with the total and norm."""
+        """Return the number of tables of this size with this total and bounded norm."""
         if norm < total:
             return 0
         common = (norm - total) // 2

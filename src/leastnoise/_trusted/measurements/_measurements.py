@@ -356,7 +356,7 @@ class Measurements:
         )
 
     def _group_blocks(self) -> tuple[tuple[Block, ...], ...]:
-        """Return the blocks in groups; those of a group differ only in attributes.
+        """Return the blocks in groups that differ only in their attributes.
 
         Raises InputError for a block that repeats an attribute, or has another order than the
         domain.
@@ -618,7 +618,7 @@ class Measurements:
             )
 
     def largest_values(self, block: Block) -> IntArray:
-        """Return the largest amount that one row adds to a sum of a block, as int64.
+        """Return the largest change of each sum of a block by one row, as int64.
 
         There is one number for each limit, or a single number without limits.
 

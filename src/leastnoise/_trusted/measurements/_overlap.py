@@ -194,7 +194,7 @@ def _factor_products(factor: Factor) -> tuple[IntArray, int] | None:
 
 
 def _gram_matrix(matrix: IntArray, largest_entry: int) -> IntArray | None:
-    """Return the matrix A'A exactly; None if its entries might exceed float64.
+    """Return the matrix A'A exactly; None if float64 could not represent it.
 
     It uses floating-point products in which every partial sum is exact.
     """

@@ -314,7 +314,7 @@ def _replaced_shift_bounds(plan: Measurements) -> list[Fraction]:
 
 
 def _is_other_factor(factor: Factor) -> bool:
-    """Return whether a factor is not unweighted cells, a total or contrasts (S1)."""
+    """Return whether a factor is weighted, or no cells, total or contrasts (S1)."""
     is_weighted = factor.row_weights is not None
     return is_weighted or not isinstance(factor.operator, (Identity, Total, Contrasts))
 
@@ -378,9 +378,7 @@ def _multiply_by_limits(
 ) -> tuple[list[_CostColumn], int]:
     """Multiply the cost columns of a block by its limits.
 
-    Returns the columns, and a further factor of the cost.
-
-    The factor is the same in every cell.
+    Returns the columns, and a further factor of the cost that is the same in every cell.
     """
     largest = plan.largest_values(block)
     if block.limits is None:

@@ -124,7 +124,7 @@ class DistinctTexts(Sequence[object]):
 
 
 class TextColumn(Column):
-    """A column of byte strings that finds its distinct ones only on request.
+    """A column of byte strings, compared only if distinct values are requested.
 
     Args:
         texts: an Arrow array of type large_binary, without nulls, with the byte string of each row.

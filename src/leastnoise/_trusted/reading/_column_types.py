@@ -39,7 +39,7 @@ def common_value_types(types: Iterable[Mapping[str, Holds]]) -> dict[str, Holds]
 def arrow_value_types(schema: Iterable[Any]) -> dict[str, Holds]:
     """Return the kind of value (`Holds`) of each column of an Arrow schema.
 
-    Columns of other types are left out.
+    Columns of unsupported types are left out.
 
     >>> arrow_value_types(pa.schema({"a": pa.int8(), "b": pa.date32(), "c": pa.list_(pa.int8())}))
     {'a': 'numbers', 'b': 'dates'}

@@ -122,7 +122,7 @@ def amount_encoder(measure: Measure) -> Encoder:
 
 
 def combined_amounts(measure: Measure, amounts: Sequence[IntArray]) -> IntArray:
-    """Compute the amounts of a product or square from the amounts of its `column_measures`.
+    """Compute the amounts of a measure from the amounts of its `column_measures`.
 
     All numbers stay below 2^63 (E3). Products and squares are clipped to the bounds of the
     measure, which changes nothing unless its attributes were changed after its bounds were checked.
@@ -357,7 +357,7 @@ def _number_encoder(
 
 
 def _reads_plain_decimals(reading: Reading) -> bool:
-    """Return whether text such as 12.5 is read as the nearest double, and never as a null.
+    """Return whether each text such as 12.5 is read as the nearest double.
 
     Other readings have another decimal mark, or read some plain decimals as nulls.
     """

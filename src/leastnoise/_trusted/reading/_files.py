@@ -169,7 +169,7 @@ def split_line(line: bytes, delimiter: bytes, most_fields: int = LONGEST) -> lis
 
 
 def line_fault(line: bytes, delimiter: bytes, number_of_fields: int) -> str | None:
-    r"""Explain why a line is not a record of ``number_of_fields`` fields, or return None.
+    r"""Return the reason why a line is not a record; None if it is one.
 
     The line must have no LF; a record has ``number_of_fields`` fields.
 
@@ -601,8 +601,6 @@ _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 def find_two_forms(paths: Iterable[Path], endings: Sequence[str]) -> tuple[Path, Path] | None:
     """Return two files whose names differ only in the ending, or None.
 
-    The result is None if there are none.
-
     >>> find_two_forms([Path("a.csv"), Path("b.csv"), Path("a.csv.gz")], (".csv", ".csv.gz"))
     (PosixPath('a.csv'), PosixPath('a.csv.gz'))
     """
@@ -629,7 +627,7 @@ def _fixed_folder(path: str | os.PathLike[str]) -> Path:
 def _check_files(
     path: str | os.PathLike[str], files: Sequence[Path], kind: FileKind, below: Path
 ) -> None:
-    """Raise unless each file is below its path, of one kind, and listed once."""
+    """Raise unless all files are below the path, of one kind, and listed once."""
     others = [file for file in files if not _absolute(file).is_relative_to(below)]
     if (
         others
@@ -767,8 +765,6 @@ def _common_field(first: SchemaField, other: SchemaField) -> SchemaField:
 
 def folder_values(relative_path: Path) -> dict[str, str | None]:
     """Parse folder names such as ``year=2024`` into columns with one value.
-
-    Folders have names such as ``year=2024``.
 
     Args:
         relative_path: the file's path relative to the path of the source.

@@ -36,7 +36,7 @@ from leastnoise._trusted.reading._locations import (
 )
 from leastnoise._trusted.reading._values import unless_it_raises
 
-# compare with `datetime` exactly, because durations and times of day have no string form
+# without `Duration` and `Time`, because durations and times of day have no string form
 _HELD = (
     nw.Boolean,
     nw.String,

@@ -225,10 +225,7 @@ class CSV:
         return _characters(self.encoding)
 
     def located(self) -> dict[str, object]:
-        """Return the arguments for `CSV` as JSON values, with an absolute path.
-
-        `CSV` accepts them as arguments.
-        """
+        """Return the arguments for `CSV` as JSON values, with an absolute path."""
         full = str(Path(self.path).expanduser().absolute())
         header = self.header if isinstance(self.header, bool) else list(self.header)
         return {
@@ -240,7 +237,7 @@ class CSV:
 
 
 def _encoding(name: object) -> str:
-    """Return the checked name of an encoding of one byte per character."""
+    """Return the name of an encoding; raise unless it is supported."""
     allowed = (
         "'utf-8', or one with a byte for every character, such as 'latin-1', "
         "'iso8859-15' or 'cp1252'"
@@ -257,7 +254,7 @@ def _encoding(name: object) -> str:
 
 @cache
 def _characters(encoding: str) -> str:
-    """Return the 256 characters of an encoding; U+FFFE for other bytes.
+    """Return the character of each byte in an encoding; U+FFFE if it has none.
 
     The result is empty for encodings with several bytes a character, and for encodings that differ
     from ASCII below 128.
@@ -479,7 +476,7 @@ def source_from_location(record: Any, present_location: Any = None) -> Any:
     """Recreate the source that `source_location` described.
 
     Args:
-        record: the record.
+        record: the JSON values that `source_location` returned.
         present_location: the present location of the data, if it is another one; a path has the
             same layout and the same joined tables.
 
@@ -503,7 +500,7 @@ def source_from_location(record: Any, present_location: Any = None) -> Any:
 
 
 def _are_same_table(first: Any, second: Any) -> bool:
-    """Return whether two tables have the same path, object or database name.
+    """Return whether two tables are one file, one object or one database table.
 
     Paths are compared after resolving them.
     """

@@ -505,7 +505,7 @@ class EncodedRows:
 
     @property
     def source_rows(self) -> int:
-        """The number of rows of the source, dropped ones included."""
+        """The number of rows of the source, including dropped rows."""
         return len(self.inside)
 
 
@@ -1301,7 +1301,7 @@ def _check_join_key(opened: Source, name: str) -> None:
 
 
 def _joined_columns(joined: Joined, second: Source) -> list[str]:
-    """Return the columns that a join adds; raise for unknown ones."""
+    """Return the columns that a join adds; raise for unknown columns."""
     if joined.columns is None:
         return [name for name in second.names if name != joined.second_key]
     for name in joined.columns:

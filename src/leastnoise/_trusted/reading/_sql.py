@@ -268,7 +268,7 @@ def cell_of(
 def _category_cell(rule: Rule, table: TextTable, value: Value) -> Expression | None:
     """Return SQL for a category's cell; None if SQL cannot compute it."""
     forms = {form: cell for form, cell in table.cells.items() if form}
-    # case does not matter for spellings of nulls without letters
+    # an empty text is a null under every reading, and `is_missing` finds it
     if (
         len(forms) > MOST_CASES
         or table.cells[""] != rule.null
@@ -345,7 +345,8 @@ def _key_text(
 ) -> Expression | None:
     """Return SQL for the key of a value: its text, or NULL if it has no key.
 
-    ``value`` is a text without zeros after a point, as `prepare_value` makes it.
+    ``value`` is a text without zeros after a point, as `prepare_value` makes it. The result is None
+    if a spelling of nulls has unusual characters.
     """
     nulls = sorted(null_keys(reading))
     if not all(map(_PLAIN.fullmatch, nulls)):

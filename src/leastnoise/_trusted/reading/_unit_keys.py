@@ -284,7 +284,7 @@ class UnitNumbers:
 
 
 def key_parts(column: KeyColumn) -> KeyParts:
-    """Split keys by their lengths into short, medium and long ones.
+    """Split keys by their lengths into short, medium and long keys.
 
     >>> keys = key_columns(Reading())(Column(["Florence", "F", "a key of 19 letters", None]))
     >>> parts = key_parts(keys)
@@ -515,7 +515,7 @@ def _arrow_mask(flags: BoolArray) -> Any:
 
 
 def _byte_strings(values: Sequence[bytes | None]) -> Any:
-    """Convert byte strings to an Arrow array. The function avoids pa.array, which loads pandas."""
+    """Convert byte strings to Arrow without pa.array, which loads pandas."""
     import pyarrow as pa
 
     content = [value or b"" for value in values]

@@ -408,7 +408,7 @@ class Units:
     ) -> int:
         """Return the amount that clipping and limits take from unit totals (E8).
 
-        For each cell in which a unit has a total, at most ``most_per_cell`` is counted.
+        For a unit, at most ``most_per_cell`` times the number of its chosen rows is counted.
 
         Args:
             is_inside: a mask of the rows inside the domain, over all rows that were added.
@@ -479,7 +479,7 @@ class Units:
 
 
 class _SeriesRows:
-    """The period of each row, and the rows that units used in closed periods.
+    """The period of each row, and the rows that units used in closed ones (E14).
 
     Args:
         allowance: the allowance of the units in all periods of a series.
@@ -559,7 +559,7 @@ def _random_keys(count: int, entropy_bytes: Callable[[int], bytes]) -> npt.NDArr
 
 
 def _rank_keys(keys: npt.NDArray[np.uint64], hidden_cell_counts: Array) -> npt.NDArray[np.uint64]:
-    """Rank random keys, so that rows with fewer missing values come first."""
+    """Rank random keys, so that rows in fewer hidden cells come first."""
     order = np.lexsort((keys, hidden_cell_counts))
     ranks = np.empty_like(keys)
     ranks[order] = np.arange(len(order), dtype=np.uint64)
@@ -877,7 +877,7 @@ def usage_table(
 def lacking_rows(
     hidden_cells: Sequence[BoolArray], entropy_bytes: Callable[[int], bytes]
 ) -> tuple[int, ...]:
-    """For each attribute, count drawn rows without a value minus those with one.
+    """Count drawn rows without a value minus rows with one, by attribute (E8).
 
     Args:
         hidden_cells: for each attribute that only some tables use, a mask of the used rows that are

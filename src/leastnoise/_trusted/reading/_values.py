@@ -56,9 +56,9 @@ Else = TypeVar("Else")
 def unless_it_raises(
     otherwise: Else,
 ) -> Callable[[Callable[Given, Read]], Callable[Given, Read | Else]]:
-    """Return a decorator: a function that raises returns a fixed result (E5).
+    """Return a decorator that replaces an exception by a fixed result (E5).
 
-    No value can then make the decorated function fail.
+    No value can make a decorated function fail.
 
     Args:
         otherwise: the fixed result.

@@ -62,7 +62,7 @@ class UsedRows:
     def used_by_units(self, digests: Sequence[bytes], measure: str | None) -> IntArray:
         """Return the number of rows, or of cells, that each of these units has used.
 
-        Cells are those of a count or total of units, if ``measure`` names one.
+        ``measure`` names a count or total of units, for which a unit uses cells; None for rows.
         """
         used = np.zeros(len(digests), dtype=np.int64)
         if measure in self.counts:
