@@ -113,7 +113,10 @@ class _BudgetDefinition:
     """The common base of budgets: one or two exact numbers with names."""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={str(number)!r}' for name, number in parameters_by_name(self).items())})"
+        arguments = ", ".join(
+            f"{name}={str(number)!r}" for name, number in parameters_by_name(self).items()
+        )
+        return f"{type(self).__name__}({arguments})"
 
     def scaled(self, factor: Fraction) -> Self:
         """Return this budget with every parameter multiplied by a factor.

@@ -99,10 +99,10 @@ def draw_answers(
     Returns:
         For every block an array of shape (rows,), in multiples of 1 / grid: A x + noise (K4).
     """
-    values: list[SignedArray | None] = [None] * len(measurements.blocks)
+    noisy_answers: list[SignedArray | None] = [None] * len(measurements.blocks)
     pending: list[tuple[int, IntArray]] = []
     tables: dict[int, IntArray] = {}  # whose noise is drawn together
-    kinds = _operator_groups(measurements)
+    operator_groups = _operator_groups(measurements)
     rows = 0
     for index, exact in exact_answers(measurements, table):
         if measurements.blocks[index].k_norm_group is not None:
@@ -110,12 +110,12 @@ def draw_answers(
             continue
         # a large table is drawn separately, mostly with one scale
         if rows + len(exact) > _BATCH_ROWS:
-            _add_noise(measurements, pending, kinds, values, entropy)
+            _add_noise(measurements, pending, operator_groups, noisy_answers, entropy)
             pending = []
             rows = 0
         pending.append((index, exact))
         rows += len(exact)
-    _add_noise(measurements, pending, kinds, values, entropy)
+    _add_noise(measurements, pending, operator_groups, noisy_answers, entropy)
     for group in measurements.k_norm_groups().values():
         scale = measurements.blocks[group[0]].scale
         if len({int(tables[index].sum()) for index in group}) > 1:
@@ -125,8 +125,8 @@ def draw_answers(
             )
         noise = k_norm_noise([tables[index].size for index in group], scale, entropy)  # (K4)
         for index, row_noise in zip(group, noise, strict=True):
-            values[index] = as_int32_if_exact(tables[index] + row_noise)
-    return tuple(value for value in values if value is not None)
+            noisy_answers[index] = as_int32_if_exact(tables[index] + row_noise)
+    return tuple(value for value in noisy_answers if value is not None)
 
 
 def _operator_groups(measurements: Measurements) -> list[int]:
@@ -163,7 +163,7 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
         groups.setdefault((block.measure, block.limits, block.ends), {}).setdefault(
             block.attributes, []
         ).append(index)
-    kinds = _operator_groups(measurements)
+    operator_groups = _operator_groups(measurements)
     pending: list[tuple[int, IntArray]] = []
     size = 0
     for (summed, limits, ends), blocks_of in groups.items():
@@ -180,10 +180,10 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
                 # a block may have many more queries than cells
                 size += max(cells.size, measurements.blocks[index].rows)
                 if size >= _BATCH_ROWS:
-                    yield from _apply_blocks(measurements, pending, kinds)
+                    yield from _apply_blocks(measurements, pending, operator_groups)
                     pending = []
                     size = 0
-    yield from _apply_blocks(measurements, pending, kinds)
+    yield from _apply_blocks(measurements, pending, operator_groups)
 
 
 def _sums_of_end_distances(
