@@ -410,7 +410,8 @@ class Table(Immutable):
 def set_reading_day(table: Table, day: date) -> Table:
     """Set the day on which the reading of a new table began; return the table.
 
-    Only readers may call it, before they return the table.
+    Its usage table gets the same day. Only readers may call the function, before they return the
+    table.
 
     >>> set_reading_day(Table(ln.Domain(sex=["F", "M"]), {"sex": [0]}), date(2026, 11, 30)).read_on
     datetime.date(2026, 11, 30)
