@@ -3,19 +3,19 @@
 This file has the square root of the prefix sums, and other lower triangular strategies.
 
 The square of the lower triangular Toeplitz matrix C with c_0 = 1, c_k = c_(k-1) (2k - 1) / (2k) is
-the matrix of all prefix sums. The column norms of C decrease towards the end. Therefore, each
-column is scaled up to the largest norm. The result is near the optimum at any size. As integers,
-the coefficients are a step function of the distance, with steps that become longer with the
-distance. The scales are constant on runs of cells, which are narrower towards the end, where the
-norms change fast. Least squares takes O(n log n). The inverse, with the notation of this file (r,
-R, d, E), is in docs/mathematics.md, section 2.
+the matrix of all prefix sums. The column norms of C decrease towards the end, so each column is
+scaled up to the largest norm. The result is near the optimum at any size. As integers, the
+coefficients are a step function of the distance, with steps that become longer with the distance.
+The scales are constant on runs of cells, which are narrower towards the end, where the norms change
+fast. Least squares takes O(n log n). The inverse, with the notation of this file (r, R, d, E), is
+in docs/mathematics.md, section 2.
 
 With Gaussian noise, a strategy A of Gram matrix X = A'A has a lower triangular equivalent C with
 C'C = X, which Cholesky's method computes from the last cell on. C has the same column norms as A,
-so it has the same cost and the same errors. C is square. Therefore, the estimates of the first t
-cells are determined by the first t rows and do not change with later rows. With Laplace noise, such
-rows would have large errors. In that case hierarchies are used. Each node is measured when its last
-cell ends, and later nodes improve previously published estimates.
+so it has the same cost and the same errors. C is square, so the estimates of the first t cells are
+determined by the first t rows and do not change with later rows. With Laplace noise, such rows
+would have large errors. In that case hierarchies are used. Each node is measured when its last cell
+ends, and later nodes improve previously published estimates.
 
 Source: Fichtenberger, Henzinger, Upadhyay (arXiv 2202.11205) for the root; the scaling and the
     steps are from this project. The decomposition is textbook material; Denisov et al. (arXiv
@@ -30,7 +30,12 @@ import numpy as np
 
 from leastnoise._families._dense import fit_gaussian_optimum, to_dyadic
 from leastnoise._families._gram import FittedFamily, Gram
-from leastnoise._families._inverse import GramInverse, invert_gram, structured_inverse
+from leastnoise._families._inverse import (
+    ENTRIES_IN_MEMORY,
+    GramInverse,
+    invert_gram,
+    structured_inverse,
+)
 from leastnoise._families._queries import MOST_DENSE, gram_diagonal, interval_ends
 from leastnoise._families._search import NotApplicable
 from leastnoise._trusted.check import InputError
@@ -48,13 +53,12 @@ from leastnoise._trusted.linop import (
 from leastnoise._trusted.measurements import Factor
 
 # the number of distances with a separate coefficient; beyond them, steps grow
-_SINGLE = 16
+SEPARATE_DISTANCES = 16
 _GROWTH = 1.1  # the ratio of the starts of consecutive runs of equal values
-_RUNS = 32  # maximum number of runs of equal scales
+SCALE_RUNS = 32  # maximum number of runs of equal scales
 _VALUE_BITS = 14  # bits of the Toeplitz coefficients
 _SCALE_BITS = 10  # bits of the column scales
 _MOST_WORK = 2**28  # maximum number of cells times runs of equal scales
-ENTRIES_IN_MEMORY = 2**22  # maximum number of array entries in memory at a time
 # maximum number of cells for which the weights before every run of scales are stored
 _MOST_KEPT = 2**18
 MOST_LISTED_WORK = 2**28  # maximum number of widths of ranges times cells
@@ -65,20 +69,21 @@ def toeplitz_root(size: int, bits: int = _VALUE_BITS + _SCALE_BITS) -> Toeplitz:
     """Return the scaled square root of the prefix sums, with integer values."""
     distances = np.arange(1, size)
     root = np.concatenate([[1.0], np.cumprod((2 * distances - 1) / (2 * distances))])
-    starts = [*range(min(size, _SINGLE))]
+    starts = [*range(min(size, SEPARATE_DISTANCES))]
     while (after := round(max(starts[-1] + 1, starts[-1] * _GROWTH))) < size:
         starts.append(after)
-    bounds = np.unique(size - np.rint(size * (np.arange(_RUNS + 1) / _RUNS) ** 2).astype(np.int64))
+    fractions = (np.arange(SCALE_RUNS + 1) / SCALE_RUNS) ** 2
+    bounds = np.unique(size - np.rint(size * fractions).astype(np.int64))
     return rounded_toeplitz(root, np.array(starts), bounds[:-1], bits)
 
 
 def rounded_toeplitz(
     root: FloatArray, starts: IntArray, scale_starts: IntArray, bits: int
 ) -> Toeplitz:
-    """Return a Toeplitz strategy of equal columns in whole numbers.
+    """Return a Toeplitz strategy with integers and nearly equal column norms.
 
     Args:
-        root: the coefficients of the distances, shape (n,); the largest is 1.
+        root: the coefficients of the distances, shape (n,); the largest absolute value is 1.
         starts: the distances at which runs of equal coefficients begin.
         scale_starts: the cells at which runs of equal scales begin.
         bits: the bits of the largest product of a coefficient and a scale.
@@ -90,7 +95,8 @@ def rounded_toeplitz(
         np.add.reduceat(root, starts) / lengths * 2.0 ** min(_VALUE_BITS, bits - scale_bits)
     ).astype(np.int64)
     norms = np.sqrt(np.cumsum(np.repeat(values.astype(float) ** 2, lengths)))[::-1]
-    # the first run is the longest, so its scale is rounded first, and rounding costs it nothing
+    # The first column is the longest. Its scale is rounded first, and all other scales follow from
+    # the rounded one, so its rounding costs nothing.
     first_scale = np.floor(2**scale_bits * norms[-1] / norms[0])
     ratios = norms[0] / norms[scale_starts]
     scales = np.maximum(1, np.floor(first_scale * ratios)).astype(np.int64)
@@ -194,7 +200,7 @@ class ToeplitzInverse(GramInverse):
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
         """Return the variance of the sum of cells low..high, for each range.
 
-        It takes O(n) for each width, and O(n log n) for each run of equal scales.
+        The computation takes O(n) for each width, and O(n log n) for each run of equal scales.
         """
         # A range is the difference of two prefix sums. With the notation of docs/mathematics.md,
         # section 2, the noise of row j in the prefix up to cell i is R_(i-j) / d_i + B_j, where B
@@ -216,9 +222,12 @@ class ToeplitzInverse(GramInverse):
             + 2 * mixed[last_run, high] / scales[high]
         )
         inner = np.flatnonzero(low > 0)
-        first, last = low[inner] - 1, high[inner]
-        run, other_run = last_run[inner], np.searchsorted(starts, first, side="right") - 1
-        scale, other_scale = scales[last], scales[first]
+        first = low[inner] - 1
+        last = high[inner]
+        run = last_run[inner]
+        other_run = np.searchsorted(starts, first, side="right") - 1
+        scale = scales[last]
+        other_scale = scales[first]
         lagged = self._lagged_products(sums, first, last - first)
         variances[inner] = (
             squares[last] / scale**2
@@ -295,7 +304,7 @@ def count_widths(gram: Gram) -> int:
     return len(np.unique(high - low))
 
 
-def all_bits(bits: int) -> int:
+def strategy_bits(bits: int) -> int:
     """Return the bits of a Toeplitz strategy: more if it is the only attribute."""
     if bits < _MOST_ALONE:
         return bits
@@ -309,7 +318,7 @@ def square_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
             f"above {MOST_DENSE} cells this strategy is only available for prefix sums, all "
             "ranges, single cells, and ranges of few widths"
         )
-    return FittedFamily(toeplitz_root(gram.size, all_bits(bits)))
+    return FittedFamily(toeplitz_root(gram.size, strategy_bits(bits)))
 
 
 MOST_TRIANGULAR = 512  # maximum number of cells of a matrix that a plan contains

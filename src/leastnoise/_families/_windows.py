@@ -1,18 +1,20 @@
 """A strategy for ranges of the same widths at every position, for Gaussian noise.
 
-For such ranges the entries of M depend, away from the ends, only on the distance of two cells:
-``M_jk = c_(j-k)``. Let ``m(t) = sum_d c_d e^(idt)`` be their spectral density. For infinitely many
-cells, the strategy of least error has a Gram matrix of density ``m^(1/2)``. This file measures its
-lower triangular factor, a Toeplitz matrix T with ``|T(t)|^2 = m(t)^(1/2)``. Its coefficients are a
-power series: the exponential of the causal part of ``log m^(1/4)`` (Kolmogorov's factorisation).
-For prefix sums it is the square root of ``_toeplitz``. As in ``_toeplitz``, the column norms
-decrease towards the end, and each column is scaled up to the largest norm. For other ranges, c is
-the mean of M along its diagonals, whose density is never negative.
+Let M be the Gram matrix of the workload. For such ranges its entries depend, away from the ends,
+only on the distance of two cells: ``M_jk = c_(j-k)``. Let ``m(t) = sum_d c_d e^(idt)`` be their
+spectral density. For infinitely many cells, the strategy of least error has a Gram matrix of
+density ``m^(1/2)``. This file measures its lower triangular factor, a Toeplitz matrix T with
+``|T(t)|^2 = m(t)^(1/2)``. The coefficients of T are a power series: the exponential of the causal
+part of ``log m^(1/4)`` (Kolmogorov's factorisation). For prefix sums T is the square root of
+``_toeplitz``. As in ``_toeplitz``, the column norms decrease towards the end, and each column is
+scaled up to the largest norm. For other ranges, c is the mean of M along its diagonals, whose
+density is never negative.
 
-The lower bound of full sets of ranges: every matrix Z of spectral norm 1 gives ``tr K >= tr(D^1/2
-W^T Z)``, with the notation of ``_dense``. Take for Z the rows of the ranges in a circulant whose
-spectral values are the phases of W's. Then ``h_j``, the sum of ``W_ij Z_ij`` over the rows i,
-follows from running sums, and the best weights D give the bound ``sum_j max(h_j, 0)^2``.
+The lower bound for full sets of ranges: let W have the ranges as rows, with the other notation of
+``_dense``. Every matrix Z of spectral norm 1 gives ``tr K >= tr(D^1/2 W^T Z)``. Let the rows of Z
+be rows of circulants, one for each width. Their spectral values at a frequency are W's values
+there, scaled to norm 1. Then ``h_j``, the sum of ``W_ij Z_ij`` over the rows i, follows from
+running sums, and the best weights D give the bound ``sum_j max(h_j, 0)^2``.
 
 Source: textbook material (spectral factorisation, duality of norms); the use of both is from this
     project (docs/mathematics.md, section 2).
@@ -26,9 +28,11 @@ from leastnoise._families._gram import FittedFamily, Gram
 from leastnoise._families._search import NotApplicable
 from leastnoise._families._toeplitz import (
     MOST_LISTED_WORK,
-    all_bits,
+    SCALE_RUNS,
+    SEPARATE_DISTANCES,
     count_widths,
     rounded_toeplitz,
+    strategy_bits,
 )
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 
@@ -36,12 +40,8 @@ from leastnoise._trusted.check.arrays import FloatArray, IntArray
 _POINTS_PER_CELL = 8
 _LEAST_DENSITY = 1e-12  # relative to the largest; the logarithm of a zero would be infinite
 _MOST_CELLS = 2**16  # the transforms of a million cells would take seconds
-# the number of distances with a separate coefficient, and the ratio of the coefficients in a run of
-# equal ones: as in `toeplitz_root`
-_SINGLE = 16
-_RATIO = 1.1
+_RATIO = 1.1  # the largest ratio of the coefficients that one run of equal coefficients replaces
 _LEAST_COEFFICIENT = 2**-11  # smaller coefficients, relative to the largest, have one run
-_RUNS = 32  # maximum number of runs of equal scales
 _MOST_WIDTHS = 64  # maximum number of widths of ranges with a lower bound
 
 
@@ -55,8 +55,8 @@ def diagonal_sums(gram: Gram) -> FloatArray:
     sums[0] = size * gram.identity_weight
     length = 2 * size
     for a, b in gram.pairs:
-        turned = np.conj(np.fft.rfft(a, length)) * np.fft.rfft(b, length)
-        sums += np.fft.irfft(turned, length)[:size]
+        transform = np.conj(np.fft.rfft(a, length)) * np.fft.rfft(b, length)
+        sums += np.fft.irfft(transform, length)[:size]
     if gram.weighted_ranges is not None:
         # a range of w cells contributes max(0, w - d) at the distance d
         amounts, low, high = gram.weighted_ranges
@@ -91,10 +91,9 @@ def causal_root(density_coefficients: FloatArray) -> FloatArray:
 
 
 def window_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Return a Toeplitz strategy for ranges, with a Gram matrix near M^(1/2).
+    """Return an integer Toeplitz strategy with a Gram matrix near M^(1/2).
 
-    M is the Gram matrix of the workload, averaged along its diagonals. The coefficients are
-    integers.
+    M is the Gram matrix of the workload, averaged along its diagonals.
     """
     if gram.weighted_ranges is None or gram.array is not None:
         raise NotApplicable(
@@ -116,17 +115,17 @@ def window_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     root = causal_root(diagonal_sums(gram))
     root = root / np.abs(root).max()
     return FittedFamily(
-        rounded_toeplitz(root, _run_starts(root), _scale_starts(root), all_bits(bits)),
+        rounded_toeplitz(root, _run_starts(root), _scale_starts(root), strategy_bits(bits)),
         error_lower_bound=full_set_bound(gram),
     )
 
 
 def _run_starts(root: FloatArray) -> IntArray:
-    """Return the distances at which the coefficients change by some ratio."""
+    """Return the distances at which runs of similar coefficients begin."""
     sizes = np.maximum(1.0, np.abs(root) / _LEAST_COEFFICIENT)
     classes = np.sign(root) * np.floor(np.log(sizes) / math.log(_RATIO))
     changes = np.flatnonzero(np.diff(classes)) + 1
-    return np.union1d(np.arange(min(len(root), _SINGLE)), changes)
+    return np.union1d(np.arange(min(len(root), SEPARATE_DISTANCES)), changes)
 
 
 def _scale_starts(root: FloatArray) -> IntArray:
@@ -136,49 +135,60 @@ def _scale_starts(root: FloatArray) -> IntArray:
     cells have almost the norm of the longest column.
     """
     norms = np.sqrt(np.cumsum(root**2))[::-1]
-    missing = np.log(norms[0] / norms)
-    parts = np.floor(_RUNS * np.sqrt(missing / max(missing[-1], 1e-300)))
-    return np.append(0, np.flatnonzero(np.diff(parts)) + 1)
+    log_scales = np.log(norms[0] / norms)
+    classes = np.floor(SCALE_RUNS * np.sqrt(log_scales / max(log_scales[-1], 1e-300)))
+    return np.append(0, np.flatnonzero(np.diff(classes)) + 1)
+
+
+def _full_set_weights(gram: Gram) -> dict[int, float]:
+    """Return the weight of each width of full sets of ranges, or {}.
+
+    The result is empty if the queries are not full sets, or have too many widths.
+    """
+    if gram.weighted_ranges is None or gram.pairs or gram.array is not None:
+        return {}
+    if count_widths(gram) > _MOST_WIDTHS:
+        return {}
+    weights: dict[int, float] = {}
+    if gram.identity_weight:
+        weights[1] = gram.identity_weight
+    amounts, low, high = gram.weighted_ranges
+    for width in np.unique(high - low + 1).tolist():
+        has_width = high - low + 1 == width
+        at_start = np.bincount(low[has_width], amounts[has_width], gram.size)
+        at_start = at_start[: gram.size - width + 1]
+        if not np.allclose(at_start, at_start[0], rtol=1e-12, atol=0):
+            return {}
+        weights[width] = weights.get(width, 0.0) + float(at_start[0])
+    return weights
 
 
 def full_set_bound(gram: Gram) -> float:
     """Return a lower bound on the squared error for full sets of ranges.
 
-    The bound applies to cells and to ranges of some widths at every position, with equal weights
-    for each width. For other queries the result is 0.
+    A full set has the ranges of one width at every position, all with the same weight. The bound
+    applies to full sets of a few widths, also together with cells. For other queries it is 0.
     """
     size = gram.size
-    if gram.weighted_ranges is None or gram.pairs or gram.array is not None:
+    weights = _full_set_weights(gram)
+    if not weights:
         return 0.0
-    amounts, low, high = gram.weighted_ranges
-    widths = np.unique(high - low + 1)
-    if len(widths) > _MOST_WIDTHS:
-        return 0.0
-    weights: dict[int, float] = {}
-    if gram.identity_weight:
-        weights[1] = gram.identity_weight
-    for width in widths.tolist():
-        has_width = high - low + 1 == width
-        at_start = np.bincount(low[has_width], amounts[has_width], size)[: size - width + 1]
-        if not np.allclose(at_start, at_start[0], rtol=1e-12, atol=0):
-            return 0.0
-        weights[width] = weights.get(width, 0.0) + float(at_start[0])
     points = 4 << (size - 1).bit_length()
     # the rows of the circulant and the ranges are compared on the same points
     angles = np.pi * (2 * np.arange(points) + 1) / points
-    values = {
+    spectra = {
         width: math.sqrt(weight) * np.sin(width * angles / 2) / np.sin(angles / 2)
         for width, weight in weights.items()
     }
-    root_density = np.sqrt(np.sum([value**2 for value in values.values()], axis=0))
+    root_density = np.sqrt(np.sum([spectrum**2 for spectrum in spectra.values()], axis=0))
     root_density = np.maximum(root_density, np.finfo(float).tiny)
     products = np.zeros(size)
-    for width, value in values.items():
+    cells = np.arange(size)
+    for width, spectrum in spectra.items():
         shift = np.exp(1j * (width - 1) / 2 * angles)
-        turned = np.fft.fft(value / root_density * shift)[:width] / points
-        phases = (turned * np.exp(-1j * np.pi * np.arange(width) / points)).real
-        sums = math.sqrt(weights[width]) * np.append(0.0, np.cumsum(phases))
-        cells = np.arange(size)
+        transform = np.fft.fft(spectrum / root_density * shift)[:width] / points
+        entries = (transform * np.exp(-1j * np.pi * np.arange(width) / points)).real
+        sums = math.sqrt(weights[width]) * np.append(0.0, np.cumsum(entries))
         inside = sums[np.minimum(cells + 1, width)]
         products += inside - sums[np.maximum(cells + 1 - (size - width + 1), 0)]
     return float((np.maximum(products, 0.0) ** 2).sum())
