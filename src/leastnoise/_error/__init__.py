@@ -56,6 +56,7 @@ from leastnoise._error._intervals import (
     interval_multiplier,
     noise_variance,
     ratio_interval,
+    widen_interval,
 )
 from leastnoise._error._joint import (
     DenseStructure,

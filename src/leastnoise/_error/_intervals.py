@@ -68,6 +68,22 @@ def interval_multiplier(noise: Noise, level: float) -> float:
     return max(normal, -math.log1p(-level) / math.sqrt(2))
 
 
+def widen_interval(
+    answer: FloatArray, low: FloatArray, high: FloatArray, half_width: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of intervals widened by a second, independent error.
+
+    The half widths for the two errors are added in quadrature, on either side of the answer.
+
+    Args:
+        answer: the answers.
+        low: the lower ends of the intervals for the first error.
+        high: the upper ends.
+        half_width: the half widths of the intervals for the second error.
+    """
+    return answer - np.hypot(answer - low, half_width), answer + np.hypot(high - answer, half_width)
+
+
 def ratio_interval(
     numerator: FloatArray,
     denominator: FloatArray,

@@ -19,6 +19,7 @@ from leastnoise._error import (
     difference_interval,
     error_covariance,
     quotient_interval,
+    widen_interval,
 )
 from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
 from leastnoise._estimation._comparisons import (
@@ -257,11 +258,10 @@ def with_sampling_error(
     estimated: Estimated, sampling_variance: FloatArray, normal_multiplier: float
 ) -> Estimated:
     """Return the estimated mean with an interval widened by the sampling error."""
-    sampling = normal_multiplier**2 * sampling_variance
-    below = np.sqrt((estimated.value - estimated.low) ** 2 + sampling)
-    above = np.sqrt((estimated.high - estimated.value) ** 2 + sampling)
+    half_width = normal_multiplier * np.sqrt(sampling_variance)
+    low, high = widen_interval(estimated.value, estimated.low, estimated.high, half_width)
     return estimated._replace(
-        low=np.maximum(estimated.value - below, estimated.bounds[0]),
-        high=np.minimum(estimated.value + above, estimated.bounds[1]),
+        low=np.maximum(low, estimated.bounds[0]),
+        high=np.minimum(high, estimated.bounds[1]),
         std_error=np.sqrt(estimated.std_error**2 + sampling_variance),
     )

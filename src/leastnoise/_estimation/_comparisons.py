@@ -25,6 +25,7 @@ from leastnoise._error import (
     interval_multiplier,
     linear_difference,
     quotient_interval,
+    widen_interval,
 )
 from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
 from leastnoise._estimation._least_squares import Estimate
@@ -308,8 +309,8 @@ def compare_groups(
         InputError: the cells do not exist, the groups overlap, or the measurements do not determine
             an answer or its error.
 
-    Guarantees: post-processing. The covariances of the errors are exact. Therefore, each interval
-    covers its true value about as often as the intervals of the release do, for any counts.
+    Guarantees: post-processing. The covariances of the errors are exact, so each interval covers
+    its true value about as often as the intervals of the release do, for any counts.
 
     Source: Zou and Donner 2008; Donner and Zou 2012; Fieller 1954.
 
@@ -379,7 +380,7 @@ def compare_releases(
     """Estimate difference, ratio and lift between two finished releases.
 
     You can, for example, compare this year with last year. Releases with separate payments have
-    independent noise, therefore their variances are added. Two releases of one payment, such as two
+    independent noise, so their variances are added. Two releases of one payment, such as two
     periods of a series, share noise. A release also shares noise with a later release that uses its
     measurements. The intervals of two releases that share noise are as wide as any correlation can
     make them. To compare periods exactly, use `compare_groups` on the later release.
@@ -471,20 +472,22 @@ def _add_sampling_errors(
 ) -> dict[str, FloatArray]:
     """Return the numbers with an interval of the difference for noise and samples.
 
-    The samples are independent, so their variances add up. Half widths of noise and samples are
-    added in quadrature, as in the tables of a survey. Without both errors nothing is added.
+    The samples are independent, so their variances add up. If a release states no sampling errors,
+    nothing is added.
     """
     if first is None or second is None:
         return numbers
     difference = numbers["difference"]
     sampling_std = np.hypot(first, second).reshape(difference.shape)
     reach = NormalDist().inv_cdf((1 + level) / 2) * sampling_std
+    both_low, both_high = widen_interval(
+        difference, numbers["difference_low"], numbers["difference_high"], reach
+    )
     return {
         **numbers,
         "difference_sampling_std": sampling_std,
-        "difference_both_low": difference - np.hypot(difference - numbers["difference_low"], reach),
-        "difference_both_high": difference
-        + np.hypot(numbers["difference_high"] - difference, reach),
+        "difference_both_low": both_low,
+        "difference_both_high": both_high,
     }
 
 

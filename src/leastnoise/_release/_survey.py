@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from leastnoise._domain import DeviationProduct, Domain, SquaredDeviation, Weighted
+from leastnoise._error import widen_interval
 from leastnoise._frames import Columns
 from leastnoise._release._names import check_key
 from leastnoise._trusted.check import InputError, exact, number_text, one_of, refuse
@@ -249,6 +250,7 @@ def combine_errors(
         flags: the CV limits of the flags.
     """
     reach = NormalDist().inv_cdf((1 + level) / 2) * sampling_std
+    both_low, both_high = widen_interval(answer, low, high, reach)
     with np.errstate(divide="ignore", invalid="ignore"):
         cv = np.sqrt(noise_std**2 + sampling_std**2) / np.abs(answer)
     # A number is not reliable if its error is unknown or if it is 0.
@@ -259,8 +261,8 @@ def combine_errors(
         std=sampling_std,
         low=answer - reach,
         high=answer + reach,
-        both_low=answer - np.hypot(answer - low, reach),
-        both_high=answer + np.hypot(high - answer, reach),
+        both_low=both_low,
+        both_high=both_high,
         cv=cv,
         reliability=reliability,
         suppressed=flags.suppress,
