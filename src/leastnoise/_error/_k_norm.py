@@ -6,9 +6,8 @@ a cell.
 All tables of a group have the same noise t in their total. Let z be the noise of a table of n
 cells. Then t / n and the differences z - t / n from the mean are uncorrelated, and the differences
 in different tables are uncorrelated too. The covariance of z is T / n^2 J + s (I - J / n), with T
-the variance of t. Therefore, a group is equivalent to separate measurements of the total, with the
-variance T, and of the contrasts of each table, with the variance s (docs/mathematics.md, section
-10).
+the variance of t. So a group is equivalent to separate measurements of the total, with the variance
+T, and of the contrasts of each table, with the variance s (docs/mathematics.md, section 10).
 
 Source: the exact distribution on integers, whose points are counted in PROOFS-shared-total.md.
 """
@@ -219,7 +218,7 @@ class LargeScaleVariances:
 
     def __init__(self, sizes: Sequence[int]) -> None:
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-        self._shares = nodes  # r
+        self._totals = nodes  # r
         self._log_weights = np.log(weights)
         self._log_tables = {size: _log_volume(size, nodes) for size in set(sizes)}
         self._squares = {
@@ -236,36 +235,39 @@ class LargeScaleVariances:
         degrees = lattice_dimension(sizes) + 1
         square = degrees * (degrees + 1.0)  # the mean of s^2
         return KNormVariances(
-            square * float(law @ self._shares**2),
+            square * float(law @ self._totals**2),
             {size: square * float(law @ self._squares[size]) for size in set(sizes)},
         )
 
 
-def _log_volume(cells_of_table: int, positive_shares: FloatArray) -> FloatArray:
-    """Return the log volume of tables of norm 1, by share of positive cells.
+def _log_volume(cells_of_table: int, totals: FloatArray) -> FloatArray:
+    """Return the log volume of tables of norm 1, at each total r.
 
     The result omits an additive constant.
     """
-    return _log_sum(cells_of_table - 1, 0, positive_shares)
+    return _log_sum(cells_of_table - 1, 0, totals)
 
 
-def _log_square(cells_of_table: int, positive_shares: FloatArray) -> FloatArray:
-    """Return the log integral of a squared cell, by share of positive cells.
+def _log_square(cells_of_table: int, totals: FloatArray) -> FloatArray:
+    """Return the log integral of a squared cell, at each total r.
 
     The integral is over tables of norm 1. The result omits an additive constant.
     """
     if cells_of_table == 1:  # the only cell is the total
-        return np.log(positive_shares**2)
+        return np.log(totals**2)
     # The squares of a cell have the leading terms 2 / (1 - x)^3 and 2 / (1 - y)^3.
     both = np.logaddexp(
-        _log_sum(cells_of_table - 2, 3, positive_shares),
-        _log_sum(cells_of_table - 2, 3, -positive_shares),
+        _log_sum(cells_of_table - 2, 3, totals),
+        _log_sum(cells_of_table - 2, 3, -totals),
     )
     return np.asarray(math.log(2) + both)
 
 
-def _log_sum(degree: int, power_shift: int, positive_shares: FloatArray) -> FloatArray:
-    """Return the log of sum C(d, i) p^(d-i+c) q^i / ((d-i+c)! i!)."""
+def _log_sum(degree: int, power_shift: int, totals: FloatArray) -> FloatArray:
+    """Return the log of sum C(d, i) p^(d-i+c) q^i / ((d-i+c)! i!).
+
+    Here p = (1 + r) / 2 and q = (1 - r) / 2 for each total r, and c is ``power_shift``.
+    """
     from scipy.special import gammaln, logsumexp
 
     positions = np.arange(degree + 1.0)[:, None]
@@ -276,8 +278,8 @@ def _log_sum(degree: int, power_shift: int, positive_shares: FloatArray) -> Floa
         - gammaln(degree - positions + 1)
         - gammaln(powers + 1)
         - gammaln(positions + 1)
-        + powers * np.log((1 + positive_shares) / 2)
-        + positions * np.log((1 - positive_shares) / 2)
+        + powers * np.log((1 + totals) / 2)
+        + positions * np.log((1 - totals) / 2)
     )
     return np.asarray(logsumexp(terms, axis=0))
 
@@ -292,8 +294,8 @@ _LEAST_STD = 10.0  # least standard deviation of a cell, in steps of a coarser g
 def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> float | None:
     """Return the half width of a cell's interval, in standard errors.
 
-    The result is computed from the distribution of a cell, and is the maximum over all tables. None
-    if the computation would take too long.
+    The result is computed from the distribution of a cell, and is the maximum over all tables. It
+    is None if the computation would take too long.
 
     Args:
         sizes: the numbers of cells of the tables, ascending.
@@ -334,7 +336,7 @@ def _cell_quantile(
     with np.errstate(invalid="ignore"):
         weights = np.where(sum_probabilities > 0, sum_probabilities * np.exp(top - tables), 0.0)
 
-    def outside(reach: int) -> float:  # P(|cell noise| > reach)
+    def outside(reach: int) -> float:
         """Return the probability that the absolute cell noise exceeds ``reach``."""
         return 2 * float(
             (weights[reach + 1 :] * beyond[: len(sum_probabilities) - reach - 1]).sum()
