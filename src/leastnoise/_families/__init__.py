@@ -2,8 +2,8 @@
 
 Each file defines one family.
 
-A planner sees a family as a `FitFamily`: a function from the `Gram` matrix of the workload and the norm
-of the noise to a strategy in whole numbers (``_gram``). Code that needs errors uses the
+A planner sees a family as a `FitFamily`: a function from the `Gram` matrix of the workload and the
+norm of the noise to a strategy in whole numbers (``_gram``). Code that needs errors uses the
 `GramInverse` of a measured strategy, the inverse of its Gram matrix (``_inverse``), which is
 registered for the operator. Start reading with these two files, then continue with a short family
 such as `haar` in ``_tree``.

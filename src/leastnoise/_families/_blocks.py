@@ -240,7 +240,7 @@ class _InnerSummary(NamedTuple):
     norm: float  # squared norm of the mean
     mean_forms: FloatArray  # quadratic forms of the mean, shape (2, 2)
     trace: float  # the trace of P
-    inverse_forms: FloatArray  # quadratic forms with P in place of y y^T, shape (2, 2)
+    inverse_forms: FloatArray  # quadratic forms with P instead of y y^T, shape (2, 2)
 
 
 def _summarize_inner(support: Support, values: FloatArray) -> _InnerSummary:
@@ -290,9 +290,9 @@ def _summarize_sums(outer_coefficients: FloatArray, inner_total: float) -> _Bloc
 class _ErrorTerms(NamedTuple):
     """The coefficients with which the workload enters the error.
 
-    The error is the sum of four products: ``within_coefficients`` and the traces of P, ``identity``
-    and the trace of P, ``coefficients`` and the forms of the mean, ``identity_coefficient`` and the
-    norm of the mean.
+    The error is the sum of four products: ``within_coefficients`` and the inverse forms,
+    ``identity`` and the trace of P, ``coefficients`` and the forms of the mean,
+    ``identity_coefficient`` and the squared norm of the mean.
     """
 
     within_coefficients: FloatArray  # sum_b s_b^2 M_bb, shape (2, 2)

@@ -83,9 +83,8 @@ def _gram_on_sum_zero_vectors(gram: FloatArray) -> FloatArray:
 def contrast_variances(rows: FloatArray, grams: Iterable[FloatArray]) -> list[float]:
     """Return the summed query variance tr(M R) for each Gram matrix M.
 
-    R is the inverse of the Gram matrix of the rows on sum-zero vectors.
-
-    The rows have unit noise, and the total is assumed to be known.
+    R is the inverse of the Gram matrix of the rows on sum-zero vectors. The rows have unit noise,
+    and the total is assumed to be known.
     """
     inverse = np.linalg.inv(rows[:, :-1] - rows[:, -1:])
     covariance = inverse @ inverse.T
@@ -101,7 +100,8 @@ def _optimal_rows(
 ) -> ContrastRows:
     """Return rows of least summed variance with column norms of at most 1.
 
-    The rows are Y^(1/2) C, up to a rotation.
+    The matrix Y minimises tr(N Y^-1) subject to c_j^T Y c_j <= 1, where N is ``gram`` and the c_j
+    are the columns C. The rows are Y^(1/2) C, up to a rotation.
     """
     from scipy.linalg import eigh
 
@@ -128,9 +128,9 @@ def _optimal_rows(
 def balanced_rounding(rows: FloatArray, largest_entry: int) -> IntArray:
     """Return rows rounded to integers with nearly equal column norms."""
     # If all entries were rounded to nearest, the longest column would determine the noise of all
-    # columns. Therefore, some entries of each column are rounded in the other direction, starting
-    # with the entries closest to the middle between two integers. With entries up to 255 this costs
-    # less than a thousandth of the error.
+    # columns. So some entries of each column are rounded in the other direction, starting with the
+    # entries closest to the middle between two integers. With entries up to 255 this costs less
+    # than a thousandth of the error.
     fine = rows * (largest_entry / float(np.abs(rows).max()))
     rounded = np.rint(fine)
     other = np.where(fine >= rounded, rounded + 1, rounded - 1)
@@ -150,9 +150,9 @@ def balanced_rounding(rows: FloatArray, largest_entry: int) -> IntArray:
 class GroupContrasts(Dense):
     """Queries that contrast the count of each group with the total.
 
-    Its rows G are linearly dependent, and G^T G = g^2 P^T (I - J / g) P for the partition P.
-    Therefore, these rows with independent noise of variance g^2 s are equivalent to contrasts of
-    norm 1 between the groups with noise of variance s. These rows are not measured by any plan.
+    Its rows G are linearly dependent, and G^T G = g^2 P^T (I - J / g) P for the partition P. So
+    these rows with independent noise of variance g^2 s are equivalent to contrasts of norm 1
+    between the groups with noise of variance s. These rows are not measured by any plan.
 
     >>> group_contrasts(Dense([[1, 1, 0], [0, 0, 1]])).matrix.tolist()
     [[1, 1, -1], [-1, -1, 1]]

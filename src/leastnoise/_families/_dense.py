@@ -163,7 +163,7 @@ def fit_eigen_design(gram: Gram, norm: int) -> FloatArray:
 def smooth_norm(
     unconstrained: FloatArray, matrix: FloatArray, sharpness: float, width: float
 ) -> tuple[float, FloatArray]:
-    """Return a smooth bound on the L1 norm of ``Q A``, and its gradient.
+    """Return a smooth upper bound on the L1 norm of ``Q A``, and its gradient.
 
     Q is the polar factor of ``unconstrained``. The gradient is with respect to ``unconstrained``.
     """
@@ -392,11 +392,11 @@ def _excess_at_unit_diagonal(roots: FloatArray, vectors: FloatArray, diagonal: F
 
 
 def _interpolate_duals(coarse_weights: FloatArray, size: int) -> FloatArray:
-    """Return dual weights for ``size`` cells, from those of a coarser workload.
+    """Return dual weights for ``size`` cells, interpolated from fewer cells.
 
     The result is the start of the iteration.
     """
-    # Dual weights behave like powers of the distance to the ends. Therefore, their logarithms are
+    # Dual weights behave like powers of the distance to the ends, so their logarithms are
     # interpolated over the log-odds of the position. The weights next to the ends are nearly
     # independent of the size and are copied cell by cell.
     odds, cells = (

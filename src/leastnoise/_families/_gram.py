@@ -6,9 +6,9 @@ For workloads that are matrices, this file finds the cells that no query disting
 the cells along a line, and a short form of M in that order.
 
 Planners see a family of strategies along one attribute as a function that fits a strategy in whole
-numbers to such a matrix (`FitFamily`). The rounded strategy is measured, and the plan's error and privacy
-cost are computed from its integers. The inverse of the strategy's Gram matrix is registered for its
-operator: see ``_inverse``.
+numbers to such a matrix (`FitFamily`). The rounded strategy is measured, and the plan's error and
+privacy cost are computed from its integers. The inverse of the strategy's Gram matrix is registered
+for its operator: see ``_inverse``.
 """
 
 import math
@@ -421,7 +421,7 @@ def order_cells(gram: Gram) -> tuple[Gram, IntArray]:
 
 
 def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
-    """Return the Gram matrix of merged equal cells, and each cell's index.
+    """Return the Gram matrix of merged equal cells, and each cell's group.
 
     Equal cells are in exactly the same queries.
     """

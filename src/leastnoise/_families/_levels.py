@@ -10,14 +10,14 @@ variances) of the measurements of that level. The Gram matrix is X = sum_l P_l^T
 upward pass computes v_u = 1 / (a_u + 1 / sum of the children's v), the variance of group u
 estimated from the measurements inside it. The downward pass computes f_c = v_c - (v_c / S)^2 (S -
 f_u), the variance of a child c estimated from all measurements, where S is the sum of v over all
-children of its parent u. Therefore, all variances are computed in O(groups). The derivatives of
-their sum by every a_u also take O(groups), by the same passes differentiated in reverse.
+children of its parent u. So all variances are computed in O(groups). The derivatives of their sum
+by every a_u also take O(groups), by the same passes differentiated in reverse.
 
 Groups that have equal trees below them and parents in one orbit form an *orbit*: they have the same
-v and f. If all groups of each level are equal, every level has a single orbit, for any number of
-groups. The matrices P_l^T P_l of all levels have common invariant subspaces. k sibling groups of
-one orbit contribute k - 1 copies of the subspaces of one group, and their sum belongs to the
-subspace of their parent, which has one dimension for each orbit of cells below it.
+v and f. If the groups of each level have equal trees below them, every level has a single orbit,
+for any number of groups. The matrices P_l^T P_l of all levels have common invariant subspaces. k
+sibling groups of one orbit contribute k - 1 copies of the subspaces of one group, and their sum
+belongs to the subspace of their parent, which has one dimension for each orbit of cells below it.
 
 Source: Hay et al. 2010 (inference by two passes); docs/mathematics.md, section 2.
 """
@@ -46,7 +46,7 @@ Precision = float | FloatArray  # one number for all groups of a level, or one f
 def partition_groups(operator: Operator) -> IntArray | None:
     """Return the group index of each cell; None if rows are not a partition.
 
-    The result has shape (size,). Return None if the rows are not a partition.
+    The result has shape (size,).
     """
     if operator.rows > operator.size or not is_zero_one(operator):
         return None
@@ -56,7 +56,7 @@ def partition_groups(operator: Operator) -> IntArray | None:
 
 
 def nested_levels(size: int, operators: Iterable[Operator]) -> "Levels | None":
-    """Return the levels of partitions that nest; None if they do not.
+    """Return the cells, the groups of operators and the total as levels.
 
     The result is None if these are not nested partitions.
     """
@@ -71,7 +71,7 @@ def nested_levels(size: int, operators: Iterable[Operator]) -> "Levels | None":
 
 
 def _levels_of_nested(groupings: Iterable[IntArray]) -> "Levels | None":
-    """Return the levels of groupings ordered fine to coarse, or None."""
+    """Return groupings as levels, finest first; None if they are not nested."""
     finest_first = sorted(groupings, key=lambda group: -int(group.max()))
     levels = [finest_first[0]]
     parents = []
@@ -120,10 +120,7 @@ class Levels:
         return tuple(groups)
 
     def level(self, operator: Operator) -> int | None:
-        """Return the index of the level that an operator measures, or None.
-
-        The result is None if the operator is not one of the levels.
-        """
+        """Return the index of the level that an operator measures, or None."""
         labels = partition_groups(operator)
         if labels is None:
             return None
@@ -133,7 +130,7 @@ class Levels:
         )
 
     def with_level(self, operator: Operator) -> "Levels | None":
-        """Return the levels with an operator's groups added; None if not nested.
+        """Return the levels with an operator's groups added, or None.
 
         The result is None if the operator's rows are not a partition that nests with the levels.
         """

@@ -56,7 +56,7 @@ ENDS: tuple[Ends, ...] = tuple(
 )
 # maximum number of entries of Theta for one product instead of one for each window
 _SMALL = 1 << 15
-# the structured step is faster with at least these rows, and at most these windows on a cell
+# the structured gradient is faster with at least these rows, and at most these windows on a cell
 _MANY_ROWS = 32
 _FEW_PER_CELL = 16
 # below this fraction of the error of cells only, the difference is dominated by rounding errors,
@@ -600,9 +600,15 @@ def _descend_from_bells(gram: Gram, effort: float) -> _DescentRun:
 
     All layers are compared by their errors before any descent.
     """
-    keep, last = (
-        (8, 250) if gram.size <= _MOST_MEDIUM_CELLS else (4, 160) if gram.size <= LARGE else (1, 60)
-    )
+    if gram.size <= _MOST_MEDIUM_CELLS:
+        keep = 8
+        last = 250
+    elif gram.size <= LARGE:
+        keep = 4
+        last = 160
+    else:
+        keep = 1
+        last = 60
     # Wider bells also show to which ends queries reach, and there are far fewer of them.
     finest = max(18.0, gram.size / _BELLS_FOR_ENDS)
     ends = min(

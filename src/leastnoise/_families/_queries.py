@@ -105,10 +105,7 @@ def gram_generators(operator: Operator) -> tuple[FloatArray, FloatArray] | None:
 
 
 def singular_values(operator: Operator) -> FloatArray | None:
-    """Return the singular values, largest first; None without a closed form.
-
-    Else None.
-    """
+    """Return the singular values, largest first; None without a closed form."""
     n = operator.size
     match operator:
         case Identity():
@@ -356,14 +353,13 @@ class RowSpace:
         return self._is_negligible(sums.T, squares)
 
     @staticmethod
-    def _is_negligible(outside_squares: FloatArray, total_squares: FloatArray) -> bool:
-        """Return whether squared norms outside the space are rounding errors."""
-        return bool(
-            (
-                np.abs(outside_squares).max(axis=1, initial=0.0)
-                <= _ZERO_PART * np.sqrt(total_squares)
-            ).all()
-        )
+    def _is_negligible(outside: FloatArray, squared_norms: FloatArray) -> bool:
+        """Return whether the coordinates outside the space are rounding errors.
+
+        There is a row of coordinates for each query, and the squared norm of the query.
+        """
+        largest = np.abs(outside).max(axis=1, initial=0.0)
+        return bool((largest <= _ZERO_PART * np.sqrt(squared_norms)).all())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -221,7 +221,7 @@ def dual_ascent(
             above 0), the dual value, and a result.
         weights: the start of the ascent; the weights sum to 1.
         gap: the relative gap at which the ascent stops.
-        max_steps: the most steps.
+        max_steps: the maximum number of steps.
         excess: maps costs, weights and result to the relative excess of the result over the
             optimum; by default the largest cost less 1.
 

@@ -14,10 +14,10 @@ If each level has one weight, there are closed forms, so all chains can be searc
 tr(M P_l)``, where P_l is the projection on vectors that are constant on the blocks of level l. A
 tree of widths B_l and weights w_l has the error ``sum_l (tau_l - tau_(l+1)) / sum_(i <= l) w_i^2
 B_i``, and a Haar wavelet has the error ``sum_l (tau_(l-1) - tau_l) / (w_l^2 B_l)``. If a width does
-not divide n, the formulas are those of a padded domain whose additional cells are not assumed to be
+not divide n, the formulas hold for a padded domain whose additional cells are not assumed to be
 empty. Under L1, the best trees have few levels with very different widths, and further levels only
-add cost. Therefore, chains of arbitrary widths are searched, not only powers of one branching
-factor. Under L2, every level reduces the error a little.
+add cost, so chains of arbitrary widths are searched, not only powers of one branching factor. Under
+L2, every level reduces the error a little.
 
 Source: Hay et al. 2010 (inference by two passes); everything else is from this project.
 """
