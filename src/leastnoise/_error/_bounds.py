@@ -7,8 +7,8 @@ noise is tr(M X^-1) >= (tr M^(1/2))^2 / tr X, and tr X is at most n times the sq
 (Li and Miklau, arXiv 1202.3399). tr M^(1/2) is the nuclear norm of W. All functions here return it
 divided by sqrt(n), which is finite for domains of any size. A union is split by orthogonal
 projectors on the left (its products) and on the right (the residual subspaces tau), and every tau
-is assigned to one part. The joint Gram matrix of all marginals is block diagonal in the subspaces
-tau. Every other product is assigned the tau that contains all its attributes. One product can be
+is assigned to one part. The joint Gram matrix of all marginals is a multiple of the identity on
+every tau. Every other product is assigned the tau of all its attributes. One product can be
 assigned all tau within its attributes instead. For a unit of several rows, each part is multiplied
 by k or kappa.
 """
@@ -71,9 +71,8 @@ largest number of rows of a unit in one cell."""
 def nuclear_norm_parts(operator: Operator) -> tuple[float, float]:
     """Return the nuclear norms of a matrix and of its mean over cells.
 
-    The norms are divided by sqrt(n).
-
-    If the matrix is too large to decompose, the first number is a lower bound.
+    The norms are divided by sqrt(n). If the matrix is too large to decompose, the first number is a
+    lower bound.
     """
     n = operator.size
     along = math.sqrt(float(np.sum(apply_gram(operator, np.ones(n))))) / n
@@ -129,7 +128,7 @@ def centred_nuclear_norm(operator: Operator) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _TableNorms:
-    """Nuclear norms of tables on a set of attributes that no table shares.
+    """Nuclear norms of tables that share no residual spaces with other tables.
 
     All these tables have the same attributes.
 
@@ -534,8 +533,8 @@ def _bound_of_joint_root(
 ) -> float:
     """Return a lower bound on tr M^(1/2) from traces along one attribute each.
 
-    Each term alone is a lower bound, and a product of sums below the sum of all terms is another
-    one.
+    Every single term is a lower bound, and so is a product of sums that lies below the sum of all
+    terms.
     """
     singles = []
     for key, weight in weights.items():
@@ -890,9 +889,6 @@ def _norm_at_corners(
 
 class AttributeSetTerms(NamedTuple):
     """Attribute sets of one size, with factors that give values to subsets.
-
-    The value of a subset is ``weights`` times ``member_factors`` of its members, times
-    ``other_factors`` of the other members of the set.
 
     The value of a subset is the weight, times ``member_factors`` of its members, times
     ``other_factors`` of the remaining members of the set.

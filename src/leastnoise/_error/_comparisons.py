@@ -124,7 +124,7 @@ class PairCovariances:
     def _from_all_pairs(
         self, first: Product, second: Product, names: tuple[str, ...]
     ) -> FloatArray:
-        """Return covariances by group, selected from those of all answer pairs."""
+        """Return covariances by group, selected from all pairs of answers."""
         covariance = self.covariance_of(first.measure)
         if covariance.solver_cells:
             raise InputError(
@@ -372,7 +372,7 @@ def linear_difference(
 ) -> Interval:
     """Return the difference of two counts or sums, with its interval.
 
-    The difference is one linear answer, therefore its standard error is exact.
+    The difference is one linear answer, so its standard error is exact.
     """
     plain = difference_interval(first, second, correlation)
     reach = multiplier * plain.std_error + np.where(plain.std_error > 0, half_noise_step, 0.0)

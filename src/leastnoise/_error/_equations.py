@@ -69,8 +69,6 @@ def is_nontrivial(factor: Factor) -> bool:
 def measured_along(block: Block, leveled_attribute: str | None) -> tuple[Names, Names]:
     """Return a block's attributes, and those along which it excludes the total.
 
-    The second result has the attributes along which the rows of the block exclude the total.
-
     An attribute with levels is in both results, because it is in every tau.
     """
     along = [(factor.attributes[0], factor) for factor in block.factors]
@@ -153,7 +151,7 @@ def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Equations:
-    """Observation equations: what a block measures of one quantity.
+    """The observation equations of a block, for one quantity.
 
     The block has the queries, and ``variance`` is the noise variance of a query of weight 1. A
     value of the equations is the sum of the block's two halves times ``end_shares``, or a linear
@@ -188,15 +186,16 @@ def equations(
     If ``are_sums_centred`` is True, values minus the midpoint are summed.
     """
 
-    # the quantity that is the sum of the distances from both bounds
-    def counted(block: Block) -> Quantity:
-        """Return the quantity that the two ends of a block add up to."""
+    def counted_quantity(block: Block) -> Quantity:
+        """Return the quantity that the distances from both bounds add up to."""
         if block.ends:
             return plan.domain.count_of(str(block.measure))
         return block.measure
 
     groups = [
-        group for group in plan.similar_blocks if quantity in (group[0].measure, counted(group[0]))
+        group
+        for group in plan.similar_blocks
+        if quantity in (group[0].measure, counted_quantity(group[0]))
     ]
     if len({group[0].limits for group in groups if group[0].measure == quantity}) > 1:
         raise InputError(
@@ -206,8 +205,7 @@ def equations(
     if len({group[0].ends for group in groups if group[0].measure == quantity}) > 1:
         raise InputError(
             f"Separate sums of {quantity} and distances from both ends of its values are not "
-            "estimated together. "
-            "Measure all of them in one of the two ways."
+            "estimated together. Measure all of them in one of the two ways."
         )
     variances: dict[int, float] = {}
     for group in groups:
@@ -321,9 +319,9 @@ def centred_quantities(plan: Measurements, measure: Quantity) -> Mapping[Quantit
 
 
 def centring_midpoint(plan: Measurements, measure: Quantity) -> float | None:
-    """Return the value that is subtracted before summation; None for none.
+    """Return the midpoint that is subtracted before summation, or None.
 
-    The midpoint is in units of the measure. Return None if the sums are not centred.
+    The midpoint is in units of the measure. The result is None if the sums are not centred.
     """
     if measure is None or not any(block.ends and block.measure == measure for block in plan.blocks):
         return None
@@ -470,8 +468,7 @@ def covariances(
     if product.measure != second.measure:
         raise InputError(
             f"Covariances need tables of one measure; got {product.name} and {second.name}. "
-            "Request "
-            "them one by one."
+            "Request them one by one."
         )
     if product.rows * second.rows > MOST_COVARIANCES:
         raise InputError(

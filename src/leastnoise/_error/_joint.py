@@ -297,7 +297,8 @@ class JointBlocks:
     ) -> tuple[list[FloatArray | None], FloatArray]:
         """Return a basis for each axis, and the Gram matrix's diagonal in them.
 
-        A basis diagonalizes the mean of the Gram matrix along its axis; None stands for the identity.
+        A basis diagonalizes the mean of the Gram matrix along its axis; None stands for the
+        identity.
         """
         grams = {
             factor: weighted_gram(factor)
@@ -359,7 +360,7 @@ class JointBlocks:
         before = math.inf
         worst = math.inf
         # Due to rounding errors, the updated residual of conjugate gradients drifts from the true
-        # residual. Therefore, the system is solved again for the true residual.
+        # residual, so the system is solved again for the true residual.
         for _ in range(4):
             if before < math.inf:
                 residual = right_side - self.gram(x)
@@ -397,7 +398,7 @@ def conjugate_gradients(
 ) -> FloatArray:
     """Return the solution x of M x = right_side, by conjugate gradients.
 
-    Each column is iterated until its residual r has r^T P r of at most its goal, where P is an
+    Each column is iterated until its residual r has r^T P r of at most its tolerance, where P is an
     approximate inverse of M.
     """
     x = np.zeros_like(right_side)
@@ -592,9 +593,9 @@ class JointStructure(Structure):
             covariance.reshape((*rows, *columns)) * np.multiply.outer(times, factors)
         ).reshape(product.rows, other.rows)
 
-    def cells(self, measured: Sequence[NoisyBlock]) -> JointCells:
+    def cells(self, noisy_blocks: Sequence[NoisyBlock]) -> JointCells:
         """Return the least-squares cells from noisy blocks."""
-        gathered = self.joint.gather([table.values[:, None] for table in measured])
+        gathered = self.joint.gather([noisy.values[:, None] for noisy in noisy_blocks])
         return JointCells(self.joint.names, self.solve(gathered).reshape(self.joint.shape))
 
 

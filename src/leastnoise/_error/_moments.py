@@ -1,8 +1,8 @@
 """Errors of covariances and regressions, from the errors of their sums.
 
 A scaled value u is the value minus the middle of its bounds, divided by the largest distance of a
-value from the middle. Therefore, u is between -1 and 1. The sums of a group are a symmetric matrix
-of moments. Its first row has the number of rows and the sums of u; the other rows have the sums of
+value from the middle, so it is between -1 and 1. The sums of a group are a symmetric matrix of
+moments. Its first row has the number of rows and the sums of u; the other rows have the sums of
 products of two u. The variables are in the order of the statistic, so row 1 of a regression belongs
 to its response.
 """

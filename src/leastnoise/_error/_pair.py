@@ -184,12 +184,12 @@ class PairStructure(JointStructure):
         """Return the inverse Gram matrix times columns."""
         return self.inverse.times(gathered)
 
-    def cells(self, measured: Sequence[NoisyBlock]) -> JointCells:
+    def cells(self, noisy_blocks: Sequence[NoisyBlock]) -> JointCells:
         """Return the least-squares cells, after one step of iterative refinement.
 
         The refinement is needed for very unequal weights.
         """
-        values = [table.values[:, None] for table in measured]
+        values = [noisy.values[:, None] for noisy in noisy_blocks]
         cells = self.solve(self.joint.gather(values))
         residuals = [
             column - answers

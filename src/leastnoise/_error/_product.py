@@ -14,8 +14,8 @@ Then
     u(tau)      = 1 / lambda(tau) * sum over blocks B containing tau of p_B * (R on tau, mean^T on S_B without tau) F_B^T diag(w^2) z_B
 
 for a query q that is a product of q_i over the attributes T. The estimate of a marginal is the sum
-of the components u(tau) within it, spread by the means. Each component is computed once, therefore
-the tables are consistent.
+of the components u(tau) within it, spread by the means. Each component is computed once, so the
+tables are consistent.
 
 If an attribute has levels, every tau contains this attribute with all its cells, and lambda(tau) is
 a matrix over these cells:
@@ -351,7 +351,7 @@ def _positions(names: Names, tau: Names) -> Positions:
 class ScaledInverse(NamedTuple):
     """The inverse 1 / lambda(tau) for tables without levels.
 
-    The methods are a subset of those of `LevelInverse`.
+    It has some of the methods of `LevelInverse`.
     """
 
     precision: float

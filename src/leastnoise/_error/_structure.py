@@ -123,7 +123,7 @@ def measure_covariance(
 def combine_structures(
     plan: Measurements, measure: str | None, by_quantity: Mapping[str | None, Structure]
 ) -> Covariance:
-    """Return the covariance of a measure from that of its centred sums."""
+    """Return the covariance of a measure, from centred sums and counts."""
     counted_blocks = [
         (quantity, factor)
         for quantity, factor in centred_quantities(plan, measure).items()
@@ -485,9 +485,7 @@ def evaluate_plan(
     public_counts: Exact = (),
     earlier: Sequence[EarlierRelease] = (),
 ) -> LinearPlan:
-    """Return a plan from its measurements, with expected errors and bound.
-
-    The plan has expected errors and a lower bound.
+    """Return a plan from its measurements, with errors and a lower bound.
 
     Args:
         workload: the queries to answer.
@@ -535,8 +533,8 @@ def evaluate_plan(
 def _privacy_of_all(measured: Measurements) -> Privacy:
     """Return the combined privacy of several releases.
 
-    The budget is the exact cost of all releases. The releases act as one strategy, therefore every
-    bound for strategies of that cost applies.
+    The budget is the exact cost of all releases. The releases act as one strategy, so every bound
+    for strategies of that cost applies.
     """
     spent = cost(measured)
     budget: Budget

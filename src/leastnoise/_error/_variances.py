@@ -36,10 +36,10 @@ def squared_deviation(domain: Domain, measure: str) -> SquaredDeviation:
 def variance_error(
     measured: Measurements, measure: str, count_std: float, sum_std: float, square_std: float
 ) -> float:
-    """Return the largest standard error of a variance, times the row count.
+    """Return the largest standard error of a variance, times the count.
 
-    The error is computed by the delta method, as the maximum over all means m and variances V that
-    the bounds of the measure allow.
+    The count is the number of values. The error is computed by the delta method, as the maximum
+    over all means m and variances V that the bounds of the measure allow.
 
     Args:
         measured: the measurements of a plan.
