@@ -8,17 +8,17 @@ level of the band. Then with that probability all N_i and R_i lie within c sigma
 their estimates simultaneously, and every share F_i = N_i / (N_i + R_i) lies between the quotients
 of the ends. c is an order statistic of simulated releases of pure noise. Errors of least squares do
 not depend on the data, so the real error and the simulated errors are exchangeable. Therefore the
-coverage is at least the level for any noise, however few the simulations. The true function is
-non-decreasing, therefore the ends of the band are made non-decreasing too. Every group has a
-separate c. Without simulations, c is the multiplier of the interval of a single count at the level
-1 - (1 - level) / (2 n - 1), where level is the level of the band and 2 n - 1 is the number of
-counts. Such a band is wider and takes less time.
+coverage is at least the level for any noise, however few the simulations. The true function does
+not decrease, so the ends of the band are made non-decreasing. Every group has a separate c. Without
+simulations, c is the multiplier of the interval of a single count at the level 1 - (1 - level) / (2
+n - 1), where level is the level of the band and 2 n - 1 is the number of counts. Such a band is
+wider and takes less time.
 
 The interval of a single quantile needs no simulation. The p-quantile lies in the first cell with
 D_i = (1 - p) N_i - p R_i >= 0. Each D_i is tested on either side; each test has the error
 probability (1 - level) / 2. Cells whose D_i lies clearly below 0 come before the quantile. Cells
-after a cell whose D_i does not lie clearly at or above 0 may contain the quantile. Therefore, the
-interval misses the quantile on either side with a probability of at most (1 - level) / 2, for any
+after a cell whose D_i does not lie clearly at or above 0 may contain the quantile. So the interval
+misses the quantile on either side with a probability of at most (1 - level) / 2, for any
 distribution of the values. D_i is a linear combination of counts, so its error is known: with u, b
 and t the variances of N_i, R_i and N_i + R_i, the variance of D_i is (1 - p) u + p b - p (1 - p) t.
 """
@@ -498,8 +498,8 @@ def cdf(
     Args:
         source: an estimate or a release; it costs no budget.
         attribute: an attribute of Integers, Decimals, Bins or Edges. Rows in its cell ``other`` are
-            not counted. Values beyond its bounds are counted only if its ``outside`` is "clip", or
-            if the workload requests the function.
+            left out, and so are values beyond its bounds unless its ``outside`` is "clip"; to count
+            them, request the function in the workload.
         where: a selection of rows: for each further attribute a label or a list of labels, or
             groups such as ``{"region": "north"}``.
         by: attributes whose cells are groups, or mappings such as ``{"store":
@@ -507,8 +507,8 @@ def cdf(
         level: the probability that a band contains the whole true function, above 0 and below 1.
         weighted_by: the measure by which rows are weighted; None for equal weights.
         draws: the number of simulated releases; (draws + 1) level should be whole. Defaults to
-            1999, or to 199 for more than 33,000 cells. The level is exact for these numbers. If 0,
-            nothing is simulated and the band is wider.
+            1999, or to 199 for more than 33,000 cells; both numbers keep the level. If 0, nothing
+            is simulated and the band is wider.
         seed: the seed of the simulation, which is public.
 
     Returns:
@@ -734,8 +734,8 @@ def quantiles(
     Returns:
         The quantiles, one for each share, group by group in the order of the domain. The p-quantile
         is the least value with at least a share p of the rows at or below it. Only the cell that
-        contains a value is known, therefore an interval extends from the lower end of one cell to
-        the upper end of another.
+        contains a value is known, so an interval extends from the lower end of one cell to the
+        upper end of another.
 
     Raises:
         InputError: the attribute is not a number, the measurements do not determine the counts, or

@@ -25,7 +25,7 @@ _SECONDS = 60.0  # time limit of the solver, after which its best rounding is us
 
 
 def round_controlled(cells: FloatArray, finest: Product, products: Sequence[Product]) -> IntArray:
-    """Round cells such that all table sums are rounded down or up too.
+    """Round cells such that each table sum is also rounded down or up.
 
     Args:
         cells: the estimates of the finest table, in rounding steps, of the shape of the table.

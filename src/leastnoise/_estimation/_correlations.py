@@ -23,9 +23,9 @@ _LARGEST_COVARIANCE = 0.25  # the largest absolute covariance of two measures on
 class Correlations(GroupIntervals):
     """Correlations and covariances of all pairs of some measures, by group.
 
-    They describe the rows that have a value of every one of the measures, not a population.
-    Therefore, covariances are divided by the number n of these rows, not by n - 1. Arrays have the
-    shape of the groups along ``by``, whose last key is the pair.
+    They describe the rows that have a value of every one of the measures, not a population, so
+    covariances are divided by the number n of these rows, not by n - 1. Arrays have the shape of
+    the groups along ``by``, whose last key is the pair.
 
     Attributes:
         measures: the measures.

@@ -244,7 +244,7 @@ def nearest_tables(
 
     Distances are weighted by the precisions; the total does not change.
 
-    If there are many cells, the number of rounds is reduced further to bound the time.
+    If there are many cells, there are fewer rounds, to bound the time.
     """
     total = max(float(components[()]), 0.0)
     if total == 0:
@@ -264,7 +264,7 @@ def nearest_tables(
         if tau and precisions[tau] > 0:
             variance[index] = 1 / precisions[tau]
     nearest = _nearest_components(
-        _groups(maximal_tables, sizes, indices), unbiased, variance, (total, max_rounds)
+        _groups(maximal_tables, sizes, indices), unbiased, variance, total, max_rounds
     )
     return ConsistentNonNegativeTables(
         {tau: nearest[index].reshape(components[tau].shape) for tau, index in indices.items()},
@@ -276,12 +276,12 @@ def _nearest_components(
     groups: Sequence[_EqualShapeTables],
     unbiased: FloatArray,
     variances: FloatArray,
-    total_and_rounds: tuple[float, int],
+    total: float,
+    max_rounds: int,
 ) -> FloatArray:
     """Return the nearest components whose tables have no negative cell."""
     from scipy.optimize import Bounds, minimize  # slow to import
 
-    total, rounds = total_and_rounds
     lengths = [group.table_count * math.prod(group.shape) for group in groups]
 
     def cells(vector: FloatArray) -> FloatArray:
@@ -307,7 +307,7 @@ def _nearest_components(
     before = cells(unbiased)
     vector = unbiased
     if before.min() < 0:
-        rounds = min(rounds, max(_LEAST_ROUNDS, _ROUNDS_OF_CELLS // len(before)))
+        rounds = min(max_rounds, max(_LEAST_ROUNDS, _ROUNDS_OF_CELLS // len(before)))
         descent = minimize(
             negative_dual,
             np.zeros(len(before)),

@@ -3,12 +3,12 @@
 Within a component of the mixture, the attributes are independent.
 
 The table of the model for a set of attributes is a sum over the components: the share of each
-component times the outer product of its distributions along these attributes. Therefore, a few
-thousand numbers determine every table of any size. The fit minimises half the squared residuals in
-units of their noise, plus a multiple (the penalty) of the mutual information between the component
-and each attribute. The penalty is adjusted until the residuals are as large as the noise of a
-correct model (the discrepancy principle). The fit is deterministic, because it starts from a fixed
-seed.
+component times the outer product of its distributions along these attributes. So a few thousand
+numbers determine every table of any size. The fit minimises half the squared residuals in units of
+their noise, plus a multiple (the penalty) of the mutual information between the component and each
+attribute. The penalty is adjusted until the residuals have the size that they would have if the
+model were correct (the discrepancy principle). The fit is deterministic, because it starts from a
+fixed seed.
 
 Source: latent classes fitted to private tables, Nixon et al. (arXiv 2201.10545); the steps are from
     Adam (arXiv 1412.6980).
@@ -70,7 +70,7 @@ class NoisyTable:
 class Mixture:
     """A mixture of product distributions: shares and distributions.
 
-    ``shares`` has shape (kinds,); each attribute has an array of shape (cells, kinds).
+    ``shares`` has shape (components,); each attribute has an array of shape (cells, components).
     """
 
     shares: FloatArray
@@ -235,7 +235,7 @@ def _join_tables(
 class _Fit:
     """The mutable state of a fit: logits and the moments of Adam.
 
-    Logits have shapes (cells of all attributes, kinds) and (kinds,).
+    Logits have shapes (cells of all attributes, components) and (components,).
     """
 
     def __init__(

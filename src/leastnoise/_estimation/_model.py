@@ -1,6 +1,6 @@
 """Estimates from a model fitted to noisy tables.
 
-These error estimates include the error of the model.
+The stated errors include the error of the model.
 
 If cells hold few rows, the model is fitted to tables on bins (`ModelEstimator`). Otherwise it is
 fitted to the least-squares tables of a data-independent plan (`ShrunkToModel`). Answers lie between
@@ -254,9 +254,9 @@ class _ResidualSums:
     squared_move: FloatArray
 
     @staticmethod
-    def zeros(size_classes: int) -> "_ResidualSums":
-        """Return sums that are all 0."""
-        return _ResidualSums(*np.zeros((5, 3, size_classes)))
+    def zeros(class_count: int) -> "_ResidualSums":
+        """Return sums that are all 0, for a number of size classes."""
+        return _ResidualSums(*np.zeros((5, 3, class_count)))
 
     def add(
         self, table_row: int, size_classes: IntArray, sum_name: str, values: FloatArray

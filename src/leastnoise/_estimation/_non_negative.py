@@ -1,6 +1,6 @@
 """Answers that look like counts: non-negative, monotone, integers.
 
-These answers are biased. They are published in addition to the unbiased answers, never in place of
+These answers are biased. They are published in addition to the unbiased answers, never instead of
 them.
 
 A table without levels is projected on a convex set. If the truth lies in the set, the projection is
@@ -103,10 +103,7 @@ def groups_of_cells(product: Product) -> tuple[IntArray, ...]:
 
 
 def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
-    """Return group values along an axis of cells: at the first cell, else 0.
-
-    All other cells are 0.
-    """
+    """Return group values along an axis of cells: at the first cell, else 0."""
     if values.shape[axis] == len(groups):
         return values
     _, first = np.unique(groups, return_index=True)

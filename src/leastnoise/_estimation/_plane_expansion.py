@@ -121,8 +121,7 @@ def bounded_cells(
 ) -> FloatArray:
     """Return shrunk cells such that no block is negative or above its parent.
 
-    Each block consists of one or two blocks of the next level. No block is below 0 or above the
-    block that contains it.
+    Each block consists of one or two blocks of the next level.
     """
     lengths = [np.diff(level, append=len(cells)) for level in levels]
     children = [np.searchsorted(fine, coarse) for coarse, fine in pairwise(levels)]
@@ -151,9 +150,10 @@ def bounded_cells(
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveGridEstimate:
-    """The estimate of an adaptive grid: measured rectangles that cover a table.
+    """The estimate of an adaptive grid: measured rectangles (parts) of a table.
 
-    The object also stores the groups of rectangles and the blocks of the first round.
+    The parts cover the table. The object also has the groups of parts and the blocks of the first
+    round.
     """
 
     attributes: tuple[str, ...]

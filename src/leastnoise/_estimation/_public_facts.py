@@ -123,9 +123,9 @@ class PublicCounts:
         sets = dict(zip(self.product.attributes, self.product.query_sets, strict=True))
         if not set(product.attributes) <= set(sets):
             return False
-        return self.sums.marginal(
-            product.attributes
-        ).has_single_cells or product.query_sets == tuple(map(sets.__getitem__, product.attributes))
+        public_sets = tuple(sets[name] for name in product.attributes)
+        has_public_cells = self.sums.marginal(product.attributes).has_single_cells
+        return has_public_cells or product.query_sets == public_sets
 
     @property
     def rows(self) -> int:
@@ -145,7 +145,7 @@ def replace_groups(sums: KnownSums, groups: Mapping[str, IntArray]) -> KnownSums
     names = tuple(name for name in sums.names if name in groups)
     part = sums.marginal(names)
     maps = []
-    counts = sums.marginal(names).counts
+    counts = part.counts
     for axis, (name, known) in enumerate(zip(part.names, part.groups, strict=True)):
         _, first = np.unique(groups[name], return_index=True)
         of_group = known[first]

@@ -197,8 +197,8 @@ def _interval_stretch(eigenvalue_ratio: FloatArray) -> FloatArray:
     ``eigenvalue_ratio`` is the smallest eigenvalue of the normal equations over its standard
     error.
 
-    At the least clearness that has ends, it is that clearness. Noise that lifts an eigenvalue over
-    this threshold then stays within the interval.
+    At the least ratio for which the interval has ends, the factor is that ratio. Noise that lifts
+    an eigenvalue over this threshold then stays within the interval.
     """
     part = (_FULLY_CLEAR_RATIO - eigenvalue_ratio) / (_FULLY_CLEAR_RATIO - CLEAR_RATIO)
     return np.asarray(1 + (CLEAR_RATIO - 1) * np.clip(part, 0.0, 1.0))
@@ -212,7 +212,7 @@ def _interval_distances(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the distances from a coefficient to the ends of its interval.
 
-    With the information d, a coefficient is a quotient v / d. The interval has all b for which
+    A coefficient is a quotient v / d, with the information d. The interval has all b for which
     v - b d is at most the multiplier times its standard error from 0. The distances are infinite if
     d is not significantly above 0.
     """

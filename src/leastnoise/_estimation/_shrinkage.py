@@ -31,7 +31,7 @@ _PRIOR_OBSERVATIONS = 20  # observations per row of the transition matrix for wh
 
 
 class HalvingTree:
-    """The binary tree of aligned blocks over n cells, padded to a power of 2."""
+    """The binary tree of aligned blocks of n cells or runs, padded to 2^k."""
 
     # A *vector* holds the total, then the differences of all blocks of 2 cells, of 4, and so on.
 
@@ -135,7 +135,7 @@ class HalvingTree:
         )
 
     def noise(self, variances: FloatArray) -> FloatArray:
-        """Return the noise variance of each difference, from those of the blocks.
+        """Return the noise variance of each difference, from block variances.
 
         The variance is 0 if one of the halves is padding.
         """
@@ -187,10 +187,10 @@ def shrink(
     # (states 1 ...). The state of a block depends on the state of its parent through one transition
     # matrix. The matrix is learned by expectation-maximisation. Its prior counts as 20 observations
     # per row and favours nearby states. The noise is normal, or normal in the middle and
-    # exponential in the tails. Given a state of variance v, the posterior is the one of a normal
-    # prior with normal noise. With the gain g = v / (v + s^2), the mean is g d, and its squared
-    # error is g s^2 = (g s)^2 + (1 - g) g s^2: the noise, and the square of the shrinkage. In the
-    # mixture over states, the second part grows by the variance between the means of the states.
+    # exponential in the tails. Given a state of variance v, the posterior is computed as if prior
+    # and noise were normal. With the gain g = v / (v + s^2), the mean is g d, and its squared error
+    # is g s^2 = (g s)^2 + (1 - g) g s^2: the noise, and the square of the shrinkage. In the mixture
+    # over states, the second part grows by the variance between the means of the states.
     has_noise = noise_variances > 0
     has_noise[0] = False
     if not has_noise.any():
@@ -232,11 +232,9 @@ def shrink(
         *map(halving.levels, (noisy_differences, noise_variances, means, variances)), strict=True
     )
     errors = np.concatenate([noise_variances[:1], *(checked_errors(*level) for level in levels)])
-    means[0], variances[0], mean_noise[0] = (
-        noisy_differences[0],
-        noise_variances[0],
-        noise_variances[0],
-    )
+    means[0] = noisy_differences[0]
+    variances[0] = noise_variances[0]
+    mean_noise[0] = noise_variances[0]
     return ShrinkagePosterior(means=means, variances=variances, noise=mean_noise, errors=errors)
 
 
@@ -284,7 +282,7 @@ def checked_errors(
 ) -> FloatArray:
     """Return squared errors of posterior means, estimated without the prior.
 
-    All arrays belong to one level. The estimate is valid even if the fitted prior is wrong.
+    All arrays belong to one level. The estimate does not rely on the fitted prior.
     """
     # If the prior is right, the mean squared distance of a difference from its posterior mean, over
     # its level, is ``noise - variance``. Any larger distance is an error that the prior does not

@@ -322,9 +322,9 @@ def level_prior(
     posterior_variances: FloatArray,
     noise_variances: FloatArray,
 ) -> FloatArray:
-    """Return precisions, and precisions times means, of a level's priors.
+    """Return the normal priors that imply the posteriors of a level.
 
-    The result has two rows, precisions and precisions times means, shape (2, blocks).
+    The result has the precisions, and the precisions times the means, shape (2, blocks).
     """
     shrink_factor = _stein_factor(
         differences - posterior_means, posterior_variances, noise_variances
@@ -333,9 +333,8 @@ def level_prior(
     posterior_variances = (
         shrink_factor * posterior_variances + (1 - shrink_factor) * noise_variances
     )
-    lessened = (posterior_variances < (1 - _VARIANCE_TOLERANCE) * noise_variances) & (
-        len(differences) > _MOST_UNFITTED_BLOCKS
-    )
+    is_fitted = len(differences) > _MOST_UNFITTED_BLOCKS
+    lessened = is_fitted & (posterior_variances < (1 - _VARIANCE_TOLERANCE) * noise_variances)
     before = np.where(lessened, noise_variances, 1.0)
     after = np.where(lessened, np.maximum(posterior_variances, _VARIANCE_TOLERANCE * before), 1.0)
     return np.where(

@@ -103,7 +103,7 @@ def make_top_down(
 def top_down_measures(products: Sequence[Product]) -> list[str | None]:
     """Return the measures (None: counts) that get whole non-negative tables.
 
-    Excluded are counts of units, which are not additive, and measures with negative values.
+    Excluded are counts of units, which are not additive, and measures that may be negative.
     """
     measures: list[str | None] = []
     for measure in dict.fromkeys(product.measure for product in products):
@@ -267,7 +267,7 @@ def _round_total(estimates: FloatArray, step: Step) -> SumConstraints:
 
 
 def _list_nested_groups(step: Step, child_sums: Sequence[SumConstraints]) -> list[IntArray]:
-    """Return nested groups of a child's cells; their sums are rounded too.
+    """Return nested groups of a child's cells whose sums are also rounded.
 
     The groups also nest with the groups of public counts, but never contain one of them.
     """

@@ -1,6 +1,6 @@
 """Sums of values clipped at a threshold, and sums over some cells.
 
-The estimates include the amount that omitted cells are missing.
+The stated errors include the estimated amount that a sum leaves out.
 
 There are three kinds of sums. In truncated sums, the threshold was chosen privately, and error bars
 cover the noise given the threshold. The bias is estimated from the noisy counts of the tail, which
@@ -8,8 +8,8 @@ also determined the threshold. Every record between two candidate thresholds is 
 of its cell, and the loss is divided among groups in proportion to their sums. Sums over some cells
 omit the cells along a number in which no sum exceeded the noise. Least squares on the kept cells
 equals least squares on all cells, given that all other cells are 0. Sums by group add up, for each
-group, its lowest buckets of a number. The sums were measured independently. Therefore, the omitted
-buckets of a group carry no information about its kept buckets.
+group, its lowest buckets of a number. The sums were measured independently, so the omitted buckets
+of a group carry no information about its kept buckets.
 """
 
 from collections.abc import Iterable, Sequence
@@ -254,7 +254,7 @@ class GroupedBucketSumsEstimate:
 
 
 def measured_by_group(observation: Observation, attribute: str) -> tuple[FloatArray, FloatArray]:
-    """Return the measured sums by group and bucket, and each bucket's error.
+    """Return measured sums by group and bucket, and bucket standard errors.
 
     The buckets are the last axis.
     """

@@ -41,8 +41,8 @@ _GROUPS_AT_ONCE = 2**13  # the arrays of these groups take a few MB
 class Variances(GroupIntervals):
     """Variances and standard deviations of a measure by group.
 
-    They describe the values of a group, not a population. Therefore, the divisor is the number n of
-    values, not n - 1.
+    They describe the values of a group, not a population, so the divisor is the number n of values,
+    not n - 1.
 
     Attributes:
         measure: the measure.
