@@ -2,7 +2,7 @@
 
 A few larger tables that contain all requested tables lead to much smaller errors than any weights
 inside the workload's downward closure, because the budget is split over fewer tables. The problem
-is not convex, and a weight of 0 stays 0 under every descent. Therefore, several families of tables
+is not convex, and a weight of 0 stays 0 under every descent. So several families of tables
 ("starts") are compared with approximate weights, and exact weights are computed only for the best
 family. The starts are the requested tables, merged pairs of requested tables, greedily chosen
 cuboids, and block designs with attributes placed on their points. No array has size N or 2^d, and
@@ -158,18 +158,19 @@ def _shifted_blocks(points: int, base_blocks: Blocks) -> Blocks:
     return tuple(shifted)
 
 
-def designs(strength: int, max_points: int) -> Iterator[tuple[str, int, Blocks]]:
+def designs(strength: int, attribute_count: int) -> Iterator[tuple[str, int, Blocks]]:
     """Yield covering designs as (name, number of points, blocks).
 
-    In each design, any ``strength`` points lie in a common block.
+    In each design, any ``strength`` points lie in a common block. A design has at most about 2.5
+    points for each attribute.
     """
-    for groups in range(strength, min(max_points, strength + 8) + 1):
+    for groups in range(strength, min(attribute_count, strength + 8) + 1):
         yield (
             f"{strength} of {groups} groups",
             groups,
             tuple(itertools.combinations(range(groups), strength)),
         )
-    most = 2.5 * max_points + 2
+    most = 2.5 * attribute_count + 2
     for points, base_blocks in {2: PLANES, 3: CIRCLES}.get(strength, {}).items():
         if points <= most:
             order = len(base_blocks[0]) - 1
@@ -211,10 +212,7 @@ def zero_sum_blocks(count: int, size: int) -> IntArray:
 
 
 class Cover(NamedTuple):
-    """Tables to measure with equal budgets, and the targets each one answers.
-
-    For every requested marginal, ``table_of_target`` has the index of the measured marginal that
-    answers it.
+    """Marginals to measure with equal budgets, and the targets each one answers.
 
     Attributes:
         tables: the measured marginals.
@@ -607,8 +605,7 @@ def designed_strategy(
         if max(sizes, default=0) > MOST_TABLE_CELLS:
             tables = [*sets]
             weights = [1.0] * len(sets)
-        # The initial budget split between measures ignores that tables of a measure can be
-        # combined.
+        # The initial split of the budget treats the measures as independent.
         share = (design.error * domain.largest_value(measure) ** 2) ** (1 / 3)
         norms = []
         for names in tables:

@@ -82,11 +82,9 @@ def difference_costs(
 ) -> list[FloatArray]:
     """Return the squared error that a unit error in each difference causes.
 
-    The difference is between the counts of the two halves of an aligned block. ``left_sizes``
-    and ``right_sizes`` are the numbers of cells in the halves, by level.
-
-    There is one number for each level and each aligned block. The difference is between the halves
-    of the block, and the squared error is the total over all queries of the workload.
+    There is one number for each level and each aligned block. The difference is between the counts
+    of the two halves of the block, and the squared error is the total over all queries of the
+    workload. ``left_sizes`` and ``right_sizes`` are the numbers of cells in the halves, by level.
     """
     costs = []
     for level, (before, after) in enumerate(zip(left_sizes, right_sizes, strict=True)):
@@ -122,8 +120,8 @@ def _bucket_factor(gram: Gram, norm: int) -> FittedFamily:
         return FittedFamily(Total(1))
     if not gram.diagonal().sum() > 0:  # all coefficients are 0
         return FittedFamily(Identity(k))
-    # The budget has been paid before, therefore this step must not fail. The fallback is to measure
-    # every bucket.
+    # The budget is already paid, so this step must not fail. The fallback is to measure every
+    # bucket.
     with suppress(*_FAULTS):
         if norm == 1 and k <= _MOST_P_IDENTITY:
             diagonal, rows = fit_p_identity(gram).dyadic()

@@ -8,8 +8,8 @@ the same paper (its strategies F and F+, section 4). An attribute of n cells is 
 ceil(log2 n) bits. Its coefficients are the sums of its cells multiplied by the 2^m - 1 non-constant
 sign patterns (Walsh functions) of +1 and -1. The coefficients on a set tau of attributes are the
 sums with products of such signs along tau, over all cells of the other attributes. All coefficients
-on the same set tau contribute equally to the requested tables. Therefore, they have a common
-weight, which has a closed form for every set.
+on the same set tau contribute equally to the requested tables, so they have a common weight, which
+has a closed form for every set.
 
 ``residual_max`` measures the same spaces as ``residual``, but minimises the largest variance of a
 cell instead of the sum (ResidualPlanner, arXiv 2305.08175).
@@ -57,8 +57,7 @@ def cuboids(problem: PlanningProblem, *, has_equal_noise: bool = False) -> Strat
     The tables are chosen for a small maximum variance of requested cells.
 
     Source: Ding et al. (SIGMOD 2011), problem BMAX; the strategies C (``has_equal_noise``) and C+
-    of Cormode
-        et al. (arXiv 1207.6096), here with recovery by least squares.
+        of Cormode et al. (arXiv 1207.6096), here with recovery by least squares.
     """
     workload = problem.workload
     norm = problem.norm
@@ -279,9 +278,8 @@ def residual_noise_max(
 ) -> tuple[FloatArray, float, float]:
     """Return noise variances of least maximum, the maximum, and a bound.
 
-    The maximum is over the variances of cells of the tables ``sets``.
-
-    The result also has the least maximum and a lower bound on it.
+    The maximum is over the variances of cells of the tables ``sets``. The bound is a lower bound on
+    it.
 
     The dual over convex combinations of the cell variances is concave. Its gradient is the vector
     of variances at the noise that is optimal for the combination (ResidualPlanner). The result is

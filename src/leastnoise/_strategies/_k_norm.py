@@ -1,14 +1,14 @@
 """Measure one-way tables in groups with joint K-norm noise.
 
 A row is in one cell of every one-way table, so all tables have the same total. K-norm noise has
-equal totals in all tables too. Therefore, it is smaller than independent Laplace noise, for example
-1.71 times for sixteen tables of three cells. ``_error._k_norm`` computes its errors.
+equal totals in all tables. This makes it smaller than independent Laplace noise, for example 1.71
+times for sixteen tables of three cells. ``_error._k_norm`` computes its errors.
 
 Tables of very different sizes have less error in separate groups. A group g with the squared error
-E_g at epsilon 1 has the error E_g / epsilon_g^2 with a share epsilon_g of the budget. Therefore,
-the best shares are proportional to the cube roots of E_g, and the total error is the cube of the
-sum of these roots. Tables are sorted by size, and the groups are the runs with the least sum of
-cube roots, found by dynamic programming.
+E_g at epsilon 1 has the error E_g / epsilon_g^2 with a share epsilon_g of the budget, so the best
+shares are proportional to the cube roots of E_g, and the total error is the cube of the sum of
+these roots. Tables are sorted by size, and the groups are the runs with the least sum of cube
+roots, found by dynamic programming.
 
 All other tables of the workload form an additional group. These tables are planned like a separate
 workload: by p-Identity if an attribute has queries other than its cells, otherwise by covering

@@ -90,8 +90,8 @@ def kronecker(
     ]
     if len(strategies) == 1:
         return strategies[0]
-    # Counts and sums have only the budget in common. With a budget share s, the error of each is E
-    # / s^(root - 1), therefore the best share is proportional to E^(1 / root).
+    # Counts and sums have only the budget in common. With a budget share s, the error of each is
+    # E / s^(root - 1), so the best share is proportional to E^(1 / root).
     if problem.norm == 1:
         root = 3
     else:
@@ -281,8 +281,6 @@ def joint_design_seconds(workload: Workload) -> float:
     """Estimate the CPU seconds to choose tables under Laplace noise.
 
     The estimate is 0 if no measure has several tables.
-
-    Return 0 if no measure has several tables.
     """
     if any(len(sets) > 1 for sets in workload.tables.values()):
         return design_seconds(workload)
@@ -299,16 +297,18 @@ def _chain_seconds(workload: Workload) -> float:
     )
 
 
-def _toeplitz_error_seconds(line: AttributeCost) -> float:
+def _toeplitz_error_seconds(attribute_cost: AttributeCost) -> float:
     """Estimate the CPU seconds of the errors of ranges under a Toeplitz strategy.
 
-    They take a running sum for each width of ranges, of which there are at most as many as cells,
-    and a transform for each of the runs of equal scales.
+    Each width of ranges takes a running sum, and there are at most as many widths as cells. Each
+    run of equal scales takes a transform.
     """
-    if not line.listed:
+    ranges = attribute_cost.listed
+    cells = attribute_cost.cells
+    if not ranges:
         return 0.0
-    widths = min(line.listed, line.cells, MOST_LISTED_WORK // line.cells)
-    return 4e-9 * widths * line.cells + 4e-6 * line.cells
+    widths = min(ranges, cells, MOST_LISTED_WORK // cells)
+    return 4e-9 * widths * cells + 4e-6 * cells
 
 
 HIERARCHY = Planner(

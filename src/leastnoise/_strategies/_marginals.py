@@ -9,9 +9,9 @@ error is the error of levels with these precisions.
 With Gaussian noise, the error is convex in theta^2, and for equal groups its minimum is the optimum
 over all strategies (docs/mathematics.md, section 2). If groups have different sizes, each group
 gets a separate weight if that lowers the error by over 1%. With Laplace noise the error is not
-convex, and a weight of 0 stays 0 in a descent. Therefore, the search starts with the best single
-table that determines all queries, and then adds the table that reduces the error most, one at a
-time. At the optimum, most tables have weight 0.
+convex, and a weight of 0 stays 0 in a descent, so the search starts with the best single table that
+determines all queries, and then adds the table that reduces the error most, one at a time. At the
+optimum, most tables have weight 0.
 
 Source: Cormode et al. (arXiv 1207.6096), strategy Q+, here with weights that are best after
     recovery. The levels are from this project.
@@ -161,16 +161,17 @@ class _GroupWeights:
     Groups of one orbit are exchangeable and have the same weight.
 
     The privacy cost of a cell is the sum of the squared weights of all groups that contain it, and
-    every cell may cost 1. Therefore, from the total downwards, every group divides the budget that
-    its parent leaves to it between the tables of its level and its child groups. A point of the
-    search has, level by level, a row of positive shares for every orbit: one share for each table,
-    and a last share for the groups inside.
+    every cell may cost 1. From the total downwards, every group divides the budget that its parent
+    leaves to it between the tables of its level and its child groups. A point of the search has,
+    level by level, a row of positive shares for every orbit: one share for each table, and a last
+    share for the groups inside.
     """
 
     def __init__(self, tables: _LevelTables, cost: FloatArray) -> None:
         self.orbits = tables.levels.orbits
         # from the total down, like all lists in this class
-        self.numbers, self.parents = (self.orbits.numbers[::-1], self.orbits.parents[::-1])
+        self.numbers = self.orbits.numbers[::-1]
+        self.parents = self.orbits.parents[::-1]
         levels = [level for _, level, _ in tables.tables]
         # The positions of the tables of every level down to the finest one that has any.
         self.tables = [

@@ -208,8 +208,8 @@ class Planner:
         paper: the paper that describes it, and its name there; empty if there is no paper.
         automatic: whether the automatic choice tries it.
         seconds: estimated CPU seconds that it needs for any strategy.
-        thorough_seconds: estimated CPU seconds after which more time does not improve its strategy; None if
-            these are ``seconds``.
+        thorough_seconds: estimated CPU seconds after which more time does not improve its strategy;
+            None if these are ``seconds``.
         contains: the planners whose strategies are never better.
         extra_laplace_seconds: estimated additional CPU seconds with Laplace noise.
         relative_likelihood: the probability that it is the best planner, relative to other

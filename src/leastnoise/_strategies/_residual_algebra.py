@@ -5,7 +5,7 @@ has contrasts on the attributes of tau and totals over all other attributes, and
 prod_{i in tau} (n_i - 1). Let all cells of the marginal S be measured with weight theta (the noise
 scale is proportional to 1 / theta: unit noise is added to theta times the cells). This adds the
 precision theta^2 N / size(S) to U_tau if tau is inside S, and adds nothing otherwise. The common
-factor N would overflow for 100 attributes. Therefore, it is divided out everywhere in this package:
+factor N would overflow for 100 attributes, so it is divided out everywhere in this package:
 
     lambda_tau = sum over measured S containing tau of theta_S^2 / size(S)
     c_tau = prod_{i in tau} (n_i - 1) * sum over requested T containing tau of weight_T^2 / size(T)
@@ -84,7 +84,7 @@ class DownwardClosure:
 
 
 def _keys(rows: IntArray) -> Array:
-    """Return attribute sets of one size as byte strings of equal order."""
+    """Return attribute sets of one size as byte strings that sort the same way."""
     digits = np.column_stack([np.zeros(len(rows)), rows])  # the empty set also gets one byte
     return np.ascontiguousarray(digits, dtype=">u2").view(f"V{2 * digits.shape[1]}").reshape(-1)
 

@@ -12,9 +12,8 @@ as good as either. For a threshold theta, the predicted squared error of all que
 (noise of the strategy for theta). Here M is W^T W, and e_j is the excess over theta of the records
 in cell j, which follows from noisy counts between candidate thresholds.
 
-Buckets of cells are disjoint. Therefore, each bucket gets the whole budget, with noise proportional
-to its upper end. The answers then show at no further cost where the values end
-(docs/decisions/sums.md).
+Buckets of cells are disjoint, so each bucket gets the whole budget, with noise proportional to its
+upper end. The answers then show at no further cost where the values end (docs/decisions/sums.md).
 """
 
 import math
@@ -59,9 +58,8 @@ SURE = 6
 # stay below 2^63
 HEAVIEST = {1: 2**20, 2: 2**16}
 _RATIO = 1.2  # ratio of a candidate threshold to the previous one
-_MAXIMUM_OVER_LEAST_CANDIDATE = (
-    1000  # the least candidate is at most this many times below the public maximum
-)
+# the public maximum is at most this many times the least candidate
+_MAXIMUM_OVER_LEAST_CANDIDATE = 1000
 _MOST_SPECTRUM = 512  # cells to which a Gram matrix is coarsened before its singular values
 _JOINT_ERROR_RATIO = 0.999  # a joint table must reduce the error below this share
 _ROOM = 2**62 // MOST_ROWS
@@ -89,7 +87,7 @@ _UNEVEN = 1 / 3
 
 
 def limited_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
-    """Return the Gram matrix of queries on values clipped to limits."""
+    """Return the Gram matrix T M T of queries on values clipped to limits."""
     weights = np.asarray(limits, dtype=np.float64)
     if len(gram.generators) == 1:
         return Gram(
@@ -383,8 +381,8 @@ def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
     The rows have sensitivity 1 and shape (rows, n), and determine every sum.
     """
     # For few queries, the optimum for Gaussian noise has a lower rank. After rounding to integers,
-    # it would not determine the queries. Therefore, every cell is measured too, with a
-    # ten-thousandth of the budget.
+    # it would not determine the queries. So every cell is also measured, with a ten-thousandth of
+    # the budget.
     if gram.size == 1:
         return 1 / limits[None, :]
     weighted = limited_gram(gram, limits)
@@ -423,7 +421,7 @@ def integer_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, 
 
 
 def merge_indistinguishable_cells(workload: Workload, attribute: str) -> tuple[Gram, IntArray]:
-    """Return the Gram matrix of merged cells, and each cell's index."""
+    """Return the Gram matrix of merged cells, and the group of each cell."""
     gram, _ = gram_matrices_along(workload, attribute)
     if gram.size <= MOST_DENSE or is_exchangeable(gram):
         merged = merge_equal_cells(gram)
@@ -766,7 +764,7 @@ def choose_group_threshold(
     All groups are assumed to keep all buckets.
     """
     # If k groups have equal size, the clipped amount is divided evenly, which gives the least sum
-    # of squares. The sizes are not known yet, therefore this sum is multiplied by k^(1/3).
+    # of squares. The sizes are not known yet, so this sum is multiplied by k^(1/3).
     gram = gram_of(Total(len(edges)))
     law = TailLaw(certain_count, _TAIL_INDEX)
     lost = sum_grams([(groups ** (_UNEVEN - 2), gram)])

@@ -11,9 +11,9 @@ The planners of this file use this optimisation. ``identity`` measures every cel
 table, and ``marginals`` (``_marginals``) measures the tables of the workload. ``residual`` is
 optimal for marginals under Gaussian noise: it measures every residual space separately, with its
 own noise. For a set tau of attributes, it measures the contrasts along all attributes of tau, each
-row with noise in proportion to its norm. Therefore, the noise of the residual table is the
-projection of independent noise on its cells. The sum of variances is then the least among all
-mechanisms for marginals.
+row with noise in proportion to its norm. So the noise of the residual table is the projection of
+independent noise on its cells. The sum of variances is then the least among all mechanisms for
+marginals.
 
 Source: Cormode et al. (arXiv 1207.6096) for budgets together with recovery; docs/mathematics.md for
     general strategies along the attributes; Xiao, He, Zhang, Kifer, ResidualPlanner (arXiv
@@ -379,7 +379,7 @@ RESIDUAL = Planner(
 
 
 def measured_workload(problem: PlanningProblem, *, has_equal_noise: bool = False) -> Strategy:
-    """Return the queries of the workload themselves as a strategy.
+    """Return the queries of the workload as a strategy.
 
     The budget is split for the least error, or with ``has_equal_noise`` for equal noise.
 

@@ -293,16 +293,13 @@ def _initial_values(groups: Sequence[_AttributeGroup]) -> FloatArray:
     values = np.ones(1 + 2 * sum(len(group.operators) for group in groups))
     for group in groups:
         n = group.size
-        values[group.first_index : group.first_index + 2 * len(group.operators) : 2] = 1 / n
-        values[group.first_index + 1 : group.first_index + 2 * len(group.operators) : 2] = (
-            n - 1
-        ) ** 2 / n
+        group_values = values[group.value_slice]  # a view
+        group_values[::2] = 1 / n
+        group_values[1::2] = (n - 1) ** 2 / n
         for index, gram in enumerate(group.grams):
             mean = float(gram.sum()) / n**2
-            values[group.first_index + 2 * index : group.first_index + 2 * index + 2] = (
-                mean,
-                (n - 1) / n * max(0.0, float(np.trace(gram)) - n * mean),
-            )
+            group_values[2 * index] = mean
+            group_values[2 * index + 1] = (n - 1) / n * max(0.0, float(np.trace(gram)) - n * mean)
     return values
 
 
@@ -406,8 +403,8 @@ class _TiltGrams:
 class _TiltCurve:
     """The fitted values of a group as a function of the pull, cached.
 
-    All other fits start from the fit of the middle pull. Therefore, they do not depend on the order
-    of calls.
+    All other fits start from the fit of the middle pull, so they do not depend on the order of
+    calls.
     """
 
     def __init__(self, grams: _TiltGrams) -> None:
@@ -475,7 +472,7 @@ def _merged_grams(group: _AttributeGroup, gradient: FloatArray) -> tuple[FloatAr
     """Return a group's weighted Gram matrices for tilt and rows."""
     if len(group.grams) == 1:
         return group.grams[0], group.grams[0]
-    group_slopes = gradient[group.first_index : group.first_index + 2 * len(group.operators)]
+    group_slopes = gradient[group.value_slice]
     along, across = (
         np.tensordot(group_slopes[part::2], np.array(group.grams), axes=1) for part in (0, 1)
     )
