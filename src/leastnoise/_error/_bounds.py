@@ -835,10 +835,8 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
     for at in [*range(len(norm_pairs))] * _SWEEPS:
         tried = np.tile(shares, (len(_SHARES), 1))
         tried[:, at] = _SHARES
-        mean, square = (
-            tried * upper + (1 - tried) * lower,
-            tried * upper**2 + (1 - tried) * lower**2,
-        )
+        mean = tried * upper + (1 - tried) * lower
+        square = tried * upper**2 + (1 - tried) * lower**2
         moments = mean[:, :, None] * mean[:, None, :] + np.maximum(square - mean**2, 0.0)[
             :, None, :
         ] * np.eye(len(norm_pairs))

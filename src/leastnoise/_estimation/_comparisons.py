@@ -470,10 +470,10 @@ def _add_sampling_errors(
     second: FloatArray | None,
     level: float,
 ) -> dict[str, FloatArray]:
-    """Return the numbers with an interval of the difference for noise and samples.
+    """Return the numbers, with an interval of the difference for both errors.
 
-    The samples are independent, so their variances add up. If a release states no sampling errors,
-    nothing is added.
+    The errors are noise and sampling errors. The samples are independent, so their variances add
+    up. If a release states no sampling errors, nothing is added.
     """
     if first is None or second is None:
         return numbers

@@ -114,7 +114,7 @@ def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
 
 
 def finest_table(products: Sequence[Product], *, only_levels: bool = True) -> Product | None:
-    """Return the table whose cells sum to all other tables; None if there is none.
+    """Return the table whose cells sum to all other tables, or None.
 
     Along every attribute, this table has the cells, or groups that divide the cells, such as the
     groups of a level.

@@ -248,7 +248,9 @@ def posterior_states(
     rung = np.arange(_STATES + 1)
     # favours nearby states, and empty halves for an empty block
     prior = 0.6 ** np.abs(rung[:, None] - rung)
-    prior[0], prior[:, 0], prior[0, 0] = 0.15 * 0.8 ** (rung - 1.0), 0.15, 1.0
+    prior[0] = 0.15 * 0.8 ** (rung - 1.0)
+    prior[:, 0] = 0.15
+    prior[0, 0] = 1.0
     prior /= prior.sum(axis=1, keepdims=True)
     matrix = prior
     posterior = list[FloatArray]()

@@ -1,4 +1,4 @@
-"""A strategy for ranges of the same widths at every position, for Gaussian noise.
+"""A Gaussian strategy for ranges of the same widths at every position.
 
 Let M be the Gram matrix of the workload. For such ranges its entries depend, away from the ends,
 only on the distance of two cells: ``M_jk = c_(j-k)``. Let ``m(t) = sum_d c_d e^(idt)`` be their
