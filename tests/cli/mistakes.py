@@ -119,7 +119,8 @@ def drafted(folder: Path, run: Run, name: str, epsilon: str, rows: int) -> Path:
 
 def wrong_answers(spec: Path, name: str) -> list[str]:
     """Return the tables of a nearly noiseless release that differ from the exact counts."""
-    tables, wrong_tables = ln.read_release(spec.parent / "out").tables, []
+    tables = ln.read_release(spec.parent / "out").tables
+    wrong_tables = []
     for table, counts in (
         MESSY[name].tables(spec.with_suffix(".parquet" if name == "survey" else ".csv")).items()
     ):

@@ -21,10 +21,10 @@ def released(folder, run):
 
 
 @pytest.mark.parametrize(
-    ("language", "sentences"),
+    ("language", "heading"),
     [("en", "Earlier releases"), ("de", "Frühere Veröffentlichungen")],
 )
-def test_spec_counts_earlier_releases(released, run, language, sentences) -> None:
+def test_spec_counts_earlier_releases(released, run, language, heading) -> None:
     spec = released / "people.toml"
     text = spec.read_text(encoding="utf-8")
     spec.write_text(f'{text}[output]\nlanguage = "{language}"\n', encoding="utf-8")
@@ -44,7 +44,7 @@ def test_spec_counts_earlier_releases(released, run, language, sentences) -> Non
     assert facts["plan"]["after"][0]["digest"] == digest
     assert facts["expected_error"]["error_bars_are_as_promised"]
     report = (released / "new" / "report.html").read_text(encoding="utf-8")
-    assert lacking(report, sentences, "release-2025") == []
+    assert lacking(report, heading, "release-2025") == []
     edit(released, (AFTER, ""))
     run.refused("[plan] after differ", "release", "people.toml", "--out", "new")
 

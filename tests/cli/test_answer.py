@@ -188,8 +188,6 @@ def test_answer_takes_date_ranges_by_period(folder, run):
     dates = (
         "[privacy]\nepsilon = 20\n[domain.day]\n"
         'dates = { from = "2024-01-01", to = "2024-12-31", by = "month" }\n'
-    )
-    dates += (
         '[measures.pay]\nclip = [0, 2000]\n[[workload]]\nqueries = { day = "identity" }\n'
         'sum = "pay"\n'
     )
@@ -198,16 +196,16 @@ def test_answer_takes_date_ranges_by_period(folder, run):
         source + dates + "[[workload]]\nmarginals = { ways = 1 }\n", encoding="utf-8"
     )
     run.done("release", "people.toml", "--out", "out", "--seed", "3")
-    (march,) = answers(run, "--ranges", "day=2024-01..2024-03")
-    assert march["cell"] == "day=2024-01 .. 2024-03"
-    assert march["low"] <= 50 <= march["high"]
+    (first_quarter,) = answers(run, "--ranges", "day=2024-01..2024-03")
+    assert first_quarter["cell"] == "day=2024-01 .. 2024-03"
+    assert first_quarter["low"] <= 50 <= first_quarter["high"]
     (total,) = answers(
         run, "--ranges", "day=2024-01..2024-03", "--sum", "pay"
     )  # how numbers are written is read again with the plan
     assert total["low"] <= 50_025 <= total["high"]
     for ends in ("2024-01..2024-13", "1..3"):
-        source = "a range on day must be two of its cells (2024-01 to 2024-12), the lower first"
-        run.refused(source, "answer", "out", "--ranges", f"day={ends}")
+        message = "a range on day must be two of its cells (2024-01 to 2024-12), the lower first"
+        run.refused(message, "answer", "out", "--ranges", f"day={ends}")
 
 
 def test_answer_of_rounded_release_is_unrounded(released, run):
@@ -270,8 +268,6 @@ def test_unwritten_set_is_answered_from_cells_and_prefixes(folder, run):
     spec = (
         '[source]\npath = "people.csv"\n[privacy]\nepsilon = "1"\n[domain.x]\n'
         f"integers = [0, {2**16 - 1}]\n"
-    )
-    spec += (
         '[[workload]]\nqueries = { x = "all_ranges" }\n[plan]\nstrategy = "hierarchy"\n[output]\n'
         'formats = ["parquet"]\n'
     )

@@ -1,4 +1,4 @@
-"""``leastnoise audit``: its output, the data that it leaves alone, and its exit code."""
+"""``leastnoise audit``: its output, its exit code, and that it reads no data."""
 
 import json
 

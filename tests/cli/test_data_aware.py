@@ -45,9 +45,8 @@ def test_killed_adaptive_release_resumes_between_steps(folder, start, run, chang
     assert ("paid and " + end) in run.refused("", *RELEASE, "second").err
     assert not (folder / "second").exists()
     if end == "resumable":
-        resumed = run.done(
-            *RELEASE, "out"
-        )  # the same release once more: it goes on, and pays nothing
+        # the same release once more: it goes on, and pays nothing
+        resumed = run.done(*RELEASE, "out")
         assert "nothing was paid again" in resumed.err
         assert values_of(folder / "out")[: len(outcomes)] == outcomes
     assert (folder / "out").exists() == (end == "resumable")

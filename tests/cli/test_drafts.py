@@ -152,7 +152,7 @@ def test_draft_lists_candidates_for_the_person_column(folder, run):
     run.refused("to fill in: privacy.unit", "plan", "draft.toml")
 
 
-# --- what is left to fill in ----------------------------------------------------------------------
+# --- blanks to fill in ----------------------------------------------------------------------------
 
 REAL = {
     "titanic": "PassengerId Survived Pclass Name Sex Age SibSp Parch Ticket Fare Cabin Embarked",

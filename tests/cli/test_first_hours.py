@@ -126,13 +126,10 @@ def test_weak_budgets_are_warned_about_once(folder, run):
     )
     result = run.done("plan", "s.toml", "--json")
     first_warning, second_warning = json.loads(result.out)["warnings"]
-    assert ["epsilon = 50" in first_warning, "delta = 0.5 is above 1 / 1000" in second_warning] == [
-        True,
-        True,
-    ]
-    assert [
-        result.err.count(f"Warning: {sentence}") for sentence in (first_warning, second_warning)
-    ] == [1, 1]
+    assert "epsilon = 50" in first_warning
+    assert "delta = 0.5 is above 1 / 1000" in second_warning
+    for warning in (first_warning, second_warning):
+        assert result.err.count(f"Warning: {warning}") == 1
 
 
 @pytest.mark.parametrize(
@@ -202,7 +199,7 @@ def test_case_insensitive_search_reports_lower_case(folder, run):
 
 
 @pytest.mark.parametrize(
-    ("header", "unit", "blanks"),
+    ("header", "unit", "left_out"),
     [
         ("Kundennummer;Ort", "Kundennummer", ["Kundennummer"]),
         ("store_id,person_id,Kundengruppe", "person_id", ["person_id"]),
@@ -222,14 +219,14 @@ def test_case_insensitive_search_reports_lower_case(folder, run):
         ("customer_paid,Kundengruppe,users,Hausnummer,account,paid", None, []),
     ],
 )
-def test_person_columns_of_any_spelling_become_the_unit(folder, run, header, unit, blanks):
+def test_person_columns_of_any_spelling_become_the_unit(folder, run, header, unit, left_out):
     draft = drafted(folder, run, header)
     assert (f'unit = {{ column = "{unit}", max_rows = "FILL IN" }}' in draft) == (unit is not None)
     assert [
         name
         for name in header.replace(";", ",").split(",")
         if f'The column "{name}" was left out' in draft
-    ] == blanks
+    ] == left_out
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,12 @@
-"""A series is killed at any step of a month, and the command runs again.
-
-It publishes that month, once and without paying.
-"""
+"""After a kill at any step of a month, a rerun publishes the month once, without paying."""
 
 import datetime as dt
 from pathlib import Path
 
 import pytest
 
-from cli.conftest import files
-from cli.test_killed import drawn_for, ended, stopped, values_of
+from cli.conftest import ended, files
+from cli.test_killed import drawn_for, stopped, values_of
 from leastnoise._session import Ledger
 
 SPEC = """

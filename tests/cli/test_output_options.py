@@ -69,11 +69,9 @@ def test_output_options_add_to_unbiased_answers(folder, run):
     ]
     rows = pd.read_csv(folder / "out/covariances/q4.csv")
     assert len(rows) == 48 * (48 + 1) // 2
-    answers, other_answers, matrix = (
-        rows["answer"] - 1,
-        rows["other_answer"] - 1,
-        np.zeros((48, 48)),
-    )
+    answers = rows["answer"] - 1
+    other_answers = rows["other_answer"] - 1
+    matrix = np.zeros((48, 48))
     matrix[answers, other_answers] = matrix[other_answers, answers] = rows["covariance"]
     np.testing.assert_allclose(np.sqrt(np.diag(matrix)), tables["q4"]["noise_std"])
     np.testing.assert_allclose(matrix, reread.covariance("q4"))

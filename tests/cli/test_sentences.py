@@ -142,17 +142,17 @@ def spec(case: dict) -> str:
 
 
 def said_when(condition, keys: str):
-    """Return the sentences of these words with their common condition."""
+    """Return the keys of sentences with their common condition."""
     return dict.fromkeys(keys.split(), condition)
 
 
 def sized(keys: str, fact):
     """Return pairs of singular and plural sentences, by a number that may be missing."""
     singular = said_when(
-        lambda case: fact(case) == 1, " ".join(f"{word}[0]" for word in keys.split())
+        lambda case: fact(case) == 1, " ".join(f"{key}[0]" for key in keys.split())
     )
     return singular | said_when(
-        lambda case: (fact(case) or 0) > 1, " ".join(f"{word}[1]" for word in keys.split())
+        lambda case: (fact(case) or 0) > 1, " ".join(f"{key}[1]" for key in keys.split())
     )
 
 
@@ -170,7 +170,7 @@ def kind(case):
 
 
 def changed(who, how):
-    """Return whether a clause on the difference of neighbours is this one."""
+    """Return the condition for a clause on this unit and this change of neighbours."""
     return lambda case: (
         (("unit" if "unit" in case else "row"), case.get("neighbours", "add_remove")) == (who, how)
     )
@@ -263,7 +263,7 @@ FACTS = {
     **said_when(lambda case: "below" in case, "left_out"),
     **said_when(lambda case: linear(case) and "round" not in case, "reading_exact limit_noise"),
     **said_when(lambda case: linear(case) and "round" in case, "limit_noise_rounded"),
-    # No case has a survey; tests/release sees the sentences of surveys.
+    # No case has a survey; tests/release tests the sentences of surveys.
     **said_when(lambda case: False, "limit_noise_survey"),
     **said_when(lambda case: linear(case) and "below" not in case, "reading_negative"),
     **said_when(lambda case: linear(case) and not apart(case), "reading_sum"),
@@ -435,9 +435,9 @@ def test_plan_warning_and_release_sentence_use_one_noise(run):
         (APPROXIMATE.replace("6", "1").replace("-9", "-5"), 12),
         (CONCENTRATED, 3),
     )
-    for place, (budget, max_per_cell) in enumerate(budgets):
+    for place, (budget, max_rows) in enumerate(budgets):
         Path("case.toml").write_text(
-            spec({"budget": budget, "unit": max_per_cell, "per_cell": 1}), encoding="utf-8"
+            spec({"budget": budget, "unit": max_rows, "per_cell": 1}), encoding="utf-8"
         )
         result = run.done(
             "release", "case.toml", "--out", f"out-{place}", "--seed", 1, "--no-cache"

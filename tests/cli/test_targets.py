@@ -43,9 +43,9 @@ def test_plan_shows_mean_targets_and_tables_without_any(folder, run):
         )
         == []
     )
-    (target,) = run.told("plan", "means.toml")["statistics"]
-    assert (target["target"], target["is_met"]) == ({"margin": 3.0}, True)
-    assert 2.9 < target["margin"] <= 3
+    (statistic,) = run.told("plan", "means.toml")["statistics"]
+    assert (statistic["target"], statistic["is_met"]) == ({"margin": 3.0}, True)
+    assert 2.9 < statistic["margin"] <= 3
     run.done("release", "means.toml", "--out", "out")
     (released,) = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))[
         "statistics"
@@ -109,13 +109,13 @@ def test_errors_by_the_rows_of_a_unit_that_count(folder, run):
             'rho = "1/2"\nunit = { column = "id", max_rows = 3, max_per_cell = 1, cell = "age" }',
         ),
     )
-    errors = run.told("plan", "people.toml", "--max-rows", "1, 4")["max_rows"]
-    assert [entry["privacy"]["max_rows"] for entry in errors] == [1, 4]
-    assert [entry["privacy"]["max_per_cell"]["rows"] for entry in errors] == [1, 1]
-    error_of_one_row, four = (
-        next(rmse for name, rmse in entry["rmse"].items() if "age" in name) for entry in errors
+    entries = run.told("plan", "people.toml", "--max-rows", "1, 4")["max_rows"]
+    assert [entry["privacy"]["max_rows"] for entry in entries] == [1, 4]
+    assert [entry["privacy"]["max_per_cell"]["rows"] for entry in entries] == [1, 1]
+    rmse_of_one_row, rmse_of_four_rows = (
+        next(rmse for name, rmse in entry["rmse"].items() if "age" in name) for entry in entries
     )
-    assert 1 < four / error_of_one_row < 3
+    assert 1 < rmse_of_four_rows / rmse_of_one_row < 3
     shown = run("plan", "people.toml", "--max-rows", "1,4").out
     assert (
         lacking(shown, "rmse for other limits of rows per unit", "a release that nobody paid for")
