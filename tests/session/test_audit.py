@@ -57,7 +57,7 @@ def make_smaller(monkeypatch: pytest.MonkeyPatch, samplers: dict[Noise, Any], no
 def test_kernel_audit_bound_is_close_below_the_claim(case: str) -> None:
     audit = ln.audit(planned(case), trials=TRIALS, confidence=SURE, entropy=SeededEntropy(5))
     assert audit.is_within_claim
-    claimed_cost = planned(case).cost()  # what is claimed is what is paid
+    claimed_cost = planned(case).cost()  # the claim is the cost that is paid
     assert audit.claim == pytest.approx(
         claimed_cost.mu_squared**0.5
         if audit.measure == "mu"
@@ -231,12 +231,12 @@ def a_lower_threshold(monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
 
 
 @every_search
-@pytest.mark.parametrize("wrong_rule", [less_noise, a_lower_threshold])
+@pytest.mark.parametrize("plant_fault", [less_noise, a_lower_threshold])
 def test_audit_sees_a_search_wrong_by_a_quarter(
-    monkeypatch: pytest.MonkeyPatch, case: str, wrong_rule: Any
+    monkeypatch: pytest.MonkeyPatch, case: str, plant_fault: Any
 ) -> None:
     plan = searched(case)
-    wrong_rule(monkeypatch, plan.rule)
+    plant_fault(monkeypatch, plan.rule)
     assert not rehearsed(plan, 2)["a key at the threshold"].is_within_claim
 
 
@@ -252,7 +252,7 @@ def test_rule_that_was_wrongly_proved_is_detected(monkeypatch: pytest.MonkeyPatc
     assert parts["all keys that nobody else has"].lower_bound > 1.2
 
 
-# ---------------------------------------------------------------------------------- what is refused
+# ----------------------------------------------------------------------------------------- refusals
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])

@@ -25,7 +25,7 @@ GUARD = ln.Options(guard="1/4")
 
 
 def shop(unit_rows: float) -> pd.DataFrame:
-    """Draw purchases of customers, a few of whom have very many."""
+    """Draw purchases of customers, ``unit_rows`` each on average; a few have very many."""
     rng = np.random.default_rng(7)
     weights = rng.gamma(0.7, size=int(ROWS / unit_rows))
     ids = rng.choice(len(weights), ROWS, p=weights / weights.sum())

@@ -182,13 +182,13 @@ def truth_of(product: Product, cells: np.ndarray) -> np.ndarray:
 
 
 def observed(
-    privacy: ln.Privacy, regime: tuple[str, int], cells: np.ndarray, seeds: range
+    privacy: ln.Privacy, way: tuple[str, int], cells: np.ndarray, seeds: range
 ) -> list[Outcome]:
-    """Run one way to measure on one outcome of the first choice."""
+    """Measure in one way, with the budget that the first choice leaves, once for each seed."""
     plan = ln.plan(ON_PLANE, privacy, strategy="dawa")
     table = Table(PLANE, rows_of(cells), unit_column=privacy.unit_column, max_rows=privacy.max_rows)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(dawa, "plane_regime", lambda *_, **__: regime)
+        patched.setattr(dawa, "plane_regime", lambda *_, **__: way)
         run_once = runs(plan, table)
         return [run_once(SeededEntropy(seed)) for seed in seeds]
 
@@ -319,9 +319,9 @@ def test_dawa_intervals_cover(way: tuple[str, int]) -> None:
     """On blocks of unlike counts, 95% intervals cover at least 93% over 60 releases.
 
     The noise has a standard deviation of 3 records and more. Answers of one release are dependent;
-    60 releases of independent noise have a standard error below 1.5%, so that a coverage of exactly
-    95% would fail with probability 0.1 a way; the intervals take the larger quantile and cover
-    about 97%.
+    60 releases of independent noise have a standard error below 1.5%. A coverage of exactly 95%
+    would fail with probability 0.1 a way; the intervals take the larger quantile and cover about
+    97%.
     """
     random = np.random.default_rng(4)
     cells = random.poisson(np.where(PLANE_CELLS > 0, PLANE_CELLS, 2))
@@ -351,7 +351,7 @@ def on_flat(workload: ln.Workload, seeds: range, epsilon: str = "1/2") -> list[O
 
 
 def test_narrow_queries_get_smaller_shrunk_blocks(tmp_path) -> None:
-    """The queries decide; stored outcomes of older versions give the same answers."""
+    """The queries decide; stored outcomes of older versions keep their answers."""
     pairs = ln.ranges([(low, low + 1) for low in range(0, 31, 5)])
     few_ranges = ln.queries(FLAT, a="identity", b="identity") + ln.queries(FLAT, a=pairs, b=pairs)
     for workload, blocks, shrunk in (
@@ -377,7 +377,7 @@ def test_narrow_queries_get_smaller_shrunk_blocks(tmp_path) -> None:
 
 
 def test_shrunk_cells_have_less_error_and_cover() -> None:
-    """Shrinking cuts the squared error to 0.8, and 95% intervals cover 90% of heavy cells."""
+    """Shrinking leaves 0.8 of the squared error; 95% intervals cover 90% of heavy cells."""
     workload = ln.queries(FLAT, a="identity", b="identity")
     outcomes = on_flat(workload, range(20), "1/10")
     squares, inside, heavy = [], [], FLAT_CELLS > 100
@@ -545,10 +545,9 @@ def test_dawa_refuses_budgets_too_large_for_its_grid(
             refused += 1
             continue
         assert size <= 100
-        setting, first, second = (
-            dawa.setting_from_plan(plan),
-            *map(plan.privacy.budget.share, (dawa.FIRST_SHARE, 1 - dawa.FIRST_SHARE)),
-        )
+        setting = dawa.setting_from_plan(plan)
+        first = plan.privacy.budget.share(dawa.FIRST_SHARE)
+        second = plan.privacy.budget.share(1 - dawa.FIRST_SHARE)
         for starts in (np.arange(40), np.array([0, 3, 20])):
             buckets = dawa.bucket_strategy(
                 setting.attributes, setting.workload_gram, starts, setting.noise.norm

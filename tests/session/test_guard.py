@@ -110,13 +110,13 @@ def test_right_release_publishes_the_two_numbers(tmp_path) -> None:
         receipt["number"],
     ) == ("1/10", "epsilon = 0.1", 1, 2)
     assert f"{receipt['guard_used']:,}" in page
-    budget = ln.Privacy(ln.PureDP(1))
-    assert release.privacy == ln.read_release(tmp_path / "out").privacy == budget
+    privacy = ln.Privacy(ln.PureDP(1))
+    assert release.privacy == ln.read_release(tmp_path / "out").privacy == privacy
     assert all(
         text in page
         for text in (
-            describe_guessing_chance(budget),
-            describe_promise(budget),
+            describe_guessing_chance(privacy),
+            describe_promise(privacy),
             "epsilon = 1 (pure",
         )
     )
@@ -371,8 +371,8 @@ def test_cell_bound_does_not_affect_the_guard(tmp_path, attribute: str) -> None:
     )
     measured = guard_measurements(privacy, Fraction(1, 10))
     all_used = sum(
-        Fraction(max_rows) ** 2 / (2 * block.scale**2)
-        for max_rows, block in zip((12, 36), measured.blocks, strict=True)
+        Fraction(change) ** 2 / (2 * block.scale**2)
+        for change, block in zip((12, 36), measured.blocks, strict=True)
     )
     assert all_used <= measured.privacy.budget.rho
     months = [str(month) for month in range(12)]

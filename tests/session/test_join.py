@@ -134,10 +134,8 @@ def test_stopped_join_is_finished_with_its_second_table(tmp_path, files: ln.Join
 
 
 def test_stopped_join_of_frames_needs_both_again(tmp_path) -> None:
-    book, joined = (
-        ln.Ledger.create(tmp_path / "visits.ledger", "visits", PRIVACY),
-        ln.Joined(VISITS, PATIENTS, on="patient_id"),
-    )
+    book = ln.Ledger.create(tmp_path / "visits.ledger", "visits", PRIVACY)
+    joined = ln.Joined(VISITS, PATIENTS, on="patient_id")
     with stopped(Series, "measure"):
         ln.release(PLAN, joined, ledger=book)
     with pytest.raises(ln.InputError, match="the same second table"):

@@ -137,7 +137,7 @@ numpy.ones(2**26)
 
 @contextmanager
 def at_most(size: float):
-    """Limit the memory that Python may take."""
+    """Check that Python takes less memory than ``size`` bytes in the body."""
     tracemalloc.start()
     try:
         yield

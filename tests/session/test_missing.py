@@ -340,7 +340,7 @@ def test_noise_in_many_columns_is_not_reported_as_missing_rows():
         notices = " ".join(list_file_notices(ln.release(plan, rows, seed=seed)))
         number_of_sentences += "are left out of the tables by that column" in notices
     # At most 2.5% of releases have this sentence, plus three standard errors of 1.1% each. With
-    # an interval for each column alone it was 20%.
+    # a separate interval for each column it was 20%.
     assert number_of_sentences / 200 < 0.06
 
 

@@ -1,4 +1,4 @@
-"""Every written field is on the list of public fields in docs/promise.md, with a reason."""
+"""docs/promise.md lists exactly the fields that are written, each with a reason."""
 
 import csv
 import json
@@ -73,7 +73,7 @@ def fields(value, prefix=""):
 
 
 def releases(folder: Path):
-    """Make releases with every option, and yield each with its ledger and plan."""
+    """Make releases with every option; yield their folders with the fields of ledger and plan."""
     domain = ln.Domain(
         {
             "sex": ln.Categories(["F", "M"]),
@@ -196,8 +196,8 @@ FURTHER_TABLES = ln.Joined(
 def published(folder: Path) -> set[tuple[str, str]]:
     """Return every pair of a kind of file and a field in it."""
     fields_of_files = set()
-    for out, other_files in releases(folder):
-        fields_of_files |= other_files | {("folder", path.name) for path in out.iterdir()}
+    for out, other_fields in releases(folder):
+        fields_of_files |= other_fields | {("folder", path.name) for path in out.iterdir()}
         for name, kind in JSON.items():
             fields_of_files |= {
                 (kind, path)

@@ -64,7 +64,7 @@ ODD: dict[str, Rows] = {
 
 
 def neighbours(kind: str, first: int, count: int = 2) -> dict[str, Rows]:
-    """Return tables that differ from ``PEOPLE`` in one unit, a few of the possible ones."""
+    """Return ``count`` tables that differ from ``PEOPLE`` in one unit, from ``first`` on."""
     tables = {name: [*PEOPLE, *rows] for name, rows in ODD.items()}
     if kind == "replace":
         tables = {name: rows[2:] for name, rows in tables.items()}
@@ -208,10 +208,10 @@ def replay(monkeypatch, tmp_path, capfd):
     _spy_on_samplers(tape, monkeypatch)
     measure, choose = _measure.draw_answers, _plane.LeastCost.draw
 
-    def measured(plan: Any, table: Any, entropy: Any) -> Any:
+    def measured(measurements: Any, table: Any, entropy: Any) -> Any:
         return tape.frozen(
-            ("measure", measurements_digest(plan), type(entropy).__name__),
-            measure(plan, table, entropy),
+            ("measure", measurements_digest(measurements), type(entropy).__name__),
+            measure(measurements, table, entropy),
         )
 
     def chosen(self: Any, cells: Any, distance: int, entropy: Any) -> Any:

@@ -253,13 +253,13 @@ def test_guard_of_another_period_is_not_used(monkeypatch, book) -> None:
     assert book.left().epsilon == 0
 
 
-@pytest.mark.parametrize("is_published", [True, False])
+@pytest.mark.parametrize("has_folder", [True, False])
 def test_resume_reads_no_rows_of_another_period(
-    tmp_path, monkeypatch, book, is_published: bool
+    tmp_path, monkeypatch, book, has_folder: bool
 ) -> None:
     """The next month's data hold other people, who have a budget of their own."""
     book = book.set_budget(ln.PureDP(1), period="month")
-    target = tmp_path / "a" if is_published else None
+    target = tmp_path / "a" if has_folder else None
     with stopped(ln.Ledger, "begin") as error:
         ln.release(PLAN, PEOPLE, ledger=book, out=target)
     assert error.value.state == "resumable"

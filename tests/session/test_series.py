@@ -1,7 +1,4 @@
-"""Series: a plan for all periods, paid once and published by period.
-
-This holds whatever happens on the way.
-"""
+"""Series: one plan for all periods, paid once and published by period, also after a stop."""
 
 import datetime as dt
 import gzip
@@ -823,10 +820,7 @@ def test_series_sums_have_promised_errors(tmp_path, budget: Any) -> None:
 
 @pytest.mark.parametrize("declared", ["rho", "epsilon"])
 def test_enter_release_of_a_series_enters_the_whole(office: Office, declared: str) -> None:
-    """Enter what was declared in a ledger of epsilon and delta.
-
-    In a ledger of rho, enter the rho of the noise.
-    """
+    """A ledger of epsilon and delta gets the declared cost; a ledger of rho, the noise's rho."""
     if declared == "epsilon":
         office.spec(('rho = "1000"', 'epsilon = "1"\ndelta = "1e-6"'))
     office.come(("2024-01-03", "F"))
@@ -1119,10 +1113,7 @@ def test_rolling_windows_of_people_cost_one_count_per_period(tmp_path) -> None:
 
 @pytest.mark.parametrize(("most", "rho"), [(None, 10**6), (3, 4500)])
 def test_series_publishes_totals_of_units(tmp_path, most: int | None, rho: int) -> None:
-    """What each person pays in a day, clipped, for the days that are over.
-
-    Or for the first three days.
-    """
+    """Each person's payments of a day are clipped, for all days or for ``most`` days a person."""
     text = WINDOWS.format(budget=f"rho = {rho}")
     start, end = text.index("[[workload]]"), text.index("[series]")
     measure = '[measures.paid]\nunit_total = { clip = [0, 9], by = ["day"] }\n'

@@ -194,7 +194,7 @@ def table() -> Table:
 
 
 def error_of_dense_least_squares(plan: Plan) -> float:
-    """Check two estimates against an explicit matrix, and return the total squared error."""
+    """Check two estimates against an explicit matrix, and return the weighted squared error."""
     measurements, squares = plan.measured(), LeastSquares(plan.measured())
     observation, other_observation = (
         simulate(measurements, table(), SeededEntropy(seed)) for seed in range(2)

@@ -2,7 +2,7 @@
 
 The queries decide between three ways: sums along the number and by other attributes are cut at
 one threshold; sums by groups are measured in buckets of the number, of which each group keeps
-some; sums along the number only leave out buckets that do not exceed the noise.
+some; sums only along the number leave out the buckets that do not exceed the noise.
 """
 
 import json
@@ -294,10 +294,9 @@ def test_group_noise_is_exact_given_kept_cells(budget: Any) -> None:
 def test_intervals_cover_sums_cut_at_the_threshold(budget: Any) -> None:
     place, amounts = people(4000)
     plan_setting, inside = setting(BY_PLACE, budget), []
-    run_once, (wide_factor, narrow_factor) = (
-        runs(plan_setting.plan, grouped(place, amounts)),
-        (interval_multiplier(plan_setting.noise, level) for level in (0.95, 0.9)),
-    )
+    run_once = runs(plan_setting.plan, grouped(place, amounts))
+    wide_factor = interval_multiplier(plan_setting.noise, 0.95)
+    narrow_factor = interval_multiplier(plan_setting.noise, 0.9)
     for seed in range(150):
         outcome = run_once(SeededEntropy(seed))
         answer = outcome.estimator().estimate(BY_PLACE.products[0])
@@ -313,22 +312,20 @@ def test_intervals_cover_sums_cut_at_the_threshold(budget: Any) -> None:
 
 def test_which_way_sums_are_measured() -> None:
     place, amounts = people(20_000)
-    total, total_and_groups = (
-        ln.queries(GROUPED, sum="wages"),
-        ln.queries(GROUPED, place="identity", sex="identity", sum="wages"),
-    )
-    for workload in (total, total_and_groups):
+    total = ln.queries(GROUPED, sum="wages")
+    groups = ln.queries(GROUPED, place="identity", sex="identity", sum="wages")
+    for workload in (total, groups):
         estimator, facts = released(workload, grouped(place, amounts), ln.PureDP(2), 3)
         exact = np.zeros((GROUPS, 2))
         np.add.at(exact, (place, amounts % 2), np.minimum(amounts, facts["threshold"]))
         answer = estimator.estimate(workload.products[0])
         assert answer.values.shape == workload.products[0].shape
-        assert is_near(answer, exact if workload is total_and_groups else exact.sum())
+        assert is_near(answer, exact if workload is groups else exact.sum())
     by_pay = ln.queries(GROUPED, place="identity", pay="prefix", sum="wages")
     two_tables = BY_PLACE + ln.queries(GROUPED, sex="identity", sum="wages")
     for workload, step in (
         (total, "groups"),
-        (total_and_groups, "groups"),
+        (groups, "groups"),
         (by_pay, "sums"),
         (two_tables, "sums"),
     ):
@@ -527,10 +524,8 @@ def test_one_sided_bounds_match_full_least_squares(kind: object, budget: Any) ->
     workload = ln.queries(ALONG, pay=kind, sum="wages")
     buckets, observation, rows, measured = weighted(workload, budget, 3)
     queries = dense(workload.products[0].operators[0])[:, buckets.group_starts].astype(float)
-    inverse, kept_buckets = (
-        np.linalg.pinv(rows),
-        np.flatnonzero((buckets.group_starts >= 2) & (buckets.group_starts < 10)),
-    )
+    inverse = np.linalg.pinv(rows)
+    kept_buckets = np.flatnonzero((buckets.group_starts >= 2) & (buckets.group_starts < 10))
     dropped = np.setdiff1d(np.arange(len(buckets.group_starts)), kept_buckets)
     recover = np.zeros((len(buckets.group_starts), len(rows)))
     recover[kept_buckets] = np.linalg.pinv(rows[:, kept_buckets])
@@ -559,11 +554,9 @@ def test_intervals_cover_sums_of_all_values_by_query() -> None:
     measured = simulations(measurements, along(amounts), 150, seed=4)
     choices = buckets.choices(BucketExpansion.of(measured[0]).covariance)
     exact = np.concatenate([np.cumsum(sums_of(amounts)), sums_of(amounts)])
-    times, one_sided, half_width = (
-        interval_multiplier(measurements.noise, 0.95),
-        interval_multiplier(measurements.noise, 0.9),
-        0.5 / measurements.grid,
-    )
+    times = interval_multiplier(measurements.noise, 0.95)
+    one_sided = interval_multiplier(measurements.noise, 0.9)
+    half_width = 0.5 / measurements.grid
     stops, inside, without = set(), [], []
     for observation in measured:
         kept_range = choices.choose_range(BucketExpansion.of(observation).counts)
@@ -596,7 +589,7 @@ def test_intervals_cover_sums_of_all_values_by_query() -> None:
 
 
 def test_stopping_threshold_is_chosen_without_cells_above() -> None:
-    """Queries across buckets would let upper noise hide the cells below."""
+    """Queries reach across buckets, so noise of upper cells would hide the cells below."""
     long_domain = wages(pay=ln.Bins(0, 4000, 80, closed="right"))
     buckets, measurements = sums.fit_bucket_sums(
         setting(ln.queries(long_domain, pay="prefix", sum="wages"), ln.PureDP("1/10"))
@@ -706,11 +699,9 @@ FEW = np.minimum(amounts_of(20_000), 700)
 def test_named_releases_round_trip_with_their_cut(
     tmp_path, workload, budget, rows, exact, regime, sentence
 ) -> None:
-    plan, ledger, out = (
-        ln.plan(workload, ln.PureDP(budget), strategy="truncated_sums"),
-        tmp_path / "people.ledger",
-        tmp_path / "out",
-    )
+    plan = ln.plan(workload, ln.PureDP(budget), strategy="truncated_sums")
+    ledger = tmp_path / "people.ledger"
+    out = tmp_path / "out"
     release = ln.release(plan, pd.DataFrame(rows), ledger=ledger, out=out)
     book = ln.Ledger.open(ledger)
     assert (book.left().epsilon, len(book.entries())) == (0, 1)
@@ -718,10 +709,9 @@ def test_named_releases_round_trip_with_their_cut(
     assert record["plan"]["outcome"]["regime"] == regime
     assert sentence in " ".join(record["intervals"]["does_not_cover"])
     table, reread = release.tables["q1"], ln.read_release(out).tables["q1"]
-    limit = (
-        0 if regime == "bucketed" else 3000
-    )  # what the threshold cuts, and the estimate of the loss misses
-    spread = 6 * table.noise_std + 4 * table.approximation_std + limit
+    # the threshold cuts an amount that the estimate of the loss misses
+    missed_amount = 0 if regime == "bucketed" else 3000
+    spread = 6 * table.noise_std + 4 * table.approximation_std + missed_amount
     assert (np.abs(table.answer.reshape(-1) - exact.reshape(-1)) < spread.reshape(-1)).all()
     assert (reread.answer == table.answer).all()
     assert (reread.high == table.high).all()

@@ -52,7 +52,7 @@ def older_than(marker, published):
 
 
 def clocks(path) -> set[str]:
-    """Return every time of day in a file; for archives those of the parts and their texts."""
+    """Return every time of day in a file, or in the parts of an archive and their texts."""
     if not zipfile.is_zipfile(path):
         return {
             clock.decode()

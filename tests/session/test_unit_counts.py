@@ -192,10 +192,8 @@ def test_uncountable_units_are_refused(old: str, new: str, message: str) -> None
 
 def test_other_mechanisms_refuse_counts_of_units(plan: ln.Plan) -> None:
     domain = ln.Domain(month=ln.Integers(0, 3))
-    workload, privacy = (
-        ln.marginals(domain, ways=1, count="units"),
-        ln.Privacy(ln.PureDP(1), unit_column="customer", max_rows=5),
-    )
+    workload = ln.marginals(domain, ways=1, count="units")
+    privacy = ln.Privacy(ln.PureDP(1), unit_column="customer", max_rows=5)
     for strategy, message in (
         ("truncated_sums", "this workload has counts of units"),
         ("dawa", "dawa"),
@@ -280,9 +278,9 @@ def test_units_with_many_rows_count_in_other_cells(cell, tables, source, tmp_pat
     _, counts = answers(visits(cell, tables), data)
     assert counts["units by month"] == [300, 100, 100]
     if tables:
-        largest = 3 if not cell else 1
+        rows_in_cell = 3 if not cell else 1
         assert counts["month"] == counts["sum of amount by month"]
-        assert 300 <= counts["month"][0] <= 200 + 100 * largest
+        assert 300 <= counts["month"][0] <= 200 + 100 * rows_in_cell
         assert sum(counts["month"]) == pytest.approx(500, abs=1)
 
 
@@ -442,15 +440,12 @@ def test_people_in_groups_have_the_errors_promised(budget: str) -> None:
         squares = np.mean([run.tables[place].answer ** 2 for run in runs])
         assert np.sqrt(squares) == pytest.approx(table.rmse, rel=0.35)
     if "rho" in budget:
-        (statement_table,) = (
-            people(
-                "[[workload]]\nqueries = { day = { level = 'month' } }\ncount = 'units'", budget
-            ),
+        months_only = people(
+            "[[workload]]\nqueries = { day = { level = 'month' } }\ncount = 'units'", budget
         )
-        cells = ln.plan(statement_table.workload, statement_table.privacy, strategy="identity")
-        assert cells.expected_error().tables[0].rmse == pytest.approx(
-            2**0.5
-        )  # two months, whatever max_rows
+        cells = ln.plan(months_only.workload, months_only.privacy, strategy="identity")
+        # two months, whatever max_rows
+        assert cells.expected_error().tables[0].rmse == pytest.approx(2**0.5)
 
 
 def test_max_rows_bounds_the_groups_of_a_person() -> None:

@@ -321,7 +321,7 @@ def test_data_dependent_mechanisms_refuse_totals(strategy: str) -> None:
 def test_report_describes_totals(tmp_path: Path) -> None:
     parsed_spec = spec(BY_BOTH, ('epsilon = "1000000"', 'rho = "1/2"'))
     plan = ln.plan(parsed_spec.workload, parsed_spec.privacy)
-    for language, sentences in (
+    for language, sentence in (
         (
             "en",
             (
@@ -341,13 +341,13 @@ def test_report_describes_totals(tmp_path: Path) -> None:
         options = ln.Options(language=language)
         ledger = tmp_path / f"{language}.ledger"
         ln.release(plan, ORDERS, out=out, options=options, ledger=ledger, dataset=language)
-        assert sentences in report(out)
+        assert sentence in report(out)
         assert "1073741823" not in report(out).replace(",", "").replace(".", "")
 
 
 @pytest.mark.parametrize("tables", ["", '[[workload]]\nqueries = { month = "identity" }\n'])
 def test_guard_estimates_the_share_that_was_cut(tmp_path: Path, tables: str) -> None:
-    """Also with a column that only some tables use, which the guard counts too.
+    """The guard also counts a column that only some tables use.
 
     Of twelve thousand customers with 100, one in ten has 300, of which 100 count: 1/7 is cut.
     """

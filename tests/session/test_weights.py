@@ -64,12 +64,10 @@ def by_region(values: pd.Series) -> list[float]:
 def test_weighted_tables_are_those_of_brute_force(source: str, tmp_path) -> None:
     spec = parse_spec(SPEC, tmp_path)
     names = [product.name for product in spec.workload]
-    count, total, whole_table = (
-        "sum of weight of rows with pay by region",
-        "sum of pay weighted by weight by region",
-        "sum of weight by region",
-    )
-    assert names == [count, total, whole_table, "sum of pay weighted by weight"]
+    count = "sum of weight of rows with pay by region"
+    total = "sum of pay weighted by weight by region"
+    weights = "sum of weight by region"
+    assert names == [count, total, weights, "sum of pay weighted by weight"]
     data: object = PEOPLE
     if source == "csv":
         data = tmp_path / "people.csv"
@@ -83,7 +81,7 @@ def test_weighted_tables_are_those_of_brute_force(source: str, tmp_path) -> None
     assert release.tables[total].answer == pytest.approx(
         by_region((VALUE * WEIGHT).fillna(0)), abs=900
     )
-    assert release.tables[whole_table].answer == pytest.approx(by_region(WEIGHT.fillna(0)), abs=9)
+    assert release.tables[weights].answer == pytest.approx(by_region(WEIGHT.fillna(0)), abs=9)
     (means,) = release.statistics
     assert means.name == "mean of pay weighted by weight by region"
     is_complete = VALUE.notna() & WEIGHT.notna()
@@ -100,7 +98,7 @@ def test_weighted_tables_are_those_of_brute_force(source: str, tmp_path) -> None
 
 @pytest.mark.parametrize("budget", [ln.PureDP("1/2"), ln.ZCDP("1/100")], ids=["pure", "zcdp"])
 def test_intervals_hold_weighted_means(budget) -> None:
-    """One group has few rows, so that its intervals sometimes reach the bounds."""
+    """One group is so small that its intervals sometimes reach the bounds."""
     domain = parse_spec(SPEC, Path()).domain
     plan = ln.plan(
         ln.mean_queries(domain, "pay", by=["region"], weight=3).weighted_by("weight"), budget
