@@ -42,7 +42,7 @@ def cumulative(law: str, scale: float, upto: np.ndarray) -> np.ndarray:
 
 
 def chi_square(law: str, scale: float, draws: np.ndarray, most_bins: int = 200) -> float:
-    """Return the p-value of draws against the law, in bins that expect LEAST_EXPECTED draws."""
+    """Return the p-value of draws against the law; bins expect LEAST_EXPECTED draws or more."""
     reach = (40 if law == "laplace" else 9) * scale + 2
     tail = np.geomspace(scale / 50, reach, most_bins // 2)
     edges = (

@@ -10,7 +10,7 @@ from leastnoise._trusted.table import Table
 
 
 def one_step(measurements: Measurements) -> ReleaseContract:
-    """Return a plan of a single step with these measurements."""
+    """Return the contract of a release whose only step has these measurements."""
     attributes, measures = measurements.columns()
     text = measurements_digest(measurements)
     return ReleaseContract(
@@ -24,7 +24,7 @@ def one_step(measurements: Measurements) -> ReleaseContract:
 
 
 def many_steps(domain: Domain, privacy: Privacy) -> ReleaseContract:
-    """Return a plan whose steps are decided while it runs."""
+    """Return the contract of a release whose steps are decided while it runs."""
     return ReleaseContract(
         domain=domain,
         privacy=privacy,

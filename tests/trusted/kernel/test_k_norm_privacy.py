@@ -131,7 +131,7 @@ def largest_loss(plan, changes):
     """Return the largest log ratio of probabilities over the changes of the answers."""
     ends = np.cumsum([block.rows for block in plan.blocks])
     parts = np.split(changes, ends[:-1], axis=1)
-    norms = [np.abs(changes_of_group).sum(axis=1) for changes_of_group in parts]
+    norms = [np.abs(changes_of_block).sum(axis=1) for changes_of_block in parts]
     losses = np.zeros(len(changes), dtype=np.int64)
     grouped = set()
     for group in plan.k_norm_groups().values():

@@ -329,10 +329,10 @@ def worst_loss(plan: Measurements, spy: Spy, amounts: tuple[int, ...]) -> Fracti
     spy.forget()
     spy.silent = False
     nobody = people([], unit_column=plan.privacy.unit_column, max_rows=plan.privacy.max_rows)
-    change_vectors = np.concatenate(
+    draw_numbers = np.concatenate(
         [values.tolist() for values in simulate(plan, nobody, SeededEntropy(1)).values]
     )
-    scales = [spy.scales[draw - 1000] for draw in change_vectors.tolist()]
+    scales = [spy.scales[draw - 1000] for draw in draw_numbers.tolist()]
     power = plan.noise.norm
     table = answers / np.array([float(scale) for scale in scales])
     bases = [0] if plan.privacy.neighbours == "add_remove" else range(len(table))
@@ -361,7 +361,7 @@ def test_neighbours_lose_at_most_the_budget(
 ) -> None:
     """Cover signed and weighted queries, sums of both signs, limited sums, and contrasts."""
     unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
-    # of three rows, the largest amounts alone: there are 455 units otherwise
+    # units of three rows have only the largest amount: there are 455 units otherwise
     sums = (3,) if rows == 3 else (-2, 3)
     for blocks, amounts in ((COUNTS, (0,)), (SUMS, sums), (CONTRASTS, (0,)), (MOSTLY_TOTAL, (0,))):
         if mechanism == Noise.DISCRETE_LAPLACE and blocks in (CONTRASTS, MOSTLY_TOTAL):

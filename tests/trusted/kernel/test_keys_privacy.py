@@ -32,14 +32,14 @@ EPSILON = Fraction(9, 10)
 # seen.
 RULES = [
     (noise, k, neighbours, threshold)
-    for noise, most_keys in ((LAPLACE, (3, 6)), (GAUSSIAN, (3, 8)))
-    for k, thresholds in ((1, most_keys), (2, (5,)))
+    for noise, thresholds_of_one_key in ((LAPLACE, (3, 6)), (GAUSSIAN, (3, 8)))
+    for k, thresholds in ((1, thresholds_of_one_key), (2, (5,)))
     for neighbours in ("add_remove", "replace")
     for threshold in thresholds
 ]
 
 
-def found_keys(
+def rule_and_privacy(
     noise: Noise, k: int, neighbours: str, threshold: int, delta: Fraction = Fraction(1, 2)
 ) -> tuple[KeyRule, Privacy]:
     privacy = Privacy(ApproxDP(EPSILON, delta), neighbours, "id", k)
@@ -52,7 +52,7 @@ def found_keys(
 
 
 def law(rule: KeyRule, count: int, reach: int) -> np.ndarray:
-    """Return the probability that a key stays out, then that it gets each number."""
+    """Return the chances that a key stays out, and of each number from the threshold on."""
     if count == 0:
         return np.eye(1, reach + 1)[0]
     values = rule.threshold - count + np.arange(reach)
@@ -112,7 +112,7 @@ def least_delta(rule: KeyRule, privacy: Privacy) -> float:
 def test_key_bound_is_close_above_the_exact_loss(
     noise: Noise, k: int, neighbours: str, threshold: int
 ) -> None:
-    rule, privacy = found_keys(noise, k, neighbours, threshold)
+    rule, privacy = rule_and_privacy(noise, k, neighbours, threshold)
     claimed = least_delta(rule, privacy)
     counts = (
         (1, threshold) if k == 2 and neighbours == "replace" else (1, 2, threshold, threshold + 4)

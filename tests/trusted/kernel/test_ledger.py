@@ -302,18 +302,18 @@ def test_failed_making_leaves_nothing(tmp_path, monkeypatch) -> None:
 
 def test_overtaken_creation_keeps_the_other_ledger(tmp_path, monkeypatch) -> None:
     """Another process creates the ledger and pays from it between the check and the link."""
-    path, other_ledgers, link = tmp_path / "x", [], os.link
+    path, other_receipts, link = tmp_path / "x", [], os.link
 
     def overtaken(*arguments):
         monkeypatch.setattr("os.link", link)
-        other_ledgers.append(take(Ledger.create(path, "other", ONE)))
+        other_receipts.append(take(Ledger.create(path, "other", ONE)))
         link(*arguments)
 
     monkeypatch.setattr("os.link", overtaken)
 
     with pytest.raises(LedgerError, match="exists already, and a ledger is never replaced"):
         Ledger.create(path, "x", ONE)
-    assert [entry.id for entry in Ledger.open(path).entries()] == [other_ledgers[0].id]
+    assert [entry.id for entry in Ledger.open(path).entries()] == [other_receipts[0].id]
     assert list(tmp_path.iterdir()) == [path]
 
 

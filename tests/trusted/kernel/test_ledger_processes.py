@@ -385,11 +385,11 @@ def test_file_is_flushed_fully(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) 
         or "synchronous" in statement
     ]
 
-    assert [word.split()[0] for word in commands] == [
+    assert [command.split()[0] for command in commands] == [
         *["PRAGMA", "BEGIN", "INSERT", "UPDATE", "COMMIT"],  # the entry, and the head of the chain
         *["PRAGMA", "BEGIN", "UPDATE", "COMMIT"],
     ]
-    assert {word for word in commands if word.startswith(("PRAGMA", "BEGIN"))} == {
+    assert {command for command in commands if command.startswith(("PRAGMA", "BEGIN"))} == {
         "PRAGMA synchronous = EXTRA",
         "BEGIN IMMEDIATE",
     }

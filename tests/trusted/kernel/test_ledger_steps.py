@@ -169,7 +169,7 @@ def test_overtaken_process_cannot_record_or_seal(ledger) -> None:
 
 
 def test_lost_locks_never_cause_a_second_draw(ledger, monkeypatch) -> None:
-    """The ledger's rows, not the locks, prevent second draws and the end of finished releases."""
+    """The ledger's rows, not the locks, prevent second draws and draws for ended releases."""
     monkeypatch.setattr(_ledger, "is_running", lambda *_: False)
     with ledger.running() as run, ledger.running() as other_run:
         receipt = steps_of(ledger, run=run)

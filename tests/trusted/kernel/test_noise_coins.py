@@ -44,7 +44,7 @@ def test_ratio_coins_on_ties_go_on_with_the_next_digit(p, q, depth):
 
 
 def test_tied_coins_continue_with_own_digits():
-    # whose digits are 85 and 170 again and again
+    # the digits of 1/3 and 2/3 are 85 and 170 again and again
     thirds = Ratios(numerators=u64(1, 2), denominators=u64(3, 3))
     random_bytes = bytes([84, 170, 85, 170, *[0] * 4, 169, 86, 171, *[0] * 5])
     script = Script(np.frombuffer(random_bytes, dtype=np.uint64).tolist(), then=None)

@@ -37,15 +37,9 @@ def test_noise_law_is_right_and_wrong_scales_are_caught(law, p, q):
 
     size = np.abs(draws)
     # signs are fair, whatever the size
-    for draws_of_sign in (
-        size > 0,
-        size > p / q,
-        (size > 0) & (size % 2 == 1),
-    ):
-        assert (
-            stats.binomtest(int((draws[draws_of_sign] > 0).sum()), int(draws_of_sign.sum())).pvalue
-            > ALARM
-        )
+    for chosen in (size > 0, size > p / q, (size > 0) & (size % 2 == 1)):
+        positive = int((draws[chosen] > 0).sum())
+        assert stats.binomtest(positive, int(chosen.sum())).pvalue > ALARM
 
     if p >= 1000 * q:
         raw = draws.view(np.uint64)

@@ -61,8 +61,8 @@ def test_operator_arrays_are_read_only():
         len(
             [
                 reached
-                for operator in (weighted, limited)
-                for reached in reachable(operator)
+                for value in (weighted, limited)
+                for reached in reachable(value)
                 if isinstance(reached, np.ndarray)
             ]
         )
@@ -70,8 +70,8 @@ def test_operator_arrays_are_read_only():
     )
     assert [
         fault
-        for operator in (weighted, limited, *(case.operator for case in CASES))
-        for fault in written(operator)
+        for value in (weighted, limited, *(case.operator for case in CASES))
+        for fault in written(value)
     ] == []
 
 
@@ -86,8 +86,8 @@ def test_paid_arrays_have_no_writable_views(name: str, value: object) -> None:
     )
     sealed_ones = [
         reached
-        for operator in (queries, limited)
-        for reached in reachable(operator)
+        for start in (queries, limited)
+        for reached in reachable(start)
         if isinstance(reached, Sealed)
     ]
     assert len(sealed_ones) >= 3
@@ -160,8 +160,8 @@ BUDGETS = (ln.PureDP(2), ln.ZCDP(1), ln.Privacy(ln.PureDP(2), "replace"))
 # Every strategy is measured in the first that it is for, beginning elsewhere than the one before
 # it: so is every case.
 TRIED = [
-    (ASKED[workload_name], BUDGETS[budget_name])
-    for workload_name, budget_name in (
+    (ASKED[workload_index], BUDGETS[budget_index])
+    for workload_index, budget_index in (
         (0, 1),
         (1, 0),
         (1, 2),
@@ -208,10 +208,10 @@ def test_strategy_arrays_are_read_only(strategy: str, monkeypatch: pytest.Monkey
 
 def test_cached_arrays_are_read_only() -> None:
     """Costs and choices use cached distances of rows and cached trees of blocks."""
-    operators_and_rows = itertools.product((Prefix(4), Dense([[1, 0, 2, 1]])), (1, 2))
+    operators_and_powers = itertools.product((Prefix(4), Dense([[1, 0, 2, 1]])), (1, 2))
     cached_pairs = [
         _norm_and_distance(frozenset({Factor(("age",), along)}), power)
-        for along, power in operators_and_rows
+        for along, power in operators_and_powers
     ]
     assert [
         fault for cached in (*cached_pairs, block_tree(3, 5)) for fault in written(cached)
@@ -228,7 +228,7 @@ def test_writable_array_is_detected() -> None:
     owned, view = np.arange(3), np.arange(3)[:2]
     view.setflags(write=False)
 
-    # the list is one of them
+    # the list that holds the array is always writable
     assert [
         len(written([array])) for array in (owned, view, sealed_copy(owned), sealed_copy(owned)[:2])
     ] == [
@@ -271,8 +271,8 @@ def of_another_class(value: object) -> object:
     """Return an equal value of a subclass."""
     kind = type(value)
     derived = object.__new__(type("Derived", (kind,), {}))
-    for name in (name_of_field.name for name_of_field in fields(kind)):
-        object.__setattr__(derived, name, getattr(value, name))
+    for field in fields(kind):
+        object.__setattr__(derived, field.name, getattr(value, field.name))
     return derived
 
 

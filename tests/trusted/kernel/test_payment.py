@@ -168,9 +168,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize(
-    "choice", CHOICES, ids=lambda parameter: " and ".join(parameter.attributes)
-)
+@pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: " and ".join(choice.attributes))
 def test_series_rejects_a_changed_choice(choice: LeastCost, ledger: Ledger) -> None:
     terms = many_steps(PLANE, Privacy(PureDP(ALL)))
     series = Series.paid(terms, ON_PLANE, ledger, output="out")

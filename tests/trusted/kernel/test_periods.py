@@ -47,7 +47,7 @@ def measured(
     privacy: Privacy | None = None,
     more_blocks: Sequence[Block] = (),
 ) -> Measurements:
-    """Return tables of groups by period and in total for each operator along time."""
+    """Measure each operator along time, by group and for all groups, and more blocks."""
     blocks = [
         Block((Factor(("month",), operator), *along), scale)
         for operator in operators
@@ -680,11 +680,9 @@ def test_noise_of_other_rows_is_not_added() -> None:
 def test_two_threads_do_not_draw_a_period_as_two_steps(
     book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan, state, other_thread = (
-        measured(Noise.DISCRETE_GAUSSIAN, LOWER),
-        tmp_path / "people.private",
-        [],
-    )
+    plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
+    state = tmp_path / "people.private"
+    other_thread = []
     series = pay_and_resume(book, plan)(ROWS, 1)
     series.period(state)
 

@@ -29,7 +29,7 @@ every_privacy = pytest.mark.parametrize(("neighbours", "rows"), PRIVACIES)
 
 
 def changes(rows: int) -> list[tuple[int, ...]]:
-    """Return what a unit of up to ``most`` rows can add to four cells, nothing first."""
+    """Return what a unit of up to ``rows`` rows can add to four cells, nothing first."""
     units = itertools.chain.from_iterable(
         itertools.combinations_with_replacement(range(4), number) for number in range(rows + 1)
     )

@@ -133,8 +133,8 @@ def test_series_is_paid_before_its_first_step(
     with pytest.raises(BudgetError, match=r"only (epsilon = )?0 is left"):
         measure(step(PureDP("1/3")), TABLE, ledger, output="again")
 
-    charges_at_draw: list[int] = []
-    monkeypatch.setattr(SystemEntropy, "words", lambda self, count: charges_at_draw.append(count))
+    word_counts: list[int] = []
+    monkeypatch.setattr(SystemEntropy, "words", lambda self, count: word_counts.append(count))
     with pytest.raises(
         BudgetError,
         match=r"requests epsilon = 0\.1, but only epsilon = 0 of this release's budget is left",
@@ -142,7 +142,7 @@ def test_series_is_paid_before_its_first_step(
         series.choose(least("1/10"))
     with pytest.raises(BudgetError, match="Nothing was drawn"):
         series.measure(step(PureDP("1/10")))
-    assert charges_at_draw == []
+    assert word_counts == []
 
 
 @pytest.mark.parametrize(
@@ -224,12 +224,12 @@ def test_only_the_kernels_own_selections_are_made() -> None:
 def test_nothing_leads_from_a_series_to_the_rows() -> None:
     series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
     series.choose(least("1/4"))
-    arrays = [
+    private_values = [
         reached
         for reached in reachable(series)
         if isinstance(reached, (np.ndarray, Table, Columns, SeededEntropy))
     ]
-    assert arrays == []
+    assert private_values == []
 
 
 class Known(SeededEntropy):
@@ -303,13 +303,13 @@ def test_two_threads_cannot_together_overspend(monkeypatch: pytest.MonkeyPatch) 
         return real(budget, spent_charge)
 
     monkeypatch.setattr(_series, "unspent_charge", slow)
-    drawn_sizes: list[int] = []
+    successes: list[int] = []
 
     def run() -> None:
         gate.wait()
         try:
             series.choose(least("1/3"))
-            drawn_sizes.append(1)
+            successes.append(1)
         except BudgetError:
             pass
 
@@ -319,7 +319,7 @@ def test_two_threads_cannot_together_overspend(monkeypatch: pytest.MonkeyPatch) 
     for thread in threads:
         thread.join()
 
-    assert (len(drawn_sizes), series.left().epsilon) == (3, 0)
+    assert (len(successes), series.left().epsilon) == (3, 0)
 
 
 def test_forked_process_cannot_spend_again() -> None:
@@ -389,10 +389,10 @@ def test_gaussian_steps_share_out_their_mu_squared(
     assert series.left() == Charge(rho=MU_SQUARED / 2 * Fraction(3, 4))
     resumed = Series.resumed(gaussian(), None, book, series.receipt)
     assert resumed.measure(part("1/4")).values[0].shape == (8,)
-    for scale in (None, Fraction(7, 100)):
+    for mu_squared in (None, Fraction(7, 100)):
         with pytest.raises(InputError, match="must belong to the payment for this plan"):
             Series.resumed(
-                replace(gaussian(), shared_mu_squared=scale), TABLE, book, series.receipt
+                replace(gaussian(), shared_mu_squared=mu_squared), TABLE, book, series.receipt
             )
 
     series.measure(part("3/4"))
@@ -415,13 +415,12 @@ def test_gaussian_steps_share_out_their_mu_squared(
 )
 def test_gaussian_series_takes_rounded_gaussian_only(other_step: Any) -> None:
     series = UnpaidSeries(gaussian(), TABLE, SeededEntropy(1))
+    run_step = series.choose if isinstance(other_step, LeastCost) else series.measure
     with pytest.raises(
         InputError,
         match=r"rounded Gaussian noise; got another|are not allowed in a series",
     ):
-        series.choose(other_step) if isinstance(other_step, LeastCost) else series.measure(
-            other_step
-        )
+        run_step(other_step)
     assert series.left() == Charge(rho=MU_SQUARED / 2)
 
 

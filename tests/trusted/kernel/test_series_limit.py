@@ -236,7 +236,7 @@ def test_unit_in_a_series_loses_at_most_the_payment(most: int, per_period: int |
             own = outputs(plan, [tables[last[: period + 1]] for period in range(PERIODS)])
             assert (first_blocks(plan, own) == first_blocks(plan, outputs_by_stream[last])).all()
             shares.append(
-                max(loss(plan, per_period, without) for per_period in outputs_by_stream.values())
+                max(loss(plan, with_unit, without) for with_unit in outputs_by_stream.values())
                 / paid(plan)
             )
 
@@ -304,10 +304,10 @@ def test_amounts_of_units_have_an_allowance_in_cells() -> None:
         for (measure, names), counts in closed.tables.items()
         if "group" in names
     }
-    first_row, second_row, third_row = by_measure.pop("paid")
+    first_total, second_total, third_total = by_measure.pop("paid")
 
-    assert (first_row, third_row) == (3, 0)
-    assert second_row in {0, 3}  # that of the one cell which a random key chose
+    assert (first_total, third_total) == (3, 0)
+    assert second_total in {0, 3}  # a random key chose the one cell that counts
     assert by_measure == {None: [3, 0, 0], "people": [2, 1, 0]}
     assert closed.used is not None
     assert {name: counts.tolist() for name, counts in closed.used.counts.items()} == {
@@ -366,7 +366,7 @@ def test_unit_ids_are_read_as_one_in_every_period() -> None:
 
 
 def test_closing_needs_the_record_of_used_rows() -> None:
-    """A table read without the record, or with that of another period, is refused."""
+    """A table read without the record, or with the record of another period, is refused."""
     plan = plan_of(2, 1, Noise.DISCRETE_GAUSSIAN, LOWER)
     rows = [("ann", period, 0) for period in range(PERIODS)]
     no_periods = _periods.ClosedPeriods()
@@ -377,7 +377,7 @@ def test_closing_needs_the_record_of_used_rows() -> None:
     first_table = read_rows(plan, rows, allowance_after(plan, no_periods))
     once = _periods.close_period(plan, "month", "drop", first_table, no_periods, SeededEntropy(1))
     # another salt, and nothing used
-    table_without_record = read_rows(plan, rows, allowance_after(plan, no_periods))
+    table_of_other_record = read_rows(plan, rows, allowance_after(plan, no_periods))
     third_table = read_rows(
         plan,
         rows,
@@ -389,7 +389,7 @@ def test_closing_needs_the_record_of_used_rows() -> None:
     for table, closed in (
         (unread, no_periods),
         (counted, no_periods),
-        (table_without_record, once),
+        (table_of_other_record, once),
         (third_table, once),
     ):
         with pytest.raises(InputError, match="without the record of used rows"):
@@ -495,8 +495,7 @@ def test_killed_run_counts_rows_of_a_unit_once(
         holder.run(rows_in(*range(PERIODS)), period + 1)
     monkeypatch.undo()
     assert len(holder.steps) == period
-    # other rows are there since: a period that was not frozen counts them, and one that was does
-    # not
+    # other rows have come: a period that was not frozen counts them, a frozen one does not
     changed = [*rows_in(*range(PERIODS)), ("eve", period, 1)]
     for closed in range(period + 1, PERIODS + 1):
         holder.run(changed, closed)

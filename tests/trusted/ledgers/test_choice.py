@@ -183,8 +183,8 @@ def test_new_ledger_has_the_unit_of_its_first_release(tmp_path) -> None:
     privacy = Privacy(PureDP(1), "replace", "id", 5, bound)
     created = open_or_create_ledger(tmp_path / "people.ledger", "people", privacy)
     assert created.privacy == Privacy(PureDP(1), "replace", "id", 5)
-    second_ledger = open_or_create_ledger(tmp_path / "people.ledger", "others", ONE)
-    assert (second_ledger.id, second_ledger.dataset) == (created.id, "people")
+    reopened = open_or_create_ledger(tmp_path / "people.ledger", "others", ONE)
+    assert (reopened.id, reopened.dataset) == (created.id, "people")
 
 
 JUNK = [b"", b"\xff", b"7", b"[]", b"{}", b"[" * 10**5, b'{"receipt": []}', b'{"receipt": null}']
