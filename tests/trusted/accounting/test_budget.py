@@ -248,11 +248,10 @@ def test_pure_step_and_rest_stay_within_budget(budget, share) -> None:
         budget
     )
 
-    # no more than the part, and hardly less
-    spent_amount, given_part = (
-        single.rho or single.epsilon for single in (step, charge_of_budget(budget.scaled(share)))
-    )
-    assert given_part - epsilon * Fraction(2, 2**40) <= spent_amount <= given_part
+    # no more than the share, and hardly less
+    share_charge = charge_of_budget(budget.scaled(share))
+    step_size, share_size = (amount.rho or amount.epsilon for amount in (step, share_charge))
+    assert share_size - epsilon * Fraction(2, 2**40) <= step_size <= share_size
 
 
 @pytest.mark.parametrize(

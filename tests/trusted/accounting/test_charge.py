@@ -209,9 +209,7 @@ def test_nothing_is_left_after_a_late_delta() -> None:
 
 @given(st.lists(CHARGES, max_size=8), st.fractions(Fraction(1, 100), 100))
 def test_charges_survive_json_and_add_in_any_order(charges, epsilon) -> None:
-    assert [
-        charge_from_json(json.loads(json.dumps(single.to_json()))) for single in charges
-    ] == charges
+    assert [charge_from_json(json.loads(json.dumps(part.to_json()))) for part in charges] == charges
     half = len(charges) // 2
     total = sum_charges(charges)
     limit = charge_of_budget(PureDP(epsilon))
@@ -220,7 +218,7 @@ def test_charges_survive_json_and_add_in_any_order(charges, epsilon) -> None:
         == sum_charges(reversed(charges))
         == sum_charges((sum_charges(charges[:half]), sum_charges(charges[half:])))
     )
-    assert all(charge_part.is_within(total) for charge_part in charges)
+    assert all(part.is_within(total) for part in charges)
     assert unspent_charge(PureDP(epsilon), total) == Charge(
         epsilon=max(Fraction(0), epsilon - total.epsilon)
     )

@@ -100,12 +100,12 @@ def test_wrong_rounding_direction_shows_at_few_digits(digits) -> None:
     way = rounding_contexts(digits)
     for k in range(1, 400, 3):
         with mp.workdps(30):
-            for x, computed in (
+            for x, enclose in (
                 (decimal.Decimal(k) / 10, _mills_by_fraction),
                 (Fraction(k, 7), _enclose_mills_ratio),
             ):
                 at = mp.sqrt(mp.mpf(k) / 7) if isinstance(x, Fraction) else mp.mpf(str(x))
-                low, high = computed(x, way)
+                low, high = enclose(x, way)
                 true = mp.exp(at * at / 2) * mp.erfc(at / mp.sqrt(2)) * mp.sqrt(mp.pi / 2)
                 assert mp.mpf(str(low)) <= true <= mp.mpf(str(high))
 

@@ -86,7 +86,7 @@ CASES = (
 def test_gaussian_search_is_private_for_any_key_count(
     scale: int, threshold: int, most: int
 ) -> None:
-    """Ranges of more than 64 keys may get a larger threshold than needed, never a smaller one."""
+    """Beyond 64 keys the bound may need a larger delta than the true one, never a smaller one."""
     rule = KeyRule(noise=Noise.ROUNDED_GAUSSIAN, scale=Fraction(scale), threshold=threshold)
     with mpmath.workdps(60):
         true = max(of_gaussian(rule.scale, threshold, 4, most))

@@ -371,14 +371,9 @@ BUDGETS = st.builds(
     ApproxDP(1, "1e-6"),
     ApproxDP(3, "1e-6"),
 )
-def test_larger_budget_covers_all_that_a_smaller_one_covers(
-    charges, smaller_budget, larger_budget
-) -> None:
-    larger = ApproxDP(
-        max(smaller_budget.epsilon, larger_budget.epsilon),
-        max(smaller_budget.delta, larger_budget.delta),
-    )
-    for budget in (smaller_budget, larger_budget):
+def test_larger_budget_covers_all_that_a_smaller_one_covers(charges, first, second) -> None:
+    larger = ApproxDP(max(first.epsilon, second.epsilon), max(first.delta, second.delta))
+    for budget in (first, second):
         if is_within_budget(budget, charges):
             assert is_within_budget(larger, charges)
             assert all(is_within_budget(budget, charges[:count]) for count in range(len(charges)))

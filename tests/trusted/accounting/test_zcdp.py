@@ -1,4 +1,7 @@
-"""The conversion from zCDP: equal to the infimum by mpmath, and consistent both ways."""
+"""The conversion from zCDP: delta equals the infimum by mpmath, and is never below exact values.
+
+The conversions to delta, epsilon and rho agree.
+"""
 
 from fractions import Fraction
 

@@ -126,7 +126,7 @@ def test_refusal_states_allowed_values(
 ):
     for value in values:
         with pytest.raises(InputError, match="^" + re.escape(message)):
-            # What `refuse` makes is raised here, and the others raise it themselves.
+            # `refuse` returns its error, which is raised here; the other checks raise theirs.
             raise check(value)  # type: ignore[misc]
     assert whole("n", np.int64(7), 0) == 7
 
