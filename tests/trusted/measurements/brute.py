@@ -75,7 +75,7 @@ def _are_at_places(plan: Measurements, values: Mapping[str, Value], at: Mapping[
 
 
 def counted_by(plan: Measurements, measure: str) -> str | None:
-    """Return the measure whose values this block counts, or None."""
+    """Return the measure whose values this measure counts, or None."""
     return next(
         (name for name in plan.domain.measures if plan.domain.count_of(name) == measure), None
     )
@@ -111,7 +111,7 @@ def units_of(plan: Measurements) -> np.ndarray:
 
 
 def _held(plan: Measurements, rows: list[Row]) -> Iterator[tuple[Row, ...]]:
-    """Yield the rows of every unit within the bounds on rows in a cell."""
+    """Yield each unit's rows: bounded in a cell, with one row for a unit's amount in a cell."""
     bound = plan.privacy.max_per_cell
     most = [(bound.attributes, bound.rows, None)] if bound else []
     most += [
@@ -149,6 +149,6 @@ def claimed(plan: Measurements) -> float:
     plan_cost = cost(plan)
     if isinstance(plan_cost, PureCost):
         return float(plan_cost.epsilon)
-    return float(
-        2 * plan_cost.rho if isinstance(plan_cost, ConcentratedCost) else plan_cost.mu_squared
-    )  # type: ignore[union-attr]
+    if isinstance(plan_cost, ConcentratedCost):
+        return float(2 * plan_cost.rho)
+    return float(plan_cost.mu_squared)  # type: ignore[union-attr]

@@ -1,4 +1,7 @@
-"""Costs of added or replaced rows, against all pairs of rows."""
+"""Costs of added or replaced rows, against all pairs of rows.
+
+No cost is too small, and costs of tables and along one attribute are exact.
+"""
 
 import itertools
 import math

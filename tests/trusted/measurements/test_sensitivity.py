@@ -227,7 +227,7 @@ def test_costs_are_exact_where_floats_are_not() -> None:
 
 
 def test_costs_of_many_different_scales_stay_short() -> None:
-    """The exact denominator of 46 fractions of 44 bits is too long; it is rounded up slightly."""
+    """The exact sum of 46 fractions of 44 bits is too long for a ledger; it is rounded up."""
     terms = [(1, Fraction(1, 3 * n + 1)) for n in range(500)]
     exact = sum(value for _, value in terms)
     assert exact <= sum_rounded_up(terms) <= exact + Fraction(500, 2**128)

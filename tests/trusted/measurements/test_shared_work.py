@@ -85,7 +85,7 @@ def families(seed: int) -> list[list[Block]]:
     """Return a block, and variants of it that differ in one field each."""
     rng = random.Random(seed)
     base = {name: rng.choice(values) for name, values in FIELDS.items()} | {"ends": False}
-    # every cell adds the same, so that blocks are counted
+    # every cell adds the same, so blocks are counted
     even = base | {
         "along": Identity(3),
         "weights": None,

@@ -148,8 +148,9 @@ def test_cost_of_weak_totals_is_never_below_the_worst_change(
         kinds, ([along], [along, of_both], [mixed], [mixed, along])
     ):
         blocks_of_kind = [
-            Block(factors_of_block, Fraction(1), **kind) for factors_of_block in factors
-        ]  # type: ignore[arg-type]
+            Block(factors_of_block, Fraction(1), **kind)  # type: ignore[arg-type]
+            for factors_of_block in factors
+        ]
         blocks_of_kind.append(Block((), Fraction(weak), **kind))  # type: ignore[arg-type]
         if kind:
             blocks_of_kind.append(Block(along, Fraction(2)))
