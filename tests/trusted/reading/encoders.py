@@ -18,11 +18,11 @@ def cell_encoder(kind):
 
 def columns_of_chunks(source, names):
     """Return the number of rows and the columns of each chunk."""
-    chunks = []
+    columns = []
     for rows, _, _ in source.encoded(
-        [(name, lambda column: chunks.append(column) or np.zeros(0)) for name in names]
+        [(name, lambda column: columns.append(column) or np.zeros(0)) for name in names]
     ):
-        yield rows, [chunks.pop(0) for _ in names]
+        yield rows, [columns.pop(0) for _ in names]
 
 
 def units_of(table):

@@ -109,7 +109,7 @@ def reading(rng):
 
 
 def dates(rng, null, clip):
-    """Return days near those of the pools."""
+    """Return days near the days of the pools."""
     start, end = [
         ("1970-01-01", "1970-01-02"),
         ("2024-05-01", "2024-11-01"),
@@ -127,7 +127,7 @@ def rows_of_pools(rng, sizes, units):
     count = common + added
     new = np.zeros(count, dtype=bool)
     new[rng.permutation(count)[:added]] = True
-    # the last value of the unit's pool is the new one's alone
+    # only the new unit has the last value of the unit's pool
     unit = np.where(new, 4, rng.integers(0, 4, count))
     return (
         [unit, np.arange(count), *(rng.integers(0, size, count) for size in sizes)],
@@ -301,7 +301,7 @@ class Pair:
         return self.records[line]
 
     def check(self):
-        """Raise an AssertionError if a read fails or they differ by more than the new unit.
+        """Raise an AssertionError if a read fails or the tables differ by more than the unit.
 
         Returns:
             How many rows the new unit has in the table.

@@ -422,10 +422,8 @@ def test_unit_rows_are_chosen_by_key_only(engine, unit, most, bound, monkeypatch
     def usage(source):
         options = {"unit_column": unit, "max_rows": most, "max_per_cell": bound}
         table = read(source, domain, read_request=ReadRequest(tables=tables, usage=True), **options)
-        (((_, cells),), ((_, cut),)) = (
-            list(exact_marginals(table.usage, [("rows",)])),
-            list(exact_marginals(table.usage, [()], "cut")),
-        )
+        ((_, cells),) = exact_marginals(table.usage, [("rows",)])
+        ((_, cut),) = exact_marginals(table.usage, [()], "cut")
         assert (table.usage.unit_column, table.usage.max_rows) == (unit, most)
         return table, cells.tolist(), cut.tolist()
 
@@ -660,7 +658,7 @@ def test_spark_bytes_without_text_are_no_value(spark_session, monkeypatch):
     domain = ln.Domain(
         a=ln.Categories(["ab", "ca\ufffd", "CA", "xx"], null="other", outside="other")
     )
-    sources = []
+    results = []
     for engine in (True, False):
         if not engine:
             monkeypatch.setattr(
@@ -669,13 +667,13 @@ def test_spark_bytes_without_text_are_no_value(spark_session, monkeypatch):
                 lambda *arguments, **options: replace(real(*arguments, **options), engine=None),
             )
         numbers, is_counted_there = counts(frame, domain, {None: [("a",)]})
-        sources.append(
+        results.append(
             (numbers[None, ("a",)], units_of(read_keys(frame, ln.Domain(a=ln.Unknown(9)), "a")))
         )
         assert is_counted_there is engine
 
     assert (
-        sources[0] == sources[1] == ([1, 0, 1, 0, 12], {"ab": 1, " ab": 1, "\u00a0ab": 1, "CA": 1})
+        results[0] == results[1] == ([1, 0, 1, 0, 12], {"ab": 1, " ab": 1, "\u00a0ab": 1, "CA": 1})
     )
 
 
@@ -712,14 +710,14 @@ def test_uncountable_in_spark_is_collected(spark_session):
     "python", [True, False], ids=["a partition at a time", "executors without Python"]
 )
 def test_spark_collects_a_partition_at_a_time(spark, monkeypatch, python):
-    partitions_held, to_arrow = [], type(spark).toArrow
+    collected_frames, to_arrow = [], type(spark).toArrow
     monkeypatch.setattr(
-        type(spark), "toArrow", lambda self: partitions_held.append(self) or to_arrow(self)
+        type(spark), "toArrow", lambda self: collected_frames.append(self) or to_arrow(self)
     )
     if not python:
         monkeypatch.setattr(type(spark), "mapInArrow", lambda *_: 1 / 0)
     parts = list(columns_of_chunks(_read.open_source(spark), ["i", "t"]))
-    assert len(partitions_held) == (not python)
+    assert len(collected_frames) == (not python)
     assert max(rows for rows, _ in parts) <= 100 < sum(rows for rows, _ in parts) == ROWS
 
     order = np.concatenate([columns[0].data for _, columns in parts]).tolist()
@@ -875,7 +873,7 @@ def test_times_are_read_in_utc_and_no_row_fails(url, postgres):
         source, ln.Domain(a=months, b=months, c=months), {None: [("a",), ("b",), ("c",)]}
     )
     assert is_counted_there
-    # what is before all times is not after them
+    # times before all months count in the first month, not in the last
     assert list(numbers.values()) == [[2, *[0] * 3, 2, *[0] * 6, 2]] * 3
 
     hours = ln.Domain(
@@ -1117,7 +1115,7 @@ def test_totals_of_units_are_those_of_read_rows(engine):
 
 
 def totals_by_b(unit):
-    """Return each unit's clipped totals of x, those of the hidden cell last.
+    """Return the units' clipped totals of x by b, with the hidden cell last.
 
     A value beyond 2^30 - 1 counts as that.
     """
@@ -1149,6 +1147,6 @@ def test_amounts_kept_and_cut_are_those_of_read_rows(engine):
     assert [kept, cut] == amounts(ARROW, ROWS)
     assert 0 < cut <= 27 * 2 * len({*COLUMNS["u"]})
 
-    fewer, more_cut = amounts(engine, 1)
-    assert fewer < kept
-    assert 0 < more_cut <= 27 * len({*COLUMNS["u"]})
+    kept_of_one_cell, cut_of_one_cell = amounts(engine, 1)
+    assert kept_of_one_cell < kept
+    assert 0 < cut_of_one_cell <= 27 * len({*COLUMNS["u"]})

@@ -1,4 +1,4 @@
-"""Files: the ones that a path names, several as one source, and messages of refusals."""
+"""Files of a path, several files as one source, and messages of refusals."""
 
 import gzip
 from pathlib import Path

@@ -411,7 +411,7 @@ def marked(
 
 
 def databases(seed: int) -> Any:
-    """Return small random pairs of tables with units a and b, nulls and orphans."""
+    """Yield pairs of small, and of larger random tables, with units a and b, nulls and orphans."""
     units, random = ("a", "b", None), np.random.default_rng(seed)
     owner_lists = [
         owners for rows in range(1, 3) for owners in itertools.product(units, repeat=rows)

@@ -143,12 +143,8 @@ def test_engine_joins_several_tables(engine, partners, tmp_path):
     with duckdb.connect(":memory:") as database:
         pairs.append(tuple(database.from_parquet(str(path)) for path in parquet))
         of_engine = ln.release(plan, star(engine, partners), seed=5).long("pandas")
-        for engine_value, local_value in pairs:
-            assert (
-                ln.release(plan, star(engine_value, local_value), seed=5)
-                .long("pandas")
-                .equals(of_engine)
-            )
+        for visits, others in pairs:
+            assert ln.release(plan, star(visits, others), seed=5).long("pandas").equals(of_engine)
     # two tables of the unit, of which each keeps its own rule
     joined_twice = ln.Joined(engine, partners, on={"u": "k"}, columns=("g",))
     joined_twice = ln.Joined(joined_twice, partners, on={"u": "k"}, columns=("y",))

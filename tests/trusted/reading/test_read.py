@@ -579,11 +579,11 @@ def test_row_does_not_affect_other_object_values(further):
     # pandas is asked for the type of such a column, and answers by its first hundred values
     rows = ["F"] * 100 + [Name("F"), float("nan"), np.str_("F"), b"F", bytearray(b"F")]
     domain = Domain(a=Categories(["F"], outside="other", null="drop"))
-    single_row, beside = (
+    without, with_further_row = (
         rows_of(read(pd.DataFrame({"a": pd.Series(values, dtype=object)}), domain))
         for values in (rows, [*rows, further])
     )
-    assert beside == sorted([*single_row, *([] if further is None else [(1,)])])
+    assert with_further_row == sorted([*without, *([] if further is None else [(1,)])])
 
 
 def test_columns_whose_names_have_dots(tmp_path):

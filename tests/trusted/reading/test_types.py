@@ -59,9 +59,9 @@ HELD = [
 
 
 def runs_of(values):
-    """Return each value twice, as other libraries may hand over values of a wrong type.
+    """Return a run-end encoded array with each value twice.
 
-    It avoids from_arrays, which refuses values that are not of the type.
+    It avoids from_arrays, which refuses values of a wrong type, as other libraries may hand over.
     """
     ends = pa.array(range(2, 2 * len(values) + 1, 2), pa.int32())
     return pa.Array.from_buffers(
