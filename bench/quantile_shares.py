@@ -6,7 +6,8 @@ The law of permute-and-flip is P(c) = p_c times the integral over t from 0 to 1 
 1 - p_j t over the other cells j, with p_c = exp(-epsilon (d_c - min d) / (2 s)), the distances d
 from the rank and the sensitivity s = 1/2 (McKenna and Sheldon, arXiv 2010.12603). The integral is a
 Gauss-Legendre sum. *bound*: no pure private choice has less for all data sets of evenly spaced rows
-(docs/decisions/answers.md). All columns but one are for permute-and-flip.
+(docs/decisions/answers.md). The mean distances are for permute-and-flip, except one column for the
+exponential mechanism.
 """
 
 import argparse

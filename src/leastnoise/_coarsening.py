@@ -25,7 +25,7 @@ MOST_CELLS = 20_000
 """The most cells of the table of all attributes. Each has a variable of the solver."""
 MOST_HIDDEN_CELLS = 2_000
 """The most hidden cells. Each takes two linear programs, and at most two integer programs."""
-_MOST_DIGITS = 12  # the longest text of a count, which `MOST_COUNT` does not reach
+_MOST_DIGITS = 12  # the longest text that is read as a count; `MOST_COUNT` has 10 digits
 MOST_COUNT = 10**9
 """The largest count. Larger ones are not exact within the tolerances of the solver."""
 _TOLERANCE = 1e-4  # differences by which the solver may miss a whole number

@@ -46,7 +46,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedColumn:
-    """One column of such a description: its type and public facts.
+    """A column of a `Description`: its type and the public facts about its values.
 
     The type is whole, number, date, truth or text; it is empty for a column that is left out;
     ``left_out`` states the reason.
@@ -140,7 +140,7 @@ def _make_description(tool: str, columns: Iterable[DescribedColumn], **facts: An
 
 
 def _exact_bounds(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
-    """Convert both bounds to fractions; None if they are missing or reversed.
+    """Convert both bounds to exact fractions.
 
     The result is None if a bound is missing, or if they are in the wrong order.
     """
@@ -247,7 +247,7 @@ def _read_csvw_column(column: Mapping[str, Any], unit: object) -> DescribedColum
 
 
 def _join_partitions(partitions: Sequence[Mapping[str, Any]]) -> list[str] | None:
-    """Return the edges of adjacent partitions as texts; None if there are none.
+    """Return the edges of adjacent partitions as texts.
 
     The result is None if there are no partitions with bounds, or if they have gaps or overlap.
     """

@@ -96,8 +96,8 @@ def allowed_epsilon(budget: Budget) -> float:
 def pure_share(budget: Budget, share: Fraction) -> Fraction:
     """Return the epsilon for which a pure step costs a share of a budget.
 
-    The share ``share`` is between 0 and 1. In a rho budget, the step costs epsilon^2 / 2; in a
-    budget of mu squared, it costs the mu squared that its epsilon implies.
+    ``share`` is between 0 and 1. In a rho budget, the step costs epsilon^2 / 2; in a budget of mu
+    squared, it costs the mu squared that its epsilon implies.
     """
     if isinstance(budget, GDP):
         return pure_epsilon(budget.mu_squared * share)
@@ -124,7 +124,7 @@ def choice_distance(scale: float, cells: int, failure_probability: float) -> flo
         return 0.0
 
     def is_exceeded_rarely(passing: float) -> bool:
-        """Return whether such cells are chosen with at most the probability ``risk``."""
+        """Return whether cells with this passing probability are chosen rarely enough."""
         none_passes = cells * math.log1p(-passing)
         return 1 + math.expm1(none_passes) / (cells * passing) <= failure_probability
 
@@ -163,7 +163,7 @@ def _sampler_scale(
 
     The scale is not changed if its numerator and denominator are short enough.
     """
-    # the square roots of their norms multiply the scale and need bits of their own
+    # the square roots of the norms of contrasts multiply the scale and need additional bits
     if has_contrasts:
         return round_up(scale, _SCALE_BITS)
     if scale.numerator * grid < 2**50 and scale.denominator * largest_row_weight < 2**50:
@@ -426,7 +426,7 @@ def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
 def _short(noise_scale: Fraction) -> Fraction:
     """Round a noise scale up to 40 leading bits, for the samplers.
 
-    A scale with fewer bits is not changed.
+    A scale whose numerator and denominator are below 2^50 is not changed.
     """
     if max(noise_scale.numerator, noise_scale.denominator) < 2**50:
         return noise_scale

@@ -89,7 +89,7 @@ def name_key_columns(attributes: Sequence[str], numbers: Sequence[str]) -> list[
 
 
 def label_array(labels: Sequence[Label]) -> Array:
-    """Convert labels to an array of integers, doubles or objects, (len(labels),).
+    """Convert labels to an array, shape (len(labels),).
 
     The array has integers or doubles if all labels are such numbers. Otherwise it has texts, as
     objects.

@@ -16,9 +16,9 @@ _RUNS: list[tuple[Path, str]] = []
 
 
 def describe_error(error: BaseException) -> tuple[str, bool]:
-    """Describe an error in a sentence; return it, and if it is a program fault.
+    """Return a sentence about an error, and whether the program is at fault.
 
-    The description contains no value of a row.
+    The sentence contains no value of a row.
     """
     if isinstance(error, LeastNoiseError) and not isinstance(error, InternalError):
         return _SPENT.sub("", str(error)), False
@@ -60,8 +60,5 @@ def note_run(ledger: Path, run: str) -> None:
 
 
 def noted_runs() -> Sequence[tuple[Path, str]]:
-    """Return the ledger file and the receipt of each recorded payment, in order.
-
-    Each as the file of the ledger and the receipt.
-    """
+    """Return the ledger file and the receipt of each recorded payment, in order."""
     return tuple(_RUNS)

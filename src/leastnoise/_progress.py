@@ -15,7 +15,7 @@ from leastnoise._environment import PROGRESS, is_on
 from leastnoise._trusted.check.progress import ProgressLine, RowProgress, row_progress
 
 _PATIENCE = 1.0  # seconds until the line appears
-_LEAST_SHARE = 0.02  # share of the work, from which on the time left is estimated
+_LEAST_SHARE = 0.02  # the share of the work after which the time left is estimated
 _MOST_SECONDS = 120  # a longer time left is shown in minutes
 # Seconds between two lines.
 _SECONDS_ON_TERMINAL = 0.2
@@ -138,7 +138,7 @@ def _error_stream() -> Display:
     width = 0
 
     def show(line: str) -> None:
-        """Write a line over the one before."""
+        """Write a line, on a terminal over the line before."""
         nonlocal width
         if is_terminal:
             # Blanks cover the end of a longer line before.
@@ -152,7 +152,7 @@ def _error_stream() -> Display:
 
 
 def describe_time(seconds: float, done_share: float, start: float = 0.0) -> str:
-    """Return a text with the time that work took and that it will still take.
+    """Describe how long work has taken, and about how long it will still take.
 
     Args:
         seconds: the seconds since the beginning.

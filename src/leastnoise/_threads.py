@@ -57,8 +57,8 @@ def one_thread() -> Iterator[None]:
                         library.set_num_threads(usual)
 
 
+# `is_scipy_loaded` is only a key of the cache: it makes a new controller once SciPy is loaded.
 @cache
-# The key of the cache.
 def _libraries(is_scipy_loaded: bool) -> "ThreadpoolController":  # noqa: ARG001, FBT001
     """Return a controller of the thread pools of NumPy and, if loaded, SciPy.
 
