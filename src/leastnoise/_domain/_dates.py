@@ -193,7 +193,7 @@ class Dates(Kind):
         return min(end, _EPOCH + dt.timedelta(days=after - 1))
 
     def until(self, cells: int) -> "Dates":
-        """Return dates with only the first ``cells`` periods. The result has no declared levels.
+        """Return dates with the first ``cells`` periods and no declared levels.
 
         Args:
             cells: the number of periods.
@@ -316,7 +316,7 @@ def _day(name: str, value: object) -> dt.date:
 
 
 def _month_names(months: object) -> tuple[str, ...]:
-    """Check that there are no names of months, or twelve different ones."""
+    """Check names of months, none or twelve different names, and return them."""
     if isinstance(months, (list, tuple)):
         names = tuple(months)
     else:

@@ -348,8 +348,7 @@ class Coded(Kind):
         InputError: the size is not a whole number from 1 to 2^31.
 
     Edge cases: a column may store the code 3 as 3, 3.0 or the text ``3``. ``codes`` is the number
-    of
-        codes; ``size`` also counts the cell ``other`` if there is one.
+    of codes; ``size`` also counts the cell ``other`` if there is one.
 
     >>> ln.Coded(3).labels
     (0, 1, 2)

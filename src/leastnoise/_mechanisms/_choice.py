@@ -423,7 +423,7 @@ class _ResultsSoFar:
         return min(self.least.values())
 
     def promising_noise(self) -> list[Noise]:
-        """Return the kinds of noise, those with the least errors so far first."""
+        """Return the kinds of noise, ordered by the least error so far."""
         return sorted(
             self.least,
             key=lambda noise: (
@@ -577,10 +577,10 @@ class TimeRequest:
     own_seconds: float = 0.0
 
     def rank(self, noise_order: Sequence[Noise]) -> tuple[bool, float]:
-        """Return the sort key of the request, given kinds of noise by promise.
+        """Return the sort key of the request, given an order of the kinds of noise.
 
-        Quick planners come first. Then come those with the least ratio of seconds to the
-        probability that they are best.
+        Quick planners come first. The other planners are sorted by the ratio of their seconds to
+        the probability that they are best.
         """
         if not self.is_slow:
             return False, noise_order.index(self.noise)
@@ -818,7 +818,7 @@ def choose_plan(
 
 
 def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
-    """Return tables whose error is over twice that of a separate plan.
+    """Return tables with over twice the error that a separate plan has.
 
     The result maps their names to the ratio of the two errors. The separate plan has an equal share
     of the budget.

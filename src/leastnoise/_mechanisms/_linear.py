@@ -93,7 +93,7 @@ def _check_expected_errors(stated: ExpectedError, computed: ExpectedError) -> No
 
 
 def _nearly_equal(stated: object, computed: float) -> bool:
-    """Return whether a stated number is within a relative 1e-6 of another one."""
+    """Return whether a stated number differs by at most a relative 1e-6."""
     return (
         isinstance(stated, (int, float))
         and not isinstance(stated, bool)

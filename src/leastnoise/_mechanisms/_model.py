@@ -103,8 +103,8 @@ _MOST_PAIRS = 2**13  # the most pairs of attributes
 class _FromModel(DataDependentFinding):
     """The finding of a release whose answers come from a fitted model.
 
-    It states the requested tables that no other one contains, the public facts, and the noisy
-    number of rows if rows were counted.
+    It states the requested tables that no other requested table contains, the public facts, and the
+    noisy number of rows if rows were counted.
     """
 
     reading = "aware_reading_model"
@@ -437,7 +437,7 @@ def setting_from_plan(plan: Plan) -> ModelSetting:
 def run_model(setting: ModelSetting, series: Series) -> Outcome:
     """Count the rows if necessary, then measure tables for the model.
 
-    The tables are binned, or those of the data-independent plan if there are enough rows.
+    The tables are binned. If there are enough rows, the data-independent plan is carried out.
     """
     rows = setting.public_rows
     share = setting.counting_share

@@ -63,7 +63,7 @@ def summarize_reference(plan: Plan) -> ReferencePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What is known about a plan before data are read."""
+    """The facts about a plan that are known before data are read."""
 
     mechanism: str
     expected_error: ExpectedError | None = None
@@ -72,7 +72,7 @@ class Explanation:
 
 
 def release_contract(plan: Plan) -> ReleaseContract:
-    """Return the parts of a plan that the trusted kernel needs to pay and run it.
+    """Return the parts of a plan that the kernel needs to pay for it and run it.
 
     The fixed measurements of a linear plan are its only step, which is paid by its exact cost.
     """
@@ -106,7 +106,7 @@ class Mechanism(Protocol):
     findings: ClassVar[tuple[type["DataDependentFinding"], ...]] = ()
     """The classes of its findings."""
 
-    # What the mechanism cannot answer is refused with a reason.
+    # Planning refuses other workloads with a reason.
     def supports(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002
         """Return whether the mechanism handles a strategy and a workload."""
         return strategy in self.names
@@ -129,7 +129,7 @@ class Mechanism(Protocol):
         """
 
     def explain(self, plan: Plan) -> Explanation:
-        """Return what is known about a plan: its steps, noise and reference plan."""
+        """Return the facts about a plan: its steps, noise and reference plan."""
         adaptive = adaptive_details(plan)
         return Explanation(
             mechanism=adaptive.noise.value, steps=adaptive.steps, reference=adaptive.reference
@@ -150,7 +150,7 @@ class Mechanism(Protocol):
 def reference_plan(
     workload: Workload, privacy: Privacy, progress: Callable[[str], None] | None
 ) -> Plan:
-    """Return the best data-independent plan of a search of some seconds."""
+    """Return the best data-independent plan that a short search finds."""
     names = [planner.name for planner in PLANNERS.values() if planner.is_near_best(workload)]
     tried = [
         entry
@@ -241,7 +241,7 @@ def reference_of(plan: Plan) -> ReferencePlan:
 
 
 def require_details(plan: Plan, planned_details: AdaptiveDetails) -> None:
-    """Raise if a plan's steps are not those that this version would plan.
+    """Raise if a plan's steps differ from the steps that this version plans.
 
     Args:
         plan: a plan, which may come from a file.
@@ -284,7 +284,7 @@ def step_privacy(plan: Plan) -> Privacy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataDependentFinding(Finding):
-    """What a mechanism chose from noisy answers, and how answers follow from it."""
+    """A mechanism's choice from noisy answers, with the estimator that it implies."""
 
     regime: ClassVar[str]  # the name of the choice in files
     linear: ClassVar[bool] = False
@@ -299,7 +299,7 @@ class DataDependentFinding(Finding):
 
     @property
     def executed_steps(self) -> CatalogueText:
-        """The catalogue key and values of the text on which steps were run."""
+        """The catalogue key and values of the text that names the executed steps."""
         return f"regime_{self.regime}", asdict(self)
 
     # The same errors are uncovered in all domains.

@@ -127,7 +127,7 @@ class RangeFinding(DataDependentFinding):
         return _describe_omitted_values(self, domain, low=self.low, high=self.high)
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Return least squares on the kept buckets, with estimates of dropped ones.
+        """Return least squares on the kept buckets, and estimates for the others.
 
         The estimated amounts of the dropped buckets are part of the errors.
         """
@@ -354,7 +354,7 @@ def tail_counts(setting: SumsSetting) -> Measurements | None:
 def fit_second_step(setting: SumsSetting, blocks: Sequence[tuple[Block, float]]) -> Measurements:
     """Return measurements of blocks, scaled to the budget of the second step.
 
-    This budget is what remains after the counts between candidates.
+    This budget remains after the counts between candidates are paid.
     """
     measurements = fit_noise_scales(
         setting.plan.domain,

@@ -366,7 +366,7 @@ def candidate_edges(
 
 
 def _log_grid(largest: Fraction, common_unit: Fraction | None) -> list[Fraction]:
-    """Return the candidates on a logarithmic grid, up to the largest one."""
+    """Return a logarithmic grid up to a number, in multiples of the unit."""
     smallest = common_unit or largest / 10**_DECADES
     decade = Fraction(10) ** math.floor(math.log10(smallest))
     grid = []

@@ -63,7 +63,7 @@ class CategoryPlan:
 
     @property
     def threshold(self) -> int:
-        """The number of units whose category is found with a probability of 1/2.
+        """The number of units with which a category is found half of the time.
 
         A category with one unit fewer is seldom found.
         """
@@ -71,7 +71,7 @@ class CategoryPlan:
 
     @property
     def detectable_units(self) -> int:
-        """The number of units whose category is found with a probability of 95%.
+        """The number of units with which a category is found in 95% of searches.
 
         This holds if there are at most ``kind.most`` categories.
         """

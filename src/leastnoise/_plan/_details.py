@@ -39,7 +39,7 @@ def amount(name: str, value: Any) -> float:
 class ReferencePlan:
     """The strategy and the errors of the best data-independent plan.
 
-    Data-dependent plans state it for comparison.
+    Data-dependent plans state them for comparison.
 
     Attributes:
         strategy: the name of its strategy.

@@ -45,10 +45,9 @@ _ADVICE = "Remove it from `after`, or plan like the earlier release. Nothing was
 
 @dataclass(frozen=True, slots=True)
 class EarlierRelease:
-    """The measurements of a finished release, for use by a later plan.
+    """The measurements of a finished release, for a later plan of the same data.
 
-    `Release.as_earlier` returns it. The measurements were made on the same data. Two values of this
-    class are equal if their digests are equal.
+    `Release.as_earlier` returns it. Two values of this class are equal if their digests are equal.
 
     Attributes:
         name: a name for people, such as the name of the release's folder.
@@ -292,7 +291,7 @@ def check_noise(release: EarlierRelease, noise: Noise) -> None:
 def check_domain(release: EarlierRelease, domain: Domain) -> None:
     """Raise unless an earlier release has the plan's cells and measures.
 
-    Hidden cells may differ, and both may have measures that the other one lacks.
+    Hidden cells may differ, and each may have measures that the other lacks.
     """
     of_release = declared(release.measurements.domain)
     of_plan = declared(domain)

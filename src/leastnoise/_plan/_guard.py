@@ -45,7 +45,7 @@ def without_guard(privacy: Privacy, guard_share: Fraction | None) -> Privacy:
 
 
 def _without_guard_in_mu(budget: ApproxDP, guard_share: Fraction) -> ApproxDP:
-    """Return the largest (epsilon, delta) for a plan, besides its guard.
+    """Return the largest (epsilon, delta) that a guard leaves for its plan.
 
     The guard has a share of epsilon, and noise that satisfies pure differential privacy. Usually
     the mu squared of the guard is less than the decrease of the plan's mu squared. If the share is

@@ -171,7 +171,7 @@ class Plan(ABC):
             self._check_unit_sizes()
 
     def _check_unit_sizes(self) -> None:
-        """Raise if a plan that counts unit sizes has another workload or privacy."""
+        """Raise if workload or privacy do not suit a plan that counts unit sizes."""
         domain = self.workload.domain
         unit = self.privacy
         if (
@@ -391,16 +391,16 @@ class LinearPlan(Plan):
         return html_facts("Plan", [*facts, *tables])
 
     def measured(self) -> Measurements:
-        """Return the plan's own measurements, then those of earlier releases."""
+        """Return the plan's measurements, then the earlier releases' measurements."""
         return self._joint
 
     @cached_property
     def _joint(self) -> Measurements:
-        """The plan's own measurements, then those of earlier releases."""
+        """The plan's measurements, then the earlier releases' measurements."""
         return joint_measurements(self.measurements, self.earlier)
 
     def observed(self, observation: Observation) -> Observation:
-        """Join this plan's noisy values with those of earlier releases."""
+        """Join this plan's noisy values with the values of earlier releases."""
         return joint_observation(observation, self.earlier)
 
     def expected_error(self) -> ExpectedError:

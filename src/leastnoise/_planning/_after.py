@@ -36,7 +36,8 @@ from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.measurements import Measurements, cost
 from leastnoise._workload import Product, Workload, over, with_domain, with_hidden
 
-_MOST_JUDGED = 8  # how many candidates are compared: those of least error without earlier releases
+# the most candidates that are compared: the best without earlier releases
+_MOST_JUDGED = 8
 _STEPS = 300  # the most steps of the search for weights; a step costs two products with a matrix
 # A block is left out if its budget is below this share of the largest: the error changes by less
 # than the square of the share.

@@ -84,7 +84,10 @@ class ComparisonGoal:
         return (scale,) * len(self.tables)
 
     def error(self, plan: Plan) -> float:
-        """Return the comparison's expected error under a plan, to be minimised."""
+        """Return the comparison's expected error under a plan, to be minimised.
+
+        It is a large number if the interval of a ratio is unbounded.
+        """
         errors = comparison_errors(plan, self.target, self.level or LEVEL)
         if self.level is None:
             return errors.std_error

@@ -24,8 +24,8 @@ from leastnoise._plan import Plan
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._workload import Statistic, Target, Workload
 
-# If an interval is unbounded, the search uses the target plus the error by the delta method,
-# divided by this number. The result is large, and decreases with the noise.
+# If an interval is unbounded, the search adds to the target the error by the delta method, divided
+# by this number. The result is large, and decreases with the noise.
 _UNBOUNDED = 0.1
 # Each table counts as at least this share of the largest table's part of the error.
 _LEAST_SHARE = 0.01
@@ -58,7 +58,10 @@ class MomentGoal:
         return float(self.target.most)
 
     def error(self, plan: Plan) -> float:
-        """Return the statistic's expected error under a plan, to be minimised."""
+        """Return the statistic's expected error under a plan, to be minimised.
+
+        It is above the target if an interval is unbounded.
+        """
         return max(
             self.most + error.delta / _UNBOUNDED if math.isinf(error.promised) else error.promised
             for error in _errors(self, plan)

@@ -115,7 +115,7 @@ def ab_power(
     power: float = 0.8,
     level: float = LEVEL,
 ) -> ABPower:
-    """Compute the power of an A/B test, or what a power requires.
+    """Compute the power of an A/B test, or the requirements for a power.
 
     No data is read. With a budget, an effect and a size, the function returns the power. If one of
     the three is left out, it returns the smallest effect, size or budget that reaches ``power``.

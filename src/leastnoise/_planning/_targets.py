@@ -66,11 +66,11 @@ class MeanGoal:
     The goal applies to every possible mean.
 
     It limits the errors of both tables from which the means are computed. The error of a mean m is
-    the error of S - m C divided by the size n. Let low and high be the bounds of the measure. S - m
-    C is linear in m, so S = (high (S - low C) - low (S - high C)) / (high - low) and C = ((S - low
-    C)
-    - (S - high C)) / (high - low). The error of each is at most the largest error of S - m C times
-    the sum of the absolute coefficients. With weights, C and the size are sums of weights.
+    the error of S - m C divided by the size n. Let low and high be the bounds of the measure.
+    S - m C is linear in m, so S = (high (S - low C) - low (S - high C)) / (high - low) and
+    C = ((S - low C) - (S - high C)) / (high - low). The error of each is at most the largest error
+    of S - m C times the sum of the absolute coefficients. With weights, C and the size are sums of
+    weights.
 
     Attributes:
         most: the target.
@@ -308,7 +308,7 @@ def balance_plan(
 ) -> BalancedPlan:
     """Find the plan whose largest ratio of an error to its goal is least.
 
-    How many plans are tried does not depend on the speed of the machine.
+    The number of tried plans does not depend on the speed of the machine.
     """
     search = search or Search()
     finalists = list[BalancedPlan]()
@@ -325,8 +325,8 @@ def balance_plan(
 def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
     """Estimate the CPU seconds that `balance_plan` takes.
 
-    The estimate covers a quick comparison of strategies, and then longer searches with the best
-    ones.
+    The estimate covers a quick comparison of strategies, and then longer searches with the best of
+    them.
     """
     quick = _quick_search(search, workload, privacy)
     first = planning_seconds(workload, privacy, quick)
@@ -621,7 +621,8 @@ def with_epsilon_or_rho(privacy: Privacy | Least, epsilon_or_rho: Exact) -> Priv
 def plan_least_budget(workload: Workload, privacy: Least, search: Search | None = None) -> Plan:
     """Find the least budget that meets every target, and return its plan.
 
-    The budget is rounded up to four decimal digits. It is the least for the candidate strategies.
+    The budget is rounded up to four significant digits. It is the least for the candidate
+    strategies.
     """
     search = search or Search()
     goals = table_goals(workload, privacy.level, search.comparisons)
@@ -675,13 +676,13 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
 def _least_parameter_above(
     lower_limit: Fraction, meets_goals: Callable[[Fraction], bool]
 ) -> Fraction:
-    """Find the least epsilon or rho, above a given one, that meets the goals.
+    """Find the least epsilon or rho above a limit that meets the goals.
 
-    Sizes have four digits, and usually the next one is enough. If noise hides a statistic, a much
-    larger size can be necessary, so the steps double until one is enough, and bisection follows.
+    Values have four digits, and usually the next value is enough. If noise hides a statistic, a much
+    larger value can be necessary. The steps double until a value is enough, and bisection follows.
 
     Raises:
-        InputError: no size up to the largest budget meets the goals.
+        InputError: no value up to the largest budget meets the goals.
     """
     low = lower_limit
     step = _last_digit_unit(lower_limit)
@@ -703,7 +704,7 @@ def _least_parameter_above(
 
 
 def _budget_factor(ratio: float, privacy: Privacy) -> float:
-    """Return by which factor to change a budget for an error ratio of about 1.
+    """Return the factor of a budget that brings an error ratio to about 1.
 
     Errors are in proportion to 1 / epsilon or 1 / sqrt(rho).
     """
@@ -858,7 +859,7 @@ def missed_targets(plan: Plan, level: float) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What some tables cost, as shares of a plan's budget."""
+    """The cost of some tables, as shares of a plan's budget."""
 
     table: str
     alone: float  # the budget for only these tables with the same errors
@@ -874,7 +875,7 @@ PriceCache: TypeAlias = dict[object, float]
 
 
 def table_prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
-    """Return what each table of a plan costs, as shares of the budget."""
+    """Return the cost of each table of a plan, as shares of the budget."""
     products = plan.workload.products
     if not 2 <= len(products) <= MOST_PRICED:
         raise refuse("the number of tables to be priced", len(products), f"from 2 to {MOST_PRICED}")
@@ -896,7 +897,7 @@ def joint_price(
     search: Search | None = None,
     cached_prices: PriceCache | None = None,
 ) -> Price:
-    """Return what several tables cost together, as shares of the budget."""
+    """Return the cost of several tables together, as shares of the budget."""
     if isinstance(plan, LinearPlan) and plan.earlier:
         raise InputError(
             "Prices of tables require a plan without earlier releases, because a price is "
