@@ -38,7 +38,7 @@ class Quotient:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """What a comparison compares: a count, a sum, a mean or a share.
+    """The compared quantity: a count, a sum, a mean or a share.
 
     Attributes:
         kind: "count", "sum", "mean" or "share".

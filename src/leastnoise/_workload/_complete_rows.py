@@ -107,7 +107,7 @@ def in_domain_order(domain: Domain, measures: Sequence[str]) -> tuple[str, ...]:
 
 
 def in_factor_order(measures: Sequence[str], factors: Factors) -> Factors:
-    """Sort factors as their measures, so that equal products get equal names."""
+    """Sort factors like their measures, so that equal products get equal names."""
     return tuple(sorted(factors, key=measures.index))
 
 

@@ -433,7 +433,7 @@ def _edge_position(edges: Sequence[Fraction], value: Fraction) -> int | None:
 def _nearest_allowed_numbers(
     noun: str, numbers: Sequence[Fraction], ends: Sequence[Fraction]
 ) -> str:
-    """Return a sentence with the allowed numbers that are nearest to wrong ones."""
+    """Return a sentence with the allowed numbers that are nearest to wrong ends."""
     near: set[Fraction] = set()
     for end in ends:
         if end not in numbers:

@@ -41,8 +41,8 @@ def sql(
 ) -> Workload:
     """Translate SQL statements to the workload of the tables that they need.
 
-    A statement is a SELECT with COUNT, SUM, AVG or quantiles, and may have WHERE and GROUP BY. Its
-    meaning is that of SQL, also for null values.
+    A statement is a SELECT with COUNT, SUM, AVG or quantiles, and may have WHERE and GROUP BY. It
+    has the meaning of SQL, also for null values.
 
     Args:
         domain: the domain; the statements' only table has attributes, their levels and columns, and

@@ -303,7 +303,7 @@ class AggregateReader:
         return self._total(node, counts)
 
     def _counted_rows(self, node: Node | None, boxes: Boxes) -> Iterator[tuple[str, str, Boxes]]:
-        """Yield what COUNT counts: kind of answer, measure and boxes."""
+        """Yield the kind of answer, the measure and the boxes that COUNT counts."""
         exp = self.exp
         if node is None:  # COUNT() is COUNT(*)
             yield "rows", "", boxes
@@ -336,11 +336,11 @@ class AggregateReader:
         return self._columns.is_attribute(node)
 
     def _merged(
-        self, counted_cells: Iterator[tuple[str, str, Boxes]]
+        self, counted_boxes: Iterator[tuple[str, str, Boxes]]
     ) -> list[tuple[str, str, Boxes]]:
-        """Merge the boxes of what COUNT counts, by kind and measure."""
+        """Merge the boxes with the same kind of answer and the same measure."""
         boxes_of: dict[tuple[str, str], Boxes] = {}
-        for kind, measure, boxes in counted_cells:
+        for kind, measure, boxes in counted_boxes:
             boxes_of[kind, measure] = (*boxes_of.get((kind, measure), ()), *boxes)
         return [(kind, measure, boxes) for (kind, measure), boxes in boxes_of.items()]
 
@@ -454,7 +454,7 @@ class AggregateReader:
     # Terms
 
     def _terms(self, node: Node, operand: Node, boxes: Boxes) -> list[OperandTerm]:
-        """Split the operand of SUM or AVG into terms, and merge equal ones."""
+        """Split the operand of SUM or AVG into terms, and merge equal terms."""
         collected: dict[tuple[Fraction, str, str, str, bool], Boxes] = {}
         for term in self._read_terms(node, operand, boxes):
             key = (term.factor, term.kind, term.of, term.weight, term.is_counted)

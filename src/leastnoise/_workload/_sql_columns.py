@@ -258,7 +258,7 @@ def _with_bucket_comparisons(attribute: Attribute, node: Node) -> Node:
 
 
 def own_columns(node: Node) -> Iterator[Node]:
-    """Yield the columns of an expression, except those of its subqueries."""
+    """Yield the columns of an expression, except columns of its subqueries."""
     from sqlglot import exp
 
     pending = [node]
@@ -271,7 +271,7 @@ def own_columns(node: Node) -> Iterator[Node]:
 
 
 def clause_columns(select: Node, clauses: Sequence[str] = _COLUMN_CLAUSES) -> Iterator[Node]:
-    """Yield the columns in the clauses of a SELECT, except those of subqueries."""
+    """Yield the columns in the clauses of a SELECT, outside its subqueries."""
     for name in clauses:
         value = select.args.get(name)
         for node in value if isinstance(value, list) else [value]:

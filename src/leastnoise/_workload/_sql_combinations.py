@@ -77,7 +77,7 @@ class LinearSum:
         return LinearSum(factors, number * self.shift)
 
     def within(self, frame: WindowFrame) -> "LinearSum | None":
-        """Return the sum over the groups of a window; None if it has one already."""
+        """Return the sum over a window's groups; None if it has a window already."""
         if any(term.partition is not None or term.frame is not None for term, _ in self.factors):
             return None
         factors = tuple((replace(term, frame=frame), factor) for term, factor in self.factors)
@@ -97,7 +97,7 @@ class Combination:
     denominator: LinearSum | None = None
 
     def within(self, frame: WindowFrame) -> "Combination | None":
-        """Return the combination over a window's groups; None if it has one already."""
+        """Return the combination over a window; None if it has a window already."""
         numerator = self.numerator.within(frame)
         denominator = None if self.denominator is None else self.denominator.within(frame)
         if numerator is None or (denominator is None and self.denominator is not None):
@@ -131,6 +131,8 @@ def read_pair(
 ) -> Combination | PairCombination | None:
     """Parse an expression as a combination of answers, or as a pair of them.
 
+    The result is None if the expression is neither.
+
     Args:
         node: an expression over released columns.
         sum_of: a function that returns the answers that a column or a window function adds up.
@@ -150,7 +152,7 @@ def read_pair(
 
 
 def read_combination(node: Node, sum_of: SumOf, quotient_of: QuotientOf) -> Combination | None:
-    """Parse an expression as a combination of released answers.
+    """Parse an expression as a combination of released answers, or return None.
 
     Args:
         node: an expression over released columns.
@@ -176,7 +178,7 @@ def read_combination(node: Node, sum_of: SumOf, quotient_of: QuotientOf) -> Comb
 
 
 def read_linear_sum(node: Node, sum_of: SumOf) -> LinearSum | None:
-    """Parse an expression as a linear combination of released answers.
+    """Parse an expression as a linear combination of answers, or return None.
 
     Args:
         node: an expression over released columns.

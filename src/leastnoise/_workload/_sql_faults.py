@@ -40,7 +40,7 @@ class Faults:
         self.messages.setdefault(text, (line, column))
 
     def check(self) -> None:
-        """Raise one error with all recorded ones, if there are any.
+        """Raise one error that lists all recorded errors, if there are any.
 
         Raises:
             FaultsError: one line for each fault, in the order of their positions.

@@ -261,7 +261,7 @@ class _JoinReader:
         return bool(self.join.args.get("side") == "LEFT")
 
     def read(self) -> JoinedTable:
-        """Return what the joined table is; move conditions to WHERE."""
+        """Return the joined table, and move conditions of the join to WHERE."""
         exp = _exp()
         text = self.join.sql("duckdb").strip()
         if text.startswith(","):

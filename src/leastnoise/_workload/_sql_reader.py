@@ -175,8 +175,8 @@ class StatementReader:
     def _over_groups(self, select: Node, queries: Queries) -> ComputedQuery | None:
         """Merge a SELECT with the one grouped query that it selects from.
 
-        Merging makes it possible to compute intervals of combinations. The result is None if this
-        is not possible.
+        Merging makes it possible to compute intervals of combinations. The result is None if the
+        two cannot be merged.
         """
         clause = _from(select)
         if clause is None or not self._is_query(clause.this, queries):
@@ -211,7 +211,7 @@ class StatementReader:
         return self._layer(merged, queries)
 
     def _queries_of(self, node: Node, queries: Queries) -> Queries:
-        """Return the queries in scope: those of WITH are added."""
+        """Return the queries in scope, including the queries of WITH."""
         clause = node.args.get("with_") or node.args.get("with")
         if clause is None:
             return queries
@@ -548,7 +548,7 @@ def _counts_rows_or(aggregate: Node, unit: str) -> bool:
 
 
 def _with_safe_functions(node: Node) -> Node:
-    """Replace functions such as LN by ones that return NULL for noisy input."""
+    """Make functions such as LN return NULL where noisy numbers make them fail."""
     copy = node.copy()
     children = [(key, value) for key, value in copy.args.items() if value is not None]
     for key, value in children:

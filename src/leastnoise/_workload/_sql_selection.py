@@ -67,7 +67,7 @@ _CLAUSES = {
     *("kind", "hint", "operation_modifiers", "expressions", "from", "from_", "where", "group"),
     *("having", "qualify", "windows", "distinct", "order", "limit", "offset", "with", "with_"),
 }
-_MOST_SETS = 200  # the most grouping sets of a statement, with those of CUBE and ROLLUP
+_MOST_SETS = 200  # the most grouping sets of a statement, also from CUBE and ROLLUP
 _LINEAR_KINDS = ("rows", "units", "values", "sum", "weighted")
 _CAN_FAIL = ("Sqrt", "Ln", "Log", "Pow", "Exp")
 
@@ -87,10 +87,10 @@ class ComputedQuery:
 
 @dataclass(frozen=True, slots=True)
 class ComputedColumn:
-    """A column of such a query.
+    """A column of a `ComputedQuery`.
 
     Attributes:
-        column: its name, and what it shows.
+        column: its name, and the group or the answers that it shows.
         node: the expression.
         noise: the interval of its noise; None if it has no noise.
     """
@@ -216,7 +216,7 @@ class SelectionReader:
         return boxes
 
     def _with_alias_definitions(self, term: Node) -> Node:
-        """Replace aliases in a condition of WHERE by what they stand for.
+        """Replace aliases in a condition of WHERE by their expressions.
 
         Raises:
             InputError: the condition is about an aggregate.
@@ -983,8 +983,8 @@ class SelectionReader:
 def _window_ends(window: Node) -> tuple[int | None, int | None] | None:
     """Return the first and last group of a window, relative to the current one.
 
-    None stands for other windows. The window of LAG and LEAD is one group, and that of a running
-    SUM ends at the current group.
+    The result is None for other windows. The window of LAG and LEAD is one group. The window of a
+    running SUM ends at the current group.
     """
     from sqlglot import exp
 

@@ -259,7 +259,7 @@ class Selection:
         return sets
 
     def needs(self) -> dict[str, frozenset[str]]:
-        """Return, by attribute, whether nulls or outside values need a separate cell."""
+        """Return, by attribute, which of "null" and "outside" need a separate cell."""
         needs: dict[str, frozenset[str]] = {}
         for grouping in self.sets:
             for condition in (self.condition, *map(self.condition_of, self.aggregates)):
@@ -409,7 +409,7 @@ class Statement:
         )
 
     def needs(self) -> dict[str, frozenset[str]]:
-        """Return, by attribute, whether nulls or outside values need a separate cell."""
+        """Return, by attribute, which of "null" and "outside" need a separate cell."""
         needs: dict[str, frozenset[str]] = {}
         for selection in self.selections:
             for name, parts in selection.needs().items():

@@ -194,7 +194,7 @@ class Workload:
 
     @cached_property
     def read_attributes(self) -> frozenset[str]:
-        """All attributes that must be read: those of queries and of unit counts."""
+        """All attributes that must be read, for queries or for counts of units."""
         names = {name for product in self.products for name in product.attributes}
         for name in self.measures:
             measure = None if name is None else self.domain.measure(name)
@@ -231,7 +231,7 @@ class Workload:
             has_ends = type(kind) in (Measure, SquaredDeviation)
             # Of numbers with both signs, both ends together cost twice as much as the sum.
             has_ends |= isinstance(kind, DeviationProduct) and kind.low_units >= 0
-            # In a comparison with counts of rows, a row without a value adds 0.
+            # Together with counts of rows, a row without a value adds 0.
             has_zero = count is not None or kind.low_units <= 0 <= kind.high_units
             if has_ends and has_zero and tables[name] & tables.get(count, set()):
                 summed.append(name)
@@ -435,7 +435,7 @@ def _of_counts(count: str, of_unit: Sequence[str], workload: Workload) -> Worklo
 
 
 def _unit_count(product: Product, of_units: set[str]) -> UnitCount:
-    """Return the measure that counts units in the cells of a table."""
+    """Return the measure that counts units in the cells or groups of a table."""
     if {*product.attributes} <= of_units:
         return UnitCount()
     if product.asks_single_cells:
