@@ -142,7 +142,7 @@ class Categories(Kind):
         if not values:
             raise refuse("categories", [], allowed)
         self._set_fields(len(values), LISTED, values=values)
-        forms = [_compared_form(self.reading, str(value)) for value in values]
+        forms = [compared_form(self.reading, str(value)) for value in values]
         distinct_forms = {*forms}
         if len(distinct_forms) < len(forms):
             first: dict[str, int] = {}
@@ -183,7 +183,7 @@ class Categories(Kind):
         return {
             form: cell
             for text, cell in (*cells.items(), *pairs)
-            for form in (self.reading.form(text), _compared_form(self.reading, text))
+            for form in (self.reading.form(text), compared_form(self.reading, text))
         }
 
     @property
@@ -234,7 +234,7 @@ def _spellings(
                 "a list of texts that are not empty",
             )
         for text in texts:
-            form = _compared_form(reading, text)
+            form = compared_form(reading, text)
             if form in used_forms:
                 raise InputError(
                     f"a spelling must mean one category; got {text!r} twice. Leave it out once."
@@ -244,7 +244,7 @@ def _spellings(
     return tuple(spellings)
 
 
-def _compared_form(reading: Reading, text: str) -> str:
+def compared_form(reading: Reading, text: str) -> str:
     """Normalise a text as categories are compared: 17.0 becomes 17."""
     form = reading.form(text)
     match = _ZEROS_AFTER_POINT.fullmatch(form)

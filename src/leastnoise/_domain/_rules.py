@@ -10,7 +10,16 @@ from fractions import Fraction
 from typing import Any
 
 from leastnoise._domain._dates import Dates
-from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, Integers, Unknown
+from leastnoise._domain._kinds import (
+    Bins,
+    Categories,
+    Coded,
+    Decimals,
+    Edges,
+    Integers,
+    Unknown,
+    compared_form,
+)
 from leastnoise._trusted.check import InternalError
 from leastnoise._trusted.domain import (
     DROP,
@@ -33,7 +42,6 @@ HOUR = 3600
 DAY = 86_400
 _EPOCH = dt.date(1970, 1, 1)
 _WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
-_WHOLE_WITH_ZEROS = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)
 # Periods of equal length: the length in seconds, and after how many periods they repeat.
 _EVEN = {
     "hour": (HOUR, None),
@@ -90,11 +98,9 @@ def _(
 
 def _null_forms(reading: Reading) -> list[str]:
     """Return the texts that mean a null; of -9.0 also the whole number -9."""
-    forms = ["", *map(reading.form, reading.nulls)]
-    for form in forms[1:]:
-        match = _WHOLE_WITH_ZEROS.fullmatch(form)
-        if match is not None:
-            forms.append("0" if match[1] == "-0" else match[1])
+    forms = [""]
+    for text in reading.nulls:
+        forms += [reading.form(text), compared_form(reading, text)]
     return forms
 
 
