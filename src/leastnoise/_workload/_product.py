@@ -273,9 +273,17 @@ class Product:
         return self.is_marginal and not self.has_hidden
 
     @property
+    def _unit_count(self) -> UnitCount | None:
+        """The measure of a table that counts privacy units; None for other tables."""
+        if self.measure is None:
+            return None
+        measure = self.domain.measure(self.measure)
+        return measure if isinstance(measure, UnitCount) else None
+
+    @property
     def of_units(self) -> bool:
         """Whether the table counts privacy units, not rows."""
-        return self.measure is not None and isinstance(self.domain.measure(self.measure), UnitCount)
+        return self._unit_count is not None
 
     @property
     def is_per_unit(self) -> bool:
@@ -285,18 +293,14 @@ class Product:
     @property
     def counts_groups(self) -> bool:
         """Whether the table counts privacy units in groups of cells."""
-        if self.measure is None:
-            return False
-        measure = self.domain.measure(self.measure)
-        return isinstance(measure, UnitCount) and measure.has_groups
+        unit_count = self._unit_count
+        return unit_count is not None and unit_count.has_groups
 
     @property
     def counts_units_in_cells(self) -> bool:
-        """Whether it counts a unit once in each cell or group of cells that has a row of it."""
-        if self.measure is None:
-            return False
-        measure = self.domain.measure(self.measure)
-        return isinstance(measure, UnitCount) and bool(measure.attributes)
+        """Whether a unit counts in each cell or group of cells that has its rows."""
+        unit_count = self._unit_count
+        return unit_count is not None and bool(unit_count.attributes)
 
     @property
     def of_values(self) -> bool:
