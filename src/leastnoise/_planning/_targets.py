@@ -244,19 +244,18 @@ def _table_goal(product: Product, level: float, statistics: tuple[StatisticGoal,
 def ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
     """Return each table's squared error over its squared target, (tables,).
 
-    If a statistic that follows from the table has a larger ratio, the entry is that ratio. It is at
-    most 1 if the goal is met.
+    If a statistic that follows from the table has a larger ratio, the entry is its ratio. An entry
+    is at most 1 if the goal is met.
     """
-    # a statistic follows from several tables, and its error takes long
-    of_statistics: dict[int, float] = {}
-    for goal in goals:
-        for statistic in goal.statistics:
-            if id(statistic) not in of_statistics:
-                of_statistics[id(statistic)] = (statistic.error(plan) / statistic.most) ** 2
+    # computed once, because a statistic follows from several tables, and its error takes long
+    of_statistics = {
+        statistic: (statistic.error(plan) / statistic.most) ** 2
+        for statistic in {entry for goal in goals for entry in goal.statistics}
+    }
     of_tables = []
     for number, goal in enumerate(goals):
-        shared = [of_statistics[id(statistic)] for statistic in goal.statistics]
-        of_tables.append(max([goal.ratio(plan, number), *shared]))
+        of_its_statistics = [of_statistics[statistic] for statistic in goal.statistics]
+        of_tables.append(max([goal.ratio(plan, number), *of_its_statistics]))
     return np.array(of_tables)
 
 
