@@ -168,13 +168,10 @@ def _factor(domain: Domain, entry: Mapping[str, Any]) -> Factor:
     operator = operator_from_json(
         entry["operator"], math.prod(domain.kind(name).size for name in names)
     )
-    return Factor(
-        names,
-        operator,
-        None
-        if entry["row_weights"] is None
-        else array_from_json(entry["row_weights"], operator.rows),
-    )
+    row_weights = None
+    if entry["row_weights"] is not None:
+        row_weights = array_from_json(entry["row_weights"], operator.rows)
+    return Factor(names, operator, row_weights)
 
 
 def _limits(domain: Domain, entry: Mapping[str, Any]) -> Limits:

@@ -297,18 +297,19 @@ def _search_size(outcome: _Outcome, test_plan: Plan, effect: float, power: float
 
 def _least_whole(condition: Callable[[int], bool], start: int, largest: int) -> int | None:
     """Find the least integer that meets a monotone condition, or None."""
+    low = start
     high = start
     while not condition(high):
-        start = high
+        low = high
         high = 2 * high
         if high > largest:
             return None
-    while high - start > 1:
-        middle = (start + high) // 2
+    while high - low > 1:
+        middle = (low + high) // 2
         if condition(middle):
             high = middle
         else:
-            start = middle
+            low = middle
     return high
 
 

@@ -45,6 +45,7 @@ from leastnoise._strategies import PLANNERS
 from leastnoise._trusted.accounting import (
     ZCDP,
     ApproxDP,
+    Budget,
     Noise,
     Privacy,
     PureDP,
@@ -378,9 +379,8 @@ def _compare_strategies(
 
     Plans are sorted by their largest ratio.
     """
-    candidates = choose_plan(
-        weighted_workload, privacy, _quick_search(search, weighted_workload, privacy)
-    )[1]
+    quick_search = _quick_search(search, weighted_workload, privacy)
+    _, candidates = choose_plan(weighted_workload, privacy, quick_search)
     tried = [
         _evaluate_balance(candidate.plan, weighted_workload, goals)
         for candidate in candidates
@@ -581,13 +581,13 @@ class Least:
         """Return the privacy with the given epsilon or rho, neighbours and unit."""
         if epsilon_or_rho > _MOST_BUDGET:
             raise InputError(message(_NO_BUDGET, most=_MOST_BUDGET))
-        budget = (
-            ZCDP(epsilon_or_rho)
-            if self.of == "rho"
-            else PureDP(epsilon_or_rho)
-            if self.delta is None
-            else ApproxDP(epsilon_or_rho, self.delta)
-        )
+        budget: Budget
+        if self.of == "rho":
+            budget = ZCDP(epsilon_or_rho)
+        elif self.delta is None:
+            budget = PureDP(epsilon_or_rho)
+        else:
+            budget = ApproxDP(epsilon_or_rho, self.delta)
         return Privacy(
             budget,
             self.neighbours,
