@@ -88,13 +88,12 @@ _SEARCH_SHARE = 1 / 2  # part of the remaining seconds that a search may take be
 # Estimates decide what is tried, so that the plan is the same on every machine. The clock only ends
 # a search that hangs: one that takes this many times the seconds. Other programs on the machine at
 # most double CPU seconds, and estimates are at most three times too low (docs/results/auto.md).
-_GUARD = 10.0
-_LEAST_GUARDED_SECONDS = 1.0  # quick planners take up to a second together, whatever is allowed
+_DEADLINE_FACTOR = 10.0
+_LEAST_TIMED_SECONDS = 1.0  # quick planners take up to a second together, whatever is allowed
 # factor of the seconds that a planner may take if its error reaches the lower bound. For prefix
 # sums of 4096 cells under Gaussian noise, such a planner takes 13 seconds, and quick planners are
 # 1.5% worse
 _TIMES_TO_REACH_BOUND = 4
-
 _CHANCE_OF_OTHER_NOISE = 1 / 8  # probability that the best plan has the other kind of noise
 # with Laplace noise, searches reach this part of the squared error of quick planners; with Gaussian
 # noise, quick planners are near the best
@@ -280,7 +279,7 @@ class _Trials:
         if self._is_automatic:
             self.waiting = time_requests(workload, privacy, seconds)
             self._seconds_left = seconds - bound_seconds(workload)
-            self._deadline = now() + _GUARD * max(seconds, _LEAST_GUARDED_SECONDS)
+            self._deadline = now() + _DEADLINE_FACTOR * max(seconds, _LEAST_TIMED_SECONDS)
         else:
             self.waiting = _requests_of(_planner_of(strategy), privacy)
         if self._has_many_tables:
@@ -297,7 +296,7 @@ class _Trials:
         seconds = request.granted(self._seconds_left)
         deadline = self._deadline
         if request.own_seconds:
-            deadline += _GUARD * request.own_seconds
+            deadline += _DEADLINE_FACTOR * request.own_seconds
         needless = ""
         if request.is_slow:
             gain = _NO_GAIN
