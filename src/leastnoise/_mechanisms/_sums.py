@@ -505,15 +505,15 @@ def measure_sums_by_group(
         setting, series, choose, lambda threshold: thresholds[threshold].measurements
     )
     values, noise = measured_by_group(observed[-1], setting.attribute)
-    kept_buckets = thresholds[choice.threshold].buckets.choose_ranges(
+    ranges = thresholds[choice.threshold].buckets.choose_ranges(
         values.reshape(-1, len(noise)), noise
     )
-    missing = kept_buckets.omitted_sums + kept_buckets.group_shares * choice.clipped_amounts.sum()
+    missing = ranges.omitted_sums + ranges.group_shares * choice.clipped_amounts.sum()
     finding = GroupedThresholdFinding(
         measure=setting.measure,
         attribute=setting.attribute,
         threshold=choice.threshold,
-        kept=tuple(kept_buckets.kept_buckets.tolist()),
+        kept=tuple(ranges.kept_buckets.tolist()),
         missing=tuple(map(_three_digits, missing)),
         estimated_loss=float(choice.clipped_amounts.sum()),
     )
