@@ -426,14 +426,13 @@ class LinearPlan(Plan):
 
     def json_value(self) -> dict[str, Any]:
         """Return the values of the plan for a JSON object."""
+        expected_error = self.data_independent_error
         return {
             "format": FORMAT,
             "strategy": self.strategy,
             **measurements_value(self.measurements),
             **self._json_of_workload(),
-            "promise": None
-            if self.data_independent_error is None
-            else self.data_independent_error.to_json(),
+            "promise": None if expected_error is None else expected_error.to_json(),
             "details": self.details_json(),
             **({"after": [release.to_json() for release in self.earlier]} if self.earlier else {}),
         }
@@ -570,15 +569,15 @@ def _linear_plan_from_value(value: Mapping[str, Any]) -> LinearPlan:
     details = dict(value["details"])
     series = details.pop("series", None)
     workload = _workload_from_value(domain, value)
-    expected_error = value["promise"]
+    expected_error = None
+    if value["promise"] is not None:
+        expected_error = _expected_error_from_value(value["promise"], workload)
     plan = LinearPlan(
         workload=workload,
         privacy=privacy_from_json(value["privacy"]),
         strategy=value["strategy"],
         measurements=measurements_from_value(value, domain),
-        data_independent_error=None
-        if expected_error is None
-        else _expected_error_from_value(expected_error, workload),
+        data_independent_error=expected_error,
         details=PlanDetails.from_json(domain, details),
         earlier=tuple(map(EarlierRelease.from_json, value.get("after", ()))),
     )
