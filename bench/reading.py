@@ -3,12 +3,12 @@
     python bench/reading.py [--rows 10000000] [--csv-rows 10000000] [--rounds 3] [--folder DIR]
 
 Parquet: 8 attributes (whole numbers of 2 to 90 values); ours reads, encodes and counts all 28
-    tables; DuckDB computes the same counts by
-the fastest of one GROUP BY a table, all of them in one UNION ALL, and GROUPING SETS. CSV: the same
-rows as text. Ours reads, encodes and counts all 28 tables; DuckDB only reads it, with its own
-guesses of the types, and sums every column; pyarrow only parses it. Each takes its turn in every
-round and the least time counts, so that what else the machine does is not measured; what is printed
-is how many times as fast ours is, by the clock and by the processors.
+tables; DuckDB computes the same counts by the fastest of one GROUP BY a table, all of them in one
+UNION ALL, and GROUPING SETS. CSV: the same rows as text. Ours reads, encodes and counts all 28
+tables; DuckDB only reads it, with its own guesses of the types, and sums every column; pyarrow only
+parses it. Each takes its turn in every round, and its least time counts, which other programs on
+the machine disturb least. The program prints how many times as fast ours is, by the clock and by
+the processors.
 """
 
 import argparse

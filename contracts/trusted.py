@@ -56,7 +56,7 @@ HELPERS = {
         "bounds within which answers are exact; beyond them they are wrong and leak nothing"
     ),
     "_trusted/measurements/_json.py": (
-        "measurements and observations as text; a recorded step has its charge beside it"
+        "measurements and observations as text; a recorded step is stored with its charge"
     ),
     "_trusted/reading/_column_types.py": (
         "what columns hold by their declared types; no value is read by it"

@@ -46,7 +46,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedColumn:
-    """A column of a `Description`: its type and the public facts about its values.
+    """A column of a `Description`: its type and public facts about its values.
 
     The type is whole, number, date, truth or text; it is empty for a column that is left out;
     ``left_out`` states the reason.

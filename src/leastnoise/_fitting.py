@@ -124,7 +124,7 @@ def choice_distance(scale: float, cells: int, failure_probability: float) -> flo
         return 0.0
 
     def is_exceeded_rarely(passing: float) -> bool:
-        """Return whether cells with this passing probability are chosen rarely enough."""
+        """Return whether cells with this probability are chosen rarely enough."""
         none_passes = cells * math.log1p(-passing)
         return 1 + math.expm1(none_passes) / (cells * passing) <= failure_probability
 

@@ -102,7 +102,7 @@ def label_array(labels: Sequence[Label]) -> Array:
 
 
 def number_or_null(value: float) -> float | None:
-    """Return a number for JSON, with None in place of NaN."""
+    """Return a number for JSON; NaN becomes None."""
     if math.isnan(value):
         return None
     return value

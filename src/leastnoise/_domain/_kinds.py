@@ -24,7 +24,7 @@ the promise of a release:
    string form of a whole number is its digits, also where it is stored as a float or a decimal
    (17.0 is ``17``); of another number its shortest decimal; of a Boolean ``true`` or ``false``; of
    a date ``2024-05-01``; of a time stamp ``2024-05-01 13:45:00``, in UTC if it has a time zone, and
-   of one at midnight the date alone; of a UUID its usual form. Bytes that are UTF-8 are that text;
+   only the date if the time is midnight; of a UUID its usual form. Bytes in UTF-8 are read as text;
    other bytes, and numbers of more than 40 digits, have no string form. A text of a whole number, a
    point and zeros, such as ``17.0``, counts as ``17``. The same holds for a category. ``trim`` and
    ``ignore_case`` of the reading are applied to both sides; a value may also be one of the further

@@ -61,7 +61,7 @@ class Linear(Mechanism):
 
 
 def _check_expected_errors(stated: ExpectedError, computed: ExpectedError) -> None:
-    """Raise if the errors that a plan states differ from computed ones.
+    """Raise if the errors that a plan states differ from the computed errors.
 
     A plan file may be damaged or written by hand.
     """

@@ -284,7 +284,7 @@ def step_privacy(plan: Plan) -> Privacy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataDependentFinding(Finding):
-    """A mechanism's choice from noisy answers, with the estimator that it implies."""
+    """A mechanism's choice from noisy answers, and the estimator that it implies."""
 
     regime: ClassVar[str]  # the name of the choice in files
     linear: ClassVar[bool] = False

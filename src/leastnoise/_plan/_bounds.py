@@ -152,7 +152,7 @@ class BoundsPlan:
         return math.ceil(number * choice_distance(scale, self.kind.size, RISK / number))
 
     def bounds(self, chosen_cells: Sequence[int]) -> tuple[Fraction, Fraction]:
-        """Return the lower and the upper bound, given the chosen cell of each quantile."""
+        """Return the lower and upper bound for the chosen cell of each quantile."""
         edges = self.kind.edges
         high = edges[max(chosen_cells) + 1]
         if self.is_low_found:

@@ -116,7 +116,7 @@ class CategoryPlan:
 
 
 def is_search_plan(text: str) -> bool:
-    """Return whether a JSON text is the plan of a search for bounds or categories."""
+    """Return whether a JSON text is a plan of a search for bounds or categories."""
     return text.startswith('{"search":')
 
 

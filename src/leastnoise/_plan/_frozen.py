@@ -15,7 +15,7 @@ class FrozenDict(dict[str, Any]):
     __slots__ = ()
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        """Raise TypeError in place of any method that changes a dictionary."""
+        """Raise TypeError for each method that would change a dictionary."""
         raise TypeError(
             "The fields of a plan cannot be changed; make another plan, for example with "
             "dataclasses.replace."

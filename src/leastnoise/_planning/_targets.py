@@ -375,7 +375,7 @@ def _compare_strategies(
     most_rounds: int,
     search: Search,
 ) -> list[BalancedPlan]:
-    """Balance each strategy in a quick search, and return the best ones.
+    """Balance each strategy in a quick search, and return the best plans.
 
     Plans are sorted by their largest ratio.
     """

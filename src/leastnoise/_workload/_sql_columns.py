@@ -1,4 +1,4 @@
-"""Finds the attributes, levels and measures that SQL columns name, and reads conditions."""
+"""Finds what SQL columns refer to in the domain, and reads conditions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

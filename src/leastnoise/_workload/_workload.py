@@ -370,7 +370,7 @@ class Workload:
             )
 
     def weight_of(self, statistic: Statistic) -> Measure | None:
-        """Return the measure that weights the rows of a statistic; None if there is none."""
+        """Return the measure that weights the rows of a statistic, or None."""
         if statistic.weighted_by is not None:
             return self.domain.measure(statistic.weighted_by)
         if statistic.form.of_measure:
