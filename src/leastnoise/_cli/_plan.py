@@ -61,7 +61,7 @@ from leastnoise._plan import (
     StepChoice,
     Steps,
     TableError,
-    guard_share,
+    checked_guard_share,
     with_guard,
 )
 from leastnoise._planning import (
@@ -274,7 +274,7 @@ def plan(
         *_requested_comparisons(plan, spec, **comparisons),
         comparison_statuses(plan, spec.targets, spec.options.level),
         spec.options.terminal_catalogue,
-        guard_share(spec.options.guard),
+        checked_guard_share(spec.options.guard),
     )
     if as_json:
         print_json({**_preview_json(preview), "warnings": [*early_warnings, *late_warnings]})
@@ -320,7 +320,7 @@ def _with_epsilon(spec: Spec, epsilon: str) -> Spec:
 
 def _guard_forecast(spec: Spec, plan: Plan) -> GuardForecast | None:
     """Return the expected cost and accuracy of the spec's guard, if it has one."""
-    share = guard_share(spec.options.guard)
+    share = checked_guard_share(spec.options.guard)
     if share is None:
         return None
     return forecast_guard(

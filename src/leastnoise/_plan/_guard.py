@@ -18,7 +18,7 @@ from leastnoise._trusted.accounting import (
 from leastnoise._trusted.check import exact_positive, refuse
 
 
-def guard_share(value: Any) -> Fraction | None:
+def checked_guard_share(value: Any) -> Fraction | None:
     """Check the share of the budget that a guard costs, and return it."""
     if value is None:
         return None

@@ -28,7 +28,7 @@ from leastnoise._plan import (
     HasMeasurements,
     LinearPlan,
     Plan,
-    guard_share,
+    checked_guard_share,
     without_guard,
 )
 from leastnoise._planning._after import plan_after
@@ -201,7 +201,7 @@ def plan(
     >>> made.strategy, round(made.expected_error().total_squared_error, 2)
     ('identity', 3.68)
     """
-    share = guard_share(guard)
+    share = checked_guard_share(guard)
     checked_workload, stated_budget = _checked_arguments(workload, budget)
     privacy = (
         stated_budget if isinstance(stated_budget, Least) else without_guard(stated_budget, share)

@@ -15,7 +15,7 @@ from typing import Any
 
 from leastnoise._domain import CompleteCount, Domain, UnitCount, ValueCount, Weighted
 from leastnoise._error import LEVEL, checked_level
-from leastnoise._plan import guard_share
+from leastnoise._plan import checked_guard_share
 from leastnoise._release._json_records import read_record, write_record
 from leastnoise._release._names import (
     Names,
@@ -190,7 +190,7 @@ class Options:
         options = asdict(self)
         checked: dict[str, Any] = {
             "level": checked_level(self.level),
-            "guard": guard_share(self.guard),
+            "guard": checked_guard_share(self.guard),
             "rows": None if self.rows is None else whole("rows", self.rows, 1, MOST_ROWS),
         }
         self._check_lists_and_texts()

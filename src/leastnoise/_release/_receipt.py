@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from leastnoise._plan import guard_share
+from leastnoise._plan import checked_guard_share
 from leastnoise._release._json_records import flat
 from leastnoise._trusted.check import InputError, refuse
 
@@ -73,7 +73,7 @@ class GuardCounts:
     amounts: tuple[AmountsOfTotal, ...] = ()
 
     def __post_init__(self) -> None:
-        guard_share(self.share)
+        checked_guard_share(self.share)
         if not self.noise_std > 0 or (self.cut is None) != (self.cut_std is None):
             raise InputError("A guard must have a standard error above 0 for each of its counts.")
         if self.cut_std is not None and not self.cut_std > 0:

@@ -45,7 +45,7 @@ from leastnoise._plan import (
     LinearPlan,
     Plan,
     SeriesPlan,
-    guard_share,
+    checked_guard_share,
     with_guard,
 )
 from leastnoise._release._clipped_values import (
@@ -210,7 +210,7 @@ class Release:
         The budget covers the plan and, if there was a guard, the guard.
         """
         guard = self.receipt.guard
-        share = None if guard is None else guard_share(guard.share)
+        share = None if guard is None else checked_guard_share(guard.share)
         return with_guard(self.plan.privacy, share)
 
     @property

@@ -54,7 +54,7 @@ from leastnoise._domain import UnitTotal
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._frames import pluralize
 from leastnoise._log import LOGGER
-from leastnoise._plan import Plan, SearchPlan, guard_budget, guard_share
+from leastnoise._plan import Plan, SearchPlan, guard_budget, checked_guard_share
 from leastnoise._planning import without_cell_bound
 from leastnoise._release import AmountsOfTotal, GuardCounts, Options
 from leastnoise._session._payments import GUARD, payment_run, require_receipt
@@ -665,7 +665,7 @@ def _budget_text(budget: Budget) -> str:
 
 def guard_warning(plan: Plan, options: Options) -> str | None:
     """Return a warning if a guard is too inaccurate for the number of rows."""
-    share = guard_share(options.guard)
+    share = checked_guard_share(options.guard)
     rows = options.rows
     if share is None or rows is None or plan.privacy.unit_column is not None:
         return None

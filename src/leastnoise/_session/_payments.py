@@ -25,7 +25,7 @@ from leastnoise._plan import (
     Plan,
     SearchPlan,
     guard_budget,
-    guard_share,
+    checked_guard_share,
     is_search_plan,
     with_guard,
     without_guard,
@@ -467,7 +467,7 @@ def affordable_share(ledger: Ledger, plan: Plan, options: Options) -> Fraction:
 
     The share is below 1 only if guards of stopped releases spent the rest.
     """
-    share = guard_share(options.guard)
+    share = checked_guard_share(options.guard)
     try:
         check_affordable(ledger, plan, share)
     except BudgetError:

@@ -15,7 +15,7 @@ from leastnoise._domain import Dates, UnitCount
 from leastnoise._estimation import Outcome
 from leastnoise._frames import find_library, pluralize
 from leastnoise._mechanisms import mechanism_of, release_contract
-from leastnoise._plan import Plan, guard_share
+from leastnoise._plan import Plan, checked_guard_share
 from leastnoise._planning import SeriesOptions, period_errors, series_of, truncate_plan
 from leastnoise._progress import RowProgress
 from leastnoise._release import (
@@ -311,7 +311,7 @@ def _unpaid_job(
     new_plan = plan()
     mechanism_of(new_plan).prepare(new_plan)
     check_readable(new_plan, source)
-    share = guard_share(spec.options.guard)
+    share = checked_guard_share(spec.options.guard)
     if ledger is None:
         name = spec.dataset or reading.dataset_name(source) or "data"
         whole = new_ledger_privacy(spec, new_plan, share)

@@ -26,7 +26,7 @@ from leastnoise._plan import (
     SearchPlan,
     SeriesDetails,
     SeriesPlan,
-    guard_share,
+    checked_guard_share,
     is_search_plan,
     measurements_from_value,
     parse_or_refuse,
@@ -699,7 +699,7 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     ledger_ids = {entry.id for entry in ledger.entries()}
     if receipt.id not in ledger_ids:
         note_run(ledger.path.absolute(), receipt.id)
-    share = None if receipt.guard is None else guard_share(receipt.guard.share)
+    share = None if receipt.guard is None else checked_guard_share(receipt.guard.share)
     guard_id = f"{receipt.id}-guard"
     has_own_payment = not ledger_ids & {receipt.id, guard_id}
     if share is not None and has_own_payment:

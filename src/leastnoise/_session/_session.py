@@ -15,7 +15,7 @@ from leastnoise._plan import (
     CategoryPlan,
     Plan,
     SearchPlan,
-    guard_share,
+    checked_guard_share,
     with_guard,
 )
 from leastnoise._planning import expected_seconds, series_of
@@ -336,7 +336,7 @@ def release(
     if not isinstance(options, Options):
         raise refuse("options", type(options).__name__, "leastnoise.Options(...)")
     if whole is None:
-        whole = with_guard(plan.privacy, guard_share(options.guard))
+        whole = with_guard(plan.privacy, checked_guard_share(options.guard))
     elif not isinstance(whole, Privacy):
         raise refuse("whole", whole, "a Privacy, or None")
     check_options(plan, options)
@@ -383,7 +383,7 @@ def _simulate_release(
 ) -> ReleaseResult:
     """Carry out a release or search with seeded noise; nothing is paid."""
     plan = job.plan
-    share = guard_share(options.guard)
+    share = checked_guard_share(options.guard)
     guard = None
     check_readable(plan, source)
     with open_optional_draft(target) as folder:
@@ -430,7 +430,7 @@ class _PaymentRequest:
     @property
     def share(self) -> Fraction | None:
         """The guard's share of the budget; None without a guard."""
-        return guard_share(self.options.guard)
+        return checked_guard_share(self.options.guard)
 
     @property
     def output(self) -> str:
@@ -812,7 +812,7 @@ def audit(
     >>> result.claim, result.is_within_claim, 0 < result.lower_bound <= 1
     (1.0, True, True)
     """
-    share = guard_share(guard)
+    share = checked_guard_share(guard)
     if share is not None and not isinstance(plan, Plan):
         raise InputError(
             "A search has no guard. Leave out the guard; the release after the search may have one."

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from leastnoise._log import LOGGER
-from leastnoise._plan import Plan, SearchPlan, guard_share
+from leastnoise._plan import Plan, SearchPlan, checked_guard_share
 from leastnoise._planning import missed_targets, stated_privacy
 from leastnoise._progress import RowProgress
 from leastnoise._release import (
@@ -639,7 +639,7 @@ def _release_plan(
             ledger=payer,
             out=out,
             options=spec.options,
-            whole=new_ledger_privacy(spec, plan, guard_share(spec.options.guard)),
+            whole=new_ledger_privacy(spec, plan, checked_guard_share(spec.options.guard)),
             dataset=spec.dataset,
             seed=seed,
             progress=progress,

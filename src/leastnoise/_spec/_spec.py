@@ -29,7 +29,7 @@ from leastnoise._plan import (
     CategoryPlan,
     LinearPlan,
     Plan,
-    guard_share,
+    checked_guard_share,
     plan_categories,
     without_guard,
 )
@@ -345,7 +345,7 @@ class Spec:
         if whole is None:
             return self.privacy
         return without_guard(
-            _privacy_without_searches(whole, self.all_searches), guard_share(self.options.guard)
+            _privacy_without_searches(whole, self.all_searches), checked_guard_share(self.options.guard)
         )
 
     @property
@@ -484,7 +484,7 @@ _GRAMMAR: Mapping[str, Mapping[str, tuple[_Reader, Any]]] = {
         "strategy": (partial(one_of, allowed=("auto", *PLANNERS, *BY_NAME)), "auto"),
         "objective": (partial(one_of, allowed=("total", *OBJECTIVES)), "total"),
         "seconds": (lambda _, value: Search(seconds=value).seconds, SECONDS),
-        "guard": (lambda _, value: guard_share(value), None),
+        "guard": (lambda _, value: checked_guard_share(value), None),
         "after": (_check_folders, ()),
     },
     "[ledger]": {
