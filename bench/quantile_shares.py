@@ -1,4 +1,4 @@
-"""Exact mean rank distance of a privately chosen median, by share of the budget.
+"""Exact mean rank distance of a private median, by share of the budget.
 
     python bench/quantile_shares.py
 
@@ -22,7 +22,7 @@ SHARES = (0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
 
 
 def distances(counts: np.ndarray) -> np.ndarray:
-    """Return each cell's rank distance from the median, of the nearest cells in order."""
+    """Return the rank distances of the cells nearest to the median, in order."""
     before = np.cumsum(counts) - counts
     target = counts.sum() / 2
     distance = np.maximum(0.0, np.maximum(before - target, target - before - counts))

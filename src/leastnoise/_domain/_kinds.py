@@ -326,7 +326,7 @@ class Integers(Kind):
         return tuple(range(self.low, self.high + 1))
 
     def cell_of_number(self, number: Fraction) -> int | None:
-        """Return the cell of an exact number; None if it is outside the bounds."""
+        """Return the cell of an exact number; None if it is not a value."""
         is_cell = number.denominator == 1 and self.low <= number <= self.high
         if is_cell:
             return int(number) - self.low

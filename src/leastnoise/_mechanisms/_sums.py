@@ -390,7 +390,7 @@ def measure_under_threshold(
 
 
 def _deviation(measurements: Measurements | None) -> float:
-    """Return the noise standard deviation of the first block; 0 without any."""
+    """Return the first block's standard deviation of noise; 0 without blocks."""
     if measurements is None:
         return 0.0
     return float(block_variance(measurements, measurements.blocks[0]) ** 0.5)

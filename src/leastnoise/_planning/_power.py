@@ -314,7 +314,7 @@ def _least_whole(condition: Callable[[int], bool], start: int, largest: int) -> 
 
 
 def _search_effect(outcome: _Outcome, test_plan: Plan, size: int, power: float) -> float:
-    """Find the smallest positive effect that a test detects with a power."""
+    """Find about the smallest positive effect that a test detects with a power."""
     low = 0.0
     high = float(outcome.measure.high) - outcome.mean
     if _errors(outcome, test_plan, high, size).power < power:

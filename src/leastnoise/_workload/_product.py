@@ -315,7 +315,7 @@ class Product:
 
     @property
     def of_complete_rows(self) -> bool:
-        """Whether the table is of rows that have values of several measures."""
+        """Whether the table counts rows that have values of several measures."""
         return self.measure is not None and isinstance(
             self.domain.measure(self.measure), CompleteCount
         )

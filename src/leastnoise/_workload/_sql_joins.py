@@ -161,7 +161,7 @@ def _is_inner(join: Node) -> bool:
 
 
 def _is_inner_or_left(join: Node) -> bool:
-    """Return whether a JOIN is an inner join or a left join with a table."""
+    """Return whether a JOIN is an inner join or a left join."""
     is_side = join.args.get("side") in (None, "", "LEFT")
     is_kind = join.args.get("kind") not in ("SEMI", "ANTI")
     return is_side and is_kind and not join.args.get("method")

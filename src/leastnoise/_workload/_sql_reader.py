@@ -582,7 +582,7 @@ def _from(select: Node) -> Node:
 
 
 def _is_grouped(select: Node) -> bool:
-    """Return whether a SELECT has GROUP BY, aggregates or DISTINCT."""
+    """Return whether a SELECT has GROUP BY or DISTINCT."""
     return bool(select.args.get("group") or select.args.get("distinct"))
 
 

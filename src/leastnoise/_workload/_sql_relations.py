@@ -334,7 +334,10 @@ def _membership(join: Node, keys: dict[str, Node]) -> Node:
 
 
 def plain_table(tree: Node) -> Node | None:
-    """Return the table of ``SELECT * FROM table``, or None."""
+    """Return the table of ``SELECT * FROM table``, or None.
+
+    Columns under their names may be listed instead of ``*``.
+    """
     from sqlglot import exp
 
     clauses = {name for name, value in tree.args.items() if value} - {"kind"}

@@ -842,7 +842,7 @@ class SelectionReader:
         return copy
 
     def _has_aggregates(self) -> bool:
-        """Return whether SELECT or its clauses contain aggregates of rows."""
+        """Return whether the columns of SELECT contain aggregates of rows."""
         return any(
             self._is_aggregate(node) and not isinstance(node.parent, self.exp.Window)
             for expression in self.select.expressions

@@ -568,7 +568,7 @@ def _numbers_in_bins(kind: Bins | Edges, compared: Sequence[Fraction]) -> list[t
 
 
 def _times(kind: Dates) -> tuple[str, list[tuple[int, Any]]]:
-    """Return the SQL type, and each day or hour of a domain with its cell."""
+    """Return the SQL type, and each day, or the ends of each hour, with its cell."""
     count = (kind.end - kind.start).days + 1
     days = [kind.start + dt.timedelta(days=number) for number in range(count)]
     if kind.by != "hour":
