@@ -524,7 +524,7 @@ class StatementReader:
         return inner, select
 
     def _is_of_rows(self, select: Node, queries: Queries) -> bool:
-        """Return whether a SELECT filters, renames or computes row by row."""
+        """Return whether a SELECT only filters, renames or computes for each row."""
         exp = self.exp
         clauses = {clause for clause, value in select.args.items() if value}
         if not clauses <= _ROW_CLAUSES or not _from(select):

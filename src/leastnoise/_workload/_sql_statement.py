@@ -146,7 +146,7 @@ def place_groups(
 
 
 def _is_required(key: Key, group: Sequence[int], parts: ColumnParts) -> bool:
-    """Return whether a group contains regular cells, so it cannot be omitted."""
+    """Return whether a group has regular cells or a value, so it must have cells."""
     has_regular = any(part < parts.regular for part in group)
     return has_regular or not key or not all(value is None or value is UNDECIDED for value in key)
 
