@@ -38,7 +38,7 @@ from leastnoise._plan._earlier import (
     with_earlier_measures,
 )
 from leastnoise._plan._frozen import FrozenDict, freeze
-from leastnoise._plan._guard import guard_budget, checked_guard_share, with_guard, without_guard
+from leastnoise._plan._guard import checked_guard_share, guard_budget, with_guard, without_guard
 from leastnoise._plan._json import (
     measurements_from_value,
     operator_from_json,

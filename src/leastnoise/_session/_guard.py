@@ -54,7 +54,7 @@ from leastnoise._domain import UnitTotal
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._frames import pluralize
 from leastnoise._log import LOGGER
-from leastnoise._plan import Plan, SearchPlan, guard_budget, checked_guard_share
+from leastnoise._plan import Plan, SearchPlan, checked_guard_share, guard_budget
 from leastnoise._planning import without_cell_bound
 from leastnoise._release import AmountsOfTotal, GuardCounts, Options
 from leastnoise._session._payments import GUARD, payment_run, require_receipt

@@ -345,7 +345,8 @@ class Spec:
         if whole is None:
             return self.privacy
         return without_guard(
-            _privacy_without_searches(whole, self.all_searches), checked_guard_share(self.options.guard)
+            _privacy_without_searches(whole, self.all_searches),
+            checked_guard_share(self.options.guard),
         )
 
     @property
