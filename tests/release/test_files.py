@@ -435,6 +435,12 @@ def test_directory_in_use_is_refused_and_kept(rich, tmp_path):
         assert [path.name for path in living.partial.iterdir()] == ["answers.csv"]
 
 
+def test_lock_file_that_cannot_be_created_is_refused(tmp_path):
+    lock = _directory.lock_output(tmp_path / "out", tmp_path / "missing")
+    with pytest.raises(InputError, match="needs a lock file in .*: no such file"), lock:
+        pass
+
+
 # ------------------------------------------------------------------------------------- reading back
 
 

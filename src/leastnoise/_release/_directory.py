@@ -119,8 +119,7 @@ def open_draft(target: Path) -> Iterator[Draft]:
         the block.
     """
     parent = next(folder for folder in target.parents if folder.exists())
-    name = hashlib.sha256(os.fsencode(target.relative_to(parent))).hexdigest()[:16]
-    partial = parent / f"{_DRAFT_NAME}{name}"
+    partial = parent / _draft_name(target.relative_to(parent))
     lock_file = parent / f"{partial.name}{_LOCK_ENDING}"
     try:
         handle = _lock_draft(target, lock_file)
@@ -152,15 +151,27 @@ def lock_output(target: Path, folder: Path) -> Iterator[None]:
         folder: an existing folder for the lock file, the same one in each process.
 
     Raises:
-        InputError: another process has the lock.
+        InputError: another process has the lock, or the lock file cannot be created.
     """
-    name = hashlib.sha256(os.fsencode(target)).hexdigest()[:16]
-    lock_file = folder / f"{_DRAFT_NAME}{name}{_LOCK_ENDING}"
-    handle = _lock_draft(target, lock_file)
+    lock_file = folder / f"{_draft_name(target)}{_LOCK_ENDING}"
+    try:
+        handle = _lock_draft(target, lock_file)
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise InputError(
+            f"The output directory {str(target)!r} needs a lock file in {str(folder)!r}, which "
+            f"cannot be created: {reason}. Make this folder writable; nothing was spent."
+        ) from None
     try:
         yield
     finally:
         _remove_lock(lock_file, handle)
+
+
+def _draft_name(target: Path) -> str:
+    """Return the name of the draft of a directory."""
+    digest = hashlib.sha256(os.fsencode(target)).hexdigest()[:16]
+    return f"{_DRAFT_NAME}{digest}"
 
 
 def _lock_draft(target: Path, lock_file: Path) -> int:
