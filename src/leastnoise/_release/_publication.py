@@ -43,6 +43,7 @@ _MOST_PUBLISHED_CELLS = 50_000  # cells of a table; larger tables are only usefu
 _MOST_COLUMNS = 10  # labels of the key whose labels are columns
 _MOST_VALUE_COLUMNS = 10  # columns of values that stay readable on a page; a choice of layout
 _LINE_HEIGHT = 13.5  # points of a line of text in the font of the sheets
+_NOTE_LINE_HEIGHT = 12.5  # points of a line of a note below a table, in a smaller font
 _LEAST_WIDTH = 9  # width of a column in characters
 _MOST_LABEL_WIDTH = 42  # width of labels in characters; a choice of layout
 _NOTE_CHARACTERS = 110  # in one line of a note, whose merged cells are about this wide
@@ -446,12 +447,12 @@ class _SheetWriter:
         else:
             headings = [*self._column_labels] * len(table.blocks)
         widths = [*self._list_widths()][self._key_columns :]
-        lines = [
-            len(textwrap.wrap(heading, max(1, math.floor(width) - 1)))  # bold letters are wider
+        lines = max(
+            _count_lines(heading, width - 1)  # bold letters are wider
             for heading, width in zip(headings, widths, strict=True)
-        ]
-        if max(lines) > 1:
-            self._sheet.set_row(row, _LINE_HEIGHT * max(lines))
+        )
+        if lines > 1:
+            self._sheet.set_row(row, _LINE_HEIGHT * lines)
 
     def _write_merged(
         self, row: int, column: int, last_row: int, last_column: int, text: str, style: Any
@@ -518,7 +519,7 @@ class _SheetWriter:
         row += 1
         for note in self._book.notes_of(self._table):
             self._write_merged(row, 0, row, last_column, note, style)
-            self._sheet.set_row(row, 12.5 * _count_lines(note, self._note_characters))
+            self._sheet.set_row(row, _NOTE_LINE_HEIGHT * _count_lines(note, self._note_characters))
             row += 1
 
     @property
@@ -560,8 +561,8 @@ def _move_column_axis_last(values: Any, column_key: int | None) -> Any:
 
 
 def _count_lines(text: str, characters: int) -> int:
-    """Estimate the number of lines of a text from its length."""
-    return max(1, math.ceil(len(text) / characters))
+    """Estimate the number of lines of a text that is wrapped between words."""
+    return max(1, len(textwrap.wrap(text, characters)))
 
 
 def _remove_surrogates(text: str) -> str:
