@@ -5,7 +5,7 @@ with a child. These counts carry information on how the rows of a unit differ. T
 post-processes the release.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,20 +56,16 @@ def list_member_counts(
 ) -> list[MemberCounts]:
     """Return the released tables that count units with a row in each cell.
 
+    Tables whose cells overlap are left out.
+
     Args:
         outcome: the outcome of the release.
         record_attributes: the attributes of the records.
         records_per_row: the ratio of the number of records to the number of rows that the release
             counted.
     """
-    return list(_list_member_counts(outcome, record_attributes, records_per_row))
-
-
-def _list_member_counts(
-    outcome: Outcome, record_attributes: Sequence[str], records_per_row: float
-) -> Iterator[MemberCounts]:
-    """Yield the released counts of units for tables without overlapping cells."""
     domain = outcome.plan.domain
+    tables = []
     for product in outcome.plan.workload:
         measure = domain.measures.get(str(product.measure))
         if not isinstance(measure, UnitCount) or not measure.attributes:
@@ -81,13 +77,16 @@ def _list_member_counts(
             continue
         estimate = outcome.estimator().estimate(product)
         std = np.asarray(estimate.noise_std, dtype=np.float64).reshape(-1)
-        yield MemberCounts(
+        counts = np.maximum(np.asarray(estimate.values).reshape(-1), 0.0)
+        table = MemberCounts(
             attributes=product.attributes,
             cell_of_code=mappings,
             shape=product.shape,
-            targets=records_per_row * np.maximum(np.asarray(estimate.values).reshape(-1), 0.0),
+            targets=records_per_row * counts,
             std=records_per_row * np.maximum(std, _LEAST_STD),
         )
+        tables.append(table)
+    return tables
 
 
 def _cells_of_codes(product: Product, domain: Domain) -> tuple[IntArray, ...] | None:
@@ -141,9 +140,8 @@ def exchange_members(
     # Rows with equal shared values are in the same stratum.
     strata = np.zeros(len(codes), dtype=np.int64)
     if shared_positions:
-        strata = np.unique(codes[:, list(shared_positions)], axis=0, return_inverse=True)[
-            1
-        ].reshape(-1)
+        shared_codes = codes[:, list(shared_positions)]
+        strata = np.unique(shared_codes, axis=0, return_inverse=True)[1].reshape(-1)
     row_of_place = np.arange(len(codes))
     for _ in range(_ROUNDS):
         order = np.lexsort((random.random(len(codes)), strata))
@@ -164,12 +162,12 @@ def _exchange_pairs(
     row_of_place: IntArray,
 ) -> int:
     """Exchange pairs of rows if that improves the counts; return how many were."""
-    gains = np.zeros(len(first))
+    changes = np.zeros(len(first))
     for presence in presences:
-        gains += presence.estimate_changes(first, second, units)
-    promising = np.flatnonzero(gains < 0)
+        changes += presence.estimate_changes(first, second, units)
+    promising = np.flatnonzero(changes < 0)
     exchanged = 0
-    for pair in promising[np.argsort(gains[promising], kind="stable")].tolist():
+    for pair in promising[np.argsort(changes[promising], kind="stable")].tolist():
         one = int(first[pair])
         other = int(second[pair])
         change = sum(
