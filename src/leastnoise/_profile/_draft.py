@@ -241,7 +241,7 @@ def _toml_number(value: Fraction) -> Any:
 
 
 def _bin_count(low: Fraction, high: Fraction) -> int:
-    """Return the number of bins to draft for a range of numbers."""
+    """Return the number of bins; bins have width 1 if that gives 10 to 100 bins."""
     width = high - low
     if width.denominator == 1 and 10 <= width <= _MOST_UNIT_BINS:
         return int(width)

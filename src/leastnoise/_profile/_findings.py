@@ -1,4 +1,4 @@
-"""Compute what the noisy tables of a profile reveal about each column."""
+"""Compute the findings about each column from the noisy tables of a profile."""
 
 import math
 from collections.abc import Sequence
@@ -15,6 +15,7 @@ from leastnoise._profile._intervals import (
     ZERO,
     Interval,
     interval_at,
+    level_of_two_intervals,
     share_interval,
 )
 from leastnoise._profile._request import ProfilePlan
@@ -72,7 +73,7 @@ class ColumnFindings:
 
     @property
     def shown_cells(self) -> list[int]:
-        """The positions of the occupied cells, which are the only ones to be shown."""
+        """The positions of the cells to show, which are the occupied cells."""
         return [int(position) for position in np.flatnonzero(self.occupied)]
 
     @property
@@ -95,7 +96,7 @@ class ColumnFindings:
 
     @property
     def bounds(self) -> tuple[Fraction, Fraction]:
-        """The drafted lower and upper bound of numbers."""
+        """The drafted bounds of numbers; for whole numbers both bounds are included."""
         first, last = self.range_cells
         low = self.measured.edges[first]
         high = self.measured.edges[last + 1]
@@ -167,9 +168,8 @@ def compute_findings(
         unit_sizes: the findings about the number of rows per unit; None if every row is a unit.
     """
     by_attribute = {table.attribute: table for table in plan.tables}
-    # The interval of a share fails only if that of the part or of the whole fails: each gets half
-    # of the error probability.
-    careful_level = 1 - (1 - release.level) / 2
+    # The interval of a share holds if the intervals of part and whole hold.
+    careful_level = level_of_two_intervals(release.level)
     levels = (release.level, careful_level, 1 - FALSE_CELL_RATE / release.workload.rows)
     tables_by_level = [
         release.answer(marginals(release.plan.domain, ways=1), level=level) for level in levels

@@ -13,7 +13,9 @@ class Interval:
     """An estimate with the ends of its interval.
 
     Attributes:
-        value: the estimate. low: the lower end of the interval. high: the upper end.
+        value: the estimate.
+        low: the lower end of the interval.
+        high: the upper end of the interval.
     """
 
     value: float
@@ -34,6 +36,11 @@ def interval_at(table: Table, position: int) -> Interval:
     value = max(0.0, float(table.answer.reshape(-1)[position]))
     low = max(0.0, float(table.low.reshape(-1)[position]))
     return Interval(value, low, max(value, float(table.high.reshape(-1)[position])))
+
+
+def level_of_two_intervals(level: float) -> float:
+    """Return the level of each of two intervals that hold together at ``level``."""
+    return 1 - (1 - level) / 2
 
 
 def share_interval(part: Interval, whole: Interval) -> Interval:

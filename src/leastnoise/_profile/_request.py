@@ -130,7 +130,7 @@ class ProfilePlan:
     def unit_size_privacy(self) -> Privacy:
         """Return the privacy guarantee of the histogram of unit sizes.
 
-        Its budget is a share of what the searches for categories leave.
+        Its budget is a share of the budget that the searches for categories leave.
         """
         share = 1 - SEARCH_SHARE if self.searched_tables else self.table_share
         budget = self.request.budget(share)

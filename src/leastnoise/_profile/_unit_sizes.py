@@ -21,6 +21,7 @@ from leastnoise._profile._intervals import (
     ZERO,
     Interval,
     interval_at,
+    level_of_two_intervals,
     share_interval,
 )
 from leastnoise._release import Release
@@ -71,7 +72,7 @@ def plan_unit_sizes(privacy: Privacy) -> Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitEffect:
-    """What a limit on the rows of a unit would cut.
+    """The units and rows that a limit on the rows of a unit would cut.
 
     Attributes:
         max_rows: the limit.
@@ -99,7 +100,7 @@ class UnitSizes:
         mean_rows: the mean number of rows of units with at most ``largest`` rows.
         largest: the end of the last cell that some units certainly reach.
         units_beyond: the number of units with more rows than ``largest``.
-        limits: the effects of all limits up to ``largest``, ascending.
+        limits: the effects of all limits up to ``largest`` and ``max_rows``, ascending.
         max_rows: the limit to draft.
     """
 
@@ -122,7 +123,7 @@ class UnitSizes:
 
     @property
     def shown_cells(self) -> list[int]:
-        """The positions of the occupied cells, which are the only ones to be shown."""
+        """The positions of the cells to show, which are the occupied cells."""
         return [int(position) for position in np.flatnonzero(self.occupied)]
 
     @property
@@ -209,11 +210,6 @@ def _sum_weighted_units(release: Release, weights: Any, level: float) -> list[In
     return [interval_at(table, position) for position in range(len(weights))]
 
 
-def _level_of_two_intervals(release: Release) -> float:
-    """Return a level at which two intervals hold together at the release's level."""
-    return 1 - (1 - release.level) / 2
-
-
 def _rows_beyond(release: Release, limits: Sequence[int], stop: int) -> list[Interval]:
     """Return for each limit the number of rows beyond it.
 
@@ -227,7 +223,7 @@ def _rows_beyond(release: Release, limits: Sequence[int], stop: int) -> list[Int
     first, last = np.array(unit_size_cells(), dtype=np.int64).T
     is_counted = np.arange(len(first)) < stop
     limit_column = np.array(limits, dtype=np.int64)[:, np.newaxis]
-    level = _level_of_two_intervals(release)
+    level = level_of_two_intervals(release.level)
     fewest = np.maximum(first - limit_column, 0) * is_counted
     twice_middle = np.maximum(first + last - 2 * limit_column, 0) * is_counted
     most = np.maximum(last - limit_column, 0) * is_counted
@@ -247,9 +243,8 @@ def _mean_rows(release: Release, stop: int) -> Interval:
     """Return the mean number of rows of units in the first ``stop`` cells."""
     (rows,) = _rows_beyond(release, [0], stop)
     is_counted = np.arange(len(_CELL_ENDS)) < stop
-    (units,) = _sum_weighted_units(
-        release, [is_counted.astype(np.int64)], _level_of_two_intervals(release)
-    )
+    level = level_of_two_intervals(release.level)
+    (units,) = _sum_weighted_units(release, [is_counted.astype(np.int64)], level)
     if units.low <= 0:
         return Interval(1.0, 1.0, math.inf)
     # a unit in the histogram has at least one row
@@ -258,14 +253,14 @@ def _mean_rows(release: Release, stop: int) -> Interval:
 
 
 def _limit_effects(release: Release, stop: int, max_rows: int) -> tuple[LimitEffect, ...]:
-    """Return the effect of each limit up to the last clear cell, ascending.
+    """Return the effects of all limits up to the drafted or the last clear limit.
 
     Args:
         release: the histogram.
         stop: the number of cells that some units certainly reach.
         max_rows: the limit to draft.
     """
-    beyond = _units_beyond(release, _level_of_two_intervals(release))
+    beyond = _units_beyond(release, level_of_two_intervals(release.level))
     largest = _CELL_ENDS[stop - 1]
     limits = [last for last in _CELL_ENDS if last <= max(max_rows, largest)]
     all_rows, *rows_beyond = _rows_beyond(release, [0, *limits], stop)
