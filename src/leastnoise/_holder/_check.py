@@ -187,8 +187,8 @@ def count_fit(
         cut=counts.rows - unitless - int(np.count_nonzero(is_kept)),
         used=int(np.count_nonzero(used)),
         unreadable=int(np.count_nonzero(used & ~counts.is_readable())),
-        attributes=tuple(tally.fit() for tally in counts.attributes),
-        measures=tuple(tally.fit(of_measure=True) for tally in counts.measures),
+        attributes=tuple(counter.fit() for counter in counts.attributes),
+        measures=tuple(counter.fit(of_measure=True) for counter in counts.measures),
         joins=tuple(map(_count_join_fit, list_joins(source))),
         left_out=tuple(counts.left_out(used)),
     )
@@ -232,18 +232,18 @@ class _RowCounter:
     def encoders(self, source_columns: Sequence[str]) -> list[tuple[str, Encoder]]:
         """Return the encoders to apply to a chunk, each with its source column."""
         encoders: list[tuple[str, Encoder]] = []
-        tallies = [*self.attributes, *self.measures]
-        for name, tally in zip(source_columns, tallies, strict=False):
-            encoders += [(name, encode) for encode in tally.encoders]
+        counters = [*self.attributes, *self.measures]
+        for name, counter in zip(source_columns, counters, strict=False):
+            encoders += [(name, encode) for encode in counter.encoders]
         for measure in self._sums.values():
             encoders.append((measure.column, unreadable_encoder(measure.reading)))
         return encoders
 
     def add(self, chunk: Iterator[IntArray], rows: int) -> list[IntArray]:
         """Count the rows of an encoded chunk; return the codes of each attribute."""
-        codes = [tally.count_chunk(chunk) for tally in self.attributes]
-        for tally in self.measures:
-            tally.count_chunk(chunk)
+        codes = [counter.count_chunk(chunk) for counter in self.attributes]
+        for counter in self.measures:
+            counter.count_chunk(chunk)
         self._inside_chunks.append(
             _all_conditions_hold([column_codes != DROP for column_codes in codes], rows)
         )
@@ -602,8 +602,8 @@ def _page_lines(fit: DomainFit, listed_values: int, unknown: Sequence[str]) -> I
             dropped = "left out of tables with this attribute"
         else:
             dropped = "dropped from every table"
-        fates = (dropped, "counted in the nearest cell", "counted in a separate cell")
-        yield from _column_lines(column.name, column, fit.rows, listed_values, fates)
+        effects = (dropped, "counted in the nearest cell", "counted in a separate cell")
+        yield from _column_lines(column.name, column, fit.rows, listed_values, effects)
     for column in fit.measures:
         yield from _column_lines(
             f"{column.name}, to be summed",
@@ -648,8 +648,8 @@ def _column_lines(
     yield f"{title}: {matched} matched, {null} null, {outside} outside"
     counts = (column.dropped, column.clipped, column.other)
     descriptions = [
-        f"{_format_share(count, rows)} {fate}"
-        for count, fate in zip(counts, effects, strict=True)
+        f"{_format_share(count, rows)} {effect}"
+        for count, effect in zip(counts, effects, strict=True)
         if count
     ]
     if descriptions:
