@@ -431,9 +431,9 @@ def _add_selection_log_ratios(
     units: int,
     effort: Effort,
 ) -> None:
-    """Add the log likelihood ratios of a choice of quantiles to ``ratio``.
+    """Add the log likelihood ratios of a choice of quantiles to ``log_ratios``.
 
-    ``ratio`` is changed in place. Its shape is (2, trials), for the two tables.
+    ``log_ratios`` is changed in place. Its shape is (2, trials), for the two tables.
     """
     signed_ratios = []
     for sign, unit_rows in zip((1, -1), unit_pair, strict=True):
@@ -505,13 +505,13 @@ def audit_unique_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
     highest = plan.threshold + math.ceil(2 * float(plan.rule.scale))
     keys = plan.privacy.max_rows
 
-    cell_probabilities = {
+    publication_probabilities = {
         int(units): 1 - (1 - float(tail(np.array(plan.threshold - units)))) ** keys
         for units in np.linspace(1, highest, 60)
     }
     likely = {
         units: approximate_dp_loss(delta, units)(chance, 0.0)
-        for units, chance in cell_probabilities.items()
+        for units, chance in publication_probabilities.items()
         if chance > 0.05
     }
     units = max(likely, key=likely.__getitem__)
@@ -690,7 +690,7 @@ class Audit:
 
     Attributes:
         claim: the loss that the plan claims for all steps together.
-        measure: the unit of claim and bound: epsilon, mu or rho.
+        measure: the measure of loss of claim and bound: epsilon, mu or rho.
         lower_bound: the lower bound on the loss of all steps together.
         epsilon: the bound converted to an epsilon at the budget's delta; None unless ``measure`` is
             mu.

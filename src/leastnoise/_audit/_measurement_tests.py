@@ -490,7 +490,7 @@ class Pairs:
 def pairs_of_units(
     domain: Domain, privacy: Privacy, *, equal: bool = False
 ) -> Iterator[tuple[UnitRows, UnitRows]]:
-    """Yield pairs of rows of a unit, for which neighbouring tables may differ.
+    """Yield pairs of units: the rows of one unit in two neighbouring tables.
 
     The rows of a unit are equal. Unless ``equal`` is True, there are also pairs whose rows are
     distributed over the largest allowed number of cells, and over half of them, because in
