@@ -93,7 +93,7 @@ class OutputFormats(NamedTuple):
 
 @contextmanager
 def _open_formats(format_names: Sequence[str]) -> Iterator[OutputFormats]:
-    """Open what is needed to write answers in the requested formats."""
+    """Yield the output formats, with a database that is open if CSV is requested."""
     connection: Any = nullcontext()
     if "csv" in format_names:
         import duckdb
@@ -195,7 +195,7 @@ def _make_entry(release: Release, table: Table, stem: str) -> TableEntry:
         expected_errors = release.plan.data_independent_error.tables
     else:
         expected_errors = ()
-    # There is no expected error for a table that replaces one too large to write.
+    # A table that replaces a table too large to write has no expected error.
     promised_rmse = None
     if position < len(expected_errors) and expected_errors[position].queries == table.cells:
         promised_rmse = expected_errors[position].rmse * float(unit or 1)
@@ -255,7 +255,7 @@ def _name_levels(product: Product) -> str:
 
 
 def _write_result(
-    result: ResultTable, stem: Path, formats: OutputFormats, level_names: str | None = None
+    result: ResultTable, stem: Path, formats: OutputFormats, levels: str | None = None
 ) -> None:
     """Write a table or statistic to one file for each format.
 
@@ -272,7 +272,7 @@ def _write_result(
             np.expand_dims(array, [*range(1, result.low.ndim - axis)]), result.low.shape
         )
     _write_column_files(
-        {**columns, **result.numbers()}, texts, stem, formats, level_names, describe_columns(result)
+        {**columns, **result.numbers()}, texts, stem, formats, levels, describe_columns(result)
     )
 
 
@@ -371,13 +371,13 @@ def _write_column_files(
     texts: Mapping[str, Sequence[str]],
     stem: Path,
     formats: OutputFormats,
-    level_names: str | None = None,
+    levels: str | None = None,
     meanings: Mapping[str, str] | None = None,
 ) -> None:
     """Write columns to one file for each format, with NaN as empty.
 
     If ``texts`` has an entry for a column, the column contains positions in these texts. Parquet
-    files also have a column with ``level_names``, unless it is None, and ``meanings`` as metadata.
+    files also have a column with ``levels``, unless it is None, and ``meanings`` as metadata.
     """
     unique_names = UniqueNames(set())
     names = {
@@ -388,10 +388,10 @@ def _write_column_files(
         _write_csv(columns, texts, names, path, formats.csv_database)
     if not formats.is_parquet:
         return
-    if level_names is not None:
+    if levels is not None:
         # An attribute may be called "level", but attributes cannot have an empty name.
         columns = {"query": columns["query"], "": columns["query"], **columns}
-        texts = {**texts, "": [level_names]}
+        texts = {**texts, "": [levels]}
         names = {"query": names["query"], "": unique_names.make_unique("level"), **names}
     path = stem.with_name(f"{stem.name}.parquet")
     _write_parquet(columns, texts, names, path, meanings or {})
@@ -437,8 +437,8 @@ def _write_parquet(
         for name, array in columns.items()
         if name in texts or name == "noise_std" or array.dtype.kind != "f"
     ]
-    # Minima and maxima of row groups help readers only for the query column. For
-    # all columns they would take a quarter of the time.
+    # Minima and maxima of row groups help readers only for the query column. For all columns they
+    # would take a quarter of the time.
     parquet_options = {
         "use_dictionary": dictionary_columns,
         "write_statistics": [names["query"]],
