@@ -297,7 +297,7 @@ def describe_attribute(name: str, kind: Kind, catalogue: Catalogue = ENGLISH) ->
 
 
 def _row_policy_key(kind: Kind, policy: str) -> str:
-    """Return the text key for what a policy does with a row."""
+    """Return the key of the text on the effect of a policy on a row."""
     if policy == "drop" and kind.hidden:
         return "fate_hidden"
     return f"fate_{policy}"
@@ -396,15 +396,21 @@ def _list_dropping_attributes(plan: Plan) -> tuple[list[str], list[str]]:
 
 
 def _list_naming_sentence(
-    text_key: str, attributes: Sequence[str], catalogue: Catalogue
+    text_key: str,
+    attributes: Sequence[str],
+    catalogue: Catalogue,
+    *,
+    are_alternatives: bool = False,
 ) -> list[str]:
-    """Return a list with one sentence that names attributes; empty for none."""
+    """Return a list with one sentence that names attributes; empty for none.
+
+    If ``are_alternatives`` is True, the names are joined by "or" instead of "and".
+    """
     if not attributes:
         return []
     named = [name_attribute(name, catalogue) for name in attributes]
-    if text_key.startswith("dropped"):  # one of these values is enough
-        return [catalogue.say(text_key, names=catalogue.join_alternatives(named))]
-    return [catalogue.say(text_key, names=catalogue.join_names(named))]
+    join = catalogue.join_alternatives if are_alternatives else catalogue.join_names
+    return [catalogue.say(text_key, names=join(named))]
 
 
 def _list_dropping_sentences(
@@ -415,7 +421,12 @@ def _list_dropping_sentences(
     sentences = []
     for values in ("", "_missing", "_outside"):
         dropping = [name for name in attributes if kinds[name] == values]
-        sentences += _list_naming_sentence(f"{text_key}{values}", dropping, catalogue)
+        sentences += _list_naming_sentence(
+            f"{text_key}{values}",
+            dropping,
+            catalogue,
+            are_alternatives=text_key == "dropped",  # one of these values drops a row
+        )
     return sentences
 
 
@@ -722,7 +733,8 @@ def list_cut_amounts(
     Args:
         release: the release; its receipt may contain amounts that the guard measured.
         catalogue: the catalogue of the language.
-        least_share: if stated, totals of which at most this share was cut are left out.
+        least_share: if stated, totals of which an estimated share of at most this was cut are left
+            out.
     """
     domain = release.plan.domain
     guard = release.receipt.guard
@@ -857,7 +869,7 @@ def describe_unused_rows(release: Release, catalogue: Catalogue = ENGLISH) -> st
 
 
 def describe_survey(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Return sentences on columns of sampling errors and flags; empty without."""
+    """Return sentences on sampling errors and flags; empty without a survey."""
     survey = release.survey
     if survey is None:
         return ""
@@ -879,7 +891,7 @@ def _list_survey_rules(survey: Survey, catalogue: Catalogue) -> list[str]:
 
 
 def dropping_attributes(plan: Plan, product: Product) -> tuple[str, ...]:
-    """Return the attributes because of whose values a table leaves out rows.
+    """Return the attributes whose missing or outside values a table leaves out.
 
     An attribute that drops a row drops it from all tables. The exception is an attribute with a
     hidden cell, which drops a row only from the tables that have the attribute.
@@ -896,7 +908,7 @@ def dropping_attributes(plan: Plan, product: Product) -> tuple[str, ...]:
 def describe_budget_reduction(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
     """Return a sentence on the budget spent on stopped releases' guards, or None.
 
-    The result is None if no guard did.
+    The result is None if there were no such guards.
     """
     earlier_budget = release.receipt.guard_reduced_from
     if earlier_budget is None:
@@ -1069,7 +1081,7 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
 
 
 def describe_large_table(release: Release, product: Product, catalogue: Catalogue = ENGLISH) -> str:
-    """Return a sentence on the tables that replace one too large to write.
+    """Return a sentence on the tables that replace a table too large to write.
 
     It also explains how to compute the other answers of the large table.
     """
