@@ -83,7 +83,7 @@ def suits_lines(picture: Picture) -> bool:
 def draw_lines(picture: Picture) -> Spec:
     """Draw lines through the answers, with bands for their intervals.
 
-    Of many points only evenly spaced ones are drawn.
+    If there are many points, only evenly spaced points are drawn.
     """
     position = next(
         number for number, axis in enumerate(picture.axes) if axis.kind in ("up_to", "times")

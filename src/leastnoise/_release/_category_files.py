@@ -62,7 +62,7 @@ class FoundCategories:
 
 
 def describe_category_search(plan: CategoryPlan) -> str:
-    """Return sentences on how likely a search finds a category, by its units."""
+    """Return sentences on a search's chances to find a category, by its size."""
     return (
         "A search finds "
         f"{describe_search_chances(plan.detectable_units, plan.threshold)}. It keeps the "

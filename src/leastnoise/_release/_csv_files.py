@@ -18,8 +18,8 @@ _NUMBER = re.compile(r"[+-]?[0-9][0-9.,:/ -]*")
 def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """Write a header and rows as a CSV file that is safe in spreadsheets.
 
-    Texts that a spreadsheet would run as formulas are made inert. Lists of names are joined by " x
-    ", and NaN becomes an empty field.
+    Texts that a spreadsheet would run as formulas are made inert. The names of a list are joined
+    by " x ", and NaN becomes an empty field.
     """
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         minimal_writer, quoting_writer = (

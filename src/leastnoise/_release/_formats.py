@@ -620,7 +620,7 @@ def _empty_if_missing(value: float) -> float | str:
 
 @dataclass(slots=True)
 class SdmxMessages:
-    """Write the SDMX data and structure messages of a release."""
+    """Writes the SDMX data and structure messages of a release."""
 
     release: Release
     directory: Path
@@ -866,7 +866,7 @@ def merge_tables(tables: Sequence[Table], options: Options) -> MergedFlow:
 def _merge_dimensions(
     attribute: str, dimensions: Mapping[str, Dimension], catalogues: Sequence[Catalogue]
 ) -> tuple[Dimension, dict[str, Sequence[str]]]:
-    """Return a dimension with the codes of an attribute and of its levels.
+    """Return a dimension of an attribute and its levels, and the cells by key.
 
     Args:
         attribute: the name of the attribute.

@@ -84,7 +84,7 @@ class FoundBounds:
 
 
 def describe_found_bounds(bounds: FoundBounds) -> str:
-    """Return found bounds as text, such as "at most 7" or "0 to 70,000"."""
+    """Return found bounds as text, such as "at most 7" or "0 to 70000"."""
     if bounds.plan.bounds_row_counts:
         return f"at most {bounds.max_rows:,}"
     return f"{number_text(bounds.low)} to {number_text(bounds.high)}"
@@ -112,7 +112,7 @@ def describe_bounds_search(plan: BoundsPlan) -> str:
 
 
 def _count_candidates(plan: BoundsPlan) -> int:
-    """Return how many candidate bounds a search chooses from."""
+    """Return the number of candidates; a public lower bound does not count."""
     if plan.is_low_found:
         return plan.kind.size + 1
     return plan.kind.size

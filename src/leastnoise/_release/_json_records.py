@@ -97,10 +97,10 @@ def _read_entries(
     """Create an instance of a dataclass from the entries of a JSON object."""
     values = {}
     # A class is hashable, which mypy does not see.
-    for record_field, field_kind in _typed_fields(record_class):  # type: ignore[arg-type]
+    for record_field, field_type in _typed_fields(record_class):  # type: ignore[arg-type]
         name = record_field.name
         if _PREFIX in record_field.metadata:
-            value = _read_flattened_field(record_class, record_field, field_kind, entries, location)
+            value = _read_flattened_field(record_class, record_field, field_type, entries, location)
             if value is not None:
                 values[name] = value
         elif name in entries:

@@ -65,8 +65,7 @@ def localize_number(text: str, language: str) -> str:
             digits, find_locale(language), group_separator="," in whole
         )
     if exponent:
-        # Users type budgets and probabilities with a lower-case e, so they are written in this way
-        # too.
+        # Users type budgets and probabilities with a lower-case e, so the same notation is written.
         return f"{localized}e{exponent_sign}{exponent}"
     return str(localized)
 

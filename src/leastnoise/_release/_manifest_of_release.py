@@ -56,7 +56,7 @@ from leastnoise._trusted.accounting import covers
 from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.measurements import Measurements
 
-MOST_LISTED_TABLES = 200  # the manifest lists this many; tables.csv lists all
+MOST_LISTED_TABLES = 200  # the manifest lists at most this many; tables.csv lists all
 MOST_LABELS = 100_000  # labels of all attributes and levels in the manifest
 PROJECTIONS = {
     "agreed": "from the total down, the nearest groups within each group (least squares) that are "

@@ -228,7 +228,7 @@ def _describe_distribution(file: str, file_type: str, options: Options) -> dict[
 
 
 def _concept(address: str, kind: str) -> dict[str, str]:
-    """Return a JSON-LD node with an address and a class."""
+    """Return a JSON-LD node with an address and the class that validators need."""
     return {"@id": address, "@type": kind}
 
 

@@ -126,7 +126,7 @@ class Names:
         )
 
     def attribute(self, name: str) -> QuantityNames:
-        """Return the display names of an attribute; empty ones if none are stated."""
+        """Return the display names of an attribute; empty names if none are stated."""
         return self.attributes.get(name, _NO_NAMES)
 
     def level(self, key: str) -> QuantityNames:
@@ -134,7 +134,7 @@ class Names:
         return self.levels.get(key, _NO_NAMES)
 
     def measure(self, name: str) -> QuantityNames:
-        """Return the display names of a measure; empty ones if none are stated."""
+        """Return the display names of a measure; empty names if none are stated."""
         return self.measures.get(name, _NO_NAMES)
 
     def table(self, name: str) -> QuantityNames:

@@ -590,8 +590,8 @@ def describe_rounding(options: Options, catalogue: Catalogue) -> str:
         step, bound = rounding_rule(options, key)
         name = _name_quantity(key, catalogue)
         if step and isinstance(options.round, Mapping):
-            reach = catalogue.format_value(largest_rounding_change(options, step))
-            values = {"to": catalogue.format_value(step), "half": reach}
+            change = catalogue.format_value(largest_rounding_change(options, step))
+            values = {"to": catalogue.format_value(step), "half": change}
             sentences.append(catalogue.say("rounded_of", name=name, **values))
         if bound is not None and isinstance(options.below, Mapping):
             below = catalogue.format_value(bound)
@@ -616,7 +616,7 @@ def _has_text_keys(value: object) -> bool:
 
 
 def tables_to_write(products: Sequence[Product]) -> tuple[Product, ...]:
-    """Return the tables to write: the given ones, or smaller ones in their place.
+    """Return the tables to write; smaller tables replace too large tables.
 
     The table of the cells replaces a table that is too large to write, and its prefix sums are
     added at the end.
@@ -750,7 +750,7 @@ def _table_names(workload: Workload) -> dict[str, str]:
 
 
 def _replace_all_ranges(product: Product, replacement: QuerySet) -> Product:
-    """Return a table with ``replacement`` in place of each set of all ranges."""
+    """Return a table in which ``replacement`` replaces each set of all ranges."""
     query_sets = list(product.query_sets)
     for position, queries in enumerate(product.query_sets):
         if queries == all_ranges():

@@ -97,7 +97,7 @@ def _with_hidden_cells(cells: FloatArray, shape: Sequence[int]) -> FloatArray:
 
 
 def _counts_units_once(product: Product, domain: Domain, record_attributes: Sequence[str]) -> bool:
-    """Return whether a table counts each unit in exactly one cell."""
+    """Return whether a table counts each unit once, by attributes of the records."""
     measure = domain.measures.get(str(product.measure))
     return (
         isinstance(measure, UnitCount)

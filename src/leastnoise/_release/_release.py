@@ -369,8 +369,8 @@ class Release:
         optional columns.
 
         Args:
-            library: pandas, polars or pyarrow; defaults to the library of the data or, if they were
-                no data frame, to the first that is installed.
+            library: pandas, polars or pyarrow; defaults to the library of the data if they were a
+                data frame, and otherwise to the first that is installed.
 
         Raises:
             InputError: the library is not installed, or there are over 20 million answers.
@@ -411,8 +411,8 @@ class Release:
 
         Args:
             table_id: the id of the table, such as ``q1``, or its name.
-            library: pandas, polars or pyarrow; defaults to the library of the data or, if they were
-                no data frame, to the first that is installed.
+            library: pandas, polars or pyarrow; defaults to the library of the data if they were a
+                data frame, and otherwise to the first that is installed.
 
         Raises:
             InputError: there is no such table, or the library is not installed.
@@ -631,7 +631,8 @@ class Release:
                 are added up.
             level: the coverage probability of the interval; defaults to the level of the release.
 
-        Returns: A table with a single answer.
+        Returns:
+            A table with a single answer.
 
         Raises:
             InputError: there is no such table, or it lacks an attribute or a label.
@@ -706,8 +707,8 @@ class Release:
                 household. Each unit has this number of rows.
             weight: a measure; the records get weights that add up to its released sums.
             whole_numbers: attributes in bins whose values are whole numbers.
-            library: pandas, polars or pyarrow; defaults to the library of the data or, if they were
-                no data frame, to the first that is installed.
+            library: pandas, polars or pyarrow; defaults to the library of the data if they were a
+                data frame, and otherwise to the first that is installed.
 
         Raises:
             InputError: the release has no counts, it does not determine the cells of an attribute,
@@ -770,8 +771,8 @@ class Release:
 
         Args:
             statement: a SELECT, as `leastnoise.sql` accepts it.
-            library: pandas, polars or pyarrow; defaults to the library of the data or, if they were
-                no data frame, to the first that is installed.
+            library: pandas, polars or pyarrow; defaults to the library of the data if they were a
+                data frame, and otherwise to the first that is installed.
 
         Raises:
             InputError: a clause cannot be answered, or the measurements do not determine a table.
@@ -1301,7 +1302,7 @@ def _check_simulated_non_negative(
                 measure=measure,
                 max_rounds=0,
             )
-    except InputError as error:  # even if the workload asks only for their sums
+    except InputError as error:  # every cell is needed, even if only sums are requested
         raise InputError(
             f"{option} needs every cell of the attributes that a table is about. {error} Or leave "
             f"out {option}."

@@ -405,7 +405,7 @@ def _summarize_table(table: Table, catalogue: Catalogue) -> Summary:
 
 
 def _noun_after_answers(product: Product, catalogue: Catalogue) -> str:
-    """Return the noun that follows an answer: what is counted, or a sum's unit."""
+    """Return the noun after an answer: counted rows or units, or a sum's unit."""
     if product.of_values:
         return unit_of_sums(product, catalogue)
     if product.of_units:
@@ -494,7 +494,7 @@ def _describe_error(summary: Summary) -> str:
 
 
 def _rate_tables(release: Release, summaries: Sequence[Summary], catalogue: Catalogue) -> list[str]:
-    """Return sentences that rate the tables by their reliability, after notes.
+    """Return notes, then sentences that rate the tables by their reliability.
 
     The rating depends on the ratio of the typical margin to the typical answer. A table is never
     rated "yes" if its margin omits a part of the error, such as the sampling error of a survey.
@@ -856,8 +856,8 @@ class _ContentCollector:
             return
         picture = table.picture(catalogue, has_caption=True)
         chart = choose_chart(picture, self._marks_left)
-        is_whole = entry.answers <= min(MOST_TABLE_ROWS, self._rows_left)
-        view = _table_view(release, entry, table, catalogue, shows_all_cells=is_whole)
+        fits_on_page = entry.answers <= min(MOST_TABLE_ROWS, self._rows_left)
+        view = _table_view(release, entry, table, catalogue, shows_all_cells=fits_on_page)
         if len(self._charts) < MOST_PICTURES:
             spec = draw_chart(picture, self._marks_left)
         else:

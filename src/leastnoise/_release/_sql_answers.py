@@ -293,7 +293,10 @@ def _select_on_last_axis(answers: Answers, position: int) -> Answers:
 def _sample_covariances(
     covariances: Answers, workload: Workload, answer_workload: AnswerWorkload
 ) -> Answers:
-    """Return sample covariances: covariances times n / (n - 1)."""
+    """Return sample covariances: covariances times n / (n - 1).
+
+    Each end of the interval uses that end of n's interval which widens the result.
+    """
     counts, counts_low, counts_high = answer_workload(
         Workload(workload.domain, workload.products[:1])
     )

@@ -49,7 +49,7 @@ class AnswerNoise:
     Attributes:
         covariances: the covariances between answers.
         multiplier: the half width of intervals, in standard errors.
-        own_product: a function that returns a workload's only table, over the domain of the
+        product_of: a function that returns a workload's only table, over the domain of the
             measurements.
     """
 

@@ -500,7 +500,7 @@ def _to_float(text: str) -> float:
 def resolve_survey(
     survey: Mapping[str, Any], workload: Workload, names: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Check a section ``[survey]``; return it with table names in place of ids.
+    """Check a section ``[survey]``; return it with table names instead of ids.
 
     Args:
         survey: the checked section.

@@ -213,8 +213,8 @@ class ResultTable:
     def frame(self, library: str | None = None) -> Any:
         """Return the columns as a data frame of pandas, polars or pyarrow.
 
-        ``library`` defaults to the library of the data or, if they were no data frame, to the first
-        that is installed.
+        ``library`` defaults to the library of the data if they were a data frame, and otherwise to
+        the first that is installed.
 
         In a table, a key of numbers is followed by the bounds of its cells, such as ``age_low`` and
         ``age_high``. A key of periods is followed by their first day or hour, such as
@@ -369,8 +369,8 @@ class Table(ResultTable):
     def rounded(self, to: Exact | None, below: Exact | None = None) -> "RoundedTable":
         """Return the table rounded to multiples of ``to``, without small answers.
 
-        Answers below ``below`` are suppressed. Margins become wider by the rounding. It costs
-        nothing.
+        Answers below ``below`` are suppressed. Margins become wider by the rounding. Rounding
+        costs nothing.
         """
         if to is None:
             step = Fraction(0)
@@ -650,8 +650,8 @@ class RoundedTable:
     def frame(self, library: str | None = None) -> Any:
         """Return the columns as a data frame of pandas, polars or pyarrow.
 
-        ``library`` defaults to the library of the data or, if they were no data frame, to the first
-        that is installed.
+        ``library`` defaults to the library of the data if they were a data frame, and otherwise to
+        the first that is installed.
         """
         return to_frame(self.columns(), library or self.table.library)
 

@@ -66,7 +66,7 @@ from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._workload import Product, QuerySet, Statistic
 
 TEMPLATES = Path(__file__).with_name("templates")
-_SUPPRESSED = "\u2013"  # shown in place of a suppressed answer
+_SUPPRESSED = "\u2013"  # shown instead of a suppressed answer
 _LEAST_SHORTENED_MARGIN = 1000  # in tables, larger margins are shown with only three digits
 
 
@@ -88,7 +88,8 @@ class Catalogue:
         """Return the text of a key, with values filled in in local notation.
 
         The field ``rows_noun`` of a text stands for the display name of rows, such as ``persons``;
-        ``Rows_noun`` has a capital letter.
+        ``Rows_noun`` has a capital letter. ``rows_noun_weak`` and ``rows_noun_dative`` are
+        inflected, see `decline_plural`.
         """
         return self._fill_in(find_text(key, self.language).forms[0], values)
 
@@ -143,7 +144,7 @@ class Catalogue:
     def localize_parameters(self, text: str) -> str:
         """Return a cost such as ``epsilon = 0.5, delta = 1e-9`` in local notation.
 
-        Numbers are also texts in receipts, whose notation is Python's.
+        Receipts state costs as such texts, with numbers in Python's notation.
         """
         parts = [part.split(" = ") for part in text.split(", ")]
         return ", ".join(" = ".join(map(self.localize, part)) for part in parts)
@@ -264,9 +265,7 @@ class Catalogue:
         """Return an answer with its margin, such as ``120 ± 7``."""
         if math.isnan(answer):
             return _SUPPRESSED
-        if self.number_format.percent:
-            return f"{self.format_number(answer, margin)} ± {self.format_error(margin)}"
-        if margin >= _LEAST_SHORTENED_MARGIN:
+        if self.number_format.percent or margin >= _LEAST_SHORTENED_MARGIN:
             return f"{self.format_number(answer, margin)} ± {self.format_error(margin)}"
         return f"{self.format_number(answer, margin)} ± {self.format_number(margin, margin)}"
 
@@ -344,7 +343,7 @@ _WIDEST_SHARE = 0.5  # a wider interval of a share carries no information
 def display_labels(
     labels: Labels, names: Sequence[str], texts: CodeTexts, *, typeset: bool = True
 ) -> tuple[tuple[str, ...], ...]:
-    """Return the display labels of each key, in place of its codes.
+    """Return the display labels that replace the codes of each key.
 
     If several codes share a text, the code is appended. If ``typeset`` is True, ranges are written
     with a dash; otherwise they look as in files.
