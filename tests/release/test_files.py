@@ -437,7 +437,7 @@ def test_directory_in_use_is_refused_and_kept(rich, tmp_path):
 
 def test_lock_file_that_cannot_be_created_is_refused(tmp_path):
     lock = _directory.lock_output(tmp_path / "out", tmp_path / "missing")
-    with pytest.raises(InputError, match="needs a lock file in .*: no such file"), lock:
+    with pytest.raises(InputError, match=r"needs a lock file in .*: no such file"), lock:
         pass
 
 

@@ -104,7 +104,7 @@ def _read_entries(
             if value is not None:
                 values[name] = value
         elif name in entries:
-            values[name] = _read_value(field_kind, entries[name], f"{location}{name}")
+            values[name] = _read_value(field_type, entries[name], f"{location}{name}")
         elif record_field.default is MISSING or _IS_REQUIRED in record_field.metadata:
             raise InputError(f"{location}{name} is missing. Use an intact copy.")
     return record_class(**values)
