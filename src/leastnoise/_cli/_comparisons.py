@@ -34,7 +34,7 @@ from leastnoise._release import (
     table_title,
 )
 from leastnoise._trusted.check import InputError, exact
-from leastnoise._workload import cells_of, groups_of
+from leastnoise._workload import QuerySet, cells_of
 
 _SELECT = "Select both groups along one attribute, such as year=2025 year=2024."
 _UNBOUNDED = (
@@ -122,11 +122,7 @@ def difference(
         )
         published = None
         if not options["where"]:
-            measure = quantity["mean"] or quantity["sum"]
-            kind = "mean" if quantity["mean"] else "sum" if measure else "count"
-            sets = groups_of(release.plan.domain, cells, "the groups of a comparison")
-            if not quantity["share"] and not options["units"]:
-                published = release.find_published(kind, measure, sets)
+            published = _find_published(release, quantity, cells)
         _print_comparison(compared, [release, against], published=published, as_json=as_json)
         return
     along, group, base = _read_two_groups(release, groups)
@@ -140,6 +136,21 @@ def difference(
         level=level,
     )
     _print_comparison(compared, [release], as_json=as_json)
+
+
+def _find_published(
+    release: Release, quantity: Mapping[str, Any], groups: Mapping[str, QuerySet]
+) -> Table | StatisticTable | None:
+    """Return the published table of the compared numbers, or None.
+
+    ``quantity`` has the arguments of `compare_releases` that select the compared numbers.
+    """
+    if quantity["share"] or quantity["count"] == "units":
+        return None
+    for kind in ("mean", "sum"):
+        if quantity[kind]:
+            return release.find_published(kind, quantity[kind], groups)
+    return release.find_published("count", None, groups)
 
 
 def _check_comparison_options(groups: tuple[str, ...], other: Path | None, where: object) -> None:
@@ -186,8 +197,8 @@ def _print_comparison(
 ) -> None:
     """Print a comparison as a table or as JSON, with the notes of the releases.
 
-    ``published`` is the table of the first release that has the compared numbers, whose names and
-    number format readers know.
+    ``published`` is the table of the first release that has the compared numbers. Its display names
+    and its number format are used.
     """
     rows = _list_rows(comparison)
     notes = list(dict.fromkeys(note for release in releases for note in list_answer_notes(release)))
@@ -274,29 +285,31 @@ def _print_named_comparison(
     groups = itertools.product(*published.display_labels)
     lines = []
     for group, row in zip(groups, rows, strict=True):
-        spread = (row["difference_high"] - row["difference_low"]) / 8
+        # as in the intervals of other statistics: about half a standard error
+        digit_spread = (row["difference_high"] - row["difference_low"]) / 8
         line = [*group]
-        line += [catalogue.format_number(row[name], spread) for name in ("value", "against")]
-        line.append(_format_change(row["difference"], spread, catalogue))
+        line += [catalogue.format_number(row[name], digit_spread) for name in ("value", "against")]
+        line.append(_format_change(row["difference"], digit_spread, catalogue))
         for kind in ("difference", "difference_both"):
             if f"{kind}_low" in row:
-                ends = [
-                    _format_change(row[f"{kind}_{end}"], spread, catalogue)
-                    for end in ("low", "high")
-                ]
-                line.append(" to ".join(ends))
+                low = _format_change(row[f"{kind}_low"], digit_spread, catalogue)
+                high = _format_change(row[f"{kind}_high"], digit_spread, catalogue)
+                line.append(catalogue.say("from_to", low=low, high=high))
         lines.append(line)
     print_table(f"{title}, of two releases", columns, lines)
 
 
-def _format_change(value: float | None, noise_std: float, catalogue: Catalogue) -> str:
-    """Return a difference as text; differences of percentages in percentage points."""
+def _format_change(value: float | None, digit_spread: float, catalogue: Catalogue) -> str:
+    """Format a difference; percentages differ by percentage points.
+
+    The digits are those that an uncertainty of ``digit_spread`` allows.
+    """
     if value is None:
         return "-"
     if not catalogue.number_format.percent:
-        return catalogue.format_number(value, noise_std)
+        return catalogue.format_number(value, digit_spread)
     points = catalogue.with_format(replace(catalogue.number_format, percent=False))
-    return catalogue.say("points", number=points.format_number(100 * value, 100 * noise_std))
+    return catalogue.say("points", number=points.format_number(100 * value, 100 * digit_spread))
 
 
 def _format_interval(row: Mapping[str, Any], number_name: str) -> tuple[str, str]:
