@@ -163,10 +163,11 @@ def draft_from_text(text: str, folder: Path, name: str = "the spec") -> Draft:
     spec = spec_from_table(table, folder, name)
     rows: list[PageRow] = []
     settings: list[RowSetting] = []
-    for part, (entry, products) in enumerate(zip(table["workload"], spec.parts, strict=True)):
-        part_rows = _entry_rows(part, entry, products, spec.workload)
-        rows += part_rows
-        settings += [_read_setting(entry) for _ in part_rows]
+    entries = zip(table["workload"], spec.parts, strict=True)
+    for entry_number, (entry, products) in enumerate(entries):
+        entry_rows = _entry_rows(entry_number, entry, products, spec.workload)
+        rows += entry_rows
+        settings += [_read_setting(entry) for _ in entry_rows]
     privacy = table["privacy"]
     if "rho" in privacy:
         parameter = "rho"
@@ -326,25 +327,25 @@ def format_spec(draft: Draft) -> str:
 def _set_workload(document: Any, draft: Draft) -> None:
     """Apply the settings of all rows to the workload of a TOML document."""
     entries = []
-    all_parts_stay = True
-    for part, entry in enumerate(document["workload"]):
+    all_entries_stay = True
+    for entry_number, entry in enumerate(document["workload"]):
         rows = [
             (row.workload_entry, setting)
             for row, setting in zip(draft.rows, draft.settings, strict=True)
-            if row.entry_number == part
+            if row.entry_number == entry_number
         ]
         settings = {setting for _, setting in rows}
         if len(settings) == 1 and rows[0][1].on:
             entries.append(_apply_setting(entry, rows[0][1]))
             continue
-        all_parts_stay = False
+        all_entries_stay = False
         # Each published row becomes a separate [[workload]] table.
         for row_entry, setting in rows:
             if setting.on:
                 entries.append(_apply_setting(to_toml_table(row_entry), setting))
     if not entries:
         raise InputError("No table is left; keep at least one.")
-    if not all_parts_stay:
+    if not all_entries_stay:
         document["workload"] = tomlkit.aot()
         for entry in entries:
             document["workload"].append(entry)
@@ -435,10 +436,11 @@ def save_spec(opened_path: Path, text_before: str, new_name: str, text: str) -> 
             message("The file {path} exists already. Choose another name.", path=path)
         ) from None
     except (OSError, UnicodeError) as error:
-        new_name = type(error).__name__
         raise InputError(
             message(
-                "{path} cannot be written: {error}. Nothing was changed.", path=path, error=new_name
+                "{path} cannot be written: {error}. Nothing was changed.",
+                path=path,
+                error=type(error).__name__,
             )
         ) from None
     finally:
