@@ -67,8 +67,6 @@ def read_location(
     """Return the path or the database table that a table of the spec names.
 
     Both are None if it names neither.
-
-    Both are None if the part names neither.
     """
     if "path" in table:
         path = folder / check_text(f"{location_name} path", table["path"])
@@ -185,8 +183,6 @@ class PublicFiles:
         """Return the counts in a file, in the order of the cells of ``product``.
 
         The file has a column of labels for each attribute, and a column of counts.
-
-        The file has a column of labels for each attribute, and one of counts.
         """
         return [int(text) for text in self.cell_texts(subject, value, product, str.isdigit)]
 
@@ -452,7 +448,7 @@ _LEVEL_FORMS = (
 def _read_levels(
     value: object, kind: Kind, files: PublicFiles
 ) -> dict[str, Mapping[Any, Any] | list[str]]:
-    """Return by name of each level: a map from cells to groups, a list, or a width."""
+    """Read the levels by name: maps from cells to groups, lists, or widths."""
     if not isinstance(value, Mapping):
         raise refuse(
             "levels",
