@@ -337,11 +337,13 @@ def _has_series_limit(spec: Spec) -> bool:
 
 def _kind_warnings(name: str, kind: Kind, spec: Spec, catalogue: Catalogue) -> Iterator[str]:
     """Yield warnings about the settings of an attribute."""
-    text = not isinstance(spec.source, DatabaseTable) and (
+    is_read_from_text = not isinstance(spec.source, DatabaseTable) and (
         spec.source is None or has_text_rows(spec.source)
     )
     if isinstance(kind, Categories):
-        yield from _category_warnings(name, kind, catalogue, is_free_text=text)
+        yield from _category_warnings(
+            name, kind, catalogue, is_read_from_text=is_read_from_text
+        )
     if (
         isinstance(kind, (Bins, Edges, Decimals))
         and kind.high - kind.low <= 1
@@ -378,11 +380,11 @@ def _kind_warnings(name: str, kind: Kind, spec: Spec, catalogue: Catalogue) -> I
 
 
 def _category_warnings(
-    name: str, kind: Categories, catalogue: Catalogue, *, is_free_text: bool
+    name: str, kind: Categories, catalogue: Catalogue, *, is_read_from_text: bool
 ) -> Iterator[str]:
     """Yield warnings about the categories of an attribute."""
     if (
-        is_free_text
+        is_read_from_text
         and {*map(str, kind.values)} == {"true", "false"}
         and not kind.spellings
         and not kind.reading.ignore_case
