@@ -24,7 +24,8 @@ _IDENTIFIES = _word_set(
     broj cislo 号 番号
     """
 )
-# The ones that rarely mean anything else. A number of rooms and a postal code are no identifiers.
+# The words of `_IDENTIFIES` that rarely mean anything else. A number of rooms and a postal code are
+# no identifiers.
 _SURELY_IDENTIFIES = _word_set(
     """
     id ids uid uuid guid nr nbr nummer key ident identifier identifiant identificador
@@ -221,8 +222,8 @@ _AMOUNTS = re.compile(
     r"|loss$|gain$"
     r"|rate$|umsatz|betrag|preis|gehalt|einkommen|fare|distance|montant|prix|importe|precio|bedrag"
 )
-# Physical quantities and their units; `m` and `g` alone are as often codes.
-_MEASURED = _word_set(
+# Physical quantities and their units, without `m` and `g`, which are codes as often as units.
+_PHYSICAL_QUANTITIES = _word_set(
     """
     mm cm km kg mg lb lbs oz ml mph kmh kwh mass depth width thickness masse gewicht tiefe breite
     largeur profondeur poids peso
@@ -386,7 +387,7 @@ def names_free_text(name: str) -> bool:
     [True, True, False, False]
     """
     words = split_column_name(name)
-    if not _MEASURED.isdisjoint(words):
+    if not _PHYSICAL_QUANTITIES.isdisjoint(words):
         return False
     free_text_words = _FREE_TEXTS.intersection(words)
     return bool(free_text_words) and (not free_text_words <= _NAMES or len(words) == 1)
@@ -452,7 +453,7 @@ def names_whole_number(name: str) -> bool:
     [True, True, True, False]
     """
     words = split_column_name(name)
-    if not _MEASURED.isdisjoint(words):
+    if not _PHYSICAL_QUANTITIES.isdisjoint(words):
         return False
     whole_numbers = _WHOLES | _SMALL_COUNTS | _LENGTHS_OF_TIME
     return (
@@ -475,7 +476,7 @@ def names_nonnegative_number(name: str) -> bool:
     return (
         not (_COUNTS | _LENGTHS_OF_TIME).isdisjoint(words)
         or "time" in words[:-1]
-        or not _MEASURED.isdisjoint(words)
+        or not _PHYSICAL_QUANTITIES.isdisjoint(words)
         or bool(_NOT_BELOW_ZERO.search(name.lower()))
     )
 
@@ -486,7 +487,8 @@ def names_amount(name: str) -> bool:
     >>> [names_amount(name) for name in ("fare_amount", "CLM_PMT_AMT", "bill_length_mm", "sex")]
     [True, True, True, False]
     """
-    return not _MEASURED.isdisjoint(split_column_name(name)) or bool(_AMOUNTS.search(name.lower()))
+    is_physical = not _PHYSICAL_QUANTITIES.isdisjoint(split_column_name(name))
+    return is_physical or bool(_AMOUNTS.search(name.lower()))
 
 
 def names_flag(name: str) -> bool:
