@@ -851,7 +851,7 @@ def rounding(directory: Path, step: str, below: str | None, out: Path) -> None:
     "--rows",
     type=int,
     metavar="N",
-    help="The number of records to draw. [default: the number that the release counted]",
+    help="The number of records to draw.  [default: the number that the release counted]",
 )
 @click.option(
     "--seed",

@@ -144,8 +144,8 @@ def change(path: Path, per: str | None, note: str, **amount: str | None) -> None
 def share(path: Path, name: str, part: str | None, note: str, **amount: str | None) -> None:
     """Give an analyst or a project a share of the budget, or change it.
 
-    NAME is the name of the share. The releases that name it with --share may spend at most the
-    share together, within the whole budget.
+    NAME is the name of the share. All releases with --share NAME together may spend at most this
+    share, within the whole budget.
     """
     if not name.strip():
         raise InputError("A share must have a name, such as an analyst's or a project's.")
@@ -245,8 +245,7 @@ def _check_privacy_definition(ledger: Ledger, option_names: list[str]) -> None:
     raise InputError(
         f"A budget of {display_path(ledger.path)} must have {needed}, because its entries are "
         f"added up in this definition; got {' and '.join(option_names) or 'none of them'}. "
-        f"{advice}. "
-        "Nothing was changed."
+        f"{advice}. Nothing was changed."
     )
 
 
@@ -383,7 +382,7 @@ def _implied_epsilons(ledger: Ledger, delta: str) -> dict[str, str] | None:
     budget. Epsilons are rounded up to four decimals. Return None for other budgets.
     """
     if isinstance(ledger.privacy.budget, ApproxDP):
-        return _approximate_epsilons(ledger)
+        return _approx_dp_epsilons(ledger)
     if not isinstance(ledger.privacy.budget, ZCDP):
         return None
     epsilons = {"delta": delta}
@@ -396,7 +395,7 @@ def _implied_epsilons(ledger: Ledger, delta: str) -> dict[str, str] | None:
     return epsilons
 
 
-def _approximate_epsilons(ledger: Ledger) -> dict[str, str]:
+def _approx_dp_epsilons(ledger: Ledger) -> dict[str, str]:
     """Return the epsilon of an (epsilon, delta) budget, and the epsilon spent."""
     limit = ledger.limits()[-1]
     budget = cast(ApproxDP, limit.budget)

@@ -178,7 +178,7 @@ class _Commands(click.Group):
     Until then, a command has only its name and the first line of its help.
     """
 
-    # The signature is that which click calls.
+    # Click calls this method with its context.
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of the commands in the order of definition."""
         return list(self.commands)
@@ -186,7 +186,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the used command's name, the command, and its arguments."""
+        """Import the used command; return its name, the command and its arguments."""
         name, command, arguments = super().resolve_command(ctx, args)
         return name, command and load_command(str(command.name)), arguments
 

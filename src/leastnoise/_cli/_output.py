@@ -212,8 +212,7 @@ def check_new_file(path: Path, advice: str) -> None:
     except OSError as error:
         raise InputError(
             f"{display_path(path)} cannot be written: "
-            f"{(error.strerror or 'no such folder').lower()}. "
-            f"{advice}"
+            f"{(error.strerror or 'no such folder').lower()}. {advice}"
         ) from None
     raise InputError(f"{display_path(path)} exists already and is not overwritten. {advice}")
 

@@ -868,7 +868,7 @@ def _table_units(plan: Plan, catalogue: Catalogue) -> list[str]:
 def _error_columns(
     plan: Plan, tables: Sequence[ExpectedTable], catalogue: Catalogue
 ) -> list[_Column]:
-    """Return the columns of the table of expected errors, hidden ones included."""
+    """Return all possible columns of the table of expected errors."""
     hidden = {name for name in plan.domain.names if plan.domain.kind(name).hidden}
 
     def largest_error(table: ExpectedTable, _unit: str) -> str:
@@ -1419,7 +1419,7 @@ def _candidate_json(candidate: Candidate) -> dict[str, Any]:
 @click.option(
     "--trials",
     type=int,
-    help="The number of trials on each of two tables. [default: as many as --seconds allows]",
+    help="The number of trials on each of two tables.  [default: as many as --seconds allows]",
 )
 @click.option("--seconds", type=float, default=20.0, show_default=True, help="How long to measure.")
 @json_option

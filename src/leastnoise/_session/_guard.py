@@ -3,7 +3,7 @@
 A guard stops a release that would use few of the rows, or none. It decides by its noisy counts and
 public numbers only, so the decision is post-processing.
 
-The rest of this page states when a guard stops a release, and how often it does so wrongly. If u
+The rest of this text states when a guard stops a release, and how often it does so wrongly. If u
 rows are used and v rows are not, the guard sees U = u + N and V = v + M, where N and M are
 independent draws of the same noise.
 

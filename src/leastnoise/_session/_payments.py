@@ -489,7 +489,7 @@ def privacy_after_guards(ledger: Ledger, privacy: Privacy) -> Privacy | None:
     remaining = ledger.left()
     guards = sum_charges(entry.charge for entry in _stopped_guards(ledger))
     if isinstance(budget, ApproxDP) and isinstance(ledger.privacy.budget, ApproxDP):
-        return _approximate_privacy_after_guards(privacy, budget, remaining, guards)
+        return _approx_dp_privacy_after_guards(privacy, budget, remaining, guards)
     size = _first_parameter(budget)
     requested = getattr(budget, size)
     affordable = min(requested, getattr(remaining, size))
@@ -498,7 +498,7 @@ def privacy_after_guards(ledger: Ledger, privacy: Privacy) -> Privacy | None:
     return privacy.within(replace(budget, **{size: affordable}))
 
 
-def _approximate_privacy_after_guards(
+def _approx_dp_privacy_after_guards(
     privacy: Privacy, budget: ApproxDP, remaining: Charge, guards: Charge
 ) -> Privacy | None:
     """Like `privacy_after_guards`, for (epsilon, delta) budgets.

@@ -407,11 +407,9 @@ def _check_newest_ledger(target: Path, undrawn_labels: Sequence[str]) -> None:
     if released_labels := [label for label in undrawn_labels if (target / label).exists()]:
         raise LedgerError(
             f"The directory {target} has a release of {released_labels[0]}, which the ledger has "
-            "not drawn: ledger and private file are an older "
-            "copy, or the directory belongs to another series. Put back the newest ledger and "
-            "private "
-            "file, or choose another directory for a "
-            "new series. Nothing was drawn."
+            "not drawn: ledger and private file are an older copy, or the directory belongs to "
+            "another series. Put back the newest ledger and private file, or choose another "
+            "directory for a new series. Nothing was drawn."
         )
 
 
@@ -430,8 +428,7 @@ def _count_due_periods(dates: Dates, through: str | None) -> int:
     if requested_periods > periods_over:
         raise InputError(
             f"The period {through} is not over; it ends on {dates.last_day(requested_periods)} "
-            "(UTC). "
-            "Nothing was spent."
+            "(UTC). Nothing was spent."
         )
     return requested_periods
 

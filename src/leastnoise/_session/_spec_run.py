@@ -519,7 +519,8 @@ def find_same_release(spec: SpecFile, out: Path, ledger_path: Path) -> SpecRun |
         ledger_path: the ledger that would pay.
 
     Returns:
-        A run with the published release; None if the directory has no release.
+        A run with the published release; None without a release in the directory, or without a
+        ledger.
 
     Raises:
         InputError: the directory has other contents. The message names the parts in which its
@@ -578,7 +579,7 @@ def _find_entry(ledger: Ledger, finished_release: Release) -> Entry | None:
 
 
 def _check_plan(spec: Spec, plan: Plan, observer: RunObserver) -> None:
-    """Raise InputError for options that do not fit the plan; warn about errors."""
+    """Raise InputError for options that do not fit the plan; show its warnings."""
     check_options(plan, spec.options)
     observer.warn(warnings_after_planning(spec, plan))
 
@@ -612,7 +613,7 @@ def _plan_within_ledger(spec: Spec, ledger_path: Path, observer: RunObserver) ->
 
 
 def _open_payer(spec: Spec, ledger_path: Path) -> Ledger | Path:
-    """Return the ledger share that pays; the path of the ledger without shares."""
+    """Open the share that pays; without a share, return the path of the ledger."""
     if spec.share:
         return Ledger.open(ledger_path, share=spec.share)
     return ledger_path
