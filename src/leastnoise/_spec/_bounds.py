@@ -1,6 +1,6 @@
-"""Read the searches for bounds that a spec requests in place of public bounds.
+"""Read the searches for bounds that a spec requests instead of public bounds.
 
-If a bound must be found privately, the spec has a table in place of the number. This is possible
+If a bound must be found privately, the spec has a table instead of the number. This is possible
 for ``max_rows`` of the unit, ``clip`` of a measure, and ``bins`` or ``integers`` of an attribute.
 Before the search, the spec is read with the widest bounds that the search may find. After it, the
 spec is read with the found bounds.
@@ -262,7 +262,7 @@ def with_bounds(
     requests: Sequence[BoundsRequest],
     found_bounds: Mapping[str, FoundBounds],
 ) -> dict[str, Any]:
-    """Return the tables of a spec with bounds in place of the requests."""
+    """Replace the requests in the tables of a spec by bounds."""
     values = {request.path: request.setting(found_bounds.get(request.name)) for request in requests}
     return _replace_settings(spec_tables, values)
 

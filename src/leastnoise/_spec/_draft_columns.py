@@ -97,7 +97,7 @@ class SourceColumn:
 
 @dataclass(frozen=True)
 class SourceColumns:
-    """The columns of the data, and the ones that may identify a person.
+    """The columns of the data, and which of them may identify a person.
 
     Attributes:
         listed: all columns, in order.
@@ -117,7 +117,7 @@ class SourceColumns:
 
     @cached_property
     def candidates(self) -> tuple[str, ...]:
-        """The names of columns that may identify persons, likely ones first."""
+        """The names of columns that may identify persons, the most likely first."""
         if self.person is not None:
             return ()
         named = [column.name for column in self.listed if _may_name_person(column)]

@@ -236,8 +236,7 @@ def check_category_searches(searches: Sequence[CategorySearch], privacy: Privacy
             raise InputError(
                 f"The categories in {search.directory} were found by another search than "
                 f"[domain.{search.attribute}] requests: its budget, unit, bounds or reading "
-                "differ. "
-                "Use the settings of that search, or name another directory: found = ..."
+                "differ. Use the settings of that search, or name another directory: found = ..."
             )
 
 

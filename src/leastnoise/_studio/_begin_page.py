@@ -157,7 +157,7 @@ def read_columns(source: Path | DatabaseTable, layout: Mapping[str, str]) -> Dat
 
 
 def _states_margin(form: Form) -> bool:
-    """Return whether a form states a margin of error in place of a budget."""
+    """Return whether a form states a margin of error instead of a budget."""
     return form.get("how") == "within"
 
 
@@ -726,7 +726,7 @@ class _FormPlanning:
             planning.background.stop()
 
     def plan(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Start to plan the form that the page sent; return `view`."""
+        """Start to plan the form that the page sent; return the result of `view`."""
         text = spec_from_form(self._data, _read_form(arguments), self._language)
         self.stop()
         self._planning = Planning(self._data.folder / "draft.toml", text)
@@ -777,7 +777,7 @@ def _read_form(arguments: Mapping[str, Any]) -> Form:
 
 
 def _read_language(arguments: Mapping[str, Any]) -> str:
-    """Return the language code in a request; raise InputError for unknown ones."""
+    """Return the language in a request; raise InputError if it is unknown."""
     return one_of("the language", arguments.get("language"), LANGUAGES)
 
 

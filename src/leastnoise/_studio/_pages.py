@@ -6,7 +6,7 @@ The server answers only the browser that sent the one-time token, and only reque
 page:
 
 - Host must be this address. Requests to another name that resolves to it (DNS rebinding) are
-refused.
+  refused.
 - Origin must be this page if the browser sends it. Every request that changes something must send
   it.
 - The token in the address is valid for one visit. That visit gets a session in a cookie, which only

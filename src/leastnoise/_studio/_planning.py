@@ -65,8 +65,8 @@ class BackgroundProcess:
     """Runs one request at a time in another process; a new one ends the last.
 
     Args:
-        receive: called with the number of the request and each message of its process; with None in
-            place of the message when the process has ended.
+        receive: called with the number of the request and each message of its process; with None
+            instead of a message when the process has ended.
     """
 
     def __init__(self, receive: Callable[[int, Mapping[str, Any] | None], None]) -> None:
@@ -209,7 +209,7 @@ class PlanningState:
         doing: the task of the background process, "planning" or "pricing"; empty if there is none.
         trying: the strategy that is being planned.
         error: the reason why the last request failed; empty if it did not.
-        prices: for each row, the share of the budget that it needs alone, and the share that
+        prices: for each row, the share of the budget that it needs on its own, and the share that
             leaving it out saves.
         reference: the plan with which the page compares; None if there is none.
         version: the number of changes of the draft.
@@ -348,7 +348,7 @@ class Planning:
         )
 
     def keep(self, _: Mapping[str, Any] | None = None) -> None:
-        """Make the current plan the reference; clear the reference without a plan."""
+        """Make the current plan the reference; without a plan, clear the reference."""
         plan = self.state.plan_with_known_error
         self.state = replace(
             self.state, reference=None if plan is None else ReferencePlan(self.state.draft, plan)

@@ -192,7 +192,7 @@ def combine_languages(texts: Mapping[str, str]) -> Any:
 def _set_at_path(document: Any, path: tuple[str, ...], value: Any) -> None:
     """Set a value at a path of a document.
 
-    An empty value is removed, and tables that become empty.
+    An empty value is removed, and so are tables that become empty.
     """
     *parents, key = path
     tables = [document]
