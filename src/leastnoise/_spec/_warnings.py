@@ -341,9 +341,7 @@ def _kind_warnings(name: str, kind: Kind, spec: Spec, catalogue: Catalogue) -> I
         spec.source is None or has_text_rows(spec.source)
     )
     if isinstance(kind, Categories):
-        yield from _category_warnings(
-            name, kind, catalogue, is_read_from_text=is_read_from_text
-        )
+        yield from _category_warnings(name, kind, catalogue, is_read_from_text=is_read_from_text)
     if (
         isinstance(kind, (Bins, Edges, Decimals))
         and kind.high - kind.low <= 1
