@@ -25,39 +25,33 @@ HARMLESS = (
 )
 _HEAD = """# Mutants of the trusted packages
 
-A *mutant* is the program with one small change: another operator, number, argument or constant, \
-or a statement without its value.
-`make mutants` (`tests/mutants/`) draws a sample of the mutants of the trusted packages, and runs \
-the tests that cover each of them. It
-skips tests that read the code instead of running it (the digests of the proofs).
+A *mutant* is the program with one small change: another operator, number, argument or constant, or
+a statement without its value. `make mutants` (`tests/mutants/`) draws a sample of the mutants of
+the trusted packages, and runs the tests that cover each of them. It skips tests that read the code
+instead of running it (the digests of the proofs).
 
 """
 _HOW = """
 ## Method
 
-All tests and examples of the trusted packages and of the session run once under `coverage`, \
-which records the lines that each test runs;
-tests that need more than {longest:.0f} CPU seconds with it are skipped. Mutants are drawn \
-uniformly from a seed, by the operators of mutmut
-3.8.1; types, decorators, docstrings and arguments of `len` and `isinstance` are not mutated. For \
-each mutant, the tests that run its lines
-come first, then others that run its file, until one fails, for at most {most:.0f} CPU seconds. \
-The first {first} tests run in a process
-that imports package and tests anew, and the others in another process. A mutant is killed by \
-time if it needs {patience:.0f} CPU seconds
-more than three times the time of the tests without it.
+All tests and examples of the trusted packages and of the session run once under `coverage`, which
+records the lines that each test runs; tests that need more than {longest:.0f} CPU seconds with it
+are skipped. Mutants are drawn uniformly from a seed, by the operators of mutmut 3.8.1; types,
+decorators, docstrings and arguments of `len` and `isinstance` are not mutated. For each mutant, the
+tests that run its lines come first, then others that run its file, until one fails, for at most
+{most:.0f} CPU seconds. The first {first} tests run in a process that imports package and tests
+anew, and the others in another process. A mutant is killed by time if it needs {patience:.0f} CPU
+seconds more than three times the time of the tests without it.
 
-*Without those that change no result*: this row omits a survivor if a person has written down, in \
-`tests/mutants/reasons.toml`, why no run
-returns, writes or refuses anything different. It is *equivalent*, or only speed, memory or the \
-text of a message differs.
+*Without those that change no result*: this row omits a survivor if a person has written down, in
+`tests/mutants/reasons.toml`, why no run returns, writes or refuses anything different. It is
+*equivalent*, or only speed, memory or the text of a message differs.
 
-*With the tests added since*: a survivor whose reason begins with *closed* was run again by hand, \
+*With the tests added since*: a survivor whose reason begins with *closed* was run again by hand,
 and a test written for it killed it.
 
-*Words*: changes inside `raise`, `refuse(...)` and the names that checks receive alter only the \
-text of a message. They are counted
-separately.
+*Words*: changes inside `raise`, `refuse(...)` and the names that checks receive alter only the text
+of a message. They are counted separately.
 """
 
 
@@ -139,8 +133,8 @@ def write(folder: Path, page: Path) -> None:
             )
         ),
         (
-            f"\nSurvivors that change no result, or that a test kills now: {other_survivors}. Their reasons "
-            "are in\n`tests/mutants/reasons.toml`."
+            "\nSurvivors that change no result, or that a test kills now: "
+            f"{other_survivors}. Their reasons are in\n`tests/mutants/reasons.toml`."
         ),
     ]
     page.write_text(

@@ -502,31 +502,26 @@ def rows() -> list[Row]:
 
 HEAD = """# Exact privacy losses
 
-**In short:** no release loses more than its manifest states, in any case that brute force can \
+**In short:** no release loses more than its manifest states, in any case that brute force can
 enumerate; most lose exactly that.
 
-This page lists everything that can be released, on small domains: the exact loss over **all** \
-pairs of neighbouring tables, as a share of
-the declared budget. Units of one, two and three rows are added, removed, replaced by others, or \
-replaced by rows outside the domain. A
-share of 1 means that no noise is wasted; no share is above 1. Budgets: E is epsilon with Laplace \
-noise, G and L are (epsilon, delta) with
-Gaussian and Laplace noise, R is rho with Gaussian noise.
+This page lists everything that can be released, on small domains: the exact loss over **all** pairs
+of neighbouring tables, as a share of the declared budget. Units of one, two and three rows are
+added, removed, replaced by others, or replaced by rows outside the domain. A share of 1 means that
+no noise is wasted; no share is above 1. Budgets: E is epsilon with Laplace noise, G and L are
+(epsilon, delta) with Gaussian and Laplace noise, R is rho with Gaussian noise.
 
-`make losses` (`tests/privacy/losses.py`) writes this page in some minutes. The test suite also \
-tests all strategies, operators, mechanisms
-and choices, including those that are not yet on this page, with fewer sizes of units, and \
-compares its figures with this page.
+`make losses` (`tests/privacy/losses.py`) writes this page in some minutes. The test suite also
+tests all strategies, operators, mechanisms and choices, including those that are not yet on this
+page, with fewer sizes of units, and compares its figures with this page.
 
-For linear measurements the loss is the largest `sum_i |d_i| / s_i` (epsilon) or \
-`sum_i d_i^2 / s_i^2` (mu squared; half of it is rho) over
-all differences `d` of up to k rows. For mechanisms it is the sum over the steps of one run: \
-exact for measurements, the charge for choices.
-The private choice is in the last row, over all neighbours of some tables of four cells. If a \
-case has several workloads, the page shows the
-smallest share. Units of three rows are omitted if they have too many pairs. A single number \
-means that all three sizes have this share;
-names with the same shares are in one row.
+For linear measurements the loss is the largest `sum_i |d_i| / s_i` (epsilon) or
+`sum_i d_i^2 / s_i^2` (mu squared; half of it is rho) over all differences `d` of up to k rows. For
+mechanisms it is the sum over the steps of one run: exact for measurements, the charge for choices. The private
+choice is in the last row, over all neighbours of some tables of four cells. If a case has several
+workloads, the page shows the smallest share. Units of three rows are omitted if they have too many
+pairs. A single number means that all three sizes have this share; names with the same shares are in
+one row.
 
 | kind | what | budgets | +-1, 2, 3 | replace 1, 2, 3 | why below 0.9 |
 |---|---|---|---|---|---|
