@@ -173,16 +173,16 @@ def main() -> int:
         Line(**json.loads(text))
         for text in (saved_lines.read_text("utf-8").splitlines() if saved_lines.is_file() else [])
     ]
-    known_lines = {(line.what, line.fault) for line in lines}
+    known_faults = {(line.what, line.fault) for line in lines}
     chosen = [
-        swept(scenario, base / "trial", arguments.every, known_lines)
+        swept(scenario, base / "trial", arguments.every, known_faults)
         for scenario in scenarios()
         if arguments.only in scenario.name
     ]
     try:
         for line in chain(
             *chosen,
-            damaged(base / "damage", arguments.damage, known_lines) if arguments.damage else [],
+            damaged(base / "damage", arguments.damage, known_faults) if arguments.damage else [],
         ):
             lines.append(line)
             print(
@@ -223,7 +223,7 @@ def swept(
         raise SystemExit(f"{scenario.name}: only {calls} calls were seen; is the library loaded?")
     sides = before_and_after(scenario, folder) if scenario.enters else (None, None)
     for mode in modes:
-        start, ends, faults_found = cpu(), Counter[str](), []
+        start, ends, failed_checks = cpu(), Counter[str](), []
         for place in range(calls):
             number = list(MODES).index(mode) * calls + place + 1
             if number % every:
@@ -235,11 +235,11 @@ def swept(
                     scenario, folder, place, MODES[mode], further=number % (every * 8) == 0
                 )
             ends[state] += 1
-            faults_found += [
+            failed_checks += [
                 f"{scenario.name}, {mode} at call {place} of {calls} (code {end.code}): {finding}"
                 for finding in findings
             ]
-        yield Line(scenario.name, mode, calls, dict(ends), faults_found, cpu() - start)
+        yield Line(scenario.name, mode, calls, dict(ends), failed_checks, cpu() - start)
 
 
 def damaged(folder: Path, every: int, known_faults: Container[tuple[str, str]]) -> Iterator[Line]:
@@ -263,7 +263,7 @@ def damaged(folder: Path, every: int, known_faults: Container[tuple[str, str]]) 
     for how in ("cut", "one bit flipped", "all bits of a byte flipped"):
         if (subject, how) in known_faults:
             continue
-        start, ends, complaints = cpu(), Counter[str](), []
+        start, ends, failed_checks = cpu(), Counter[str](), []
         for place in range(0, len(content), every):
             bits = 1 << place % 8 if how == "one bit flipped" else 255
             flipped = content[:place] + bytes([content[place] ^ bits]) + content[place + 1 :]
@@ -279,8 +279,8 @@ def damaged(folder: Path, every: int, known_faults: Container[tuple[str, str]]) 
                 complaint = str(error) if "ake a" in str(error) or "ake one" in str(error) else None
             except Exception as error:  # noqa: BLE001 - that is what is looked for
                 complaint = type(error).__name__
-            complaints += [f"a ledger {how} at byte {place}: {complaint}"] if complaint else []
-        yield Line(subject, how, len(content), dict(ends), complaints, cpu() - start)
+            failed_checks += [f"a ledger {how} at byte {place}: {complaint}"] if complaint else []
+        yield Line(subject, how, len(content), dict(ends), failed_checks, cpu() - start)
 
 
 _METHOD = (
@@ -303,31 +303,30 @@ _ABSENT = (
 
 def written(lines: list[Line]) -> str:
     """Return the page."""
-    total, seconds = (
-        sum(sum(line.ends.values()) for line in lines),
-        sum(line.seconds for line in lines),
-    )
+    total = sum(sum(line.ends.values()) for line in lines)
+    possible = sum(line.among for line in lines)
+    seconds = sum(line.seconds for line in lines)
     rows = []
     for subject in dict.fromkeys(line.what for line in lines):
         lines_of_subject = [line for line in lines if line.what == subject]
         ends = sum((Counter(line.ends) for line in lines_of_subject), Counter[str]())
         states = ", ".join(f"{count:,} {state}" for state, count in sorted(ends.items()))
         rows.append(
-            f"| {subject} | {ends.total():,} | {sum(line.among for line in lines_of_subject):,} | {states} |"
+            f"| {subject} | {ends.total():,} | "
+            f"{sum(line.among for line in lines_of_subject):,} | {states} |"
         )
     kinds = ", ".join(dict.fromkeys(line.fault for line in lines))
-    all_complaints = [complaint for line in lines for complaint in line.wrong]
-    shown = [f"- {complaint}" for complaint in all_complaints[:200]] or ["None."]
+    failed_checks = [check for line in lines for check in line.wrong]
+    shown = [f"- {check}" for check in failed_checks[:200]] or ["None."]
     return "\n".join(
         [
             "# Faults",
             "",
             (
-                f"`make faults` injected {total:,} of {sum(line.among for line in lines):,} "
-                "possible "
-                "faults into releases and ledgers."
+                f"`make faults` injected {total:,} of {possible:,} possible faults into releases "
+                "and ledgers."
             ),
-            f"{len(all_complaints)} checks failed. The run took {seconds:,.0f} CPU seconds.",
+            f"{len(failed_checks)} checks failed. The run took {seconds:,.0f} CPU seconds.",
             "",
             *textwrap.wrap(f"Kinds of faults: {kinds}.", 110),
             "",

@@ -135,7 +135,7 @@ def forked(work: Callable[[], Any], folder: Path) -> tuple[int, str, Any]:
 
 
 def faulted(scenario: Scenario, folder: Path, place: int, mode: int) -> End:
-    """Run a scenario with a fault in call number ``place``, if it has so many calls."""
+    """Run a scenario with a fault in call ``place``, or without one after the last call."""
     faults = ctypes.CDLL(None)
     counted = folder.with_suffix(".seen")
     counted.unlink(missing_ok=True)
@@ -147,9 +147,9 @@ def faulted(scenario: Scenario, folder: Path, place: int, mode: int) -> End:
         try:
             scenario.run()
         finally:
-            is_seen = faults.fault_seen()
+            calls_seen = faults.fault_seen()
             arm(b"", -1, 0)
-            counted.write_text(str(is_seen))
+            counted.write_text(str(calls_seen))
 
     status, output, _ = forked(work, folder)
     calls = int(counted.read_text()) if counted.exists() and counted.stat().st_size else -1
@@ -158,7 +158,7 @@ def faulted(scenario: Scenario, folder: Path, place: int, mode: int) -> End:
 
 
 def command(*arguments: str) -> Callable[[], None]:
-    """Run the program with these arguments."""
+    """Return a function that runs the program with these arguments."""
 
     def run() -> None:
         from leastnoise._cli import main
@@ -281,28 +281,28 @@ def next_runs(
             return int(stop.code or 0)
         return 0
 
-    faults_found = []
+    failed_checks = []
     ledger, out = folder / "people.ledger", folder / "out"
     if ledger.exists() and ran("resume", "people.ledger") != 0:
-        faults_found.append("resume fails")
+        failed_checks.append("resume fails")
     if state_found["state"] in {"resumable", "whole"}:
         if not out.exists() or not is_whole(out):
-            faults_found.append("not finished, or not whole")
+            failed_checks.append("not finished, or not whole")
         elif state_found["drawn"]:
             values = json.loads(
                 (out / "measurements/observation.json").read_text(encoding="utf-8")
             )["values"]
             recorded_values = json.loads(state_found["drawn"][0])["values"]
             if recorded_values != values[: len(recorded_values)]:
-                faults_found.append("drawn again")
+                failed_checks.append("drawn again")
     elif out.exists():
-        faults_found.append("out and absent or unpaid")
+        failed_checks.append("out and absent or unpaid")
     budget_left = Ledger.open(ledger).left().epsilon if ledger.exists() else 1
     if further and budget_left >= 1:
         if ran("release", "people.toml", "--out", "further", *scenario.share) != 0 or not is_whole(
             folder / "further"
         ):
-            faults_found.append("the next release fails")
+            failed_checks.append("the next release fails")
         state_found["entries"] += 1
     if ledger.exists():
         entries = Ledger.open(ledger).entries()
@@ -311,15 +311,15 @@ def next_runs(
             "sealed",
             "absent",
         }:
-            faults_found.append(f"{state_found['entries']} entries became {states}")
+            failed_checks.append(f"{state_found['entries']} entries became {states}")
         if (state_found["state"] == "absent") != ("absent" in states[scenario.known :]):
-            faults_found.append(f"{state_found['state']} became {states}")
+            failed_checks.append(f"{state_found['state']} became {states}")
     stray = [
         path.name for path in folder.iterdir() if re.match(r"\.people\.ledger\.run-", path.name)
     ]
     if stray and ledger.exists():
-        faults_found.append(f"left behind: {stray}")
-    return faults_found
+        failed_checks.append(f"left behind: {stray}")
+    return failed_checks
 
 
 # --- what the data holder enters ------------------------------------------------------------------
@@ -375,19 +375,19 @@ def entered(
     state = {str(sides[0]): "as it was", str(sides[1]): "entered"}.get(
         str(result["content"]), "half"
     )
-    faults_found = [f"a change made by halves: {result}"] if state == "half" else []
-    faults_found += (
+    failed_checks = [f"a change made by halves: {result}"] if state == "half" else []
+    failed_checks += (
         [] if end.killed and mode in {1, 2, 7} else said_of_entry(end, mode, state, sides[0])
     )
     if state == "as it was":
         forked(scenario.run, folder)
         _, output, result = forked(lambda: {"content": content(folder)}, folder)
-        faults_found += (
+        failed_checks += (
             []
             if result == {"content": sides[1]}
             else [f"the next run does not make the change: {result} {output[-300:]}"]
         )
-    return faults_found, end, state
+    return failed_checks, end, state
 
 
 def said_of_entry(end: End, mode: int, state: str, content_before: Any) -> Iterator[str]:
@@ -417,7 +417,7 @@ def trial(
     status, output, result = forked(lambda: truth(folder, scenario.known), folder)
     if result is None:
         return [f"the ledger cannot be read afterwards: {output[-500:]}"], end, "unreadable"
-    faults_found = list(complaints(end, mode, result, pays=scenario.pays))
+    failed_checks = list(complaints(end, mode, result, pays=scenario.pays))
     status, output, later = forked(
         lambda: next_runs(folder, dict(result), scenario, further=further), folder
     )
@@ -425,7 +425,7 @@ def trial(
         later = [f"the next run broke ({status}): {output[-800:]}"]
     return (
         [
-            *faults_found,
+            *failed_checks,
             *(
                 f"{complaint}: {output[-300:]}" if "fails" in complaint else complaint
                 for complaint in later
