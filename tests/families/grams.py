@@ -14,10 +14,15 @@ def all_ranges_gram(size: int) -> Gram:
     return gram_of(AllRanges(size))
 
 
-def width_gram(size: int, width: int) -> Gram:
-    """All ranges of so many cells."""
+def ranges_of_width(size: int, width: int) -> Ranges:
+    """Return all ranges of ``width`` cells."""
     low = np.arange(size - width + 1)
-    return gram_of(Ranges(size, low, low + width - 1))
+    return Ranges(size, low, low + width - 1)
+
+
+def width_gram(size: int, width: int) -> Gram:
+    """Return the Gram matrix of all ranges of ``width`` cells."""
+    return gram_of(ranges_of_width(size, width))
 
 
 def cells_and_total(size: int) -> Gram:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from families.grams import ranges_of_width, width_gram
 
 from leastnoise._domain import Domain, Integers
 from leastnoise._families import (
@@ -26,13 +27,8 @@ from leastnoise._trusted.measurements import Factor
 from leastnoise._workload import Workload, queries
 
 
-def all_ranges_of(size: int, width: int) -> Ranges:
-    starts = np.arange(size - width + 1)
-    return Ranges(size, starts, starts + width - 1)
-
-
 def gram_of_widths(size: int, widths: list[int]) -> Gram:
-    return sum_grams([(1.0, gram_of(all_ranges_of(size, width))) for width in widths])
+    return sum_grams([(1.0, width_gram(size, width)) for width in widths])
 
 
 def errors(size: int, widths: list[int]) -> tuple[float, float]:
@@ -40,7 +36,7 @@ def errors(size: int, widths: list[int]) -> tuple[float, float]:
     fitted = window_root(gram_of_widths(size, widths), 2)
     norm = column_sums(fitted.operator, np.ones(size, dtype=np.int64), 2).max()
     inverse = invert_gram(Factor(("a",), fitted.operator))
-    variances = [inverse.total_variance(all_ranges_of(size, width)) for width in widths]
+    variances = [inverse.total_variance(ranges_of_width(size, width)) for width in widths]
     return math.sqrt(norm * sum(variances)), math.sqrt(fitted.error_lower_bound)
 
 
@@ -84,10 +80,10 @@ def test_bound_is_below_the_optimum(widths: list[int]) -> None:
 def test_bound_is_only_for_full_sets() -> None:
     part = Ranges(20, np.arange(10), np.arange(10) + 3)
     assert full_set_bound(gram_of(part)) == 0
-    with_prefix = sum_grams([(1.0, gram_of(all_ranges_of(20, 3))), (1.0, gram_of(Prefix(20)))])
+    with_prefix = sum_grams([(1.0, width_gram(20, 3)), (1.0, gram_of(Prefix(20)))])
     assert full_set_bound(with_prefix) == 0
-    cells = sum_grams([(1.0, gram_of(all_ranges_of(20, 3))), (0.5, gram_of(Identity(20)))])
-    assert 0 < full_set_bound(cells) > full_set_bound(gram_of(all_ranges_of(20, 3)))
+    cells = sum_grams([(1.0, width_gram(20, 3)), (0.5, gram_of(Identity(20)))])
+    assert 0 < full_set_bound(cells) > full_set_bound(width_gram(20, 3))
 
 
 @pytest.mark.parametrize("width", [1, 2, 7, 32])
@@ -116,9 +112,9 @@ def test_diagonal_sums_match_the_matrix() -> None:
 def test_auto_uses_the_root_for_windows_of_4096_cells() -> None:
     planned = plan(windows(4096, [32]), ZCDP("1/2"))
     assert planned.strategy == "window_root"
-    promise = planned.expected_error()
-    assert 1 <= promise.times_least < 1.002
-    assert math.sqrt(promise.total_squared_error / (4096 - 31)) < 2.4
+    expected_error = planned.expected_error()
+    assert 1 <= expected_error.times_least < 1.002
+    assert math.sqrt(expected_error.total_squared_error / (4096 - 31)) < 2.4
 
 
 def test_window_root_refuses_other_queries(monkeypatch: pytest.MonkeyPatch) -> None:
