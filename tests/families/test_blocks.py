@@ -45,10 +45,10 @@ GRAMS: dict[str, Gram] = {
 
 
 @pytest.mark.parametrize("name", GRAMS)
-@pytest.mark.parametrize("cell_weight", [0.0, 0.4])
-def test_error_and_gradient_match_the_matrix(name: str, cell_weight: float) -> None:
+@pytest.mark.parametrize("own_coefficient", [0.0, 0.4])
+def test_error_and_gradient_match_the_matrix(name: str, own_coefficient: float) -> None:
     rng, support = np.random.default_rng(5), Support(12, [(0, 12), (2, 9)])
-    values, above = rng.random(19), np.vstack([np.full(4, cell_weight), rng.random((2, 4))])
+    values, above = rng.random(19), np.vstack([np.full(4, own_coefficient), rng.random((2, 4))])
     gram = block_gram(GRAMS[name], 12, 4)
     error, by_values, by_above = blocks_objective(gram, support, values, above)
     theta = support.to_matrix(values)
@@ -67,7 +67,7 @@ def test_error_and_gradient_match_the_matrix(name: str, cell_weight: float) -> N
         lambda x: blocks_objective(gram, support, values, x.reshape(above.shape))[0],
         1e-6,
     )
-    first = 0 if cell_weight else 1  # without rows of their own, blocks get none
+    first = 0 if own_coefficient else 1  # without rows of their own, blocks get none
     np.testing.assert_allclose(
         by_above[first:], slopes.reshape(above.shape)[first:], rtol=1e-3, atol=1e-6 * error
     )

@@ -106,7 +106,7 @@ def test_gram_agrees_with_its_workload(
         for width in widths
     ]
     np.testing.assert_allclose(
-        gram.block_traces(widths), [np.sum(full * operator) for operator in same], atol=1e-9
+        gram.block_traces(widths), [np.sum(full * mask) for mask in same], atol=1e-9
     )
 
 

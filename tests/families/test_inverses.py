@@ -87,18 +87,12 @@ def test_inverse_products_match_the_matrix(
 ) -> None:
     factor = FACTORS[name]
     size = factor.operator.size
-    structured_inverse, inverse = (
-        invert_gram(factor),
-        np.linalg.inv(matrix_of(factor).T @ matrix_of(factor)),
-    )
+    structured_inverse = invert_gram(factor)
+    inverse = np.linalg.inv(matrix_of(factor).T @ matrix_of(factor))
     assert isinstance(structured_inverse, KINDS.get(type(factor.operator), GramInverse))
-    for module, most in (
-        ("_inverse", "ENTRIES_IN_MEMORY"),
-        ("_tree", "ENTRIES_IN_MEMORY"),
-        ("_toeplitz", "ENTRIES_IN_MEMORY"),
-    ):
-        if at_once:
-            monkeypatch.setattr(f"leastnoise._families.{module}.{most}", at_once)
+    if at_once:
+        for module in ("_inverse", "_tree", "_toeplitz"):
+            monkeypatch.setattr(f"leastnoise._families.{module}.ENTRIES_IN_MEMORY", at_once)
     assert (structured_inverse.size, structured_inverse.kappa) == (
         size,
         pytest.approx(inverse.sum()),

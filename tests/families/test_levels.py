@@ -22,15 +22,14 @@ def levels_of(seed: int) -> tuple[Levels, list[np.ndarray]]:
         groups = np.searchsorted(
             np.cumsum(1 + rng.integers(0, 4, groups.max() + 1)), groups, side="right"
         )
-        group_sizes = groups[shuffled]
-        operators.append(
-            Dense((group_sizes == np.arange(group_sizes.max() + 1)[:, None]).astype(np.int64))
-        )
+        shuffled_groups = groups[shuffled]
+        numbers = np.arange(shuffled_groups.max() + 1)
+        operators.append(Dense((shuffled_groups == numbers[:, None]).astype(np.int64)))
     levels = nested_levels(size, operators)
     assert levels is not None
     return levels, [
-        np.equal.outer(np.arange(count), group).astype(float)
-        for count, group in zip(levels.counts, levels.groups, strict=True)
+        np.equal.outer(np.arange(count), groups_of_cells).astype(float)
+        for count, groups_of_cells in zip(levels.counts, levels.groups, strict=True)
     ]
 
 
@@ -58,8 +57,8 @@ def test_level_errors_slopes_and_spectra_match_matrices(seed: int) -> None:
         * trace_of_root(
             np.asarray(
                 sum(
-                    own * gram_part
-                    for own, gram_part in zip(weights, part.grams * levels.size, strict=True)
+                    weight * gram_part
+                    for weight, gram_part in zip(weights, part.grams * levels.size, strict=True)
                 )
             )
         )

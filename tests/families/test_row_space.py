@@ -173,10 +173,8 @@ def test_multiples_of_a_shared_total_are_answered(
         domain=domain, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=tables
     )
     values = tuple(np.random.default_rng(table.rows).integers(0, 9, table.rows) for table in tables)
-    estimate, covariance = (
-        Estimate(Observation(plan, values, "", private=False)),
-        measure_covariance(plan, None),
-    )
+    estimate = Estimate(Observation(plan, values, "", private=False))
+    covariance = measure_covariance(plan, None)
     assert isinstance(covariance, (PairStructure, IterativeStructure)[blocks - 2 : blocks - 1])
     (inner,), (both,) = (
         queries(domain, a=prefix()),

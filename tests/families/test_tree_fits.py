@@ -31,8 +31,8 @@ def test_the_recursion_agrees_with_brute_force(kind: object, widths: tuple[int, 
     rng = np.random.default_rng(1)
     squares = [rng.random(-(-13 // width)) + 0.2 for width in widths]
     levels = [
-        np.equal.outer(np.arange(len(square)), np.arange(13) // width)
-        for square, width in zip(squares, widths, strict=True)
+        np.equal.outer(np.arange(len(level_squares)), np.arange(13) // width)
+        for level_squares, width in zip(squares, widths, strict=True)
     ]
     matrix = np.sqrt(np.concatenate(squares))[:, None] * np.vstack(levels)
     assert trees.tree_error(gram, widths, squares) == pytest.approx(
@@ -151,11 +151,14 @@ def test_slopes_of_levels_agree_with_differences(norm: int) -> None:
 
 def test_prefix_release_plans_without_scipy() -> None:
     code = (
-        "import sys; from leastnoise._trusted.accounting import Privacy, PureDP; from "
-        "leastnoise._domain import Domain, Integers;from leastnoise._mechanisms import Search, "
-        "choose_plan; from leastnoise._workload import "
-        "queries;choose_plan(queries(Domain(x=Integers(0, 2**15 - 1)), x='prefix'), "
-        "Privacy(PureDP(1)), Search('level_tree'));print('scipy' in sys.modules)"
+        "import sys\n"
+        "from leastnoise._domain import Domain, Integers\n"
+        "from leastnoise._mechanisms import Search, choose_plan\n"
+        "from leastnoise._trusted.accounting import Privacy, PureDP\n"
+        "from leastnoise._workload import queries\n"
+        "workload = queries(Domain(x=Integers(0, 2**15 - 1)), x='prefix')\n"
+        "choose_plan(workload, Privacy(PureDP(1)), Search('level_tree'))\n"
+        "print('scipy' in sys.modules)"
     )
     completed = subprocess.run(
         [sys.executable, "-c", code],
