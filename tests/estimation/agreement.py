@@ -11,8 +11,8 @@ def disagreement(tables):
     for (names, first), (other_names, second) in combinations(tables.items(), 2):
         shared = sorted({*names} & {*other_names})
         sums = [
-            np.einsum(np.asarray(cells), range(len(names)), [names.index(name) for name in shared])
-            for names, cells in ((names, first), (other_names, second))
+            np.einsum(np.asarray(cells), range(len(axes)), [axes.index(name) for name in shared])
+            for axes, cells in ((names, first), (other_names, second))
         ]
         differences.append(float(np.abs(sums[0] - sums[1]).max()))
     return max(differences)

@@ -152,7 +152,7 @@ def test_level_release_has_agreed_columns(
         pq.read_table(file).to_pydict()
         for file in sorted((tmp_path / "out" / "answers").glob("*.parquet"))
     ]
-    levels = {label["query"][0]: set(label["level"]) for label in written}
+    levels = {table["query"][0]: set(table["level"]) for table in written}
     names = ["total", "land", "town", "place"]
     assert levels == {f"q{number}": {name} for number, name in enumerate([*names, *names], 1)}
     listed = (

@@ -33,7 +33,10 @@ LAPLACE = KINDS["Laplace"]
 
 
 def test_counts_and_sums_cost_as_much_as_one() -> None:
-    """Standard errors are 2.00 and 1.41 R at epsilon 1, instead of 2.83 and 2.83 R."""
+    """The published standard errors at epsilon 1 are 2.00 and 1.41 R.
+
+    With half of the budget for each they were 2.83 and 2.83 R.
+    """
     domain = Domain(a=Coded(3), measures={"pay": Measure("pay", 0, 1000)})
     plan = fit_noise_scales(
         domain,
@@ -50,7 +53,7 @@ def test_counts_and_sums_cost_as_much_as_one() -> None:
 
 
 def test_mean_error_bound_is_reached_at_both_ends() -> None:
-    """The error of a sum minus r counts is below its bound, and equal to it at the ends."""
+    """The error of a sum minus r counts is at most its bound, and equal to it at the ends."""
     workload = mean_queries(ENDS, "pay", by=["a"], size=100) + queries(ENDS, b="identity")
     plan = evaluate_plan(
         workload,

@@ -100,7 +100,7 @@ def test_posterior_matches_normal_distributions(
     halving, first = shrunk_levels(observation)
     basis = np.diff(halving.up_to(np.arange(SIZE + 1)).toarray(), axis=0)
     prior, noise, error = (
-        np.diag(values) for values in (first.variances, first.noise, first.errors)
+        np.diag(variances) for variances in (first.variances, first.noise, first.errors)
     )
     assert (error >= prior).all()
     block, factor = (
@@ -108,16 +108,17 @@ def test_posterior_matches_normal_distributions(
         observation.measurements.blocks[1].factors[0],
     )
     seen = dense(factor.operator) @ basis
-    block_precision = np.diag(
+    block_covariance = np.diag(
         block_variance(observation.measurements, block) / factor.weights.astype(float) ** 2
     )
-    gain = prior @ seen.T @ np.linalg.inv(seen @ prior @ seen.T + block_precision)
+    gain = prior @ seen.T @ np.linalg.inv(seen @ prior @ seen.T + block_covariance)
     keep = np.eye(len(prior)) - gain @ seen
     mean = first.means + gain @ (
         observation.values[1] / observation.measurements.grid - seen @ first.means
     )
     noise, error = (
-        keep @ values @ keep.T + gain @ block_precision @ gain.T for values in (noise, error)
+        keep @ covariance @ keep.T + gain @ block_covariance @ gain.T
+        for covariance in (noise, error)
     )
     query_rows, answer = rows_of(product) @ basis, posterior.estimate(product)
     whole, loud = (

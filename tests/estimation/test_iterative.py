@@ -88,7 +88,7 @@ def test_automatic_choice_may_refuse_to_iterate() -> None:
 def test_undetermined_queries_fail_to_converge_with_reason() -> None:
     apart = [factor("a", Identity(4)), factor("b", Identity(6)), factor("a", Prefix(4))]
     plan = plan_of(
-        *(Block((operator,), Fraction(scale)) for scale, operator in enumerate(apart, 1))
+        *(Block((factor_apart,), Fraction(scale)) for scale, factor_apart in enumerate(apart, 1))
     )
     iterative = IterativeStructure(joint_of(plan))
     (determined,), (undetermined,) = (

@@ -21,7 +21,7 @@ def tables(
     cube = np.einsum("k,ak,bk,ck->abc", kinds, *along) * rows
     whole = [np.arange(n) for n in SIZES]
     merged = np.array([0, 2])
-    distributions = [
+    places_and_starts = [
         ((0,), (whole[0],)),
         ((1,), (whole[1],)),
         ((2,), (whole[2],)),
@@ -29,10 +29,10 @@ def tables(
         ((1, 2), (whole[1], whole[2])),
     ]
     noisy_tables = []
-    for places, starts in [*distributions, ((0, 1, 2), (merged, whole[1], whole[2]))]:
+    for places, starts in [*places_and_starts, ((0, 1, 2), (merged, whole[1], whole[2]))]:
         counts = cube.sum(axis=tuple(k for k in range(3) if k not in places))
-        for axis, start in enumerate(starts):
-            counts = np.add.reduceat(counts, start, axis=axis)
+        for axis, axis_starts in enumerate(starts):
+            counts = np.add.reduceat(counts, axis_starts, axis=axis)
         noisy_tables.append(
             NoisyTable(places, starts, counts + noise * random.standard_normal(counts.shape), noise)
         )

@@ -124,7 +124,7 @@ def test_differences_reveal_errors_outside_the_prior():
         rng.uniform(0, 4, 64),
         4.0 * (np.arange(64) % 5 > 0),
     )
-    # The error is between the posterior and that of least squares with the shrunk amount.
+    # The error lies between the posterior error and the least squares error with the shrunk part.
     errors = checked_errors(part, noise, mean, variance)
     assert not errors[noise == 0].any()
     assert ((errors >= variance) & (errors <= np.maximum(variance, noise + (part - mean) ** 2)))[
@@ -163,7 +163,7 @@ def test_pruning_is_the_cheapest_of_all():
     halving = HalvingTree(8)
     for _ in range(20):
         squares = [rng.exponential(4, 8 // 2 ** (level + 1)) for level in range(3)]
-        costs = [rng.uniform(0.5, 2, len(square)) for square in squares]
+        costs = [rng.uniform(0.5, 2, len(level_squares)) for level_squares in squares]
         starts = cheapest_bucket_starts(squares, costs, 3.0, halving)
 
         def price(chosen, squares=squares, costs=costs):

@@ -68,9 +68,8 @@ def test_smoothed_mean_matches_normal_posterior(size: int, noise: Noise, buckets
     starts = np.unique(np.arange(size) * 2 // 3) if buckets else np.arange(size)
     expand = np.diff(starts, append=size)
     inner = [Prefix(len(starts)), Identity(len(starts))]
-    observation = measured(
-        cells, [Coarse(block, starts, size) if buckets else block for block in inner], noise, 3
-    )
+    outer = [Coarse(operator, starts, size) for operator in inner] if buckets else inner
+    observation = measured(cells, outer, noise, 3)
     information, weighted_values = np.zeros((len(starts),) * 2), np.zeros(len(starts))
     for block, operator, values in zip(
         observation.measurements.blocks, inner, observation.values, strict=True
@@ -200,7 +199,10 @@ def test_smoothing_reduces_errors_on_even_counts(shape: str, most: float) -> Non
 def test_smoothed_means_shrink_by_james_and_stein(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The remaining share is 1 - n / q, with q the squares in units of the noise."""
+    """With means of half of least squares, a share of 1 - n / q of least squares remains.
+
+    Here q is the sum of the squares of least squares in units of the noise.
+    """
 
     def halved(observation: Observation) -> PosteriorMeans:
         smoothed = posterior_means(observation)

@@ -116,7 +116,7 @@ def parts(by: list[str]) -> list[pd.DataFrame]:
     return [part for _, part in ROWS.groupby([GROUPS[name] for name in by])] if by else [ROWS]
 
 
-# Both ends of intervals, and errors in units of the stated ones (None if unknown).
+# Both ends of intervals, and errors divided by the stated errors (None if those are unknown).
 Found = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
@@ -196,7 +196,7 @@ def of_means(
     return Case(plan, ask, truth, rows=rows, **more)
 
 
-def of_changes(kind: str, truth: np.ndarray, quantity: str) -> Case:
+def of_changes(kind: str, truth: np.ndarray, prefix: str) -> Case:
     workload = ln.queries(DOMAIN, month="prefix", sex="identity") + ln.queries(
         DOMAIN, month=ln.change(2), sex="identity"
     )
@@ -206,7 +206,7 @@ def of_changes(kind: str, truth: np.ndarray, quantity: str) -> Case:
         errors = (
             (found["difference"] - truth) / found["std_error"] if kind == "difference" else None
         )
-        return found[f"{quantity}low"], found[f"{quantity}high"], errors
+        return found[f"{prefix}low"], found[f"{prefix}high"], errors
 
     return Case(lambda: ln.plan(workload, ln.ZCDP("1/50")), ask, truth, level=0.95)
 
@@ -300,10 +300,8 @@ def test_release_statistics_match_the_estimate() -> None:
     release = ln.release(plan, ROWS, seed=1, options=ln.Options(level=level))
     mean, quantile, function = release.statistics
     assert mean.name == "mean of pay by store:region"
-    means, ends = (
-        ln.means(release, "pay", by=by, level=level),
-        ln.quantiles(release, "age", [0.25, 0.5], by=by, level=level),
-    )
+    means = ln.means(release, "pay", by=by, level=level)
+    ends = ln.quantiles(release, "age", [0.25, 0.5], by=by, level=level)
     assert np.array_equal(means.mean, mean.values)
     assert "store:region" in means.columns()
     assert quantile.low.reshape(-1).tolist() == [interval.low for interval in ends]
@@ -350,10 +348,8 @@ def test_changes_are_the_answers_of_their_table() -> None:
 
 def test_group_statistics_use_rows_of_the_group() -> None:
     estimate = estimated(trees((Privacy(ln.PureDP(100)), Noise.DISCRETE_LAPLACE)), 5)
-    distribution, together = (
-        cdf(estimate, "age", by=["sex"], draws=199),
-        quantiles(estimate, "age", SHARES, by=["sex"]),
-    )
+    distribution = cdf(estimate, "age", by=["sex"], draws=199)
+    together = quantiles(estimate, "age", SHARES, by=["sex"])
     assert distribution.share.shape == distribution.low.shape == (2, 30)
     for place, label in enumerate("FM"):
         group_distribution = cdf(estimate, "age", where={"sex": label}, draws=199)
@@ -429,14 +425,10 @@ def test_quantile_interval_holds_cells_not_rejected() -> None:
         difference, spread = quantile_difference(
             *cumulative_counts(estimate, cumulative_query(PAID, "age", {}, ["sex"])), share
         )
-        group_difference, margin = (
-            difference[place // 19],
-            times * np.sqrt(spread[place // 19]) + half,
-        )
-        first, behind = (
-            np.flatnonzero(group_difference + margin >= 0)[0],
-            np.flatnonzero((group_difference - margin < 0)[:-1]),
-        )
+        group_difference = difference[place // 19]
+        margin = times * np.sqrt(spread[place // 19]) + half
+        first = np.flatnonzero(group_difference + margin >= 0)[0]
+        behind = np.flatnonzero((group_difference - margin < 0)[:-1])
         assert (quantile.low, quantile.high) == (first + 1, max(first, *(behind + 1)) + 1)
 
 
