@@ -23,14 +23,14 @@ AWARE: list[Budget] = [PureDP("1/2"), ZCDP("1/8"), ApproxDP("1/2", "1e-9")]
 
 def shares(rows: list[dict[str, object]], *keys: str) -> dict[tuple[object, ...], float]:
     """Share of true answers inside, over the releases of each kind."""
-    intervals: dict[tuple[object, ...], list[tuple[float, float]]] = defaultdict(list)
+    shares_by_kind: dict[tuple[object, ...], list[tuple[float, float]]] = defaultdict(list)
     for row in rows:
-        intervals[tuple(row[key] for key in keys)].append(
+        shares_by_kind[tuple(row[key] for key in keys)].append(
             (float(row["coverage"]), float(row["releases"]))
         )  # type: ignore[arg-type]
     return {
         key: float(np.average([share for share, _ in pairs], weights=[many for _, many in pairs]))
-        for key, pairs in intervals.items()
+        for key, pairs in shares_by_kind.items()
     }
 
 

@@ -69,7 +69,7 @@ def test_draws_are_consistent_and_as_large_as_expected(name) -> None:
     spread = {target: np.std([draw[target] for draw in draws], axis=0) for target in targets}
     assert max(float(np.abs(mean[t] / spread[t]).max()) for t in targets) * math.sqrt(400) < 5
     squares = np.mean([sum(float((error**2).sum()) for error in draw.values()) for draw in draws])
-    # Sums of one table are dependent, so that consistent answers have no closed form.
+    # Sums of one table are dependent: after consistency there is no closed form.
     if name[0] == "C":
         assert squares <= 2 * ready.error * 1.15
     else:
@@ -130,7 +130,7 @@ def test_datacubes_run_writes_tables_and_figures(tmp_path, monkeypatch) -> None:
     lines: list[str] = []
     tables = datacubes.run(tmp_path, tmp_path / "out", quick=True, report=lines.append)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        f"{data_set}.csv" for data_set in tables
+        f"{name}.csv" for name in tables
     } | {
         f"{stem}.{suffix}"
         for stem in ("figure-4-adult", "figure-5-nltcs", "figure-6-seconds", "table-1-growth")

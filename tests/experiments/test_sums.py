@@ -101,10 +101,7 @@ def test_the_command_writes_tables_and_figures(
     monkeypatch.setattr(experiment, "WORKLOADS", {"Q2": 10})
     monkeypatch.setattr(experiment, "EPSILONS", experiment.EPSILONS[:1])
     # The test above covers these; every further threshold needs its own strategies.
-    for search in (
-        "svt_threshold",
-        "recursive_threshold",
-    ):
+    for search in ("svt_threshold", "recursive_threshold"):
         monkeypatch.setattr(experiment, search, lambda *_: 100_000)
     monkeypatch.setattr(experiment, "OWN", dict.fromkeys(experiment.OWN, lambda *_: 100_000))
     done = CliRunner().invoke(

@@ -45,7 +45,11 @@ LEVELS = {
 
 
 def close(value: float, printed: float) -> bool:
-    """Tell whether numbers are equal to the printed digits."""
+    """Return whether a number has the printed digits.
+
+    It may differ by one unit of the third digit, or half a unit of the second where only two are
+    printed.
+    """
     return abs(value / printed - 1) < (0.006 if f"{printed:.2e}"[3] != "0" else 0.01)
 
 
@@ -103,7 +107,7 @@ def test_the_optimum_never_loses_to_timm(every: int, threshold: int) -> None:
     prefix_sums = sums.PrefixSums(
         edges=8_000 * np.arange(1, 101), last=np.arange(every - 1, 100, every)
     )
-    strategies = {
+    errors = {
         name: sums.sum_strategy(
             name,
             prefix_sums.matrix(),
@@ -113,4 +117,4 @@ def test_the_optimum_never_loses_to_timm(every: int, threshold: int) -> None:
         ).rmse(1.0)
         for name in ("timm", "tamm", "optimum")
     }
-    assert strategies["optimum"] < 0.95 * min(strategies["timm"], strategies["tamm"])
+    assert errors["optimum"] < 0.95 * min(errors["timm"], errors["tamm"])

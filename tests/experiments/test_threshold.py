@@ -54,9 +54,9 @@ def at_least(scale, values):
     )
 
 
-def vector_law(rows, epsilon, count_kept=Fraction(3, 4), damp=1.0):
+def vector_law(rows, epsilon, kept_share=Fraction(3, 4), damp=1.0):
     """Return the probabilities of sparse vector results; ``damp`` reduces the noise."""
-    a, b = count_kept.as_integer_ratio()
+    a, b = kept_share.as_integer_ratio()
     queries = [b * sum(w <= u for w in rows) - a * len(rows) for u in CANDIDATES[:-1]]
     bars, mass = laplace(damp * max(a, b - a) / (epsilon / 2), 400)
     scale = damp * b / (epsilon / 2)
@@ -107,7 +107,7 @@ NOISE = np.array([[2.0, 2, 2], [3, 3, 4], [5, 5, 6], [5, 7, 9]])
 
 
 def worst(law):
-    return max(np.abs(np.log(law(neighbours) / law(other))).max() for neighbours, other in PAIRS)
+    return max(np.abs(np.log(law(rows) / law(neighbour))).max() for rows, neighbour in PAIRS)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def ahead(monkeypatch):
 
 
 def agrees(draw, law, trials=2500):
-    """Tell whether frequencies are within 5 standard errors (false alarm below 1e-5)."""
+    """Check that frequencies are within 5 standard errors (false alarm below 1e-5)."""
     frequencies = Counter(draw() for _ in range(trials))
     for limit, chance in zip(CANDIDATES, law, strict=True):
         assert (
@@ -209,7 +209,7 @@ def test_threshold_noise_has_the_scale_of_its_proof(scales):
     )
     close(requested_scales(recursive, 1, MOST), [1 / epsilon])
     limits, low, high = (10, 9000, 10**6), np.array([-1, -1, 5]), np.array([10**6, 7, 3000])
-    # The largest error is of one query on the largest amounts, or two up to 3000.
+    # A row changes one query by the largest amount, or two queries by amounts up to 3000.
     most = max(10**6 - 10, 2 * (3000 - 10))
     assert most % (most // 4096) != 0
     close(
@@ -255,7 +255,7 @@ def test_recursive_without_noise_is_the_definition(rows, epsilon):
 def test_recursive_draws_the_stated_law(ahead):
     """Frequencies of likely results are within 5 standard errors of the law."""
     rows, trials, entropy, start = (
-        [place * 10**6 for place in (3, 9, 14, 30, 31, 55)],
+        [millions * 10**6 for millions in (3, 9, 14, 30, 31, 55)],
         3000,
         SeededEntropy(29),
         3 * 10**6,

@@ -15,7 +15,7 @@ def page():
     text = (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
     names = {}
     for block in re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
-        # The code is that of a page of this project.
+        # The code comes from a page of this project.
         exec(compile(block, "docs/measurements.md", "exec"), names)  # noqa: S102
     return names
 

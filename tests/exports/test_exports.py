@@ -1,4 +1,4 @@
-"""Every export of every stored release: complete, readable, and true on privacy loss."""
+"""Every export of every stored release: complete, readable, with the right privacy loss."""
 
 import json
 import re
