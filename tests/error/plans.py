@@ -142,10 +142,8 @@ class LeastSquares:
 
 def dense_product(product: Product) -> np.ndarray:
     """The queries of a product over all cells of a small domain."""
-    operators, domain = (
-        dict(zip(product.attributes, product.operators, strict=True)),
-        product.domain,
-    )
+    operators = dict(zip(product.attributes, product.operators, strict=True))
+    domain = product.domain
     return reduce(
         np.kron,
         [

@@ -77,8 +77,8 @@ def test_cell_weights_raise_bound_to_at_most_the_optimum(total: bool) -> None:
     groups = {"a": [0] * 8 + [1], "b": [0] + [1] * 6, "c": [0, 0, 0, 1]}
     domain = Domain(
         {
-            name: Coded(len(group), levels={"group": dict(enumerate(group))})
-            for name, group in groups.items()
+            name: Coded(len(groups_of_cells), levels={"group": dict(enumerate(groups_of_cells))})
+            for name, groups_of_cells in groups.items()
         }
     )
     pairs = [(one, other) for one, other in (("a", "b"), ("a", "c"), ("b", "c"))]

@@ -136,10 +136,10 @@ def test_subset_sums_match_a_loop_for_wide_sets() -> None:
                 wanted[tau] = wanted.get(tau, 0.0) + weight * math.prod(
                     f if bit else n for f, n, bit in zip(far, near, bits, strict=True)
                 )
-        sums = subset_sums([AttributeSetTerms(sets, inside, outside, weights)], count)
+        sums_of_sets = subset_sums([AttributeSetTerms(sets, inside, outside, weights)], count)
         listed = {
             tuple(row): value
-            for rows, sums in sums
+            for rows, sums in sums_of_sets
             for row, value in zip(rows.tolist(), sums.tolist(), strict=True)
         }
         assert list(listed) == sorted(listed, key=lambda tau: (len(tau), tau))

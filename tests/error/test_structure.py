@@ -139,7 +139,7 @@ def test_which_structure_is_used(
     }
     for case in CASES:
         expected = next(
-            (kind for query_set, kind in kinds.items() if query_set in case.name), ProductStructure
+            (kind for phrase, kind in kinds.items() if phrase in case.name), ProductStructure
         )
         assert type(quantity_structure(case.plan, None)) is expected, case.name
 
@@ -169,10 +169,8 @@ def test_wide_tables_need_no_list_of_their_subsets() -> None:
 
 def test_queries_that_nothing_determines_are_refused() -> None:
     a, b = factor("a", Identity(2)), factor("b", Identity(5))
-    covariance, apart = (
-        measure_covariance(laplace((a, b)), None),
-        measure_covariance(laplace((a,), (b,)), None),
-    )
+    covariance = measure_covariance(laplace((a, b)), None)
+    apart = measure_covariance(laplace((a,), (b,)), None)
     a_product, c_product = (queries(DOMAIN, **{name: "identity"}).products[0] for name in "ac")
     both = marginals(DOMAIN, ways=2, of=["a", "b"]).products[0]
     for ask in (
@@ -235,8 +233,8 @@ def test_joint_table_too_large_is_refused_with_size() -> None:
 def test_unlisted_answers_bound_the_largest_error(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    covariances = covariance_by_measure(case.workload, case.plan)
-    listed = [covariances[product.measure].errors(product) for product in case.workload]
+    by_measure = covariance_by_measure(case.workload, case.plan)
+    listed = [by_measure[product.measure].errors(product) for product in case.workload]
     for name in (
         "_product.MOST_LISTED",
         "_product._MOST_SORTED",
@@ -245,7 +243,7 @@ def test_unlisted_answers_bound_the_largest_error(
     ):
         monkeypatch.setattr(f"leastnoise._error.{name}", 0)
     for product, exact in zip(case.workload, listed, strict=True):
-        errors = covariances[product.measure].errors(product)
+        errors = by_measure[product.measure].errors(product)
         assert not errors.is_exact or exact.total == pytest.approx(exact.largest * product.rows)
         assert errors.total == pytest.approx(exact.total, rel=1e-9)
         assert (
