@@ -86,7 +86,7 @@ def test_choices_follow_exponential_mechanism():
 def test_choices_are_best_at_high_rate_or_wide_gap():
     """A score 10^9 behind counts as 45 / rate behind.
 
-    With 4096 such scores all others have a probability below 10^-15.
+    4096 such scores together have a probability below 10^-15.
     """
     far = np.full(4096, -(10**9))
     far[7] = 0
@@ -328,11 +328,11 @@ def surely_lost(draws_here, draws_there):
     """
     half, loss = len(draws_here) // 2, 0.0
     for mine, theirs in ((draws_here, draws_there), (draws_there, draws_here)):
-        selecting = Counter(mine[:half])
-        neighbour_selecting = Counter(theirs[:half])
+        selection_counts = Counter(mine[:half])
+        neighbour_counts = Counter(theirs[:half])
         ranked = sorted(
-            selecting,
-            key=lambda out: (selecting[out] + 1) / (neighbour_selecting[out] + 1),
+            selection_counts,
+            key=lambda out: (selection_counts[out] + 1) / (neighbour_counts[out] + 1),
             reverse=True,
         )
         # single outputs, and all outputs above a ratio
@@ -376,7 +376,10 @@ def test_published_partition_loses_at_most_epsilon(monkeypatch):
 
 
 def test_audit_detects_released_dawa_first_stage(monkeypatch):
-    """Budget 1 for the partition and 3 for the counts: these draws prove a loss above 1."""
+    """Budget 1 for the partition and 3 for the counts: the loss at 4 cells is 2.5.
+
+    These draws prove a loss above 1.
+    """
     draw_ahead(monkeypatch, _dawa)
     draws, neighbour_draws = partitions(
         _dawa.released_partition, PAIRS[0], (Fraction(1), Fraction(3)), 6000, SeededEntropy(4)

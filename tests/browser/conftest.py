@@ -80,7 +80,7 @@ def is_sound(findings: dict[str, Any], address: str) -> bool:
     """Check the console, the requests, the findings of axe, and the widths of a page."""
     assert findings["said"] == []
     assert all(
-        address_loaded.startswith((address, "data:")) for address_loaded in findings["loaded"]
+        loaded_address.startswith((address, "data:")) for loaded_address in findings["loaded"]
     )
     assert findings["axe"] == []
     return all(over <= 0 for over in findings["overflow"].values())

@@ -34,10 +34,8 @@ def page(tmp_path_factory):
         "age": random.integers(17, 33, 5000),
         "shop": "a",
     }
-    plan, out = (
-        ln.plan(workload, ln.PureDP(1), strategy="identity"),
-        tmp_path_factory.mktemp("page") / "release",
-    )
+    plan = ln.plan(workload, ln.PureDP(1), strategy="identity")
+    out = tmp_path_factory.mktemp("page") / "release"
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("LEASTNOISE_CHARTS")
         ln.release(plan, pd.DataFrame(people), seed=1, out=out, options=ln.Options(formats=["csv"]))

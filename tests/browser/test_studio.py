@@ -131,31 +131,31 @@ def test_studio_horizon_moves_by_keyboard_on_a_phone(found_by, tmp_path):
         f'{SERIES}[output]\nlanguage = "de"\n',
     )
     assert findings["narrow"] <= 0
-    facts = [
+    facts_of_views = [
         dict(zip(view[::2], view[1::2], strict=True))
         for view in (findings["first"], findings["longer"], findings["shortest"])
     ]
-    margins = [
-        {name: text for name, text in fact.items() if name.startswith("Fehlerspannen, ")}
-        for fact in facts
+    margins_of_views = [
+        {name: text for name, text in facts.items() if name.startswith("Fehlerspannen, ")}
+        for facts in facts_of_views
     ]
-    assert [fact["Perioden"] for fact in facts] == [
+    assert [facts["Perioden"] for facts in facts_of_views] == [
         "4, 2024-04-30",
         "7, 2024-07-31",
         "2, 2024-02-29",
     ]
     months = [["01", "02", "04"], ["01", "04", "07"], ["01", "02"]]
-    assert [list(margin) for margin in margins] == [
+    assert [list(margins) for margins in margins_of_views] == [
         [f"Fehlerspannen, 2024-{month}" for month in months_shown] for months_shown in months
     ]
-    texts = [text for margin in margins for text in margin.values()]
+    texts = [text for margins in margins_of_views for text in margins.values()]
     assert all("month (bis zu jedem Wert) \u00b1 " in text for text in texts), texts
     assert not any("month:prefix" in text for text in texts)
-    errors = [fact["Typischer Fehler aller Ergebnisse"] for fact in facts]
+    errors = [facts["Typischer Fehler aller Ergebnisse"] for facts in facts_of_views]
     usual, longer, shortest = (float(error.split(";")[0].replace(",", ".")) for error in errors)
     assert shortest < usual < longer
     assert all("die untere Schranke ist" in error for error in errors)
-    assert findings["spoken"] == facts[2]["Perioden"]
+    assert findings["spoken"] == facts_of_views[2]["Perioden"]
     assert read_spec(tmp_path / "people.toml").domain.kind("month").size == 2
 
 
