@@ -2,7 +2,7 @@
 
 python -m mutants [--mutants 400] [--seed 1] [--folder build/mutants]
 
-It makes all steps, and continues where an earlier run was stopped.
+It runs all steps, and continues where an earlier run was stopped.
 """
 
 import argparse

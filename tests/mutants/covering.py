@@ -149,7 +149,7 @@ class Cover:
         return sorted((near | of_file) & self._tests.keys(), key=order)
 
     def seconds(self, tests: list[str]) -> float:
-        """Return the CPU seconds of tests, without those of servers."""
+        """Return the CPU seconds of tests without the time of servers."""
         return sum(self._tests[test][0] for test in tests)
 
     def within(self, tests: list[str], most: float) -> list[str]:

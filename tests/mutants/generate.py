@@ -141,7 +141,7 @@ def _found(path: Path) -> tuple[cst.Module, list[_Found]]:
 
 
 def mutants_of(source: Path, file: str) -> Iterator[Mutant]:
-    """Return all mutants of a file, in the order of the code.
+    """Yield all mutants of a file, in the order of the code.
 
     Args:
         source: the folder of the package.

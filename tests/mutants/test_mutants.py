@@ -102,11 +102,12 @@ def test_mutant_stays_on_disk_until_killed_or_timeout(tmp_path):
         "def test_one():\n    assert above(5)\n\ndef test_above():\n    assert not above(3)\n\n"
         "def test_waits():\n    while LIMIT == 6: pass\n"
     )
-    *tests, slow_test = [
+    *tests, missing_test = [
         f"test_a.py::test_{name}" for name in ("one", "above", "waits", "that_is_not_there")
     ]
+    all_tests = [*tests, missing_test]
     (tmp_path / "lines.json").write_text(
-        json.dumps({"tests": dict.fromkeys([*tests, slow_test], (0.01, "")), "lines": {}}), "utf-8"
+        json.dumps({"tests": dict.fromkeys(all_tests, (0.01, "")), "lines": {}}), "utf-8"
     )
     cover = Cover(tmp_path)
     assert run(tree, cover, None, tests) == Outcome("survived", 3, "")
@@ -121,7 +122,7 @@ def test_mutant_stays_on_disk_until_killed_or_timeout(tmp_path):
         "survived", 1, ""
     )
     with pytest.raises(RuntimeError, match="do not run on the code as it is either: ended with 4"):
-        run(tree, cover, only_mutant(tmp_path, "5 -> 6"), [*tests[:1], slow_test])
+        run(tree, cover, only_mutant(tmp_path, "5 -> 6"), [*tests[:1], missing_test])
     assert (kernel / "sample.py").read_text("utf-8") == CODE
 
     with changed(kernel.parents[1], only_mutant(tmp_path, "5 -> 6")):
@@ -144,7 +145,7 @@ def test_covering_tests_run_own_and_quick_ones_first(tmp_path):
     slow = "tests/trusted/kernel/a.py::slow"
     other_test = "tests/session/b.py::c"
     bad = "tests/trusted/kernel/a.py::bad"
-    # what is bad has failed, and no seconds
+    # `bad` has failed, and has no CPU seconds
     lines = {"_trusted/kernel/sample.py": {"11": [slow, quick, other_test, bad], "9": [other_test]}}
     served = [f"tests/trusted/kernel/a.py::{name}" for name in ("served", "served too")]
     lines["_trusted/kernel/sample.py"]["11"] += served
@@ -159,13 +160,13 @@ def test_covering_tests_run_own_and_quick_ones_first(tmp_path):
     assert cover.within(tests, 1.0) == tests[:1]
     assert cover.within(tests, 10 + SERVERS["spark"]) == tests  # which is started once
     assert cover.within(tests, 9 + SERVERS["spark"]) == tests[:2]
-    # at import alone: whatever runs the file
+    # only at import: all tests that run the file
     assert cover.tests(only_mutant(tmp_path, "5 -> 6")) == tests
 
     offered = dataclasses.replace(
         only_mutant(tmp_path, "5 -> 6"), file="_trusted/kernel/__init__.py"
     )
-    # and what looks at the names that a package offers
+    # and the test of the names that a package offers
     assert cover.tests(offered) == [
         names,
         other_test,
