@@ -63,7 +63,7 @@ TESTED = (
     "tests/release/test_options.py",
     "tests/release/test_report.py",
 )
-# how the docstring of a function begins that is no sentence in the imperative
+# the first words of docstrings that are not imperative sentences
 NO_IMPERATIVE = re.compile(r"(The|An?|All|One|What|It|This|[A-Z]\w+s)\b")
 LINTERS = all(find_spec(name) for name in ("importlinter", "mypy", "ruff"))
 
@@ -119,7 +119,7 @@ def test_part_touches_few_files(part: Part) -> None:
 
 
 def docstring_faults(text: str) -> list[str]:
-    """Name the first lines of docstrings that break the rule of CONTRIBUTING.md."""
+    """Return the first lines of docstrings that break the rule of CONTRIBUTING.md."""
     faults = []
     for node in ast.walk(ast.parse(text)):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):

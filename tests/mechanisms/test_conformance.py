@@ -92,8 +92,8 @@ def test_run_spends_exactly_its_declaration(row: Row, budget: Budget) -> None:
         assert str(left) == "nothing"
     second_outcome = run(plan, row.table, 3)
     assert all(
-        (value == second_values).all()
-        for value, second_values in zip(
+        (values == second_values).all()
+        for values, second_values in zip(
             outcome.observation.values, second_outcome.observation.values, strict=True
         )
     )

@@ -23,11 +23,11 @@ CASES = [(name, budget) for name in WORKLOADS for budget in (ln.PureDP(20), ln.Z
 CASES += [("weights far apart", ln.PureDP("1/1000")), ("sums far apart", ln.ZCDP(200))]
 
 
-@pytest.mark.parametrize(("workload_of", "budget"), CASES, ids=repr)
-def test_extreme_weights_are_planned_without_a_warning(workload_of, budget) -> None:
+@pytest.mark.parametrize(("name", "budget"), CASES, ids=repr)
+def test_extreme_weights_are_planned_without_a_warning(name, budget) -> None:
     domain = ln.Domain(x=ln.Coded(12), y=ln.Coded(9), measures={"pay": ln.Measure("pay", 0, 10**6)})
     # Every warning is an error in these tests.
-    plan = ln.plan(WORKLOADS[workload_of](domain), budget)
+    plan = ln.plan(WORKLOADS[name](domain), budget)
     expected_error = plan.expected_error()
     assert 0 < expected_error.total_squared_error < math.inf
     assert expected_error.total_squared_error >= expected_error.lower_bound * (1 - 1e-9)

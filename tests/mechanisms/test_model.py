@@ -62,9 +62,9 @@ def codes_of(number: int) -> dict[str, np.ndarray]:
     kinds = random.choice(6, number, p=random.dirichlet(np.ones(6)))
     codes = {}
     for name, size in zip(NAMES, SIZES, strict=True):
-        mixture = random.dirichlet(np.full(size, 0.4), 6)
+        probabilities = random.dirichlet(np.full(size, 0.4), 6)
         codes[name] = (
-            (random.random(number)[:, None] > np.cumsum(mixture, axis=1)[kinds])
+            (random.random(number)[:, None] > np.cumsum(probabilities, axis=1)[kinds])
             .sum(axis=1)
             .clip(max=size - 1)
             .astype(np.int64)
@@ -331,10 +331,8 @@ def test_model_tables_follow_measurements_it_misses() -> None:
     pairs = marginals(domain, ways=2)
     estimator = run(planned(pairs, Privacy(ZCDP("1/60"))), chain, 4).estimator()
     assert isinstance(estimator, ModelEstimator)
-    (product,), column_codes = (
-        marginals(domain, ways=2, of=("a0", "a1")),
-        dict(zip(domain.names, codes, strict=True)),
-    )
+    (product,) = marginals(domain, ways=2, of=("a0", "a1"))
+    column_codes = dict(zip(domain.names, codes, strict=True))
     exact = counted(column_codes, product)
     alone = np.abs(estimator.measured.counts(estimator.mixture, ("a0", "a1")) - exact).sum()
     assert np.abs(estimator.estimate(product).values - exact).sum() < 0.8 * alone

@@ -58,8 +58,8 @@ def _open(path: Path, description: str) -> Any:
         return pa.ipc.open_file(pa.memory_map(str(path)))
     except (pa.ArrowException, OSError):
         raise InputError(
-            f"{description} cannot be read as Feather. Check that the file is whole and is a Feather "
-            "file of version 2."
+            f"{description} cannot be read as Feather. Check that the file is whole and is a "
+            "Feather file of version 2."
         ) from None
 
 
