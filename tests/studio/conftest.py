@@ -45,8 +45,7 @@ path = "people.csv"
 [privacy]
 rho = "1/8"
 [domain.month]
-dates = { column = "day", from = "2024-01-01", to = "2024-04-30", by = "month" }  \
-# a third of a year
+dates = { column = "day", from = "2024-01-01", to = "2024-04-30", by = "month" }  # four months
 [domain.sex]
 categories = ["F", "M"]
 [measures.pay]
@@ -193,6 +192,6 @@ def client(spec, planned_here):
     """Yield a client of a studio that would block if it opened the data."""
     pipe = spec.with_name("people.csv")
     os.mkfifo(pipe)
-    with serving(spec) as opened:
-        yield opened
+    with serving(spec) as studio_client:
+        yield studio_client
         assert nobody_reads(pipe)

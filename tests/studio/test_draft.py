@@ -164,14 +164,14 @@ def test_draft_is_saved_and_read_back(tmp_path):
         "d/c.toml",
         "d\\c.toml",
     )
-    for opened, digest, name, message in (
+    for opened, text_before, name, message in (
         *((place, "two", name, "must have the name of a file") for name in names),
         (place, "two", "b.toml", "already"),
         (place, "one", "a.toml", "was changed since"),
         (tmp_path / "no" / "a.toml", "one", "a.toml", "cannot be written"),
     ):
         with pytest.raises(InputError, match=message):
-            save_spec(opened, digest, name, "four")
+            save_spec(opened, text_before, name, "four")
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
         "a.toml": "two",
         "b.toml": "three",
@@ -226,12 +226,10 @@ def test_statistic_row_states_its_promise(tmp_path):
     assert [len(row.statistic.at) for row in draft.rows[3:5]] == [2, 1]
     plan = plan_spec(draft.spec)
     times = interval_multiplier(plan.measured().noise, 0.95)
-    verdict, share = (
-        verdicts(draft, plan),
-        load_catalogue().format_percent(times * statistic_errors(plan)[3].std_error, 2),
-    )
-    assert verdict[:3] == ["", "", "state a public size to see its margin"]
-    assert verdict[5] == f"shares: ± {share}, for this size"
+    row_verdicts = verdicts(draft, plan)
+    share = load_catalogue().format_percent(times * statistic_errors(plan)[3].std_error, 2)
+    assert row_verdicts[:3] == ["", "", "state a public size to see its margin"]
+    assert row_verdicts[5] == f"shares: ± {share}, for this size"
     sized = change_draft(draft, {"size_of": "300"}, [2])
     plan = plan_spec(sized.spec)
     mean = times * statistic_errors(plan)[0].std_error

@@ -1,4 +1,4 @@
-"""The explore mode: tables and sums are exactly those of the release's measurements."""
+"""The explore mode: tables and sums follow exactly from the measurements of the release."""
 
 import re
 from contextlib import contextmanager
@@ -72,8 +72,8 @@ def release(folder):
 
 @pytest.fixture
 def client(release, folder):
-    with serving(folder) as opened:
-        yield opened
+    with serving(folder) as studio_client:
+        yield studio_client
 
 
 def test_explore_page_has_tables_charts_and_sums(client, release):
@@ -260,11 +260,9 @@ def test_rounded_release_shows_rounded_sums(tmp_path, language):
     release = released(
         workload, ln.PureDP(4), tmp_path / "release", round=5, below=20, language=language
     )
-    expected, catalogue, question = (
-        release.tables["sex x zone"],
-        load_catalogue(language),
-        {"asked": {"sex": "identity", "zone": "identity"}, "measure": ""},
-    )
+    expected = release.tables["sex x zone"]
+    catalogue = load_catalogue(language)
+    question = {"asked": {"sex": "identity", "zone": "identity"}, "measure": ""}
     exact = release.sum("sex x zone", {"zone": ["north", "south"]})
     with explored(tmp_path / "release") as (client, page):
         assert describe_rounding(release.options, catalogue) in unescape(page)

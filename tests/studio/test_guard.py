@@ -30,8 +30,8 @@ def test_studio_token_is_required_and_used_once(client):
     assert client.ask("/view")[0] == 200
     assert client.ask("/nothing")[0] == 404
     cookie = client.cookie
-    for path in (None, cookie[:-1] + ("a" if cookie[-1] != "a" else "b")):
-        client.cookie = path
+    for wrong_cookie in (None, cookie[:-1] + ("a" if cookie[-1] != "a" else "b")):
+        client.cookie = wrong_cookie
         assert nothing(client.ask(client.first))
         assert nothing(client.ask("/view"))
 

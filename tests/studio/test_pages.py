@@ -42,8 +42,8 @@ def luminance(colour):
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(color, other_color):
-    low, high = sorted((luminance(color), luminance(other_color)))
+def contrast(colour, other_colour):
+    low, high = sorted((luminance(colour), luminance(other_colour)))
     return (high + 0.05) / (low + 0.05)
 
 

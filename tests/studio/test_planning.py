@@ -41,14 +41,14 @@ def typical(view):
     return [row["typical"] for row in view["rows"] if row["set"][0]]
 
 
-def plan_with_known_error(plan, level=0.95):
+def promised_margins(plan, level=0.95):
     return [SAID.format_error(margin.typical) for margin in table_margins(plan, level).values()]
 
 
 def test_shown_plan_matches_the_saved_spec(client, spec):
     assert "region x kids (up to each value)" in client.enter()
     first_view = client.planned()
-    assert typical(first_view) == plan_with_known_error(plan_spec(read_spec(spec)))
+    assert typical(first_view) == promised_margins(plan_spec(read_spec(spec)))
     assert (
         first_view["rows"][7]["verdict"] in {"met", f"missed: {SAID.format_error(0)}"}
         or first_view["rows"][7]["missed"]
@@ -68,7 +68,7 @@ def test_shown_plan_matches_the_saved_spec(client, spec):
     other_file = spec.with_name("other.toml")
     saved = read_spec(other_file)
     assert saved.workload.products[1].name == "region"
-    assert typical(view) == plan_with_known_error(plan_spec(saved), 0.9)
+    assert typical(view) == promised_margins(plan_spec(saved), 0.9)
     assert client.ask("/spec")[2].decode() == other_file.read_text()
     assert spec.read_text() == SPEC
     reset = {"level": 0.95, "on": True, "weight": "1", "target": "", "most": "", "size_of": ""}
@@ -84,14 +84,14 @@ def test_series_horizon_is_a_spec_setting(spec, planned_here):
     with serving(spec) as client:
         assert 'id="horizon" type="range" min="2" max="16"' in client.enter()
         assert (
-            typical(client.planned())[:2] == plan_with_known_error(plan_spec(read_spec(spec)))[:2]
+            typical(client.planned())[:2] == promised_margins(plan_spec(read_spec(spec)))[:2]
         )
         client.act("/change", changes={"periods": 6})
         longer = client.planned()
         assert longer["horizon"] == "6, 2024-06-30"
         client.act("/save", name="people.toml")
-        assert 'to = "2024-06-30", by = "month" }  # a third of a year' in spec.read_text()
-        assert typical(longer)[:2] == plan_with_known_error(plan_spec(read_spec(spec)))[:2]
+        assert 'to = "2024-06-30", by = "month" }  # four months' in spec.read_text()
+        assert typical(longer)[:2] == promised_margins(plan_spec(read_spec(spec)))[:2]
         for value in (1, 3651, "6", True):
             assert "periods must be" in client.act("/change", changes={"periods": value})["refused"]
         client.act("/change", changes={"on": False}, rows=[0])
@@ -154,14 +154,14 @@ def test_outdated_page_triggers_no_planning(client, spec):
         ("/keep", {}),
         ("/swap", {}),
     ):
-        for request in (
+        for wrong_version in (
             {"version": shown},
             {},
             {"version": None},
             {"version": str(other_page.version)},
             {"version": -1},
         ):
-            assert "another page" in client.json(path, {**body, **request})["refused"]
+            assert "another page" in client.json(path, {**body, **wrong_version})["refused"]
         assert client.json("/view") == view_before
     assert sorted(spec.parent.glob("*.toml")) == [spec]
     assert spec.read_text() == SPEC
