@@ -57,7 +57,10 @@ def prefix(size: int) -> Workload:
 def tables(
     shape: tuple[int, ...], sets: Iterable[tuple[int, ...]], rich: int = 0, kind: str = "prefix"
 ) -> Workload:
-    """Return tables of attribute sets: prefix sums or ranges for the first ``rich`` ones."""
+    """Return the tables of some attribute sets.
+
+    The first ``rich`` attributes have queries of this kind, the others identity queries.
+    """
     domain = Domain({f"a{place}": Integers(0, size - 1) for place, size in enumerate(shape)})
     parts = [
         queries(domain, {f"a{place}": kind if place < rich else "identity" for place in attributes})
@@ -76,7 +79,10 @@ def ways(count: int, *sizes: int) -> list[tuple[int, ...]]:
 
 
 def cube_workload(count: int, k: int, kind: str) -> list[tuple[int, ...]]:
-    """Return all tables of k attributes, and some of k + 1."""
+    """Return all tables of k attributes, and some tables of k + 1.
+
+    The kind selects none (""), every second one ("*"), or those with attribute 0 ("a").
+    """
     larger = ways(count, k + 1)
     return ways(count, k) + {"": [], "*": larger[::2], "a": [s for s in larger if 0 in s]}[kind]
 

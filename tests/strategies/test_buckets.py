@@ -102,7 +102,8 @@ def test_first_levels_suit_the_workload(power):
     def levels(operator):
         halving, gram = HalvingTree(operator.size), gram_of(operator)
         costs = [
-            float(costs.sum()) for costs in difference_costs(gram, halving.left, halving.right)
+            float(level_costs.sum())
+            for level_costs in difference_costs(gram, halving.left, halving.right)
         ]
         return first_levels(costs, total_cost(gram), power)
 

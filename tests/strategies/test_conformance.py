@@ -68,8 +68,8 @@ def forget(_: object = None) -> None:
     """What planners found before: they search again."""
     for name, module in list(sys.modules.items()):
         if name.startswith(("leastnoise._strategies", "leastnoise._families")):
-            for cache in vars(module).values():
-                getattr(cache, "cache_clear", lambda: None)()
+            for value in vars(module).values():
+                getattr(value, "cache_clear", lambda: None)()
 
 
 @pytest.mark.parametrize("name", PLANNERS)

@@ -104,7 +104,10 @@ def test_more_groups_lower_the_cut_less_than_evenly() -> None:
 
 
 def test_dropped_amount_is_estimated_from_tails() -> None:
-    """A heavier tail raises the threshold, unless the noise hides it."""
+    """The amount follows the tail of index 1, not the heavier tail of the choice.
+
+    Where noise is large, the heavier tail would add a few records at the maximum.
+    """
     places = candidate_cells(EDGES)
     noisy = np.random.default_rng(4).laplace(3.0, 40.0, len(places) - 1)
     chosen = choose_group_threshold(

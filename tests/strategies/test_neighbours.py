@@ -93,11 +93,10 @@ def test_contrasts_of_many_attributes_lose_no_factor_two() -> None:
 
 def test_units_of_many_rows_under_tiny_budgets() -> None:
     for rho in ("1e-12", "100"):
-        privacy = Privacy(ZCDP(rho), "replace")
+        one = Privacy(ZCDP(rho), "replace")
         many = Privacy(ZCDP(rho), "replace", "id", 5)
         (few,), (more,) = (
-            try_strategies(WORKLOADS["marginals"], privacy, "residual")
-            for privacy in (privacy, many)
+            try_strategies(WORKLOADS["marginals"], privacy, "residual") for privacy in (one, many)
         )
         assert few.plan is not None
         assert more.plan is not None

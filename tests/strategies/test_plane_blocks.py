@@ -15,28 +15,18 @@ def test_structure_increases_first_blocks():
     want = [("blocks", b) for b in (16, 16, 16, 16, 16, 32, 32, 64, 64)] + [("fixed", 0)]
     assert [plane_regime(cost, 1, 10**4) for cost in costs] == want
     assert plane_regime(Fraction(3200), "0.1", 10**4) == ("blocks", 32)
-    # The test cannot tell cells apart on fewer than 50 cells.
-    assert [plane_regime(1, 1, cells)[0] for cells in (49, 51)] == [
-        "fixed",
-        "blocks",
-    ]
-    assert [plane_regime(cost, 1, 10**4, has_narrow_queries=True)[1] for cost in (0, 5999)] == [
-        128,
-        256,
-    ]
+    # The test cannot detect structure on 49 cells.
+    assert [plane_regime(1, 1, cells)[0] for cells in (49, 51)] == ["fixed", "blocks"]
+    narrow = [plane_regime(cost, 1, 10**4, has_narrow_queries=True) for cost in (0, 5999)]
+    assert [blocks for _, blocks in narrow] == [128, 256]
 
 
 def test_parts_grow_where_cost_nears_the_records():
     ratios = [records_per_part(cost, 10_000) for cost in (50, 2500, 4900, 6400, 10_000, 40_000)]
     assert ratios == pytest.approx([2, 2, 11 * 0.343, 11 * 0.512, 11, 11])
     # What lies within the noise of the test says nothing: even data are taken for granted.
-    assert [
-        records_per_part(cost, records) for cost, records in ((-70, -300), (25, 0), (3, 25))
-    ] == [
-        11,
-        11,
-        11,
-    ]
+    for cost, records in ((-70, -300), (25, 0), (3, 25)):
+        assert records_per_part(cost, records) == 11
 
 
 def test_budget_below_zero_is_refused():

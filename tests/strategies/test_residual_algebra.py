@@ -190,12 +190,12 @@ def test_alternating_steps_never_raise_the_error(norm):
 def test_weight_that_starts_at_zero_stays_there():
     matrix, coefficient = problem((2, 2), [(0,), (1,)], [(0,), (1,), (0, 1)])
     starts = np.array([[1.0, 1.0, 0.0], [0.1, 0.1, 1.0]])
-    without, with_zero = (
+    without, with_pair = (
         least_error(diagonal_errors(matrix, coefficient), np.ones(3), start, norm=1)
         for start in starts
     )
     assert without.theta[2] == 0
-    assert without.error > with_zero.error
+    assert without.error > with_pair.error
 
 
 @both_norms

@@ -125,10 +125,8 @@ def test_long_attribute_is_planned_on_runs_of_ranges(
 def test_range_releases_have_planned_errors(strategy: str) -> None:
     rng, size = np.random.default_rng(5), 6000
     ends, cells = np.sort(rng.integers(0, size, (30, 2)), axis=1), rng.integers(0, size, 20_000)
-    rows, truth = (
-        pd.DataFrame({"x": cells}),
-        [int(((cells >= low) & (cells <= high)).sum()) for low, high in ends],
-    )
+    rows = pd.DataFrame({"x": cells})
+    truth = [int(((cells >= low) & (cells <= high)).sum()) for low, high in ends]
     ranges_plan = plan(
         queries(Domain(x=Integers(0, size - 1)), x={"ranges": ends.tolist()}),
         PureDP("1/20"),
@@ -139,7 +137,7 @@ def test_range_releases_have_planned_errors(strategy: str) -> None:
         ((answer["answer"] - truth) ** 2).mean() / (answer["noise_std"] ** 2).mean()
         for answer in answers
     ]
-    # Errors of ranges are correlated: the ratio of a release has a standard deviation of 0.5.
+    # Errors of ranges are correlated: the standard deviation of a ratio is about 0.5.
     assert 0.8 < np.mean(ratios) < 1.25
 
 

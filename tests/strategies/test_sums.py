@@ -115,8 +115,8 @@ def test_large_noise_is_not_taken_for_rich_records() -> None:
     gram = prefix_gram(400)
     noise = noise_of(gram)
     chosen = [
-        choose_threshold(gram, edges, places, count, noise, 2**0.5 / 0.09).threshold
-        for count in counts
+        choose_threshold(gram, edges, places, noisy_counts, noise, 2**0.5 / 0.09).threshold
+        for noisy_counts in counts
     ]
     # The public maximum is 8 million, the largest amount about one; the least error is at about 300
     # 000.

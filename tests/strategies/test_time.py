@@ -208,16 +208,17 @@ def test_candidate_states_useful_extra_seconds() -> None:
 
 def test_estimates_use_the_product_of_attributes() -> None:
     domain = Domain(a=Integers(0, 1023), b=Integers(0, 1023), c=Integers(0, 4095))
-    workload, two = queries(domain, a="prefix"), queries(domain, a="prefix", b="prefix")
+    one = queries(domain, a="prefix")
+    two = queries(domain, a="prefix", b="prefix")
     mixed = two + queries(domain, a="identity", b="identity")
     cells = queries(domain, a="prefix", c="identity")
     for name in ("haar", "eigen_design", "p_identity", "gaussian_optimum", "tilted"):
         seconds = PLANNERS[name].seconds
-        assert seconds(two) > 1.8 * seconds(workload)  # two attributes, each with one query set
+        assert seconds(two) > 1.8 * seconds(one)  # two attributes, each with one query set
         # and now and then fitted again to shares of two sets, where tilts are searched once
         assert seconds(mixed) > (1.0 if name == "tilted" else 1.05) * seconds(two)
         # Cells need no search.
-        assert seconds(cells) == pytest.approx(seconds(workload), abs=0.01)
+        assert seconds(cells) == pytest.approx(seconds(one), abs=0.01)
 
 
 def test_groups_of_a_level_are_as_quick_as_cells() -> None:
@@ -295,11 +296,7 @@ def test_ended_search_is_reported_with_its_best(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     # No other test plans these sizes, whose searches would be cached.
-    workload, other, privacy = (
-        prefix(45),
-        prefix(46),
-        Privacy(PureDP(1)),
-    )
+    workload, other, privacy = prefix(45), prefix(46), Privacy(PureDP(1))
     tried = by_name(workload, privacy, now=Ticking(3.0))
     assert tried["p_identity"].ended
     assert tried["p_identity"].plan is not None
@@ -383,9 +380,8 @@ def test_long_search_leaves_seconds_to_short_ones(monkeypatch: pytest.MonkeyPatc
     short = [planner(f"short {number}", 0.6, 1 / 2) for number in range(4)]
     long = planner("long", 1.0, 4, thorough_seconds=100.0)
     endless = planner("endless", 6.0, 4)
-    monkeypatch.setattr(
-        _choice, "PLANNERS", {candidate.name: candidate for candidate in [long, endless, *short]}
-    )
+    planners = {entry.name: entry for entry in (long, endless, *short)}
+    monkeypatch.setattr(_choice, "PLANNERS", planners)
     tried = by_name(prefix(48), Privacy(PureDP(1)), seconds=5.0, now=clock)
     assert [name for name, candidate in tried.items() if candidate.plan is None] == ["endless"]
     assert tried["long"].useful_seconds == 100.0
@@ -429,8 +425,8 @@ def test_search_out_of_time_ends_with_its_best(fit: FitFamily) -> None:
     assert clock.ended
     whole = fit(gram, norm, 20).factor("a")
     errors = [
-        norm_of(candidates, norm) ** 2 * invert_gram(candidates).total_variance(AllRanges(40))
-        for candidates in (ended, whole)
+        norm_of(factor, norm) ** 2 * invert_gram(factor).total_variance(AllRanges(40))
+        for factor in (ended, whole)
     ]
     # The weights of the eigen-design are best for another bound.
     assert errors[1] <= errors[0] * 1.05 < math.inf

@@ -45,7 +45,7 @@ def at_ends(plan: Plan) -> set[str | None]:
 @pytest.mark.parametrize(("low", "high"), [(0, 1000), (-400, 1200), (200, 1000), (-1000, 1000)])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_means_under_laplace_noise(low: int, high: int, neighbours: str) -> None:
-    """The variances of v - low and high - v follow from one noise for both."""
+    """One noise for v - low and high - v: a count has variance 4, a sum 2 low^2 + 2 high^2."""
     twice = 2 if neighbours == "replace" else 1
     plan = planned(
         mean_queries(domain(low, high), "pay", by=["cells"]), PureDP(1), neighbours=neighbours
@@ -104,7 +104,7 @@ def test_joint_prefix_sums_use_a_strategy_for_counts() -> None:
 
 
 def no_split_is_better(plan: Plan, strengths: Iterable[float], factor: float) -> None:
-    """Tell whether the error is at most ``factor`` times that of any other split."""
+    """Check that the error is at most ``factor`` times the error of any other split."""
     total = plan.expected_error().total_squared_error
     for strength in strengths:
         blocks = [
