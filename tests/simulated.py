@@ -60,7 +60,7 @@ def exact_answers(measurements: Measurements, table: Table) -> list[np.ndarray]:
 def releases(
     plan: Plan, rows: Any, seeds: Iterable[int], options: Options | None = None
 ) -> Iterator[Release]:
-    """Return a release for each seed, after one check of the plan and one reading of rows."""
+    """Yield a release for each seed, after one check of the plan and one reading of rows."""
     run, terms, table = (
         mechanism_of(plan).prepare(plan),
         release_contract(plan),

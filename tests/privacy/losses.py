@@ -79,7 +79,7 @@ WORKLOADS: dict[str, Workload] = {
     "ranges": queries(LONG, b="all_ranges"),
     "sums": marginals(DOMAIN, upto=2, sum="tips") + queries(DOMAIN, a="identity"),
 }
-# of strategies that cannot be used for the workloads above
+# workloads of strategies that support none of the workloads above
 OTHER_WORKLOADS: dict[str, dict[str, Workload]] = {
     "window_root": {
         "ranges of three cells": queries(LONG, b={"ranges": [[low, low + 2] for low in range(6)]})
@@ -186,14 +186,14 @@ def _row(
     for unit in units:
         plan = fit_noise_scales(domain, privacy_of(declared, *unit, bound), noise, blocks)
         assert in_measure(plan, claimed(plan)) <= claim
-        losses = loss(plan)
-        if losses is not None:
-            ratios[unit] = losses / claim
+        largest_loss = loss(plan)
+        if largest_loss is not None:
+            ratios[unit] = largest_loss / claim
     return Row(kind, name, budget, claim, ratios)
 
 
 def strategies(units: list[tuple[str, int]] = UNITS, names: Any = PLANNERS) -> Iterator[Row]:
-    """Return every strategy of every planner, on the first workloads that it supports."""
+    """Yield the rows of all planners, on the first workloads that each supports."""
     for name, (budget, (declared, noise)) in itertools.product(names, KINDS.items()):
         for label, workload in {**WORKLOADS, **OTHER_WORKLOADS.get(name, {})}.items():
             try:
@@ -250,7 +250,7 @@ def operator_examples() -> dict[str, Operator]:
 
 
 def operators(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
-    """Return every operator, with row weights, and next to the cells."""
+    """Yield the rows of every operator: only it, with row weights, and next to the cells."""
     for (name, operator), (budget, (_, noise)) in itertools.product(
         operator_examples().items(), KINDS.items()
     ):
@@ -272,7 +272,7 @@ def operators(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 
 
 def sums(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
-    """Return sums with and without limits and contrasts, next to counts."""
+    """Yield the rows of sums with and without limits and contrasts, next to counts."""
     a = Factor(("a",), Identity(2))
     b = Factor(("b",), Identity(4))
     prefix = Factor(("b",), Prefix(4), np.array([1, 3, 2, 1]))
@@ -346,7 +346,7 @@ CUBE = Domain(a=["x", "y"], b=Integers(0, 7), c=Integers(0, 3))
 
 
 def mechanisms(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
-    """Return the losses of every data-aware mechanism in a run.
+    """Yield the rows of every data-aware mechanism, with the losses of a run.
 
     They are the exact losses of its measurements and the charges of its private choices together.
     The losses of the choices are tried over all neighbours in
@@ -371,7 +371,7 @@ def mechanisms(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 
 
 def mechanism_workloads() -> Iterator[tuple[str, Workload]]:
-    """Return the workload of each mechanism that looks at the data, by name."""
+    """Yield the names and workloads of the mechanisms that look at the data."""
     for name in BY_NAME:
         if name == "truncated_sums":
             along = queries(PAID, pay="prefix", sum="wages")
@@ -432,7 +432,7 @@ def _share(step: Any, privacy: Privacy) -> float:
 
 
 def guards(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
-    """Return the guard of a release: a share of the budget for rows read and rows used."""
+    """Yield the rows of the guard, which spends a share on rows read and rows used."""
     share = Fraction(1, 100)
     for budget, (declared, noise) in KINDS.items():
         if budget == "(epsilon, delta), Gaussian":  # its noise is Laplace
@@ -457,7 +457,7 @@ def guards(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 
 
 def bounds(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
-    """Return units with one row in each cell of an attribute, under Gaussian noise."""
+    """Yield the rows of units with one row in each cell of an attribute, under Gaussian noise."""
     cells = {
         attribute: Factor((attribute,), Identity(DOMAIN.kind(attribute).size))
         for attribute in DOMAIN.names
@@ -487,7 +487,7 @@ def bounds(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 
 
 def choices(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
-    """Return the private choice's loss over all neighbours of tables of four cells."""
+    """Yield the row of the private choice, over all neighbours of tables of four cells."""
     ratios = {
         unit: max(float(loss_of_cost(way, *unit)) for way in COSTS.values()) / float(EPSILON)
         for unit in units

@@ -120,7 +120,7 @@ def test_other_releases_lose_at_most_their_claim(
 
 
 def test_private_choice_with_little_noise_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reduce the scale by 1.25; the check of exact scales involves no chance."""
+    """Reduce the scale by a factor of 1.25; the check of exact scales involves no chance."""
 
     def too_little(sensitivity: int, epsilon: Fraction, size: int) -> tuple[int, int]:
         top, bottom = real(sensitivity, epsilon, size)

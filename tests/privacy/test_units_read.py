@@ -79,7 +79,7 @@ def table_of(source: Any, most: int, bound: PerCellBound | None) -> Table:
 
 
 def blocks() -> Iterator[Block]:
-    """Return each table of cells, and of prefix sums along t."""
+    """Yield each table of cells, and of prefix sums along t."""
     for names in TABLES:
         along_t: list[Callable[[int], Operator]] = [Identity]
         if "t" in names:
@@ -94,7 +94,7 @@ def blocks() -> Iterator[Block]:
 def plans(
     block: Block, most: int, bound: PerCellBound | None, domain: Domain = DOMAIN
 ) -> Iterator[Measurements]:
-    """Return plans of one block, for both kinds of noise."""
+    """Yield plans of one block, for both kinds of noise."""
     for budget, noise in (
         (PureDP(1), Noise.DISCRETE_LAPLACE),
         (ZCDP(1), Noise.DISCRETE_GAUSSIAN),
