@@ -335,10 +335,10 @@ def test_report_names_tables_in_its_language():
     assert named[0] == table_names != named[1]
 
 
-def guard_receipt(used_rows, used, std, **cuts):
+def guard_receipt(kept_rows, used_rows, std, **cuts):
     """A receipt with the counts of a guard."""
     guard = GuardCounts(
-        share="1/100", charge="", number=1, used=used, kept=used_rows, noise_std=std, **cuts
+        share="1/100", charge="", number=1, used=used_rows, kept=kept_rows, noise_std=std, **cuts
     )
     return ReceiptFacts(id="", guard=guard)
 
@@ -349,7 +349,7 @@ def test_headline_has_the_guard_numbers(observation):
 
 
 @pytest.mark.parametrize(
-    ("used", "std", "phrase"),
+    ("used", "std", "percent"),
     [
         (860, 10.0, "14%"),
         (970, 10.0, "3%"),
@@ -360,13 +360,13 @@ def test_headline_has_the_guard_numbers(observation):
         (-20, 10.0, "100%"),
     ],
 )
-def test_unused_rows_are_reported_from_one_percent(observation, used, std, phrase):
+def test_unused_rows_are_reported_from_one_percent(observation, used, std, percent):
     sentences = describe_guard_counts(
         build_release(observation, receipt=guard_receipt(1000, used, std))
     )
     assert (
-        bool(re.search(rf"About {phrase} of these rows \(\d+% to \d+%\) are not used", sentences))
-        if phrase
+        bool(re.search(rf"About {percent} of these rows \(\d+% to \d+%\) are not used", sentences))
+        if percent
         else ("are not used" not in sentences)
     )
 
@@ -519,9 +519,9 @@ def limited():
     )
 
 
-def guarded(release, cut, used_rows, cut_std, std):
+def guarded(release, cut, kept_rows, cut_std, std):
     return replace(
-        release, receipt=guard_receipt(used_rows, used_rows, std, cut=cut, cut_std=cut_std)
+        release, receipt=guard_receipt(kept_rows, kept_rows, std, cut=cut, cut_std=cut_std)
     )
 
 
@@ -530,7 +530,7 @@ def share_of(release, *counts):
 
 
 @pytest.mark.parametrize(
-    ("cut", "uncounted", "used_rows", "std"),
+    ("cut", "uncounted", "kept_rows", "std"),
     [
         (86_667, 0, 133_333, 1500),
         (0, 0, 3000, 60),
@@ -540,13 +540,13 @@ def share_of(release, *counts):
         (150, 40, 5050, 60),
     ],
 )
-def test_share_interval_covers_at_its_level(limited, cut, uncounted, used_rows, std):
-    """The lower end of the interval of a share covers at the stated level."""
+def test_share_interval_covers_at_its_level(limited, cut, uncounted, kept_rows, std):
+    """The interval of a share covers at its level; with uncounted rows only its lower end does."""
     rng, right, trials = np.random.default_rng(3), 0, 1500
-    true = (cut + uncounted) / (cut + uncounted + used_rows)
+    true = (cut + uncounted) / (cut + uncounted + kept_rows)
     for _ in range(trials):
         used, unused, beyond = rng.normal(scale=[std, std, 3 * std]).round()
-        share = share_of(limited, cut + int(beyond), used_rows + int(used + unused), 3 * std, std)
+        share = share_of(limited, cut + int(beyond), kept_rows + int(used + unused), 3 * std, std)
         assert 0 <= share.low <= share.share <= share.high <= 1
         right += share.low <= true <= (1 if uncounted else share.high)
     # the multiplier is the larger of those of normal and Laplace noise
@@ -591,9 +591,9 @@ def test_shares_hidden_by_noise_are_not_stated_as_facts(limited, observation):
 
 
 def test_cut_share_is_stated_in_both_languages(limited):
-    texts = guarded(limited, 86_667, 133_333, 1500, 500)
+    release = guarded(limited, 86_667, 133_333, 1500, 500)
     english, german = (
-        describe_row_limit(texts, load_catalogue(language)) for language in ("en", "de")
+        describe_row_limit(release, load_catalogue(language)) for language in ("en", "de")
     )
     assert (
         english
@@ -606,7 +606,7 @@ def test_cut_share_is_stated_in_both_languages(limited):
         "wurden dadurch nicht gezählt"
     )
     assert "At least about 39% of the rows were cut (38% to 40%; for each" in describe_cut_rows(
-        texts, ENGLISH
+        release, ENGLISH
     )
 
 
