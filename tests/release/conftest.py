@@ -54,7 +54,7 @@ def observe(plan, cells, seed):
 
 
 def example_workload():
-    """Return a total, marginals, prefix sums, ranges, a matrix and sums."""
+    """Return a workload of a total, marginals, prefix sums, ranges, a matrix and sums."""
     parts = [
         queries(DOMAIN),
         queries(DOMAIN, sex="identity"),
@@ -71,7 +71,10 @@ def example_workload():
 
 
 def example_plan(workload=None, privacy=None, noise=Noise.DISCRETE_LAPLACE, totals=True):
-    """Return a plan with a table for every attribute set, with scales far from 1."""
+    """Return a plan with a table for every attribute set, with scales far from 1.
+
+    With ``totals`` it also measures the sum over every ordered attribute.
+    """
     workload = workload or example_workload()
     domain, blocks = workload.domain, {}
     for product in workload:

@@ -50,7 +50,7 @@ def cells():
 
 @pytest.fixture(scope="module")
 def fitted():
-    """Return non-negative least squares of cells, prefix sums and negative sums."""
+    """Return non-negative least squares of cells, prefix sums, and sums that may be negative."""
     workload = (
         marginals(DOMAIN, ways=1, of=["age"])
         + queries(DOMAIN, age="prefix")

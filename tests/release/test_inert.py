@@ -81,7 +81,7 @@ ACTED_ON = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2
 
 @pytest.fixture(scope="module")
 def releases(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return releases of categories found in rows, and of ones with control characters."""
+    """Write releases of categories found in rows and of categories with control characters."""
     folder = tmp_path_factory.mktemp("inert")
     rows = pd.DataFrame({"agent": [text for text in FOUND for _ in range(400)]})
     search = ln.plan_categories("agent", ln.Unknown(99, outside="other"), ln.ApproxDP(2, "1e-9"))
@@ -194,11 +194,9 @@ def test_terminals_act_on_nothing(released: Path) -> None:
         assert ACTED_ON.findall(done.output) == []
         return done.stdout
 
-    texts, shown, answered = (
-        labels(released),
-        printed("show", "q1"),
-        printed("answer", "--cells", "agent"),
-    )
+    texts = labels(released)
+    shown = printed("show", "q1")
+    answered = printed("answer", "--cells", "agent")
     assert [
         label for label in texts if len(label) < 200 and escape_controls(label) not in shown
     ] == []
@@ -240,7 +238,7 @@ def test_charts_hold_no_elements_of_labels(released: Path, monkeypatch: pytest.M
     assert not re.search(r"</script><img|<!--", text)
     vega = json.loads(json.dumps(chart.to_dict()).replace("\\u2060", ""))
     pictures = render_svg([vega], [("q1", NASTY[8], NASTY[8])])
-    # SVG does not allow control characters, so that the report has no picture of them.
+    # SVG does not allow control characters, so the report has no picture of them.
     assert released.name == "given" or None not in pictures
     for svg in filter(None, pictures):
         drawn = ET.fromstring(svg)  # noqa: S314 - of our own

@@ -279,10 +279,8 @@ def test_no_file_has_a_digit_of_floating_point(tmp_path, to, digits):
     cents, book = 2 if to is None else digits, openpyxl.load_workbook(out / "answers.xlsx")
     columns = [(cents, ln.means(release, "pay", by=["a"]).sums.tolist())] if to is None else []
     for table in release.tables:
-        places, (file,) = (
-            cents if table.name.startswith("sum of pay") else digits,
-            (out / "answers").glob(f"{table.id}-*.parquet"),
-        )
+        places = cents if table.name.startswith("sum of pay") else digits
+        (file,) = (out / "answers").glob(f"{table.id}-*.parquet")
         columns += [
             (places, table.answer.tolist()),
             (places, pd.read_parquet(file)["answer"].tolist()),
