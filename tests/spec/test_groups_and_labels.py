@@ -89,9 +89,9 @@ def level(kind: str, levels: str, **_) -> ln.Domain:
     ],
 )
 def test_inline_groups_equal_their_maps(kind, levels, labels, sizes):
-    written = level(kind, levels)
-    assert written.labels == labels
-    assert tuple(written.cells.count(place) for place in range(len(labels))) == tuple(sizes)
+    groups = level(kind, levels)
+    assert groups.labels == labels
+    assert tuple(groups.cells.count(place) for place in range(len(labels))) == tuple(sizes)
 
 
 @pytest.mark.parametrize(
@@ -232,11 +232,11 @@ def test_quantiles_and_means_show_texts_too():
         ln.PureDP(9),
     )
     people = pd.DataFrame({"sex": ["1", "2"] * 50, "age": [1, 2] * 50})
-    release = ln.release(
+    statistic = ln.release(
         plan, people, seed=1, options=ln.Options(labels={"sex": {"1": "men"}})
     ).statistics[0]
-    assert [names[0] for names, _ in release.rows()] == ["men", "2"]
-    assert release.frame("pandas")["sex"].tolist() == ["1", "2"]
+    assert [names[0] for names, _ in statistic.rows()] == ["men", "2"]
+    assert statistic.frame("pandas")["sex"].tolist() == ["1", "2"]
 
 
 @pytest.mark.parametrize(

@@ -99,14 +99,14 @@ def test_groups_that_do_not_partition_are_refused(attribute, groups, message):
 def test_other_is_a_cell_that_a_group_may_hold(tmp_path):
     attribute = "categories = ['a', 'b', 'c']\noutside = 'other'"
     (tmp_path / "groups.csv").write_text("k,g\na,low\nb,low\nc,rest\nother,rest\n")
-    for operator in (
+    for groups in (
         inline(attribute, "{ low = ['a', 'b'], rest = ['c', 'other'] }"),
         level(
             f"{attribute}\nlevels.group = {{ file = 'groups.csv', key = 'k', value = 'g' }}",
             tmp_path,
         ),
     ):
-        assert (operator.labels, operator.cells) == (("low", "rest"), (0, 0, 1, 1))
+        assert (groups.labels, groups.cells) == (("low", "rest"), (0, 0, 1, 1))
     apart = inline(attribute, "{ low = ['a', 'b'], rest = ['c'] }")
     assert (apart.labels, apart.cells) == (("low", "rest", "other"), (0, 0, 1, 2))
     with pytest.raises(ln.InputError, match="'other' has 'low' and 'rest'"):
@@ -174,5 +174,5 @@ def test_python_levels_get_the_checks_of_a_spec(levels, message):
     ],
 )
 def test_groups_of_a_width_end_at_the_bounds(bounds, width, labels):
-    operator = ln.Integers(*bounds, levels={"w": {"width": width}}).level("w")
-    assert (operator.labels[0], operator.labels[-1]) == labels
+    groups = ln.Integers(*bounds, levels={"w": {"width": width}}).level("w")
+    assert (groups.labels[0], groups.labels[-1]) == labels

@@ -160,9 +160,9 @@ def test_promised_error_matches_releases(budget: str, strategy: str, workload: s
     )
 
 
-@pytest.mark.parametrize("queries", [BOTH, f"[[public]]\ncounts = {ROWS}"])
-def test_simulated_noise_keeps_public_counts(queries: str):
-    plan = plan_spec(spec_of(queries, "identity", 'epsilon = "1"'))
+@pytest.mark.parametrize("public", [BOTH, f"[[public]]\ncounts = {ROWS}"])
+def test_simulated_noise_keeps_public_counts(public: str):
+    plan = plan_spec(spec_of(public, "identity", 'epsilon = "1"'))
     release = next(iter(releases(plan, ROWS_OF, [3])))
     truth = np.searchsorted(np.sort(ROWS_OF["age"]), np.arange(12), side="right") / ROWS
     for draws in (19, 199):  # as answers to noise, and by the matrix of the estimate
