@@ -108,10 +108,10 @@ def test_limits_survive_json_and_change_the_digest() -> None:
     stepped, other = (replace(SUMS, limits=limits) for limits in (steps, Limits([500])))
     measurements = small(TREE, stepped, one(scale=2, measure="pay", limits=steps))
     plan = plan_of(measurements)
-    read_plan = Plan.from_json(plan.to_json()).measured()
-    assert read_plan == measurements
-    assert measurements_digest(read_plan) == measurements_digest(measurements)
-    assert [block.limits for block in read_plan.blocks] == [None, steps, steps]
+    read_measurements = Plan.from_json(plan.to_json()).measured()
+    assert read_measurements == measurements
+    assert measurements_digest(read_measurements) == measurements_digest(measurements)
+    assert [block.limits for block in read_measurements.blocks] == [None, steps, steps]
     assert plan.to_json().count("zlib_int64") == 1
     assert len({measurements_digest(small(block)) for block in (SUMS, stepped, other)}) == 3
     assert "limits" not in measurements_value(small(SUMS))

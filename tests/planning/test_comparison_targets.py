@@ -74,10 +74,10 @@ def test_promised_error_matches_releases(name: str) -> None:
     by_site = "by" in next(iter(TARGETS[name].values()))
     (status,) = ln.target_errors(plan, targets(name))
     ((form, table),) = TARGETS[name].items()
-    quantity = {key: table[key] for key in ("mean", "sum", "share", "by") if key in table}
+    options = {key: table[key] for key in ("mean", "sum", "share", "by") if key in table}
     rows = table_of(3 * SIZE if by_site else SIZE)
     compared = [
-        ln.compare_groups(release, "arm", "B", "A", **quantity).numbers
+        ln.compare_groups(release, "arm", "B", "A", **options).numbers
         for release in releases(plan, rows, range(30))
     ]
     if status.kind == "margin":

@@ -44,10 +44,8 @@ LEAST = {
 def test_least_budget_just_keeps_every_target(kind):
     workload, privacy = asked(), LEAST[kind]
     plan = targets.plan_least_budget(workload, privacy, Search("marginals"))
-    goals, size = (
-        targets.table_goals(workload, 0.95),
-        next(iter(parameters_by_name(plan.privacy.budget).values())),
-    )
+    goals = targets.table_goals(workload, 0.95)
+    size = next(iter(parameters_by_name(plan.privacy.budget).values()))
     bound = targets.dual_bound(
         targets.equalised_weights(workload, goals), goals, plan.privacy, plan.measured().noise
     )
@@ -151,7 +149,7 @@ def test_worst_objective_improves_the_worst_table():
     first, second = (
         [table.rmse for table in plan.expected_error().tables] for plan in (usual, fair)
     )
-    # Both tables have the same error, so that each gets half.
+    # Measured separately, both tables have the same error, so each gets half of the budget.
     assert second[0] == pytest.approx(second[1], rel=0.01)
     assert max(first) > 1.5 * max(second)
     assert fair.expected_error().total_squared_error > usual.expected_error().total_squared_error
@@ -220,7 +218,7 @@ def test_table_outside_the_strategy_is_priced(monkeypatch):
         + ln.queries(domain, a="identity", sum="pay")
         + ln.queries(domain, c="prefix")
     )
-    plan = ln.plan(workload, PureDP(1), strategy="p_identity")  # which refuses cells alone
+    plan = ln.plan(workload, PureDP(1), strategy="p_identity")  # which refuses only cells
     with pytest.raises(InputError):
         reweight_plan(plan, plan.workload)
     assert 0 < targets.joint_price(plan, [2]).saved < 1
