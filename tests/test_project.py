@@ -586,7 +586,7 @@ def test_links_point_to_existing_targets(page: Path) -> None:
 
 
 def fragment_faults(text: str) -> list[str]:
-    """Name the rules of changelog.d/README.md that the text of a fragment breaks."""
+    """Return the rules of changelog.d/README.md that the text of a fragment breaks."""
     faults = []
     if text.count("\n") != 1 or not text.endswith("\n"):
         faults.append("a fragment is one line")
@@ -618,8 +618,8 @@ def test_fragments_are_sentences_of_one_line() -> None:
     ],
 )
 def test_faulty_fragments_are_detected(text: str, fault: str) -> None:
-    (found,) = fragment_faults(text)
-    assert fault in found
+    (fault_found,) = fragment_faults(text)
+    assert fault in fault_found
 
 
 def test_lines_of_pages_are_not_too_long() -> None:

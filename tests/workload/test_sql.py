@@ -152,7 +152,7 @@ def test_statements_match_duckdb(sales, text):
     theirs = [tuple(map(plain, row)) for row in duckdb.query(text).fetchall()]
     left = list(ours)
     for row in theirs:
-        match = next((value for value in left if all(map(is_close, value, row))), None)
+        match = next((answer for answer in left if all(map(is_close, answer, row))), None)
         assert match is not None, (row, left[:20])
         left.remove(match)
     # groups without rows are there too
@@ -408,9 +408,8 @@ def test_groups_become_shared_levels():
     workload = ln.sql(domain, text, weight=3)
     assert workload.domain.kind("age").level("retired").labels == ("false", "true", "other")
     assert [(table.name, table.weight) for table in workload] == [("age:retired", 3), ("total", 3)]
-    assert (workload + ln.queries(workload.domain, age={"level": "retired"})).products[
-        0
-    ].weight == 4
+    both = workload + ln.queries(workload.domain, age={"level": "retired"})
+    assert both.products[0].weight == 4
     second_workload = ln.sql(workload.domain, text)
     assert second_workload.domain == workload.domain
 
