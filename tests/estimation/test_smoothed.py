@@ -199,7 +199,7 @@ def test_smoothing_reduces_errors_on_even_counts(shape: str, most: float) -> Non
 def test_smoothed_means_shrink_by_james_and_stein(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With means of half of least squares, a share of 1 - n / q of least squares remains.
+    """If the means are half of least squares, 1 - n / q of least squares remains.
 
     Here q is the sum of the squares of least squares in units of the noise.
     """

@@ -96,7 +96,7 @@ def test_ranges_fit_as_well_as_by_full_descent() -> None:
     gram = gram_of(ranges)
     error = unit_error(p_identity_blocks(gram, 1).factor("a"), ranges)
     assert error < 1.15 * unit_error(p_identity(gram, 1, effort=0.01).factor("a"), ranges)
-    # The bound is the error where every cell is measured.
+    # The root is the error if every cell is measured.
     assert error < 0.6 * math.sqrt(float((ends[1] - ends[0] + 1).mean()))
 
 

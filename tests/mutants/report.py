@@ -14,9 +14,9 @@ from mutants.trial import FIRST, MOST, PATIENCE
 
 REASONS = Path(__file__).parent / "reasons.toml"
 DEAD = {"killed", "time"}
-# how the reason begins of one that a test kills which was written after it was found, tried by hand
+# the beginning of the reason of a survivor that a later test kills, as tried by hand
 CLOSED = "closed"
-# how the reason of a survivor begins that changes no result
+# beginnings of the reasons of survivors that change no result
 HARMLESS = (
     "equivalent",
     "speed only",
@@ -87,7 +87,7 @@ def write(folder: Path, page: Path) -> None:
     since = states_by_key | {
         mutant.key: "killed" for mutant in survivors if reasons[mutant.name].startswith(CLOSED)
     }
-    shown_survivors = [  # what no test kills since, or could change the privacy loss
+    shown_survivors = [  # no later test kills them, or they could change the privacy loss
         mutant
         for mutant in survivors
         if mutant not in harmless

@@ -327,7 +327,7 @@ def test_cached_tables_are_reweighted_for_other_queries(covered):
 
 
 def test_tables_without_a_common_strategy_are_refused(covered):
-    # This workload fits any tables of four attributes that the search found.
+    # No table of four attributes contains this workload, whichever tables the search found.
     other = ln.queries(covered.domain, dict.fromkeys(covered.domain.names, "identity"))
     with pytest.raises(
         InputError, match="the strategy has no table that contains a0 x a1 x a2 x a3 x a4"

@@ -59,7 +59,7 @@ def tables(
 ) -> Workload:
     """Return the tables of some attribute sets.
 
-    The first ``rich`` attributes have queries of this kind, the others identity queries.
+    The first ``rich`` attributes have queries of ``kind``, the others identity queries.
     """
     domain = Domain({f"a{place}": Integers(0, size - 1) for place, size in enumerate(shape)})
     parts = [
