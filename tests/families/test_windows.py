@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from families.grams import ranges_of_width, width_gram
 
+from families.grams import ranges_of_width, width_gram
 from leastnoise._domain import Domain, Integers
 from leastnoise._families import (
     Gram,

@@ -83,9 +83,7 @@ def test_series_horizon_is_a_spec_setting(spec, planned_here):
     spec.write_text(SERIES)
     with serving(spec) as client:
         assert 'id="horizon" type="range" min="2" max="16"' in client.enter()
-        assert (
-            typical(client.planned())[:2] == promised_margins(plan_spec(read_spec(spec)))[:2]
-        )
+        assert typical(client.planned())[:2] == promised_margins(plan_spec(read_spec(spec)))[:2]
         client.act("/change", changes={"periods": 6})
         longer = client.planned()
         assert longer["horizon"] == "6, 2024-06-30"
