@@ -1,1 +1,1 @@
-"""Checks of the sources that run with the import contracts and the tests; none of this is part of the package."""
+"""Checks of the source files, for tests and maintainers; none is part of the package."""

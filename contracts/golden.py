@@ -1,19 +1,22 @@
-"""What the package promised, wrote, charged and said before its parts were moved: records to compare the code with.
+"""Compare plans, releases and payments with results that were recorded earlier.
 
-    python -m contracts.golden                  compares all but the long plans: some minutes
-    python -m contracts.golden plans ledger     compares some: plans, auto, long, release, ledger
-    python -m contracts.golden --renew plans    writes a record anew
+    python -m contracts.golden                  compare all records but the long plans (minutes)
+    python -m contracts.golden plans ledger     compare some: plans, auto, long, release, ledger
+    python -m contracts.golden --renew plans    write a record again
 
-plans     every strategy by name, on small shapes, under Laplace and Gaussian noise: total squared error, error of every table
-auto      what ``auto`` plans in the cases of bench/auto.py that take under two CPU seconds; long has the others
-release   digests of the files of two seeded releases of the demo's survey, by ``auto`` and by ``workload``
+plans     total squared error and error of every table, for every strategy by name, on small
+          workloads, with Laplace and Gaussian noise
+auto      the same for the automatic plans of those cases of bench/auto.py that take less than two
+          CPU seconds; long has the other cases
+release   digests of the files of two seeded releases of the demo's survey, one planned with
+          strategy "auto" and one with strategy "workload"
 ledger    entries, receipts and refusals of a fixed sequence of payments
 
-A change of form keeps every record: errors to 1e-9, the rest exactly. Another machine, or other
-versions of NumPy and SciPy, may differ in the last digits of what is searched; compare a change
-with its parent on one machine then. A record that is renewed hides what it was made to show. So
-whoever renews one says in a decision (docs/decisions), or in the commit where it is small, what
-changed, by how much and why.
+A refactoring keeps every record: errors to 1e-9, everything else exactly. On another machine, or
+with other versions of NumPy and SciPy, the last digits of numerical searches may differ; then
+compare a change with its parent commit on one machine. A renewed record hides the difference that
+it should show, so explain each renewal in a decision (docs/decisions), or in the commit message if
+the difference is small: what changed, by how much, and why.
 """
 
 import contextlib
@@ -35,24 +38,26 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
 ROOT = Path(__file__).parents[1]
 RECORDS = Path(__file__).parent / "golden"
-# relative; CPU seconds, with the import
-TOLERANCE = 1e-9
-QUICK = 2.0
-_SECONDS = "cpu"  # of what is planned: recorded to compare in all, not one by one
+TOLERANCE = 1e-9  # relative difference of errors
+QUICK = 2.0  # CPU seconds of a case, including the import
+_SECONDS = "cpu"  # CPU seconds of planning: only their sum is compared
 
 
-def _numbers(expected_error: Any) -> dict[str, Any]:
+def _error_record(expected_error: Any) -> dict[str, Any]:
+    """Return the total squared error and the RMSE of each table, with 12 digits."""
     return {
-        "total": _digits(expected_error.total_squared_error),
-        "rmse": [_digits(table.rmse) for table in expected_error.tables],
+        "total": _rounded(expected_error.total_squared_error),
+        "rmse": [_rounded(table.rmse) for table in expected_error.tables],
     }
 
 
-def _digits(value: float) -> float:
+def _rounded(value: float) -> float:
+    """Round a number to 12 significant digits."""
     return float(f"{value:.12g}")
 
 
-def _shapes(ln: Any) -> dict[str, Any]:
+def _small_workloads(ln: Any) -> dict[str, Any]:
+    """Return workloads on small domains, by name."""
     small = ln.Domain(
         a=ln.Coded(3), b=ln.Integers(0, 7), measures={"pay": ln.Measure("pay", 0, 9)}
     ).as_complete()
@@ -84,16 +89,16 @@ def _shapes(ln: Any) -> dict[str, Any]:
 
 
 def plans() -> Iterator[tuple[str, Any]]:
-    """Every strategy by name."""
+    """Yield the errors of every strategy on every small workload."""
     import leastnoise as ln
     from leastnoise._strategies import PLANNERS
 
     budgets: dict[str, Any] = {"pure": ln.PureDP("1/1000"), "gaussian": ln.ZCDP("1/2000000")}
-    for shape, workload in _shapes(ln).items():
+    for shape, workload in _small_workloads(ln).items():
         for kind, budget in budgets.items():
             for name in PLANNERS:
                 if shape.startswith("long") and name == "tilted":
-                    # tables are what it is made for; along one attribute it takes half a minute
+                    # it is designed for tables, and takes half a minute for one attribute
                     continue
                 start = time.process_time()
                 try:
@@ -103,13 +108,13 @@ def plans() -> Iterator[tuple[str, Any]]:
                 else:
                     yield (
                         f"{shape}, {kind}, {name}",
-                        _numbers(expected_error)
+                        _error_record(expected_error)
                         | {_SECONDS: round(time.process_time() - start, 3)},
                     )
 
 
 def auto(name: str) -> Any:
-    """One case of bench/auto.py, in this process."""
+    """Plan one case of bench/auto.py in this process."""
     sys.path.insert(0, str(ROOT / "bench"))
     import leastnoise as ln
 
@@ -118,13 +123,14 @@ def auto(name: str) -> Any:
     spent = ln.PureDP("1/1000") if budget == "pure" else ln.ZCDP("1/2000000")
     # Enough seconds, so that no plan depends on how fast the machine is.
     plan = ln.plan(cases.ASKED[kind](ln, size), spent, seconds=600)
-    return _numbers(plan.expected_error()) | {
+    return _error_record(plan.expected_error()) | {
         "strategy": plan.strategy,
         _SECONDS: round(time.process_time(), 3),
     }
 
 
-def _autos(*, long: bool) -> Iterator[tuple[str, Any]]:
+def _automatic_plans(*, long: bool) -> Iterator[tuple[str, Any]]:
+    """Plan the quick or the long cases of bench/auto.py, each in its own process."""
     sys.path.insert(0, str(ROOT / "bench"))
     known = {name for part in ("auto", "long") for name in _read(part)}
     for name in __import__("auto").CASES:
@@ -132,18 +138,18 @@ def _autos(*, long: bool) -> Iterator[tuple[str, Any]]:
             continue
         run = [sys.executable, "-m", "contracts.golden", "--case", name]
         # The command runs this file.
-        made = json.loads(subprocess.run(run, check=True, capture_output=True, cwd=ROOT).stdout)  # noqa: S603
-        if name in known or (made[_SECONDS] > QUICK) is long:
-            yield name, made
+        result = json.loads(subprocess.run(run, check=True, capture_output=True, cwd=ROOT).stdout)  # noqa: S603
+        if name in known or (result[_SECONDS] > QUICK) is long:
+            yield name, result
 
 
 def release() -> Iterator[tuple[str, Any]]:
-    """Digests of the files of two seeded releases, with the day taken out."""
+    """Yield the digests of the files of two seeded releases, without the date."""
     from leastnoise._cli._demo import _SPEC, generate_survey, write_survey
     from leastnoise._cli._main import program
 
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory() as folder_name:
+        folder = Path(folder_name)
         before = Path.cwd()
         write_survey(generate_survey(20_000), folder / "people.parquet")
         os.chdir(folder)
@@ -168,11 +174,12 @@ def release() -> Iterator[tuple[str, Any]]:
 
 
 def _without_day(content: bytes) -> bytes:
+    """Replace the dates and times in the content of a file."""
     return re.sub(rb"20\d\d-\d\d-\d\d|\d{1,2}:\d\d UTC", b"(day)", content)
 
 
 def ledger() -> Iterator[tuple[str, Any]]:
-    """Entries, receipts and refusals of a fixed sequence of payments."""
+    """Yield the entries, receipts and refusals of a fixed sequence of payments."""
     import pandas as pd
 
     import leastnoise as ln
@@ -180,8 +187,8 @@ def ledger() -> Iterator[tuple[str, Any]]:
 
     domain = ln.Domain(a=ln.Coded(3), b=ln.Integers(0, 7)).as_complete()
     rows = pd.DataFrame({"a": [0, 1, 2, 2] * 5, "b": [0, 1, 6, 7] * 5})
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory() as folder_name:
+        folder = Path(folder_name)
         accounts: dict[str, tuple[Any, list[Any]]] = {
             "pure": (ln.PureDP(1), [ln.PureDP("1/3"), ln.PureDP("1/2"), ln.PureDP("1/4")]),
             "gaussian": (ln.ZCDP("1/2"), [ln.ZCDP("1/8"), ln.PureDP("1/2"), ln.ZCDP("1/2")]),
@@ -199,9 +206,12 @@ def ledger() -> Iterator[tuple[str, Any]]:
                         plan, rows, ledger=account, out=folder / f"{kind}{number}"
                     ).receipt
                 except ln.LeastNoiseError as error:
-                    yield f"{kind}, refused {number}", str(error).replace(made, "(folder)")
+                    yield f"{kind}, refused {number}", str(error).replace(folder_name, "(folder)")
                 else:
-                    yield f"{kind}, receipt {number}", _fixed(write_record(receipt), made)
+                    yield (
+                        f"{kind}, receipt {number}",
+                        _reproducible(write_record(receipt), folder_name),
+                    )
             fields = (
                 "number",
                 "state",
@@ -218,101 +228,103 @@ def ledger() -> Iterator[tuple[str, Any]]:
             for entry in account.entries():
                 yield (
                     f"{kind}, entry {entry.number}",
-                    _fixed({name: getattr(entry, name) for name in fields}, made),
+                    _reproducible({name: getattr(entry, name) for name in fields}, folder_name),
                 )
             yield f"{kind}, left", str(account.left())
 
 
-def _fixed(values: Mapping[str, Any], folder: str) -> dict[str, str]:
-    """Values as text, without what is drawn anew every time."""
-    drawn = ("id", "ledger_id", "head", "run", "reserved_on")
+def _reproducible(values: Mapping[str, Any], folder: str) -> dict[str, str]:
+    """Convert values to text; leave out those that are random."""
+    random_names = ("id", "ledger_id", "head", "run", "reserved_on")
     return {
         name: str(value).replace(folder, "(folder)")
         for name, value in values.items()
-        if name not in drawn
+        if name not in random_names
     }
 
 
 PARTS: dict[str, Callable[[], Iterator[tuple[str, Any]]]] = {
     "plans": plans,
-    "auto": lambda: _autos(long=False),
-    "long": lambda: _autos(long=True),
+    "auto": lambda: _automatic_plans(long=False),
+    "long": lambda: _automatic_plans(long=True),
     "release": release,
     "ledger": ledger,
 }
 
 
 def _read(part: str) -> dict[str, Any]:
+    """Read a record; it is empty if there is none."""
     path = RECORDS / f"{part}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def _write(part: str, made: dict[str, Any]) -> None:
+def _write(part: str, results: dict[str, Any]) -> None:
+    """Write a record with one line per result."""
     RECORDS.mkdir(exist_ok=True)
-    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in made.items()]
+    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in results.items()]
     (RECORDS / f"{part}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
-def differences(recorded: Any, made: Any, name: str) -> Iterator[str]:
-    """Where two records differ, as sentences; CPU seconds are not compared."""
-    if isinstance(recorded, dict) and isinstance(made, dict):
-        for key in {**recorded, **made}:
-            if key not in made or key not in recorded:
+def differences(recorded: Any, computed: Any, name: str) -> Iterator[str]:
+    """Yield a sentence for each difference of two records, except CPU seconds."""
+    if isinstance(recorded, dict) and isinstance(computed, dict):
+        for key in {**recorded, **computed}:
+            if key not in computed or key not in recorded:
                 yield f"{name}: {key!r} is {'gone' if key in recorded else 'new'}"
             elif key != _SECONDS:
-                yield from differences(recorded[key], made[key], f"{name}: {key}")
-    elif isinstance(recorded, list) and isinstance(made, list) and len(recorded) == len(made):
-        for place, pair in enumerate(zip(recorded, made, strict=True)):
-            yield from differences(*pair, f"{name} {place}")
-    elif not (recorded == made or _near(recorded, made)):
-        yield f"{name}: {recorded!r} was recorded, now {made!r}"
+                yield from differences(recorded[key], computed[key], f"{name}: {key}")
+    elif (
+        isinstance(recorded, list) and isinstance(computed, list) and len(recorded) == len(computed)
+    ):
+        for index, pair in enumerate(zip(recorded, computed, strict=True)):
+            yield from differences(*pair, f"{name} {index}")
+    elif not (recorded == computed or _nearly_equal(recorded, computed)):
+        yield f"{name}: {recorded!r} was recorded, now {computed!r}"
 
 
-def _near(recorded: Any, made: Any) -> bool:
+def _nearly_equal(recorded: Any, computed: Any) -> bool:
+    """Return whether both are floats that differ by at most the tolerance."""
     return (
         isinstance(recorded, float)
-        and isinstance(made, float)
-        and math.isclose(recorded, made, rel_tol=TOLERANCE)
+        and isinstance(computed, float)
+        and math.isclose(recorded, computed, rel_tol=TOLERANCE)
     )
 
 
 def main(arguments: list[str]) -> int:
-    """Compare or renew; 0 if nothing differs."""
+    """Compare or renew records; return 0 if nothing differs."""
     renew = "--renew" in arguments
     parts = [part for part in arguments if not part.startswith("--")] or [
         part for part in PARTS if part != "long"
     ]
     differing = 0
     for part in parts:
-        made = dict(PARTS[part]())
-        before = _read(part)
+        computed = dict(PARTS[part]())
+        recorded = _read(part)
+        sentences: list[str] = []
         if renew:
-            texts = []
+            _write(part, computed)
         else:
-            texts = list(differences(before, made, part))
-        if renew:
-            _write(part, made)
-        differing += len(texts)
-        print(
-            "\n".join(
-                [
-                    *texts,
-                    f"{part}: {len(made)} records, {len(texts)} differ{_seconds(before, made)}",
-                ]
-            ),
-            flush=True,
-        )
+            sentences = list(differences(recorded, computed, part))
+        differing += len(sentences)
+        for sentence in sentences:
+            print(sentence)
+        seconds = _describe_seconds(recorded, computed)
+        print(f"{part}: {len(computed)} records, {len(sentences)} differ{seconds}", flush=True)
     return min(differing, 1)
 
 
-def _seconds(before: dict[str, Any], made: dict[str, Any]) -> str:
-    sums = [
-        sum(value.get(_SECONDS, 0.0) for value in values.values() if isinstance(value, dict))
-        for values in (before, made)
-    ]
-    if sums[1]:
-        return f"; CPU seconds {sums[1]:.1f}, recorded {sums[0]:.1f}"
+def _describe_seconds(recorded: dict[str, Any], computed: dict[str, Any]) -> str:
+    """Compare the CPU seconds of all results in one sentence; empty without any."""
+    seconds = _total_seconds(computed)
+    if seconds:
+        return f"; CPU seconds {seconds:.1f}, recorded {_total_seconds(recorded):.1f}"
     return ""
+
+
+def _total_seconds(results: dict[str, Any]) -> float:
+    """Return the CPU seconds of all results together."""
+    return sum(value.get(_SECONDS, 0.0) for value in results.values() if isinstance(value, dict))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Which files each page of proofs is about.
+"""Find the files that each page of proofs proves.
 
 A page ``PROOFS-*.md`` names its files under "The code that was proved", with ``*`` for all files
 of a folder, and the functions if it is about some of them only. A new trusted file can name the
@@ -42,7 +42,7 @@ def pages() -> list[Path]:
 
 
 def proved() -> Iterator[Proved]:
-    """Give the files that every page proves."""
+    """Yield the files that each page proves."""
     listed = [entry for page in pages() for entry in _listed(page)]
     yield from listed
     listed_files = {entry.file for entry in listed}
@@ -60,7 +60,7 @@ def pages_named(file: Path) -> set[str]:
 
 
 def _listed(page: Path) -> Iterator[Proved]:
-    """Give the files in the table of a page."""
+    """Yield the files in the table of a page."""
     for row in _ROW.finditer(page.read_text(encoding="utf-8")):
         functions = row["functions"].strip()
         if functions == "all":

@@ -1,16 +1,16 @@
-"""The lines of a source file that are code."""
+"""Find the lines of a source file that are code."""
 
 import ast
 from collections.abc import Collection
 
 
 def code_lines(text: str, names: Collection[str] = ()) -> list[str]:
-    """Lines that are neither blank nor comment nor docstring.
+    """Return the lines that are not blank, a comment or part of a docstring.
 
     Args:
-        text: of the file.
-        names: of functions and classes at the top, or ``Class.method``, whose lines alone are
-            wanted; none for all.
+        text: the text of the file.
+        names: the functions and classes at the top level, or ``Class.method``, to which the lines
+            are restricted; empty for the whole file.
 
     Raises:
         ValueError: a name that the file does not define.
@@ -24,7 +24,7 @@ def code_lines(text: str, names: Collection[str] = ()) -> list[str]:
     """
     tree = ast.parse(text)
     wanted = _lines_of(tree, names) if names else range(1, len(text.splitlines()) + 1)
-    without = set(wanted) - _docstrings(tree)
+    without = set(wanted) - _docstring_lines(tree)
     return [
         line.rstrip()
         for number, line in enumerate(text.splitlines(), 1)
@@ -32,7 +32,8 @@ def code_lines(text: str, names: Collection[str] = ()) -> list[str]:
     ]
 
 
-def _docstrings(tree: ast.Module) -> set[int]:
+def _docstring_lines(tree: ast.Module) -> set[int]:
+    """Return the numbers of the lines of all docstrings."""
     found: set[int] = set()
     for node in ast.walk(tree):
         if (
@@ -45,9 +46,11 @@ def _docstrings(tree: ast.Module) -> set[int]:
 
 
 def _lines_of(tree: ast.Module, names: Collection[str]) -> set[int]:
+    """Return the numbers of the lines of some functions and classes."""
     places: dict[str, set[int]] = {}
 
     def visit(body: list[ast.stmt], prefix: str) -> None:
+        """Add the lines of each definition in a body, and of methods of classes."""
         for node in body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef):
                 start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])

@@ -83,7 +83,7 @@ def trusted_files(folder: Path = FOLDER) -> list[str]:
 
 
 def lines_of_code(folder: Path = FOLDER) -> Iterator[tuple[str, int]]:
-    """Give each trusted file and its number of lines of code."""
+    """Yield each trusted file and its number of lines of code."""
     for file in trusted_files(folder):
         yield file, len(code_lines((folder / file).read_text(encoding="utf-8")))
 

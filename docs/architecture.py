@@ -1,6 +1,8 @@
-"""The picture and the tables of docs/architecture.md, made from the code: packages in the layers of pyproject.toml, and who imports whom.
+"""Draw the picture and write the tables of docs/architecture.md.
 
-python -m docs.architecture     writes docs/images/architecture.svg and the tables of docs/architecture.md   (`make pictures`)
+Both are derived from the code: the packages in the layers of pyproject.toml, and their imports.
+
+    python -m docs.architecture     write docs/images/architecture.svg and the tables
 """
 
 import ast
@@ -273,7 +275,7 @@ WORDS = (
 
 
 def layers() -> list[list[str]]:
-    """The packages of every layer, highest layer first, as the import contract has them."""
+    """Return the packages of each layer of the import contracts, highest layer first."""
     rows = []
     for row in layers_of_contract("data flows one way"):
         if row == ["_trusted"]:
@@ -285,29 +287,32 @@ def layers() -> list[list[str]]:
 
 
 def layers_of_contract(name: str) -> list[list[str]]:
-    """The rows of one contract of layers in pyproject.toml, highest first."""
+    """Return the packages of each layer of one contract in pyproject.toml, highest first."""
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
     contracts = {contract["name"]: contract for contract in tools["importlinter"]["contracts"]}
     return [layer.split(" | ") for layer in contracts[name]["layers"]]
 
 
 def module_of(package: str) -> str:
-    """The module of a package that is named by its folder."""
+    """Return the module name of a package from the name of its folder."""
     return f"leastnoise.{package.replace('/', '.')}"
 
 
 def imports() -> set[tuple[str, str]]:
-    """Pairs (package, package that it imports) that no chain of other imports explains."""
+    """Return the pairs of importing and imported package, without indirect imports.
+
+    A pair is left out if a chain of other imports connects its packages.
+    """
     graph = grimp.build_graph("leastnoise", cache_dir=None, exclude_type_checking_imports=True)
     packages = [name for layer in layers() for name in layer]
     for name in packages:
         if graph.find_descendants(module_of(name)):
             graph.squash_module(module_of(name))
     direct = {
-        (one, other)
-        for one, other in product(packages, repeat=2)
-        if one != other
-        and graph.direct_import_exists(importer=module_of(one), imported=module_of(other))
+        (importer, imported)
+        for importer, imported in product(packages, repeat=2)
+        if importer != imported
+        and graph.direct_import_exists(importer=module_of(importer), imported=module_of(imported))
     }
     reached = set(direct)
     while more := {(a, d) for a, b in reached for c, d in direct if b == c} - reached:
@@ -320,7 +325,7 @@ def imports() -> set[tuple[str, str]]:
 
 
 def kind(package: str) -> str:
-    """Whether a package holds private rows, is trusted with what it computes, or neither."""
+    """Return "private" for packages that see rows, "trusted" for other trusted code."""
     if package in PRIVATE:
         return "private"
     if package in TRUSTED:
@@ -329,11 +334,10 @@ def kind(package: str) -> str:
 
 
 def picture() -> str:
-    """The picture as SVG."""
+    """Draw the packages and their imports as SVG."""
     rows = layers()
-    place = {
-        # boxes that are alone in their layer stand to the left and to the right in turn, so that
-        # arrows go past them
+    positions = {
+        # single boxes of a layer are moved to the left and right in turn, so that arrows pass them
         name: (
             WIDTH * (2 * column + 1) / (2 * len(row)) + (len(row) == 1) * (90 if line % 2 else -90),
             40 + STEP * line,
@@ -352,15 +356,16 @@ def picture() -> str:
         '<path d="M0 0 8 4 0 8" fill="#888"/></marker></defs>',
         f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
     ]
-    for one, other in sorted(imports()):
-        (x, y), (u, v) = place[one], place[other]
+    for importer, imported in sorted(imports()):
+        x, y = positions[importer]
+        u, v = positions[imported]
         bend = (v - y) / 2
         parts.append(
             f'<path d="M{x:g} {y + HEIGHT:g} C{x:g} {y + HEIGHT + bend / 2:g} {u:g} '
             f'{v - bend / 2:g} {u:g} {v - 2:g}" '
             'fill="none" stroke="#888" marker-end="url(#tip)"/>'
         )
-    for name, (x, y) in place.items():
+    for name, (x, y) in positions.items():
         fill, edge = STYLE[kind(name)]
         parts += [
             (
@@ -372,34 +377,34 @@ def picture() -> str:
                 f'text-anchor="middle">{escape(name.split("/")[-1])}</text>'
             ),
         ]
-    for place_of, (what, words) in enumerate(
+    for index, (name, description) in enumerate(
         (("private", "sees rows or counts"), ("trusted", "trusted: proved"), ("public", "public"))
     ):
-        fill, edge = STYLE[what]
+        fill, edge = STYLE[name]
         parts += [
             (
-                f'<rect x="{20 + 170 * place_of}" y="10" width="14" height="14" fill="{fill}" '
+                f'<rect x="{20 + 170 * index}" y="10" width="14" height="14" fill="{fill}" '
                 f'stroke="{edge}"/>'
             ),
-            f'<text x="{40 + 170 * place_of}" y="22" font-size="12">{words}</text>',
+            f'<text x="{40 + 170 * index}" y="22" font-size="12">{description}</text>',
         ]
     return "\n".join([*parts, "</svg>", ""])
 
 
 def folders() -> Iterator[tuple[str, str]]:
-    """Every folder of the package, or its one file, with the first sentence of its docstring; highest layer first."""
+    """Yield each folder or file of the package and the first paragraph of its docstring.
+
+    The highest layer comes first.
+    """
     for name in (name for layer in layers() for name in layer):
         for path in sorted((SOURCE / name).rglob("__init__.py")) or [SOURCE / f"{name}.py"]:
             text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-            if path.name == "__init__.py":
-                room = path.parent
-            else:
-                room = path
-            yield room.relative_to(SOURCE).as_posix(), text.split("\n\n")[0].replace("\n", " ")
+            source = path.parent if path.name == "__init__.py" else path
+            yield source.relative_to(SOURCE).as_posix(), text.split("\n\n")[0].replace("\n", " ")
 
 
 def table() -> str:
-    """The table of folders in Markdown."""
+    """Return the table of folders in Markdown."""
     return "\n".join(
         [
             "| folder | contents |",
@@ -410,7 +415,7 @@ def table() -> str:
 
 
 def words() -> str:
-    """The table of words in Markdown, in alphabetical order."""
+    """Return the table of words in Markdown, in alphabetical order."""
     rows = [
         f"| {word} | {meaning} | `{path}`: `{name}` |"
         for word, meaning, path, name in sorted(WORDS)
@@ -419,12 +424,12 @@ def words() -> str:
 
 
 def missing_words() -> list[str]:
-    """The words whose file does not define the name any more."""
+    """Return the words whose file no longer defines the name."""
     return [word for word, _, path, name in WORDS if name not in defined_names(SOURCE / path)]
 
 
 def defined_names(path: Path) -> set[str]:
-    """The classes, functions, methods, fields and constants that a file defines."""
+    """Return the classes, functions, methods, fields and constants that a file defines."""
     names: set[str] = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         names |= names_of(node)
@@ -435,7 +440,7 @@ def defined_names(path: Path) -> set[str]:
 
 
 def names_of(node: ast.stmt) -> set[str]:
-    """The names that one statement defines."""
+    """Return the names that one statement defines."""
     if isinstance(node, ast.ClassDef | ast.FunctionDef):
         return {node.name}
     targets: list[ast.expr] = []
@@ -447,7 +452,7 @@ def names_of(node: ast.stmt) -> set[str]:
 
 
 def page(text: str) -> str:
-    """The text of the page with the tables of today."""
+    """Replace the tables in the text of the page by current ones."""
     for mark, content in (("folders", table()), ("words", words())):
         start = text.index(f"<!-- {mark} -->\n") + len(f"<!-- {mark} -->\n")
         end = text.index("\n<!-- end -->", start)

@@ -1,4 +1,7 @@
-"""For the API reference: examples in docstrings, lines that begin with ``>>>``, become blocks of code."""
+"""Show the examples in docstrings as code blocks in the API reference.
+
+An example begins with ``>>>``.
+"""
 
 import re
 from typing import Any
@@ -9,10 +12,10 @@ _EXAMPLE = re.compile(r"^[ ]*>>> .*?(?=\n[ ]*\n|\Z)", flags=re.DOTALL | re.MULTI
 
 
 class Examples(griffe.Extension):
-    """Puts fences around runs of example lines."""
+    """Put the examples of docstrings into fenced code blocks."""
 
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Change the docstring of one object."""
+        """Change the docstring of an object."""
         if obj.docstring:
             obj.docstring.value = _EXAMPLE.sub(
                 lambda found: f"```pycon\n{found.group()}\n```", obj.docstring.value

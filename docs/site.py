@@ -1,7 +1,7 @@
 """Hooks of mkdocs for the site of the documentation.
 
-They add CONTRIBUTING.md as a page, explain the words of the glossary where they come first, and set
-landmarks.
+They add CONTRIBUTING.md as a page, explain the first occurrence of each word of the glossary on a
+page, and mark landmarks for screen readers.
 """
 
 import re
@@ -16,9 +16,8 @@ from mkdocs.structure.pages import Page
 PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
 SOURCES = "https://github.com/leastnoise/leastnoise/tree/main/"
 GLOSSARY = Path(__file__).with_name("notation.md")
-_CLOSED = re.compile(
-    r"<(a|pre|h[1-6]|script|th|button)\b.*?</\1>|<[^>]*>", re.DOTALL
-)  # where no word is explained, and tags themselves
+# Elements in which no word is explained, and all tags.
+_CLOSED = re.compile(r"<(a|pre|h[1-6]|script|th|button)\b.*?</\1>|<[^>]*>", re.DOTALL)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -35,18 +34,25 @@ def contributing(markdown: str) -> str:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Links to the page lead to it within the site."""
+    """Change links to CONTRIBUTING.md to the page within the site."""
     return markdown.replace("](../CONTRIBUTING.md", "](contributing.md")
 
 
 def glossary() -> dict[str, str]:
-    """The words of the page on notation, and a plain sentence for each."""
+    """Return the words of the page on notation, and a plain sentence for each."""
     rows = GLOSSARY.read_text(encoding="utf-8").split("## In plain words")[1].split("## ")[0]
     return dict(re.findall(r"^\| ([\w ]+) \| (.*[.]) \|$", rows, flags=re.MULTILINE))
 
 
 def explained(html: str, notation: str) -> str:
-    """A page in which the first of each word of the glossary leads to the page on notation, and has its sentence as a title."""
+    """Link the first occurrence of each word of the glossary to its explanation.
+
+    The link has the explaining sentence as its title.
+
+    Args:
+        html: the content of a page.
+        notation: the relative address of the page on notation.
+    """
     for word, sentence in glossary().items():
         closed = [match.span() for match in _CLOSED.finditer(html)]
         places = (match.span() for match in re.finditer(rf"\b{word}\b", html, flags=re.IGNORECASE))
@@ -64,14 +70,17 @@ def explained(html: str, notation: str) -> str:
 
 
 def on_page_content(html: str, page: Page, **_: Any) -> str:
-    """Words are explained on every page but the one that explains them."""
+    """Explain the words of the glossary on every page except the page on notation."""
     if page.file.src_uri == GLOSSARY.name:
         return html
     return explained(html, "../" * page.file.src_uri.count("/") + "notation.html")
 
 
 def on_post_page(output: str, **_: Any) -> str:
-    """Nothing on a page stands outside a landmark: the whole footer is the information about the site, the bar below it leads to pages."""
+    """Put all content of a page into landmarks.
+
+    The whole footer becomes the information about the site, and the bar below it the navigation.
+    """
     output = output.replace('<div role="contentinfo">', "<div>").replace(
         "<footer>", '<footer role="contentinfo">'
     )

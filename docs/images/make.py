@@ -1,6 +1,8 @@
-"""Makes the pictures of the documentation: the report of the demonstration, and a first release by way of the studio.
+"""Take the pictures of the documentation.
 
-python docs/images/make.py
+They show the report of the demonstration and a first release from the studio.
+
+    python docs/images/make.py
 """
 
 import re
@@ -17,7 +19,7 @@ PROGRAM = Path(sys.executable).with_name("leastnoise")
 
 
 def main() -> None:
-    """Make a release of the generated survey, another by filling in the first page of the studio, and take pictures."""
+    """Release the generated survey by command and by the studio, and take pictures."""
     chromium = shutil.which("chromium") or sys.exit(
         "the pictures need chromium (apt-get install chromium)"
     )
@@ -41,7 +43,7 @@ def main() -> None:
 
 
 def _picture(chromium: str, name: str, size: tuple[int, int], page: Path) -> None:
-    """A picture of a page of this computer."""
+    """Take a picture of a local page."""
     command = [
         chromium,
         "--headless",
@@ -56,7 +58,7 @@ def _picture(chromium: str, name: str, size: tuple[int, int], page: Path) -> Non
 
 
 def _fill_in(chromium: str, folder: Path) -> None:
-    """Open the studio on the file in a folder, and fill its first page in."""
+    """Open the studio on the file in a folder, and fill in its first page."""
     # npm installs the driver of the browser.
     subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=BROWSER, check=True)  # noqa: S607
     studio = subprocess.Popen(  # noqa: S603

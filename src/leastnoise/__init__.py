@@ -97,8 +97,8 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "_trusted.check": (
-        "BudgetError", "GuardError", "InputError", "InternalError", "LeastNoiseError", "LedgerError",
-        "PaidError",
+        "BudgetError", "GuardError", "InputError", "InternalError", "LeastNoiseError",
+        "LedgerError", "PaidError",
     ),
     "_trusted.accounting": ("ApproxDP", "GDP", "Privacy", "PureDP", "ZCDP"),
     "_trusted.reading": ("CSV", "DatabaseTable", "Joined"),

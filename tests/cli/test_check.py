@@ -100,8 +100,8 @@ def test_check_names_wrong_encoding_and_delimiter(folder, run):
 
     shop("ort;tag", "", "Köln;1\n")
     finding = (
-        "1 (100.0%)  bytes that are not text in this encoding: state another encoding, such as [source] "
-        'encoding = "cp1252"'
+        "1 (100.0%)  bytes that are not text in this encoding: state another encoding, such as "
+        '[source] encoding = "cp1252"'
     )
     assert finding in run("check", "shop.toml", "--values").out
     shop("ort;tag", 'encoding = "cp1252"\n', "Köln;1\n")

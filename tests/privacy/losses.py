@@ -517,11 +517,11 @@ page, with fewer sizes of units, and compares its figures with this page.
 
 For linear measurements the loss is the largest `sum_i |d_i| / s_i` (epsilon) or
 `sum_i d_i^2 / s_i^2` (mu squared; half of it is rho) over all differences `d` of up to k rows. For
-mechanisms it is the sum over the steps of one run: exact for measurements, the charge for choices. The private
-choice is in the last row, over all neighbours of some tables of four cells. If a case has several
-workloads, the page shows the smallest share. Units of three rows are omitted if they have too many
-pairs. A single number means that all three sizes have this share; names with the same shares are in
-one row.
+mechanisms it is the sum over the steps of one run: exact for measurements, the charge for choices.
+The private choice is in the last row, over all neighbours of some tables of four cells. If a case
+has several workloads, the page shows the smallest share. Units of three rows are omitted if they
+have too many pairs. A single number means that all three sizes have this share; names with the same
+shares are in one row.
 
 | kind | what | budgets | +-1, 2, 3 | replace 1, 2, 3 | why below 0.9 |
 |---|---|---|---|---|---|

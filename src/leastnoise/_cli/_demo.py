@@ -48,7 +48,8 @@ _SURVEY_SECONDS = 0.5  # to generate the survey, on one core of 2026
 _TRUTH_SECONDS = 0.3  # to compute its true answers
 
 _SPEC = f"""\
-# The survey of `leastnoise demo`: 200,000 generated people, one row each. Every value below is public: it was chosen without the data.
+# The survey of `leastnoise demo`: 200,000 generated people, one row each. Every value below is
+# public: it was chosen without the data.
 
 [source]
 path = "people.parquet"
@@ -85,7 +86,7 @@ marginals = {{ upto = 2, of = ["sex", "age", "region", "education"] }}
 [[workload]]                   # the cumulative distribution of income
 queries = {{ income = "prefix" }}
 
-[[workload]]                   # the sum of income, each clipped to the bounds above, by region and sex
+[[workload]]                   # the sum of income, clipped to the bounds above, by region and sex
 queries = {{ sex = "identity", region = "identity" }}
 sum = "pay"
 

@@ -26,40 +26,48 @@ _COMMANDS = """\
 #     leastnoise release %(spec)s --out out     pays, and writes answers, manifest and report
 """
 _HEAD = f"""\
-# A spec for leastnoise, drafted only from the column names and types of %(data)s: it holds no value of the data.
+# A spec for leastnoise, drafted only from the column names and types of %(data)s.
+# It holds no value of the data.
 # Replace every "{BLANK}" by a public value: from a questionnaire, a code list, a law or an earlier
-# publication, never by looking at the data. Confirm every line that is marked as a guess. Remove the attributes you do not
-# want to publish. Then:
+# publication, never by looking at the data. Confirm every line that is marked as a guess. Remove
+# the attributes you do not want to publish. Then:
 {_COMMANDS}
 [source]
 %(source)s"""
 _PRIVACY = """
 [privacy]
-epsilon = "1"                 # the budget of this release: smaller protects more; or rho = "1/2", or epsilon and delta
-neighbours = "add_remove"     # hides whether a person is in the table; "replace" hides what the person's rows say
+epsilon = "1"                 # the budget of this release: smaller protects more
+                              # or rho = "1/2", or epsilon and delta
+neighbours = "add_remove"     # hides whether a person is in the table;
+                              # "replace" hides what the person's rows say
 """
 _TEXTS = """\
-# The format of its texts is stated here for all columns, or in the table of one column; nothing is guessed from values:
+# The format of its texts is stated here for all columns, or in the table of one column; nothing is
+# guessed from values:
 # encoding = "latin-1"          # if it is not UTF-8; delimiter = ";" if the header does not show it
 # decimal = ","                 # with thousands = "." and currency = ["€"] where numbers have them
 # null = ["NA", "-"]            # besides the empty text
 # trim = true                   # remove blanks around texts; ignore_case = true: F is f
 """
 _FEW_NAMES = """\
-# The first line has %s. If lines precede the names, or names have line breaks, draft with --header "name,name,...",
-# which becomes header = [...] here: then every line is a row. If another character separates fields: --delimiter.
+# The first line has %s. If lines precede the names, or names have line breaks, draft with
+# --header "name,name,...", which becomes header = [...] here: then every line is a row. If another
+# character separates fields: --delimiter.
 """
 _ROW = """\
-unit = "row"                  # every row is another person; otherwise unit = { column = "person_id", max_rows = 5 }
+unit = "row"                  # every row is another person; otherwise
+                              # unit = { column = "person_id", max_rows = 5 }
 """
 _COLUMN = """\
-# If a person can have several rows, max_rows is the most that count; a larger number costs more noise. If they are of different months,
-# and the budget is a rho or has a delta, add max_per_cell = 1, cell = "month": then tables by month cost only the square root.
+# If a person can have several rows, max_rows is the most that count; a larger number costs more
+# noise. If they are of different months, and the budget is a rho or has a delta, add
+# max_per_cell = 1, cell = "month": then tables by month cost only the square root.
 unit = { column = %s, max_rows = "%s" }     # if every row is another person: unit = "row"
 """
 _CANDIDATES = f"""\
 # %(which)s: %(names)s.
-# Name the column of the person and the most rows of a person that count. If every row is another person: unit = "row"
+# Name the column of the person and the most rows of a person that count. If every row is another
+# person: unit = "row"
 unit = {{ column = "{BLANK}", max_rows = "{BLANK}" }}
 """
 _NO_PERSON_COLUMN = (
@@ -68,38 +76,46 @@ _NO_PERSON_COLUMN = (
 _SEVERAL_PERSON_COLUMNS = "Several columns may name the person of a row"
 _DOMAIN = """\
 
-# The domain: every attribute with the public list of its values. A row with a missing value or another one is left out
-# of the tables by that attribute, unless you write null = "other" or outside = "other" (an added cell), or
-# outside = "clip" (numbers: the nearest cell).
+# The domain: every attribute with the public list of its values. A row with a missing value or
+# another one is left out of the tables by that attribute, unless you write null = "other" or
+# outside = "other" (an added cell), or outside = "clip" (numbers: the nearest cell).
 # The kinds of attributes, each with an example:
 #
 #     categories = ["F", "M"]                          texts, written as in the data
-#     unknown = { most = 10000 }                       texts without a public list: a private search finds them; needs delta
-#     integers = [17, 90]                              whole numbers, lowest and highest; for codes 0, 1, ... write size = 9
+#     unknown = { most = 10000 }                       texts without a public list: a private
+#                                                      search finds them; needs delta
+#     integers = [17, 90]                              whole numbers, lowest and highest; for
+#                                                      codes 0, 1, ... write size = 9
 #     bins = { low = 0, high = 200000, count = 100 }   numbers, in bins of one width
 #     edges = ["0", "9.99", "50", "200"]               numbers, in bins from one edge to the next
 #     dates = { from = "2024-01-01", to = "2024-12-31", by = "month" }
-#                                                      by year, quarter, month, week, day, hour or weekday; with
-#                                                      format = "%d.%m.%Y" for the format of texts, also
-#                                                      "%m/%d/%Y %I:%M %p", "epoch_ms", "excel"; zone = "Europe/Berlin"
+#                                                      by year, quarter, month, week, day, hour
+#                                                      or weekday; with format = "%d.%m.%Y" for the
+#                                                      format of texts, also "%m/%d/%Y %I:%M %p",
+#                                                      "epoch_ms", "excel"; zone = "Europe/Berlin"
 #                                                      for the time zone of the days
 #
-# Also groups and texts: levels.group = { edges = [0, 18, 65] } of numbers, levels.major = { digits = 1 } of codes, and
-# labels = { "1" = "men", "2" = "women" }, or both from a public file; see docs/spec.md.
+# Also groups and texts: levels.group = { edges = [0, 18, 65] } of numbers,
+# levels.major = { digits = 1 } of codes, and labels = { "1" = "men", "2" = "women" }, or both from
+# a public file; see docs/spec.md.
 """
 _GUESSED = """\
 #
-# A CSV file has no types: the kinds below are guessed from names. Replace a line where the guess is wrong.
+# A CSV file has no types: the kinds below are guessed from names. Replace a line where the guess is
+# wrong.
 """
 _WORKLOAD = """
 [[workload]]
-marginals = { ways = 1 }      # a table for each attribute; ways = 2: for each pair; upto = 2: for up to two attributes
+marginals = { ways = 1 }      # a table for each attribute; ways = 2: for each pair;
+                              # upto = 2: for up to two attributes
 """
 _TABLES = """
-# The tables to publish. Every [[workload]] adds tables; weight = 2.0 makes the errors of its queries count more.
-# In SQL: [[workload]] sql = "SELECT ... GROUP BY ...", or a file: leastnoise plan queries.sql --spec SPEC"""
+# The tables to publish. Every [[workload]] adds tables; weight = 2.0 makes the errors of its
+# queries count more. In SQL: [[workload]] sql = "SELECT ... GROUP BY ...", or a file:
+# leastnoise plan queries.sql --spec SPEC"""
 _NO_COLUMN = f"""
-# No column has a name and a type from which an attribute could be drafted. Name one, and its values:
+# No column has a name and a type from which an attribute could be drafted. Name one, and its
+# values:
 [domain."{BLANK}"]
 categories = ["{BLANK}"]
 """
@@ -120,12 +136,14 @@ _MEASURE = """
 """
 _DESCRIBED = f"""\
 # A spec for leastnoise, drafted from a description of %(tool)s (%(file)s): no row was read.
-# Every "{BLANK}" is missing in the description: replace it by a public value. Remove what you do not want to publish. Then:
+# Every "{BLANK}" is missing in the description: replace it by a public value. Remove what you do
+# not want to publish. Then:
 {_COMMANDS}"""
 _END = """
 [plan]
 strategy = "auto"             # the least expected error; `leastnoise compare` lists the others
-guard = "1/100"               # this share of the budget counts rows first, and stops a release that uses few rows
+guard = "1/100"               # this share of the budget counts rows first, and stops a release
+                              # that uses few rows
 
 [output]
 level = 0.95                  # of the intervals

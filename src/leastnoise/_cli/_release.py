@@ -61,7 +61,8 @@ from leastnoise._trusted.accounting import left_text, limit_text, spent_text
 from leastnoise._trusted.check import InputError, InternalError, LeastNoiseError, PaidError
 
 _NOT_PRIVATE = """\
-!!  NOT PRIVATE: the noise of a seeded run protects nobody, because anybody who knows the seed can subtract it.
+!!  NOT PRIVATE: the noise of a seeded run protects nobody, because anybody who knows the seed can
+!!  subtract it.
 !!  Nothing was paid. Use it for tests with data that are not secret, and publish nothing of it."""
 _CODES_BEST_FIRST = (BAD_INPUT, AFTERWARDS, UNFINISHED, FAULT)
 

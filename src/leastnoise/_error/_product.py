@@ -10,8 +10,10 @@ Then
 
     lambda(tau) = sum over blocks B with S_B containing tau of p_B * prod over i in S_B but not in
     tau of 1 / kappa_i
-    Var(q)      = sum over tau within T of 1 / lambda(tau) * prod_{i in tau} q_i R_i q_i * prod_{i in T but not tau} (q_i mean_i)^2
-    u(tau)      = 1 / lambda(tau) * sum over blocks B containing tau of p_B * (R on tau, mean^T on S_B without tau) F_B^T diag(w^2) z_B
+    Var(q)      = sum over tau within T of 1 / lambda(tau)
+                  * prod_{i in tau} q_i R_i q_i * prod_{i in T but not tau} (q_i mean_i)^2
+    u(tau)      = 1 / lambda(tau) * sum over blocks B containing tau of
+                  p_B * (R on tau, mean^T on S_B without tau) F_B^T diag(w^2) z_B
 
 for a query q that is a product of q_i over the attributes T. The estimate of a marginal is the sum
 of the components u(tau) within it, spread by the means. Each component is computed once, so the

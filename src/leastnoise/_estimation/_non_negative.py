@@ -18,7 +18,8 @@ one. All tables are sums of the finest table, so they agree.
 The cells of the joint table come from non-negative least squares: no cell is below 0, and the cells
 explain all measurements best.
 
-    minimise  f(x) = 1/2 x^T M x - b^T x   subject to  x >= 0, the sum of x fixed to its unbiased estimate
+    minimise    f(x) = 1/2 x^T M x - b^T x
+    subject to  x >= 0, the sum of x fixed to its unbiased estimate
 
 with M and b as in `JointBlocks`. Cells come closer to the truth, but sums of cells may not. The
 total is fixed, because clipping noise below 0 would otherwise increase it where the measurements

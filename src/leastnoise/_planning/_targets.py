@@ -677,8 +677,9 @@ def _least_parameter_above(
 ) -> Fraction:
     """Find the least epsilon or rho above a limit that meets the goals.
 
-    Values have four digits, and usually the next value is enough. If noise hides a statistic, a much
-    larger value can be necessary. The steps double until a value is enough, and bisection follows.
+    Values have four digits, and usually the next value is enough. If noise hides a statistic, a
+    much larger value can be necessary. The steps double until a value is enough, and bisection
+    follows.
 
     Raises:
         InputError: no value up to the largest budget meets the goals.

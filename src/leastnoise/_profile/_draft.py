@@ -28,12 +28,14 @@ _MOST_MONTHLY_YEARS = 20  # at most 240 months; a longer range is drafted by yea
 _BUDGET_DIGITS = 4  # significant digits of a drafted budget
 _MU_SQUARED_OF_PURE = Fraction("1.57")  # pi / 2: mu squared over epsilon squared, small epsilon
 _PAID_HEAD = """\
-# A spec for leastnoise, drafted from a profile. Its bounds and categories come from the noisy answers in
-# this folder, which are paid, so you may publish this file. Every comment says how a line was derived.
+# A spec for leastnoise, drafted from a profile. Its bounds and categories come from the noisy
+# answers in this folder, which are paid, so you may publish this file. Every comment says how a
+# line was derived.
 """
 _SEEDED_HEAD = """\
-# NOT PRIVATE: a spec for leastnoise, drafted from a profile whose noise came from a seed. Its bounds and
-# categories protect nobody. Publish neither this file nor a release of it; use it only for tests.
+# NOT PRIVATE: a spec for leastnoise, drafted from a profile whose noise came from a seed. Its
+# bounds and categories protect nobody. Publish neither this file nor a release of it; use it only
+# for tests.
 """
 _HEAD = """\
 # Correct a line only from public knowledge. To publish:
@@ -41,16 +43,19 @@ _HEAD = """\
 #     leastnoise plan {path}
 #     leastnoise release {path} --out release
 #
-# The bounds of numbers and dates are ends of cells of {spec}. The noise aside, at most {tail:.1%} of the rows are below,
-# and as many above; these count in the first or the last cell. Each bound has the error of this share next to it (95%).
+# The bounds of numbers and dates are ends of cells of {spec}. Without the noise, at most {tail:.1%}
+# of the rows are below, and at most the same share is above; these count in the first or the last
+# cell. Each bound has the error of this share next to it (95%).
 """
 _END = """
 [[workload]]
-marginals = { ways = 1 }      # a table for each attribute; ways = 2: for each pair; upto = 2: for up to two attributes
+marginals = { ways = 1 }      # a table for each attribute; ways = 2: for each pair;
+                              # upto = 2: for up to two attributes
 
 [plan]
 strategy = "auto"             # the least expected error; `leastnoise compare` lists the others
-guard = "1/100"               # this share of the budget counts rows first, and stops a release that uses few rows
+guard = "1/100"               # this share of the budget counts rows first, and stops a release
+                              # that uses few rows
 
 [output]
 level = 0.95                  # of the intervals

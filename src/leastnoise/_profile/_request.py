@@ -28,8 +28,9 @@ SPEC_FILE = "profile.toml"
 RELEASE_FOLDER = "release"
 UNIT_SIZE_FOLDER = "unit-sizes"
 _HEAD = """\
-# The measurements of `leastnoise profile`. The cells follow from the names and types of the columns, and
-# categories come from a search that was paid. Do not edit it: the same command finishes a stopped profile.
+# The measurements of `leastnoise profile`. The cells follow from the names and types of the
+# columns, and categories come from a search that was paid. Do not edit it: the same command
+# finishes a stopped profile.
 """
 _PLAN = """
 [[workload]]

@@ -639,7 +639,8 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
 
     >>> ln.export("/nowhere-at-all/release", "revue")
     Traceback (most recent call last):
-    leastnoise._trusted.check._errors.InputError: the form of an export must be one of 'review', 'registry', 'mbi', 'notebook', ...; ...
+    leastnoise._trusted.check._errors.InputError: the form of an export must be one of
+    'review', ...; ...
     """
     exporter = EXPORTS[one_of("the form of an export", form, tuple(EXPORTS))]
     path = Path(directory).expanduser()

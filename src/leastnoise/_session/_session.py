@@ -625,7 +625,8 @@ def release_series(
 
     >>> ln.release_series("visits.toml", "visits.csv", out="monthly")
     Traceback (most recent call last):
-    leastnoise._trusted.check._errors.InputError: spec must be a spec, from leastnoise.read_spec; got 'str'.
+    leastnoise._trusted.check._errors.InputError: spec must be a spec, from
+    leastnoise.read_spec; got 'str'.
     """
     if not isinstance(spec, Spec):
         raise refuse("spec", type(spec).__name__, "a spec, from leastnoise.read_spec")

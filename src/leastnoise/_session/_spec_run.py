@@ -297,7 +297,8 @@ def read_spec(
 
     >>> ln.read_spec("/nowhere.toml")
     Traceback (most recent call last):
-    leastnoise._trusted.check._errors.InputError: There is no spec file at /nowhere.toml. Draft one with `leastnoise init FILE.csv`.
+    leastnoise._trusted.check._errors.InputError: There is no spec file at
+    /nowhere.toml. Draft one with `leastnoise init FILE.csv`.
     """
     content = read_spec_content(path, categories, statements, bounds)
     settings = {setting.name: getattr(content, setting.name) for setting in fields(Spec)}

@@ -46,8 +46,8 @@ _PERSONS = _word_set(
     respondent participant student stud pupil learner beneficiary bene insured insuree
     enrollee enrolee policyholder citizen resident taxpayer voter subscriber passenger
     visitor donor inmate prisoner offender defendant victim applicant candidate claimant
-    worker cardholder borrower proband consumer shopper rider reviewer child infant baby human kunde kunden
-    kundin patienten patientin personen nutzer benutzer mitglied mitglieder mitglieds
+    worker cardholder borrower proband consumer shopper rider reviewer child infant baby human
+    kunde kunden kundin patienten patientin personen nutzer benutzer mitglied mitglieder mitglieds
     mitarbeiter versicherte versicherter versicherten versichert teilnehmer probanden
     schueler schuler studierende studierenden studenten buerger burger einwohner
     beschaeftigte beschaftigte beschaftigten arbeitnehmer befragte befragten bewohner usager
@@ -60,7 +60,8 @@ _PERSONS = _word_set(
     verzekerde pasient kund anvandare bruker bruger medlem
     anstalld ansatt elev deltagare deltaker deltager medarbejder borger pacjent klient osoba
     uzytkownik pracownik uczen ubezpieczony potilas asiakas henkilo kayttaja oppilas pacient
-    zakaznik hasta musteri kisi kullanici пациент клиент пользователь 患者 顧客 客户 用户 会員 会员 学生
+    zakaznik hasta musteri kisi kullanici пациент клиент пользователь
+    患者 顧客 客户 用户 会員 会员 学生
     """
 )
 # Persons who serve others. A row that names two persons belongs to the other one.
@@ -75,8 +76,8 @@ _STAFF = _word_set(
 _NUMBERS_OF_PERSONS = _word_set(
     """
     ssn mrn empi nhs nino upn uln hicn ptid usubjid subjid pidp nir psa personnummer
-    personnr cpr fnr fodselsnummer fodselsnr hesid enrolid personalnummer bsn pesel cpf curp dni kvnr svnr ahv ahvnr aadhaar
-    sozialversicherung versichertennummer rodnecislo
+    personnr cpr fnr fodselsnummer fodselsnr hesid enrolid personalnummer bsn pesel cpf curp
+    dni kvnr svnr ahv ahvnr aadhaar sozialversicherung versichertennummer rodnecislo
     """
 )
 _PHRASES = tuple(

@@ -440,7 +440,8 @@ def read_spec(
 
     >>> ln.read_spec("/nowhere.toml")
     Traceback (most recent call last):
-    leastnoise._trusted.check._errors.InputError: There is no spec file at /nowhere.toml. Draft one with `leastnoise init FILE.csv`.
+    leastnoise._trusted.check._errors.InputError: There is no spec file at
+    /nowhere.toml. Draft one with `leastnoise init FILE.csv`.
     """
     file = Path(path)
     table = read_toml(read_spec_text(file), str(file))

@@ -27,8 +27,9 @@ sum_i |S_ij| theta_i for Laplace noise, sum_i S_ij^2 theta_i^2 for Gaussian nois
 cost more than 1. The dual problem is over weights y_j >= 0 of the columns with sum 1. With q = S y,
 the dual function is
 
-    Laplace:  (sum_i (b_i q_i^2)^(1/3))^3   with theta_i   in proportion to (b_i / q_i)^(1/3),
-    Gaussian: (sum_i (b_i q_i)^(1/2))^2     with theta_i^2 in proportion to (b_i / q_i)^(1/2) and q = S^2 y,
+    Laplace:  (sum_i (b_i q_i^2)^(1/3))^3  with theta_i   in proportion to (b_i / q_i)^(1/3),
+    Gaussian: (sum_i (b_i q_i)^(1/2))^2    with theta_i^2 in proportion to (b_i / q_i)^(1/2)
+                                           and q = S^2 y.
 
 This is a lower bound for every y. The bound is attained if all columns with y_j > 0 have equal
 costs.

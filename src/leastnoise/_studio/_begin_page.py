@@ -103,7 +103,8 @@ DAYS = {
 _NUMBERS = {"low", "high", "step", "epsilon", "margin", "delta", "size", "max_rows", "most"}
 _NUMBERS |= {"round", "below", "width"}
 _HEAD = """\
-# A spec for leastnoise, filled in on the page of `leastnoise studio` from names and types of columns: it holds no value of the data.
+# A spec for leastnoise, filled in on the page of `leastnoise studio` from names and types of
+# columns: it holds no value of the data.
 
 """
 _NO_STEPS = (

@@ -968,7 +968,8 @@ def correlation_queries(
     ...     measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)},
     ... )
     >>> [product.name for product in ln.correlation_queries(domain, ["pay", "age"])][2:4]
-    ['sum of deviations of age in rows with pay and age', 'sum of squares of pay in rows with pay and age']
+    ['sum of deviations of age in rows with pay and age',
+     'sum of squares of pay in rows with pay and age']
     """
     stated = statistic_target(margin=margin, relative=relative, rmse=rmse)
     statistic = checked_statistic(

@@ -478,7 +478,8 @@ class Privacy:
         """Return a copy with another budget.
 
         >>> ln.Privacy(ln.PureDP(1), "replace").within(ln.PureDP("1/2"))
-        Privacy(budget=PureDP(epsilon='1/2'), neighbours='replace', unit_column=None, max_rows=1, max_per_cell=None)
+        Privacy(budget=PureDP(epsilon='1/2'), neighbours='replace', unit_column=None, max_rows=1,
+                max_per_cell=None)
         """
         return replace(self, budget=budget)
 
@@ -509,7 +510,8 @@ class Privacy:
         """Return the values for a JSON object; `privacy_from_json` reads them.
 
         >>> ln.Privacy(ln.ZCDP(1)).to_json()
-        {'budget': {'definition': 'ZCDP', 'rho': '1'}, 'neighbours': 'add_remove', 'unit_column': None, 'max_rows': 1}
+        {'budget': {'definition': 'ZCDP', 'rho': '1'}, 'neighbours': 'add_remove',
+         'unit_column': None, 'max_rows': 1}
         """
         return {
             "budget": self.budget.to_json(),

@@ -51,7 +51,8 @@ class Charge:
     epsilon and delta (a release with its own delta, such as a search for categories).
 
     >>> Charge(epsilon=Fraction(1, 2))
-    Charge(epsilon=Fraction(1, 2), delta=Fraction(0, 1), rho=Fraction(0, 1), mu_squared=Fraction(0, 1))
+    Charge(epsilon=Fraction(1, 2), delta=Fraction(0, 1), rho=Fraction(0, 1),
+           mu_squared=Fraction(0, 1))
     """
 
     epsilon: Fraction = field(default=Fraction(0))

@@ -7,7 +7,8 @@ All checks share one wording.
     ├── BudgetError       the ledger has less left than the plan would cost (exit code 2)
     ├── LedgerError       the ledger file cannot be used as it is (exit code 2)
     ├── GuardError        the guard of a release stopped it: only the guard was paid (exit code 2)
-    ├── PaidError         something failed after a release was paid (exit code 3; 4 if the release is whole)
+    ├── PaidError         something failed after a release was paid (exit code 3; 4 if the release
+    │                     is whole)
     └── InternalError     a fault of this package; please report it (exit code 70)
 
 A message states the fault, the value, the allowed values and the remedy. A message about private

@@ -107,7 +107,8 @@ def row_progress(progress: object) -> RowProgress | None:
 
     >>> row_progress(print)
     Traceback (most recent call last):
-    leastnoise._trusted.check._errors.InputError: progress must be True, False or None; got 'builtin_function_or_method'. ...
+    leastnoise._trusted.check._errors.InputError: progress must be True, False or None;
+    got 'builtin_function_or_method'. ...
     """
     if progress is None or progress is False:
         return None

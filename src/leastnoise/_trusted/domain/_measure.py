@@ -553,7 +553,8 @@ class DeviationProduct(Measure):
 
     >>> pay, age = ln.Measure("income", 0, 100), ln.Measure("age", 20, 60)
     >>> DeviationProduct([pay, age], [pay, age]), DeviationProduct([pay], [pay, age])
-    (DeviationProduct('(income - 50) x (age - 40)', -1000, 1000), DeviationProduct('(income - 50)', -50, 50))
+    (DeviationProduct('(income - 50) x (age - 40)', -1000, 1000),
+     DeviationProduct('(income - 50)', -50, 50))
     """
 
     factors: tuple[Measure, ...]

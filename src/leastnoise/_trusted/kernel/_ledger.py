@@ -139,7 +139,8 @@ class Ledger:
 
         >>> ln.Ledger.create("/", "people", ln.Privacy(ln.PureDP(1)))
         Traceback (most recent call last):
-        leastnoise._trusted.check._errors.LedgerError: / is a directory; a ledger is a file. Name a file, such as people.ledger.
+        leastnoise._trusted.check._errors.LedgerError: / is a directory; a ledger is a
+        file. Name a file, such as people.ledger.
         """
         _check_path(path)
         file = Path(path)
@@ -172,7 +173,8 @@ class Ledger:
 
         >>> ln.Ledger.open("/nowhere/people.ledger")
         Traceback (most recent call last):
-        leastnoise._trusted.check._errors.LedgerError: There is no ledger at /nowhere/people.ledger. If there was one, restore it. ...
+        leastnoise._trusted.check._errors.LedgerError: There is no ledger at
+        /nowhere/people.ledger. If there was one, restore it. ...
         """
         _check_path(path)
         file = Path(path)
@@ -252,7 +254,8 @@ class Ledger:
         >>> other = ln.Privacy(ln.PureDP(1), "replace")
         >>> ledger.reserve(cost=PureCost(1), privacy=other, plan_digest="ab", output="out")
         Traceback (most recent call last):
-        leastnoise._trusted.check._errors.InputError: The plan protects one row (replace), the data set 'people' one row (add_remove); ...
+        leastnoise._trusted.check._errors.InputError: The plan protects one row (replace),
+        the data set 'people' one row (add_remove); ...
         """
         request = self._release_charge(cost, privacy)
         texts = (
@@ -470,7 +473,8 @@ class Ledger:
         >>> half = ln.Privacy(ln.PureDP("1/2"))
         >>> Ledger.check_new("people", half, (PureCost("1/4"), half), (PureCost("1/4"), half))
         Traceback (most recent call last):
-        leastnoise._trusted.check._errors.BudgetError: The release requests epsilon = 0.5, but of epsilon = 0.5 ...
+        leastnoise._trusted.check._errors.BudgetError: The release requests epsilon = 0.5,
+        but of epsilon = 0.5 ...
         """
         requests = [_release_charge(dataset, privacy, *payment) for payment in payments]
         check_left(LedgerContent(dataset, privacy, "", "", ()), requests, "", today())

@@ -63,7 +63,8 @@ def simulate(measurements: Measurements, table: Any, entropy: SeededEntropy) -> 
 
     >>> simulate(None, None, SystemEntropy())
     Traceback (most recent call last):
-    leastnoise._trusted.check._errors.InputError: simulate is for seeded noise, which protects nobody; got another source. ...
+    leastnoise._trusted.check._errors.InputError: simulate is for seeded noise, which
+    protects nobody; got another source. ...
     """
     if type(entropy) is not SeededEntropy:
         raise InputError(

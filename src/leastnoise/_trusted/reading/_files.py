@@ -174,7 +174,8 @@ def line_fault(line: bytes, delimiter: bytes, number_of_fields: int) -> str | No
     The line must have no LF; a record has ``number_of_fields`` fields.
 
     >>> line_fault(b"F,3,", b",", 2), line_fault(b'F,"x"y', b",", 2), line_fault(b'F,"x', b",", 2)
-    ('it has 3 fields, and the header has 2', 'text stands behind a closing quote', 'a quote does not close')
+    ('it has 3 fields, and the header has 2', 'text stands behind a closing quote',
+     'a quote does not close')
     """
     if len(line) > LONGEST or line == NO_RECORD[:-1]:
         return f"it is longer than {LONGEST:,} bytes, or a quote and nothing else"

@@ -909,7 +909,8 @@ def check_source(
 
     >>> check_source("/nowhere.csv", Domain(sex=["F", "M"]), ["sex"], [], None)
     Traceback (most recent call last):
-    leastnoise._trusted.check._errors.InputError: the source must be a file that exists; there is no file '/nowhere.csv'.
+    leastnoise._trusted.check._errors.InputError: the source must be a file that
+    exists; there is no file '/nowhere.csv'.
     """
     opened, names = open_columns(source, domain, attributes, measures, unit_column, unit_reading)
     for name in names:

@@ -566,7 +566,8 @@ def combined_amount(measure: Measure, amounts: Sequence[Expression | None]) -> E
 
     >>> square = SquaredDeviation(Measure("pay", 0, 10))
     >>> combined_amount(square, [exp.column("v"), exp.column("g")]).sql()
-    "LEAST(GREATEST((((v - CAST('5' AS BIGINT)) * (v - CAST('5' AS BIGINT))) * g), CAST('0' AS BIGINT)), CAST('25' AS BIGINT))"
+    "LEAST(GREATEST((((v - CAST('5' AS BIGINT)) * (v - CAST('5' AS BIGINT))) * g),
+    CAST('0' AS BIGINT)), CAST('25' AS BIGINT))"
     """
     known = [amount for amount in amounts if amount is not None]
     if len(known) < len(amounts):

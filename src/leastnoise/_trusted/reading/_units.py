@@ -857,7 +857,8 @@ def usage_table(
         the largest amount, and the cut amounts by at most `cut_limit`.
 
     >>> usage_table(RowUsage(used=3, unused=1, cut=0), None, 1)
-    <Table of private rows over Domain(rows=Categories(['used', 'unused']), measures={'cut': Measure('cut', 0, 3)})>
+    <Table of private rows over Domain(rows=Categories(['used', 'unused']),
+    measures={'cut': Measure('cut', 0, 3)})>
     """
     domain = usage_domain(len(usage.lacking), totals)
     counts: dict[TableKey, IntArray] = {
