@@ -1,4 +1,6 @@
-"""Other people's mechanisms behind one interface, for comparison. Not part of the library: it never imports this.
+"""Published mechanisms of other authors behind one interface, for comparison.
+
+The library never imports this package.
 
 Each is written from its paper's definition, with the kernel's exact samplers; says why it is
 private, or that it is not; and takes counts, a budget, a source of randomness and the ranges that

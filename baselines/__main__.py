@@ -22,7 +22,7 @@ QUERIES = 2000
 
 
 def random_ranges(shape: Sequence[int], seed: int = 5) -> Ranges:
-    """QUERIES ranges with both ends uniform.
+    """Draw ``QUERIES`` ranges with uniform ends.
 
     Args:
         shape: of the cells, one or two sides.
@@ -37,7 +37,7 @@ def random_ranges(shape: Sequence[int], seed: int = 5) -> Ranges:
 
 
 def errors(one: Baseline, x: Wholes, epsilon: str, ranges: Ranges, trials: int, seed: int) -> Reals:
-    """Mean absolute error over the ranges of each trial, in records; (trials,)."""
+    """Return the mean absolute error over the ranges in each trial, in records."""
     entropy = SeededEntropy(seed)
     truth = ranges.answers(x)
     return np.array(
@@ -51,7 +51,10 @@ def errors(one: Baseline, x: Wholes, epsilon: str, ranges: Ranges, trials: int, 
 def table(
     data: dict[str, Wholes], baselines: Sequence[Baseline], epsilon: str, trials: int, seed: int
 ) -> None:
-    """Print one table: a row a data set, a column a baseline, then what the numbers are worth and what they took."""
+    """Print a table with a row per data set and a column per baseline.
+
+    Notes below it name the source of each baseline, its guarantee and its time.
+    """
     print(
         f"\nepsilon {epsilon}\n\n| data | {' | '.join(one.label for one in baselines)} "
         f"|\n|---|{'--:|' * len(baselines)}",
@@ -81,7 +84,7 @@ def table(
 
 
 def main() -> None:
-    """Print one table an epsilon."""
+    """Print a table for each epsilon."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

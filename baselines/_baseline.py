@@ -1,4 +1,4 @@
-"""One interface for other people's mechanisms: counts and a budget in, an estimate of every cell out.
+"""One interface for the mechanisms of other authors: counts and budget to estimated cells.
 
 Neighbours differ by one record in one cell (add/remove). All that is checked of the arguments is
 checked here, for every mechanism alike.
@@ -26,7 +26,7 @@ _MOST_RECORDS = 2**50  # in all cells together: sums and differences stay exact,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranges:
-    """Range queries over the cells, public: query i is the sum of the cells from low[i] up to but not including high[i].
+    """Range queries over the cells; query i sums cells low[i] to high[i] - 1.
 
     Attributes:
         low: int64, shape (m,) for one attribute, (m, 2) for two.
@@ -66,7 +66,7 @@ class Ranges:
             )
 
     def answers(self, cells: NDArray[Number]) -> NDArray[Number]:
-        """The sums of the cells in each range, shape (m,), of the type of ``cells``."""
+        """Sum the cells in each range; shape (m,), with the data type of ``cells``."""
         sums = np.zeros(tuple(side + 1 for side in cells.shape), dtype=cells.dtype)
         if cells.ndim == 1:
             sums[1:] = np.cumsum(cells)
@@ -118,7 +118,7 @@ class Baseline:
 
     @property
     def label(self) -> str:
-        """The name; with a warning if it is not private. What tables print."""
+        """The name for tables, with a warning if the mechanism is not private."""
         if self.private:
             return self.name
         return f"{self.name} (not private, for comparison)"
@@ -126,7 +126,7 @@ class Baseline:
     def run(
         self, x: Wholes, epsilon: Exact, entropy: Entropy, ranges: Ranges | None = None
     ) -> Reals:
-        """An estimate of the cells.
+        """Estimate the cells with differential privacy.
 
         Args:
             x: counts, int64 of shape (n,) or (rows, columns); private. Negative counts are taken as
@@ -174,7 +174,9 @@ class Baseline:
 
 
 def all_ranges(size: int, most: int = 64) -> Ranges:
-    """All ranges whose ends are multiples of one width, at most ``most`` widths: what stands for all ranges where they must be listed.
+    """Return all ranges whose ends are multiples of one width.
+
+    There are at most ``most`` widths. They represent all ranges where these must be listed.
 
     >>> len(all_ranges(4).low), len(all_ranges(4096).low)
     (10, 2080)

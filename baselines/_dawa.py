@@ -18,12 +18,15 @@ FIRST_SHARE = Fraction(1, 4)
 
 
 def printed_partition(x: Wholes, first: Fraction, second: Fraction, entropy: Entropy) -> Wholes:
-    """Algorithm 1, first-DP: starts of the buckets, of which each costs 1 / second, by the budget of the counts."""
+    """Choose the buckets by algorithm 1 as printed; epsilon-DP with epsilon = ``first``.
+
+    Each bucket costs 1 / ``second``, where ``second`` is the epsilon of the counts.
+    """
     return noisy_costs(x, first, entropy, 1 / second)
 
 
 def released_partition(x: Wholes, first: Fraction, second: Fraction, entropy: Entropy) -> Wholes:
-    """The same with the three faults of every public copy. NOT PRIVATE.
+    """Choose the buckets with the three errors of all public implementations. NOT PRIVATE.
 
     Half the scale: (2 - 1/L - 1/n) / first for an interval of L cells; no noise on single cells;
     noisy costs cut off below 1 / second.
@@ -43,7 +46,10 @@ def released_partition(x: Wholes, first: Fraction, second: Fraction, entropy: En
 def second_stage(
     x: Wholes, starts: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None
 ) -> Reals:
-    """GreedyH for the ranges transformed to the buckets, least squares, uniform expansion; epsilon-DP given the buckets."""
+    """Estimate cells from buckets that GreedyH measures; epsilon-DP for fixed buckets.
+
+    The ranges are transformed to the buckets, and each bucket is expanded uniformly.
+    """
     lengths = np.diff(starts, append=len(x))
     gram = np.add.reduceat(
         np.add.reduceat(gram_of(ranges, len(x)), starts, axis=0), starts, axis=1
@@ -57,9 +63,10 @@ def second_stage(
 
 
 def _dawa(partition: Callable[[Wholes, Fraction, Fraction, Entropy], Wholes]) -> Mechanism:
-    """A quarter of the budget for a partition, the rest for GreedyH on its buckets."""
+    """Return DAWA with a way to choose buckets: a quarter of the budget, the rest for GreedyH."""
 
     def mechanism(x: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None) -> Reals:
+        """Choose buckets, then estimate the cells from their noisy counts."""
         first = epsilon * FIRST_SHARE
         second = epsilon * (1 - FIRST_SHARE)
         return second_stage(x, partition(x, first, second, entropy), second, entropy, ranges)

@@ -26,7 +26,9 @@ _CHUNK = 256
 
 
 def basis(size: int) -> Iterator[tuple[int, Wholes, Wholes]]:
-    """Cosines and sines of all frequencies 0 .. n // 2 in multiples of 1 / FINE, in chunks of frequencies: first one, (f, n), (f, n).
+    """Yield cosines and sines of the frequencies 0 to n // 2, in chunks.
+
+    A chunk is its first frequency and two arrays of shape (f, n), in multiples of 1 / FINE.
 
     >>> [(first, cosine.tolist(), sine.tolist()) for first, cosine, sine in basis(2)]
     [(0, [[65536, 65536], [65536, -65536]], [[0, 0], [0, 0]])]
@@ -42,7 +44,9 @@ def basis(size: int) -> Iterator[tuple[int, Wholes, Wholes]]:
 
 @lru_cache(maxsize=4)
 def sensitivities(size: int) -> Wholes:
-    """By how much one record changes the coefficients of the first 1, 2, ... frequencies together (L1), in multiples of 1 / FINE.
+    """Return how much one record changes the lowest 1, 2, ... frequencies together (L1).
+
+    The numbers are multiples of 1 / FINE.
 
     >>> (sensitivities(4) / FINE).tolist()
     [1.0, 2.0, 3.0]
@@ -57,7 +61,9 @@ def sensitivities(size: int) -> Wholes:
 
 
 def coefficients(x: Wholes) -> tuple[Wholes, Wholes]:
-    """Exact sums with all cosines and sines, (n // 2 + 1,) each, in multiples of 1 / FINE.
+    """Sum the cells with all cosines and sines exactly; each of shape (n // 2 + 1,).
+
+    The sums are multiples of 1 / FINE.
 
     >>> [part.tolist() for part in coefficients(np.array([3, 1]))]
     [[262144, 131072], [0, 0]]
@@ -72,7 +78,7 @@ def coefficients(x: Wholes) -> tuple[Wholes, Wholes]:
 
 
 def multiplicities(size: int) -> Wholes:
-    """How often each frequency counts: twice, but for 0 and, of an even number of cells, the last.
+    """Return how often each frequency counts: twice, or once for 0 and n / 2.
 
     >>> multiplicities(4).tolist(), multiplicities(3).tolist()
     ([1, 2, 1], [1, 2])
@@ -85,7 +91,9 @@ def multiplicities(size: int) -> Wholes:
 
 
 def tails(cosines: Wholes, sines: Wholes, size: int) -> Wholes:
-    """Norm of what is left out when the first 1, 2, ... frequencies are kept, rounded down to 1 / STEPS of a record; exact.
+    """Return the norm of the coefficients beyond the lowest 1, 2, ... frequencies.
+
+    The norm is exact, rounded down to 1 / STEPS of a record.
 
     The first is 16 times the square root of 2, the second nothing.
 
@@ -103,7 +111,7 @@ def tails(cosines: Wholes, sines: Wholes, size: int) -> Wholes:
 
 
 def inverse(cosines: Reals, sines: Reals, size: int) -> Reals:
-    """Cells of coefficients; those left out are 0.
+    """Compute the cells from the lowest coefficients; all others are 0.
 
     >>> inverse(np.array([4.0, 2.0]), np.zeros(2), 2).tolist()
     [3.0, 1.0]
@@ -116,7 +124,7 @@ def inverse(cosines: Reals, sines: Reals, size: int) -> Reals:
 
 
 def efpa(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
-    """Half the budget for how many frequencies, half for them."""
+    """Measure the lowest Fourier coefficients; half the budget chooses their number."""
     size = len(x)
     cosines, sines = coefficients(
         np.minimum(x, MOST_RECORDS // size)

@@ -38,13 +38,16 @@ MOST_DENSE = 2**13  # cells of a dense Gram matrix: half a GB
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Hierarchy:
-    """A chain of widths and the scales of all nodes, cells first; at most 1 in all along any path."""
+    """A hierarchy of nested widths and the scales of all nodes, cells first.
+
+    The scales along any path add up to at most 1.
+    """
 
     widths: tuple[int, ...]
     scales: tuple[Reals, ...]
 
     def matrix(self) -> Reals:
-        """One row a node that is measured."""
+        """Return a matrix with a row for each measured node."""
         size = len(self.scales[0])
         rows = [
             scale[:, None] * np.equal.outer(np.arange(len(scale)), np.arange(size) // width)
@@ -54,7 +57,9 @@ class Hierarchy:
 
 
 def path_scales(widths: Sequence[int], shares: Sequence[Reals], size: int) -> list[Reals]:
-    """Return the scales of nodes: each node takes its share of what its ancestors have left of 1, and the cells take the rest.
+    """Return the scales of the nodes from their shares of the remaining weight.
+
+    Each node takes its share of the weight that its ancestors left of 1; cells take the rest.
 
     Args:
         widths: of all levels, the cells first.
@@ -71,7 +76,10 @@ def path_scales(widths: Sequence[int], shares: Sequence[Reals], size: int) -> li
 
 
 def _best_shares(error: Reals, mass: Reals, cross: Reals) -> Reals:
-    """Return the lambda of ``{0, 1/100, ...}`` with the least ``(1 + u)^2 (E - c u^2 / (1 + k u^2))``, ``u = lambda / (1 - lambda)``."""
+    """Return the share lambda of ``{0, 1/100, ...}`` with the smallest error of a node.
+
+    The error is ``(1 + u)^2 (E - c u^2 / (1 + k u^2))`` with ``u = lambda / (1 - lambda)``.
+    """
     shares = np.arange(100) / 100
     u = shares / (1 - shares)
     best = np.empty(len(error))
@@ -85,7 +93,7 @@ def _best_shares(error: Reals, mass: Reals, cross: Reals) -> Reals:
 
 
 def fit_greedy_h(gram: Gram) -> ScaledTree:
-    """Find the hierarchy that the greedy algorithm of DAWA's second stage chooses for a workload."""
+    """Fit the hierarchy of the greedy algorithm in DAWA's second stage to a workload."""
     widths = full_chain(gram.size, 2)
     vector = np.ones(gram.size)
     error = gram.diagonal()
@@ -114,7 +122,7 @@ def fit_greedy_h(gram: Gram) -> ScaledTree:
 
 
 def as_defined(gram: Gram) -> Hierarchy:
-    """Equation 9 with its decay, on the workload itself.
+    """Fit the hierarchy of equation 9, with its decay, to the workload itself.
 
     >>> as_defined(gram_of_queries(AllRanges(4))).matrix().sum(axis=0).max().round(9)
     np.float64(1.0)
@@ -124,7 +132,7 @@ def as_defined(gram: Gram) -> Hierarchy:
 
 
 def as_released(gram: Reals) -> Hierarchy:
-    """What the released copies make of the n x n matrix ``gram = W^T W``; for comparison.
+    """Fit the hierarchy of the released implementations to ``gram = W^T W``, for comparison.
 
     The recursion is that of ``as_defined`` with ``gram @ gram``, and the further particulars above.
 
@@ -179,7 +187,9 @@ def as_released(gram: Reals) -> Hierarchy:
 
 @lru_cache(maxsize=2)
 def gram_of(ranges: Ranges | None, size: int) -> Reals:
-    """``W^T W`` of ranges (all of them for None), dense: entry (i, j) is the number of ranges that contain both cells.
+    """Compute ``W^T W`` of ranges: entry (i, j) counts the ranges that contain both cells.
+
+    None means all ranges.
 
     >>> gram_of(Ranges(np.array([0, 1]), np.array([2, 3])), 3).tolist()
     [[1.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 1.0]]
@@ -210,6 +220,7 @@ def gram_of(ranges: Ranges | None, size: int) -> Reals:
 def _fitted(
     ranges: Ranges | None, size: int, *, released: bool
 ) -> tuple[tuple[int, ...], list[Wholes]]:
+    """Return the widths and integer weights of a fitted hierarchy."""
     if released:
         found = as_released(gram_of(ranges, size))
     elif ranges is None:
@@ -220,7 +231,7 @@ def _fitted(
 
 
 def greedy_h(x: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None) -> Reals:
-    """The hierarchy for the ranges, measured; least squares."""
+    """Estimate the cells from the hierarchy that GreedyH fits to the ranges."""
     widths, weights = _fitted(ranges, len(x), released=False)
     return measured(x, weights, widths, epsilon, entropy)
 
@@ -228,7 +239,7 @@ def greedy_h(x: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | No
 def released_greedy_h(
     x: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None
 ) -> Reals:
-    """The hierarchy that the released copies choose, measured; least squares."""
+    """Estimate the cells from the hierarchy of the released implementations."""
     widths, weights = _fitted(ranges, len(x), released=True)
     return measured(x, weights, widths, epsilon, entropy)
 

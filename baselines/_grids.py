@@ -21,7 +21,9 @@ _LARGEST_SQUARE = 2**24
 
 
 def noisy_total(x: Wholes, epsilon: Fraction, entropy: Entropy) -> tuple[float, Fraction]:
-    """The total, at least 0, for a twentieth of the budget, and what is left of it; the released copies use the true one.
+    """Return a total of at least 0 for a twentieth of the budget, and the remaining budget.
+
+    The released implementations use the true total.
 
     >>> from leastnoise._trusted.kernel import SeededEntropy
     >>> noisy_total(np.array([[3, 4]]), Fraction(10**6), SeededEntropy(1))
@@ -32,7 +34,7 @@ def noisy_total(x: Wholes, epsilon: Fraction, entropy: Entropy) -> tuple[float, 
 
 
 def edges(start: int, stop: int, parts: int) -> Wholes:
-    """Borders of as equal parts as there can be, at most one a cell.
+    """Return the edges of parts of nearly equal size; a part has at least one cell.
 
     >>> edges(0, 5, 2).tolist(), edges(3, 5, 9).tolist()
     ([0, 2, 5], [3, 4, 5])
@@ -42,7 +44,9 @@ def edges(start: int, stop: int, parts: int) -> Wholes:
 
 
 def boxes(rows: Wholes, columns: Wholes) -> Wholes:
-    """All boxes between borders, row by row: (k, 4) with top, left, bottom, right, the last two excluded.
+    """Return all boxes between edges, row by row, as (top, left, bottom, right); shape (k, 4).
+
+    The bottom row and the right column are excluded.
 
     >>> boxes(np.array([0, 2]), np.array([0, 1, 3])).tolist()
     [[0, 0, 2, 1], [0, 1, 2, 3]]
@@ -54,7 +58,7 @@ def boxes(rows: Wholes, columns: Wholes) -> Wholes:
 
 
 def box_sums(x: Wholes, box: Wholes) -> Wholes:
-    """Counts in boxes.
+    """Sum the cells in each box.
 
     >>> box_sums(np.array([[1, 2], [3, 4]]), np.array([[0, 0, 2, 1]])).tolist()
     [4]
@@ -63,7 +67,7 @@ def box_sums(x: Wholes, box: Wholes) -> Wholes:
 
 
 def spread(values: Reals, box: Wholes, shape: tuple[int, ...]) -> Reals:
-    """The value of every box, evenly over its cells.
+    """Distribute the value of each box evenly over its cells.
 
     >>> spread(np.array([8.0]), np.array([[0, 0, 2, 1]]), (2, 2)).tolist()
     [[4.0, 0.0], [4.0, 0.0]]
@@ -82,7 +86,7 @@ def spread(values: Reals, box: Wholes, shape: tuple[int, ...]) -> Reals:
 
 
 def uniform_grid(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
-    """A grid of about sqrt(N epsilon / 10) parts a side, N a noisy total."""
+    """Measure a grid with sqrt(N epsilon / 10) parts per side, for a noisy total N."""
     total, left = noisy_total(x, epsilon, entropy)
     parts = math.ceil(math.sqrt(total * float(left) / GUIDE))
     box = boxes(edges(0, x.shape[0], parts), edges(0, x.shape[1], parts))
@@ -90,7 +94,9 @@ def uniform_grid(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | Non
 
 
 def finer(box: Wholes, counts: Reals, epsilon: float) -> tuple[Wholes, Wholes]:
-    """The boxes inside each box, sqrt(count epsilon / 5) parts a side, and which box each is in.
+    """Divide each box into sqrt(count epsilon / 5) parts per side.
+
+    Returns the parts, and the index of the box that contains each.
 
     >>> [part.tolist() for part in finer(np.array([[0, 0, 2, 1]]), np.array([20.0]), 1.0)]
     [[[0, 0, 1, 1], [1, 0, 2, 1]], [0, 0]]
@@ -104,7 +110,10 @@ def finer(box: Wholes, counts: Reals, epsilon: float) -> tuple[Wholes, Wholes]:
 
 
 def adaptive_grid(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
-    """A coarse grid with half the budget, each part of it cut by its noisy count, both put together by least squares."""
+    """Measure a coarse grid, refine it by its noisy counts, and combine by least squares.
+
+    Each of the two grids has half the budget.
+    """
     total, left = noisy_total(x, epsilon, entropy)
     first = left * FIRST_SHARE
     second = left * (1 - FIRST_SHARE)
@@ -121,7 +130,9 @@ def adaptive_grid(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | No
 
 
 def quadrants(side: int) -> Wholes:
-    """The cells of a square of side 2^k so that every quadrant, at every depth, is one run: row * side + column.
+    """Order the cells of a square so that each quadrant at each depth is consecutive.
+
+    The side is 2^k, and a cell has the number row * side + column.
 
     >>> quadrants(4).tolist()
     [0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15]
@@ -137,7 +148,9 @@ def quadrants(side: int) -> Wholes:
 
 
 def quadtree_weights(depth: int) -> list[Wholes]:
-    """One weight a level, cells first, larger by 2^(1/3) from each level to the next finer one; UNIT in all.
+    """Return a weight per level, cells first; a finer level has 2^(1/3) times more.
+
+    The weights add up to UNIT.
 
     >>> sum(int(level[0]) for level in quadtree_weights(3)) <= UNIT
     True
@@ -150,7 +163,10 @@ def quadtree_weights(depth: int) -> list[Wholes]:
 
 
 def quadtree(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
-    """All quadrants down to single cells, geometric budgets, least squares; cells added up to a square are public zeros."""
+    """Measure all quadrants down to the cells with geometric budgets, then least squares.
+
+    Cells that extend the table to a square are public zeros.
+    """
     depth = height(max(x.shape), 2)
     side = 2**depth
     if side**2 > _LARGEST_SQUARE:

@@ -1,4 +1,7 @@
-"""Mechanisms that measure fixed linear queries: cells, the total, wavelets, hierarchies of one weight a level; and the error of any."""
+"""Mechanisms that measure fixed linear queries, and the error of any strategy.
+
+The queries are cells, the total, wavelets, and hierarchies with one weight per level.
+"""
 
 import math
 from fractions import Fraction
@@ -14,7 +17,7 @@ from leastnoise._trusted.kernel import Entropy
 
 
 def strategy_rmse(gram: Gram, matrix: Reals | Wholes, norm: int) -> float:
-    """The unit RMSE of any strategy given as a matrix, for instance of a rounded one; O(n^3)."""
+    """Compute the RMSE of a strategy matrix at unit noise, in O(n^3)."""
     real = np.asarray(matrix, float)
     scale = column_norm(real, norm)
     if scale == 0:
@@ -29,17 +32,22 @@ def strategy_rmse(gram: Gram, matrix: Reals | Wholes, norm: int) -> float:
 
 
 def cells(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
-    """Every cell with noise of scale 1 / epsilon."""
+    """Measure each cell with noise of scale 1 / epsilon."""
     return laplace(x.reshape(-1), epsilon, entropy).reshape(x.shape).astype(np.float64)
 
 
 def uniform(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
-    """A noisy total, spread evenly; the released copies spread the true one."""
+    """Measure the total and distribute it evenly.
+
+    The released implementations distribute the true total.
+    """
     return np.full(x.shape, laplace(x.sum().reshape(1), epsilon, entropy)[0] / x.size)
 
 
 def wavelet_coefficients(x: Wholes) -> list[Wholes]:
-    """The total, then for every aligned block the sum of its left half minus that of its right; cells added up to a power of two, all 0.
+    """Compute the total and, for each aligned block, its left half minus its right half.
+
+    Zero cells extend the vector to a power of two.
 
     Coarsest last but for the total, which is the very last.
 
@@ -56,7 +64,10 @@ def wavelet_coefficients(x: Wholes) -> list[Wholes]:
 
 
 def privelet(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
-    """Every Haar coefficient with the same noise, as sums of cells; in the paper's weights for averages the noise is the same."""
+    """Measure all Haar coefficients with equal noise, as sums of cells.
+
+    With the paper's weights for averages, the noise is the same.
+    """
     levels = wavelet_coefficients(x)
     noisy = laplace(np.concatenate(levels), epsilon, entropy, sensitivity=len(levels)).astype(
         np.float64
@@ -69,7 +80,9 @@ def privelet(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -
 
 
 def height(size: int, branching: int) -> int:
-    """How many levels below the root reach the cells, in whole numbers: a logarithm in floats gives 4 for 125 cells and branching 5.
+    """Return the number of levels below the root, computed with integers.
+
+    A floating-point logarithm gives 4 for 125 cells and branching 5.
 
     >>> height(125, 5), height(126, 5), height(1, 2)
     (3, 4, 0)
@@ -84,13 +97,16 @@ def height(size: int, branching: int) -> int:
 
 @cache
 def branching_of(size: int) -> int:
-    """The branching b with the least average variance of a range, ``(b - 1) h^3 - 2 (b + 1) h^2 / 3`` with h levels.
+    """Return the branching with the smallest average variance of a range.
+
+    The variance is ``(b - 1) h^3 - 2 (b + 1) h^2 / 3`` for h levels.
 
     >>> branching_of(64), branching_of(1024), branching_of(4096)
     (64, 32, 16)
     """
 
     def variance(b: int) -> int:
+        """Return the variance for a branching, without constant factors."""
         h = height(size, b)
         return 3 * (b - 1) * h**3 - 2 * (b + 1) * h**2
 
@@ -98,7 +114,7 @@ def branching_of(size: int) -> int:
 
 
 def chain(size: int, branching: int, *, root: bool) -> tuple[int, ...]:
-    """Widths of a hierarchy of equal branching.
+    """Return the widths of a hierarchy of equal branching.
 
     >>> chain(9, 3, root=False), chain(9, 3, root=True)
     ((1, 3), (1, 3, 9))
@@ -108,19 +124,19 @@ def chain(size: int, branching: int, *, root: bool) -> tuple[int, ...]:
 
 
 def binary_hierarchy(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
-    """All blocks of 1, 2, 4, ... cells with the same noise, and least squares."""
+    """Measure all blocks of 1, 2, 4, ... cells with equal noise, then least squares."""
     widths = chain(len(x), 2, root=True)
     return measured(x, even_weights(len(x), widths), widths, epsilon, entropy)
 
 
 def best_hierarchy(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
-    """The same with the best branching, and without the total."""
+    """Measure the hierarchy with the best branching, without the total."""
     widths = chain(len(x), branching_of(len(x)), root=False)
     return measured(x, even_weights(len(x), widths), widths, epsilon, entropy)
 
 
 def cells_baseline(dimensions: int) -> Baseline:
-    """Laplace noise on cells."""
+    """Return the baseline that adds Laplace noise to cells."""
     return Baseline(
         name="Identity",
         dimensions=dimensions,
@@ -132,7 +148,7 @@ def cells_baseline(dimensions: int) -> Baseline:
 
 
 def uniform_baseline(dimensions: int) -> Baseline:
-    """The total alone; released copies use the true one."""
+    """Return the baseline that measures only the total."""
     return Baseline(
         name="Uniform",
         dimensions=dimensions,

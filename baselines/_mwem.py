@@ -1,4 +1,7 @@
-"""MWEM: multiplicative weights towards the range that is answered worst, found by the exponential mechanism."""
+"""MWEM: multiplicative weights with ranges chosen by the exponential mechanism.
+
+In each round the range with the worst answer is likely to be chosen.
+"""
 
 from fractions import Fraction
 
@@ -14,7 +17,9 @@ _PASSES = 50
 
 
 def improve(estimate: Reals, history: list[tuple[int, int, float]], total: float) -> Reals:
-    """Multiplicative weights over all measurements, again and again; post-processing.
+    """Update the estimate by multiplicative weights over all measurements, repeatedly.
+
+    This is post-processing.
 
     >>> improve(np.array([2.0, 2.0]), [(0, 1, 3.0)], 4.0).round(3).tolist()
     [2.995, 1.005]
@@ -28,7 +33,10 @@ def improve(estimate: Reals, history: list[tuple[int, int, float]], total: float
 
 
 def mwem(x: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None) -> Reals:
-    """A noisy total, then rounds that choose a range with half of their budget and measure it with the other half."""
+    """Measure the total, then choose and measure a range in each round.
+
+    Half of a round's budget is for the choice, and half for the measurement.
+    """
     queries = all_ranges(len(x)) if ranges is None else ranges
     total = max(float(laplace(x.sum().reshape(1), epsilon * TOTAL_SHARE, entropy)[0]), 1.0)
     step = epsilon * (1 - TOTAL_SHARE) / (2 * ROUNDS)

@@ -40,7 +40,7 @@ def laplace(answers: Wholes, epsilon: Fraction, entropy: Entropy, sensitivity: i
 def weighted_laplace(
     answers: Wholes, weights: Wholes, unit: int, epsilon: Fraction, entropy: Entropy
 ) -> Wholes:
-    """Add discrete Laplace noise of scale ``unit / (weight epsilon)``, one weight an answer.
+    """Add discrete Laplace noise of scale ``unit / (weight epsilon)`` to each answer.
 
     Args:
         answers: int64, shape (m,), each a query of sensitivity 1; private.
@@ -63,7 +63,9 @@ def weighted_laplace(
 
 
 def choose(scores: Wholes, rate: Fraction, entropy: Entropy) -> int:
-    """The exponential mechanism: i with probability proportional to ``exp(rate scores[i])``, by rejection of uniform candidates.
+    """Draw i with probability proportional to ``exp(rate scores[i])``.
+
+    This is the exponential mechanism, by rejection of uniform candidates.
 
     Args:
         scores: whole numbers, shape (m,), below 2^62 in size; private.

@@ -1,4 +1,6 @@
-"""The first stage of DAWA as printed: noise on the cost of every interval of lengths 1, 2, 4, ... at any start, and the cheapest partition.
+"""The first stage of DAWA as printed: noisy costs of intervals, and the cheapest partition.
+
+Intervals have lengths 1, 2, 4, ... and any start.
 
 It is private (theorem N of PROOFS-noisy-costs.md beside this file, where the labels N, Q1 and Q2
 are from; the others are from the kernel's PROOFS-plane.md). No release runs it: the partition
@@ -30,7 +32,7 @@ _BLOCK = 1 << 15  # windows at a time: the temporaries stay in the processor's c
 
 
 def on_grid(cost: IntArray, length: int) -> IntArray:
-    """``floor(GRID cost / length)``: deviations in multiples of 1 / GRID, rounded down (C3m).
+    """Return ``floor(GRID cost / length)``: deviations in multiples of 1 / GRID (C3m).
 
     >>> on_grid(np.array([2, 10]), 3).tolist()
     [2730, 13653]
@@ -40,7 +42,7 @@ def on_grid(cost: IntArray, length: int) -> IntArray:
 
 
 def grid_sensitivity(length: int) -> int:
-    """``ceil(GRID (2 - 2 / length))``, in multiples of 1 / GRID (C3m).
+    """Return ``ceil(GRID (2 - 2 / length))``, the sensitivity in multiples of 1 / GRID (C3m).
 
     >>> grid_sensitivity(1), grid_sensitivity(2), grid_sensitivity(3) == -(-4 * GRID // 3)
     (0, 4096, True)
@@ -49,7 +51,7 @@ def grid_sensitivity(length: int) -> int:
 
 
 class _Halves:
-    """The cells sorted by value, bit by bit of their ranks (a wavelet matrix): sums and numbers of smaller cells in any window.
+    """A wavelet matrix of the ranks: counts and sums of smaller cells in any window.
 
     Level by level from the leading bit of the rank, cells whose bit is 0 go stably to the front.
     ``zeros[l][i]`` counts those among the first i of level l, ``sums[l][i]`` adds up their values.
@@ -77,7 +79,10 @@ class _Halves:
     def below(
         self, start: int, stop: int, length: int, bound: IntArray
     ) -> tuple[IntArray, IntArray]:
-        """Number and sum of the cells below ``bound`` (one a window) in the windows that begin at start .. stop - 1."""
+        """Return the number and the sum of cells below ``bound`` in each window.
+
+        The windows begin at start, ..., stop - 1, and each has a bound of its own.
+        """
         limit = np.searchsorted(self.values, bound, side="left")  # as many ranks are below
         everything = limit >= 1 << self.bits
         left = np.arange(start, stop)
@@ -101,7 +106,7 @@ class _Halves:
 
 
 def costs_of_length(x: IntArray, lengths: Iterable[int]) -> Iterator[IntArray]:
-    """Length times deviation from the mean, of all intervals of the given lengths.
+    """Yield, per length, length times the deviation from the mean of all intervals.
 
     Args:
         x: counts of n cells, int64 in [0, largest_count(n)].
@@ -148,7 +153,9 @@ def costs_of_length(x: IntArray, lengths: Iterable[int]) -> Iterator[IntArray]:
 
 
 def power_of_two_costs(x: IntArray) -> list[IntArray]:
-    """``costs_of_length`` of the lengths 1, 2, 4, ... up to n, at every start: 8 n log2(n) bytes together.
+    """Return the costs of all intervals of lengths 1, 2, 4, ... up to n.
+
+    They need 8 n log2(n) bytes.
 
     >>> [cost.tolist() for cost in power_of_two_costs(np.array([2, 3, 8, 1]))]
     [[0, 0, 0, 0], [2, 10, 14], [36]]
@@ -157,7 +164,9 @@ def power_of_two_costs(x: IntArray) -> list[IntArray]:
 
 
 def noisy_costs(x: IntArray, epsilon: Fraction, entropy: Entropy, penalty: Fraction) -> IntArray:
-    """The partition of least noisy cost into intervals of lengths 1, 2, 4, ... at any start: Algorithm 1 of DAWA as printed.
+    """Return the starts of the partition with the smallest noisy cost: algorithm 1 of DAWA.
+
+    Its intervals have lengths 1, 2, 4, ... and any start, as printed.
 
     Args:
         x: counts, int64 of shape (n,); private.
@@ -203,7 +212,7 @@ def noisy_costs(x: IntArray, epsilon: Fraction, entropy: Entropy, penalty: Fract
 
 
 def on_powers(cells: IntArray) -> list[IntArray]:
-    """Deviations of all intervals of lengths 1, 2, 4, ..., in multiples of 1 / GRID.
+    """Return the deviations of all intervals of lengths 1, 2, 4, ..., in multiples of 1 / GRID.
 
     >>> [(level / GRID).tolist() for level in on_powers(np.array([2, 3, 8]))]
     [[0.0, 0.0, 0.0], [1.0, 5.0]]
@@ -212,7 +221,9 @@ def on_powers(cells: IntArray) -> list[IntArray]:
 
 
 def cheapest_of_powers(costs: list[IntArray]) -> IntArray:
-    """Starts of the cheapest partition into intervals of lengths 1, 2, 4, ...; of equally cheap ones that with the shortest last bucket.
+    """Return the starts of the cheapest partition into intervals of lengths 1, 2, 4, ...
+
+    Among equal costs, the partition with the shortest last bucket is returned.
 
     >>> cheapest_of_powers([np.array([5, 5, 5]), np.array([1, 7])]).tolist()
     [0, 2]

@@ -22,7 +22,9 @@ AHP_CUTOFF = 0.35
 
 
 def deviations(x: Wholes, stops: Wholes) -> Wholes:
-    """Deviation from the mean of the first ``stop`` cells for each of the stops, in multiples of 1 / GRID, rounded down; O(n) a stop.
+    """Compute the deviation from the mean of the first ``stop`` cells for each stop.
+
+    The numbers are multiples of 1 / GRID, rounded down. Each stop takes O(n).
 
     >>> (deviations(np.array([2, 3, 8, 1]), np.array([1, 2, 4])) / GRID).tolist()
     [0.0, 1.0, 9.0]
@@ -43,7 +45,10 @@ def deviations(x: Wholes, stops: Wholes) -> Wholes:
 
 
 def averages(x: Wholes, starts: Wholes, epsilon: Fraction, entropy: Entropy) -> Reals:
-    """Noisy counts of buckets, spread evenly inside; epsilon-DP, because a record is in one of them."""
+    """Measure the counts of buckets and distribute them evenly; epsilon-DP.
+
+    A record is in only one bucket.
+    """
     lengths = np.diff(starts, append=len(x))
     return np.repeat(laplace(np.add.reduceat(x, starts), epsilon, entropy) / lengths, lengths)
 
@@ -51,7 +56,9 @@ def averages(x: Wholes, starts: Wholes, epsilon: Fraction, entropy: Entropy) -> 
 def bisect(
     x: Wholes, epsilon: Fraction, penalty: Fraction, depth: int, entropy: Entropy
 ) -> tuple[Wholes, Wholes]:
-    """Cut in two, and the parts again, at most ``depth`` times one inside the other; each part is asked whether and where.
+    """Divide the cells in two parts, and these again, to a depth of at most ``depth``.
+
+    For each part, a private test decides whether to divide it, and a choice decides where.
 
     Args:
         x: counts, int64 of shape (n,); private.
@@ -101,14 +108,20 @@ def bisect(
 
 
 def p_h_partition(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
-    """Half the budget for at most log2 n levels of cuts, half for the counts of the buckets."""
+    """Divide the cells by at most log2 n levels of cuts, then measure the buckets.
+
+    Each of the two steps has half the budget.
+    """
     depth = max(1, height(len(x), 2))
     starts, _decisions = bisect(clip_counts(x), epsilon / 2 / depth, 2 / epsilon, depth, entropy)
     return averages(x, starts, epsilon / 2, entropy)
 
 
 def cut_costs(x: Wholes, edges: Wholes) -> Wholes:
-    """Deviations of the intervals between all pairs of edges, (g + 1, g + 1); out of reach where there is none."""
+    """Compute the deviation of the interval between each pair of edges.
+
+    Shape (g + 1, g + 1); pairs that are no interval have a prohibitive cost.
+    """
     costs = np.full((len(edges), len(edges)), 2**60, dtype=np.int64)
     for place, start in enumerate(edges[:-1]):
         costs[place, place + 1 :] = deviations(x[start:], edges[place + 1 :] - start)
@@ -118,7 +131,9 @@ def cut_costs(x: Wholes, edges: Wholes) -> Wholes:
 def structure(
     x: Wholes, edges: Wholes, buckets: int, epsilon: Fraction, entropy: Entropy
 ) -> Wholes:
-    """Draw the starts of ``buckets`` buckets, the last first, each given the best that can be done to the left of it.
+    """Draw the starts of a number of buckets by the exponential mechanism, last bucket first.
+
+    Each draw assumes the best division of the cells to its left.
 
     Args:
         x: counts; private.
@@ -153,7 +168,10 @@ def structure(
 
 
 def structure_first(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
-    """Half the budget for n / 10 buckets, half for a binary hierarchy in each of them; every node of these is measured with noise."""
+    """Choose n / 10 buckets, then measure a binary hierarchy in each of them.
+
+    Each of the two steps has half the budget, and every node is measured.
+    """
     width = -(-len(x) // MOST_CUTS)
     edges = np.minimum(np.arange(0, len(x) + width, width), len(x))
     buckets = -(-(len(edges) - 1) // 10)
@@ -173,7 +191,9 @@ def structure_first(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | 
 
 
 def greedy_clusters(values: Reals, noise: float) -> Wholes:
-    """Starts of clusters of values in descending order: one more joins if that costs less than a cluster of its own.
+    """Return the starts of clusters of values in descending order.
+
+    A value joins a cluster if that costs less than a cluster of its own.
 
     Args:
         values: in descending order; public.
@@ -202,7 +222,7 @@ def greedy_clusters(values: Reals, noise: float) -> Wholes:
 
 
 def ahp(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
-    """Noisy cells, small ones set to 0, sorted and clustered; then the counts of the clusters with the rest of the budget."""
+    """Cluster noisy cells, small cells set to 0; then measure the counts of the clusters."""
     first = epsilon * AHP_SHARE
     noisy = laplace(x, first, entropy).astype(np.float64)
     noisy[noisy <= AHP_CUTOFF * np.log(len(x) + 1.0) / float(first)] = 0.0

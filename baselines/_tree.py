@@ -1,4 +1,4 @@
-"""Hierarchies of blocks of cells: measured with one weight a node, put together by exact least squares in two passes.
+"""Hierarchies of blocks of cells: one weight per node, and exact least squares in two passes.
 
 A chain of widths ``1 = B_0 < B_1 < ...``, each a multiple of the one before; a node of level l is a
 block of B_l cells, the last one may be shorter. A node of weight w out of UNIT gets noise of scale
@@ -23,7 +23,7 @@ _UNKNOWN = 1e30
 
 
 def sums_of_blocks(values: NDArray[Number], width: int) -> NDArray[Number]:
-    """Sums over consecutive blocks of ``width``.
+    """Sum consecutive blocks of ``width`` values.
 
     >>> sums_of_blocks(np.arange(5), 2).tolist()
     [1, 5, 4]
@@ -32,7 +32,7 @@ def sums_of_blocks(values: NDArray[Number], width: int) -> NDArray[Number]:
 
 
 def even_weights(size: int, widths: Sequence[int]) -> list[Wholes]:
-    """The same weight for all nodes: UNIT over the number of levels, rounded down.
+    """Return equal weights for all nodes: UNIT over the number of levels, rounded down.
 
     >>> [level.tolist() for level in even_weights(3, (1, 2))] == [[UNIT // 2] * 3, [UNIT // 2] * 2]
     True
@@ -41,7 +41,9 @@ def even_weights(size: int, widths: Sequence[int]) -> list[Wholes]:
 
 
 def whole_weights(scales: Sequence[Reals]) -> list[Wholes]:
-    """Weights of scales that add up to at most 1 along every path, rounded down so that this holds exactly.
+    """Convert scales to integer weights, rounded down.
+
+    The scales along each path add up to at most 1, so the weights add up to at most UNIT.
 
     >>> whole_weights([np.array([0.75, 0.75]), np.array([0.25])])[1].tolist()
     [262144]
@@ -50,7 +52,7 @@ def whole_weights(scales: Sequence[Reals]) -> list[Wholes]:
 
 
 def spent_weight(weights: Sequence[Wholes], widths: Sequence[int]) -> int:
-    """The largest sum of weights above any cell, in whole numbers: sensitivity of the strategy times UNIT.
+    """Return the largest sum of weights above any cell: the sensitivity times UNIT.
 
     >>> spent_weight([np.array([3, -4]), np.array([2])], (1, 2))
     6
@@ -109,7 +111,10 @@ def measured(
 def least_squares(
     values: Sequence[Reals], precisions: Sequence[Reals], widths: Sequence[int]
 ) -> Reals:
-    """Cells that explain measured nodes best: up, nodes combined with the sums of their children; down, differences spread.
+    """Estimate the cells from noisy node values by least squares in two passes.
+
+    Upwards, a node is combined with the sum of its children; downwards, differences are
+    distributed.
 
     Args:
         values: for each level what was measured of its nodes; ignored where the precision is 0.

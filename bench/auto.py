@@ -1,4 +1,6 @@
-"""What a user gets: plans by ``plan(..., strategy="auto")``, timed from import to plan, each in a process of its own on one core.
+"""Measure the automatic plan of each case: error, seconds and memory.
+
+Each plan is computed in a process of its own on one core and timed from import to plan.
 
     python bench/auto.py [--seconds 1] [part of a name ...]
 
@@ -148,14 +150,14 @@ CASES = {
 
 
 def domain(ln: Any, sizes: Any) -> Any:
-    """Attributes of so many cells."""
+    """Return a domain with attributes of these sizes."""
     return ln.Domain(
         **{f"x{place}": ln.Coded(size) for place, size in enumerate(sizes)}
     ).as_complete()
 
 
 def sum_of(parts: Any) -> Any:
-    """Workloads side by side."""
+    """Combine workloads into one."""
     first, *others = parts
     for other in others:
         first += other
@@ -163,7 +165,7 @@ def sum_of(parts: Any) -> Any:
 
 
 def one(name: str, given: float) -> dict[str, float | str]:
-    """Plan one case in this process; 0 seconds are those of its size."""
+    """Plan one case in this process; with 0 seconds, the seconds follow from its size."""
     import leastnoise as ln
 
     kind, size, budget, _ = CASES[name]
@@ -185,20 +187,22 @@ def one(name: str, given: float) -> dict[str, float | str]:
 
 
 def main(wanted: list[str], given: float) -> None:
-    """Every case in a process of its own, as a table."""
+    """Run each case in a process of its own and print a table."""
     print(
-        f"{'case':28}{'strategy':18}{'error':>8}{'goal':>8}{'ours/goal':>11}{'bound':>8}{'CPU s':>8}{'MiB':>8}"
+        f"{'case':28}{'strategy':18}{'error':>8}{'goal':>8}{'ours/goal':>11}{'bound':>8}"
+        f"{'CPU s':>8}{'MiB':>8}"
     )
     for name in (name for name in CASES if not wanted or any(part in name for part in wanted)):
         run = [sys.executable, __file__, "--one", name, str(given)]
         # As where it is installed: compiled files are kept.
         env = os.environ | dict.fromkeys(THREADS, "1") | {"PYTHONDONTWRITEBYTECODE": ""}
         # The command runs this file.
-        made = json.loads(subprocess.run(run, check=True, capture_output=True, env=env).stdout)  # noqa: S603
+        result = json.loads(subprocess.run(run, check=True, capture_output=True, env=env).stdout)  # noqa: S603
         goal = CASES[name][3]
         print(
-            f"{name:28}{made['strategy']:18}{made['error']:8.4f}{goal:8.4f}{made['error'] / goal:11.4f}"
-            f"{made['bound']:8.4f}{made['seconds']:8.1f}{made['memory']:8.0f}",
+            f"{name:28}{result['strategy']:18}{result['error']:8.4f}{goal:8.4f}"
+            f"{result['error'] / goal:11.4f}{result['bound']:8.4f}{result['seconds']:8.1f}"
+            f"{result['memory']:8.0f}",
             flush=True,
         )
 

@@ -1,4 +1,4 @@
-"""Mixed workloads, drawn by seed: the automatic choice beside every strategy by name that plans in the same time.
+"""Compare the automatic plan with every strategy by name on random mixed workloads.
 
     python bench/auto_grid.py OUT [--seconds 5] [--cases 0 1 ...] [--table]
 
@@ -38,7 +38,7 @@ BUDGETS = {
 
 
 def drawn(seed: int) -> dict[str, Any]:
-    """A case, as JSON: the sizes of the attributes, the entries, and the budget."""
+    """Draw a case as JSON values: the sizes of the attributes, the entries, and the budget."""
     rng = random.Random(seed)
     if seed >= FIRST_ONE_WAY:
         return _one_way_tables(rng, seed)
@@ -51,7 +51,7 @@ def drawn(seed: int) -> dict[str, Any]:
 
 
 def _one_way_tables(rng: random.Random, seed: int) -> dict[str, Any]:
-    """A case of one-way tables of cells or levels, in every second case beside other tables."""
+    """Draw a case of one-way tables of cells or levels; every second has other tables too."""
     largest = rng.choice([1, 4, 6])
     sizes = {
         f"a{place}": round(2 ** rng.uniform(1, largest)) for place in range(rng.randint(3, 24))
@@ -72,6 +72,7 @@ def _one_way_tables(rng: random.Random, seed: int) -> dict[str, Any]:
 
 
 def _entry(rng: random.Random, sizes: dict[str, int]) -> dict[str, Any]:
+    """Draw one entry of a workload."""
     names = rng.sample(sorted(sizes), rng.randint(1, min(3, len(sizes))))
     while math.prod(sizes[name] for name in names) > WIDEST:
         names.pop()
@@ -82,6 +83,7 @@ def _entry(rng: random.Random, sizes: dict[str, int]) -> dict[str, Any]:
 
 
 def _along(rng: random.Random, size: int) -> Any:
+    """Draw the queries along one attribute: a name, a level or ranges."""
     kinds = ["identity", "prefix", "ranges", "level", *(["all_ranges"] if size <= 2**11 else [])]
     kind = rng.choice(kinds)
     if kind == "ranges":
@@ -94,7 +96,7 @@ def _along(rng: random.Random, size: int) -> Any:
 
 
 def asked(case: dict[str, Any]) -> tuple[Any, Any]:
-    """The entries as a workload, and the budget."""
+    """Build the workload and the budget of a case."""
     import leastnoise as ln
 
     kinds = {
@@ -122,7 +124,7 @@ def asked(case: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def one(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
-    """One plan, in this process: its error, the CPU seconds that it took, and which strategies were not tried in full."""
+    """Plan in this process; return the error, CPU seconds and strategies not fully tried."""
     from leastnoise._mechanisms._choice import Search, choose_plan, tables_with_high_error
     from leastnoise._strategies import PLANNERS
     from leastnoise._trusted.accounting import Privacy
@@ -160,7 +162,10 @@ def one(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
 
 
 def apart(limit: float, what: Callable[..., dict[str, Any]], *said: Any) -> dict[str, Any]:
-    """What a function gives in a process of its own, which has loaded the library; it is stopped where it takes longer."""
+    """Call a function in a process of its own that has loaded the library.
+
+    The process is stopped if it takes longer than the limit.
+    """
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:
         if limit < math.inf:
@@ -176,7 +181,10 @@ def apart(limit: float, what: Callable[..., dict[str, Any]], *said: Any) -> dict
 
 
 def run(case: dict[str, Any], seconds: float, known: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """A case under the automatic choice, and by name what it did not try with all the time that the strategy wants."""
+    """Plan a case automatically, and by name with every strategy not fully tried before.
+
+    A strategy by name gets all the time that it needs.
+    """
     auto = apart(math.inf, one, case, "auto", seconds)
     named = {name: {"error": error} for name, error in auto.get("whole", {}).items()}
     named |= {
@@ -205,7 +213,10 @@ def run(case: dict[str, Any], seconds: float, known: dict[str, dict[str, Any]]) 
 
 
 def table(known: list[dict[str, Any]]) -> None:
-    """The file of all cases, and the rows of the page of results: cases with another error than the best strategy by name."""
+    """Write the file of all cases and print the rows of the results page.
+
+    The page lists the cases in which the best strategy by name has another error.
+    """
     head = [
         "case",
         "asked",
@@ -257,6 +268,7 @@ def table(known: list[dict[str, Any]]) -> None:
 
 
 def _word(along: Any) -> str:
+    """Describe the queries along one attribute in a word."""
     if isinstance(along, str):
         return {"identity": "cells", "all_ranges": "all ranges"}.get(along, along)
     if "level" in along:
@@ -265,7 +277,7 @@ def _word(along: Any) -> str:
 
 
 def main() -> None:
-    """The cases; of those in the file the automatic choice again, and by name what is not known yet."""
+    """Plan all cases automatically again, and by name only the missing results."""
     options = argparse.ArgumentParser()
     options.add_argument("out", type=Path)
     options.add_argument("--seconds", type=float, default=5.0)

@@ -1,4 +1,6 @@
-"""Counting all three-way marginals of 20 attributes of 10 values over 10^6 rows, against one DuckDB GROUP BY per marginal in the same run.
+"""Count all three-way marginals of 20 attributes; compare with DuckDB.
+
+The table has 10^6 rows and attributes of 10 values; DuckDB runs a GROUP BY per marginal.
 
     python bench/counting.py [--rows 1000000] [--attributes 20] [--size 10] [--ways 3]
     [--duckdb-tables 60] [--threads N] [--rounds 3]
@@ -22,7 +24,7 @@ from leastnoise._trusted.table import Table
 
 
 def main() -> None:
-    """Measure and print one line for each, and the ratio."""
+    """Measure both and print a line for each, and the ratio."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,7 +1,7 @@
-"""Data cubes: expected error of each workload, ours over the best of the others and over the reference figures.
+"""Compare the expected errors of data cube strategies on the twelve cube workloads.
 
     python bench/cubes.py [--only TEXT]            # the designs
-    python bench/cubes.py --plans [--only TEXT]    # what leastnoise.plan(..., strategy="auto") promises, whole noise included
+    python bench/cubes.py --plans [--only TEXT]    # expected errors of automatic plans
 
 Errors are total squared errors at epsilon 1, factor 2 included, add/remove neighbours; a ratio of
 at most 1.00 is reached. The others are the strategies of Cormode et al., those with tables also
@@ -50,7 +50,7 @@ CUBES = {
 
 
 def others(shape: Sequence[int], targets: list[AttributeSet]) -> dict[str, float]:
-    """Total squared error at epsilon 1 of what ours is compared with."""
+    """Return the total squared errors of the compared strategies at epsilon 1."""
     found = {}
     for name in PAPER:
         ready = method(name, shape, targets)
@@ -64,7 +64,7 @@ def others(shape: Sequence[int], targets: list[AttributeSet]) -> dict[str, float
 
 
 def cubes(only: str) -> Iterator[str]:
-    """The twelve workloads."""
+    """Compare the strategies on the twelve workloads."""
     for data, (shape, figures) in CUBES.items():
         for name, figure in figures.items():
             if only not in f"{data} Q{name} ":
@@ -85,7 +85,7 @@ def cubes(only: str) -> Iterator[str]:
 
 
 def plans(only: str) -> Iterator[str]:
-    """The twelve workloads through the library."""
+    """Plan the twelve workloads with the library."""
     for data, (shape, figures) in CUBES.items():
         domain = ln.Domain(
             {f"a{place}": ln.Coded(size) for place, size in enumerate(shape)}
@@ -118,7 +118,7 @@ def plans(only: str) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print all comparisons, one a line as soon as it is known."""
+    """Print all comparisons, a line at a time."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--plans", action="store_true", help="through the library")
     parser.add_argument(

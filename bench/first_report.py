@@ -1,4 +1,6 @@
-"""From the wheel to a report on a CSV file: seconds of each step in an empty environment, and the size of the report; then of larger ones.
+"""Time each step from the wheel to a report on a CSV file.
+
+Each case starts in an empty environment; the size of the report is printed too.
 
     python bench/first_report.py [--only TEXT] [--rows 20000] [--here]
 
@@ -32,7 +34,7 @@ CASES = {
 
 
 def timed(step: str, *command: object, at: Path) -> None:
-    """Run a command and say how long it took."""
+    """Run a command and print its seconds."""
     start = time.perf_counter()
     # Only this file calls it.
     subprocess.run([str(part) for part in command], cwd=at, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
@@ -40,7 +42,7 @@ def timed(step: str, *command: object, at: Path) -> None:
 
 
 def installed(folder: Path) -> Path:
-    """The program in an empty environment."""
+    """Install the wheel in an empty environment and return the program."""
     subprocess.run(  # noqa: S603
         [sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "-w", folder, ROOT], check=True
     )  # noqa: RUF100, S603
@@ -51,7 +53,7 @@ def installed(folder: Path) -> Path:
 
 
 def main() -> None:
-    """All steps, for each of the cases."""
+    """Run all steps for each case."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -149,6 +149,7 @@ def gaussian_of_opendp(dp: Any, number: int, releases: int) -> Any:
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
 
     def all_releases(scale: float) -> Any:
+        """Return Gaussian noise of a scale, composed over all releases."""
         gaussian = dp.m.make_gaussian(*space, scale=scale)
         composed = dp.c.make_composition([gaussian] * releases)
         return dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(composed), float(DELTA))
@@ -377,6 +378,7 @@ def opendp_quantiles(dp: Any, shares: list[str], values: list[int]) -> Callable[
     for share in shares:
 
         def chosen(scale: float, alpha: float = float(Fraction(share))) -> Any:
+            """Return OpenDP's choice of one quantile with a scale."""
             return dp.m.make_private_quantile(
                 *space, dp.max_divergence(), candidates=candidates, alpha=alpha, scale=scale
             )

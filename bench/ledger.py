@@ -1,4 +1,6 @@
-"""Error of each of several releases within one (epsilon, delta): sums of pairs over mu squared, and seconds to check a ledger.
+"""Compare the errors of several releases within one (epsilon, delta) budget.
+
+It also measures the seconds that a ledger with many entries takes to check a payment.
 
     python bench/ledger.py
 

@@ -1,4 +1,6 @@
-"""Pure and Gaussian plans for marginals against the reference figures: ratios (at most 1.00 is reached) and seconds to plan.
+"""Compare plans for marginals with reference errors, for pure and Gaussian budgets.
+
+A ratio of at most 1.00 reaches the reference. Seconds are of planning.
 
     python bench/marginals.py [--large] [--only TEXT]
 
@@ -59,7 +61,11 @@ def ways(count: int, *sizes: int) -> list[AttributeSet]:
 
 
 def cube_workload(count: int, name: str) -> list[AttributeSet]:
-    """List the marginals of Qk, Qk* (every second of the larger ones too) or Qka (the larger ones with attribute 0 too)."""
+    """List the marginals of Qk, Qk* or Qka.
+
+    Qk* adds every second of the next larger ones, and Qka the next larger ones with
+    attribute 0.
+    """
     k = int(name[0])
     larger = ways(count, k + 1)
     return ways(count, k) + {"": [], "*": larger[::2], "a": [s for s in larger if 0 in s]}[name[1:]]
@@ -111,7 +117,10 @@ def peers(only: str) -> Iterator[str]:
 
 
 def growth(counts: Iterable[int]) -> Iterator[str]:
-    """Plan all marginals up to 3-way of attributes of ten values; the reference is the best set of weights inside the workload."""
+    """Plan all marginals up to 3-way of attributes of ten values.
+
+    The reference is the best set of weights inside the workload.
+    """
     for count in counts:
         shape = (10,) * count
         targets = ways(count, 0, 1, 2, 3)
@@ -137,7 +146,7 @@ def growth(counts: Iterable[int]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print all comparisons, one a line as soon as it is known."""
+    """Print all comparisons, a line at a time."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--large", action="store_true", help="also 50 and 100 attributes")
     parser.add_argument(

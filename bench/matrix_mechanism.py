@@ -1,4 +1,6 @@
-"""Our automatic plan against every published number, and every number measured with the released programs, both budgets.
+"""Compare the automatic plan with all published errors of the matrix mechanism.
+
+The numbers are published, or measured with the released programs; both kinds of budget.
 
     python bench/matrix_mechanism.py [--quick] [--only TEXT] [--most-seconds 600] [--data DIR]
     [--csv FILE] [--prefix-release [N]]
@@ -51,7 +53,7 @@ _SCHEMAS = Path(__file__).resolve().parents[2] / "shared" / "data" / "schemas"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One number to be reached.
+    """A workload with the error to reach.
 
     Args:
         name: what is asked.
@@ -74,17 +76,20 @@ class Case:
 
 
 def line(size: int) -> Domain:
-    """One attribute of ``size`` cells."""
+    """Return a domain with one attribute of ``size`` cells."""
     return Domain(x=Integers(0, size - 1)).as_complete()
 
 
 def widths(size: int) -> QuerySet:
-    """All ranges of 32 cells."""
+    """Return all ranges of 32 cells."""
     return ranges([(low, low + 31) for low in range(size - 31)])
 
 
 def permuted(size: int) -> QuerySet:
-    """All ranges with the cells in numpy's legacy random order 0, given as a matrix."""
+    """Return all ranges over permuted cells, as a matrix.
+
+    The permutation is numpy's legacy random order 0.
+    """
     low, high = all_range_ends(size)
     order = np.random.RandomState(0).permutation(size)
     cells = np.arange(size)
@@ -93,17 +98,17 @@ def permuted(size: int) -> QuerySet:
 
 
 def cells_and_total(size: int) -> Workload:
-    """Every cell, and the total."""
+    """Return a workload of every cell and the total."""
     return queries(line(size), x="identity") + queries(line(size))
 
 
 def one(size: int, asked: Callable[[], QuerySet]) -> Callable[[], Workload]:
-    """A workload on one attribute, made when it is needed."""
+    """Return a function that builds a workload on one attribute."""
     return lambda: queries(line(size), x=asked())
 
 
 def in_other_words(size: int, kind: str) -> Iterator[tuple[str, Callable[[], QuerySet]]]:
-    """The same queries by name, as given ranges, and as a matrix where that is not too long to write down."""
+    """Yield forms of the same queries: by name, as ranges, and as a matrix if it is small."""
     if kind == "prefix":
         yield "prefix", prefix
         yield "prefix, as ranges", lambda: ranges([(0, high) for high in range(size)])
@@ -129,6 +134,7 @@ def in_other_words(size: int, kind: str) -> Iterator[tuple[str, Callable[[], Que
 
 
 def _interval_rows(size: int) -> list[list[int]]:
+    """Return a row of 0 and 1 for each interval."""
     low, high = all_range_ends(size)
     cells = np.arange(size)
     rows: list[list[int]] = (
@@ -138,6 +144,7 @@ def _interval_rows(size: int) -> list[list[int]]:
 
 
 def _window_rows(size: int) -> list[list[int]]:
+    """Return a row of 0 and 1 for each window of 32 cells."""
     cells = np.arange(size)
     return [((cells >= low) & (cells <= low + 31)).astype(int).tolist() for low in range(size - 31)]
 
@@ -191,7 +198,7 @@ _QUICK_SEVERAL = (
 
 
 def one_attribute() -> Iterator[Case]:
-    """The cases with one attribute."""
+    """Yield the cases with one attribute."""
     for power, table in ((1, PURE), (2, GAUSSIAN)):
         for size, numbers in table.items():
             if power == 1:
@@ -227,7 +234,7 @@ def one_attribute() -> Iterator[Case]:
 
 
 def several_attributes(schemas: Path) -> Iterator[Case]:
-    """The cases with several attributes."""
+    """Yield the cases with several attributes."""
     for name, numbers in SEVERAL.items():
         if name.startswith("Census") and not (schemas / "census_sf1_person.json").exists():
             print(f"{name}: left out, because {schemas} has no census_sf1_person.json")
@@ -245,7 +252,7 @@ def several_attributes(schemas: Path) -> Iterator[Case]:
 
 
 def several(name: str, schemas: Path) -> Workload:
-    """A workload on several attributes, by its name in ``SEVERAL``."""
+    """Build a workload on several attributes by its name in ``SEVERAL``."""
     if " x " in name.split(",", maxsplit=1)[0]:
         size = int(name.rsplit(" ", 1)[1])
         plane = Domain(x=Integers(0, size - 1), y=Integers(0, size - 1)).as_complete()
@@ -289,6 +296,7 @@ def several(name: str, schemas: Path) -> Workload:
 
 
 def _pairs(people: Domain, ordered: Sequence[str]) -> Workload:
+    """Build the tables of all pairs of attributes: prefix sums if ordered, else cells."""
     return _summed(
         queries(people, **{name: "prefix" if name in ordered else "identity" for name in pair})
         for pair in itertools.combinations(people.names, 2)
@@ -296,6 +304,7 @@ def _pairs(people: Domain, ordered: Sequence[str]) -> Workload:
 
 
 def _summed(parts: Iterator[Workload]) -> Workload:
+    """Combine workloads into one."""
     products: list[Product] = []
     domain = None
     for part in parts:
@@ -307,7 +316,10 @@ def _summed(parts: Iterator[Workload]) -> Workload:
 
 
 def census(schemas: Path, *, with_states: bool) -> Workload:
-    """The 33 products of the Census SF1 person tables; ``identitytotal`` is written as two products."""
+    """Build the 33 products of the Census SF1 person tables.
+
+    ``identitytotal`` is written as two products.
+    """
     schema = json.loads((schemas / "census_sf1_person.json").read_text(encoding="utf-8"))
     sizes = {entry["name"]: entry["size"] for entry in schema["attributes"]}
     names = list(sizes)
@@ -319,6 +331,7 @@ def census(schemas: Path, *, with_states: bool) -> Workload:
     ).as_complete()
 
     def choices(name: str, word: str) -> list[QuerySet | None]:
+        """Return the query sets that a word of the schema stands for."""
         if word in ("total", "identity", "identitytotal"):
             return {"total": [None], "identity": [identity()], "identitytotal": [identity(), None]}[
                 word
@@ -342,7 +355,7 @@ def census(schemas: Path, *, with_states: bool) -> Workload:
 
 
 def unit_rmse(plan: Plan, asked: Workload, power: int) -> float:
-    """Root mean square error at unit budget, weights aside."""
+    """Return the unweighted root mean square error at unit budget."""
     total = plan.expected_error().total_squared_error / asked.rows
     if power == 1:
         budget = float(PureDP(_EPSILON).epsilon) ** 2 / 2
@@ -352,7 +365,7 @@ def unit_rmse(plan: Plan, asked: Workload, power: int) -> float:
 
 
 def run(case: Case) -> tuple[float, str, float, float]:
-    """Our error, the strategy that has it, the lower bound and the seconds it took to plan."""
+    """Plan a case; return its error, strategy, lower bound and planning seconds."""
     asked = case.workload()
     privacy = Privacy(PureDP(_EPSILON) if case.power == 1 else ZCDP(_RHO))
     start = time.perf_counter()
@@ -373,7 +386,10 @@ def run(case: Case) -> tuple[float, str, float, float]:
 
 
 def permuted_by_gram(size: int, theirs: float) -> None:
-    """The permuted ranges at 1024 cells, where the matrix itself would have 5 * 10^8 entries: planned from its Gram matrix."""
+    """Plan the permuted ranges at 1024 cells from their Gram matrix.
+
+    The matrix itself would have 5 * 10^8 entries.
+    """
     from leastnoise._families import dense_gram, gram_of
     from leastnoise._families._p_identity import fit_p_identity, p_identity_rmse
 
@@ -406,7 +422,7 @@ def show(
     seconds: float,
     source: str,
 ) -> None:
-    """Print one line of the table."""
+    """Print a line of the table."""
     mark = " " if ours <= theirs * 1.0005 else "!"
     budget = "pure" if power == 1 else "Gaussian"
     print(
@@ -418,7 +434,7 @@ def show(
 
 
 def main(arguments: Sequence[str] | None = None) -> list[tuple[str, int, float]]:
-    """Run the table; returns name, power and ratio of every case."""
+    """Print the table; return the name, power and ratio of every case."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -496,7 +512,9 @@ def main(arguments: Sequence[str] | None = None) -> list[tuple[str, int, float]]
 
 
 def prefix_release(size: int) -> None:
-    """Plan, measure, estimate and answer all prefix sums, against the sampling of that plan's noise; in CPU seconds.
+    """Release all prefix sums, and print the CPU seconds of the steps.
+
+    The reference is the drawing of the plan's noise.
 
     Nothing has been imported lazily or kept before the first of the two strategies, the one that
     the goal is for.

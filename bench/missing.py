@@ -24,7 +24,7 @@ BUDGETS = {"pure": {"epsilon": "1"}, "rho": {"rho": "1/2"}}
 
 
 def planned(sizes: list[int], upto: int, budget: Any, seconds: float, *, complete: bool) -> Any:
-    """The plan of all marginals, and the CPU seconds that it took."""
+    """Plan all marginals; return the plan and its CPU seconds."""
     import leastnoise as ln
 
     domain = ln.Domain({f"a{place}": ln.Coded(size) for place, size in enumerate(sizes)})

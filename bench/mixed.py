@@ -1,4 +1,6 @@
-"""Gaussian plans for tables with prefix sums and ranges in them, over the published figures: ratios (at most 1.00 is reached) and seconds.
+"""Compare Gaussian plans for tables with prefix sums and ranges with published errors.
+
+A ratio of at most 1.00 reaches the published error. Seconds are of planning.
 
     python bench/mixed.py [--quick] [--only TEXT]
 
@@ -37,7 +39,10 @@ FORTY = {
 
 
 def workload(shape: tuple[int, ...], rich: int, ways: tuple[int, ...], kind: str) -> ln.Workload:
-    """All tables of some sizes, the first attributes asked for by one kind of queries, the others by their cells."""
+    """Build all tables of some sizes.
+
+    The first ``rich`` attributes have queries of one kind, the others cells.
+    """
     domain = ln.Domain(
         {f"a{i}": ln.Integers(0, n - 1) if i < rich else ln.Coded(n) for i, n in enumerate(shape)}
     ).as_complete()
@@ -52,7 +57,7 @@ def workload(shape: tuple[int, ...], rich: int, ways: tuple[int, ...], kind: str
 
 
 def lines(*, quick: bool, only: str) -> Iterator[str]:
-    """All comparisons."""
+    """Yield all comparisons as lines."""
     return (
         f"{name}  {_compared(asked(), strategy, figure)}"
         for name, asked, strategy, figure in cases(quick=quick)
@@ -61,7 +66,7 @@ def lines(*, quick: bool, only: str) -> Iterator[str]:
 
 
 def cases(*, quick: bool) -> Iterator[tuple[str, Callable[[], ln.Workload], str, float]]:
-    """Name, workload, strategy and published figure."""
+    """Yield the name, workload, strategy and published error of each case."""
     for name, (shape, rich, figures) in PREFIX.items():
         for ways, figure in zip(((1,), (2,), (3,), (0, 1, 2, 3)), figures, strict=True):
             yield (
@@ -86,6 +91,7 @@ def cases(*, quick: bool) -> Iterator[tuple[str, Callable[[], ln.Workload], str,
 
 
 def _compared(asked: ln.Workload, strategy: str, figure: float) -> str:
+    """Plan a workload; return the columns of its line."""
     start = time.process_time()
     plan = ln.plan(asked, ln.ZCDP("1/2"), strategy=strategy)
     seconds = time.process_time() - start
@@ -94,7 +100,7 @@ def _compared(asked: ln.Workload, strategy: str, figure: float) -> str:
 
 
 def main() -> None:
-    """Print one line a workload as soon as it is known."""
+    """Print the comparisons, a line at a time."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="no ranges beyond 20 cells")
     parser.add_argument(

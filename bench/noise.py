@@ -1,4 +1,6 @@
-"""Samples per CPU second of our exact noise and of OpenDP's integer samplers, in one run on one thread.
+"""Compare samples per CPU second of our exact noise with OpenDP's integer samplers.
+
+Both run on one thread in one run.
 
     python bench/noise.py [--draws 1000000] [--reference-draws 100000] [--repeats 3]
 

@@ -1,4 +1,6 @@
-"""One attribute: our strategies against the best published ones, and a structured p-Identity step against a dense one.
+"""Compare strategies along one attribute with the best published ones.
+
+It also times a structured p-Identity step against a dense one.
 
     python bench/p_identity.py [--sizes 64 256 1024] [--large] [--quick]
 
@@ -41,7 +43,10 @@ Objective = Callable[[Reals], tuple[float, Reals]]
 
 
 def permuted(size: int) -> Gram:
-    """All ranges with the cells in numpy's legacy random order 0, given as a matrix."""
+    """Return all ranges over permuted cells, as a matrix.
+
+    The permutation is numpy's legacy random order 0.
+    """
     order = np.random.RandomState(0).permutation(size)
     return dense_gram(
         gram_of(AllRanges(size)).dense()[np.ix_(order, order)], size * (size + 1) // 2
@@ -92,7 +97,7 @@ def line(
 
 
 def dense_objective(gram: Reals, theta: Reals) -> tuple[float, Reals]:
-    """A step with n x n matrices, as the paper has it (arXiv 1808.03537, section 5)."""
+    """Compute a step with n x n matrices, as in the paper (arXiv 1808.03537, section 5)."""
     s = 1 + theta.sum(axis=0)
     inverse = np.linalg.inv(np.eye(len(theta)) + theta @ theta.T)
     inner = np.eye(len(s)) - theta.T @ inverse @ theta
@@ -103,7 +108,7 @@ def dense_objective(gram: Reals, theta: Reals) -> tuple[float, Reals]:
 
 
 def _descended(objective: Objective, start: Reals, steps: int) -> tuple[float, Any]:
-    """Seconds of so many steps, and what they found."""
+    """Return the seconds of a number of descent steps, and their result."""
     from scipy.optimize import Bounds, minimize
 
     begun = time.perf_counter()
@@ -115,7 +120,7 @@ def _descended(objective: Objective, start: Reals, steps: int) -> tuple[float, A
 
 
 def steps_against_dense(size: int = 1024, rows: int = 64, steps: int = 200) -> None:
-    """The same descent from the same start over the same variables, with and without the structure of the workload."""
+    """Time the same descent with and without the structure of the workload."""
     gram = gram_of(Prefix(size))
     full = gram.dense()
     spacing = size / (rows - 3)
@@ -131,10 +136,12 @@ def steps_against_dense(size: int = 1024, rows: int = 64, steps: int = 200) -> N
     start = np.full(len(support.cells), 0.7)
 
     def structured(point: Reals) -> tuple[float, Reals]:
+        """Return the objective and its gradient with the structure."""
         error, slope = p_identity_objective(gram, support, point)
         return math.log(error), slope / error
 
     def dense(point: Reals) -> tuple[float, Reals]:
+        """Return the objective and its gradient with dense matrices."""
         error, slope = dense_objective(full, support.to_matrix(point))
         return math.log(error), support.from_matrix(slope) / error
 

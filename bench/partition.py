@@ -1,4 +1,6 @@
-"""Seconds and memory for the costs of all intervals of power-of-two lengths, at every start, by number of cells.
+"""Measure seconds and memory of the costs of all intervals of power-of-two lengths.
+
+Intervals start anywhere; the number of cells varies.
 
     python bench/partition.py [--largest 20] [--repeats 2]
 
@@ -28,7 +30,7 @@ from baselines._noisy_costs import power_of_two_costs  # noqa: E402
 
 
 def shape(name: str, size: int) -> np.ndarray:
-    """Counts of one of the three shapes."""
+    """Draw counts of one of three shapes."""
     generator = np.random.default_rng(1)
     if name == "all different":
         return generator.permutation(size).astype(np.int64)

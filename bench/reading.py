@@ -33,7 +33,7 @@ PAIRS = list(itertools.combinations(NAMES, 2))
 
 
 def main() -> None:
-    """Measure and print a line for each."""
+    """Measure, and print a line for each way of counting."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -79,14 +79,14 @@ def main() -> None:
 
 
 def counted(file: Path, domain: ln.Domain) -> int:
-    """Our way: rows of the first table."""
+    """Count the first table with leastnoise; return its number of rows."""
     return int(
         next(iter([counts for _, counts in exact_marginals(read(file, domain), PAIRS)])).sum()
     )
 
 
 def queries(connection: Any, file: Path) -> dict[str, Callable[[], Any]]:
-    """DuckDB's ways."""
+    """Return functions that count the same table with DuckDB."""
     single = [
         f"SELECT {one}, {other}, count(*) FROM '{file}' GROUP BY 1, 2" for one, other in PAIRS
     ]
@@ -103,7 +103,7 @@ def queries(connection: Any, file: Path) -> dict[str, Callable[[], Any]]:
 def compare(
     what: str, rounds: int, ours: Callable[[], Any], theirs: dict[str, Callable[[], Any]]
 ) -> None:
-    """Take turns, and print the least of each."""
+    """Time functions in turns and print the shortest time of each."""
     least: dict[str, tuple[float, float]] = {}
     for _ in range(rounds):
         for name, function in {"leastnoise": ours, **theirs}.items():

@@ -1,13 +1,14 @@
-"""Plan, and carry out, all marginals up to 3-way of many attributes of ten values: seconds, memory and files for both budgets.
+"""Measure planning and release of all marginals up to 3-way of many attributes.
+
+Attributes have ten values. It prints seconds, memory and file sizes for both budgets.
 
     python bench/scale.py [--attributes 6 10 20 50 100]     # plan only
-    python bench/scale.py --release 100 [--budget pure]     # also count, draw noise, estimate and write Parquet; needs disk space
+    python bench/scale.py --release 100 [--budget pure]     # also release; needs disk space
 
-Strategies are chosen as for any user, automatically. Every line comes from a process of its own, in
-which the library bounds its threads itself. Seconds of the processor are those of all threads, with
-the import of the package; seconds of the clock stand behind them, and depend on what else the
-machine does. Peak memory is of the whole process. The data of a release are 100,000 rows drawn from
-a seed, read from a Parquet file.
+The library chooses the strategies automatically and limits its threads itself. Each line comes from
+a process of its own. CPU seconds are of all threads and include the import of the package. Seconds
+of the clock follow them; they depend on the load of the machine. Peak memory is of the whole
+process. A release reads 100,000 seeded random rows from a Parquet file.
 """
 
 import argparse
@@ -22,8 +23,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 BUDGETS = ("gaussian", "pure")  # rho = 1/2, epsilon = 1
-# What users set is obeyed, so it is taken away: the bench times what the library does by itself.
-_SAID = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# The library obeys these variables. They are removed, so that its own limits are timed.
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # Root mean square error per cell at privacy cost 1 of ResidualPlanner, attributes of ten values,
 # all marginals up to 3-way.
 RESIDUAL_PLANNER = {6: 4.2752, 10: 9.3481, 20: 26.917, 50: 107.258, 100: 303.216}
@@ -38,28 +39,32 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 workload = ln.marginals(ln.Domain({f"a{i}": ln.Coded(10) for i in range(count)}), upto=3)
 plan = ln.plan(workload, ln.PureDP(1) if budget == "pure" else ln.ZCDP("1/2"))
-found = {"plan_seconds": time.process_time(), "plan_clock": time.perf_counter() - began, "plan_peak": peak(), "strategy": plan.strategy,
-         "tables": len(workload.products),
-         "answers": workload.rows, "blocks": len(plan.measurements.blocks), "noisy": sum(block.rows for block in plan.measurements.blocks),
+found = {"plan_seconds": time.process_time(), "plan_clock": time.perf_counter() - began,
+         "plan_peak": peak(), "strategy": plan.strategy,
+         "tables": len(workload.products), "answers": workload.rows,
+         "blocks": len(plan.measurements.blocks),
+         "noisy": sum(block.rows for block in plan.measurements.blocks),
          "rmse": math.sqrt(plan.expected_error().total_squared_error / workload.rows)}
 if out:
     folder = Path(out)
     parquet = ln.Options(formats=["parquet"])
-    ln.release(plan, folder / "rows.parquet", ledger=folder / "rows.ledger", out=folder / "release", options=parquet)
+    ln.release(plan, folder / "rows.parquet", ledger=folder / "rows.ledger",
+               out=folder / "release", options=parquet)
     files = sum(path.stat().st_size for path in (folder / "release").rglob("*") if path.is_file())
-    found |= {"seconds": time.process_time(), "clock": time.perf_counter() - began, "peak": peak(), "files": files / 2**30}
+    found |= {"seconds": time.process_time(), "clock": time.perf_counter() - began,
+              "peak": peak(), "files": files / 2**30}
 print(json.dumps(found))
 """
 
 
 def run(count: int, budget: str, out: str = "") -> dict[str, Any]:
-    """Plan, and carry out if there is a directory, in a process of its own."""
+    """Plan in a process of its own; release too if there is a directory."""
     done = subprocess.run(  # noqa: S603 - our own program
         [sys.executable, "-c", _PROGRAM, str(count), budget, out],
         capture_output=True,
         text=True,
         check=False,
-        env={name: value for name, value in os.environ.items() if name not in _SAID}
+        env={name: value for name, value in os.environ.items() if name not in _THREAD_VARIABLES}
         | {"PYTHONPATH": str(ROOT / "src")},
     )
     if done.returncode:
@@ -71,7 +76,7 @@ def run(count: int, budget: str, out: str = "") -> dict[str, Any]:
 
 
 def planning(counts: Sequence[int], budgets: Sequence[str]) -> Iterator[str]:
-    """Seconds and peak memory of planning."""
+    """Yield the seconds and peak memory of planning."""
     for count in counts:
         for budget in budgets:
             own = run(count, budget)
@@ -89,7 +94,7 @@ def planning(counts: Sequence[int], budgets: Sequence[str]) -> Iterator[str]:
 
 
 def releases(count: int, budgets: Sequence[str], rows: int) -> Iterator[str]:
-    """Seconds, peak memory and size of whole releases."""
+    """Yield the seconds, peak memory and file sizes of whole releases."""
     for budget in budgets:
         with tempfile.TemporaryDirectory() as folder:
             _write_rows(Path(folder, "rows.parquet"), count, rows)
@@ -104,10 +109,12 @@ def releases(count: int, budgets: Sequence[str], rows: int) -> Iterator[str]:
 
 
 def _asked(count: int, budget: str, own: Mapping[str, Any]) -> str:
+    """Describe a case in the first columns of its line."""
     return f"{count:3} attributes, {own['tables']:6} tables  {budget:8}  {own['strategy']:9}"
 
 
 def _write_rows(path: Path, count: int, rows: int) -> None:
+    """Write random rows to a Parquet file."""
     import duckdb
 
     columns = ", ".join(
@@ -120,7 +127,7 @@ def _write_rows(path: Path, count: int, rows: int) -> None:
 
 
 def main() -> None:
-    """Print one line as soon as it is known."""
+    """Print the results, a line at a time."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,6 @@
-"""Series: error beside that of plans that wait, coverage at every period, and three series of 24 months against brute force.
+"""Measure the error and coverage of series, and compare three series with brute force.
+
+Errors are compared with plans that wait; the series have 24 months.
 
 python bench/series.py [--periods 8,24,64] [--months 24] [--seeds 10]
 """
@@ -29,14 +31,14 @@ START = dt.date(2024, 1, 1)
 
 
 def domain(days: int, groups: int = 1) -> ln.Domain:
-    """Days from 2024 on, and groups."""
+    """Return a domain of days from 2024 on and groups."""
     return ln.Domain(
         day=ln.Dates(START, START + dt.timedelta(days - 1)), group=ln.Coded(groups)
     ).as_complete()
 
 
 def workload(days: int, asked: Sequence[str], groups: int = 2) -> ln.Workload:
-    """What is asked along time, each for all groups."""
+    """Build queries along time for all groups."""
     parts = [ln.queries(domain(days, groups), day=one, group="identity") for one in asked]
     return sum(parts[1:], start=parts[0])
 
@@ -44,12 +46,12 @@ def workload(days: int, asked: Sequence[str], groups: int = 2) -> ln.Workload:
 def planned(
     asked: ln.Workload, budget: ln.PureDP | ln.ZCDP | ln.ApproxDP, late: str = "drop"
 ) -> Plan:
-    """The plan of a series."""
+    """Plan a series."""
     return series_plan(asked, ln.Privacy(budget), SeriesOptions("day", late), Search())
 
 
 def published(plan: Plan, values: Sequence[tuple[np.ndarray, ...]]) -> pd.DataFrame:
-    """The answers of the release up to what was drawn."""
+    """Return the answers of the periods drawn so far."""
     part = truncate_plan(plan, len(values))
     if part is None:
         return pd.DataFrame()
@@ -57,7 +59,7 @@ def published(plan: Plan, values: Sequence[tuple[np.ndarray, ...]]) -> pd.DataFr
 
 
 def errors(periods: Sequence[int]) -> None:
-    """The error of all answers as first published, beside that of the best plan that waits until the end."""
+    """Print the error of first published answers, and of the best plan that waits."""
     print(
         f"{'periods':>8} {'asked':16} {'budget':8} {'series':>10} {'waiting':>10} {'ratio':>7} "
         f"{'CPU s':>6}"
@@ -83,7 +85,7 @@ def errors(periods: Sequence[int]) -> None:
 
 
 def coverage(days: int, seeds: int) -> None:
-    """How many intervals hold the truth, in the release of each period."""
+    """Print how many intervals contain the truth in the release of each period."""
     rng = np.random.default_rng(1)
     groups = 50
     frame = pd.DataFrame(
@@ -120,7 +122,10 @@ def coverage(days: int, seeds: int) -> None:
 
 
 def against_brute_force(months: int) -> None:
-    """Rows come late and go, periods are empty, a run is killed in the middle; noise so small that counts are seen."""
+    """Compare series with brute force, with nearly no noise.
+
+    Rows arrive late and disappear, periods are empty, and a run is killed.
+    """
     for number, (late, empty) in enumerate(
         [("drop", False), ("arrival", False), ("arrival", True)]
     ):
@@ -200,7 +205,7 @@ def against_brute_force(months: int) -> None:
 
 
 def main() -> None:
-    """All of it."""
+    """Run all measurements."""
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

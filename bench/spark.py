@@ -1,4 +1,6 @@
-"""Marginals of a Spark data frame in local mode, with the memory of the Python process and of the Java process beside it.
+"""Count marginals of a Spark data frame in local mode.
+
+It prints the memory of the Python process and of the Java process.
 
     python bench/spark.py [--rows 100000000] [--heap 2g] [--folder DIR] [--unit] [--collected]
 
@@ -29,7 +31,7 @@ from leastnoise._trusted.reading._read import ReadRequest
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print a table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -97,7 +99,7 @@ def main() -> None:
 
 
 def write(file: Path, rows: int) -> None:
-    """The rows, in a process of its own kind: DuckDB's memory is given back before anything is measured."""
+    """Write the rows in a process of its own, which returns DuckDB's memory."""
     import multiprocessing
 
     process = multiprocessing.get_context("spawn").Process(target=_write, args=(str(file), rows))
@@ -106,6 +108,7 @@ def write(file: Path, rows: int) -> None:
 
 
 def _write(file: str, rows: int) -> None:
+    """Write the rows in this process."""
     columns = [
         f"(hash(i * 8 + {place}) % {size})::INTEGER AS {name}"
         for place, (name, size) in enumerate(zip(NAMES, SIZES, strict=True))
@@ -117,7 +120,7 @@ def _write(file: str, rows: int) -> None:
 
 
 def counted(file: Path, pair: tuple[str, ...]) -> list[int]:
-    """A table by DuckDB."""
+    """Count a table with DuckDB."""
     sizes = [SIZES[NAMES.index(name)] for name in pair]
     cell = f"{pair[0]} * {sizes[1]} + {pair[1]}"
     rows = (
@@ -130,7 +133,7 @@ def counted(file: Path, pair: tuple[str, ...]) -> list[int]:
 
 
 def status(process: int, name: str) -> int:
-    """What Linux says of a process."""
+    """Return an entry of a process's status in /proc."""
     line = next(
         line
         for line in Path(f"/proc/{process}/status").read_text().splitlines()
@@ -140,7 +143,7 @@ def status(process: int, name: str) -> int:
 
 
 def seconds(process: int) -> float:
-    """Its processor time."""
+    """Return the CPU seconds of a process."""
     fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / 100
 

@@ -1,4 +1,6 @@
-"""The studio: seconds from a moved slider to new margins of 299 tables, 12 attributes up to 3-way with prefix sums on four of them.
+"""Time the studio from a moved slider to new margins of 299 tables.
+
+The 12 attributes have tables up to 3-way, four of them with prefix sums.
 
     python bench/studio.py [--ways 3]
 
@@ -27,7 +29,7 @@ SIZES = ("0.9", "0.6", "2", "1/3", "5", "0.1", "7", "0.01")
 
 
 def spec(most: int) -> str:
-    """The spec as a text, every table of up to so many attributes by itself."""
+    """Return the text of the spec, with an entry per table of up to ``most`` attributes."""
     domain = "".join(f"[domain.a{i}]\nintegers = [0, {n - 1}]\n" for i, n in enumerate(SHAPE))
     sets = (
         chosen
@@ -43,7 +45,7 @@ def spec(most: int) -> str:
 
 
 def main() -> None:
-    """Print what was measured."""
+    """Run the studio and print the measurements."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -63,11 +65,12 @@ def main() -> None:
 
 
 def measured(address: str) -> None:
-    """Wait for the first plan, then move the slider."""
+    """Wait for the first plan, then move the slider and print the seconds."""
     parts = urlsplit(address)
     headers = {"Host": parts.netloc, "Origin": f"http://{parts.netloc}"}
 
     def ask(path: str, body: object = None) -> dict[str, Any]:
+        """Send a request to the studio and return its JSON answer."""
         with closing(HTTPConnection(parts.netloc)) as connection:
             connection.request(
                 "GET" if body is None else "POST",

@@ -1,4 +1,6 @@
-"""Sums cut at a threshold: exact expected noise of every algorithm, ours over the best of the paper's.
+"""Compare the expected noise of sums with a threshold with the paper's algorithms.
+
+The noise is exact; the ratio is ours over the best of theirs.
 
     python bench/sums.py [--queries 1000 100 10]
 
@@ -22,7 +24,7 @@ THRESHOLDS = (100_000, 200_000, 800_000)
 
 
 def noise(counts: Sequence[int]) -> Iterator[str]:
-    """One line a workload and threshold."""
+    """Yield a line per workload and threshold."""
     for count in counts:
         sums = workload(count)
         small = merged(sums)

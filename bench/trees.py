@@ -1,4 +1,6 @@
-"""Places in levels: what `auto` and named strategies promise for counts of places, groups of places and all, by sex and by sex and age.
+"""Compare strategies for counts of places, groups of places and the total.
+
+Counts are also by sex, and by sex and age.
 
     python bench/trees.py [--shapes even-4096 zipf-4 three] [--budgets rho epsilon] [--strategies
         auto level_tree] [--seconds 20]
@@ -54,7 +56,10 @@ SHAPES = ["even-4096", "even-65536", "even-1048576", "zipf-2", "zipf-4", "zipf-7
 def levels(
     leaves: int, depth: int, most: int, rng: np.random.Generator
 ) -> dict[str, dict[int, int]]:
-    """The group of every leaf on each of some levels; groups have a number of those below them that a Zipf law draws."""
+    """Return the group of each leaf at each of some levels.
+
+    The numbers of children of the groups follow a Zipf law.
+    """
     groups = np.arange(leaves)
     found = {}
     for level in range(1, depth):
@@ -70,7 +75,7 @@ def levels(
 
 
 def asked(shape: str) -> Any:
-    """The workload of a shape."""
+    """Build the workload of a shape."""
     import leastnoise as ln
 
     kind, _, size = shape.partition("-")
@@ -113,7 +118,7 @@ def asked(shape: str) -> Any:
 
 
 def plan(shape: str, budget: str, strategy: str, seconds: float) -> str:
-    """A row of the table."""
+    """Plan a shape; return a row of the table."""
     import leastnoise as ln
 
     workload = asked(shape)
@@ -139,7 +144,10 @@ def plan(shape: str, budget: str, strategy: str, seconds: float) -> str:
 
 
 def made_up(digits: int, rows: int, folder: Path, source: str = "parquet") -> Path:
-    """A file of rows, the list of its codes, and the spec that asks for all levels of them."""
+    """Write a file of rows, the list of its codes, and a spec with all levels.
+
+    Returns the path of the spec.
+    """
     rng = np.random.default_rng(1)
     places = 16**digits
     codes = pa.array([f"{place:0{digits}x}" for place in range(places)])
@@ -193,7 +201,7 @@ def made_up(digits: int, rows: int, folder: Path, source: str = "parquet") -> Pa
 
 
 def released(digits: int, rows: int, source: str) -> str:
-    """A row of the table of releases."""
+    """Release a generated file; return a row of the table of releases."""
     with tempfile.TemporaryDirectory() as name:
         spec = made_up(digits, rows, Path(name), source)
         start = time.time()
@@ -381,7 +389,10 @@ def measure_top_down(places: int, *, has_facts: bool) -> tuple[str, list[str]]:
 
 
 def release_spark(folder: str) -> None:
-    """Release the rows as a data frame of Spark; print the CPU seconds of this process and of Java, and the most MiB that each held."""
+    """Release the rows as a Spark data frame; print CPU seconds and memory.
+
+    Both are printed for this process and for Java.
+    """
     from pyspark.sql import SparkSession
     from spark import seconds, status
 
@@ -418,7 +429,7 @@ def release_spark(folder: str) -> None:
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -177,8 +177,12 @@ path = "claims.csv"
 [privacy]
 rho = "1"
 unit = { column = "member_id", max_rows = 30 }
-[domain.service_date]
-dates = { from = "1998-01-01", to = "1998-12-31", by = "quarter", format = "%d-%b-%y", century = 1950 }
+[domain.service_date.dates]
+from = "1998-01-01"
+to = "1998-12-31"
+by = "quarter"
+format = "%d-%b-%y"
+century = 1950
 [domain.sex]
 categories = ["male", "female"]
 [domain.insurance]

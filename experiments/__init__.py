@@ -1,1 +1,5 @@
-"""Papers' figures and tables from our own runs. Not part of the library: `leastnoise experiments NAME` finds them in a source checkout."""
+"""Reproduce the figures and tables of papers.
+
+The library does not contain this package: `leastnoise experiments NAME` finds it in a
+source checkout.
+"""

@@ -1,4 +1,4 @@
-"""What the experiments share: CSV files, command lines, simulated releases, means of ratios, and figures."""
+"""Write CSV files and figures, parse command lines, and simulate releases for experiments."""
 
 import argparse
 import csv
@@ -27,7 +27,7 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 def write_csv(path: Path, rows: Sequence[Row]) -> None:
-    """Write one line a row, with the columns of all rows together."""
+    """Write a line per row, with all columns that occur in any row."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(
             file, list(dict.fromkeys(column for row in rows for column in row)), lineterminator="\n"
@@ -37,7 +37,7 @@ def write_csv(path: Path, rows: Sequence[Row]) -> None:
 
 
 def arguments(description: str | None, **options: dict[str, Any]) -> dict[str, Any]:
-    """Read the command line; each option is given by its name and the arguments of ``add_argument``."""
+    """Parse the command line; options are given as arguments of ``add_argument``."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -47,7 +47,7 @@ def arguments(description: str | None, **options: dict[str, Any]) -> dict[str, A
 
 
 def simulated(plan: Plan, table: Table, seed: int | SeededEntropy) -> Outcome:
-    """Carry a plan out with noise from a seed; nothing is paid, and nothing is private."""
+    """Carry out a plan with seeded noise; nothing is paid, and nothing is private."""
     if isinstance(seed, int):
         entropy = SeededEntropy(seed)
     else:
@@ -56,19 +56,19 @@ def simulated(plan: Plan, table: Table, seed: int | SeededEntropy) -> Outcome:
 
 
 def geometric_mean(values: Iterable[float]) -> float:
-    """The geometric mean of numbers above 0."""
+    """Return the geometric mean of positive numbers."""
     return float(np.exp(np.mean(np.log([*values]))))
 
 
 def standard_error(values: Sequence[float]) -> float:
-    """The standard error of the mean of several values; NaN for one value."""
+    """Return the standard error of a mean; NaN for a single value."""
     if len(values) > 1:
         return float(np.std(values, ddof=1)) / math.sqrt(len(values))
     return math.nan
 
 
 def pyplot() -> Any:
-    """Matplotlib's pyplot, drawing into files, in the style of all figures.
+    """Return Matplotlib's pyplot with the style of all figures, for drawing into files.
 
     Raises:
         InputError: matplotlib is not installed.

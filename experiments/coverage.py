@@ -1,4 +1,7 @@
-"""What every published interval covers: all planners, budgets and estimates, and data-aware mechanisms on data of many shapes.
+"""Measure the coverage of all published intervals at a nominal level of 95%.
+
+The study has all planners, budgets and estimates, and data-dependent mechanisms on data
+of many shapes.
 
     leastnoise experiments coverage [--data ../shared/data] [--out DIR] [--quick]
 
@@ -72,7 +75,7 @@ def run(
 
 
 def planned(*, quick: bool, seed: int) -> list[Row]:
-    """The part that does not look at the data."""
+    """Run the part of the study that does not depend on data."""
     if quick:
         names = ("identity", "hierarchy", "residual")
     else:
@@ -86,7 +89,7 @@ def planned(*, quick: bool, seed: int) -> list[Row]:
 
 
 def looking(data: Path | None, *, quick: bool, seed: int) -> Iterator[list[Row]]:
-    """The data-aware part, case by case."""
+    """Run the data-dependent part, and yield the rows of each case."""
     with quick_strategies():
         for case in cases(data, quick=quick, seed=seed):
             found = drawn(case, seed)
@@ -95,7 +98,7 @@ def looking(data: Path | None, *, quick: bool, seed: int) -> Iterator[list[Row]]
 
 
 def summing(data: Path | None, *, quick: bool, seed: int) -> Iterator[list[Row]]:
-    """Sums along a number, cut at a threshold and of all values, and by groups."""
+    """Run sums of a number with a threshold and of all values, also by group."""
     shapes = amounts(seed)
     if quick:
         few = {name: shapes[name] for name in ("log-normal", "few large")}
@@ -126,7 +129,7 @@ def summing(data: Path | None, *, quick: bool, seed: int) -> Iterator[list[Row]]
 
 
 def write(linear: Sequence[Row], aware: Sequence[Row], out: Path) -> None:
-    """All rows, and the tables of the documentation."""
+    """Write all rows, and the tables of the documentation."""
     for name, rows in (("linear", linear), ("aware", aware)):
         write_csv(out / f"{name}.csv", rows)
     (out / "tables.md").write_text(
@@ -137,15 +140,19 @@ def write(linear: Sequence[Row], aware: Sequence[Row], out: Path) -> None:
 
 
 def drawn(case: Case, seed: int) -> list[Row]:
-    """The releases of a case."""
+    """Run the releases of a case and return its rows."""
     plane = next(iter(case.data.values())).ndim == 2
     return list((on_plane if plane else along)(case, seed))
 
 
 def drawn_again(case: Case, rows: Sequence[Row], seed: int) -> list[Row]:
-    """The rows of a case, those of a strategy on a data set that covered too little replaced by many releases with another seed."""
+    """Run the doubtful strategies of a case again, with many releases and another seed.
+
+    Doubtful strategies had a low share on a data set. Their rows are replaced.
+    """
 
     def again() -> Iterator[Row]:
+        """Yield the rows of the second run."""
         for strategy, name in _doubtful(rows):
             yield from drawn(
                 replace(case, data={name: case.data[name]}, strategies=(strategy,), trials=_AGAIN),
@@ -156,7 +163,7 @@ def drawn_again(case: Case, rows: Sequence[Row], seed: int) -> list[Row]:
 
 
 def _doubtful(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """Strategies and data sets that covered too little."""
+    """Return the pairs of strategy and data set with a low share of covered answers."""
     return sorted(
         {
             (row["strategy"], row["data"])
@@ -167,7 +174,7 @@ def _doubtful(rows: Sequence[Row]) -> list[tuple[str, str]]:
 
 
 def replaced(rows: Sequence[Row], again: Callable[[], Iterable[Row]]) -> list[Row]:
-    """The rows, the doubtful ones replaced by those of a second draw.
+    """Replace the rows of doubtful strategies by rows of a second run.
 
     All answers of a release share its noise, so the share of few releases is uncertain by several
     percent; the least of many shares is below what is true. The second draw does not know the
@@ -186,7 +193,10 @@ def replaced(rows: Sequence[Row], again: Callable[[], Iterable[Row]]) -> list[Ro
 
 
 def cases(data: Path | None, *, quick: bool, seed: int) -> Iterator[Case]:
-    """The data-aware part. The shapes "looked at" were seen when the intervals were made; the others were not."""
+    """Yield the cases of the data-dependent part.
+
+    The shapes "looked at" were seen when the intervals were designed; the others were not.
+    """
     if quick:
         few = {
             name: x
@@ -245,7 +255,10 @@ def cases(data: Path | None, *, quick: bool, seed: int) -> Iterator[Case]:
 
 
 def linear_table(rows: Sequence[Row]) -> list[str]:
-    """One line an estimate and strategy; the budgets across; the worst table of any workload in brackets."""
+    """Return the table of linear strategies, with budgets as columns.
+
+    Each line is an estimate and a strategy; brackets contain the worst table of any workload.
+    """
     budgets = list(dict.fromkeys(row["budget"] for row in rows))
     lines = [
         f"| estimate | strategy | {' | '.join(budgets)} |",
@@ -262,6 +275,7 @@ def linear_table(rows: Sequence[Row]) -> list[str]:
 
 
 def _share(rows: Sequence[Row], worst: str) -> str:
+    """Return the share of covered answers, and the worst share in brackets."""
     if not rows:
         return ""
     return (
@@ -270,7 +284,10 @@ def _share(rows: Sequence[Row], worst: str) -> str:
 
 
 def summary_table(rows: Sequence[Row]) -> list[str]:
-    """One line a strategy and group of data, whatever the regimes: the mean, the worst data set and kind of query, and low releases."""
+    """Return a line per strategy and group of data, over all regimes.
+
+    It has the mean, the worst data set and kind of query, and the number of low releases.
+    """
     lines = [
         (
             "| strategy | data | covered | worst data set and queries | its releases | releases "
@@ -298,17 +315,22 @@ def summary_table(rows: Sequence[Row]) -> list[str]:
 
 
 def _place(row: Row) -> tuple[str, ...]:
+    """Return the data set, the source of the data and the kind of query of a row."""
     return row["data"], row["of"], row["queries"]
 
 
 def _mean(rows: Sequence[Row]) -> float:
+    """Return the mean share of covered answers, weighted by releases."""
     return float(
         np.average([row["coverage"] for row in rows], weights=[row["releases"] for row in rows])
     )
 
 
 def aware_table(rows: Sequence[Row]) -> list[str]:
-    """One line a strategy, regime and budget: the mean share, and that of the worst data set and queries with six releases or more."""
+    """Return a line per strategy, regime and budget.
+
+    It has the mean share and the lowest of a data set and query with six releases or more.
+    """
     lines = [
         (
             "| strategy | regime | budget | covered | worst data set | releases below 90% | width "
@@ -326,6 +348,7 @@ def aware_table(rows: Sequence[Row]) -> list[str]:
 
 
 def _summary(rows: Iterable[Row]) -> str:
+    """Return the mean and lowest share, the number of low releases, and the mean width."""
     own = list(rows)
     often = [row for row in own if row["releases"] >= 6]
     releases = sum(row["releases"] for row in own)

@@ -27,7 +27,7 @@ ALONG = ("long ranges", "short ranges", "prefix sums", "cells")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Data of one kind, and how it is released.
+    """Data of one kind, and the way to release it.
 
     Args:
         group: name of the kind of data.
@@ -48,18 +48,24 @@ class Case:
 
 @contextmanager
 def quick_strategies() -> Iterator[None]:
-    """Without the strategies that take seconds a release to find: trees do for what intervals cover."""
+    """Leave out strategies that take seconds per release.
+
+    Trees are enough for the intervals that are covered here.
+    """
     with patch.multiple("leastnoise._strategies._data_aware", _MOST_P_IDENTITY=0):
         yield
 
 
 def words(budget: Budget) -> str:
-    """Pure, rho or (epsilon, delta)."""
+    """Return "pure", "rho" or "(epsilon, delta)" for a budget."""
     return {PureDP: "epsilon", ZCDP: "rho", ApproxDP: "epsilon, delta"}[type(budget)]
 
 
 def covered(outcome: Outcome, truth: Sequence[Reals]) -> Iterator[tuple[str, float, float]]:
-    """For every table of a release: its name, the share of true answers inside, and mean half width over mean error, at least 1/2."""
+    """Yield, for each table, its name, the share of covered answers, and a width ratio.
+
+    The ratio is the mean half width over the mean error, which is taken as at least 1/2.
+    """
     for table, exact in zip(
         build_release(outcome, Options(level=LEVEL)).tables, truth, strict=True
     ):
@@ -72,7 +78,10 @@ def covered(outcome: Outcome, truth: Sequence[Reals]) -> Iterator[tuple[str, flo
 
 @lru_cache(maxsize=64)
 def asked_along(size: int, seed: int = 5) -> tuple[Workload, Wholes, Wholes]:
-    """Long ranges, short ranges, prefix sums and cells; and the first and last cells of the ranges."""
+    """Return long ranges, short ranges, prefix sums and cells as a workload.
+
+    The first and the last cells of all ranges come with it.
+    """
     generator = np.random.default_rng(seed)
     low, high = np.sort(generator.integers(0, size, (2, 400)), axis=0)
     start = generator.integers(0, size, 200)
@@ -89,13 +98,16 @@ def asked_along(size: int, seed: int = 5) -> tuple[Workload, Wholes, Wholes]:
 
 
 def plan_by(strategy: str, workload: Workload, privacy: Privacy) -> Plan:
-    """The plan by a strategy that is known to suit."""
+    """Plan with a strategy that must apply."""
     return next(found.plan for found in try_strategies(workload, privacy, strategy) if found.plan)
 
 
 @lru_cache(maxsize=64)
 def plan_along(size: int, budget: Budget, strategy: str) -> Plan:
-    """A plan on one attribute, with a quick way out; its own intervals are exact and are studied elsewhere."""
+    """Plan one attribute so that the data-independent alternative is found quickly.
+
+    The intervals of the alternative are exact and are studied elsewhere.
+    """
     workload = asked_along(size)[0]
     privacy = Privacy(budget)
     tree = plan_by("level_tree", queries(workload.domain, cell="prefix"), privacy)
@@ -104,7 +116,7 @@ def plan_along(size: int, budget: Budget, strategy: str) -> Plan:
 
 
 def along(case: Case, seed: int) -> Iterator[Row]:
-    """Rows of one attribute: one a data set, strategy, regime and kind of query."""
+    """Yield the rows of one attribute: a row per data set, strategy, regime and query kind."""
     for place, (name, x) in enumerate(case.data.items()):
         size = len(x)
         _, long, short = asked_along(size)
@@ -124,7 +136,7 @@ def along(case: Case, seed: int) -> Iterator[Row]:
 
 @lru_cache(maxsize=16)
 def plan_on(side: int, budget: Budget) -> tuple[Plan, Wholes, Wholes]:
-    """A plan on two attributes, and the ranges asked for along each."""
+    """Plan two attributes; return the plan and the ranges along each."""
     domain = Domain(row=Integers(0, side - 1), column=Integers(0, side - 1)).as_complete()
     generator = np.random.default_rng(5)
     ends = [
@@ -143,7 +155,7 @@ def plan_on(side: int, budget: Budget) -> tuple[Plan, Wholes, Wholes]:
 
 @lru_cache(maxsize=16)
 def plan_of_few(side: int, budget: Budget) -> Plan:
-    """A plan on two attributes for each cell and each square of 2 x 2."""
+    """Plan each cell and each square of 2 x 2 of two attributes."""
     domain = Domain(row=Integers(0, side - 1), column=Integers(0, side - 1)).as_complete()
     pairs = ranges([(first, first + 1) for first in range(side - 1)])
     privacy = Privacy(budget)
@@ -154,7 +166,7 @@ def plan_of_few(side: int, budget: Budget) -> Plan:
 
 
 def on_plane(case: Case, seed: int) -> Iterator[Row]:
-    """Rows of two attributes."""
+    """Yield the rows of two attributes."""
     for place, (name, x) in enumerate(case.data.items()):
         side = len(x)
         cells = x.astype(np.float64)
@@ -185,7 +197,7 @@ def releases(
     kinds: Sequence[str],
     seed: Sequence[int],
 ) -> Iterator[Row]:
-    """Rows of one data set and strategy: one a regime and kind of query."""
+    """Yield a row per regime and query kind for one data set and strategy."""
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for trial in range(case.trials):
         outcome = simulated(made, table, int(np.random.default_rng([*seed, trial]).integers(2**32)))

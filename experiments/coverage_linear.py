@@ -1,4 +1,7 @@
-"""What the intervals of data-independent releases cover: every planner, kind of noise, estimate, band, quantile and mean."""
+"""Measure the coverage of intervals of data-independent releases.
+
+There are all planners, kinds of noise and estimates, bands, quantiles and means.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -36,7 +39,7 @@ WORKLOADS: Mapping[str, Workload] = {
 
 
 class People:
-    """500 made-up rows, and their exact answers."""
+    """500 generated rows and their exact answers."""
 
     def __init__(self, seed: int) -> None:
         generator = np.random.default_rng(seed)
@@ -53,7 +56,7 @@ class People:
         }
 
     def answers(self, product: Product) -> Reals:
-        """Exact."""
+        """Return the exact answers to a product."""
         cube = self.cubes[product.measure].sum(
             axis=tuple(
                 axis for axis, name in enumerate(DOMAIN.names) if name not in product.attributes
@@ -67,7 +70,9 @@ class People:
 def planners(
     budgets: Mapping[str, Budget], trials: int, seed: int, names: tuple[str, ...] | None = None
 ) -> Iterator[Row]:
-    """One row a planner, kind of noise and workload: the share of true answers inside the intervals; the worst table beside it.
+    """Yield a row per planner, noise and workload with the share of covered answers.
+
+    The row also has the share of the worst table.
 
     Args:
         budgets: by name.
@@ -92,10 +97,12 @@ def planners(
 
 
 def _outcome(plan: Plan, people: People, seed: int) -> Outcome:
+    """Carry out a plan with a seed."""
     return Outcome(plan, simulate(plan.measured(), people.table, SeededEntropy(seed)))
 
 
 def _shares(plan: Plan, people: People, trials: int, seed: int) -> Row:
+    """Return the row of one plan over a number of trials."""
     inside: dict[str, list[float]] = {}
     exact: dict[str, Reals] = {}
     for trial in range(trials):
@@ -115,7 +122,10 @@ def _shares(plan: Plan, people: People, trials: int, seed: int) -> Row:
 
 
 def estimates(budgets: Mapping[str, Budget], trials: int, seed: int) -> Iterator[Row]:
-    """The biased columns: how often a true answer lies within the published half width of them; for nnls also within its own errors."""
+    """Yield how often a true answer is within the stated half width of a biased column.
+
+    For nnls the share within its own errors is added.
+    """
     people = People(seed)
     asked = marginals(DOMAIN, upto=2)
     for budget, what in budgets.items():
@@ -162,7 +172,10 @@ def estimates(budgets: Mapping[str, Budget], trials: int, seed: int) -> Iterator
 def functions(
     budgets: Mapping[str, Budget], trials: int, seed: int, draws: int = 199
 ) -> Iterator[Row]:
-    """Isotonic prefix sums, bands of distribution functions (all of a band at once), quantiles (all at once), and means."""
+    """Yield coverage of isotonic prefix sums, CDF bands, quantiles and means.
+
+    A band counts if all its points are covered, and quantiles if all are.
+    """
     people = People(seed)
     asked = queries(DOMAIN, b="prefix") + mean_queries(DOMAIN, "pay", by=["a"])
     prefix, groups, sums = (
@@ -221,6 +234,7 @@ def _row(
     trials: int,
     shares: list[float],
 ) -> Row:
+    """Return a row of results."""
     worst = float(np.mean(shares))
     known = {
         "strategy": strategy,

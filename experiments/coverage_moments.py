@@ -41,7 +41,7 @@ def regression_truth(predictors: int) -> tuple[FloatArray, FloatArray]:
 def drawn_moments(
     truth: FloatArray, size: float, noise: Noise, draws: int, seed: int, *, response: bool
 ) -> EstimatedMoments:
-    """Draw the estimated moments of one group again and again.
+    """Draw the estimated moments of one group many times.
 
     Args:
         truth: the moments of one row, as a symmetric matrix.

@@ -1,4 +1,4 @@
-"""Made-up histograms and tables of many shapes, and the real ones, for the study of what intervals cover."""
+"""Generate or read histograms and tables of many shapes for the study of coverage."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from experiments.common import Wholes
 
 
 def histograms(size: int, records: int, seed: int) -> dict[str, Wholes]:
-    """Histograms by name, each of about so many records: sparse, spiky, plateaus, smooth, heavy tails, two modes, empty and rough.
+    """Draw histograms of several shapes with about ``records`` records, by name.
 
     Args:
         size: number of cells.
@@ -49,7 +49,7 @@ def histograms(size: int, records: int, seed: int) -> dict[str, Wholes]:
 
 
 def tables(side: int, records: int, seed: int) -> dict[str, Wholes]:
-    """Tables of side x side cells by name.
+    """Draw tables of side x side cells by name.
 
     >>> tables(8, 100, 1)["even"].shape
     (8, 8)
@@ -82,7 +82,7 @@ def tables(side: int, records: int, seed: int) -> dict[str, Wholes]:
 
 
 def real_histograms(data: Path, size: int) -> dict[str, Wholes]:
-    """The histograms of ``hist1d``, neighbouring cells joined to so many."""
+    """Read the histograms of ``hist1d``, with cells joined to ``size`` cells."""
     found = {
         path.name.split(".")[0]: np.load(path).astype(np.int64)
         for path in sorted((data / "hist1d").glob("*.npy"))
@@ -91,7 +91,7 @@ def real_histograms(data: Path, size: int) -> dict[str, Wholes]:
 
 
 def real_tables(data: Path, side: int) -> dict[str, Wholes]:
-    """The tables of ``hist2d``, neighbouring cells joined to side x side."""
+    """Read the tables of ``hist2d``, with cells joined to side x side."""
     found = {
         path.name.split(".")[0]: np.load(path).astype(np.int64)
         for path in sorted((data / "hist2d").glob("*.npy"))

@@ -66,7 +66,7 @@ class Study(NamedTuple):
 
 @cache
 def people() -> pd.DataFrame:
-    """Correlated whole numbers, in groups of the sizes."""
+    """Draw correlated integers in groups of the sizes."""
     rng = np.random.default_rng(20261129)
     parts = []
     for name, size in zip(GROUPS, SIZES, strict=True):
@@ -85,7 +85,7 @@ def people() -> pd.DataFrame:
 
 @cache
 def domain() -> ln.Domain:
-    """The group, the pay in cells, and the measures."""
+    """Return a domain with the group, the pay in cells, and the measures."""
     measures = {name: ln.Measure(name, *BOUNDS[name]) for name in (*NAMES, "weight")}
     kinds: dict[str, Any] = {"group": list(GROUPS), "pay_cell": ln.Integers(0, 100)}
     return ln.Domain(kinds, measures=measures)
@@ -104,7 +104,7 @@ def stacked(low: FloatArray, high: FloatArray) -> Intervals:
 
 
 def quantile_study(strategy: str, weighted_by: str | None = None) -> Study:
-    """Quartiles by group, by a strategy or weighted."""
+    """Study quartiles by group with a strategy, or weighted."""
 
     def plan(budget: Any) -> ln.Plan:
         queries = ln.quantile_queries(domain(), "pay_cell", SHARES, by=["group"])
@@ -134,7 +134,7 @@ def true_quantiles(values: pd.Series, weights: pd.Series | None) -> list[float]:
 
 
 def variance_study(*, of_deviations: bool) -> Study:
-    """Variances or standard deviations of the pay by group."""
+    """Study variances or standard deviations of the pay by group."""
 
     def intervals(release: ln.Release) -> Intervals:
         found = ln.variances(release, "pay", by=["group"])
@@ -152,7 +152,7 @@ def variance_study(*, of_deviations: bool) -> Study:
 
 
 def pair_study(*, of_covariances: bool) -> Study:
-    """Correlations or covariances of three measures by group."""
+    """Study correlations or covariances of three measures by group."""
 
     def plan(budget: Any) -> ln.Plan:
         return ln.plan(ln.correlation_queries(domain(), NAMES, by=["group"]), budget)
@@ -174,7 +174,7 @@ def pair_study(*, of_covariances: bool) -> Study:
 
 
 def coefficient_study(predictors: Sequence[str]) -> Study:
-    """Coefficients of the pay on other measures by group."""
+    """Study coefficients of a regression of the pay on other measures by group."""
 
     def plan(budget: Any) -> ln.Plan:
         queries = ln.regression_queries(domain(), "pay", on=predictors, by=["group"])
@@ -192,7 +192,7 @@ def coefficient_study(predictors: Sequence[str]) -> Study:
 
 
 def one_way_tables() -> ln.Workload:
-    """Three tables of 4, 7 and 6 counts: cells, and the groups of levels."""
+    """Build three tables of 4, 7 and 6 counts: cells and groups of levels."""
     kinds: dict[str, Any] = {
         "group": list(GROUPS),
         "hours": ln.Integers(0, 60, levels={"part": {"width": 10}}),
@@ -208,7 +208,7 @@ def one_way_tables() -> ln.Workload:
 
 
 def tables_study(strategy: str, *, earlier: bool = False) -> Study:
-    """Counts of the one-way tables."""
+    """Study counts of the one-way tables."""
 
     def truth() -> FloatArray:
         rows = people()
@@ -273,7 +273,7 @@ def rows(
     seed: int = 0,
     budgets: Mapping[str, Any] = BUDGETS,
 ) -> Iterator[Row]:
-    """One row for each statistic and budget that has a plan."""
+    """Yield a row for each statistic and budget that has a plan."""
     for name in names:
         study = STUDIES[name]
         for budget, privacy in budgets.items():

@@ -1,4 +1,8 @@
-"""What the intervals of sums cover: of values cut at a threshold, along a number and by groups, and along it of the sums of all values."""
+"""Measure the coverage of intervals of sums.
+
+The sums are of values clipped at a threshold, along a number and by groups, and of all
+values along a number.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -49,7 +53,7 @@ CUT = (
 
 
 def amounts(seed: int, count: int = 20_000) -> dict[str, Wholes]:
-    """Amounts of many shapes under one public maximum, by name.
+    """Draw amounts of many shapes below one public maximum, by name.
 
     >>> {name: int(values.max()) for name, values in amounts(1).items()}["uniform"]
     64000
@@ -83,7 +87,7 @@ def amounts(seed: int, count: int = 20_000) -> dict[str, Wholes]:
 
 
 def real_amounts(data: Path, seed: int, count: int = 20_000) -> dict[str, Wholes]:
-    """As many records as that drawn from the real histograms, each with the upper end of its cell."""
+    """Draw amounts from the real histograms; each is the upper end of its cell."""
     random = np.random.default_rng(seed)
     upper = np.arange(1, CELLS + 1) * (MOST // CELLS)
     return {
@@ -93,12 +97,12 @@ def real_amounts(data: Path, seed: int, count: int = 20_000) -> dict[str, Wholes
 
 
 def cells_of(values: Wholes) -> Wholes:
-    """The cell of every amount; a cell ends with a multiple of its width."""
+    """Return the cell of every amount; a cell ends with a multiple of its width."""
     return -(-values // (MOST // CELLS)) - 1
 
 
 def of_all_values(case: Case, seed: int) -> Iterator[Row]:
-    """Rows of sums without a threshold; the truth is the sum of all values.
+    """Yield rows of sums without a threshold; the truth is the sum of all values.
 
     Args:
         case: its data are amounts.
@@ -122,17 +126,21 @@ def of_all_values(case: Case, seed: int) -> Iterator[Row]:
 
 
 def cut_sums(outcome: Outcome, values: Wholes, codes: Wholes, size: int) -> Reals:
-    """The exact sums by cell or group of the values cut at the threshold of a release."""
+    """Sum the values clipped at the threshold of a release, by cell or group."""
     return np.bincount(
         codes, np.minimum(values, outcome.finding.facts()["threshold"]), size
     ).astype(np.float64)
 
 
 def once_a_threshold() -> Callable[[Any, int], Any]:
-    """Plan sums once for each threshold, which is all of a release that their plan depends on."""
+    """Return a planner of sums that plans once per threshold.
+
+    The plan depends on the release only through its threshold.
+    """
     known: dict[int, Any] = {}
 
     def planned(setting: Any, threshold: int) -> Any:
+        """Return the plan for a threshold."""
         if threshold not in known:
             known[threshold] = fit_limited_sums(setting, threshold)
         return known[threshold]
@@ -141,7 +149,7 @@ def once_a_threshold() -> Callable[[Any, int], Any]:
 
 
 def of_cut_values(case: Case, seed: int) -> Iterator[Row]:
-    """Rows of sums under a threshold; the truth is that of the values cut at it, as the release says.
+    """Yield rows of sums with a threshold; the truth is the sum of clipped values.
 
     Args:
         case: its data are amounts.
@@ -151,6 +159,7 @@ def of_cut_values(case: Case, seed: int) -> Iterator[Row]:
     for name, values in case.data.items():
 
         def truth(outcome: Outcome, values: Wholes) -> list[Reals]:
+            """Return the sums of the clipped values."""
             cells = cut_sums(outcome, values, cells_of(values), CELLS)
             return [cells.cumsum(), cells]
 
@@ -173,7 +182,9 @@ def of_cut_values(case: Case, seed: int) -> Iterator[Row]:
 
 
 def of_groups(case: Case, seed: int) -> Iterator[Row]:
-    """Rows of sums by groups of sizes like 1, 1/2, 1/3 ...; the truth is that of the values cut at the threshold, as the release says.
+    """Yield rows of sums by groups whose sizes are like 1, 1/2, 1/3, ...
+
+    The truth is the sum of values clipped at the threshold.
 
     Args:
         case: its data are amounts.
@@ -184,6 +195,7 @@ def of_groups(case: Case, seed: int) -> Iterator[Row]:
         group = owners(len(values), GROUPS, np.random.default_rng([seed, 79, number]))
 
         def truth(outcome: Outcome, values: Wholes, group: Wholes) -> list[Reals]:
+            """Return the sums of the clipped values by group."""
             return [cut_sums(outcome, values, group, GROUPS)]
 
         table = Table(GROUPED, {"group": group, "pay": cells_of(values)}, {"pay": values})

@@ -28,6 +28,7 @@ _LABELS = {
 
 
 def _style(name: str) -> dict[str, Any]:
+    """Return the line style of a strategy."""
     return {
         "linewidth": 1.4,
         "markersize": 4.5,
@@ -37,7 +38,7 @@ def _style(name: str) -> dict[str, Any]:
 
 
 def draw_relative_errors(rows: Sequence[Row], data: str, stem: Path) -> None:
-    """Figures 4 and 5: one panel a workload, relative error against epsilon."""
+    """Draw figures 4 and 5: relative error against epsilon, a panel per workload."""
     workloads = list(dict.fromkeys(row["workload"] for row in rows))
     strategies = list(dict.fromkeys(row["strategy"] for row in rows))
     figure, axes = pyplot().subplots(2, 3, figsize=(11, 6.4), sharex=True)
@@ -81,7 +82,7 @@ def draw_relative_errors(rows: Sequence[Row], data: str, stem: Path) -> None:
 
 
 def draw_seconds(rows: Sequence[Row], stem: Path) -> None:
-    """Figure 6: seconds from the table in memory to the answers, one group of bars a workload."""
+    """Draw figure 6: seconds from the table in memory to the answers, by workload."""
     workloads = list(dict.fromkeys(row["workload"] for row in rows))
     strategies = list(dict.fromkeys(row["strategy"] for row in rows))
     figure, panel = pyplot().subplots(figsize=(9, 3.8))
@@ -113,7 +114,10 @@ def draw_seconds(rows: Sequence[Row], stem: Path) -> None:
 
 
 def draw_growth(rows: Sequence[Row], stem: Path) -> None:
-    """Table 1: measured noise (full) and the bound through its last point (dotted), one panel a k."""
+    """Draw table 1: measured noise (solid) and the bound (dotted), a panel per k.
+
+    The bound is scaled to its last point.
+    """
     sizes = sorted({row["k"] for row in rows})
     figure, axes = pyplot().subplots(1, len(sizes), figsize=(11, 3.9))
     for panel, k in zip(axes, sizes, strict=True):

@@ -1,4 +1,6 @@
-"""The strategies of Cormode et al. for marginals, with ours beside them: expected errors in closed form, and draws of their noise.
+"""The strategies of Cormode et al. for marginals, and ours.
+
+Their errors are in closed form, and their noise can be drawn.
 
 Every strategy here is unbiased and linear, so its error is its noise whatever the data are: the
 functions draw errors, not answers. Unit noise throughout: a query of weight 1 has Laplace noise of
@@ -38,7 +40,7 @@ GAUSSIAN_OURS = "residual"
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A strategy made ready for a workload.
+    """A strategy prepared for a workload.
 
     Args:
         error: expected total squared error at unit noise, as the strategy is (before the paper's
@@ -61,14 +63,18 @@ def ways(count: int, *sizes: int) -> list[AttributeSet]:
 
 
 def cube_workload(count: int, name: str) -> list[AttributeSet]:
-    """List the marginals of Qk, Qk* (every second of the larger ones too) or Qka (the larger ones with attribute 0 too)."""
+    """List the marginals of Qk, Qk* or Qka.
+
+    Qk* adds every second of the next larger ones, and Qka the next larger ones with
+    attribute 0.
+    """
     k = int(name[0])
     larger = ways(count, k + 1)
     return ways(count, k) + {"": [], "*": larger[::2], "a": [s for s in larger if 0 in s]}[name[1:]]
 
 
 def method(name: str, shape: Sequence[int], targets: Sequence[AttributeSet]) -> Method:
-    """Make a strategy ready: choose what to measure and split the budget.
+    """Prepare a strategy: choose the measurements and divide the budget.
 
     Args:
         name: one of STRATEGIES; a plus stands for the best split of the budget, none for an even
@@ -85,7 +91,7 @@ def method(name: str, shape: Sequence[int], targets: Sequence[AttributeSet]) -> 
 def _noise(
     rng: np.random.Generator, shape: Sequence[int], tables: Sequence[AttributeSet], theta: Reals
 ) -> Errors:
-    """Draw Laplace noise for the cells of tables, of scale 1 / theta."""
+    """Draw Laplace noise of scale 1 / theta for the cells of tables."""
     pairs = zip(tables, theta.tolist(), strict=True)
     return {
         table: rng.laplace(scale=1 / weight, size=tuple(shape[i] for i in table))
@@ -94,13 +100,14 @@ def _noise(
 
 
 def _aggregated(cube: Reals, attributes: AttributeSet, kept: AttributeSet) -> Reals:
+    """Sum a cube over the attributes that are not kept."""
     return np.asarray(
         cube.sum(axis=tuple(axis for axis, i in enumerate(attributes) if i not in kept))
     )
 
 
 def least_squares(tables: Errors, theta: Reals, targets: Sequence[AttributeSet]) -> Errors:
-    """The marginals that the tables determine, by least squares with weights theta^2, so that they agree.
+    """Estimate consistent marginals from tables by least squares with weights theta^2.
 
     Every residual component is the average over the tables that have it, each with its weight over
     the cells that it sums over. With ones as weights this is the paper's consistency step, least
@@ -130,10 +137,12 @@ def least_squares(tables: Errors, theta: Reals, targets: Sequence[AttributeSet])
 
 # One table has all marginals, so `even` changes nothing.
 def _base_counts(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool) -> Method:  # noqa: ARG001
+    """Prepare the measurement of all cells."""
     every = tuple(range(len(shape)))
     largest = max(len(target) for target in targets)
 
     def draw(rng: np.random.Generator) -> Errors:
+        """Draw the errors of the targets."""
         tables = _noise(rng, shape, [every], np.ones(1))
         for target in sorted(targets, key=len, reverse=True):
             # A smaller table is added up from a larger one that is there.
@@ -148,6 +157,7 @@ def _base_counts(shape: Sequence[int], targets: Sequence[AttributeSet], *, even:
 
 
 def _asked(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool) -> Method:
+    """Prepare the measurement of the targets themselves."""
     sizes = table_sizes(shape, targets)
     ones = np.ones(len(targets))
     if even:
@@ -156,6 +166,7 @@ def _asked(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool)
         theta = grouped_budgets(sizes, ones, 1).theta
 
     def draw(rng: np.random.Generator) -> Errors:
+        """Draw the errors of the targets."""
         return least_squares(_noise(rng, shape, targets, theta), ones, targets)
 
     return Method(float((sizes / theta**2).sum()), tuple(targets), theta, draw)
@@ -164,7 +175,9 @@ def _asked(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool)
 def fourier_groups(
     shape: Sequence[int], targets: Sequence[AttributeSet]
 ) -> dict[AttributeSet, tuple[int, float]]:
-    """For each set of attributes: the number of Fourier coefficients on exactly these, and what a unit of noise on one adds to the error.
+    """Count the Fourier coefficients on exactly each set of attributes.
+
+    Each count comes with the error that unit noise on one coefficient adds.
 
     The error counts the cells that exist, not those that the binary coding adds.
     """
@@ -179,6 +192,7 @@ def fourier_groups(
 
 
 def _fourier(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool) -> Method:
+    """Prepare the measurement of Fourier coefficients."""
     bits = [bits_of(n) for n in shape]
     groups = fourier_groups(shape, targets)
     number, added = np.array([*groups.values()], dtype=float).T
@@ -187,6 +201,7 @@ def _fourier(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: boo
     hadamard = {b: np.vstack([np.ones(1 << b), walsh_functions(1 << b)]) for b in set(bits)}
 
     def draw(rng: np.random.Generator) -> Errors:
+        """Draw the errors of the targets."""
         noise = _noise(rng, [(1 << b) - 1 for b in bits], [*groups], theta)
         errors = {}
         for target in targets:
@@ -205,6 +220,7 @@ def _fourier(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: boo
 
 
 def _cuboids(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool) -> Method:
+    """Prepare the measurement of chosen cuboids."""
     cover = greedy_cover(shape, targets)
     errors_of = cover_errors(shape, dict.fromkeys(targets, 1.0), cover)
     ones = np.ones(len(cover.tables))
@@ -214,6 +230,7 @@ def _cuboids(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: boo
         theta = grouped_budgets(errors_of, ones, 1).theta
 
     def draw(rng: np.random.Generator) -> Errors:
+        """Draw the errors of the targets."""
         noise = _noise(rng, shape, cover.tables, theta)
         sources = [cover.tables[number] for number in cover.table_of_target.tolist()]
         sums = {
@@ -226,10 +243,12 @@ def _cuboids(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: boo
 
 
 def _covering(shape: Sequence[int], targets: Sequence[AttributeSet]) -> Method:
+    """Prepare the measurement of cuboids that cover all targets."""
     closure = downward_closure(shape, targets)
     design = covering_design(closure, coefficients(closure, dict.fromkeys(targets, 1.0)))
 
     def draw(rng: np.random.Generator) -> Errors:
+        """Draw the errors of the targets."""
         return least_squares(
             _noise(rng, shape, design.tables, design.weights), design.weights, targets
         )
@@ -240,7 +259,10 @@ def _covering(shape: Sequence[int], targets: Sequence[AttributeSet]) -> Method:
 def least_squares_error(
     shape: Sequence[int], targets: Sequence[AttributeSet], ready: Method
 ) -> float:
-    """Expected total squared error at unit noise of Q, Q+, C or C+ with recovery by generalised least squares."""
+    """Return the expected total squared error of Q, Q+, C or C+ at unit noise.
+
+    The recovery is by generalised least squares.
+    """
     closure = downward_closure(shape, targets)
     return total_squared_error(
         coefficients(closure, dict.fromkeys(targets, 1.0)),
@@ -249,7 +271,10 @@ def least_squares_error(
 
 
 def consistent_error(shape: Sequence[int], targets: Sequence[AttributeSet], ready: Method) -> float:
-    """Expected total squared error at unit noise of Q or Q+ after the paper's consistency step, which is unweighted."""
+    """Return the expected total squared error of Q or Q+ after the paper's consistency step.
+
+    That step is unweighted; the noise is unit noise.
+    """
     closure = downward_closure(shape, targets)
     matrix = incidence(closure, targets)
     return float(
@@ -262,7 +287,10 @@ def consistent_error(shape: Sequence[int], targets: Sequence[AttributeSet], read
 
 
 def gaussian_errors(shape: Sequence[int], targets: Sequence[AttributeSet]) -> Mapping[str, float]:
-    """Expected total squared errors of all strategies under a Gaussian budget of privacy cost 1 (mu = 1, rho = 1/2)."""
+    """Return the expected total squared errors under a Gaussian budget of mu = 1.
+
+    This is rho = 1/2.
+    """
     sizes = table_sizes(shape, targets)
     number, added = np.array([*fourier_groups(shape, targets).values()], dtype=float).T
     cover = greedy_cover(shape, targets, norm=2)

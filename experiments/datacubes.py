@@ -1,4 +1,6 @@
-"""Figures 4, 5 and 6 and Table 1 of Cormode, Procopiuc, Srivastava, Yaroslavtsev (arXiv 1207.6096), with our strategies beside theirs.
+"""Reproduce figures 4, 5 and 6 and table 1 of Cormode et al. (arXiv 1207.6096).
+
+The authors are Cormode, Procopiuc, Srivastava and Yaroslavtsev. Our strategies are added.
 
     leastnoise experiments datacubes --data ../shared/data [--out DIR] [--quick]
 
@@ -45,7 +47,7 @@ QUICK = 2  # draws
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """A data set of the paper: its file, and its attributes as the paper takes them."""
+    """A data set of the paper: its file and its attributes in the paper's order."""
 
     name: str
     file: str
@@ -123,6 +125,7 @@ def run(
 
 
 def _table(path: Path, shape: Sequence[int]) -> Table:
+    """Read the counts of a file."""
     with path.open(encoding="utf-8", newline="") as file:
         names = next(csv.reader(file))
     return read(
@@ -134,7 +137,7 @@ def _table(path: Path, shape: Sequence[int]) -> Table:
 def _workload(
     data_set: DataSet, workload: str, table: Table, draws: int, seed: int
 ) -> tuple[list[Row], list[Row], list[Row]]:
-    """Expected errors, simulated relative errors and seconds of all strategies on one workload."""
+    """Compute expected errors, simulated relative errors and seconds on one workload."""
     shape = data_set.shape
     targets = cube_workload(len(shape), workload)
     cells = float(table_sizes(shape, targets).sum())
@@ -182,6 +185,7 @@ def _workload(
 
 
 def _counts(table: Table, sets: Iterable[AttributeSet]) -> Iterable[tuple[AttributeSet, Wholes]]:
+    """Yield the marginals of a table."""
     wanted = list(sets)
     counted = exact_marginals(
         table, [tuple(table.domain.names[i] for i in attributes) for attributes in wanted]
@@ -190,13 +194,14 @@ def _counts(table: Table, sets: Iterable[AttributeSet]) -> Iterable[tuple[Attrib
 
 
 def _relative_error(errors: Errors, mean: Mapping[AttributeSet, float], cells: float) -> float:
-    """The paper's measure: mean absolute error of a cell over the mean of its table."""
+    """Return the paper's error: mean absolute error over the mean of the table."""
     return (
         sum(float(np.abs(error).sum()) / mean[target] for target, error in errors.items()) / cells
     )
 
 
 def _line(data: str, workload: str, rows: list[Row]) -> str:
+    """Return a line of the report."""
     own = {
         row["strategy"]: row["rmse"]
         for row in rows
@@ -208,7 +213,10 @@ def _line(data: str, workload: str, rows: list[Row]) -> str:
 
 
 def claims(tables: Mapping[str, list[Row]]) -> list[Row]:
-    """What section 5 of the paper says, against what comes out here; from expected errors where nothing else is said."""
+    """Compare the claims of the paper's section 5 with these results.
+
+    Expected errors are compared unless the claim says otherwise.
+    """
     rmse = {
         (row["data"], row["workload"], row["strategy"]): row["rmse"]
         for row in tables["expected"]
@@ -231,14 +239,17 @@ def claims(tables: Mapping[str, list[Row]]) -> list[Row]:
     def less(
         data: str, workload: str, one: str, values: Mapping[tuple[str, str, str], float] = rmse
     ) -> float:
+        """Return by how much the error of a strategy's + variant is smaller."""
         return 1 - values[data, workload, f"{one}+"] / values[data, workload, one]
 
     def best(data: str, workload: str) -> str:
+        """Return the best strategy on a workload."""
         return min(PAPER, key=lambda name: relative[data, workload, name])
 
     rows: list[Row] = []
 
     def add(claim: str, paper: str, here: str, comes_out: bool) -> None:  # noqa: FBT001
+        """Add a row for a claim."""
         rows.append({"claim": claim, "paper": paper, "here": here, "comes out": comes_out})
 
     gain = less("Adult", "Q1*", "Q")
@@ -342,7 +353,9 @@ def claims(tables: Mapping[str, list[Row]]) -> list[Row]:
 
 
 def growth(*, quick: bool) -> list[Row]:
-    """Table 1: L1 noise of a k-way marginal of d binary attributes at epsilon 1 (or mu 1), measured over the bound without constants.
+    """Compute table 1: L1 noise of k-way marginals of d binary attributes over the bound.
+
+    Epsilon or mu is 1, and the bound has no constants.
 
     Measured is 2^k times the root mean square error of a cell, which the L1 noise is below.
     """
@@ -381,6 +394,7 @@ def growth(*, quick: bool) -> list[Row]:
 
 
 def _growth(budget: str, k: int, d: int, strategy: str, variance: float, bound: float) -> Row:
+    """Return a row of the table."""
     measured = 2**k * math.sqrt(variance)
     return {
         "budget": budget,
@@ -394,7 +408,10 @@ def _growth(budget: str, k: int, d: int, strategy: str, variance: float, bound: 
 
 
 def residual_optimum(d: int, k: int) -> float:
-    """The residual optimum of all k-way marginals of d binary attributes: (sum over sizes of C(d, j) (C(d-j, k-j) / 2^k)^(1/2))^2."""
+    """Return the residual optimum of all k-way marginals of d binary attributes.
+
+    It is (sum over sizes of C(d, j) (C(d-j, k-j) / 2^k)^(1/2))^2.
+    """
     return (
         sum(math.comb(d, j) * math.sqrt(math.comb(d - j, k - j) / 2.0**k) for j in range(k + 1))
         ** 2

@@ -1,4 +1,6 @@
-"""The comparison of the DAWA paper, from our own runs: range queries on histograms of 4096 cells, against published mechanisms.
+"""Repeat the comparison of the DAWA paper: ranges on histograms of 4096 cells.
+
+The other mechanisms are published ones.
 
     leastnoise experiments dawa --data ../shared/data [--out DIR] [--quick]
     python -m experiments.dawa --data ../shared/data --full
@@ -47,7 +49,7 @@ _QUERIES = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How much is run.
+    """The numbers of data sets, budgets, queries and trials of a run.
 
     Args:
         names: of the data sets, None for all.
@@ -138,7 +140,7 @@ def run(
 
 
 def ranges_of(workload: str, cells: int, seed: Sequence[int]) -> Ranges:
-    """A workload of the paper; clustered ranges are cut off at the ends.
+    """Draw a workload of the paper; clustered ranges are clipped at the ends.
 
     >>> ranges_of("identity", 3, [0]).high.tolist()
     [1, 2, 3]
@@ -157,7 +159,7 @@ def ranges_of(workload: str, cells: int, seed: Sequence[int]) -> Ranges:
 
 @lru_cache(maxsize=4)
 def best_fixed(cells: int, asked: str) -> Plan:
-    """D: the best plan that does not look at the data, at epsilon 1."""
+    """Return D: the best data-independent plan at epsilon 1."""
     name = "identity" if asked == "identity" else "p_identity"
     best = next(
         iter(
@@ -175,7 +177,7 @@ def best_fixed(cells: int, asked: str) -> Plan:
 
 @lru_cache(maxsize=64)
 def planned(cells: int, asked: str, epsilon: str, strategy: str) -> Plan:
-    """Our plan, which measures D where looking at the data does not help."""
+    """Plan our mechanism, which measures D where data-dependent choices do not help."""
     privacy = Privacy(PureDP(epsilon))
     workload = queries(Domain(cell=Integers(0, cells - 1)).as_complete(), cell=asked)
     reference = evaluate_plan(workload, rescale_noise(best_fixed(cells, asked).measured(), privacy))
@@ -183,7 +185,7 @@ def planned(cells: int, asked: str, epsilon: str, strategy: str) -> Plan:
 
 
 def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> Errors:
-    """The errors of all mechanisms that look at the data."""
+    """Compute the errors of all data-dependent mechanisms."""
     cells = len(x)
     found = Errors()
     domain = Domain(cell=Integers(0, cells - 1)).as_complete()
@@ -209,7 +211,10 @@ def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> Errors:
 
 
 def data_independent_errors(cells: int, epsilon: str, what: Size, seed: int) -> Errors:
-    """The errors of D and of the mechanisms whose errors do not depend on the data: on no records at all."""
+    """Compute the errors of D and of other data-independent mechanisms.
+
+    These errors do not depend on the data, so there are no records.
+    """
     found = Errors()
     empty = np.zeros(cells, dtype=np.int64)
     table = Table(
@@ -230,13 +235,17 @@ def data_independent_errors(cells: int, epsilon: str, what: Size, seed: int) -> 
 
 
 def _entropy(seed: Sequence[int]) -> SeededEntropy:
+    """Return seeded noise."""
     return SeededEntropy(abs(hash(tuple(seed))) % 2**32)
 
 
 def _add_of_kind(
     found: Errors, name: str, kind: str, asked: Mapping[str, Ranges], estimate: Reals, x: Wholes
 ) -> None:
-    """Add the errors of the workloads that a plan for cells (``identity``) or for all ranges is made for."""
+    """Add the errors of the workloads for which a plan is optimised.
+
+    These are cells (``identity``) or all ranges.
+    """
     for workload, ranges in asked.items():
         if (workload == "identity") == (kind == "identity"):
             add_error(found, name, workload, ranges, estimate, x)
@@ -250,7 +259,10 @@ def _run(
     asked: Mapping[str, Ranges],
     seed: Sequence[int],
 ) -> None:
-    """Add the errors of a baseline, which is run for each workload if it looks at the ranges, else once."""
+    """Add the errors of a baseline.
+
+    It runs once, or once per workload if it depends on the ranges.
+    """
     if baseline.most_cells < len(x):
         return
     entropy = _entropy(seed)

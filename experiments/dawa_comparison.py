@@ -1,4 +1,4 @@
-"""What the comparisons of ``dawa`` on one attribute and on two share: errors by mechanism, tables of them, and their figure."""
+"""Tables and the figure of errors for ``dawa`` on one and on two attributes."""
 
 import json
 import math
@@ -38,7 +38,10 @@ def add_error(
 
 
 def summary(head: Row, errors: Errors, workloads: Sequence[str]) -> Iterator[Row]:
-    """Yield one row a workload: mean errors and their standard errors, and our ratios to the best other private mechanism and to D."""
+    """Yield a row per workload with mean errors, standard errors and our ratios.
+
+    The ratios are to the best other private mechanism and to D.
+    """
     for workload in workloads:
         own = {
             name: by_workload[workload]
@@ -65,7 +68,7 @@ def summary(head: Row, errors: Errors, workloads: Sequence[str]) -> Iterator[Row
 
 
 def line(rows: Sequence[Row], workloads: Sequence[str]) -> str:
-    """The last rows, one a workload, as a line of the report."""
+    """Return the last rows, one per workload, as a line of the report."""
     return ", ".join(
         f"{row['workload']} {row['dawa']:.3g} ({row['ratio']:.2f})"
         for row in rows[-len(workloads) :]
@@ -73,7 +76,9 @@ def line(rows: Sequence[Row], workloads: Sequence[str]) -> str:
 
 
 def regret(rows: Sequence[Row]) -> list[Row]:
-    """Return one row a budget and workload: each mechanism's error over the least of all private ones, geometric mean over data sets.
+    """Return a row per budget and workload with each mechanism's regret.
+
+    This is its error over the smallest of all private ones, as a geometric mean over data sets.
 
     Beside them are the largest such ratio of ours, our mean ratio to D, and the largest error of
     one of our releases over their median.
@@ -119,7 +124,9 @@ def write(
 
 
 def draw_ratios(rows: Sequence[Row], stem: Path, marks: Mapping[str, tuple[str, str]]) -> None:
-    """Draw one panel a budget with our ratios, data set by data set; of several sizes of a data set the first is drawn.
+    """Draw our ratios by data set, a panel per budget.
+
+    Of several sizes of a data set, the first is drawn.
 
     Args:
         rows: of `summary`; a run in progress may lack some.

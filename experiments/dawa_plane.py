@@ -1,4 +1,6 @@
-"""The comparison of ``dawa`` on two attributes with published mechanisms: rectangles over two-dimensional histograms.
+"""Compare ``dawa`` on two attributes with published mechanisms.
+
+The queries are rectangles over two-dimensional histograms.
 
     leastnoise experiments dawa-plane --data ../shared/data [--out DIR] [--quick]
 
@@ -45,7 +47,7 @@ _QUERIES = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How much is run.
+    """The numbers of data sets, budgets, queries and trials of a run.
 
     Args:
         names: of the tables, None for all.
@@ -84,7 +86,10 @@ def run(
 
 
 def read_data(folder: Path) -> dict[str, Wholes]:
-    """Read histograms of 128 x 128 cells, and tables of two attributes of microdata, with sides that are no powers of two."""
+    """Read histograms of 128 x 128 cells, and tables of two attributes of microdata.
+
+    The sides of the tables are no powers of two.
+    """
     data = {}
     for path in sorted((folder / "hist2d").glob("*.256x256.npy")):
         data[path.name.split(".")[0]] = (
@@ -107,6 +112,7 @@ def read_data(folder: Path) -> dict[str, Wholes]:
 
 
 def _columns(path: Path) -> dict[str, Wholes]:
+    """Read the columns of a file."""
     names = path.read_text("utf-8").split("\n", 1)[0].strip().split(",")
     return dict(
         zip(
@@ -126,7 +132,7 @@ def _tabulate(row: Wholes, column: Wholes, shape: tuple[int, int]) -> Wholes:
 def compare(
     data: Mapping[str, Wholes], out: Path, what: Size, seed: int, report: Report
 ) -> list[Row]:
-    """Compare the mechanisms on tables of counts by name, and write the tables and the figure into ``out``."""
+    """Compare the mechanisms on tables of counts; write the tables and the figure to ``out``."""
     out.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
     for epsilon in what.epsilons:
@@ -146,7 +152,7 @@ def compare(
 
 
 def rectangles_of(workload: str, shape: tuple[int, int], seed: Sequence[int]) -> Ranges:
-    """The queries.
+    """Draw the rectangles of a workload.
 
     >>> rectangles_of("cells", (1, 2), [0]).high.tolist()
     [[1, 1], [1, 2]]
@@ -167,7 +173,7 @@ def rectangles_of(workload: str, shape: tuple[int, int], seed: Sequence[int]) ->
 
 @lru_cache(maxsize=16)
 def best_fixed(shape: tuple[int, int]) -> Plan:
-    """D: p-Identities for all ranges along both sides, at epsilon 1."""
+    """Return D: p-Identities for all ranges along both sides, at epsilon 1."""
     domain = Domain(row=Integers(0, shape[0] - 1), column=Integers(0, shape[1] - 1)).as_complete()
     (found,) = try_strategies(
         queries(domain, row="all_ranges", column="all_ranges"), Privacy(PureDP(1)), "p_identity"
@@ -178,7 +184,7 @@ def best_fixed(shape: tuple[int, int]) -> Plan:
 
 
 def asked_along(workload: str, side: int) -> QuerySet:
-    """The queries along one side whose products a workload draws from.
+    """Return the queries along one side whose products form a workload.
 
     >>> gram_matrices_along("small rectangles", 16).operator("row", Integers(0, 15)).rows
     31
@@ -196,7 +202,10 @@ def asked_along(workload: str, side: int) -> QuerySet:
 
 @lru_cache(maxsize=64)
 def planned(shape: tuple[int, int], epsilon: str) -> dict[str, Plan]:
-    """Our plan for every workload; for rectangles of more queries than a release takes that for prefix sums, with D as its way out."""
+    """Plan our mechanism for every workload.
+
+    For rectangles with too many queries, it is the plan for prefix sums, with D as alternative.
+    """
     domain = Domain(row=Integers(0, shape[0] - 1), column=Integers(0, shape[1] - 1)).as_complete()
     privacy = Privacy(PureDP(epsilon))
     prefixes = queries(domain, row="prefix", column="prefix")
@@ -217,7 +226,7 @@ def planned(shape: tuple[int, int], epsilon: str) -> dict[str, Plan]:
 
 
 def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> tuple[Errors, str]:
-    """The errors of all mechanisms, and how often each regime of ours was taken."""
+    """Compute the errors of all mechanisms, and count the regimes that ours used."""
     shape = x.shape[0], x.shape[1]
     plans = planned(shape, epsilon)
     fixed = rescale_noise(best_fixed(shape).measured(), Privacy(PureDP(epsilon)))
@@ -261,7 +270,7 @@ def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> tuple[Er
 
 
 def cells_of(outcome: Outcome) -> Reals:
-    """The table that answers are sums of, without the error bars of its cells, which take long."""
+    """Estimate the cells from an outcome, without their standard errors, which take long."""
     estimator = outcome.estimator()
     if isinstance(estimator, AdaptiveGridEstimate):
         return estimator.cells

@@ -1,4 +1,6 @@
-"""What `dawa` gains along one attribute where it measures the plan that does not look at the data, against that plan as it is.
+"""Measure the gain of `dawa` along one attribute from smoothing.
+
+It is compared with the data-independent plan from the same measurements.
 
     leastnoise experiments dawa-smooth --data ../shared/data
     python -m experiments.dawa_smooth --data DIR [--cells 256 1024] [--asked prefix] [--epsilon 0.02
@@ -29,7 +31,7 @@ from leastnoise._trusted.table import Table
 
 
 def smooth(cells: int, records: int) -> dict[str, Wholes]:
-    """Smooth counts of about so many records by name: Poisson draws around a density."""
+    """Draw smooth counts of about ``records`` records by name: Poisson around a density."""
     at = (np.arange(cells) + 0.5) / cells
     densities = {
         "normal": np.exp(-(((at - 0.5) / 0.15) ** 2) / 2),
@@ -48,7 +50,7 @@ def smooth(cells: int, records: int) -> dict[str, Wholes]:
 
 
 def shapes(data: Path, cells: int) -> dict[str, Mapping[str, Wholes]]:
-    """Histograms by group and name."""
+    """Read or draw histograms by group and name."""
     return {
         "real": real_histograms(data, cells),
         **{f"smooth, {records:.0e} records": smooth(cells, records) for records in (10**5, 10**7)},
@@ -60,7 +62,7 @@ def shapes(data: Path, cells: int) -> dict[str, Mapping[str, Wholes]]:
 
 
 def gain(x: Wholes, plan: Plan, epsilon: str, trials: int) -> float:
-    """The error of the smoothed answers over that of least squares from the same noise, root mean squares over trials."""
+    """Return the RMSE of smoothed answers over that of least squares from the same noise."""
     made = rescale_noise(plan.measured(), Privacy(PureDP(epsilon)))
     table = Table(plan.domain, {"cell": np.repeat(np.arange(len(x), dtype=np.int32), x)})
     (operator,) = plan.workload.products[0].operators

@@ -1,4 +1,6 @@
-"""The figures of Miklau's talk on the matrix mechanism (2011), from our own runs: range queries on one ordered attribute.
+"""Reproduce the figures of Miklau's talk on the matrix mechanism (2011).
+
+They show range queries on one ordered attribute.
 
     leastnoise experiments matrix-mechanism [--data ../shared/data] [--out DIR] [--quick]
 
@@ -79,12 +81,15 @@ def run(
 
 
 def line(size: int) -> Domain:
-    """One ordered attribute."""
+    """Return a domain with one ordered attribute."""
     return Domain(x=Integers(0, size - 1)).as_complete()
 
 
 def made(name: str, asked: Workload, budget: str, privacy: Privacy) -> tuple[Measurements, str]:
-    """A strategy of the talk, the best of ours, or one of ours by name, with the noise of a budget; and its name."""
+    """Return the measurements and the name of a strategy, with the noise of a budget.
+
+    It is a strategy of the talk, our best, or one of ours by name.
+    """
     if name == "ours":
         best = min(
             (found for one in OURS[budget] for found in try_strategies(asked, privacy, one)),
@@ -111,13 +116,16 @@ def made(name: str, asked: Workload, budget: str, privacy: Privacy) -> tuple[Mea
 
 
 def total_squared_error(asked: Workload, plan: Measurements) -> float:
-    """The sum over all queries of their importance times the variance of their answer."""
+    """Sum the variances of all answers, weighted by the importance of their queries."""
     known = measure_covariance(plan, None)
     return math.fsum(product.importance * known.total(product) for product in asked)
 
 
 def unit(total: float, asked: Workload, privacy: Privacy) -> float:
-    """Root mean square error at unit budget, rounded: epsilon = 1 without the factor 2, or a Gaussian of standard deviation 1."""
+    """Return the rounded root mean square error at unit budget.
+
+    This is epsilon = 1 without the factor 2, or a Gaussian of standard deviation 1.
+    """
     budget = privacy.budget
     if isinstance(budget, ZCDP):
         share = 2 * float(budget.rho)
@@ -127,7 +135,7 @@ def unit(total: float, asked: Workload, privacy: Privacy) -> float:
 
 
 def all_ranges_against_bound(sizes: Sequence[int], report: Report) -> list[Row]:
-    """Error of every strategy for all ranges, and the bound."""
+    """Compute the error of every strategy for all ranges, and the bound."""
     rows = []
     for size in sizes:
         asked = queries(line(size), x="all_ranges")
@@ -152,7 +160,10 @@ def all_ranges_against_bound(sizes: Sequence[int], report: Report) -> list[Row]:
 def random_ranges(
     size: int, seed: int, report: Report, counts: Sequence[int] = COUNTS
 ) -> list[Row]:
-    """Error for random subsets of the ranges, with strategies made for the subset and for all ranges."""
+    """Compute errors for random subsets of the ranges.
+
+    Strategies are optimised for the subset, or for all ranges.
+    """
     rows = []
     generator = np.random.default_rng(seed)
     everything = queries(line(size), x="all_ranges")
@@ -183,7 +194,7 @@ def random_ranges(
 
 
 def histograms(data: Path | None, size: int, seed: int) -> dict[str, Wholes]:
-    """Sparse histograms on ``size`` cells: real ones from a folder, or a generated one."""
+    """Read sparse histograms of ``size`` cells from a folder, or generate one."""
     if data is None:
         generator = np.random.default_rng(seed)
         cells = np.zeros(size, dtype=np.int64)
@@ -200,7 +211,10 @@ def histograms(data: Path | None, size: int, seed: int) -> dict[str, Wholes]:
 def non_negative_inference(
     data: Path | None, size: int, draws: int, seed: int, report: Report
 ) -> list[Row]:
-    """Root mean square errors of cells and ranges in simulated releases: unbiased, non-negative, with the total fixed, and whole counts."""
+    """Compute errors of cells and ranges in simulated releases.
+
+    Estimates are unbiased, non-negative, with a fixed total, and whole counts.
+    """
     rows = []
     asked = queries(line(size), x="all_ranges")
     for data_set, cells in histograms(data, size, seed).items():
@@ -243,7 +257,10 @@ def non_negative_inference(
 
 
 def _free(observation: Observation) -> Reals:
-    """Non-negative least squares with nothing fixed, which the library does not offer: here it is what is to be shown."""
+    """Estimate cells by non-negative least squares without a fixed total.
+
+    The library does not offer this estimate.
+    """
     plan = observation.measurements
     (block,) = plan.blocks
     return np.asarray(
@@ -255,7 +272,7 @@ def _free(observation: Observation) -> Reals:
 
 
 def whole_counts(cells: Reals, seed: int) -> Wholes:
-    """Round cells of at least 0 to whole counts that are right on average.
+    """Round non-negative cells to integers without bias.
 
     Systematic sampling (Madow 1949) with one uniform number: every cell and every sum of
     consecutive cells moves by less than 1.
@@ -274,7 +291,7 @@ def whole_counts(cells: Reals, seed: int) -> Wholes:
 
 
 def _weak_total(plan: Measurements, size: int) -> float:
-    """How weakly a plan measures the total: its variance over the mean variance of a cell."""
+    """Return the variance of the total over the mean variance of a cell."""
     known = measure_covariance(plan, None)
     return (
         known.total(queries(line(size)).products[0])
@@ -284,7 +301,10 @@ def _weak_total(plan: Measurements, size: int) -> float:
 
 
 def mean_squares(error: Reals | Wholes) -> tuple[float, float]:
-    """Mean squared error of the cells and of all ranges, by the errors of the prefix sums."""
+    """Return the mean squared errors of cells and of all ranges.
+
+    The argument has the errors of the prefix sums.
+    """
     sums = np.concatenate([[0.0], np.cumsum(error)])
     count = len(sums)
     # The sum over pairs i < j of (s_j - s_i)^2 is count * sum s^2 - (sum s)^2.

@@ -35,7 +35,7 @@ _VERSIONS = {
 
 
 def draw_against_sizes(rows: Sequence[Row], across: str, label: str, stem: Path) -> None:
-    """Draw one panel a budget: errors of strategies and the bound against a size, both logarithmic."""
+    """Draw errors and the bound against a size, a panel per budget; both logarithmic."""
     figure, axes = pyplot().subplots(1, 2, figsize=(10.5, 4.2), sharex=True)
     for panel, budget in zip(axes, _TITLES, strict=True):
         own = [row for row in rows if row["budget"] == budget]
@@ -65,7 +65,10 @@ def draw_against_sizes(rows: Sequence[Row], across: str, label: str, stem: Path)
 
 
 def draw_non_negative(rows: Sequence[Row], stem: Path) -> None:
-    """What non-negative inference does to the errors of cells and of ranges: one panel each and a data set."""
+    """Draw the effect of non-negative inference on errors of cells and ranges.
+
+    There is a panel for each, by data set.
+    """
     sets = list(dict.fromkeys(row["data"] for row in rows))
     figure, axes = pyplot().subplots(
         len(sets),

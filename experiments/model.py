@@ -1,4 +1,6 @@
-"""Tables from a model beside the best plan that does not look: how many rows each puts into wrong cells, and in how many CPU seconds.
+"""Compare tables from a model with the best data-independent plan.
+
+It measures the rows that each puts into wrong cells, and CPU seconds.
 
     leastnoise experiments model --data ../shared/data [--out DIR] [--quick]
     python -m experiments.model --data DIR [--names adult14_pgm ...] [--epsilon 0.1 1 10] [--noise
@@ -66,14 +68,14 @@ _MOST_CELLS = 10**4
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """Coded rows: a number for every attribute."""
+    """Coded rows: an integer for every attribute."""
 
     domain: Domain
     codes: Wholes
 
     @property
     def table(self) -> Table:
-        """The rows as the kernel takes them."""
+        """Return the rows as a table of the kernel."""
         return Table(
             self.domain,
             dict(zip(self.domain.names, self.codes.T, strict=True)),
@@ -81,7 +83,7 @@ class People:
         )
 
     def cells(self, names: Sequence[str]) -> Reals:
-        """True counts of a table."""
+        """Return the true counts of a table."""
         sizes = [self.domain.kind(name).size for name in names]
         places = np.ravel_multi_index(
             [self.codes[:, self.domain.names.index(name)] for name in names], sizes
@@ -90,7 +92,7 @@ class People:
 
 
 def people(data: Path | None, name: str) -> People:
-    """Real rows by the name of their file, or made-up ones."""
+    """Read real rows from a file by name, or generate rows."""
     if name in MADE:
         return made_up(name)
     if data is None:
@@ -133,7 +135,7 @@ def people(data: Path | None, name: str) -> People:
 
 
 def _coded(codes: Wholes) -> People:
-    """Attributes without names, of as many cells as there are values."""
+    """Return rows of attributes without names; each has a cell per value."""
     kinds: dict[str, Any] = {
         f"a{place}": Integers(0, int(column.max())) for place, column in enumerate(codes.T)
     }
@@ -141,7 +143,7 @@ def _coded(codes: Wholes) -> People:
 
 
 def made_up(name: str, rows: int = 20_000, attributes: int = 8, cells: int = 10) -> People:
-    """Rows of a known structure."""
+    """Generate rows with a known structure."""
     random = np.random.default_rng(MADE.index(name))
     if name == "codes":
         return _of_many_codes(random)
@@ -181,7 +183,10 @@ def _of_many_codes(
     groups: int = 20,
     others: int = 5,
 ) -> People:
-    """Codes in random order, of Zipf's law, whose hidden group decides how five attributes of ten cells are distributed."""
+    """Generate codes in random order with a Zipf law.
+
+    A hidden group of each code determines the distributions of five attributes of ten cells.
+    """
     shares = 1 / np.arange(1, many + 1) ** 1.1
     codes = random.choice(many, rows, p=random.permutation(shares / shares.sum()))
     group = random.integers(0, groups, many)
@@ -201,23 +206,23 @@ def _of_many_codes(
 
 
 def budget_of(epsilon: str, noise: str) -> Privacy:
-    """Epsilon alone, or with delta 1e-9."""
+    """Return a privacy of this epsilon, without delta or with delta 1e-9."""
     return Privacy(PureDP(epsilon) if noise == "pure" else ApproxDP(epsilon, "1e-9"))
 
 
 def asked_of(domain: Domain, ways: int) -> Workload:
-    """All tables of so many attributes and at most 10^4 cells."""
+    """Build all tables of ``ways`` attributes with at most 10^4 cells."""
     every = marginals(domain, ways=ways)
     return Workload(domain, tuple(table for table in every if table.rows <= _MOST_CELLS))
 
 
 def plan_of(workload: Workload, privacy: Privacy) -> Plan:
-    """The plan of a release from a model, with the best plan that does not look in it."""
+    """Plan a release from a model, with the best data-independent plan as alternative."""
     return mechanism_for("model", workload).plan(workload, privacy, Search("model", seconds=5))
 
 
 def misplaced(who: People, tables: Mapping[tuple[str, ...], Reals]) -> float:
-    """The mean share of rows in wrong cells."""
+    """Return the mean share of rows in wrong cells."""
     return float(
         np.mean(
             [
@@ -229,7 +234,10 @@ def misplaced(who: People, tables: Mapping[tuple[str, ...], Reals]) -> float:
 
 
 def by_model(outcome: Outcome, who: People) -> tuple[float, list[tuple[int, int]]]:
-    """The error, and how many cells there are and are held by 95% intervals, by their size."""
+    """Return the error, and the numbers of cells and of covered cells by size.
+
+    The intervals have a level of 95%.
+    """
     held = np.zeros((len(SIZES_OF_CELLS) + 1, 2), dtype=np.int64)
     tables = {}
     for table in build_release(outcome, Options(level=0.95)).tables:
@@ -250,7 +258,7 @@ def by_model(outcome: Outcome, who: People) -> tuple[float, list[tuple[int, int]
 
 
 def by_model_alone(plan: Plan, who: People, seed: int) -> float:
-    """What the model of pairs on bins has, moved nowhere and chosen for by nothing."""
+    """Return the error of the pair model on bins without later steps."""
     series = UnpaidSeries(release_contract(plan), who.table, SeededEntropy(seed))
     setting = setting_from_plan(plan)
     if setting.counting_share:
@@ -267,7 +275,7 @@ def by_model_alone(plan: Plan, who: People, seed: int) -> float:
 
 
 def by_records(outcome: Outcome, who: People) -> float:
-    """The error of records made from the release."""
+    """Return the error of synthetic records from the release."""
     made = make_records(outcome)
     scale = len(who.codes) / len(made.codes)
     return misplaced(
@@ -276,7 +284,10 @@ def by_records(outcome: Outcome, who: People) -> float:
 
 
 def by_least_squares(plan: Plan, who: People, seed: int) -> float:
-    """The nearest non-negative tables to the plan that does not look, with the whole budget."""
+    """Return the error of the nearest non-negative tables to a data-independent plan.
+
+    The plan has the whole budget.
+    """
     observation = simulate(
         rescale_noise(reference_measurements(plan), plan.privacy), who.table, SeededEntropy(seed)
     )
@@ -286,7 +297,7 @@ def by_least_squares(plan: Plan, who: People, seed: int) -> float:
 
 
 def independent(who: People, workload: Workload) -> float:
-    """What exact counts of every attribute alone would give, were attributes independent."""
+    """Return the error of exact one-way counts if attributes were independent."""
     found = {}
     for table in workload:
         cells = np.ones(())
@@ -297,7 +308,7 @@ def independent(who: People, workload: Workload) -> float:
 
 
 def of_one_release(plan: Plan, who: People, seed: int) -> Row:
-    """The errors of everything that is compared, with noise of one seed."""
+    """Return all compared errors with the noise of one seed."""
     began = time.process_time()
     outcome = simulated(plan, who.table, seed)
     error, held = by_model(outcome, who)

@@ -1,4 +1,6 @@
-"""Why no convex relaxation gives a higher lower bound under pure privacy for prefix sums, ranges and marginals.
+"""Check that no convex relaxation gives a higher lower bound under pure privacy.
+
+This concerns prefix sums, ranges and marginals.
 
     python -m experiments.pure_bounds
 
@@ -15,7 +17,7 @@ SIZES = (8, 32, 128, 256)
 
 
 def asked(name: str, size: int) -> FloatArray:
-    """W^T W of all prefix sums or all ranges of a line.
+    """Return W^T W of all prefix sums or all ranges.
 
     >>> asked("prefix", 2).tolist(), asked("ranges", 2).tolist()
     ([[2.0, 1.0], [1.0, 1.0]], [[2.0, 1.0], [1.0, 2.0]])
@@ -26,13 +28,15 @@ def asked(name: str, size: int) -> FloatArray:
 
 
 def root(matrix: FloatArray) -> FloatArray:
-    """The positive semidefinite square root."""
+    """Return the positive semidefinite square root."""
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray((vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T)
 
 
 def least(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The Gram matrix X of unit diagonal with the least tr(gram X^-1), and the multipliers d that prove it: X diag(d) X = gram.
+    """Find the Gram matrix X of unit diagonal with the smallest tr(gram X^-1).
+
+    The multipliers d prove it: X diag(d) X = gram.
 
     >>> x, d = least(asked("prefix", 16))
     >>> bool(abs(x @ np.diag(d) @ x - asked("prefix", 16)).max() < 1e-6)
@@ -48,7 +52,9 @@ def least(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def intervals(x: FloatArray) -> FloatArray:
-    """The weights v of intervals of which x is the sum: x_ij is the sum of v_ab over a <= i, j <= b; v_ab for a <= b, 0 below.
+    """Return weights v of intervals whose sum is x.
+
+    x_ij is the sum of v_ab over a <= i, j <= b; v_ab is 0 for a > b.
 
     >>> intervals(np.array([[1, 0.25], [0.25, 1]])).tolist()
     [[0.75, 0.25], [0.0, 0.75]]

@@ -24,7 +24,10 @@ from leastnoise._trusted.check.arrays import FloatArray
 
 
 def coefficients(closure: DownwardClosure, targets: Mapping[AttributeSet, float]) -> FloatArray:
-    """Return c_tau for asked marginals: total squared error at unit noise is the sum of c_tau / lambda_tau."""
+    """Return c_tau for marginals.
+
+    The total squared error at unit noise is the sum of c_tau / lambda_tau.
+    """
     sets = list(targets)
     weights = np.array([float(targets[attributes]) for attributes in sets])
     if not bool(np.all((weights >= 0) & np.isfinite(weights))):
@@ -42,7 +45,10 @@ def coefficients(closure: DownwardClosure, targets: Mapping[AttributeSet, float]
 def eigenvalues(
     closure: DownwardClosure, tables: Sequence[AttributeSet], theta: FloatArray
 ) -> FloatArray:
-    """Return lambda_tau of a design: how precisely each residual space is known, in 1 / (unit noise variance)."""
+    """Return lambda_tau of a design: the precision of each residual space.
+
+    Its unit is 1 / (unit noise variance).
+    """
     result: FloatArray = np.asarray(
         incidence(closure, tables) @ np.asarray(theta, dtype=np.float64) ** 2
     )
@@ -50,7 +56,7 @@ def eigenvalues(
 
 
 def total_squared_error(coefficient: FloatArray, eigenvalue: FloatArray) -> float:
-    """Return the sum of c_tau / lambda_tau, infinite when something asked is not measured."""
+    """Return the sum of c_tau / lambda_tau; infinite if a query is not measured."""
     asked = coefficient > 0
     if not bool(np.all(eigenvalue[asked] > 0)):
         return math.inf
@@ -58,7 +64,9 @@ def total_squared_error(coefficient: FloatArray, eigenvalue: FloatArray) -> floa
 
 
 def residual_noise(closure: DownwardClosure, coefficient: FloatArray) -> tuple[FloatArray, float]:
-    """Choose the noise of the residual basis for Gaussian budgets: optimal among all mechanisms for the sum of variances.
+    """Choose the noise of the residual basis for Gaussian budgets.
+
+    It is optimal among all mechanisms for the sum of variances.
 
     Source: ResidualPlanner (arXiv 2305.08175).
     """
@@ -81,6 +89,9 @@ def residual_noise(closure: DownwardClosure, coefficient: FloatArray) -> tuple[F
 def optimal_weights(
     matrix: Matrix, coefficient: FloatArray, *, norm: int, steps: int = 500
 ) -> Weights:
-    """The weights of tables that cost alike which minimise the total squared error after least squares recovery."""
+    """Return the weights of equally expensive tables with the least total squared error.
+
+    The recovery is by least squares.
+    """
     ones = np.ones(matrix.shape[1])
     return least_error(diagonal_errors(matrix, coefficient), ones, ones, norm=norm, steps=steps)

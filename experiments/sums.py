@@ -1,4 +1,6 @@
-"""Sums of incomes up to many bounds: the figures of Wu, Pujol, Kotsogiannis and Machanavajjhala, their 15 configurations, and ours.
+"""Reproduce the figures of Wu, Pujol, Kotsogiannis and Machanavajjhala.
+
+They show sums of incomes up to many bounds in 15 configurations, and ours.
 
     leastnoise experiments sums --data ../shared/data [--out DIR] [--quick]
 
@@ -96,7 +98,10 @@ def run(
 def shared_thresholds(
     column: Column, epsilons: Iterable[Fraction], trials: int, seed: int
 ) -> dict[tuple[Fraction, Fraction, str], list[int]]:
-    """Thresholds of the paper's two ways for every trial; as in the paper, all algorithms of a trial share them."""
+    """Choose the thresholds of each trial by the paper's two mechanisms.
+
+    As in the paper, all algorithms of a trial share them.
+    """
     entropy = SeededEntropy(seed)
     searches = {"svt": svt_threshold, "recursive": recursive_threshold}
     return {
@@ -120,7 +125,10 @@ def trial_answers(
     thresholds: Mapping[tuple[Fraction, Fraction, str], list[int]],
     seed: int,
 ) -> dict[Key, Reals]:
-    """Noisy answers of every configuration, shape (trials, m); of SQM fewer trials, because each of its queries searches by itself."""
+    """Draw noisy answers of every configuration, shape (trials, m).
+
+    SQM has fewer trials, because each of its queries searches for a threshold.
+    """
     entropy = SeededEntropy(seed + 1)
     jobs = _jobs(column, sums, epsilons, trials, thresholds, entropy)
     found: dict[Key, list[Reals]] = defaultdict(list)
@@ -155,7 +163,7 @@ def _jobs(
     thresholds: Mapping[tuple[Fraction, Fraction, str], list[int]],
     entropy: SeededEntropy,
 ) -> dict[int, list[Job]]:
-    """All that has to be measured, by threshold, so that every strategy is made once."""
+    """Group all measurements by threshold, so that each strategy is built once."""
     jobs: dict[int, list[Job]] = defaultdict(list)
     for epsilon in epsilons:
         for name in (*PAPER, "optimum"):
@@ -177,6 +185,7 @@ def _jobs(
 
 
 def _counted(thresholds: Iterable[int]) -> list[tuple[int, int]]:
+    """Count how often each threshold occurs."""
     values, counts = np.unique(list(thresholds), return_counts=True)
     return [(int(value), int(count)) for value, count in zip(values, counts, strict=True)]
 
@@ -189,7 +198,10 @@ def _single(
     trials: int,
     entropy: SeededEntropy,
 ) -> dict[Key, Reals]:
-    """SQM, where its searches take at most minutes: each of its queries makes its own, with its part of the budget."""
+    """Draw the answers of SQM where its searches take at most minutes.
+
+    Each query searches with its part of the budget.
+    """
     asked = len(sums.last)
     answers = {}
     for share, kind in (
@@ -213,17 +225,17 @@ def _single(
 
 
 def relative_errors(noisy: Reals, truth: Reals) -> Reals:
-    """|answer - truth| / max(truth, 100), the paper's error."""
+    """Return the paper's error, |answer - truth| / max(truth, 100)."""
     return np.abs(noisy - truth) / np.maximum(truth, _LEAST_ANSWER)
 
 
 def monotone(noisy: Reals) -> Reals:
-    """Isotonic regression of every trial, as in the paper over all answers alike."""
+    """Apply isotonic regression to each trial, over all answers as in the paper."""
     return np.array([isotonic_regression(one).x for one in noisy])
 
 
 def summaries(name: str, column: Column, sums: PrefixSums, found: Mapping[Key, Reals]) -> list[Row]:
-    """One row a configuration: mean over the queries of the relative error, and how it varies from trial to trial."""
+    """Return a row per configuration: mean relative error and its variation over trials."""
     rows = []
     for (reading, epsilon, share, algorithm, kind), noisy in found.items():
         truth = column.answers(sums, reading).astype(float)
@@ -252,7 +264,10 @@ def summaries(name: str, column: Column, sums: PrefixSums, found: Mapping[Key, R
 
 
 def by_query(name: str, column: Column, sums: PrefixSums, found: Mapping[Key, Reals]) -> list[Row]:
-    """Means and bands for every query at epsilon = 0.01 of the configurations that the figures show; records, a share of 0.1."""
+    """Return means and bands per query for the configurations of the figures.
+
+    Epsilon is 0.01, values are of records, and the share is 0.1.
+    """
     shown = [("identity", kind) for kind in ("none", "svt", "recursive")]
     shown += [
         (algorithm, "svt") for algorithm in ("workload", "timm", "tamm", "sqm", "optimum")
@@ -300,7 +315,7 @@ def by_query(name: str, column: Column, sums: PrefixSums, found: Mapping[Key, Re
 
 
 def picked(rows: Iterable[Row], **wanted: Any) -> Row | None:
-    """The one row with these values, None if there is none."""
+    """Return the row with these values, or None."""
     names = {"share": "threshold share", "step": "post-processing"}
     for row in rows:
         if all(row[names.get(name, name)] == value for name, value in wanted.items()):
@@ -309,7 +324,7 @@ def picked(rows: Iterable[Row], **wanted: Any) -> Row | None:
 
 
 def findings(rows: Sequence[Row], reading: str = "records") -> list[str]:
-    """The measure of the comparison, at every epsilon."""
+    """Return the results of the comparison at every epsilon."""
     lines = []
     for epsilon in sorted({row["epsilon"] for row in rows}):
         common = {"reading": reading, "epsilon": epsilon, "step": "isotonic", "share": 0.1}

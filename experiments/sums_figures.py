@@ -35,6 +35,7 @@ _THRESHOLDS = {
 
 
 def _label(algorithm: str, kind: str) -> str:
+    """Return the label of an algorithm and kind of threshold."""
     if (algorithm, kind) == ("optimum", "tail"):
         return "ours"
     return f"{_NAMES[algorithm]}, {_THRESHOLDS[kind]}"
@@ -43,7 +44,7 @@ def _label(algorithm: str, kind: str) -> str:
 def _curves(
     panel: Any, rows: Sequence[Row], shown: Sequence[tuple[str, str]], what: str, step: str
 ) -> None:
-    """Draw means and bands by query, one curve an algorithm and kind of threshold."""
+    """Draw means and bands by query, a curve per algorithm and kind of threshold."""
     for algorithm, kind in shown:
         own = [
             row
@@ -68,7 +69,10 @@ def _curves(
 
 
 def draw_answers(rows: Sequence[Row], stem: Path) -> None:
-    """Figure 2: noisy answers of Identity by threshold, and of the matrix mechanisms with the sparse vector technique."""
+    """Draw figure 2: noisy answers of Identity and of the matrix mechanisms.
+
+    Identity is drawn by threshold; the others use the sparse vector technique.
+    """
     figure, panels = pyplot().subplots(1, 2, figsize=(11, 4.3), sharey=True)
     parts = (
         (
@@ -104,7 +108,7 @@ def draw_answers(rows: Sequence[Row], stem: Path) -> None:
 def _draw_errors(
     parts: Sequence[tuple[str, str, Sequence[tuple[str, str]]]], rows: Sequence[Row], stem: Path
 ) -> None:
-    """Draw relative errors: a panel a title, step of post-processing and curves."""
+    """Draw relative errors, a panel per title, post-processing step and set of curves."""
     figure, panels = pyplot().subplots(1, 2, figsize=(11, 4.3), sharey=True)
     for panel, (title, step, shown) in zip(panels, parts, strict=True):
         _curves(panel, rows, shown, "error", step)
@@ -116,7 +120,7 @@ def _draw_errors(
 
 
 def draw_algorithms(rows: Sequence[Row], stem: Path) -> None:
-    """Figure 3: relative errors with the sparse vector technique."""
+    """Draw figure 3: relative errors with the sparse vector technique."""
     matrix = (("identity", "svt"), ("timm", "svt"), ("tamm", "svt"), ("optimum", "tail"))
     others = (("sqm", "svt"), ("workload", "svt"), ("identity", "svt"), ("optimum", "tail"))
     _draw_errors(
@@ -127,7 +131,7 @@ def draw_algorithms(rows: Sequence[Row], stem: Path) -> None:
 
 
 def draw_isotonic(rows: Sequence[Row], stem: Path) -> None:
-    """Figure 4: Workload and SQM without and with isotonic regression."""
+    """Draw figure 4: Workload and SQM without and with isotonic regression."""
     shown = (("workload", "svt"), ("sqm", "svt"))
     _draw_errors(
         [
@@ -140,7 +144,7 @@ def draw_isotonic(rows: Sequence[Row], stem: Path) -> None:
 
 
 def draw_comparison(rows: Sequence[Row], stem: Path) -> None:
-    """Mean relative error against epsilon, a panel a workload."""
+    """Draw mean relative error against epsilon, a panel per workload."""
     names = list(dict.fromkeys(row["workload"] for row in rows))
     figure, panels = pyplot().subplots(
         1, len(names), figsize=(4.2 * len(names), 4.0), sharey=True, squeeze=False

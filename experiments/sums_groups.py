@@ -1,4 +1,7 @@
-"""Sums by groups: buckets under a threshold, of which each group keeps some; one threshold alone, ours and TaMM's; and the best candidate.
+"""Compare thresholds and buckets for sums by group.
+
+Buckets are below a threshold, and each group keeps some. The others are one threshold,
+ours or TaMM's, and the best candidate.
 
     python -m experiments.sums_groups [--groups 20 500] [--trials 30] [--sizes falling] [--others]
 
@@ -38,7 +41,7 @@ _SPREAD = 0.7  # of the logarithm of the scale of groups
 
 
 def other_shapes(seed: int = 7) -> Iterator[Shape]:
-    """What nothing was chosen on."""
+    """Yield shapes that no choice was based on."""
     random = np.random.default_rng(seed)
     humps = np.concatenate([random.lognormal(9.5, 0.4, 20_000), random.lognormal(13.0, 0.3, 1000)])
     flat = 1000 * random.random(10_000)
@@ -55,7 +58,7 @@ def other_shapes(seed: int = 7) -> Iterator[Shape]:
 
 
 def owners(count: int, groups: int, random: np.random.Generator, *, even: bool = False) -> Wholes:
-    """The group of each of so many amounts: of sizes like 1, 1/2, 1/3 ..., or of one size.
+    """Draw the group of each amount; group sizes are like 1, 1/2, 1/3, ..., or equal.
 
     >>> bool((np.diff(np.bincount(owners(1000, 3, np.random.default_rng(0)))) < 0).all())
     True
@@ -67,7 +70,7 @@ def owners(count: int, groups: int, random: np.random.Generator, *, even: bool =
 def grouped(
     shape: Shape, groups: int, sizes: str, random: np.random.Generator
 ) -> tuple[Shape, Wholes]:
-    """The amounts, and the group of each.
+    """Return the amounts and the group of each.
 
     >>> random = np.random.default_rng(0)
     >>> _, groups = grouped(next(other_shapes()), 3, "falling", random)
@@ -84,7 +87,7 @@ def grouped(
 
 
 def setting_for(most: int, groups: int, epsilon: Fraction, *, growing: bool) -> SumsSetting:
-    """A release of sums by group.
+    """Return the setting of a release of sums by group.
 
     >>> setting_for(1000, 3, Fraction(1), growing=True).edges[[0, -1]].tolist()
     [1, 1000]
@@ -100,7 +103,7 @@ def setting_for(most: int, groups: int, epsilon: Fraction, *, growing: bool) -> 
 
 
 def error_of(threshold: int, shape: Shape, owner: Wholes, groups: int, epsilon: Fraction) -> float:
-    """Root mean square over the groups, cut at a threshold."""
+    """Return the root mean square error over the groups with a threshold."""
     cut = np.bincount(owner, np.maximum(shape.values - threshold, 0), groups)
     return float(
         np.sqrt(np.mean(cut**2) + 2 * (threshold / float(epsilon * (1 - TAIL_SHARE))) ** 2)
@@ -110,7 +113,7 @@ def error_of(threshold: int, shape: Shape, owner: Wholes, groups: int, epsilon: 
 def noisy_counts(
     setting: SumsSetting, shape: Shape, epsilon: Fraction, random: np.random.Generator
 ) -> Callable[[], Reals]:
-    """Counts of the tail, drawn anew each time."""
+    """Return a function that draws noisy counts of the tail."""
     places = setting.candidates
     cells = np.searchsorted(setting.edges, shape.values)
     counts = np.bincount(np.searchsorted(places, cells), minlength=len(places))[1:]
@@ -125,7 +128,7 @@ def buckets(
     trials: int,
     random: np.random.Generator,
 ) -> Iterator[float]:
-    """Errors of releases by group."""
+    """Yield the errors of releases by buckets."""
     groups = setting.plan.workload.products[0].rows
     thresholds = measurable_thresholds(setting)
     choose = group_chooser(setting, thresholds)
@@ -147,7 +150,7 @@ def buckets(
 
 
 def theirs(shape: Shape, epsilon: Fraction, trials: int) -> Iterator[int]:
-    """Thresholds of the sparse vector technique."""
+    """Yield thresholds of the sparse vector technique."""
     candidates = geometric_candidates(START, "1.2", shape.most)
     for seed in range(trials):
         yield sparse_vector(shape.values, epsilon * TAIL_SHARE, SeededEntropy(seed), candidates)
@@ -161,9 +164,13 @@ def errors(
     trials: int,
     random: np.random.Generator,
 ) -> tuple[float, list[Reals]]:
-    """Of the best threshold; and of releases by TaMM, by one threshold and by buckets, each with equal and growing cells."""
+    """Return the error of the best threshold, and of releases by each way.
+
+    The ways are TaMM, one threshold and buckets, each with equal and with growing cells.
+    """
 
     def cut(threshold: int) -> float:
+        """Return the error with a threshold."""
         return error_of(threshold, shape, owner, groups, epsilon)
 
     made = [setting_for(shape.most, groups, epsilon, growing=growing) for growing in (False, True)]
@@ -183,7 +190,7 @@ def errors(
 
 
 def lines(groups: int, trials: int, sizes: str, *, others: bool, seed: int = 0) -> Iterator[str]:
-    """The rows of the table, and what they come to."""
+    """Yield the rows of the table and their summary."""
     ways = ("TaMM + SVT", "threshold, equal cells", "growing", "buckets, equal cells", "growing")
     yield f"| amounts | public maximum | epsilon | {' | '.join(ways)} |"
     yield f"|---|--:|---|{'--:|' * len(ways)}"

@@ -1,4 +1,6 @@
-"""The mechanisms of the experiment on sums: thresholds from the kernel, measurements in whole numbers with the kernel's exact noise.
+"""The mechanisms of the experiment on sums.
+
+Thresholds come from the kernel; measurements are in integers with the kernel's exact noise.
 
 Every way is private as built, with the faults of the printed algorithms repaired: SQM divides its
 budget among the queries, the number of records stays private, searches end at the public maximum,
@@ -45,7 +47,7 @@ TAIL_SHARE = Fraction(1, 10)
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column of whole numbers, clipped to 0 and the public maximum.
+    """A column of integers, clipped to 0 and the public maximum.
 
     Args:
         values: int64, one a record.
@@ -60,11 +62,14 @@ class Column:
 
     @cached_property
     def cells(self) -> Wholes:
-        """The bin of every record: (0, 800], (800, 1600] and so on; 0 is in the first."""
+        """Return the bin of every record: (0, 800], (800, 1600], ...; 0 is in the first."""
         return np.maximum(-(-self.values // WIDTH) - 1, 0)
 
     def cut_sums(self, edges: Wholes, threshold: int, reading: str) -> Wholes:
-        """Sums by bin of the cut values of the records, or of the cut upper edges of their bins; exact, shape of the edges."""
+        """Sum by bin the clipped values, or the clipped upper edges of their bins.
+
+        Exact, with the shape of ``edges``.
+        """
         upper = (self.cells + 1) * WIDTH
         counted = np.minimum(self.values if reading == "records" else upper, threshold)
         place = np.searchsorted(edges, upper)
@@ -73,24 +78,30 @@ class Column:
         ]
 
     def answers(self, sums: PrefixSums, reading: str) -> Wholes:
-        """The true answers, without a cut."""
+        """Return the true answers without clipping."""
         return np.cumsum(self.cut_sums(sums.edges, MOST, reading))[sums.last]
 
 
 def workload(count: int) -> PrefixSums:
-    """Q1, Q2 or Q3: 1000, 100 or 10 prefix sums up to multiples of 800, 8000 or 80000."""
+    """Return Q1, Q2 or Q3: prefix sums up to multiples of 800, 8000 or 80000.
+
+    There are 1000, 100 or 10.
+    """
     step = 1000 // count
     return PrefixSums(edges=WIDTH * np.arange(1, 1001), last=np.arange(step - 1, 1000, step))
 
 
 @cache
 def merged(sums: PrefixSums) -> PrefixSums:
-    """The same queries on the bins that they tell apart; the limit of a bin is that of its upper end, which its sums need anyway."""
+    """Merge the bins that no query separates.
+
+    The limit of a bin is that of its upper end, which its sums need.
+    """
     return PrefixSums(edges=sums.edges[sums.last], last=np.arange(len(sums.last)))
 
 
 def income(data: Path | None, seed: int = 0) -> Column:
-    """The incomes of the Current Population Survey, or generated ones."""
+    """Read the incomes of the Current Population Survey, or generate incomes."""
     if data is None:
         return Column(
             np.rint(np.random.default_rng(seed).lognormal(10.6, 0.8, 20_000)).astype(np.int64)
@@ -103,23 +114,32 @@ def income(data: Path | None, seed: int = 0) -> Column:
 
 
 def svt_threshold(column: Column, epsilon: Fraction, entropy: Entropy) -> int:
-    """The paper's sparse vector technique: r = 0.998, c = 1.2, s = 50000."""
+    """Choose a threshold by the paper's sparse vector technique.
+
+    r = 0.998, c = 1.2 and s = 50000.
+    """
     return sparse_vector(column.values, epsilon, entropy, geometric_candidates(START, "1.2", MOST))
 
 
 def recursive_threshold(column: Column, epsilon: Fraction, entropy: Entropy) -> int:
-    """The paper's recursive mechanism: beta = 2 epsilon1 / 5, theta = 50000, mu = 0.5; rounded up to a multiple of 16000."""
+    """Choose a threshold by the paper's recursive mechanism.
+
+    beta = 2 epsilon1 / 5, theta = 50000 and mu = 0.5; rounded up to a multiple of 16000.
+    """
     limit = recursive(column.values, epsilon, entropy, start=START, most=MOST)
     return min(MOST, -(-limit // _ROUND) * _ROUND)
 
 
 def tail_threshold(column: Column, sums: PrefixSums, epsilon: Fraction, entropy: Entropy) -> int:
-    """Ours: a tenth of the budget on counts of the tail, then the least predicted error for what is left."""
+    """Choose our threshold: a tenth of the budget on counts of the tail.
+
+    It has the smallest predicted error with the remaining budget.
+    """
     return chosen_threshold(column.cells, sums, epsilon, entropy)
 
 
 def chosen_threshold(cells: Wholes, sums: PrefixSums, epsilon: Fraction, entropy: Entropy) -> int:
-    """The same for records by their cells."""
+    """Choose our threshold for records given by their cells."""
     small = merged(sums)
     places = candidate_cells(sums.edges)
     first = epsilon * TAIL_SHARE
@@ -141,13 +161,14 @@ def chosen_threshold(cells: Wholes, sums: PrefixSums, epsilon: Fraction, entropy
 
 @cache
 def _quick(small: PrefixSums, threshold: int) -> float:
+    """Predict the error of a threshold quickly."""
     return estimated_rmse(small.gram(), small.limits(threshold), 1)
 
 
 def least_error_threshold(
     column: Column, sums: PrefixSums, epsilon: Fraction, entropy: Entropy
 ) -> int:
-    """The kernel's choice by the predicted error itself: a tenth of the budget."""
+    """Choose by the kernel's predicted error with a tenth of the budget."""
     first = epsilon * TAIL_SHARE
     candidates = tuple(
         int(edge) for edge in sums.edges[candidate_cells(sums.edges)] if edge >= START
@@ -162,7 +183,10 @@ def least_error_threshold(
 
 @cache
 def _spread(sums: PrefixSums, threshold: int) -> Reals:
-    """Predicted standard errors of the queries: as they grow with the limits, scaled to the predicted root mean square."""
+    """Predict standard errors of the queries.
+
+    They grow with the limits, and their root mean square is the predicted one.
+    """
     small = merged(sums)
     shape = np.sqrt(np.cumsum(small.limits(threshold).astype(float)))
     return np.asarray(shape / np.sqrt((shape**2).mean()) * _quick(small, threshold))
@@ -170,7 +194,7 @@ def _spread(sums: PrefixSums, threshold: int) -> Reals:
 
 @dataclass(frozen=True, eq=False)
 class WholeRows:
-    """A strategy in whole numbers.
+    """A strategy with integer coefficients.
 
     Args:
         rows: coefficients on the cut sums by bin, int64, shape (k, n).
@@ -186,7 +210,10 @@ class WholeRows:
 
     @staticmethod
     def of(strategy: SumStrategy, sums: PrefixSums, limits: Wholes) -> "WholeRows":
-        """Round every row to 12 bits of its largest coefficient; sensitivity and recovery are those of the rounded rows."""
+        """Round every row to 12 bits of its largest coefficient.
+
+        Sensitivity and recovery are computed from the rounded rows.
+        """
         real = strategy.rows / limits
         weights = np.abs(real).max(axis=1) / 2**_BITS
         rows = np.rint(real / weights[:, None]).astype(np.int64)
@@ -198,7 +225,10 @@ class WholeRows:
         return WholeRows(rows, weights, float(columns.max()) * (1 + 1e-12), recover)
 
     def draw(self, cut: Wholes, epsilon: Fraction, trials: int, entropy: Entropy) -> Reals:
-        """Noisy answers, shape (trials, m): exact sums plus discrete Laplace noise of whole scales, rounded up."""
+        """Draw noisy answers, shape (trials, m).
+
+        They are exact sums plus discrete Laplace noise with integer scales, rounded up.
+        """
         scales = np.ceil(self.cost / (self.weights * float(epsilon))).astype(np.int64)
         exact = self.rows @ cut
         noise = discrete_laplace(
@@ -212,7 +242,7 @@ class WholeRows:
 
 
 def made(name: str, sums: PrefixSums, threshold: int) -> tuple[WholeRows, PrefixSums]:
-    """An algorithm for a threshold: its rows, and the bins they are over."""
+    """Return the rows of an algorithm for a threshold, and their bins."""
     bins = merged(sums) if name == "optimum" else sums
     limits = bins.limits(threshold)
     if name == "timm":  # the same strategy for every threshold
@@ -229,7 +259,7 @@ def made(name: str, sums: PrefixSums, threshold: int) -> tuple[WholeRows, Prefix
 
 @cache
 def _truncation_independent(sums: PrefixSums) -> tuple[Reals, Reals]:
-    """The rows of TiMM, and what recovers the answers from them."""
+    """Return the rows of TiMM and their recovery matrix."""
     own = fit_halved_tree(sums.gram(), released=True).matrix()
     return own, np.linalg.solve(own.T @ own, sums.matrix().T).T @ own.T
 
@@ -243,7 +273,7 @@ def single_queries(
     threshold: str,
     entropy: Entropy,
 ) -> tuple[Reals, Wholes]:
-    """SQM: every query by itself with its part of the budget, and its own threshold from a part of that.
+    """Answer by SQM: each query has its part of the budget and its own threshold.
 
     Returns:
         The noisy answers and the thresholds, each of shape (m,).
@@ -282,7 +312,10 @@ def single_queries(
 
 @cache
 def bucketed(sums: PrefixSums) -> tuple[SumBuckets, WholeRows]:
-    """The public buckets that sums along a number have, and what is measured: the sums of their groups of bins are recovered from it."""
+    """Return the public buckets of sums along a number, and their measurements.
+
+    The answers are recovered from sums of groups of bins.
+    """
     high = int(sums.edges[-1])
     kind = Bins(0, high, len(sums.edges), closed="right")
     upto = np.arange(len(sums.edges)) <= sums.last[:, None]
@@ -302,7 +335,9 @@ def bucketed(sums: PrefixSums) -> tuple[SumBuckets, WholeRows]:
 def bucketed_answers(
     cut: Wholes, sums: PrefixSums, epsilon: Fraction, trials: int, entropy: Entropy
 ) -> Reals:
-    """What truncated_sums does along a number, with all of the budget, shape (trials, m).
+    """Draw the answers of truncated_sums along a number with all of the budget.
+
+    Shape (trials, m).
 
     Args:
         cut: sums by bin of the values, cut at the public maximum.

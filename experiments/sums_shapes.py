@@ -1,4 +1,6 @@
-"""Truncated sums along a number of many shapes: with a threshold, by public buckets, and TaMM with the sparse vector technique.
+"""Compare sums along a number with a threshold, by buckets, and by TaMM, on many shapes.
+
+TaMM uses the sparse vector technique.
 
     python -m experiments.sums_shapes [--trials 40] [--cells 100]
 
@@ -28,7 +30,7 @@ EPSILONS = (Fraction(1, 100), Fraction(1, 10), Fraction(1))
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """Amounts under a public maximum.
+    """Amounts below a public maximum.
 
     Args:
         name: for people.
@@ -41,7 +43,7 @@ class Shape:
     most: int
 
     def cut_sums(self, sums: PrefixSums, threshold: int) -> Wholes:
-        """By bin, of the values cut at a threshold; exact."""
+        """Sum the values clipped at a threshold by bin; exact."""
         place = np.searchsorted(sums.edges, self.values)
         return np.bincount(
             place, weights=np.minimum(self.values, threshold), minlength=len(sums.edges)
@@ -49,10 +51,11 @@ class Shape:
 
 
 def shapes(seed: int = 0) -> Iterator[Shape]:
-    """What is tried."""
+    """Yield the shapes."""
     random = np.random.default_rng(seed)
 
     def made(name: str, values: Reals, *maxima: int) -> Iterator[Shape]:
+        """Yield a shape with each maximum."""
         for most in maxima:
             yield Shape(name, np.clip(np.rint(values), 1, most).astype(np.int64), most)
 
@@ -68,6 +71,7 @@ def shapes(seed: int = 0) -> Iterator[Shape]:
 
 @cache
 def _rows(name: str, sums: PrefixSums, threshold: int) -> WholeRows:
+    """Return the rows of an algorithm."""
     limits = sums.limits(threshold)
     return WholeRows.of(
         sum_strategy(
@@ -81,7 +85,7 @@ def _rows(name: str, sums: PrefixSums, threshold: int) -> WholeRows:
 def _answers(
     way: str, shape: Shape, sums: PrefixSums, epsilon: Fraction, trials: int, entropy: Entropy
 ) -> Reals:
-    """Noisy answers, shape (trials, m)."""
+    """Draw noisy answers, shape (trials, m)."""
     if way == "buckets":
         return bucketed_answers(shape.cut_sums(sums, shape.most), sums, epsilon, trials, entropy)
     found = []
@@ -102,7 +106,7 @@ def _answers(
 
 
 def lines(trials: int, cells: int, seed: int = 0) -> Iterator[str]:
-    """The rows of the table."""
+    """Yield the rows of the table."""
     yield (
         "| amounts | public maximum | epsilon | TaMM + SVT | threshold | buckets | buckets over "
         "TaMM + SVT | over threshold |"

@@ -1,4 +1,6 @@
-"""Sums of a number cut at a threshold: the five algorithms of Wu et al., and better strategies on the weighted workload.
+"""Strategies for sums with a threshold: five of Wu et al., and better ones.
+
+Better strategies are fitted to the weighted workload.
 
 Cells j are bins of the number with upper edges u_j; a record of cell j with value t adds min(t,
 theta) to every query that contains the cell, at most the limit T_j = min(u_j, theta). A strategy is
@@ -26,12 +28,12 @@ from leastnoise._strategies._sums import limited_gram
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 
 ALGORITHMS = ("identity", "workload", "timm", "tamm", "optimum")
-"""The four algorithms of the paper that answer all queries at once, and the best strategy on the weighted workload."""
+"""The paper's four algorithms that answer all queries together, and our best strategy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrefixSums:
-    """Sums over all records up to some of the edges of consecutive bins.
+    """Sums over all records up to some edges of consecutive bins.
 
     Args:
         edges: upper edges u_j of the bins, in units of the number, increasing and above 0; int64 of
@@ -46,15 +48,15 @@ class PrefixSums:
     last: IntArray
 
     def limits(self, threshold: int) -> IntArray:
-        """T_j: the most that a record of each bin adds, shape (n,)."""
+        """Return T_j: the most that a record of each bin adds; shape (n,)."""
         return np.minimum(self.edges, threshold)
 
     def matrix(self) -> FloatArray:
-        """W, shape (m, n)."""
+        """Return W, shape (m, n)."""
         return np.asarray(np.arange(len(self.edges)) <= self.last[:, None], dtype=np.float64)
 
     def gram(self) -> Gram:
-        """W^T W in its short form, by the number of queries that contain each bin."""
+        """Return W^T W in its short form: the number of queries that contain each bin."""
         asked = len(self.last) - np.searchsorted(self.last, np.arange(len(self.edges)), side="left")
         return Gram(
             len(self.edges), len(self.last), ((np.ones(len(self.edges)), asked.astype(float)),)
@@ -63,7 +65,7 @@ class PrefixSums:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SumStrategy:
-    """What is measured on z with Laplace noise, and how the answers are put together from it.
+    """The rows that are measured with Laplace noise, and the recovery of the answers.
 
     Attributes:
         rows: shape (k, n); sensitivity 1.
@@ -74,7 +76,9 @@ class SumStrategy:
     recover: FloatArray
 
     def std(self, noise: float) -> FloatArray:
-        """Standard error of every answer, given the threshold: the noise term of the paper's appendix.
+        """Return the standard error of each answer for a threshold.
+
+        This is the noise term of the paper's appendix.
 
         Args:
             noise: standard deviation of the noise on a query of sensitivity 1: sqrt(2) / epsilon.
@@ -85,7 +89,7 @@ class SumStrategy:
         return np.asarray(noise * np.sqrt((self.recover**2).sum(axis=1)))
 
     def rmse(self, noise: float) -> float:
-        """Root of the mean variance over the queries."""
+        """Return the root of the mean variance over the queries."""
         return float(np.sqrt(np.mean(self.std(noise) ** 2)))
 
 
@@ -98,7 +102,7 @@ def sum_strategy(
     released: bool = False,
     effort: float = 1.0,
 ) -> SumStrategy:
-    """One of the algorithms that answer all queries at once.
+    """Return one of the algorithms that answer all queries together.
 
     Args:
         name: one of ALGORITHMS; the optimum is a p-Identity strategy on the weighted workload.
@@ -138,5 +142,5 @@ def sum_strategy(
 
 
 def _pseudo_inverse(matrix: FloatArray) -> FloatArray:
-    """A^+ of a matrix of full column rank, by its normal equations."""
+    """Return A^+ of a matrix of full column rank by its normal equations."""
     return np.asarray(np.linalg.solve(matrix.T @ matrix, matrix.T))

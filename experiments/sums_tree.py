@@ -1,4 +1,6 @@
-"""GreedyH on halves of halves, for sums of numbers cut at a threshold: as defined, and as every released copy computes it.
+"""GreedyH on halves of halves for sums with a threshold.
+
+It is implemented as defined, and as in every released implementation.
 
 The released copies minimise the error of the workload W^T W in the place of W, because a routine
 written for W is called with W^T W; they also damp lambda^2 where only what crosses the children is
@@ -18,7 +20,7 @@ _GRID = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HalvedTree:
-    """Weighted sums over consecutive cells; every path from the root to a cell has weights that add up to 1.
+    """Weighted sums over consecutive cells; weights along a path add up to 1.
 
     Attributes:
         size: number of cells n.
@@ -33,7 +35,7 @@ class HalvedTree:
     scales: FloatArray
 
     def matrix(self) -> FloatArray:
-        """One row a node."""
+        """Return a matrix with a row per node."""
         cells = np.arange(self.size)
         inside = (cells >= self.starts[:, None]) & (cells < self.stops[:, None])
         return np.asarray(inside * self.scales[:, None])
@@ -41,7 +43,7 @@ class HalvedTree:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """What a parent needs to know of a child: its error, v = G^-1 1, v^T M v, and the rows below with their weights."""
+    """The values of a child that its parent needs: error, v = G^-1 1, v^T M v, and rows."""
 
     error: float
     vector: FloatArray
@@ -50,7 +52,7 @@ class _Node:
 
 
 def fit_halved_tree(gram: Gram, *, released: bool = False) -> HalvedTree:
-    """The hierarchy that GreedyH chooses when every block is split in halves, the longer one to the right.
+    """Fit the hierarchy of GreedyH when every block is halved, the longer half right.
 
     Args:
         gram: Gram matrix M of the workload, n cells; the n x n matrix is made.
@@ -75,6 +77,7 @@ def fit_halved_tree(gram: Gram, *, released: bool = False) -> HalvedTree:
     shares = np.arange(_GRID) / _GRID
 
     def node(start: int, stop: int, depth: int) -> _Node:
+        """Fit the subtree of a block."""
         if stop - start == 1:
             own = float(matrix[start, start])
             return _Node(own, np.ones(1), own, (np.array([start]), np.array([stop]), np.ones(1)))

@@ -1,4 +1,6 @@
-"""Whether the least budget that keeps the targets of a workload keeps them, and 0.98 of it does not: random workloads, released many times.
+"""Check that the smallest budget for a workload's targets is enough, and 0.98 of it not.
+
+Random workloads are released many times.
 
     leastnoise experiments targets [--out DIR] [--quick]
 
@@ -55,7 +57,7 @@ class Asked:
     target: dict[str, int]
 
     def workload(self, domain: ln.Domain) -> ln.Workload:
-        """The table alone, with its target."""
+        """Return the table as a workload with its target."""
         how = {name: "prefix" if name == self.along else "identity" for name in self.names}
         if self.measure is None:
             made = ln.queries(domain, **how)
@@ -64,7 +66,7 @@ class Asked:
         return made.within(**self.target)
 
     def truth(self, rows: pd.DataFrame, domain: ln.Domain) -> FloatArray:
-        """Its exact answers, counted by numpy."""
+        """Count the exact answers with numpy."""
         names = [name for name in domain.names if name in self.names]
         shape = tuple(domain.kind(name).size for name in names)
         places = np.ravel_multi_index([rows[name].to_numpy() for name in names], shape)
@@ -78,7 +80,7 @@ class Asked:
 
 
 def drawn(generator: np.random.Generator) -> tuple[ln.Domain, list[Asked]]:
-    """A random domain and the tables that are asked about.
+    """Draw a random domain and tables.
 
     >>> domain, tables = drawn(np.random.default_rng(1))
     >>> 2 <= len(domain.names) <= 4, 1 <= len(tables) <= 4
@@ -145,7 +147,7 @@ def run(
 
 
 def study(number: int, releases: int, seed: int) -> Iterator[Row]:
-    """One workload: its least budget, the errors of its releases, and what less budget would do.
+    """Study one workload: its smallest budget, the errors of releases, and a smaller budget.
 
     Args:
         number: of the workload; its kind of budget follows from it.
@@ -194,7 +196,7 @@ def study(number: int, releases: int, seed: int) -> Iterator[Row]:
 
 
 def held(kind: str, errors: FloatArray, limit: float, level: float) -> tuple[float, float, float]:
-    """What the releases reached, what is wanted, and the standard deviation of the former.
+    """Return the reached value, the wanted value, and the standard deviation of the first.
 
     Args:
         kind: "margin" or "rmse".
@@ -207,7 +209,7 @@ def held(kind: str, errors: FloatArray, limit: float, level: float) -> tuple[flo
         root mean square over the target, and 1. Answers of one release share its noise, so the
         spread is that between batches of releases.
 
-    >>> shrink_bucket_totals("margin", np.arange(20.0).reshape(20, 1), 14, 0.8)[:2]
+    >>> held("margin", np.arange(20.0).reshape(20, 1), 14, 0.8)[:2]
     (0.75, 0.8)
     """
     if kind == "margin":
@@ -222,7 +224,7 @@ def held(kind: str, errors: FloatArray, limit: float, level: float) -> tuple[flo
 
 
 def table(rows: Sequence[Row]) -> list[str]:
-    """One line a workload: what its tables reached at worst."""
+    """Return a line per workload with the worst results of its tables."""
     lines = [
         (
             "| workload | tables | strategy | least budget | neighbours | largest promise | "

@@ -1,4 +1,6 @@
-"""4,096 places in groups of 16 and 256: mean absolute error of counts by level, of TopDown's and BlueDown's steps, InfTDA and leastnoise.
+"""Compare the errors of TopDown, BlueDown, InfTDA and leastnoise on 4,096 places.
+
+Places are in groups of 16 and 256. Errors are mean absolute errors of counts by level.
 
     pip install --no-deps inf-tda && python bench/peers/levels.py [--rows 100000 1000000] [--seeds
     5]
@@ -30,7 +32,7 @@ Parts = Callable[[np.ndarray, np.ndarray], Any]
 
 
 def nearest(noisy: np.ndarray, totals: np.ndarray) -> Any:
-    """The nearest parts of at least 0 that add up, for every row."""
+    """Return the nearest non-negative parts with the given totals, row by row."""
     falling = -np.sort(-noisy, axis=1)
     over = falling.cumsum(axis=1) - totals[:, None]
     kept = np.maximum((falling * np.arange(1, WIDTH + 1) > over).sum(axis=1), 1)
@@ -38,7 +40,7 @@ def nearest(noisy: np.ndarray, totals: np.ndarray) -> Any:
 
 
 def down(noisy: list[np.ndarray], total: float, parts: Parts) -> list[np.ndarray]:
-    """From the total to the places."""
+    """Estimate the levels from the total down to the places."""
     found = [np.array([total])]
     for level in noisy:
         found.append(parts(level.reshape(-1, WIDTH), found[-1]).reshape(-1))
@@ -46,7 +48,7 @@ def down(noisy: list[np.ndarray], total: float, parts: Parts) -> list[np.ndarray
 
 
 def unbiased(noisy: list[np.ndarray], total: float) -> list[np.ndarray]:
-    """The best linear unbiased estimate: up the tree, then down."""
+    """Compute the best linear unbiased estimate: up the tree, then down."""
     above, variance = [noisy[-1]], 1.0
     for level in noisy[-2::-1]:
         share = WIDTH * variance / (WIDTH * variance + 1)

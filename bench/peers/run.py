@@ -1,4 +1,6 @@
-"""The same task with other libraries, each installed in an environment of its own: seconds and errors, as a table.
+"""Run the same task with other libraries, and print a table of seconds and errors.
+
+Each library is installed in an environment of its own.
 
     python bench/peers/run.py [--folder build/peers] [--only NAME]
 
@@ -30,7 +32,7 @@ COLUMNS = ("all", "sex", "age", "region|age")
 
 
 def python_of(name: str, folder: Path) -> Path:
-    """The environment of a library, made where it is not there yet."""
+    """Return the Python of a library's environment; create it if it is missing."""
     place = folder / name
     python = place / "bin" / "python"
     if not (place / "ready").exists():
@@ -41,7 +43,7 @@ def python_of(name: str, folder: Path) -> Path:
 
 
 def run(name: str, folder: Path) -> dict[str, Any]:
-    """What a library released, and how long it took from the first import."""
+    """Run a library; return its released counts and its seconds from the first import."""
     python = python_of(name, folder)
     (folder / "people.ledger").unlink(missing_ok=True)
     environment = {
@@ -64,7 +66,7 @@ def run(name: str, folder: Path) -> dict[str, Any]:
 
 
 def errors(answers: Counts, exact: Counts) -> dict[str, float]:
-    """Root mean square errors: of all cells, and of a table."""
+    """Return the root mean square errors of all cells and of each table."""
     squares = {
         table: [
             (answers[table].get(cell, 0.0) - count) ** 2 for cell, count in exact[table].items()
@@ -76,7 +78,7 @@ def errors(answers: Counts, exact: Counts) -> dict[str, float]:
 
 
 def main() -> None:
-    """Run all and print the table."""
+    """Run all libraries and print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

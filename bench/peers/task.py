@@ -1,4 +1,7 @@
-"""The task of every library: all tables of one and two of three attributes at epsilon 1, one row a person; standard library only."""
+"""Define the task of every library, with the standard library only.
+
+It asks for all tables of one and two of three attributes at epsilon 1, one row per person.
+"""
 
 import csv
 import itertools
@@ -21,7 +24,7 @@ Counts = Mapping[str, Mapping[str, float]]
 
 
 def write_people(folder: Path, rows: int = 20_000) -> None:
-    """Write the file, always the same."""
+    """Write the file of people, always with the same content."""
     draw = random.Random(1)
     with (folder / FILE).open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
@@ -32,7 +35,7 @@ def write_people(folder: Path, rows: int = 20_000) -> None:
 
 
 def truth(folder: Path) -> Counts:
-    """The exact counts, cells without rows too."""
+    """Return the exact counts, including cells without rows."""
     with (folder / FILE).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     found = {}
@@ -44,10 +47,10 @@ def truth(folder: Path) -> Counts:
 
 
 def key(parts: object) -> str:
-    """Names of a table, or values of a cell, as one text."""
+    """Join the names of a table, or the values of a cell, to one text."""
     return "|".join(str(part) for part in parts) if isinstance(parts, (tuple, list)) else str(parts)
 
 
 def say(seconds: float, answers: Counts) -> None:
-    """Print what was released, for `run.py`."""
+    """Print released counts in the form that `run.py` reads."""
     json.dump({"seconds": seconds, "answers": answers}, sys.stdout)

@@ -1,1 +1,4 @@
-"""Private selections that the experiments compare and that no release can run, with their proofs beside them."""
+"""Private selections that only the experiments compare, with their proofs.
+
+No release can run them.
+"""

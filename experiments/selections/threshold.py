@@ -1,4 +1,4 @@
-"""Private thresholds for truncated sums: what they have in common, the sparse vector technique and the recursive mechanism.
+"""Private thresholds of sums: the sparse vector technique and the recursive mechanism.
 
 A sum of amounts between 0 and a public upper bound is measured with less noise when each amount is
 cut at a limit; how low the limit may be depends on the data, so it is paid for. The labels (H1 ...)
@@ -26,7 +26,9 @@ _MARGIN = 0.5
 
 
 def geometric_candidates(start: int, ratio: Exact, most: int) -> tuple[int, ...]:
-    """Limits ``start * ratio^i`` below the public upper bound, rounded up, and the bound itself, without which a search may not end.
+    """Return the limits ``start * ratio^i`` below the public upper bound, and the bound.
+
+    Limits are rounded up. Without the bound, a search may not end.
 
     >>> geometric_candidates(50_000, "1.2", 100_000)
     (50000, 60000, 72000, 86400, 100000)
@@ -41,7 +43,7 @@ def geometric_candidates(start: int, ratio: Exact, most: int) -> tuple[int, ...]
 
 
 def sorted_amounts(values: IntArray, most: int) -> IntArray:
-    """Cut private amounts to 0 and the bound, row by row, and sort them (H1).
+    """Clip private amounts to 0 and the bound, row by row, and sort them (H1).
 
     >>> sorted_amounts(np.array([7, -2, 99]), 10).tolist()
     [0, 7, 10]
@@ -50,7 +52,7 @@ def sorted_amounts(values: IntArray, most: int) -> IntArray:
 
 
 def scale_up(sensitivity: int, epsilon: Fraction) -> tuple[int, int]:
-    """``sensitivity / epsilon`` as numerator and denominator, rounded up.
+    """Return ``sensitivity / epsilon`` as numerator and denominator, rounded up.
 
     Raises:
         InputError: so much noise that exact arithmetic might not hold it.
@@ -69,7 +71,7 @@ def scale_up(sensitivity: int, epsilon: Fraction) -> tuple[int, int]:
 
 
 def above(amounts: IntArray, limits: IntArray) -> IntArray:
-    """Number of amounts above each limit; the amounts are sorted.
+    """Count the amounts above each limit; the amounts are sorted.
 
     >>> above(np.array([1, 5, 5, 9]), np.array([0, 5, 9])).tolist()
     [4, 1, 0]
@@ -84,7 +86,9 @@ def sparse_vector(
     candidates: Sequence[int],
     kept: Fraction = Fraction(499, 500),
 ) -> int:
-    """The first limit that seems to leave a part ``kept`` of the rows as they are: AboveThreshold.
+    """Choose the first limit that seems not to clip a share ``kept`` of the rows.
+
+    This is AboveThreshold.
 
     Args:
         values: the amounts in units, int64 of shape (rows,); private, and so is the number of rows.
@@ -128,7 +132,9 @@ def sparse_vector(
 
 
 def recursive(values: IntArray, epsilon: Fraction, entropy: Entropy, start: int, most: int) -> int:
-    """The limit of the recursive mechanism: the least of ``start e^(i beta)`` that at most i amounts exceed, with noise on i.
+    """Choose the limit of the recursive mechanism.
+
+    It is the smallest ``start e^(i beta)`` that at most i amounts exceed, with noise on i.
 
     Args:
         values: the amounts in units, int64 of shape (rows,); private.

@@ -1,4 +1,6 @@
-"""A private threshold chosen by the predicted total error, bias and noise together: the strategy for each limit is part of the choice.
+"""Choose a private threshold by the predicted total error of bias and noise.
+
+The strategy for each limit is part of the choice.
 
 For every candidate a planner predicts, without the data, the noise of each query under the best
 strategy for that limit. The bias is the data's. The labels (J1 ...) refer to PROOFS-threshold.md
@@ -33,7 +35,9 @@ def least_error(
     high: IntArray,
     noise: FloatArray,
 ) -> int:
-    """The limit of least predicted error: sum over queries of the root of squared bias plus noise variance.
+    """Choose the limit with the smallest predicted error.
+
+    The error is the sum over queries of the root of squared bias plus noise variance.
 
     Args:
         values: the amounts in units, int64 of shape (rows,); private.
@@ -83,7 +87,9 @@ def least_error(
 
 
 def sensitivity(limits: Sequence[int], low: IntArray, high: IntArray) -> int:
-    """The most that one row adds to the biases under any limit; the lowest limit has the largest biases.
+    """Return the most that one row adds to the biases under any limit.
+
+    The lowest limit has the largest biases.
 
     >>> sensitivity([10, 100], np.array([-1, -1]), np.array([50, 100]))
     90
@@ -96,7 +102,9 @@ def sensitivity(limits: Sequence[int], low: IntArray, high: IntArray) -> int:
 
 
 def biases(amounts: IntArray, limits: Sequence[int], low: IntArray, high: IntArray) -> Objects:
-    """What every limit cuts off every query: sum over its amounts of what is above the limit, exact, shape (K, m).
+    """Return the bias of every query under every limit: the clipped amounts.
+
+    Exact, shape (K, m).
 
     >>> biases(np.array([5, 20, 30]), [10, 100], np.array([-1]), np.array([25])).tolist()
     [[10], [0]]
