@@ -186,7 +186,7 @@ def best_fixed(shape: tuple[int, int]) -> Plan:
 def asked_along(workload: str, side: int) -> QuerySet:
     """Return the queries along one side whose products form a workload.
 
-    >>> gram_matrices_along("small rectangles", 16).operator("row", Integers(0, 15)).rows
+    >>> asked_along("small rectangles", 16).operator("row", Integers(0, 15)).rows
     31
     """
     if workload == "cells":
