@@ -324,7 +324,9 @@ def _describe_seconds(recorded: dict[str, Any], computed: dict[str, Any]) -> str
 
 def _total_seconds(results: dict[str, Any]) -> float:
     """Return the CPU seconds of all results together."""
-    return sum(value.get(_SECONDS, 0.0) for value in results.values() if isinstance(value, dict))
+    return float(
+        sum(value.get(_SECONDS, 0.0) for value in results.values() if isinstance(value, dict))
+    )
 
 
 if __name__ == "__main__":
