@@ -441,6 +441,21 @@ def test_lock_file_that_cannot_be_created_is_refused(tmp_path):
         pass
 
 
+@pytest.mark.parametrize("path", ["folder/../out", "link/out"])
+def test_all_paths_of_a_directory_have_one_lock(tmp_path, monkeypatch, path):
+    monkeypatch.setattr(_directory, "_CLEANING_SECONDS", 0.0)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path)
+    with _directory.lock_output(tmp_path / "out", tmp_path):
+        lock = _directory.lock_output(tmp_path / path, tmp_path)
+        with pytest.raises(InputError, match="is being written by another process"), lock:
+            pass
+        with _directory.lock_output(tmp_path / "other", tmp_path):
+            pass
+    with _directory.lock_output(tmp_path / path, tmp_path):
+        pass
+
+
 # ------------------------------------------------------------------------------------- reading back
 
 

@@ -144,7 +144,8 @@ def lock_output(target: Path, folder: Path) -> Iterator[None]:
     """Let only one process at a time pay for and write an output directory.
 
     A series needs this lock, because its directory exists from the first period on, and the
-    parents of a directory may be created by the process that has the lock.
+    parents of a directory may be created by the process that has the lock. All paths of one
+    directory have the same lock.
 
     Args:
         target: the output directory, absolute; it may exist.
@@ -153,7 +154,8 @@ def lock_output(target: Path, folder: Path) -> Iterator[None]:
     Raises:
         InputError: another process has the lock, or the lock file cannot be created.
     """
-    lock_file = folder / f"{_draft_name(target)}{_LOCK_ENDING}"
+    name = _draft_name(Path(os.path.realpath(target)))
+    lock_file = folder / f"{name}{_LOCK_ENDING}"
     try:
         handle = _lock_draft(target, lock_file)
     except OSError as error:
