@@ -71,7 +71,7 @@ WORDS = (
     ),
     (
         "coarse",
-        "queries on runs of neighbouring cells (buckets) in place of cells",
+        "queries on runs of neighbouring cells (buckets) instead of cells",
         "_trusted/linop/_structured.py",
         "Coarse",
     ),

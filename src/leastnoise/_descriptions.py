@@ -359,7 +359,7 @@ def from_smartnoise(value: Any) -> Description | None:
         listing = ", ".join(name for name, _ in tables)
         raise InputError(
             f"A spec is about one table; this metadata describes {len(tables)} ({listing}). Keep "
-            "the one that you publish."
+            "the table that you publish."
         )
     _, table = tables[0]
     columns = {

@@ -238,8 +238,8 @@ def fit_noise_scales(
     ratios = {weight: round_up(Fraction(top / weight), _SCALE_BITS) for weight in distinct_weights}
     relative = tuple(_with_scale(block, ratios[weight]) for block, weight in blocks)
     plan = Measurements(domain=domain, privacy=privacy, noise=noise, blocks=relative)
-    # Relative scales have some cost. Noise that is larger by ``factor`` costs the budget, whatever
-    # the grid is.
+    # Relative scales have some cost. Noise that is larger by ``factor`` costs the budget, for every
+    # grid.
     spent = cost(plan)
     budget = privacy.budget
     factor = _noise_factor(spent, budget)

@@ -120,7 +120,7 @@ def test_release_unknown_to_ledger_copy_is_entered(folder, run):
     run.done("release", "people.toml", "--out", "a")
     shutil.copy("older", "people.ledger")
     advice = [
-        "Restore the newest copy of the ledger; if there is none, enter what it lacks",
+        "Restore the newest copy of the ledger; if there is none, enter the missing releases",
         "`leastnoise ledger spent people.ledger --release",
     ]
     run.refused(advice, "release", "people.toml", "--out", "b")

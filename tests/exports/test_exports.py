@@ -281,7 +281,7 @@ def test_mbi_needs_counts(tmp_path):
     domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 10)})
     plan = ln.plan(ln.queries(domain, sum="pay"), ln.PureDP(1), strategy="identity")
     ln.release(plan, pd.DataFrame({"sex": ["F", "M"], "pay": [1, 2]}), seed=1, out=tmp_path / "out")
-    with pytest.raises(InputError, match="This release measured sums alone"):
+    with pytest.raises(InputError, match="This release measured only sums"):
         ln.export(tmp_path / "out", "mbi")
 
 

@@ -254,7 +254,7 @@ CROSSED += f'[[public]]\nqueries = {{ age = "identity" }}\ncounts = {[1, *[0] * 
         (
             SEX % "1, 2" + "[[public]]\ncounts = 4",
             "auto",
-            "Public counts must agree; those of sex and total do not",
+            "Public counts must agree; the public counts of sex and total do not",
         ),
         (
             '[[public]]\nqueries = { age = "prefix" }\ncounts = [1]',

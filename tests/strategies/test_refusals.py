@@ -120,7 +120,7 @@ def test_search_without_strategy_ends_on_time(name: str) -> None:
         (
             "workload_even",
             mean_queries(SMALL, "pay", by=["a"]),
-            "a strategy of a paper is measured as it is published",
+            "the strategy of a paper is measured without a change",
         ),
     ],
 )

@@ -466,7 +466,7 @@ def read_groups(domain: Domain, group_texts: Sequence[str]) -> dict[str, QuerySe
 def _requested_kind(options: AnswerOptions) -> str:
     """Return the kind of answers that the options request, a key of ``_ANSWERS``."""
     kinds = [name for name in _ANSWERS if getattr(options, name, None)]
-    # --ranges and --sum always request counts or sums. --cells and --where do so too, unless they
+    # --ranges and --sum always request counts or sums. --cells and --where also do so, unless they
     # restrict shares, quantiles or means.
     cells_request_counts = options.cells and kinds in ([], ["covariances"])
     conditions_request_counts = options.where and not kinds

@@ -139,7 +139,7 @@ def change(path: Path, per: str | None, note: str, **amount: str | None) -> None
 @click.argument("path", metavar="FILE", type=FILE)
 @click.argument("name")
 @_amount
-@click.option("--part", help="The fraction of the whole budget, such as 1/12, in place of numbers.")
+@click.option("--part", help="The fraction of the whole budget, such as 1/12, instead of numbers.")
 @_note
 def share(path: Path, name: str, part: str | None, note: str, **amount: str | None) -> None:
     """Give an analyst or a project a share of the budget, or change it.

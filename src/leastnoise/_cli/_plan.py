@@ -411,7 +411,7 @@ def _print_cost_of_hidden_cells(plan: Plan, error_over_complete: float | None) -
     click.echo(
         click.wrap_text(
             f"Missing and outside values of {', '.join(names)} cost {error_over_complete - 1:.1%} "
-            "of the error, because they are measured too. If a column has none, write "
+            "of the error, because they are also measured. If a column has none, write "
             "complete = true in its [domain] table.",
             78,
         )

@@ -2,7 +2,7 @@
 
 Every attribute has a finite public list of cells, and policies for the values outside them. This
 package has the kinds of attributes and the rules by which their values find cells. Nothing in it
-sees a row. The trusted half is `leastnoise._trusted.domain`, and is imported from here too.
+sees a row. The trusted half is `leastnoise._trusted.domain`, and can also be imported from here.
 """
 
 from leastnoise._domain._dates import FOLDED, Dates, period_of

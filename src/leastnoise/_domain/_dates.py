@@ -32,7 +32,7 @@ _COARSER = {
     "weekday": (),
     "hour_of_day": (),
 }
-# Numbers in place of texts: days since 1899-12-30, and parts of a second since 1970 in UTC.
+# Numbers instead of texts: days since 1899-12-30, and parts of a second since 1970 in UTC.
 COUNTED = ("excel", "epoch_s", "epoch_ms", "epoch_us")
 # From this day on, Excel's serials are days since 1899-12-30. Before it they differ, because Excel
 # has a 29th of February 1900.

@@ -4,10 +4,10 @@ This file computes the variances of the noise in totals and cells, and the quant
 a cell.
 
 All tables of a group have the same noise t in their total. Let z be the noise of a table of n
-cells. Then t / n and the differences z - t / n from the mean are uncorrelated, and the differences
-in different tables are uncorrelated too. The covariance of z is T / n^2 J + s (I - J / n), with T
-the variance of t. So a group is equivalent to separate measurements of the total, with the variance
-T, and of the contrasts of each table, with the variance s (docs/mathematics.md, section 10).
+cells. Then t / n and the differences z - t / n from the mean are uncorrelated, and so are
+differences in different tables. The covariance of z is T / n^2 J + s (I - J / n), with T the
+variance of t. So a group is equivalent to separate measurements of the total, with the variance T,
+and of the contrasts of each table, with the variance s (docs/mathematics.md, section 10).
 
 Source: the exact distribution on integers, whose points are counted in PROOFS-shared-total.md.
 """
@@ -393,7 +393,7 @@ def _are_measured_cells(plan: Measurements, products: Iterable[Product]) -> bool
 
 
 def _has_rows_of(requested: Operator, measured: Operator) -> bool:
-    """Return whether all rows of one operator occur among those of another."""
+    """Return whether all rows of one operator are also rows of another."""
     if requested == measured:
         return True
     if requested.rows > measured.rows:

@@ -290,7 +290,8 @@ class ProductCells(Cells):
 
     def _stacked_marginals(self, tables: Sequence[Names]) -> FloatArray:
         """Return stacked marginals of tables whose attributes have equal bases."""
-        # Components of proper subsets are stored, because other tables need them too. The component
+        # Components of proper subsets are stored, because other tables also need them. The
+        # component
         # of a table's full set is about as large as the table, and a release of many tables would
         # store them all.
         level = self.structure.leveled_attribute

@@ -6,7 +6,7 @@ range of their means are public numbers.
 
 The means are within half of their bounds, around the middle, and the error is the largest over
 these. The error of a correlation is the largest over all correlations. The scales of a regression
-are those of `regression_moments`.
+are the scales of `regression_moments`.
 """
 
 from collections.abc import Sequence

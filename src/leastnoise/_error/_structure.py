@@ -495,7 +495,7 @@ def evaluate_plan(
         may_iterate: if True, error bars may use a slow linear solver over joint cells. If False,
             raise an error instead.
         public_counts: tables that are known without noise. If there are any, the lower bound is 0.
-        earlier: earlier releases whose measurements are used too. The lower bound then holds for a
+        earlier: earlier releases whose measurements are also used. The lower bound then holds for a
             single release with the total cost of all of them.
 
     Raises:

@@ -81,7 +81,7 @@ def estimate_of(source: HasLeastSquares) -> Estimate:
     if not hasattr(source, "least_squares"):
         advice = "Before a release, ask with mean_queries, quantile_queries or cdf_queries."
         raise refuse(
-            "what a statistic is computed from",
+            "the source of a statistic",
             type(source).__name__,
             "a release or an estimate",
             advice,

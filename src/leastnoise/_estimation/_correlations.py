@@ -60,7 +60,7 @@ class Correlations(GroupIntervals):
 
     @property
     def quantity(self) -> str:
-        """What is estimated, such as ``correlations of pay and age``."""
+        """The estimated quantity, such as ``correlations of pay and age``."""
         return f"correlations of {join_measures(self.measures)}"
 
     def intervals(self) -> tuple[FloatArray, FloatArray, FloatArray]:

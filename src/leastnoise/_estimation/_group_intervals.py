@@ -31,7 +31,7 @@ class GroupIntervals(TabularMixin):
     @property
     @abstractmethod
     def quantity(self) -> str:
-        """What is estimated, such as ``mean of pay``."""
+        """The estimated quantity, such as ``mean of pay``."""
 
     @abstractmethod
     def intervals(self) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -397,7 +397,7 @@ class Finding:
         """Return the choices as a JSON object."""
         return {}
 
-    # Least squares makes no choices, whatever the workload.
+    # Least squares makes no choices for any workload.
     def quantile_choices(self, workload: Workload) -> dict[Statistic, IntArray]:  # noqa: ARG002
         """Return the cells that were privately chosen as quantiles."""
         return {}

@@ -63,7 +63,7 @@ class Means(GroupIntervals):
 
     @property
     def quantity(self) -> str:
-        """What is estimated, such as ``mean of pay``."""
+        """The estimated quantity, such as ``mean of pay``."""
         return f"mean of {self.measure}"
 
     def intervals(self) -> tuple[FloatArray, FloatArray, FloatArray]:

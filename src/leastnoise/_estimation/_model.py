@@ -753,7 +753,7 @@ class ShrunkToModel:
         noise = self.least_squares.estimate(product).noise_std
         mean_count = self.measured.total / math.prod(self._sizes[name] for name in names)
         # Large cells are moved by more than small ones, in proportion to what they hold or leave;
-        # attributes alone are least squares.
+        # tables of one attribute are fitted by least squares.
         clipped = np.clip(
             np.minimum(values, self.measured.total - values), _EVEN * mean_count, None
         )

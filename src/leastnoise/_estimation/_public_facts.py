@@ -224,7 +224,9 @@ def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[Pub
         if table.rows != other.rows or (
             public_tables and not np.array_equal(public_tables[0][1], public_tables[0][2])
         ):
-            raise InputError(f"Public counts must agree; those of {listed} do not. Correct them.")
+            raise InputError(
+                f"Public counts must agree; the public counts of {listed} do not. Correct them."
+            )
         follow.update(index for index, *_ in public_tables[:1])
         if not public_tables and set(table.sums.names) & set(other.sums.names):
             raise InputError(

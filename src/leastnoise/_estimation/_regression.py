@@ -69,7 +69,7 @@ class Regression(GroupIntervals):
 
     @property
     def quantity(self) -> str:
-        """What is estimated, such as ``regression of pay on age``."""
+        """The estimated quantity, such as ``regression of pay on age``."""
         return f"regression of {self.response} on {join_measures(self.predictors)}"
 
     def intervals(self) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -18,7 +18,7 @@ parent's cells are divided among its children in two parts.
 
 2. Controlled rounding (Cox 1987). Each cell is rounded down or up such that the children add up to
    the parent's whole cells and public counts hold. The sums of a child's cells that other tables
-   need are rounded down or up too, as far as these tables nest. The objective of the linear program
+   need are also rounded down or up, if these tables are nested. The objective of the linear program
    favours the nearest whole number for each cell. The sums over children and the sums over cells
    are two nested families of sets, so its matrix is totally unimodular and its vertices are whole.
 
@@ -132,7 +132,7 @@ def check_top_down(
     if finest is None:
         raise InputError(
             f"top_down = true needs one table that has all tables of {quantity} as sums of its "
-            "cells. Ask for that table too, or leave top_down out."
+            "cells. Also ask for that table, or leave top_down out."
         )
     *smaller, _ = sorted([*finest.shape, 1])
     limits = (

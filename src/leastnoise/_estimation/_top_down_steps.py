@@ -85,7 +85,7 @@ class Step:
         parent_set: the query set of the parents; None for the total.
         parents: the parent of every child.
         others: the axes of the other attributes that are already refined.
-        tables: the tables whose sums are rounded down or up too.
+        tables: the tables whose sums are also rounded down or up.
     """
 
     finest: Product

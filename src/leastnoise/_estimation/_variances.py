@@ -93,7 +93,7 @@ class Variances(GroupIntervals):
 
     @property
     def quantity(self) -> str:
-        """What is estimated, such as ``standard deviation of pay``."""
+        """The estimated quantity, such as ``standard deviation of pay``."""
         return f"standard deviation of {self.measure}"
 
     def intervals(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -450,7 +450,7 @@ def _clear_intervals(
             square_std * (along * y_square + root) / plain + shift,
         )
 
-    # Means beyond the bounds are tried too. Without them, intervals would cover with less than
+    # Means beyond the bounds are also tried. Without them, intervals would cover with less than
     # ``level`` if all values are at a bound.
     first, last = ratio_interval(
         moments.sums, moments.counts, sum_std**2, count_std**2, multiplier, (-np.inf, np.inf)

@@ -469,8 +469,8 @@ def seriate_cells(gram: Gram) -> IntArray:
     shortest = math.inf
     for close in (matrix, distances.max() - distances):
         _, vectors = eigh(np.diag(close.sum(axis=1)) - close, subset_by_index=[0, 1])
-        # If the workload falls into independent parts, the eigenvalue of the constant vector has
-        # other eigenvectors too.
+        # If the workload falls into independent parts, the eigenvalue of the constant vector also
+        # has other eigenvectors.
         if np.ptp(vectors[:, 1]) > np.ptp(vectors[:, 0]):
             fiedler = vectors[:, 1]
         else:

@@ -6,7 +6,7 @@ Notation: F is the strategy, w are its row weights, G = F^T diag(w^2) F, kappa =
     G^-1 1 / kappa (it sums to 1), and the residual inverse is R = G^-1 - kappa mean mean^T, for
     which R 1 = 0. For the identity, mean = 1/n and R = I - J/n, which is the residual basis of
     ResidualPlanner. Every other strategy generalises this: G and 11^T are diagonal in one basis, so
-    least squares over marginals of any product of such strategies is diagonal too.
+    least squares over marginals of any product of such strategies is also diagonal.
 
 Every family registers its inverse with `structured_inverse` for its operator, in the file of the
 family. This file has the inverses for cells with a few rows, for any matrix and for runs of cells.

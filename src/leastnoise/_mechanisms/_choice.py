@@ -85,11 +85,11 @@ _MOST_BUDGET = 2**20  # the largest epsilon or rho; a larger budget protects nob
 _QUICK_SHARE = 1 / 10  # a planner is quick if it takes at most this part of the seconds
 _CHECK_SHARE = 1 / 10  # part of the seconds for the check of tables with high errors
 _SEARCH_SHARE = 1 / 2  # part of the remaining seconds that a search may take beyond its least
-# Estimates decide what is tried, so that the plan is the same on every machine. The clock only ends
-# a search that hangs: one that takes this many times the seconds. Other programs on the machine at
-# most double CPU seconds, and estimates are at most three times too low (docs/results/auto.md).
+# Estimates decide which planners are tried, so that the plan is the same on every machine. The
+# clock only ends a search that hangs: a search that takes this many times the seconds. Other
+# programs on the machine at most double CPU seconds, and estimates are at most three times too low (docs/results/auto.md).
 _DEADLINE_FACTOR = 10.0
-_LEAST_TIMED_SECONDS = 1.0  # quick planners take up to a second together, whatever is allowed
+_LEAST_TIMED_SECONDS = 1.0  # quick planners together take up to a second, for every time limit
 # factor of the seconds that a planner may take if its error reaches the lower bound. For prefix
 # sums of 4096 cells under Gaussian noise, such a planner takes 13 seconds, and quick planners are
 # 1.5% worse

@@ -110,7 +110,7 @@ _MOST_PAIRS = 2**33  # the most queries times cells of both attributes together
 class NoEmptinessFinding(DataDependentFinding):
     """The finding that the data are not nearly empty.
 
-    The answers are those of the data-independent plan, shrunk as far as its noisy answers allow.
+    The answers come from the data-independent plan, shrunk as far as its noisy answers allow.
     """
 
     regime = "smoothed"
@@ -391,7 +391,7 @@ def plan_details(attributes: Sequence[str], privacy: Privacy, strategy: str) -> 
 
 
 def setting_from_plan(plan: Plan) -> DawaSetting:
-    """Check a plan, and return what a run needs, before anything is paid.
+    """Check a plan before anything is paid, and return the settings of a run.
 
     The plan may come from a file.
     """

@@ -397,7 +397,7 @@ def _steps(setting: ModelSetting) -> Steps:
 
 
 def setting_from_plan(plan: Plan) -> ModelSetting:
-    """Check a plan, and return what a run needs, before anything is paid.
+    """Check a plan before anything is paid, and return the settings of a run.
 
     The plan may come from a file.
     """

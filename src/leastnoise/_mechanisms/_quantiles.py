@@ -193,7 +193,7 @@ class SelectedQuantilesFinding(DataDependentFinding):
         """An empty text, because the plan already states all steps."""
         return "", {}
 
-    # No error is uncovered, whatever the domain.
+    # No error is uncovered on any domain.
     def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:  # noqa: ARG002
         """Return no text, because the intervals include all errors."""
         return []

@@ -258,7 +258,7 @@ def plan_sums(workload: Workload, privacy: Privacy) -> SumsSetting:
 
 
 def setting_from_plan(plan: Plan) -> SumsSetting:
-    """Check a plan, and return what a run needs, before anything is paid.
+    """Check a plan before anything is paid, and return the settings of a run.
 
     The plan may come from a file.
     """

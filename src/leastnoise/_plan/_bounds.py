@@ -64,7 +64,7 @@ class BoundsPlan:
         kind: the kind of attribute whose edges are the candidates; its cells are closed on the
             right.
         covers: the share of the units within the bounds.
-        is_low_found: whether the lower bound is found too; otherwise it is the first candidate.
+        is_low_found: whether the lower bound is also found; otherwise it is the first candidate.
         bounds_row_counts: whether the search bounds the number of rows of a unit instead of the
             values of a column.
         privacy: the budget of the whole search, the neighbours and the unit. ``max_rows`` is 1,
@@ -337,7 +337,7 @@ def candidate_edges(
         largest: the largest upper bound.
         unit: the number of which candidates are whole multiples, and which is also the smallest
             distance; None for any candidates.
-        is_low_found: whether the lower bound is found too.
+        is_low_found: whether the lower bound is also found.
 
     >>> [int(edge) for edge in candidate_edges(Fraction(0), Fraction(12), unit=Fraction(1))]
     [0, 1, 2, 3, 5, 7, 10, 12]

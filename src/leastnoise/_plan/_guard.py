@@ -76,7 +76,7 @@ def _mu_squared_with_guard(plan_budget: ApproxDP, guard_share: Fraction) -> Frac
 def _largest_thousandths(accepts: Callable[[int], bool]) -> int:
     """Return the largest number from 1 to 1000 that a function accepts, or 0.
 
-    Every number below an accepted number is accepted, too.
+    Every number below an accepted number is also accepted.
     """
     if accepts(1000):
         return 1000

@@ -230,7 +230,7 @@ class Plan(ABC):
         """Return the plan as a JSON object."""
 
     def details_json(self) -> dict[str, Any]:
-        """Return the details as JSON, including those of this kind of plan."""
+        """Return the details as JSON, including the details of this kind of plan."""
         return self.details.to_json()
 
     def lower_bound(self) -> float:
@@ -351,7 +351,7 @@ class LinearPlan(Plan):
         measurements: the measurements that the release pays for.
         data_independent_error: the expected error of the workload, from these measurements and
             the measurements of the earlier releases; None until it is computed.
-        earlier: earlier releases of the same data whose measurements are used too.
+        earlier: earlier releases of the same data whose measurements are also used.
 
     Raises:
         InputError: the measurements have another domain or privacy, or an earlier release did not

@@ -150,7 +150,7 @@ def _candidate_plans(problem: _Problem, search: Search) -> tuple[list[LinearPlan
 def _best_joint_plan(
     problem: _Problem, plans: Sequence[LinearPlan], is_time_over: Callable[[], bool]
 ) -> LinearPlan:
-    """Return the plan with the least error if earlier releases are used too.
+    """Return the plan with the least error if earlier releases are also used.
 
     A linear solver for the errors is used only if all plans need it. When the time is over, the
     best of the plans that were judged so far is chosen.

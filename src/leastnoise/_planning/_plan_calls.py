@@ -181,7 +181,7 @@ def plan(
         guard: the share of the budget, such as "1/100", with which `release` pays its guard; the
             plan gets the remaining budget.
         after: earlier releases of the same data, for example from `read_release`, with the same
-            domain, unit, neighbours and kind of noise. Their measurements are used too: the budget
+            domain, unit, neighbours and kind of noise. Their measurements are also used: the budget
             goes where precision is missing, and the expected error and the answers are for all
             measurements together. Only the new measurements are paid for. The same ledger must pay
             for all of these releases.

@@ -574,7 +574,7 @@ class Least:
     def __post_init__(self) -> None:
         one_of("what is to be least", self.of, ("epsilon", "rho"))
         if self.of == "rho" and self.delta is not None:
-            raise refuse("delta", self.delta, "None beside rho")
+            raise refuse("delta", self.delta, "None together with rho")
         self.privacy(Fraction(1))
 
     def privacy(self, epsilon_or_rho: Fraction) -> Privacy:

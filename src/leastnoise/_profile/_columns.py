@@ -197,7 +197,7 @@ def number_edges(kind: str, *, has_years: bool = False) -> tuple[Fraction, ...]:
 
     Args:
         kind: "whole" or "number".
-        has_years: if True, every fifth year from 1900 to 2050 is an edge too.
+        has_years: if True, every fifth year from 1900 to 2050 is also an edge.
 
     >>> len(number_edges("whole")), number_edges("whole")[-1] == 10**15
     (99, True)

@@ -152,7 +152,7 @@ def format_mbi_measurements(publication: Publication) -> str:
         noisy_counts = counts.values(values[counts.index]) / measurements.grid
         listed.append(_mbi_measurement(counts.block, noisy_counts, math.sqrt(counts.variance)))
     if not listed:
-        raise InputError(_MBI_REQUIREMENT + "This release measured sums alone; ask for counts too.")
+        raise InputError(_MBI_REQUIREMENT + "This release measured only sums; also ask for counts.")
     domain = measurements.domain
     labels = {}
     for name in domain.names:

@@ -58,7 +58,7 @@ class FoundBounds:
         """
         if not self.plan.bounds_row_counts:
             raise InputError(
-                f"max_rows follows only from plan_max_rows; the bounds are those of "
+                f"max_rows follows only from plan_max_rows; these are the bounds of  "
                 f"{self.plan.attribute!r}."
             )
         return int(self.high)

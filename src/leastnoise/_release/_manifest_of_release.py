@@ -59,9 +59,9 @@ from leastnoise._trusted.measurements import Measurements
 MOST_LISTED_TABLES = 200  # the manifest lists at most this many; tables.csv lists all
 MOST_LABELS = 100_000  # labels of all attributes and levels in the manifest
 PROJECTIONS = {
-    "agreed": "from the total down, the nearest groups within each group (least squares) that are "
-    "at least 0 and add up to it; all tables "
-    "are sums of the one that has the cells or groups of all others, so they agree",
+    "agreed": "from the total down, each group is divided into the nearest groups (least squares) "
+    "that are at least 0 and add up to it; one table has the cells or groups of all others, and "
+    "all tables are sums of it, so they agree",
     "marginal": "the nearest cells (least squares) that are at least 0 and keep the estimated "
     "total, if that is positive",
     "prefix": "the nearest answers (least squares) that do not fall along the prefix sums and are "
@@ -74,78 +74,75 @@ _COLUMNS = {
     "noise_std": "its standard error from the noise, as the plan promised it",
 }
 _ADAPTIVE_COLUMNS = {
-    "answer": "the estimate, consistent across tables; biased where the data are not as even as "
-    "the choices suppose",
+    "answer": "the estimate, consistent across tables; it is biased where the data are less even "
+    "than the choices assume",
     "noise_std": "its standard error from the noise, given the outcome of the choices",
-    "approximation_std": "the rest of its error, estimated from what was paid for; empty where "
-    "nothing tells",
+    "approximation_std": "the rest of its error, estimated from the paid measurements; empty where "
+    "no measurement shows it",
 }
 _ADAPTIVE_POST_PROCESSING = (
     "answer is the mechanism's estimate; it is %s. Everything after the measurements is "
     "post-processing and cost nothing."
 )
 _ADAPTIVE_ERROR_NOTE = (
-    "which queries were measured was decided on the way, so the error depends on the data, and it "
-    "was not promised beforehand"
+    "earlier steps of the release chose which queries were measured, so the error depends on the "
+    "data and was not promised beforehand"
 )
 _MEAN_INTERVALS = (
-    "Intervals are Fieller's, each separately; std_error is by the delta method at the estimates, "
-    "empty where the divisor is not clear of 0; the sum and the divisor are from the tables."
+    "Intervals are Fieller's, separately for each mean. std_error is by the delta method at the "
+    "estimates; it is empty if the divisor is not clear of 0. The sum and the divisor are from the "
+    "tables."
 )
 _MEANINGS = {
     "variances": (
         "root of the mean squared distance of the values of a group from their mean, with "
         "the number of values as the divisor. An interval has every value that the noise of the "
-        "count, the sum and the sum of squares explains, each interval by itself; std_error is by "
-        "the delta method at the estimates, empty where the count is not clear of 0 and where the "
-        "estimate is 0. Values beyond the public bounds count at the nearest bound"
+        "count, the sum and the sum of squares explains, separately for each group. std_error is "
+        "by the delta method at the estimates; it is empty if the count is not clear of 0 or the "
+        "estimate is 0. Values beyond the public bounds count as the nearest bound"
     ),
     "correlations": (
         "correlation and covariance of each pair of measures, of the rows of a group "
         "with a value of every measure, with the number of these rows as the divisor. Intervals "
-        "are by the delta method, each by itself; they have all values that the bounds allow, and "
-        "std_error is empty, where the count or a variance is not clear of 0. Values beyond the "
-        "public bounds count at the nearest bound"
+        "are by the delta method, separately for each pair. If the count or a variance is not "
+        "clear of 0, the interval has all values that the bounds allow, and std_error is empty. "
+        "Values beyond the public bounds count as the nearest bound"
     ),
     "regression": (
         "coefficients of least squares with an intercept, of the rows of a group with a "
-        "value of every measure. Intervals are for the noise only, by the delta method, each by "
-        "itself; low, high and std_error are empty where the smallest eigenvalue of the normal "
-        "equations is not clear of 0, so that every coefficient is possible; ridge is the amount "
-        "that was then added to their diagonal, as a share of count. "
-        "Values beyond the public bounds count at the nearest bound"
+        "value of every measure. Intervals are for the noise only, by the delta method, "
+        "separately for each coefficient. low, high and std_error are empty if the smallest "
+        "eigenvalue of the normal equations is not clear of 0, because every coefficient is then "
+        "possible. ridge is the amount that was then added to their diagonal, as a share of count. "
+        "Values beyond the public bounds count as the nearest bound"
     ),
-    "quantiles": "the least value with at least a share of the %s at or below it; only its cell "
-    "is known, so low and high are ends of "
-    "cells; each interval by itself. The first and the last cell also count values beyond the "
-    "bounds: may_be_below is 1 where the interval reaches to the first, so that the quantile may "
-    "lie below low, and may_be_above is 1 where it reaches to the last, so that it may lie above "
-    "high",
+    "quantiles": "the least value with at least a share of the %s at or below it. Only the cell "
+    "that contains it is known, so low and high are ends of cells, separately for each quantile. "
+    "The first and the last cell also count values beyond the bounds: may_be_below is 1 if the "
+    "interval contains the first cell, so that the quantile may lie below low, and may_be_above "
+    "is 1 if it contains the last cell, so that the quantile may lie above high",
     "cdf": "share of the %s up to the end of every cell (up_to); low to high is a band that "
     "holds for all cells of a group together. The first and the last cell also count values beyond "
     "the bounds: the last share covers all rows, some of which may lie above the last up_to",
-    "covariances": "of the noise in two answers of one table, numbered from 1 in row-major order, "
-    "each pair once; squared rows or "
-    "amounts. The variance of a sum of answers is the sum of their covariances, both orders "
-    "counted.",
-    "answer_integer": "%s, in whole rows or multiples of the measure's unit: tables of cells by "
-    "largest remainders, so that they keep "
-    "their rounded total, others to the nearest; where levels are asked for and one table has the "
-    "cells of all others, from the total "
-    "down instead, so that all tables agree",
-    "answer_nnls": "non-negative least squares over the joint table of all measurements, its "
-    "total fixed to its own estimate (at least 0); "
-    "it agrees across tables",
-    "nnls_rmse": f"root mean square error of answer_nnls in {REPETITIONS} simulated releases in "
-    "which the estimate itself was the truth; "
-    "it depends on the data and is not a promise of the plan",
-    "answer_local": "the nearest tables, in the likelihood of the noise, that have no cell below "
-    "0 and agree with each other, the total "
-    "fixed to its own estimate (at least 0); no errors are known for them",
-    "answer_top_down": "whole numbers of at least 0 that add up: from the total down, the cells of "
-    "each group are divided by non-negative least squares and controlled rounding; public counts "
-    "hold and impossible cells are 0, the total is the rounded unbiased one (at least 0) where it "
-    "is not public; no errors are known for them",
+    "covariances": "covariance of the noise in two answers of one table, in squared rows or "
+    "amounts. The answers are numbered from 1 in row-major order, and each pair occurs once. The "
+    "variance of a sum of answers is the sum of their covariances, in both orders.",
+    "answer_integer": "%s, in whole rows or multiples of the measure's unit. Tables of cells are "
+    "rounded by largest remainders, so that they keep their rounded total, and other tables to "
+    "the nearest number. If levels are requested and one table has the cells of all others, the "
+    "numbers are instead rounded from the total down, so that all tables agree",
+    "answer_nnls": "non-negative least squares over the joint table of all measurements, with "
+    "the total fixed to its own estimate (at least 0); it agrees across tables",
+    "nnls_rmse": f"root mean square error of answer_nnls in {REPETITIONS} simulated releases, in "
+    "which the estimate itself was the truth; it depends on the data and is not a promise of the "
+    "plan",
+    "answer_local": "the most likely tables, given the noise, that have no cell below 0 and agree "
+    "with each other; the total is fixed to its own estimate (at least 0); no errors are known "
+    "for them",
+    "answer_top_down": "whole numbers of at least 0 that add up: from the total down, each group is "
+    "divided into its cells by non-negative least squares and controlled rounding. Public counts "
+    "hold, and impossible cells are 0. A total that is not public is the rounded unbiased total "
+    "(at least 0). No errors are known for them",
 }
 
 
@@ -409,7 +406,7 @@ def _post_processing_facts(release: Release) -> PostProcessing:
     if options.integer:
         source = "answer"
         if options.non_negative:
-            source = "answer_non_negative where that is there, else answer"
+            source = "answer_non_negative if there is one, otherwise answer"
         columns["answer_integer"] = _MEANINGS["answer_integer"] % source
     columns |= {
         name: _MEANINGS[name]
@@ -439,10 +436,9 @@ def _rounding_facts(options: Options) -> dict[str, Any] | None:
     has_own_rules = bool(rounded_quantities(options))
     facts: dict[str, Any] = {"by_quantity": rules} if has_own_rules else rules["rows"]
     facts["note"] = (
-        "post-processing, which protects nobody further; noise_std is of the noise alone; low and "
-        "high hold both, and of an answer "
-        "that is left out high alone is given: the true one is not above it, at the level of the "
-        "intervals"
+        "post-processing, which protects nobody further. noise_std is the standard error of only "
+        "the noise; low and high contain both errors. Of an answer that is left out, only high is "
+        "stated: the true answer is not above it, at the level of the intervals"
     )
     return facts
 

@@ -66,7 +66,7 @@ def format_csvw(publication: Publication) -> str:
     Programs read it as ``csv-metadata.json`` in the directory of the release.
 
     Raises:
-        InputError: the release has no CSV files, or it has so many tables that they share files.
+        InputError: the release has no CSV files, or several tables share one file.
     """
     release = publication.release
     options = release.options

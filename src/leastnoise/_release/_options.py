@@ -100,7 +100,7 @@ class Options:
             that add up. They are computed from the total down by non-negative least squares and
             controlled rounding. Public counts hold, and impossible cells are 0. One of the tables
             must determine all tables of its quantity as sums.
-        covariances: the ids or names of the tables whose covariances are written too.
+        covariances: the ids or names of the tables whose covariances are also written.
         round: the rounding step, in rows or in the unit of the measure: answers are rounded to its
             multiples, and intervals become half a step wider on each side. A mapping states a step
             for ``rows``, ``units`` and measures, such as ``{"rows": 5, "pay": 1000}``; other
@@ -489,8 +489,8 @@ def _check_publishable_size(name: str, value: Exact) -> Fraction:
 def display_texts(options: Options, domain: Domain, language: str = "") -> CodeTexts:
     """Return the display text of each code by attribute, in one language.
 
-    Cells of nulls and of other values have texts too. The language defaults to the main language of
-    the release.
+    Cells of nulls and of other values also have texts. The language defaults to the main language
+    of the release.
     """
     catalogue = load_catalogue(language or options.language)
     translations = {

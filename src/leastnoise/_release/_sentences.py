@@ -790,8 +790,8 @@ def describe_guard_counts(
     The counts are of rows within the row limit (of all read rows, if each row is a unit) and of
     rows that some table uses. The result is None without a guard.
 
-    If noise makes the second count the larger one, the sentence states it as the first count too. A
-    note follows if certainly some rows, at least about one percent, were not used.
+    If noise makes the second count the larger one, the sentence also states it as the first count.
+    A note follows if certainly some rows, at least about one percent, were not used.
 
     Args:
         release: the release whose receipt has the counts.

@@ -524,8 +524,8 @@ class Statistics(LazySequence[StatisticTable]):
     def suppressed_sums(self, product: Product) -> BoolArray | None:
         """Return a mask of the sums in a table whose means are suppressed, or None.
 
-        These sums must be suppressed too, because anyone can compute a mean from its sum and count.
-        The result is None if no mean uses the sums.
+        These sums must also be suppressed, because anyone can compute a mean from its sum and
+        count. The result is None if no mean uses the sums.
         """
         suppressed: BoolArray | None = None
         for position, statistic in enumerate(self.workload.statistics):

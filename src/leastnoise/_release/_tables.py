@@ -684,7 +684,7 @@ class RoundedTable:
                 "already: high is its bound."
             )
         sentences.append(
-            "Sums of rounded answers add up the rounding too: compute sums from the release "
+            "Sums of rounded answers also add up the rounding: compute sums from the release "
             "first, and round them afterwards."
         )
         return " ".join(sentences)

@@ -902,7 +902,7 @@ def _names_of_summed(product: Product, catalogue: Catalogue) -> QuantityNames:
 
 
 def name_summed(domain: Domain, measure: str, catalogue: Catalogue) -> str:
-    """Return the display name of what a table sums: a measure or a weight."""
+    """Return the display name of the measure or weight that a table sums."""
     weights = _weights_of_values(domain, measure)
     if weights is not None:
         return _name_declared_measure(domain, weights[0], catalogue)
@@ -963,7 +963,7 @@ def _weights_of_values(domain: Domain, measure: str) -> tuple[Measure, ValueCoun
 def name_counted_or_summed(
     product: Product, catalogue: Catalogue, text_prefix: str = "unit"
 ) -> str:
-    """Return a phrase for what a table counts or sums: rows, units or values.
+    """Return the noun for the counted or summed things: rows, units or values.
 
     ``text_prefix`` is the beginning of the text key for numbers of values.
     """

@@ -12,9 +12,9 @@ independent draws of the same noise.
 2. No row is used: it stops if U <= t, where t is chosen with P(N > t) <= ``MISSED``, so that noise
    alone could give such a count. If at least t + r rows are used, it stops only if N < -r, and r is
    chosen with P(N < -r) <= ``WRONG``.
-3. Where every row is a unit and the number of rows n is public, in place of 2: it stops if
-   2 (U + V + q) < n. If there are at least n / 2 rows, it stops only if N + M < -q, which has the
-   chance of M - N > q, as the noise is symmetric.
+3. Where every row is a unit and the number of rows n is public, this rule replaces rule 2: it stops
+   if 2 (U + V + q) < n. If there are at least n / 2 rows, it stops only if N + M < -q, which has
+   the chance of M - N > q, as the noise is symmetric.
 
 4. A column that only some tables use is missing in nearly all used rows, so that these tables would
    be nearly empty. Let m be the number of columns that only some tables use. For each used row one
@@ -31,14 +31,15 @@ independent draws of the same noise.
    are read, one that more have may be stopped.
 
 So a right release of at least t + r used rows, of whose columns three quarters have a value, is
-stopped with a chance of at most 2 ``WRONG`` + ``WRONG_COLUMN``, whatever the rows and the budget.
+stopped with a chance of at most 2 ``WRONG`` + ``WRONG_COLUMN``, for all rows and all budgets.
 Of the tails of one draw, and of the difference of two:
 
 - discrete Laplace noise of scale b, with p = exp(-1/b): for m >= 1 P(N >= m) = p^m / (1 + p), and
   P(M - N >= m) = p^m / (1 + p)^2 * (m (1 - p) + (1 + p^2) / (1 + p) + p);
 - discrete Gaussian noise of scale s: P(N >= m) <= P(s Z >= m - 1) for a standard normal Z (Canonne,
-  Kamath and Steinke 2020, proposition 25); its moments are at most those of the continuous one
-  (corollary 17), so E exp(t (M - N)) <= exp(t^2 s^2), and P(M - N >= m) <= exp(-m^2 / (4 s^2)).
+  Kamath and Steinke 2020, proposition 25); its moments are at most the moments of the continuous
+  Gaussian (corollary 17), so E exp(t (M - N)) <= exp(t^2 s^2), and
+  P(M - N >= m) <= exp(-m^2 / (4 s^2)).
 """
 
 import json
@@ -123,8 +124,8 @@ def guard_measurements(
 ) -> Measurements:
     """Return the measurements of a guard: counts of used and unused rows.
 
-    If there is a unit column, the rows dropped by ``max_rows`` are counted too. If there are
-    `optional_attributes`, the rows without a value in them are counted too. For each `UnitTotal`,
+    If there is a unit column, the rows dropped by ``max_rows`` are also counted. If there are
+    `optional_attributes`, the rows without a value in them are also counted. For each `UnitTotal`,
     its kept and its cut amount are measured. Each of these costs as much as the counts of used and
     unused rows.
 

@@ -166,7 +166,7 @@ def payment_run(ledger: Ledger, bytes_needed: int, paid_before: str = "") -> Ite
 
     ``bytes_needed`` is the disk space that the payment needs in the ledger. ``paid_before`` is a
     sentence on an earlier payment for the same release, such as its guard. If it is not empty, an
-    error before the payment of this run becomes a PaidError too.
+    error before the payment of this run also becomes a PaidError.
     """
     # After the payment, an invalid environment variable would stop a paid release.
     check_environment()

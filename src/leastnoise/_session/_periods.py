@@ -233,7 +233,8 @@ def _publish_due_periods(
 ) -> PublishedPeriods:
     """Pay for a series if it is not paid yet, and publish its first periods.
 
-    The arguments are those of `publish_due_periods`, with the number of periods that are due.
+    The arguments are the arguments of `publish_due_periods`, and the number of periods that are
+    due.
     """
     series = cast(SeriesOptions, spec.series)
     labels = [str(label) for label in series.dates(spec.domain).labels]

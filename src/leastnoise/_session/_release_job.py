@@ -258,7 +258,7 @@ def read_table(
 ) -> "Table":
     """Return the private table that a plan or a search needs.
 
-    If ``with_usage`` is True, used and unused rows are counted too. For a series, ``allowance``
+    If ``with_usage`` is True, used and unused rows are also counted. For a series, ``allowance``
     states how many rows of each unit may still be used, and ``period_files`` states which files to
     read.
     """
@@ -625,7 +625,7 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
         form: ``review`` (Markdown after NIST SP 800-226; questions that only people can answer are
             marked), ``registry`` (YAML for the registry of deployments of differential privacy),
             ``mbi`` (JSON with the measurements in the format of mbi), ``notebook`` (for Jupyter;
-            Quarto renders it too), ``csvw`` (metadata of the CSV files after the W3C) or ``dcat``
+            Quarto also renders it), ``csvw`` (metadata of the CSV files after the W3C) or ``dcat``
             (an entry for a catalogue after DCAT-AP).
 
     Returns:

@@ -312,11 +312,11 @@ def release(
         drawn. The noisy answers are on the disk before anything is computed from them. If the
         process is killed after the payment, the release is absent, resumable or whole.
 
-    Edge cases: if the ledger has too little left only because guards stopped earlier releases, the
-        plan is rescaled to the remaining budget, and the release reports it. If a release with this
-        plan for this directory was paid for and stopped, the call finishes it from its measurements
-        and pays nothing again. Without ``out``, a warning names each earlier release that can be
-        finished.
+    Edge cases: if the ledger has less left than the plan costs only because guards stopped earlier
+        releases, the plan is rescaled to the remaining budget, and the release reports it. If a
+        release with this plan for this directory was paid for and stopped, the call finishes it
+        from its measurements and pays nothing again. Without ``out``, a warning names each earlier
+        release that can be finished.
 
     >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M", "M"]}), seed=7)
@@ -793,7 +793,7 @@ def audit(
     Args:
         plan: the plan, from `plan`, `plan_categories`, `plan_bounds` or `plan_max_rows`.
         guard: the share of the whole budget with which `release` pays for a guard; the guard is
-            tested too.
+            also tested.
         trials: the number of trials on each of two tables; None for the number that the seconds
             allow.
         seconds: the time limit, if no number of trials is stated.

@@ -1,4 +1,4 @@
-"""Guess from the name of a column what it contains, in several languages.
+"""Guess the content of a column from its name, in several languages.
 
 The functions see only names, no values. A name is split into words without accents and capitals:
 ``BENE_ID``, ``beneId`` and ``bene id`` are ``bene`` and ``id``. A compound word such as

@@ -19,7 +19,7 @@ def format_toml_key(name: str) -> str:
 def format_toml_value(value: Any) -> str:
     """Format a TOML value on one line.
 
-    Texts are formatted as in JSON, and the character DEL is escaped too.
+    Texts are formatted as in JSON, and the character DEL is also escaped.
     """
     if isinstance(value, Mapping):
         entries = [

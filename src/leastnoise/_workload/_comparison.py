@@ -167,7 +167,7 @@ def read_quantity(
     if len(named) > 1 or (named and count == "units"):
         measures = [*named, *(["count"] if count == "units" else [])]
         raise refuse(
-            "what is compared",
+            "the compared quantity",
             " and ".join(measures),
             "one of mean, sum, share and count = 'units'",
         )

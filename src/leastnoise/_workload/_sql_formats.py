@@ -29,7 +29,7 @@ _NUMBERS = {
 _WITHOUT_ZEROS = {"MM": "%-m", "DDD": "%-j", "DD": "%-d", "HH24": "%-H", "HH12": "%-I", "HH": "%-I"}
 """These patterns after FM, which leaves out zeros at the beginning."""
 _NAMES = {"MONTH": "%B", "MON": "%b", "DAY": "%A", "DY": "%a", "AM": "%p", "PM": "%p"}
-"""Patterns of names, whose case is that of the pattern."""
+"""Patterns of names. A name is written in the case of its pattern."""
 _HALVES_OF_DAY = ("AM", "PM")  # the spelling of DuckDB
 _PADDED = ("MONTH", "DAY")
 _WIDTH = 9  # PostgreSQL pads these names with blanks to this width

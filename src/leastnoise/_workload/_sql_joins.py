@@ -96,7 +96,7 @@ def _check_number_of_tables(
         raise refused(
             f"JOIN of {' and '.join(sorted(names))} on {columns[0]} = {columns[1]}",
             f"The source has {declared} of these joins: declare the other table in a "
-            "[[source.join]], or name the one that you mean",
+            "[[source.join]], or write the name of the table that you mean",
         )
 
 

@@ -64,7 +64,7 @@ class Aggregate:
         of: the measure or, for a quantile, the attribute.
         condition: the box of FILTER and CASE.
         weight: the measure by which rows are weighted.
-        on: the second measure of a pair, or the one that explains the first.
+        on: the second measure of a pair, or the measure that explains the first.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Compute the charge of a release to a budget, and add charges up.
 
 Charges to a pure budget add up in epsilon, charges to a zCDP budget in rho, and charges to a GDP
-budget in mu squared. Charges to an (epsilon, delta) budget add up in mu squared too: PROOFS-mu.md
+budget in mu squared. Charges to an (epsilon, delta) budget also add up in mu squared: PROOFS-mu.md
 has the argument.
 """
 

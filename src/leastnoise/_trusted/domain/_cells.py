@@ -96,7 +96,7 @@ class ThresholdTable:
     cells: Any
 
     def __post_init__(self) -> None:
-        # copies, so that the checked cells are the ones that are looked up
+        # copies, so that a later change of the caller cannot change the checked cells
         for name, values in (("thresholds", self.thresholds), ("cells", self.cells)):
             array = values.copy()
             array.flags.writeable = False
@@ -124,7 +124,7 @@ class TextTable:
         cells: the cell of each form, as the reading compares texts; the forms that mean a null are
             included.
         whole_numbers: the cell of each form that is a whole number. The number followed by a point
-            and zeros means this form too, unless such a text is itself a form.
+            and zeros also means this form, unless such a text is itself a form.
     """
 
     cells: Mapping[str, int]

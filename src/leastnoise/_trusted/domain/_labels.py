@@ -40,7 +40,7 @@ def label_text(value: object) -> str | None:
         if number is None:
             return None
         return number_text(number)
-    # whole numbers of numpy too, which are not `int`
+    # also the integers of numpy, which are not `int`
     if hasattr(value, "__index__"):
         return str(int(value))
     return None

@@ -46,7 +46,7 @@ class Reading:
         column: the column's name in the source, if it differs from the attribute's name.
         nulls: spellings of a missing value in addition to the empty text, such as ``["NA", "-"]``;
             they are compared with the text after reading, and with numbers as numbers: ``["-9"]``
-            makes the number -9 a null too.
+            also makes the number -9 a null.
         decimal: the decimal mark of numbers that are text, ``"."`` or ``","``.
         thousands: the separator of groups of three digits, such as ``"."`` or ``"'"``; if it is
             empty, digits are not grouped. All blanks count as one mark, and so do both apostrophes.

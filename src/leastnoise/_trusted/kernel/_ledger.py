@@ -788,7 +788,7 @@ class Ledger:
         return self._content().entries
 
     def spent(self) -> Charge:
-        """Return the exact sum of the charges of all entries, whatever their state.
+        """Return the exact sum of the charges of all entries, in every state.
 
         For a budget with periods it adds only the charges of the present period, and for a share
         only the charges of the share.

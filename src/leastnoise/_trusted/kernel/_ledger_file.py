@@ -180,7 +180,7 @@ def append_entry(
 ) -> str:
     """Append an entry to the chain of digests, and return its digest.
 
-    The digest covers all entries before it too.
+    The digest also covers all entries before it.
 
     Args:
         connection: within the transaction of the only writer.
@@ -292,8 +292,8 @@ def _check_single_name(path: Path) -> None:
     """Raise if a ledger has several hard links; remove a draft among them (S2).
 
     SQLite finds the journal of a killed process by the name of the file. Under another name of the
-    file, SQLite would not roll the transaction back at once; a later rollback would remove the
-    charges of others too.
+    file, SQLite would not roll the transaction back at once; a later rollback would also remove the
+    charges of others.
     """
     file = Path(os.path.realpath(path))
     try:

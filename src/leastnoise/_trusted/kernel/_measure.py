@@ -195,7 +195,7 @@ def _sums_of_end_distances(
     """Yield the sums of v - low and of high - v, from the sums of v.
 
     ``low`` and ``high`` are the bounds of the measure. The number of values, or of rows, in each
-    cell is counted too. Each array has the sums of v - low of all cells, and then the others.
+    cell is also counted. Each array has the sums of v - low of all cells, and then the others.
     """
     bounds = table.domain.measure(measure)
     for (names, summed), (_, values) in zip(

@@ -37,7 +37,7 @@ from leastnoise._trusted.table import (
 )
 
 PRIVATE = (
-    "PRIVATE: exact counts of rows, for the data's holder alone. Never publish or share this file. "
+    "PRIVATE: exact counts of rows, only for the data's holder. Never publish or share this file. "
     "leastnoise needs it, unchanged."
 )
 
@@ -133,7 +133,7 @@ def check_drawable_by_period(measurements: Measurements, along: str, late: str) 
     ):
         raise InputError(
             "A series that counts units in groups of cells (levels, ranges or windows) must bound "
-            f"a unit's rows in each of the periods of {along!r} alone (max_per_cell), and not by "
+            f"a unit's rows in each period of {along!r} (max_per_cell), and not by "
             "fewer in all of them (max_rows)."
         )
     refused_measures = {

@@ -343,7 +343,7 @@ def _missing_entries(ledger: Path, releases: Sequence[Path], *, exists: bool) ->
     return (
         f"The ledger {ledger} does not know the release in {first}{others}, which was paid from "
         "it: it is an older copy. Nothing was spent. Restore the newest copy of the ledger; if "
-        f"there is none, enter what it lacks: `leastnoise ledger spent {ledger} --release {first}`."
+        f"there is none, enter the missing releases: `leastnoise ledger spent {ledger} --release {first}`."
     )
 
 

@@ -218,7 +218,7 @@ class Block:
         k_norm_group: None if the noise of every query is independent. Otherwise the number of the
             group of blocks that draw their noise together, as K-norm noise (J1). Each block of such
             a group counts the rows in every cell of one attribute, or in every group of a partition
-            of its cells. So all blocks have the same total, and their noise has one total too. The
+            of its cells. So all blocks have the same total, and their noise also has one total. The
             probability of noise z is proportional to exp(-|z| / scale), where |z| is the largest
             sum of absolute values of one block.
     """

@@ -331,7 +331,7 @@ class CountRequest:
         max_rows: the largest number of rows of a unit that count.
         max_per_cell: the largest number of them in one cell of attributes that are read; None
             without such a bound.
-        usage: whether to count the rows that are used, not used and cut, too.
+        usage: whether to also count the rows that are used, not used and cut.
         unit_reading: how the values of the unit's column are read.
         filled: for each published table, the hidden cells of its attributes. A row that no
             attribute drops is used if, for one of these tables, it is in none of the hidden cells;

@@ -176,8 +176,8 @@ def unreadable_encoder(reading: Reading) -> Encoder:
 def _category_encoder(rule: Rule, table: TextTable) -> Encoder:
     """Return an encoder that looks up each value's normalised text in a table.
 
-    If a text is a whole number followed by a point and zeros, the number without these is looked up
-    too.
+    If a text is a whole number followed by a point and zeros, the number without these is also
+    looked up.
     """
 
     def cell(value: object) -> int:

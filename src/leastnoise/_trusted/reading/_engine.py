@@ -489,7 +489,7 @@ def _with_worth(rows: exp.Select, request: CountRequest) -> exp.Select:
             most = request.max_rows
         cell = ["u0", *_cell_columns(request, measure.attributes)]
         if isinstance(measure, UnitTotal):
-            # hidden cells have totals too, because tables without the attribute include them
+            # hidden cells also have totals, because tables without the attribute include them
             eligible = sql(f"g{number} = :one", one=1)
         else:
             published = {
@@ -790,7 +790,7 @@ class Type:
 
 
 INSTANTS = "instants"
-"""In place of an alias: time stamps with a time zone."""
+"""Instead of an alias: time stamps with a time zone."""
 UNREAD = Type(unsupported_column, selected=lambda column: sql(":it IS NULL", it=column))
 
 

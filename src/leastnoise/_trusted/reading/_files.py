@@ -3,7 +3,7 @@
 CSV goes from bytes to lines to fields (E1, E2). Several files are one source.
 
 1. A line ends with LF. One CR before the LF is part of the line end; any other CR is an ordinary
-   byte. If there are bytes after the last LF, they are a line too.
+   byte. If there are bytes after the last LF, they are also a line.
 2. Every line is a separate record, whatever it contains. No line affects another one, and a field
    cannot contain a line break.
 3. A line is divided at its delimiters. A field that begins with ``"`` must end with ``"``, and may

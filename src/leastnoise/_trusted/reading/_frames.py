@@ -257,7 +257,7 @@ def _column(series: Any) -> Column:
 def _has_intervals(kind: Any) -> bool:
     """Return whether a pandas type holds periods or intervals.
 
-    A categorical type with such categories has them too.
+    A categorical type with such categories also has them.
     """
     if type(kind).__name__ == "CategoricalDtype":
         return _has_intervals(kind.categories.dtype)

@@ -115,7 +115,8 @@ def check_unit(
 ) -> None:
     """Raise unless each joined table is public or joined on the unit column.
 
-    The joins that the first table itself consists of are checked too. A public table needs no unit.
+    If the first table itself consists of joins, they are also checked. A public table needs no
+    unit.
 
     >>> check_unit(ln.Joined("visits.csv", "patients.csv", on="patient_id"), None)
     Traceback (most recent call last):

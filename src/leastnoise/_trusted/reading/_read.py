@@ -811,7 +811,7 @@ class UnitRows:
             row_amounts: the amount of each row.
             has_value: whether each row has a value.
         """
-        # hidden cells have totals too, because tables without the attribute include them
+        # hidden cells also have totals, because tables without the attribute include them
         _, missing = self._eligible(measure)
         is_eligible = has_value.astype(np.bool_)
         is_chosen = self._chosen(name, measure, is_eligible, missing)

@@ -46,8 +46,8 @@ from leastnoise._trusted.reading._values import (
 Expression = Any
 # The content of a column, for any name of its type in the engine: integers of at most 64 bits;
 # doubles; Booleans; text compared by its bytes; days since 1970; and microseconds since 1970 on a
-# clock without a time zone, in UTC, or on the clock of an attribute. Days and microseconds are
-# 64-bit integers too.
+# clock without a time zone, in UTC, or on the clock of an attribute. Days and microseconds are also
+# 64-bit integers.
 ContentKind = Literal["integer", "double", "boolean", "text", "day", "stamp", "instant", "clock"]
 # With more cases than this, CASE is slower than reading the rows.
 MOST_CASES = 4096
@@ -118,7 +118,7 @@ class Value:
     def is_missing(self, nulls: Iterable[float] = ()) -> Expression:
         """Return an SQL condition: the value is null, or one of some numbers.
 
-        A NaN, an empty text, and the smallest integer as a time are null too.
+        A NaN, an empty text, and the smallest integer as a time are also null.
         """
         also = {
             "double": exp.cast(exp.Literal.string("NaN"), "DOUBLE"),

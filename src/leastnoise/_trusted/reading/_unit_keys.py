@@ -205,7 +205,7 @@ class UnitNumbers:
 
     @property
     def is_full(self) -> bool:
-        """Whether so many keys wait that they should be numbered now."""
+        """Whether enough keys wait to be numbered now."""
         stored_bytes = sum(keys.stored_bytes for keys in self._sets)
         waiting_bytes = sum(keys.waiting_bytes for keys in self._sets)
         return waiting_bytes >= max(_WAITING_BYTES, 2 * stored_bytes)

@@ -83,7 +83,7 @@ class Units:
         Args:
             units: the entries of the rows' units, from the encoder `number`.
             codes: the cells of the rows along every attribute that is read; -1, for a value outside
-                the domain, counts as a cell too.
+                the domain, also counts as a cell.
         """
         self._entries.append(units)
         if self._numbers.is_full:
@@ -150,7 +150,7 @@ class Units:
             unit is kept depends only on the keys of that unit's rows, so it is the same in both. At
             most k rows of the additional unit are kept. So the kept rows differ by at most k. Each
             kept row is then encoded or dropped by a function of only that row. This removes rows in
-            both tables and adds none. So the encoded tables differ by at most k rows too. A
+            both tables and adds none. So the encoded tables also differ by at most k rows. A
             mechanism that is private for every pair of tables at this distance is private for every
             fixed choice of keys, hence on average over them. Replacing a unit means removing one
             and adding one: at most 2k rows change.
@@ -343,8 +343,8 @@ class Units:
 
         Returns:
             The cells of one row for each group that a unit is in. Along the attributes of the
-            count, the cell is the one that holds the count of the group. Along other attributes, it
-            is the cell of one of the unit's rows in the group.
+            count, the cell is the cell that holds the count of the group. Along other attributes,
+            it is the cell of one of the unit's rows in the group.
 
         >>> units = Units(None, {"month": 4})
         >>> units.add(units.number(Column(["a", "a", "b"])))
@@ -595,8 +595,8 @@ def _smallest_in_group(
     """Return a mask of the rows with the ``most`` smallest keys of their group.
 
     ``most`` is one number, or an array with a number for every row, equal within a group. Rows with
-    a smaller number in ``period_of_row`` come first, whatever their keys are. Among rows with equal
-    keys the earlier row comes first.
+    a smaller number in ``period_of_row`` come first, regardless of their keys. Among rows with
+    equal keys the earlier row comes first.
     """
     if period_of_row is None and isinstance(most, int):
         group = _group_numbers(*groups)

@@ -121,7 +121,7 @@ class Table(Immutable):
     each measure.
 
     The package `leastnoise._trusted.reading` creates it, and only the kernel opens it. It does not
-    reveal its number of rows, which is private too, and it can be neither changed, compared nor
+    reveal its number of rows, which is also private, and it can be neither changed, compared nor
     pickled.
 
     Args:
