@@ -30,7 +30,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def contributing(markdown: str) -> str:
     """Return CONTRIBUTING.md with links to pages of the site, and to the sources elsewhere."""
     within = markdown.replace("](docs/", "](")
-    return re.sub(r"\]\((src|tests|contracts|changelog\.d)/", rf"]({SOURCES}\1/", within)
+    return re.sub(r"\]\((src|tests|contracts|changelog\.d|\.github)/", rf"]({SOURCES}\1/", within)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

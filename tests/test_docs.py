@@ -13,7 +13,7 @@ from docs import architecture, site
 from docs.images import budget, gallery
 
 import leastnoise as ln
-from leastnoise._cli import main
+from leastnoise._cli import load_command, main, program
 from waiting import HANGS
 
 ROOT = Path(__file__).parents[1]
@@ -157,6 +157,32 @@ def test_architecture_page_lists_every_folder():
     assert {
         name for name in folders - {"build", "site", "src"} if f"| `{name}` |" not in page
     } == set()
+
+
+def crowded_listings(text: str) -> list[str]:
+    """Return the lines of indented blocks that name two commands of the program."""
+    lines = re.findall(r"^ {4}.*$", text, flags=re.MULTILINE)
+    return [line for line in lines if len(re.findall(r"\bleastnoise [a-z-]+\b", line)) > 1]
+
+
+def test_listings_have_one_command_a_line():
+    texts = {page: re.sub(r"`[^`\n]*`", "", page.read_text("utf-8")) for page in PROSE}
+    assert {page: lines for page in PROSE if (lines := crowded_listings(texts[page]))} == {}
+
+
+def test_crowded_listings_are_detected():
+    text = "    leastnoise plan S  shows the error leastnoise check S\n    leastnoise demo\n"
+    assert crowded_listings(text) == [text.splitlines()[0]]
+
+
+def test_commands_page_begins_a_line_with_every_command():
+    listing = (ROOT / "docs" / "commands.md").read_text("utf-8").split("\n\n")[1]
+    shown = {
+        " ".join(re.findall(r"^ {4}leastnoise (ledger \w+|[\w-]+) ", line)[:1])
+        for line in listing.splitlines()
+    }
+    ledger = {f"ledger {name}" for name in load_command("ledger").commands}
+    assert shown == {*program.commands, *ledger} - {"ledger"}
 
 
 FILES = re.compile(r"^`([\w.]+)`:\n\n```\w+\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
