@@ -476,7 +476,7 @@ def read_description(path: Path) -> Description:
             if isinstance(error, InputError):
                 raise
             raise InputError(
-                f"The description {str(path)!r} looks like one for {read.__name__}, and is "
+                f"The description {str(path)!r} looks like one for {read.__name__}, but is "
                 "damaged. Repair it."
             ) from None
         if description is not None:

@@ -100,7 +100,7 @@ def test_ledger_commands_set_share_spend_and_raise(folder, run):
         ),
         (
             ["spent", "people.ledger", "--epsilon", "1", "--on", "2999-01-01"],
-            "a day that is not to come",
+            "today or an earlier day",
         ),
         (
             ["spent", "people.ledger", "--epsilon", "1", "--share", "eve"],
@@ -143,7 +143,7 @@ def test_second_ledger_opens_on_request(folder, run):
     run.done("release", "people.toml", "--out", "a")
     (folder / "other").mkdir()
     arguments = ["release", "people.toml", "--out", "b", "--ledger", "other/second.ledger"]
-    message = "people.ledger knows the data set 'people': a second ledger would not know"
+    message = "people.ledger knows the data set 'people': a second ledger would lack"
     run.refused(
         [message, "make this one with `leastnoise ledger set other/second.ledger`"], *arguments
     )
@@ -422,8 +422,8 @@ EARLY = [  # the budget of the spec, what is there, further arguments, and what 
         [],
         "only epsilon = 0.5 and delta = 1e-9, or mu squared = ",
     ),
-    ("", _book(privacy=Privacy(PureDP(1), "replace")), [], "such costs cannot be added"),
-    ("", _book(privacy=Privacy(PureDP(1), unit_column="id")), [], "such costs cannot be added"),
+    ("", _book(privacy=Privacy(PureDP(1), "replace")), [], "these costs cannot be added"),
+    ("", _book(privacy=Privacy(PureDP(1), unit_column="id")), [], "these costs cannot be added"),
     ("", _book(name="visits"), [], "belongs to the data set 'visits'; got 'people'"),
     ("", _book("1/2"), [], "only epsilon = 0.5 is left"),
     ("", _damaged, [], "is damaged"),
@@ -440,7 +440,7 @@ EARLY = [  # the budget of the spec, what is there, further arguments, and what 
     ),
     (APPROXIMATE, _book(privacy=Privacy(ApproxDP("1/2", "1e-9"))), [], "only epsilon = 0.5"),
     ('rho = "1"', _book(privacy=Privacy(ApproxDP(9, "1e-9"))), [], "ApproxDP budget"),
-    (APPROXIMATE, _book(privacy=Privacy(ZCDP(1), "replace")), [], "such costs cannot be added"),
+    (APPROXIMATE, _book(privacy=Privacy(ZCDP(1), "replace")), [], "these costs cannot be added"),
 ]
 
 

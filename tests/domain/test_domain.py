@@ -148,9 +148,12 @@ def from_json(*attributes, measures=()):
         (lambda: Domain({}), "a domain must have at least one attribute; got none."),
         (
             lambda: Domain([("a", ["x"]), ("a", ["y"])]),
-            "an attribute must be named once; got 'a' twice.",
+            "attributes must have different names; got 'a' twice.",
         ),
-        (lambda: Domain({"a": ["x"]}, a=["x"]), "an attribute must be named once; got 'a' twice."),
+        (
+            lambda: Domain({"a": ["x"]}, a=["x"]),
+            "attributes must have different names; got 'a' twice.",
+        ),
         (
             lambda: Domain({"": ["x"]}),
             (
@@ -225,7 +228,7 @@ def from_json(*attributes, measures=()):
             lambda: from_json(
                 measures=[{"name": "m", "column": "c", "low": 0, "high": 1, "unit": 1}] * 2
             ),
-            "a measure must be named once",
+            "measures must have different names",
         ),
         (lambda: domain_from_spec(5), "[domain] must be a table of tables; got 5."),
         (

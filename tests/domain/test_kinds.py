@@ -165,7 +165,9 @@ def test_whole_category_with_zeros_is_the_whole_number():
         InputError, match=r"categories must differ from each other; got '1\.0' twice"
     ):
         Categories([1, "1.0"])
-    with pytest.raises(InputError, match=r"a spelling must mean one category; got '1\.00' twice"):
+    with pytest.raises(
+        InputError, match=r"a spelling must belong to only one category; got '1\.00' twice"
+    ):
         Categories([1, 2], spellings={"2": ["1.00"]})
 
 

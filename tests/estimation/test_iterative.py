@@ -108,5 +108,5 @@ def test_undetermined_queries_fail_to_converge_with_reason() -> None:
 
 def test_queries_without_a_coefficient_are_refused() -> None:
     plan = plan_of(Block((factor("a", Dense([[0, 0, 0, 0]])),), Fraction(1)))
-    with pytest.raises(InputError, match="at least one query that sees a cell"):
+    with pytest.raises(InputError, match="at least one query with a coefficient other than 0"):
         joint_of(plan).solve(np.ones((4, 1)), "a test")

@@ -543,7 +543,7 @@ def test_ratio_to_possible_zero_has_no_upper_end() -> None:
         ),
         (
             lambda source: means(source, "tips"),
-            "A mean of tips needs its sums and the number of its values, both measured",
+            "A mean of tips needs measurements of its sums and of the number of its values",
         ),
         (
             lambda source: means(source, "pay", by=["zone"]),

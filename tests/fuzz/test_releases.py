@@ -162,7 +162,7 @@ def test_damaged_release_answers_or_refuses(released, name, data):
 USED = (PLAN, OBSERVATION, MANIFEST)
 
 
-REFUSED = {("looking", "enter"): "was paid by no ledger"}
+REFUSED = {("looking", "enter"): "no ledger paid for it"}
 
 
 @pytest.mark.parametrize("name", USES)

@@ -118,7 +118,7 @@ def test_limits_survive_json_and_change_the_digest() -> None:
     assert [entry.block.limits for entry in equations(measurements, "pay")] == [steps, steps]
     with pytest.raises(
         InputError,
-        match="Sums of pay under different limits differ in their bias and are not estimated "
+        match="Sums of pay under different limits have different biases and cannot be estimated "
         "together",
     ):
         equations(small(stepped, other), "pay")

@@ -109,7 +109,7 @@ def test_whole_column_named_like_an_argument_is_profiled(pure: Profile) -> None:
     ("arguments", "message"),
     [
         ({}, "may name persons"),
-        ({"unit": "row", "max_rows": 2}, "max_rows is for a unit with a column"),
+        ({"unit": "row", "max_rows": 2}, "max_rows needs a unit with a column"),
         ({"unit": "person_id", "max_rows": 0}, "max_rows must be"),
         ({"unit": "nobody", "max_rows": 2}, "column of the data"),
     ],

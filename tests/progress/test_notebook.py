@@ -84,7 +84,7 @@ def test_row_numbers_reach_no_other_object(progress):
         read_table(plan, frame, progress)
     with pytest.raises(ln.InputError, match="line must be"):
         _progress.RowProgress(SimpleNamespace(say=print), "reading", "writing")
-    with pytest.raises(TypeError, match="no subclasses"):
+    with pytest.raises(TypeError, match="cannot have subclasses"):
         type("Told", (_progress.RowProgress,), {})
 
 

@@ -264,7 +264,7 @@ def test_audit_refuses_a_plan_above_its_budget(neighbours: Any) -> None:
     halved = replace(
         measured, blocks=tuple(replace(block, scale=block.scale / 2) for block in measured.blocks)
     )
-    with pytest.raises(ln.InputError, match="cost more than the budget they declare"):
+    with pytest.raises(ln.InputError, match="cost more than their declared budget"):
         ln.audit(replace(plan, measurements=halved))
 
 
@@ -275,5 +275,5 @@ def test_other_arguments_are_refused() -> None:
     ):
         with pytest.raises(ln.InputError, match=message):
             ln.audit(planned("Laplace"), **arguments)
-    with pytest.raises(ln.InputError, match="A search has no guard"):
+    with pytest.raises(ln.InputError, match="A search cannot have a guard"):
         ln.audit(searched("Laplace"), guard="1/100", trials=200)

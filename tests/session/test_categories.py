@@ -113,7 +113,7 @@ def test_older_ledger_copy_gets_the_cost_of_a_search(tmp_path, people, book) -> 
     assert (str(entry.charge), entry.plan_digest) == ("epsilon = 0.5, delta = 1e-9", PLAN.digest())
     assert str(copied_ledger.left()).startswith("epsilon = 0.5, delta = 9.99e-7, mu squared =")
     ln.find_categories(PLAN, PEOPLE, seed=1, out=tmp_path / "seeded")
-    with pytest.raises(ln.InputError, match="paid by no ledger"):
+    with pytest.raises(ln.InputError, match="no ledger paid for it"):
         enter_release(copied_ledger, tmp_path / "seeded")
 
 
@@ -154,7 +154,7 @@ def test_stopped_search_is_finished_unpaid(tmp_path, people, book, drawn: bool, 
 def test_search_in_memory_needs_its_data_again(book) -> None:
     with stopped(Series, "find"):
         ln.find_categories(PLAN, PEOPLE, ledger=book)
-    with pytest.raises(ln.PaidError, match="its data were not in a file"):
+    with pytest.raises(ln.PaidError, match="its data did not come from a file"):
         ln.resume(book)
     (categories,) = ln.resume(book, source=PEOPLE)
     assert categories.texts == ("curl", "wget")

@@ -125,7 +125,7 @@ def test_table_read_without_cell_bound_is_refused() -> None:
         (loose, tight),
         (tight, ln.plan(BOTH, privacy(PerCellBound(2, "month")))),
     ):
-        with pytest.raises(InputError, match="bounded for another privacy unit"):
+        with pytest.raises(InputError, match="read for another privacy unit"):
             UnpaidSeries(release_contract(plan), read_table(other_plan, frame), SeededEntropy(1))
 
 

@@ -124,8 +124,8 @@ def test_count_of_values_can_be_requested_alone() -> None:
     with pytest.raises(
         InputError,
         match=(
-            r"A mean of pay needs its sums and the number of its values, both measured.*count = "
-            r"\"pay\""
+            r"A mean of pay needs measurements of its sums and of the number of its values.*"
+            r"count = \"pay\""
         ),
     ):
         ln.means(release, "pay", by=["sex"])

@@ -356,7 +356,7 @@ def test_regression_without_clear_equations_has_no_ends() -> None:
     assert np.isfinite(regression.coefficient).all()
     (table,) = release.statistics
     assert np.isnan(table.low).all()
-    with pytest.raises(ln.InputError, match="has coefficients of different units"):
+    with pytest.raises(ln.InputError, match="has coefficients in different units"):
         table.plot()
     rows = table.format_rows(load_catalogue("en"), 3)
     assert [row[-1] for row in rows] == ["unbounded"] * 3

@@ -756,7 +756,7 @@ FINE, FINER = (
         ),
         (
             ln.queries(FINE, sex="identity", pay="prefix", sum="wages"),
-            "at most 1024 cells that the queries distinguish; it has 2000 cells",
+            "if the queries distinguish at most 1024 cells; it has 2000 cells",
         ),
         (ln.queries(FINER, pay=ln.ranges([(1, 40), (20, 90)]), sum="wages"), "at most 4096 cells"),
     ],

@@ -204,7 +204,9 @@ def test_other_mechanisms_refuse_counts_of_units(plan: ln.Plan) -> None:
         ln.InputError, match="A plan that counts or adds up units cannot be audited yet"
     ):
         ln.audit(plan, trials=200)
-    with pytest.raises(ln.InputError, match="A mean of units by month needs its sums"):
+    with pytest.raises(
+        ln.InputError, match="A mean of units by month needs measurements of its sums"
+    ):
         ln.means(ln.release(plan, SHOP, seed=1), "units by month", by=["month"])
     with pytest.raises(ln.InputError, match="got 'one of rows'"):
         ln.plan(workload, ln.PureDP(1))

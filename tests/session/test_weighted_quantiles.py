@@ -154,7 +154,7 @@ def test_pages_and_files_name_shares_of_weights(domain, tmp_path, monkeypatch) -
 
 def test_weights_of_quantiles_are_checked(domain) -> None:
     median = ln.quantile_queries(domain, "pay", ["1/2"])
-    with pytest.raises(ln.InputError, match="weighted_by must be applied once"):
+    with pytest.raises(ln.InputError, match="weighted_by can be applied only once"):
         median.weighted_by("weight").weighted_by("weight")
     with pytest.raises(
         ln.InputError,

@@ -285,9 +285,7 @@ def test_variances_and_units_are_not_weighted() -> None:
         ln.marginals(domain, ways=1, count="units"),
         ln.queries(domain, sum="pay").weighted_by("weight"),
     ):
-        with pytest.raises(
-            InputError, match="counts of units, and weighted tables, have no weights"
-        ):
+        with pytest.raises(InputError, match="cannot be applied to counts of units"):
             workload.weighted_by("weight")
     with pytest.raises(InputError, match="regressions have no weights"):
         ln.variance_queries(domain, "pay").weighted_by("weight")

@@ -153,7 +153,7 @@ def test_json_levels_get_the_same_checks():
     [
         ({"g": {0: "a", "0": "b", 1: "a"}}, "levels.g must give every key one value; '0' has"),
         ({"g": {0: "a", "0.0": "b", 1: "a"}}, "'0.0' has 'a' and 'b'"),
-        ({"g": {0: 1, 1: "1"}}, "written unlike every other group"),
+        ({"g": {0: 1, 1: "1"}}, "different from every other group"),
         ({"g": {0: "a"}}, "must give every cell a group; 1 have none: '1'"),
         ({"g": {0: "a", 1: None}}, "a group of the level 'g' must be text"),
     ],

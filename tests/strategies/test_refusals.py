@@ -120,7 +120,7 @@ def test_search_without_strategy_ends_on_time(name: str) -> None:
         (
             "workload_even",
             mean_queries(SMALL, "pay", by=["a"]),
-            "the strategy of a paper is measured without a change",
+            "strategies from papers are measured exactly as published",
         ),
     ],
 )

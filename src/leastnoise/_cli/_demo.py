@@ -196,8 +196,8 @@ def _new_folder(out: Path | None) -> Path:
             ) from None
         return folder
     raise InputError(
-        f"The directory {out} exists already and is not overwritten. Choose another with --out, "
-        "or leave it out for the next free one."
+        f"The directory {out} exists already and is not overwritten. Choose another directory "
+        "with --out, or leave --out out to use the next free directory."
     )
 
 

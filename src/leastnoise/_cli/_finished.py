@@ -533,7 +533,7 @@ def _answer_counts(request: AnswerRequest) -> Answers:
     for name, query_set in [*requested, *request.by.items()]:
         if name in query_sets:
             raise InputError(
-                f"{name} is selected twice; use one of --cells, --ranges and --where for it."
+                f"{name} is selected twice; use only one of --cells, --ranges and --where for it."
             )
         query_sets[name] = query_set
     measure = request.options.measure
@@ -628,7 +628,7 @@ def _checked_measure(option: str, measure_text: str, request: AnswerRequest) -> 
     if request.where:
         raise InputError(
             f"{option.capitalize()} cannot be restricted with --where. Use --cells NAME for "
-            f"{option} by the values of an attribute."
+            f"{option} for each value of an attribute."
         )
     if not request.release.plan.domain.measures:
         raise InputError(
@@ -704,8 +704,8 @@ def _answer_shares(request: AnswerRequest) -> Answers:
     """Compute the share of each cell in the total."""
     if request.where:
         raise InputError(
-            "Shares cannot be restricted with --where. Use --cells NAME for the shares within the "
-            "values of an attribute."
+            "Shares cannot be restricted with --where. Use --cells NAME to compute the shares "
+            "within each value of an attribute."
         )
     of = read_groups(request.release.plan.domain, request.options.shares.split(","))
     table = shares(

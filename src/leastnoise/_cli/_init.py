@@ -100,8 +100,8 @@ def init(
         draft = _draft_from_description(description_path, data_path, out, layout)
     elif is_in_database and (layout or data_path is not None):
         raise InputError(
-            "A table of a database has no file, and no --delimiter, --encoding or --header. "
-            "Leave them out, or leave out --table and --connection."
+            "A data file, --delimiter, --encoding and --header cannot be combined with a table "
+            "of a database. Leave them out, or leave out --table and --connection."
         )
     elif is_in_database:
         draft = _draft_from_table(place, table, connection, out)
@@ -174,7 +174,7 @@ def _find_table(url: str | None, table: str | None, connection: str | None) -> D
         )
     if url is None and connection is None:
         raise InputError(
-            "--table is in a database: give its URL, as in "
+            "--table names a table of a database. Give the URL of the database, as in "
             "`leastnoise init postgresql://user@host/name --table public.visits`, "
             "or --connection env:NAME."
         )

@@ -484,7 +484,8 @@ def resume(
     _print_settled(reconcile_ledger(ledger))
     if number is None and out is not None:
         raise InputError(
-            "--out is for one release; choose it with --release and a number that "
+            "--out names the directory of one release. Choose the release with --release and a "
+            "number that "
             "`leastnoise ledger show` lists."
         )
     unfinished = _numbers_to_finish(ledger, ledger_path, number)
@@ -516,8 +517,8 @@ def _find_only_ledger() -> Path:
     paths = sorted(Path().glob("*.ledger"))
     if len(paths) != 1:
         raise InputError(
-            "Name the ledger, as in `leastnoise resume people.ledger`; this directory holds "
-            f"{len(paths) or 'none'}."
+            "Name the ledger, as in `leastnoise resume people.ledger`; this directory contains "
+            f"{len(paths) or 'no'} ledgers."
         )
     return paths[0]
 

@@ -218,7 +218,7 @@ def _spellings(
         category = str(_category(value))
         if category not in category_texts:
             raise refuse(
-                "a category that spellings are given for",
+                "a key of spellings",
                 value,
                 "one of the categories",
                 did_you_mean(category, category_texts),
@@ -237,7 +237,8 @@ def _spellings(
             form = compared_form(reading, text)
             if form in used_forms:
                 raise InputError(
-                    f"a spelling must mean one category; got {text!r} twice. Leave it out once."
+                    f"a spelling must belong to only one category; got {text!r} twice. Leave it "
+                    "out once."
                 )
             used_forms.add(form)
         spellings.append((category, texts))
@@ -261,7 +262,7 @@ def _category(value: object) -> Label:
                 "a category",
                 value,
                 "text that is not empty",
-                "An empty text is a null; null='other' counts those.",
+                "An empty text is a null; null = 'other' counts nulls.",
             )
         return str(value)
     if isinstance(value, bool):
@@ -497,7 +498,7 @@ class Edges(Kind):
         for below, above in itertools.pairwise(edges):
             if not float(below) < float(above):
                 raise InputError(
-                    f"edges must rise; got {number_text(below)} before {number_text(above)}."
+                    f"edges must increase; got {number_text(below)} before {number_text(above)}."
                 )
         one_of("closed", self.closed, ("left", "right"))
         self._set_fields(len(edges) - 1, ORDERED, edges=edges)
@@ -650,9 +651,11 @@ class Unknown(Kind):
         categories = tuple(text for text in texts if text not in self.further_labels)
         if not categories:
             raise InputError(
-                "No category was found: none is held by enough people for the threshold. Give the "
+                "No category was found, because no category has enough people to reach the "
+                "threshold. Give the "
                 "search more of the budget or a larger "
-                "delta, let a person count in fewer categories (max_rows), or ask for coarser ones."
+                "delta, let a person count in fewer categories (max_rows), or use coarser "
+                "categories."
             )
         return Categories(
             categories,
@@ -862,5 +865,5 @@ def _(value: object) -> tuple[list[tuple[str, Kind]], dict[str, Measure]]:
     kinds = list(map(kind_from_json, table["attributes"]))
     measures = list(map(measure_from_json, table["measures"]))
     if len(dict(measures)) != len(measures):
-        raise InputError("a measure must be named once; got a name twice in 'measures'.")
+        raise InputError("measures must have different names; got a name twice in 'measures'.")
     return kinds, dict(measures)

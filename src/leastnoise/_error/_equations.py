@@ -199,12 +199,12 @@ def equations(
     ]
     if len({group[0].limits for group in groups if group[0].measure == quantity}) > 1:
         raise InputError(
-            f"Sums of {quantity} under different limits differ in their bias and are not "
+            f"Sums of {quantity} under different limits have different biases and cannot be "
             "estimated together. Make a plan for each limit."
         )
     if len({group[0].ends for group in groups if group[0].measure == quantity}) > 1:
         raise InputError(
-            f"Separate sums of {quantity} and distances from both ends of its values are not "
+            f"Separate sums of {quantity} and distances from both ends of its values cannot be "
             "estimated together. Measure all of them in one of the two ways."
         )
     variances: dict[int, float] = {}

@@ -285,8 +285,8 @@ class JointBlocks:
         if not diagonal.max() > 0:
             raise refuse(
                 "the measurements",
-                "queries without a coefficient",
-                "at least one query that sees a cell",
+                "queries whose coefficients are all 0",
+                "at least one query with a coefficient other than 0",
             )
         # Directions that no block measures get a small positive value to keep the matrix positive
         # definite.
@@ -383,7 +383,7 @@ class JointBlocks:
         if not worst <= tolerance:
             raise UnsupportedQuery(
                 f"Least squares for {subject} did not converge: the relative residual is "
-                f"{worst:.1e}, allowed is {tolerance:.0e}. "
+                f"{worst:.1e}, and at most {tolerance:.0e} is allowed. "
                 "Either the measurements do not determine it, or their noise is too unequal for "
                 "the solver. Choose another strategy."
             )
@@ -761,9 +761,9 @@ class IterativeStructure(JointStructure):
     def covariance(self, product: Product, other: Product) -> FloatArray:
         """Raise UnsupportedQuery, because the solver computes no covariances."""
         raise UnsupportedQuery(
-            f"Covariances of {product.name} and {other.name} are not known where estimates need a "
-            "linear solver. Choose a strategy with a "
-            "product form."
+            f"Covariances of {product.name} and {other.name} are not known, because the "
+            "estimates of this strategy need a linear solver. Choose another strategy, such as "
+            "marginals."
         )
 
     @cached_property

@@ -427,7 +427,8 @@ def compare_releases(
     if keys != other_keys:
         raise InputError(
             "Two releases can be compared only by groups that have the same labels in the same "
-            "order, and these differ. Compare them by a level or by attributes that are the same "
+            "order, but these groups differ. Compare them by a level or by attributes that are "
+            "the same "
             "in both releases."
         )
     first, second = (
@@ -632,7 +633,7 @@ def shares(
     cells = groups_of(domain, of, "the cells of shares")
     groups = groups_of(domain, by, "the groups of shares")
     if not cells or {*cells} & {*groups}:
-        raise refuse("of", [*cells], "at least one attribute, and none of those in by")
+        raise refuse("of", [*cells], "at least one attribute that is not in by")
     for name, query_set in cells.items():
         _check_partition(domain, name, query_set)
     totals = {name: all_published(domain, name) for name in cells}

@@ -189,7 +189,8 @@ def _require_count(plan: Measurements, measure: str) -> str:
             f'"{measure}" for the number of its values.'
         )
     raise InputError(
-        f"A mean of {measure} needs its sums and the number of its values, both measured. {advice}"
+        f"A mean of {measure} needs measurements of its sums and of the number of its values. "
+        f"{advice}"
     )
 
 

@@ -203,8 +203,8 @@ def _check_facts(
         holds_rows = np.bincount(each.labels[cells_with_rows], minlength=len(each.targets)) > 0
         if (each.targets[~holds_rows] > 0).any():
             raise InputError(
-                "Public counts and impossible cells must agree; there are public counts above 0 of "
-                "impossible cells. Correct them."
+                "Public counts and impossible cells must agree; some impossible cells have "
+                "public counts above 0. Correct them."
             )
     if not possible.any():
         raise InputError("[[impossible]] must leave some cell possible. Correct it.")

@@ -171,8 +171,9 @@ def variances(
     names = (number, measure, squares)
     if number is None or squares is None or not all(equations(plan, name) for name in names):
         raise InputError(
-            f"A variance of {measure} needs the number of its values, their sums and the sums of "
-            f"their squares, all measured. Ask for variances of {measure} in the workload."
+            f"A variance of {measure} needs measurements of the number of its values, of their "
+            f"sums and of the sums of their squares. Ask for variances of {measure} in the "
+            "workload."
         )
     tables = [queries(plan.domain, sets, sum=name).products[0] for name in names]
     counts, sums, sums_of_squares = (estimate.estimate(table) for table in tables)

@@ -404,7 +404,7 @@ def causal_hierarchy(
     if size > _MOST_HIERARCHY:
         raise NotApplicable(
             f"Under a pure budget a series may have at most {_MOST_HIERARCHY} periods; got "
-            f"{size}. Use longer periods, or rho or a delta."
+            f"{size}. Use longer periods, or a budget with rho or delta."
         )
     times = sorted({round(time) for time in np.linspace(1, size, min(size, _MOST_TIMES))})
     candidates = [Factor((attribute,), Identity(size))]

@@ -87,7 +87,8 @@ _CHECK_SHARE = 1 / 10  # part of the seconds for the check of tables with high e
 _SEARCH_SHARE = 1 / 2  # part of the remaining seconds that a search may take beyond its least
 # Estimates decide which planners are tried, so that the plan is the same on every machine. The
 # clock only ends a search that hangs: a search that takes this many times the seconds. Other
-# programs on the machine at most double CPU seconds, and estimates are at most three times too low (docs/results/auto.md).
+# programs on the machine at most double CPU seconds, and estimates are at most three times too low
+# (docs/results/auto.md).
 _DEADLINE_FACTOR = 10.0
 _LEAST_TIMED_SECONDS = 1.0  # quick planners together take up to a second, for every time limit
 # factor of the seconds that a planner may take if its error reaches the lower bound. For prefix

@@ -372,7 +372,7 @@ def check_earlier(
         for key in keys:
             if key in name_of_id:
                 raise InputError(
-                    "Every measurement must count once; the earlier releases "
+                    "Every measurement must be used only once; the earlier releases "
                     f"{quoted(name_of_id[key])} and {quoted(release.name)} have measurements in "
                     f"common. {_ADVICE}"
                 )

@@ -78,9 +78,9 @@ def per_cell(
     if not shared:
         raise InputError(
             'max_per_cell must name the attributes of a cell, such as cell = ["month"], because '
-            "the tables have no attribute in common. Only tables with all attributes of the cell "
-            "have less noise by it, but rows are cut for all tables. "
-            "Name them, or leave max_per_cell out."
+            "the tables have no attribute in common. The limit reduces the noise only of tables "
+            "with all these attributes, but cuts rows of all tables. Name the attributes, or "
+            "leave max_per_cell out."
         )
     return PerCellBound(max_rows, [name for name in workload.domain.names if name in shared])
 
@@ -118,8 +118,8 @@ def with_max_rows(privacy: Privacy | Least, rows_text: str) -> Privacy | Least:
     """
     if privacy.unit_column is None:
         raise InputError(
-            "--max-rows is for units of several rows; got a spec in which every row is a unit. "
-            "Name the unit's column in it."
+            "--max-rows limits the rows of a unit, but in this spec every row is a unit. Name "
+            "the column of the unit in [privacy] unit."
         )
     if not rows_text.isascii() or not rows_text.isdigit() or len(rows_text) > _MOST_DIGITS:
         raise refuse("max_rows", rows_text, "a whole number of at least 1")

@@ -153,7 +153,7 @@ def ab_power(
         missing.append("budget")
     if len(missing) > 1:
         raise refuse(
-            "what is searched", " and ".join(missing), "one of effect, size and a Least budget"
+            "the value to compute", " and ".join(missing), "one of effect, size and a Least budget"
         )
     if not (isinstance(power, float) and 0.5 <= power < 1):
         raise refuse("power", power, "a number of at least 0.5 and below 1, such as 0.8")

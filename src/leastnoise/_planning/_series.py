@@ -283,8 +283,8 @@ def _plan_one_period(problem: _SeriesProblem, search: Search) -> Plan:
     if _bits_left_for_time(plan) < _LEAST_BITS and problem.noise.norm > 1:
         advice = "Choose a larger unit, smaller clip bounds for the measure, or another strategy."
         raise InputError(
-            "The measurements along the other attributes leave no room for whole coefficients "
-            f"along time. {advice}"
+            "The measurements along the other attributes have coefficients so large that too few "
+            f"bits are left for the coefficients along time. {advice}"
         )
     return plan
 
@@ -402,7 +402,8 @@ def _check_table(product: Product, along: str) -> None:
     """Raise for a table that cannot be published period by period."""
     if along not in product.attributes:
         raise InputError(
-            f"Every table of a series must have its periods; {product.name} has none. Request "
+            f"Every table of a series must have queries along its periods; {product.name} has "
+            "none. Request "
             f"{along} = 'prefix' for totals so far, or "
             f"{along} = 'identity' for each period."
         )

@@ -223,7 +223,8 @@ def _check_unit(request: ProfileRequest, columns: SourceColumns) -> None:
     if request.unit_column is None:
         if request.max_rows is not None:
             raise InputError(
-                "max_rows is for a unit with a column; got a unit of one row. Name the column of "
+                "max_rows needs a unit with a column; in this request every row is a unit. Name "
+                "the column of "
                 "the person, or leave out max_rows."
             )
         return

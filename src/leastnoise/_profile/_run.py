@@ -295,7 +295,7 @@ def _has_this_profile(plan: ProfilePlan, request_text: str) -> bool:
     if not is_same:
         raise InputError(
             f"The directory {plan.folder} has another profile: its {REQUEST_FILE} differs. Choose "
-            "another name, or repeat the same command to finish that one."
+            "another name, or repeat the command of that profile to finish it."
         )
     return True
 

@@ -195,7 +195,7 @@ def _lock_draft(target: Path, lock_file: Path) -> int:
         if time.monotonic() > deadline:
             raise InputError(
                 f"The output directory {str(target)!r} is being written by another process. "
-                "Choose another, or wait for that process."
+                "Choose another directory, or wait for that process."
             )
         time.sleep(_CLEANING_SECONDS / 20)
 

@@ -148,7 +148,9 @@ def format_mbi_measurements(publication: Publication) -> str:
     listed = []
     for counts in equations(measurements, None):
         if counts.block.limits is not None:
-            raise InputError(_MBI_REQUIREMENT + "This release cut what a row adds by its own rule.")
+            raise InputError(
+                _MBI_REQUIREMENT + "This release clipped sums at a threshold that it chose."
+            )
         noisy_counts = counts.values(values[counts.index]) / measurements.grid
         listed.append(_mbi_measurement(counts.block, noisy_counts, math.sqrt(counts.variance)))
     if not listed:

@@ -139,10 +139,10 @@ _MEANINGS = {
     "answer_local": "the maximum likelihood estimate among the tables that have no cell below 0 "
     "and agree with each other; the total is fixed to its own estimate (at least 0); no errors "
     "are known for them",
-    "answer_top_down": "whole numbers of at least 0 that add up: from the total down, each group is "
-    "divided into its cells by non-negative least squares and controlled rounding. Public counts "
-    "hold, and impossible cells are 0. A total that is not public is the rounded unbiased total "
-    "(at least 0). No errors are known for them",
+    "answer_top_down": "whole numbers of at least 0 that add up: from the total down, each group "
+    "is divided into its cells by non-negative least squares and controlled rounding. Public "
+    "counts hold, and impossible cells are 0. A total that is not public is the rounded unbiased "
+    "total (at least 0). No errors are known for them",
 }
 
 

@@ -221,8 +221,8 @@ class StatisticTable(ResultTable):
         """
         if self.statistic.kind == "regression":
             raise InputError(
-                f"{self.id} ({self.name}) has coefficients of different units, which no axis has. "
-                "Use the table."
+                f"{self.id} ({self.name}) has coefficients in different units, so it has no "
+                "chart. Use the table."
             )
         return ResultTable.plot(self)
 

@@ -231,7 +231,8 @@ class ResultTable:
         spec = self.chart_spec(replace(load_catalogue(), names=self.display_names))
         if spec is None:
             raise InputError(
-                f"{self.id} ({self.name}) is a single number, or too many: {self}. Nothing can be "
+                f"{self.id} ({self.name}) is a single number, or has too many numbers for a "
+                f"chart: {self}. Nothing can be "
                 "drawn."
             )
         return make_altair_chart(spec, self.name)

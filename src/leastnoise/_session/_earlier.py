@@ -53,8 +53,8 @@ def check_earlier_payments(plan: Plan | SearchPlan, ledger: Ledger | None, datas
         if not {*release.receipts} <= entries.keys():
             raise InputError(
                 f"{name} must have been paid from the ledger that pays for this one, the "
-                f"ledger of {quoted(dataset)}, because only that shows that the data are "
-                f"the same; it was paid from another one, for {quoted(release.dataset)}. "
+                f"ledger of {quoted(dataset)}, because only that shows that the data are the "
+                f"same; it was paid from the ledger of {quoted(release.dataset)}. "
                 f"{_ADVICE}"
             )
         recorded = tuple(entries[receipt].plan_digest for receipt in release.receipts)

@@ -453,8 +453,8 @@ def finish_paid(
         if outcome is None:
             if data is None:
                 raise InputError(
-                    "The paid release has steps left to draw, and its data were not in a file. "
-                    "Give them as source."
+                    "The paid release still has steps to draw, and its data did not come from a "
+                    "file. Give the data as source."
                 )
             table = read_table(job.plan, data, progress)
             outcome = job.draw(Series.resumed(job.contract, table, ledger, receipt))
@@ -693,8 +693,8 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     payment = receipt.payment
     if not spent.private or payment is None:
         raise InputError(
-            f"The release in {str(directory)!r} was paid by no ledger, because it is not private. "
-            "There is nothing to enter."
+            f"The release in {str(directory)!r} is not private, so no ledger paid for it. There "
+            "is nothing to enter."
         )
     paid_from = f"paid from {payment.ledger}, release {payment.number}"
     ledger_ids = {entry.id for entry in ledger.entries()}

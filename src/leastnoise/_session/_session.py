@@ -327,8 +327,8 @@ def release(
         raise refuse("plan", type(plan).__name__, "a plan, from leastnoise.plan or Plan.from_json")
     if series_of(plan) is not None:
         raise InputError(
-            "This plan belongs to a series, which is published period by period: `release_series` "
-            "does it."
+            "This plan belongs to a series, which is published period by period. Use "
+            "`release_series`."
         )
     job = build_release_job(plan)
     if options is None:
@@ -724,7 +724,7 @@ def finish_releases(
     check_no_missing_releases(ledger.path, ledger, [] if out is None else [Path(out).parent])
     if out is not None and number is None:
         raise InputError(
-            "Another directory is for one release. State the number of the release, which "
+            "A directory can be named only for one release. State the number of the release, which "
             "`leastnoise ledger show` lists."
         )
     matching_entries = [entry for entry in ledger.entries() if number in {None, entry.number}]
@@ -768,8 +768,8 @@ def _finish_entry(
     if is_series_plan(text):
         if out is not None:
             raise InputError(
-                "The releases of a series are in the directory that it was paid for; leave out "
-                "the other one."
+                "A series is published in the directory for which it was paid. Leave out the "
+                "other directory."
             )
         directories = finish_series(ledger, entry)
         return FinishedRelease(
@@ -816,7 +816,8 @@ def audit(
     share = checked_guard_share(guard)
     if share is not None and not isinstance(plan, Plan):
         raise InputError(
-            "A search has no guard. Leave out the guard; the release after the search may have one."
+            "A search cannot have a guard. Leave out the guard; the release after the search may "
+            "have one."
         )
     if share is None:
         measured = None

@@ -438,7 +438,7 @@ def check_run_arguments(
             "--through is for a spec with [series], whose periods are published one by one."
         )
     if spec.series is not None and seed is not None:
-        raise InputError("A series has no seeded run; leave out --seed.")
+        raise InputError("A series cannot be run with a seed. Leave out --seed.")
     if seed is None:
         _refuse_seeded_searches(spec)
 
@@ -775,7 +775,9 @@ def _run_series(
 ) -> SpecRun:
     """Publish the periods of a series that are due; the first run pays."""
     if out is None:
-        raise InputError("A series must have a directory, in which each period has its own.")
+        raise InputError(
+            "A series must have a directory, in which each period gets a directory of its own."
+        )
     settle_earlier_releases(ledger_path, observer)
     observer.warn(warnings_before_planning(spec))
     is_new_ledger = not ledger_path.exists()

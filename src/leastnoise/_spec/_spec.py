@@ -880,8 +880,8 @@ def _check_directories(searches: Sequence[CategorySearch | BoundsSearch]) -> Non
         if other != search.name:
             raise InputError(
                 f"Each search must have its own directory; the searches for {other} and "
-                f"{search.name} have {str(search.directory)!r}. Name another one for one of them: "
-                "found = ..."
+                f"{search.name} have {str(search.directory)!r}. Name another directory for one "
+                "of them: found = ..."
             )
 
 
@@ -923,8 +923,8 @@ def _read_targets(
         return ()
     if series is not None:
         raise InputError(
-            "[targets] is for one release; got a spec with [series]. Leave it out, and give "
-            "margins to the tables."
+            "[targets] cannot be combined with [series]. Leave [targets] out, and give margins "
+            "to the tables."
         )
     with prefix_errors("[targets] "):
         targets = read_comparison_targets(workload.domain, parts["targets"])

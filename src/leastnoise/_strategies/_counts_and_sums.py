@@ -57,7 +57,7 @@ def counts_and_sums(planner: Planner, problem: PlanningProblem) -> Strategy:
             counts and as sums.
     """
     if not planner.automatic:
-        raise NotApplicable("the strategy of a paper is measured without a change")
+        raise NotApplicable("strategies from papers are measured exactly as published")
     measures = problem.workload.counted_sums
     if not measures:
         raise NotApplicable("no table has both counts and sums of one measure")

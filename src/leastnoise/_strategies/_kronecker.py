@@ -78,8 +78,8 @@ def kronecker(
     workload = problem.workload
     if not workload.beyond_cells:
         raise NotApplicable(
-            "the workload has only cells along every attribute, which marginals answer "
-            "with the least error"
+            "the workload has only cells along every attribute; for these, marginals has the "
+            "least error"
         )
     parts = [
         Workload(workload.domain, tuple(workload.of(measure))) for measure in workload.measures

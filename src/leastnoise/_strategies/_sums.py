@@ -428,8 +428,8 @@ def merge_indistinguishable_cells(workload: Workload, attribute: str) -> tuple[G
         if merged[0].size <= MOST_SUM_CELLS:
             return merged
     raise InputError(
-        f"Sums along {attribute} are answered for at most {MOST_SUM_CELLS} cells that the "
-        f"queries distinguish; it has {gram.size} cells. Use wider bins or fewer queries."
+        f"Sums along {attribute} can be answered if the queries distinguish at most "
+        f"{MOST_SUM_CELLS} cells; it has {gram.size} cells. Use wider bins or fewer queries."
     )
 
 

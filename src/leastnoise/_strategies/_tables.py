@@ -284,7 +284,7 @@ def reweighted_strategy(
         grouped = block.k_norm_group is not None
         if not has_shared_factors or block.limits is not None or block.ends or grouped:
             raise NotApplicable(
-                "the strategy does not measure tables with one strategy along every attribute"
+                "the measured tables do not all use the same queries along each attribute"
             )
         tables.setdefault(block.measure, []).append(block.attributes)
         start.setdefault(block.measure, []).append(1 / float(block.scale))

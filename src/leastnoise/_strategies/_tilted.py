@@ -145,8 +145,8 @@ def tilted(problem: PlanningProblem) -> Strategy:
     groups, group_of = ([], {}) if only_cells else _attribute_groups(workload)
     if not any(group.grams for group in groups):
         raise NotApplicable(
-            "the workload has only cells along every attribute, which residual answers "
-            "with the least error"
+            "the workload has only cells along every attribute; for these, residual has the "
+            "least error"
         )
     terms = _terms(workload, groups, group_of)
     values = _initial_values(groups)

@@ -290,8 +290,8 @@ def read_comparison(
     used = [*sets, *(attribute for attribute, _ in quantity.share_of)]
     if name in used or len({*used}) < len(used):
         raise InputError(
-            f"An attribute is used twice in a comparison along {name}. Use each in one of along, "
-            "by and share."
+            f"An attribute is used twice in a comparison along {name}. Use each attribute in "
+            "only one of along, by and share."
         )
     return Comparison(
         quantity=quantity, along=name, group=first, against=second, by=tuple(sets.items())

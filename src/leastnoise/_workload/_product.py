@@ -586,8 +586,8 @@ class Statistic:
         kind = self.target.kind
         if not columns:
             raise InputError(
-                f"{self.kind} have no targets: their errors depend on the data. Give one to "
-                "queries for the same table."
+                f"{self.kind} have no targets: their errors depend on the data. Give a target to "
+                "queries of the same table."
             )
         if kind == "relative" and not self.form.has_scales:
             raise refuse(

@@ -223,7 +223,7 @@ class AggregateReader:
         if self._are_added_up:
             raise refused(
                 f"{node.sql('duckdb')} by an expression of several attributes",
-                "Name the attributes in GROUP BY, each for itself",
+                "Name each attribute separately in GROUP BY",
             )
         answers = self._answers(template, boxes)
         if len(answers) > 1:

@@ -360,13 +360,13 @@ class Workload:
             )
         if any(entry.weighted_by is not None for entry in self.statistics):
             raise InputError(
-                "weighted_by must be applied once; got quantiles that have a weight. Leave it out "
-                "there."
+                "weighted_by can be applied only once; these quantiles already have a weight. "
+                "Leave it out there."
             )
         if any(type(measures[name]) not in (Measure, ValueCount) for name in self.measures if name):
             raise InputError(
-                "weighted_by is for counts of rows and of values and for sums; counts of units, "
-                "and weighted tables, have no weights."
+                "weighted_by applies to counts of rows, counts of values and sums. It cannot be "
+                "applied to counts of units, or to tables that already have a weight."
             )
 
     def weight_of(self, statistic: Statistic) -> Measure | None:

@@ -144,7 +144,7 @@ def test_budgets_survive_json_pickle_and_repr(budget, neighbours, unit) -> None:
         (
             {"max_rows": 5},
             (
-                "max_rows must be 1 where the unit is a row; got 5. Name the column of the unit "
+                "max_rows must be 1 if every row is a unit; got 5. Name the column of the unit "
                 "(unit_column)."
             ),
         ),
@@ -158,7 +158,7 @@ def test_budgets_survive_json_pickle_and_repr(budget, neighbours, unit) -> None:
         ),
         (
             {"unit_reading": Reading(trim=True)},
-            "unit_reading must be left out where the unit is a row; got Reading(trim=True).",
+            "unit_reading must be left out if every row is a unit; got Reading(trim=True).",
         ),
         (
             {"unit_column": "id", "unit_reading": Reading(column="person")},

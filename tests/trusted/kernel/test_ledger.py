@@ -140,7 +140,7 @@ def test_gdp_ledger_adds_up_mu_squared(tmp_path) -> None:
 
 def test_unit_and_neighbours_must_match_the_ledger(ledger, tmp_path) -> None:
     message = (
-        "The plan protects {}, the data set 'people' one row (add_remove); such costs cannot be "
+        "The plan protects {}, the data set 'people' one row (add_remove); these costs cannot be "
         "added, because "
     )
     for privacy, unit_text in (
@@ -440,7 +440,7 @@ def check_of_budget(ledger: Ledger) -> None:
         (SET, {"budget": PureDP(2), "share": 3}, "share must be a text"),
         (SET, {"budget": PureDP(2), "note": "a\0b"}, "note must be a text"),
         *(
-            (ADD, {"spent": PureDP(1), "on": day}, "on must be a day that is not to come")
+            (ADD, {"spent": PureDP(1), "on": day}, "on must be today or an earlier day")
             for day in (
                 date.today() + timedelta(days=2),  # noqa: DTZ011
                 "2024-01-01",
@@ -448,7 +448,7 @@ def check_of_budget(ledger: Ledger) -> None:
             )  # noqa: DTZ011, RUF100
         ),
         (ADD, {"spent": ZCDP(1)}, "The data set has a PureDP budget"),
-        (ADD, {"spent": Privacy(PureDP(1), "replace")}, "such costs cannot be added"),
+        (ADD, {"spent": Privacy(PureDP(1), "replace")}, "these costs cannot be added"),
         (ADD, {"spent": PureDP(1), "cost": PureCost(2)}, "is not proved to cover its cost"),
         (ADD, {"spent": 3}, "budget must be"),
         (ADD, {"spent": PureDP(1), "receipt": 3}, "receipt must be a text"),

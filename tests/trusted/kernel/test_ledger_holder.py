@@ -248,7 +248,7 @@ def test_missing_or_unknown_share_takes_nothing(ledger) -> None:
         take(ledger, "1/4")
     with pytest.raises(InputError, match=r"is divided into shares"):
         ledger.check((PureCost("1/4"), ONE.within(PureDP("1/4"))))
-    with pytest.raises(InputError, match=r"must be one of the ledger's, which are: ann; got 'eve'"):
+    with pytest.raises(InputError, match=r"must be a share of the ledger: ann; got 'eve'"):
         Ledger.open(ledger.path, share="eve")
     assert ledger.spent() == Charge()
 

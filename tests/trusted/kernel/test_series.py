@@ -287,7 +287,7 @@ def test_series_gives_no_access_to_rows(ledger: Ledger) -> None:
     assert ledger.entries() == ()
     with pytest.raises(InputError, match=r"must protect the unit of its series, .*; got one row"):
         series.measure(step(PureDP("1/2"), neighbours="replace"))
-    with pytest.raises(InputError, match="cost more than the budget they declare"):
+    with pytest.raises(InputError, match="cost more than their declared budget"):
         series.measure(too_dear)
     assert series.left().epsilon == 1
 

@@ -662,7 +662,7 @@ def test_invalid_join_is_refused(arguments: dict[str, Any], message: str) -> Non
             PATIENTS,
             {"on": "id"},
             (
-                r"the pandas data frame must have one column 'id' to be joined on; it has 0 of "
+                r"the pandas data frame must have one column 'id' for the join; it has 0 of "
                 r"that name"
             ),
         ),

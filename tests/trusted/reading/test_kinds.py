@@ -406,7 +406,7 @@ def test_reader_refuses_multi_byte_encodings(tmp_path, encoding):
         (lambda: ln.Reading(nulls={"NA": 1}), "nulls must be a list of texts"),
         (lambda: ln.Reading(trim=1), "trim must be true or false"),
         (lambda: ln.Edges([1]), "edges must be a list of at least two numbers"),
-        (lambda: ln.Edges(["1", "1"]), "edges must rise; got 1 before 1"),
+        (lambda: ln.Edges(["1", "1"]), "edges must increase; got 1 before 1"),
         (lambda: ln.Decimals(0, 1, "0.3"), "high must be a whole number of steps of 0.3 above 0"),
         (lambda: ln.Decimals(0, 1, 0), "step must be a number above 0"),
         (
@@ -440,11 +440,11 @@ def test_reader_refuses_multi_byte_encodings(tmp_path, encoding):
         ),
         (
             lambda: ln.Categories(["a", "b"], spellings={"a": ["b"]}),
-            "a spelling must mean one category; got 'b' twice",
+            "a spelling must belong to only one category; got 'b' twice",
         ),
         (
             lambda: ln.Categories(["a"], spellings={"c": ["b"]}),
-            "a category that spellings are given for must be one of the categories",
+            "a key of spellings must be one of the categories",
         ),
         (
             lambda: ln.Categories(["a", "b"], levels={"half": {"a": "x"}}),

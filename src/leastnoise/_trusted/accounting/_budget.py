@@ -387,7 +387,7 @@ class Privacy:
         rows = whole("max_rows", self.max_rows, 1)
         if unit_column is None and rows != 1:
             raise InputError(
-                f"max_rows must be 1 where the unit is a row; got {rows}. Name the column of the "
+                f"max_rows must be 1 if every row is a unit; got {rows}. Name the column of the "
                 "unit (unit_column)."
             )
         if max_per_cell is not None and type(max_per_cell) is not PerCellBound:
@@ -406,7 +406,7 @@ class Privacy:
         if type(reading) is not Reading or reading.column is not None:
             raise refuse("unit_reading", reading, "a Reading without a column")
         if unit_column is None and reading != READ_AS_IT_IS:
-            raise refuse("unit_reading", reading, "left out where the unit is a row")
+            raise refuse("unit_reading", reading, "left out if every row is a unit")
         object.__setattr__(
             self, "neighbours", one_of("neighbours", self.neighbours, ["add_remove", "replace"])
         )

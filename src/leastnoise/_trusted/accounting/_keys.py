@@ -81,7 +81,8 @@ def search_budget(privacy: Privacy) -> ApproxDP:
             "the budget of a search for keys",
             budget,
             "ApproxDP(epsilon, delta)",
-            "A key that one person has gets out by chance.",
+            "With a small probability, a key of only one person is published; only delta allows "
+            "this.",
         )
     return budget
 

@@ -68,7 +68,7 @@ class RowProgress:
         self._about = about
 
     def __init_subclass__(cls) -> None:
-        raise TypeError("RowProgress has no subclasses: they would receive numbers of rows")
+        raise TypeError("RowProgress cannot have subclasses, which would receive numbers of rows")
 
     def show(self, rows_read: int, row_total: int | None) -> None:
         """Show the percentage of rows that have been read.

@@ -369,7 +369,7 @@ def _checked_kinds(
         name = attribute_name("the name of an attribute", pair_name)
         if name in kinds:
             raise InputError(
-                f"an attribute must be named once; got {name!r} twice. Give one of them "
+                f"attributes must have different names; got {name!r} twice. Give one of them "
                 "another name."
             )
         kind = kind_of_argument(value)

@@ -247,7 +247,7 @@ def _check_group_names(level_name: str, groups: Sequence[Any]) -> None:
         if isinstance(group, bool) or not isinstance(group, (str, int)) or group == "":
             raise refuse(description, group, "text that is not empty, or a whole number")
         if by_text.setdefault(str(group), group) != group:
-            raise refuse(description, group, "written unlike every other group")
+            raise refuse(description, group, "different from every other group")
 
 
 def _level_from_json(labels: Sequence[Label], names: CellNames, size: int, value: object) -> Level:

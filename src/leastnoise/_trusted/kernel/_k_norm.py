@@ -60,9 +60,9 @@ def k_norm_noise(table_sizes: Sequence[int], scale: Fraction, entropy: Entropy) 
     [[-1, 1], [-1, 1, 0]]
     """
     if not (0 < scale.numerator < SCALE_LIMIT and scale.denominator < SCALE_LIMIT):
-        raise InternalError("K-norm noise of an impossible scale; please report this.")
+        raise InternalError("K-norm noise was requested at an invalid scale; please report this.")
     if not table_sizes or min(table_sizes) < 1:
-        raise InternalError("K-norm noise of impossible tables; please report this.")
+        raise InternalError("K-norm noise was requested for invalid tables; please report this.")
     integers = _UniformIntegers(entropy)
     norm = _draw_offset(ball_count_numerators(tuple(sorted(table_sizes))), scale, integers)  # N2
     norm += _draw_geometric_sum(scale, lattice_dimension(table_sizes) + 1, entropy)  # N3

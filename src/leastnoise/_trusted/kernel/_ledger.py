@@ -417,7 +417,7 @@ class Ledger:
         day = today() if on is None else on
         # `datetime` is a subclass of `date`, and a time of day is not a day
         if type(day) is not date or day > today():
-            raise refuse("on", str(on), "a day that is not to come, as a datetime.date")
+            raise refuse("on", str(on), "today or an earlier day, as a datetime.date")
         identity = checked_text("receipt", receipt) or secrets.token_hex(16)
         texts = (
             checked_text("plan_digest", plan_digest),
@@ -612,8 +612,8 @@ class Ledger:
             raise LedgerError(
                 f"Release {entry.number} was paid on {entry.reserved_on} from a budget that "
                 f"begins anew every {period}, and that {period} is over. The data may now contain "
-                "other people, who would lose this release in addition to a whole budget of their "
-                f"own. No noise was drawn now. The charge stays spent in its own {period}. Make "
+                "other people, for whom the loss from this release would come on top of a whole "
+                f"budget. No noise was drawn now. The charge stays spent in its own {period}. Make "
                 f"the release again, which is paid from the present {period}; a series continues "
                 "when the budget is for all times again: `leastnoise ledger change LEDGER --per "
                 "ever`."
@@ -895,7 +895,7 @@ def _release_charge(dataset: str, whole: Privacy, cost: Cost, privacy: Privacy) 
     if not privacy.same_unit(whole):
         raise InputError(
             f"The plan protects {privacy.protected}, the data set {dataset!r} "
-            f"{whole.protected}; such costs cannot be added, because a cost for one unit "
+            f"{whole.protected}; these costs cannot be added up, because a cost for one unit "
             "does not bound the loss of the other. Decide which of the two one person can "
             "change; then use plans and a ledger of that unit."
         )

@@ -518,7 +518,7 @@ def limits(content: LedgerContent, share: str, day: date) -> Iterator[Limit]:
     budgets, period = budgets_in_force(content)
     if share not in budgets:
         raise InputError(
-            "The share must be one of the ledger's, which are: "
+            "The share must be a share of the ledger: "
             f"{_share_names(budgets) or 'none yet'}; got {share!r}. "
             "Give it a budget with `leastnoise ledger share`."
         )

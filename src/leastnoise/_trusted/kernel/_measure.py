@@ -46,7 +46,8 @@ def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:
     """
     if table.domain != domain:
         raise InputError(
-            "The table was encoded over another domain than the plan's. Read the source again "
+            "The table was read with another domain than the domain of the plan. Read the source "
+            "again "
             "with the domain of the plan."
         )
     if (table.unit_column, table.max_rows, table.max_per_cell) != (
@@ -55,7 +56,8 @@ def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:
         privacy.max_per_cell,
     ):
         raise InputError(
-            "The table was bounded for another privacy unit than the plan's. Read the source "
+            "The table was read for another privacy unit than the unit of the plan. Read the "
+            "source "
             "again with the unit of the plan."
         )
 
@@ -80,7 +82,7 @@ def verified_cost(measurements: Measurements, table: Table | None) -> Cost:
     spent = cost(measurements)
     if not covers(measurements.privacy.budget, spent):
         raise InputError(
-            "The queries cost more than the budget they declare, "
+            "The queries cost more than their declared budget, "
             f"{measurements.privacy.budget!r}. Make the plan again; nothing was spent."
         )
     return spent

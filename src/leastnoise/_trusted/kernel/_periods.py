@@ -301,7 +301,8 @@ def answers_of_last_period(
     # otherwise one draw would be added to several answers
     if [int(due.sum()) for due in rows] != [*map(len, closed.noise)]:
         raise InternalError(
-            "The noise of a period is not of its rows; nothing was published. Please report this."
+            "The noise of a period does not belong to its rows; nothing was published. Please "
+            "report this."
         )
     return tuple(
         as_int32_if_exact(exact[index].reshape(due.shape)[due] + closed.noise[index])

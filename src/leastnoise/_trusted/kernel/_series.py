@@ -261,8 +261,8 @@ class Series(Immutable):
 
     def __init__(self) -> None:
         raise TypeError(
-            "A Series is made by Series.paid, which pays for it; without payment, and not "
-            "private, by UnpaidSeries."
+            "Create a Series with Series.paid, which pays for it. UnpaidSeries is a series "
+            "without payment, which is not private."
         )
 
     @staticmethod
@@ -695,8 +695,8 @@ def _private_state(series: Series) -> _PrivateState:
     """Return the private state of a series; raise for an object of another class."""
     if type(series) not in (Series, UnpaidSeries):
         raise InputError(
-            f"A series is a Series or an UnpaidSeries; got a {type(series).__name__}, which "
-            "nothing was paid for."
+            f"A series must be a Series or an UnpaidSeries; got a {type(series).__name__}, for "
+            "which nothing was paid."
         )
     return _PRIVATE_STATES[series]
 
@@ -720,7 +720,7 @@ def _state_for_adaptive_step(
     if series.terms.declared_step is not None or series.terms.shared_mu_squared is not None:
         raise InputError(
             "choose() and find() are not allowed in a series that declares fixed measurements or "
-            "mu squared. Declare a series that shares out its whole budget."
+            "mu squared. Declare a series without these, whose steps share the whole budget."
         )
     return _private_state(series)
 

@@ -303,7 +303,7 @@ def check_no_second_ledger(ledger: Path, dataset: str | None, folders: Iterable[
     if others:
         raise LedgerError(
             f"There is no ledger at {ledger}, and {_describe_payment(others[0])} the data set "
-            f"{dataset!r}: a second ledger would not know what was spent. Nothing was spent. Pay "
+            f"{dataset!r}: a second ledger would lack the earlier charges. Nothing was spent. Pay "
             "from that ledger; or, if these are other people, give the data set another name "
             "(dataset); or, to keep two ledgers whose losses add up, make this one with "
             f"`leastnoise ledger set {ledger}`."
@@ -343,7 +343,8 @@ def _missing_entries(ledger: Path, releases: Sequence[Path], *, exists: bool) ->
     return (
         f"The ledger {ledger} does not know the release in {first}{others}, which was paid from "
         "it: it is an older copy. Nothing was spent. Restore the newest copy of the ledger; if "
-        f"there is none, enter the missing releases: `leastnoise ledger spent {ledger} --release {first}`."
+        "there is none, enter the missing releases: "
+        f"`leastnoise ledger spent {ledger} --release {first}`."
     )
 
 

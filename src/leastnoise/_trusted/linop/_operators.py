@@ -374,7 +374,7 @@ class DiagonalAndRows(ValueEquality):
         if self.below.shape[1] != len(self.diagonal) or not self.diagonal.all():
             raise refuse(
                 "diagonal",
-                f"{len(self.diagonal)} numbers beside rows of {self.below.shape[1]}",
+                f"{len(self.diagonal)} numbers for rows of {self.below.shape[1]}",
                 "as long as the rows, without a zero",
             )
 

@@ -1291,7 +1291,7 @@ def _check_join_key(opened: Source, name: str) -> None:
     times = opened.names.count(name)
     if times != 1:
         raise InputError(
-            f"{opened.description} must have one column {name!r} to be joined on; it has {times} "
+            f"{opened.description} must have one column {name!r} for the join; it has {times} "
             "of that name."
         )
     if name in opened.unreadable_columns:
