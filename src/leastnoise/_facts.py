@@ -1,8 +1,8 @@
 """Facts about plans, releases and ledgers, which every display chooses from.
 
-`describe` returns the facts. Two packages register the classes that they can describe. They are
-loaded when a value is first described, so ``import leastnoise`` stays quick, and a notebook shows
-the same facts about a plan as commands and pages.
+`describe` returns the facts. Two packages register the classes that they can describe. These
+packages are loaded when a value is first described, so ``import leastnoise`` stays quick, and a
+notebook shows the same facts about a plan as commands and pages.
 """
 
 from collections.abc import Iterable

@@ -154,7 +154,7 @@ def nuclear_norm(
 ) -> float:
     """Return a lower bound on the nuclear norm of all queries of some tables.
 
-    The products are on one data vector, and the norm is divided by sqrt(cells).
+    All products are queries on the same data vector. The norm is divided by sqrt(cells).
 
     The bound equals the nuclear norm for marginals, for nested levels (unless the levels of several
     attributes are very large), and for single products. Sums are in units of the largest value that
@@ -205,8 +205,8 @@ def _norms_with_levels(
 ) -> tuple[dict[Names, float], list[_TableNorms]]:
     """Return the norms of level tables by residual space, and of other tables.
 
-    All are nuclear norms. Level tables have common residual spaces, so their norms are joint. Every
-    other table has a separate norm.
+    All are nuclear norms. Tables of levels share residual spaces, so they have one norm together.
+    Every other table has a separate norm.
     """
     levels_by_name = _levels(products)
     level_tables: list[Product] = []

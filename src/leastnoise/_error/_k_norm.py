@@ -125,7 +125,7 @@ def _numerators(shells: WholeNumbers, degree: int) -> tuple[int, ...]:
 
 
 def _square_grid(cells: int, largest_sum: int) -> WholeNumbers:
-    """Sum the first cell's square over tables, by positive and negative sum.
+    """Sum the squared first cell over all tables with the same P and Q.
 
     P is the sum of a table's positive cells, and Q is minus the sum of its negative cells.
 

@@ -13,8 +13,8 @@ parent's cells are divided among its children in two parts.
    The components are the sums over all other attributes and the differences along each set of
    them (level by level, where they have levels); P(c) is the projection on a component, and 1/w(c)
    its variance given the parent. The method is the alternating direction method of multipliers
-   (ADMM). In a basis of the components all equations are met exactly; clipping meets the
-   inequalities.
+   (ADMM). The steps use a basis of the components, in which all equations hold exactly; clipping
+   makes the inequalities hold.
 
 2. Controlled rounding (Cox 1987). Each cell is rounded down or up such that the children add up to
    the parent's whole cells and public counts hold. The sums of a child's cells that other tables

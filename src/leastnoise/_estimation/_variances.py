@@ -253,7 +253,8 @@ class NoisyMoments:
 
     The values u are scaled from the bounds of the measure to -1 to 1.
 
-    The noise of the counts, sums and squares is uncorrelated. Arrays have the shape of the groups.
+    The noise of the counts, sums and squares is uncorrelated. All arrays have the shape of the
+    table of groups.
 
     Attributes:
         counts: numbers of values.

@@ -2,8 +2,8 @@
 
 Any version of the program may have written the JSON.
 
-Every value is built by its own constructor, which checks it. So a file cannot contain a value that
-a program could not build.
+The constructor of each class builds its values, and checks them. So a file cannot contain a value
+that a program could not build.
 """
 
 import json

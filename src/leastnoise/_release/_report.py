@@ -833,7 +833,7 @@ class _ContentCollector:
             self._add_statistic(replace(statistic, code_texts=self._code_texts))
 
     def _add_statistic(self, statistic: StatisticTable) -> None:
-        """Add view and chart of a statistic to the page."""
+        """Add the table and the chart of a statistic to the page."""
         catalogue = self._catalogue
         spec = statistic.chart_spec(catalogue)
         view = _statistic_view(self._release, statistic, catalogue)

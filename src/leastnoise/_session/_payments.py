@@ -200,8 +200,8 @@ def payment_run(ledger: Ledger, bytes_needed: int, paid_before: str = "") -> Ite
 def reconcile_ledger(ledger: Ledger) -> tuple[Entry, ...]:
     """Record the states of stopped releases; return their ledger entries.
 
-    Seals published releases, and marks others as absent or resumable. Also removes the temporary
-    files of dead processes near the ledger and its releases.
+    The function seals published releases, and marks the other releases as absent or resumable. It
+    also removes the temporary files that killed processes left near the ledger and its releases.
     """
     settled = ledger.reconcile(is_published)
     remove_drafts_of_dead_processes(ledger)

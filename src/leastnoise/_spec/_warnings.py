@@ -117,7 +117,7 @@ def relative_error_warnings(
 ) -> Iterator[str]:
     """Yield a warning if typical answers of tables are below their margins.
 
-    Typical answers are bounded by public sizes and by the public number of rows.
+    Public sizes and the public number of rows bound the typical answers.
     """
     if plan.data_independent_error is None:
         return

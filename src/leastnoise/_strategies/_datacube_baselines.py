@@ -142,7 +142,7 @@ def bits_of(size: int) -> int:
 def walsh_functions(size: int) -> IntArray:
     """Return the non-constant Walsh functions on cells, (2^m - 1, size).
 
-    The functions are restricted to the existing cells.
+    Each function is evaluated only at the cells that exist.
     """
     common = np.arange(1, 1 << bits_of(size))[:, None] & np.arange(size)
     return np.asarray(1 - 2 * (np.bitwise_count(common).astype(np.int64) & 1))

@@ -560,8 +560,8 @@ def _period_facts(
 ) -> Iterator[tuple[str, str]]:
     """Yield labels and texts of the facts about a series.
 
-    They are its length, the margins of answers that end in some of its periods, and the error of
-    all answers.
+    The facts are its length, the margins of the answers that end in some of its periods, and the
+    error of all answers.
     """
     if draft.dates is None:
         return

@@ -240,7 +240,7 @@ class Comparison:
         return f"{self.quantity.name}, {groups}" + (f" by {' x '.join(names)}" if names else "")
 
     def sides(self, domain: Domain) -> tuple[Quotient, Quotient]:
-        """Return the queries for the first group, and for the second group."""
+        """Return the queries for the first group and the queries for the second."""
         first, second = (
             self.quantity.over(domain, {**dict(self.by), self.along: cells})
             for cells in (self.group, self.against)

@@ -1,7 +1,7 @@
 """Query sets: the queries on one attribute.
 
-A query set is stated by a word such as "prefix" and its arguments. It becomes an operator once the
-attribute is known.
+A query set is stated by a word such as "prefix" and its arguments. Together with an attribute, a
+query set determines an operator.
 
 `FORMS` has the facts about each kind of query set; `QuerySet.operator` and `QuerySet.labels` define
 its queries.

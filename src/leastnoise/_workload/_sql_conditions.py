@@ -58,7 +58,7 @@ def both(clause: str, first: CellBox, second: CellBox) -> CellBox:
 
 
 def _intersection(first: CellBox, second: CellBox) -> tuple[CellBox, str | None]:
-    """Intersect two boxes; return the result and an attribute it leaves empty."""
+    """Intersect two boxes; also return an attribute without a common cell."""
     parts = dict(first.parts)
     for name, second_parts in second.parts.items():
         parts[name] = parts[name] & second_parts if name in parts else second_parts

@@ -632,7 +632,7 @@ def constant_number(node: Node | None) -> Fraction | None:
 
 
 def number_literal(number: Fraction) -> Node:
-    """Return an SQL literal of a number."""
+    """Return a number as an SQL literal."""
     from sqlglot import exp
 
     if number.denominator == 1:

@@ -235,7 +235,7 @@ class PerUnit(Measure):
     attributes: tuple[str, ...] = ()
 
     def _set_attributes(self, attributes: Sequence[str]) -> None:
-        """Check the attributes, and set them."""
+        """Check the attributes of the count, and store them."""
         if attributes:
             names = PerCellBound(1, attributes).attributes
         else:

@@ -645,7 +645,7 @@ class Ledger:
         )
 
     def entry_of(self, receipt: Receipt) -> Entry:
-        """Return the entry of a receipt, read from the file.
+        """Read the entry of a receipt from the ledger's file, and return it.
 
         Raises:
             LedgerError: the receipt belongs to another ledger, another process finishes its

@@ -132,7 +132,7 @@ def draw_answers(
 
 
 def _operator_groups(measurements: Measurements) -> list[int]:
-    """Return a number for each block, equal for equal operators and scales."""
+    """Number the blocks; blocks with equal operators and scales share a number."""
     numbers = {
         id(block): number
         for number, group in enumerate(measurements.similar_blocks)

@@ -223,7 +223,7 @@ class LazyReals:
     def toss(self, index: Index, entropy: Entropy) -> BoolArray:
         """Toss coins whose probabilities are the reals with these indices (B2).
 
-        It compares 8 digits first, then 64, then as many as needed.
+        It compares the first 8 binary digits, then 64, then as many as needed.
         """
         leading = self.leading[index]
         first = random_bytes(index.size, entropy)

@@ -175,7 +175,7 @@ def find_unrecorded_releases(
 
 
 def _folders_of(ledger: Path) -> set[Path]:
-    """Return the folder of a ledger's path, and of the file that a link names."""
+    """Return the folders of a ledger's path, and of its target if it is a link."""
     return {ledger.parent, Path(os.path.realpath(ledger)).parent}
 
 

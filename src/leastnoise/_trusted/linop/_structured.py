@@ -468,7 +468,7 @@ def join_runs(x: Array) -> Array:
 
 @apply.register
 def _(operator: Nested, x: Array) -> Array:
-    """Return the answers within blocks, then those about sums of blocks."""
+    """Return the answers within blocks, then the answers on sums of blocks."""
     blocks = _split_into_runs(x[: operator.before], operator.inner.size)
     last = x[operator.before :]
     sums = np.concatenate([blocks.sum(axis=0), last.sum(axis=0, keepdims=True)], axis=0)

@@ -275,7 +275,7 @@ def _characters(encoding: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseTable:
-    """A table or view of a database, and the source of its connection.
+    """A table or view of a database, and where its connection is stated.
 
     Args:
         table: the name as the database stores it, such as ``"visits"`` or ``"public.visits"``.

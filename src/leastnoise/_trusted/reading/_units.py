@@ -775,7 +775,7 @@ class RowUsage:
 
 
 def kept_amount(name: str) -> str:
-    """Return the name of the measure for a unit total's amounts that count.
+    """Return the name of the measure of the amounts that a unit total counts.
 
     >>> kept_amount("revenue")
     'kept of revenue'
