@@ -500,8 +500,8 @@ class Statistics(LazySequence[StatisticTable]):
         """Return a statistic without the values of groups whose tables suppress them.
 
         The file of a mean contains its sums and counts, and the file of a standard deviation
-        contains mean and count. For this reason the suppression rules of their tables apply to them
-        too.
+        contains mean and count. For this reason the suppression rules of their tables also apply to
+        them.
         """
         if not (self.options.suppresses_by_cv and table.statistic.form.of_measure):
             return table

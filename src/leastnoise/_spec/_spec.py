@@ -240,7 +240,7 @@ def check_category_searches(searches: Sequence[CategorySearch], privacy: Privacy
             )
 
 
-LEAST = "least"  # in place of epsilon or rho
+LEAST = "least"  # instead of a number for epsilon or rho
 _PART_NAMES = [
     "source",
     "privacy",

@@ -135,7 +135,7 @@ class SelectionReader:
     _aliases: dict[str, Node] = field(default_factory=dict)  # expressions of SELECT by name
     _failed: set[int] = field(default_factory=set)  # ids of nodes whose fault is collected
     _sets: list[tuple[int, ...]] = field(default_factory=list)  # grouping sets
-    _written_groups: list[Node] = field(default_factory=list)  # GROUP BY as it is written
+    _written_groups: list[Node] = field(default_factory=list)  # GROUP BY as written
     _joint_groups: dict[str, Node] = field(default_factory=dict)  # groups of several attributes
     _hidden_groups: set[int] = field(default_factory=set)  # groups only for conditions of WHERE
     _failed_texts: set[str] = field(default_factory=set)  # texts of groups with errors

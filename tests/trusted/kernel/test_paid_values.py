@@ -93,11 +93,11 @@ def test_paid_arrays_have_no_writable_views(name: str, value: object) -> None:
     assert len(sealed_ones) >= 3
 
     for array in sealed_ones:
-        with pytest.raises(AttributeError, match="stays as it is"):
+        with pytest.raises(AttributeError, match="a sealed array cannot be"):
             setattr(array, name, value)
-        with pytest.raises(AttributeError, match="stays as it is"):
+        with pytest.raises(AttributeError, match="a sealed array cannot be"):
             array.resize(array.shape[::-1], refcheck=False)
-        with pytest.raises(AttributeError, match="stays as it is"):
+        with pytest.raises(AttributeError, match="a sealed array cannot be"):
             array.__setstate__(np.zeros(3, dtype=np.int64).__reduce__()[2])
         unpickled = pickle.loads(pickle.dumps(array))
         assert (type(unpickled), unpickled.tolist()) == (Sealed, array.tolist())

@@ -67,8 +67,7 @@ def exact_marginals(
         limits, every row adds at most the limit of its cell.
 
     Edge cases: the empty set gives the total, one number. A table without rows gives zeros. Memory
-        is bounded by the largest single marginal and `WINDOW_CELLS`, whatever the number of
-        marginals.
+        is bounded by the largest single marginal and `WINDOW_CELLS`, for any number of marginals.
 
     >>> people = Table(
     ...     Domain(sex=["F", "M"], zone=[1, 2, 3]), {"sex": [0, 1, 1], "zone": [2, 0, 2]}

@@ -84,7 +84,7 @@ class Ledger:
         A receipt is returned only after its charge is on the disk, and only if all charges together
         are then within the budget in force: the charges of the current period, if the budget has
         periods, and the charges of the share. This holds for any number of processes that reserve
-        at the same time, at whatever point they are killed. No method gives a charge back. Every
+        at the same time, and that may be killed at any point. No method gives a charge back. Every
         method that reads or writes raises a LedgerError if the file cannot be used.
 
     >>> folder = tempfile.TemporaryDirectory()

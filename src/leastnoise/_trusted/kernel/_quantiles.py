@@ -90,8 +90,8 @@ class QuantileSelection:
             neighbour_distance: the number of rows by which neighbours differ.
 
         Raises:
-            InputError: the epsilon is so small, or has so many digits, that the choice is not
-                exact. A series calls this before it charges.
+            InputError: the epsilon is too small, or has too many digits, for an exact choice. A
+                series calls this before it charges.
 
         >>> QuantileSelection(attribute="age", share="1/4", cells=9, epsilon="1/2").scale(1)
         (12, 1)

@@ -31,22 +31,22 @@ class Sealed(np.ndarray[Any, Any]):
 
     >>> sealed_copy(np.array([1, 2])).shape = (2, 1)
     Traceback (most recent call last):
-    AttributeError: a sealed array stays as it is; 'shape' cannot be set
+    AttributeError: a sealed array cannot be changed: 'shape' cannot be set
     >>> sealed_copy(np.array([1, 2])).resize((2, 1), refcheck=False)
     Traceback (most recent call last):
-    AttributeError: a sealed array stays as it is; it cannot be resized
+    AttributeError: a sealed array cannot be resized
     """
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a sealed array stays as it is; {name!r} cannot be set")
+        raise AttributeError(f"a sealed array cannot be changed: {name!r} cannot be set")
 
     def resize(self, *_shape: Any, **_options: Any) -> None:
         """Raise: the shape of sealed memory is fixed."""
-        raise AttributeError("a sealed array stays as it is; it cannot be resized")
+        raise AttributeError("a sealed array cannot be resized")
 
     def __setstate__(self, _state: object) -> None:
         """Refuse the memory, shape and type of another array."""
-        raise AttributeError("a sealed array stays as it is; it cannot be restored from a state")
+        raise AttributeError("a sealed array cannot be restored from a state")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and unpickle by making a new sealed array."""

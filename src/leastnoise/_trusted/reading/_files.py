@@ -4,7 +4,7 @@ CSV goes from bytes to lines to fields (E1, E2). Several files are one source.
 
 1. A line ends with LF. One CR before the LF is part of the line end; any other CR is an ordinary
    byte. If there are bytes after the last LF, they are also a line.
-2. Every line is a separate record, whatever it contains. No line affects another one, and a field
+2. Every line is a separate record, for any content. No line affects another one, and a field
    cannot contain a line break.
 3. A line is divided at its delimiters. A field that begins with ``"`` must end with ``"``, and may
    contain delimiters; ``""`` within it means one ``"``.
@@ -488,7 +488,7 @@ def _decode_bytes(raw: Any, decoding_table: str) -> object:
 
     The result is `UNSUPPORTED` if a byte has no character (U+FFFE).
     """
-    # this mapping cannot fail, whatever the bytes are
+    # this mapping cannot fail for any bytes
     decoded = codecs.charmap_decode(raw, "replace", decoding_table)[0]
     return UNSUPPORTED if "\ufffd" in decoded else decoded
 

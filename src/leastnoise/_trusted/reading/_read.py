@@ -207,8 +207,8 @@ def read(
         allows. Rows that are dropped because they are outside the domain are included in these
         numbers. The proof is at `Units.keep`. It changes each count of units by 1, and each total
         of units by an amount within its bounds, in at most ``max_rows`` cells; in one cell of the
-        bound at most ``max_per_cell`` of these cells change. A row of a CSV file is a line,
-        whatever the line contains (see `leastnoise._trusted.reading._files`).
+        bound at most ``max_per_cell`` of these cells change. A row of a CSV file is a line, for any
+        content of the line (see `leastnoise._trusted.reading._files`).
 
     Edge cases: rows whose unit is null are dropped; a source without rows gives an empty table;
         malformed lines of a CSV file are dropped.

@@ -42,8 +42,7 @@ _ASCII_BLANKS = "".join(filter(str.isascii, BLANKS))
 # Whole doubles whose absolute value is below this bound fit into 64-bit integers.
 _MOST_WHOLE = 2.0**63
 # Waiting keys are numbered when they take at least this many bytes, and at least twice the bytes of
-# all numbered keys. Each key is then compared about one and a half times, whatever the number of
-# keys.
+# all numbered keys. Each key is then compared about one and a half times, for any number of keys.
 _WAITING_BYTES = 2**26
 
 
