@@ -125,7 +125,7 @@ def test_check_from_python_agrees_with_every_source(visits):
     )
     assert repr(ln.check(spec, frame)).startswith("PRIVATE")
     for subject, message in (
-        ("visits.toml", "what to check must be a spec, a plan or a workload"),
+        ("visits.toml", "the request of a check must be a spec, a plan or a workload"),
         (spec.workload, "A check must have data"),
     ):
         with pytest.raises(ln.InputError, match=message):

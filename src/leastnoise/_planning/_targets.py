@@ -572,7 +572,7 @@ class Least:
     unit_reading: Reading = READ_AS_IT_IS
 
     def __post_init__(self) -> None:
-        one_of("what is to be least", self.of, ("epsilon", "rho"))
+        one_of("the quantity to minimise", self.of, ("epsilon", "rho"))
         if self.of == "rho" and self.delta is not None:
             raise refuse("delta", self.delta, "None together with rho")
         self.privacy(Fraction(1))

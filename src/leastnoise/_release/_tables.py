@@ -376,7 +376,7 @@ class Table(ResultTable):
         if to is None:
             step = Fraction(0)
         else:
-            step = exact_positive("what answers are rounded to", to)
+            step = exact_positive("the rounding step", to)
         if below is None:
             bound = None
         else:

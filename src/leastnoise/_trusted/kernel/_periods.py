@@ -114,7 +114,7 @@ def check_drawable_by_period(measurements: Measurements, along: str, late: str) 
     leastnoise._trusted.check._errors.InputError: what late rows do must be one of
     'drop', 'arrival'; got 'later'.
     """
-    one_of("what late rows do", late, ("drop", "arrival"))
+    one_of("late", late, ("drop", "arrival"))
     domain = measurements.domain
     privacy = measurements.privacy
     bound = privacy.max_per_cell
