@@ -49,8 +49,16 @@ def test_init_drafts_from_a_named_connection(shop, folder, run):
 def test_init_of_a_database_refuses_wrong_arguments(shop, run):
     run.refused("must name the table", "init", shop)
     run.refused("--table names a table of a database", "init", "--table", "visits")
-    run.refused("has no file", "init", "people.csv", "--table", "visits")
-    run.refused("no --delimiter", "init", shop, "--table", "visits", "--delimiter", ";")
+    run.refused("cannot be combined with a table", "init", "people.csv", "--table", "visits")
+    run.refused(
+        "--delimiter, --encoding and --header",
+        "init",
+        shop,
+        "--table",
+        "visits",
+        "--delimiter",
+        ";",
+    )
     run.refused("its scheme is 'mysql'", "init", "mysql://u@h/d", "--table", "visits")
     run.refused("does not exist", "init", shop, "--table", "nothing")
     wrong_url = shop.replace("/postgres?", "/nothing?")

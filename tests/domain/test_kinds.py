@@ -261,7 +261,7 @@ def test_number_text_is_exact(number):
             lambda: Categories(["a", ""]),
             (
                 "a category must be text that is not empty; got ''. An empty text is a null; "
-                "null='other' counts"
+                "null = 'other' counts"
             ),
         ),
         (

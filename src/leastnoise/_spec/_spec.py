@@ -1478,7 +1478,9 @@ def columns_to_read(request: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return request.used()
     workload = request.workload if isinstance(request, Spec) else request
     if not isinstance(workload, Workload):
-        raise refuse("the request of a check", type(request).__name__, "a spec, a plan or a workload")
+        raise refuse(
+            "the request of a check", type(request).__name__, "a spec, a plan or a workload"
+        )
     names = {*workload.read_attributes}
     if isinstance(request, Spec) and is_data_dependent(request.strategy):
         from leastnoise._mechanisms import mechanism_for  # loads all mechanisms, which is slow
