@@ -104,7 +104,7 @@ def test_ledger_commands_set_share_spend_and_raise(folder, run):
         ),
         (
             ["spent", "people.ledger", "--epsilon", "1", "--share", "eve"],
-            "are: none yet; got 'eve'",
+            "of the ledger: none yet; got 'eve'",
         ),
     ],
 )
@@ -429,7 +429,7 @@ EARLY = [  # the budget of the spec, what is there, further arguments, and what 
     ("", _damaged, [], "is damaged"),
     ("", lambda folder: (folder / "people.ledger").mkdir(), [], "is a folder, not a ledger"),
     ("", _book(share="ann"), [], "must name the share that pays: ann"),
-    ("", _book(share="ann"), ["--share", "eve"], "which are: ann; got 'eve'"),
+    ("", _book(share="ann"), ["--share", "eve"], "of the ledger: ann; got 'eve'"),
     ("", _book(file="first.ledger"), [], "first.ledger knows the data set 'people'"),
     ("", _file("people.ledger-journal"), [], "is left from an earlier ledger of this name"),
     (

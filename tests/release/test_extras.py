@@ -142,7 +142,7 @@ def test_release_describes_joint_columns_and_reads_them(fitted, tmp_path):
     ]
     assert list(description["columns"]) == ["answer_nnls", "nnls_rmse"]
     assert (
-        "in 50 simulated releases in which the estimate itself was the truth"
+        "in 50 simulated releases, in which the estimate itself was the truth"
         in description["columns"]["nnls_rmse"]
     )
     assert (
