@@ -283,7 +283,7 @@ UNIT = ln.Privacy(ln.PureDP(1), unit_column="person", max_rows=2)
         (PAIR, UNIT, {}, "must have the unit and neighbours"),
         (PAIR, ln.Privacy(ln.PureDP(1), "replace"), {}, "must have the unit and neighbours"),
         (PAIR, ln.ZCDP(1), {}, "must have the noise of this plan"),
-        (PAIR, ln.PureDP(1), {"after": [FIRST, FIRST]}, "must count once"),
+        (PAIR, ln.PureDP(1), {"after": [FIRST, FIRST]}, "must be used only once"),
         (PAIR, ln.PureDP(1), {"after": ["release-2025"]}, "after must be a list of releases"),
         (PAIR, ln.PureDP(1), {"objective": "worst"}, "cannot have the objective 'worst'"),
         (PAIR, ln.PureDP(1), {"strategy": "model"}, "cannot have the strategy 'model'"),
@@ -298,7 +298,7 @@ def test_unfit_earlier_release_is_refused(workload, budget, options, reason) -> 
 def test_release_that_a_chain_counts_is_refused() -> None:
     later = ln.release(ln.plan(PAIR, ln.PureDP(1), after=[FIRST]), PEOPLE, seed=2)
     assert later.as_earlier().counted == (FIRST.as_earlier().digest,)
-    with pytest.raises(ln.InputError, match="must count once"):
+    with pytest.raises(ln.InputError, match="must be used only once"):
         ln.plan(PAIR, ln.PureDP(1), after=[FIRST, later])
 
 

@@ -314,5 +314,5 @@ def test_charts_are_dots_and_lines(released: tuple[ln.Release, Path]) -> None:
         plan_spec(spec('[[workload]]\nmeans = { of = "pay" }')), PEOPLE, seed=1
     ).statistics[0]
     assert single.chart_name(catalogue) == ""
-    with pytest.raises(InputError, match="is a single number, or too many"):
+    with pytest.raises(InputError, match="is a single number, or has too many"):
         single.plot()

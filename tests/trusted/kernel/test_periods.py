@@ -671,7 +671,7 @@ def test_noise_of_other_rows_is_not_added() -> None:
     closed = _periods.close_period(
         plan, "month", "drop", now(ROWS, 0), _periods.ClosedPeriods(), SeededEntropy(1)
     )
-    with pytest.raises(InternalError, match="not of its rows"):
+    with pytest.raises(InternalError, match="does not belong to its rows"):
         _periods.answers_of_last_period(
             plan, "month", replace(closed, noise=tuple(noise[:1] for noise in closed.noise))
         )

@@ -244,7 +244,7 @@ def test_series_gives_no_access_to_rows(ledger: Ledger) -> None:
     assert repr(series) == "<Series on private rows, 0 steps>"
     with pytest.raises(TypeError, match="is not pickled"):
         pickle.dumps(series)
-    with pytest.raises(TypeError, match=r"made by Series\.paid"):
+    with pytest.raises(TypeError, match=r"with Series\.paid"):
         Series()
     for name in ("terms", "receipt"):
         with pytest.raises(AttributeError, match="cannot be set"):
