@@ -26,6 +26,7 @@ from leastnoise._domain import Dates, Domain
 from leastnoise._frames import Columns, UniqueNames
 from leastnoise._release._names import PLAIN_NUMBERS, NumberFormat, capitalize
 from leastnoise._release._options import Options, describe_rounding, display_texts
+from leastnoise._release._quantities import describe_columns, describe_margin
 from leastnoise._release._release import Release
 from leastnoise._release._sdmx_mapping import (
     TIME_PERIOD,
@@ -44,6 +45,7 @@ from leastnoise._release._texts import (
     load_catalogue,
     name_attribute,
     name_quantity,
+    name_quantity_and_unit,
     name_rows,
     name_with_row_limit,
     statistic_format,
@@ -168,6 +170,7 @@ class Workbook:
             self._index, 0, [self._say(f"book_{column}") for column in columns], bold=True
         )
         self._next_index_row = 1
+        self._column_lines: list[tuple[str, str, str]] = []
         self._index.set_column(1, 2, 32)
 
     # All tables are in one file.
@@ -188,6 +191,16 @@ class Workbook:
         if rule:
             self._write_line(sheet, 3, (rule,))
         self._write_columns(sheet, result)
+        self._list_columns(result, name)
+
+    def _list_columns(self, result: ResultTable, sheet: str) -> None:
+        """Store the meaning of each number column for the sheet of columns."""
+        meanings = describe_columns(result, self._catalogue)
+        if isinstance(result, Table):
+            meanings["margin"] = describe_margin(result, self._catalogue)
+        for name in _columns_with_margins(result):
+            if name in meanings:
+                self._column_lines.append((sheet, name, meanings[name]))
 
     def _describe_result(self, result: ResultTable, sheet: str) -> tuple[str, str]:
         """Return a sentence about a result's numbers and one about their rounding.
@@ -199,7 +212,9 @@ class Workbook:
         if not isinstance(result, Table):
             return self._say("book_statistic"), ""
         unit = name_with_row_limit(
-            name_quantity(result.product, self._catalogue), result.privacy, self._catalogue
+            name_quantity_and_unit(result.product, self._catalogue),
+            result.privacy,
+            self._catalogue,
         )
         self._list_table(result, sheet, unit)
         return self._say("book_interval", unit=unit), self._rounding_note
@@ -292,7 +307,15 @@ class Workbook:
         return formats
 
     def close(self) -> None:
-        """Write the workbook to disk."""
+        """Write the sheet of columns, and save the workbook."""
+        sheet = self._workbook.add_worksheet(self._catalogue.say("book_columns"))
+        headings = [self._say(f"book_{column}") for column in ("sheet", "column", "meaning")]
+        self._write_line(sheet, 0, headings, bold=True)
+        for row, line in enumerate(self._column_lines, 1):
+            self._write_line(sheet, row, line)
+        sheet.set_column(0, 0, _MOST_SHEET_NAME_CHARACTERS)
+        sheet.set_column(1, 1, 2 * _LEAST_COLUMN_WIDTH)
+        sheet.set_column(2, 2, 2 * _MOST_COLUMN_WIDTH)
         self._workbook.close()
 
     def _say(self, key: str, **values: object) -> str:

@@ -40,7 +40,7 @@ from leastnoise._release._options import (
     rounded_quantities,
     rounding_rule,
 )
-from leastnoise._release._quantities import SURVEY_COLUMNS, describe_columns
+from leastnoise._release._quantities import describe_columns, describe_survey_columns
 from leastnoise._release._receipt import NO_RECEIPT
 from leastnoise._release._release import (
     MOST_TABLE_FILES,
@@ -523,7 +523,7 @@ def _describe_answer_columns(release: Release) -> dict[str, str]:
     columns["low"] = f"lower end of the {level} interval"
     columns["high"] = f"upper end of the {level} interval"
     if release.options.survey:
-        columns |= SURVEY_COLUMNS
+        columns |= describe_survey_columns()
     return columns
 
 

@@ -1,12 +1,16 @@
-"""Describe the quantity and the unit of every column of numbers, in English.
+"""Describe the quantity and the unit of every column of numbers.
 
-Manifests and Parquet files contain these descriptions. Sums, means and quantiles have the unit of
-the values in the measure's column.
+Manifests, Parquet files and CSVW contain these descriptions in English, and workbooks contain them
+in the language of the release. Sums, means and quantiles have the display unit of the measure or,
+if none is stated, the unit of the values in the measure's column.
 """
+
+from collections.abc import Mapping
 
 from leastnoise._domain import (
     CompleteCount,
     DeviationProduct,
+    Domain,
     Measure,
     SquaredDeviation,
     UnitCount,
@@ -15,202 +19,295 @@ from leastnoise._domain import (
 )
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import ResultTable, Table
-from leastnoise._release._texts import ENGLISH, name_quantity
-from leastnoise._workload import Product, Statistic, join_measures
+from leastnoise._release._texts import (
+    ENGLISH,
+    Catalogue,
+    name_attribute,
+    name_measure,
+    name_quantity,
+    name_rows,
+    name_share_total,
+    name_statistic,
+    unit_of_declared,
+)
+from leastnoise._workload import Product, Statistic
 
-_ANSWER_COLUMNS = {
-    "noise_std": "standard error of answer from the noise",
-    "approximation_std": "standard error of answer from what was approximated",
-    "low": "lower end of the interval of answer",
-    "high": "upper end of the interval of answer",
-    "answer_non_negative": "biased estimate that is not negative",
-    "answer_integer": "biased estimate in whole numbers",
-    "answer_nnls": "biased estimate by non-negative least squares",
-    "nnls_rmse": "simulated error of answer_nnls",
-    "answer_local": "biased estimate by tables without negative cells",
-    "answer_top_down": "biased estimate in whole numbers that add up, none of them negative",
-}
-SURVEY_COLUMNS = {
-    "sampling_std": "standard error of the sample, as the spec states it",
-    "sampling_low": "lower end of the interval of the sampling error",
-    "sampling_high": "upper end of the interval of the sampling error",
-    "both_low": "lower end of the interval of noise and sampling error",
-    "both_high": "upper end of the interval of noise and sampling error",
-    "cv": "standard error of noise and sample together over the number, a share",
-    "reliability": "flag by cv: 1 reliable, 2 use with caution, 3 not reliable or not published",
-}
-"""The meanings of the columns that only tables with a stated sampling error have."""
-_STATISTIC_COLUMNS = {
-    "std_error": "standard error",
-    "low": "lower end of the interval",
-    "high": "upper end of the interval",
-}
-
-
-def describe_unit(measure: Measure | None) -> str:
-    """Return the unit of a measure's sums as text; "rows" if it is None."""
-    if measure is None or isinstance(measure, (CompleteCount, ValueCount)):
-        return "rows"
-    if isinstance(measure, UnitCount):
-        return "privacy units"
-    if isinstance(measure, SquaredDeviation):
-        return f"the unit of the column {measure.of.column!r}, squared"
-    if isinstance(measure, DeviationProduct):
-        units = [f"the unit of the column {factor.column!r}" for factor in measure.factors]
-        return " times ".join(units)
-    if not isinstance(measure, Weighted):
-        return f"the unit of the column {measure.column!r}"
-    weight = f"the unit of the column {measure.weight.column!r}"
-    if isinstance(measure.of, ValueCount):
-        return weight
-    return f"the unit of the column {measure.of.column!r} times {weight}"
+_ANSWER_COLUMNS = (
+    "noise_std",
+    "approximation_std",
+    "low",
+    "high",
+    "answer_non_negative",
+    "answer_integer",
+    "answer_nnls",
+    "nnls_rmse",
+    "answer_local",
+    "answer_top_down",
+    "margin",
+)
+"""The columns of tables that have the unit of the answer."""
+_SURVEY_COLUMNS = (
+    "sampling_std",
+    "sampling_low",
+    "sampling_high",
+    "both_low",
+    "both_high",
+    "cv",
+    "reliability",
+)
+"""The columns that only tables with a stated sampling error have."""
+_INTERVAL_COLUMNS = ("std_error", "low", "high")
 
 
-def describe_quantity(product: Product) -> str:
+def describe_survey_columns(catalogue: Catalogue = ENGLISH) -> dict[str, str]:
+    """Return the meanings of the columns of a stated sampling error by name."""
+    return {name: catalogue.say(f"column_{name}") for name in _SURVEY_COLUMNS}
+
+
+def describe_quantity(product: Product, catalogue: Catalogue = ENGLISH) -> str:
     """Return a text with the quantity and unit of a table's answers.
 
     An example is ``sum of pay, in the unit of the column 'pay'``.
     """
-    quantity = name_quantity(product, ENGLISH)
-    if product.measure is None:
-        measure = None
-    else:
-        measure = product.domain.measure(product.measure)
+    quantity = name_quantity(product, catalogue)
     if not product.of_values:
-        return f"number of {quantity}"
-    return f"{quantity}, in {describe_unit(measure)}"
+        return catalogue.say("column_number_of", counted=quantity)
+    unit = _describe_unit(product.domain, _measure_of(product), catalogue)
+    return catalogue.say("column_in_unit", text=quantity, unit=unit)
 
 
-def describe_columns(result: ResultTable) -> dict[str, str]:
-    """Return the meaning of every number column of a result by its name."""
+def describe_columns(result: ResultTable, catalogue: Catalogue = ENGLISH) -> dict[str, str]:
+    """Return the meaning of every number column of a result by its name.
+
+    Args:
+        result: a table or a statistic.
+        catalogue: the catalogue of the language; with display names, they are used.
+    """
     if isinstance(result, Table):
-        columns = _describe_table_columns(result)
+        meanings = _describe_table_columns(result.product, catalogue)
     elif isinstance(result, StatisticTable):
-        columns = _describe_statistic_columns(result)
+        meanings = _describe_statistic_columns(result, catalogue)
     else:
         return {}
-    if result.sampling is None:
-        return columns
-    return columns | SURVEY_COLUMNS
+    if result.sampling is not None:
+        meanings |= describe_survey_columns(catalogue)
+    return {name: meanings[name] for name in result.numbers() if name in meanings}
 
 
-def _describe_table_columns(table: Table) -> dict[str, str]:
-    """Return the meaning of each number column of a table by its name."""
-    product = table.product
+def describe_margin(result: Table, catalogue: Catalogue) -> str:
+    """Return the meaning of the column ``margin``, which only workbooks have."""
+    return _describe_table_columns(result.product, catalogue)["margin"]
+
+
+def _measure_of(product: Product) -> Measure | None:
+    """Return the measure of a table as the domain declares it; None for rows."""
     if product.measure is None:
-        measure = None
-    else:
-        measure = product.domain.measure(product.measure)
-    texts = {name: f"{text}, in {describe_unit(measure)}" for name, text in _ANSWER_COLUMNS.items()}
-    meanings = {"answer": f"estimate of the {describe_quantity(product)}", **texts}
-    return {name: meanings[name] for name in table.numbers() if name in meanings}
+        return None
+    return product.domain.measure(product.measure)
 
 
-def _describe_statistic_columns(table: StatisticTable) -> dict[str, str]:
+def _describe_unit(domain: Domain, measure: Measure | None, catalogue: Catalogue) -> str:
+    """Return the unit of a measure's sums as text; that of rows if it is None."""
+    if measure is None or isinstance(measure, (CompleteCount, ValueCount)):
+        return name_rows(catalogue)
+    if isinstance(measure, UnitCount):
+        return catalogue.names.units or catalogue.say("column_units")
+    if isinstance(measure, SquaredDeviation):
+        return _square(_describe_unit(domain, measure.of, catalogue), catalogue)
+    if isinstance(measure, DeviationProduct):
+        first, *others = (_describe_unit(domain, of, catalogue) for of in measure.factors)
+        for other in others:
+            first = catalogue.say("column_product", first=first, second=other)
+        return first
+    if not isinstance(measure, Weighted):
+        unit = unit_of_declared(domain, measure, catalogue)
+        return unit or _describe_column_unit(measure.column, catalogue)
+    # A weighted measure has the display unit of its measure, as in titles.
+    stated_unit = unit_of_declared(domain, measure.of, catalogue)
+    if stated_unit:
+        return stated_unit
+    weight = _describe_unit(domain, measure.weight, catalogue)
+    if isinstance(measure.of, ValueCount):
+        return weight
+    values = _describe_unit(domain, measure.of, catalogue)
+    return catalogue.say("column_product", first=values, second=weight)
+
+
+def _describe_column_unit(column: str, catalogue: Catalogue) -> str:
+    """Return a phrase for the unit of the values in a column of the data."""
+    return catalogue.say("column_unit_of", column=catalogue.quote(column))
+
+
+def _square(unit: str, catalogue: Catalogue) -> str:
+    """Return a phrase for the square of a unit."""
+    return catalogue.say("column_squared", unit=unit)
+
+
+def _describe_table_columns(product: Product, catalogue: Catalogue) -> dict[str, str]:
+    """Return the meaning of each possible number column of a table by its name."""
+    unit = _describe_unit(product.domain, _measure_of(product), catalogue)
+    quantity = describe_quantity(product, catalogue)
+    meanings = {"answer": catalogue.say("column_answer", quantity=quantity)}
+    for name in _ANSWER_COLUMNS:
+        text = catalogue.say(f"column_{name}")
+        meanings[name] = catalogue.say("column_in_unit", text=text, unit=unit)
+    return meanings
+
+
+def _describe_statistic_columns(table: StatisticTable, catalogue: Catalogue) -> dict[str, str]:
     """Return the meaning of each number column of a statistic by its name."""
     statistic = table.statistic
     domain = table.domain
-    if statistic.form.of_several:
-        return _describe_several_measures(table)
+    if statistic.kind == "correlations":
+        return _describe_correlation_columns(statistic, domain, catalogue)
+    if statistic.kind == "regression":
+        return _describe_regression_columns(statistic, domain, catalogue)
     if statistic.kind == "variances":
-        return _describe_variance_columns(table, domain.measure(statistic.of))
+        return _describe_variance_columns(statistic, domain, catalogue)
     if statistic.form.of_measure:
-        return _describe_mean_columns(table, domain.measure(statistic.of))
+        return _describe_mean_columns(statistic, domain, catalogue)
     column = domain.kind(statistic.of).reading.column or statistic.of
-    unit = f"the unit of the column {column!r}"
+    unit = catalogue.names.attribute(statistic.of).unit
+    unit = unit or _describe_column_unit(column, catalogue)
     if statistic.form.at_shares:
-        beyond_meanings = {
-            "may_be_below": "1 where quantile may lie below low, beyond the bounds, else 0",
-            "may_be_above": "1 where quantile may lie above high, beyond the bounds, else 0",
-        }
-        texts = {
-            name: f"{text} of quantile, in {unit}" for name, text in _STATISTIC_COLUMNS.items()
-        }
-        meanings = {
-            "quantile": f"quantile of {statistic.of}{_describe_weight(statistic)}, in {unit}",
-            **texts,
-            **beyond_meanings,
-        }
-    else:
-        texts = {name: f"{text} of share, from 0 to 1" for name, text in _STATISTIC_COLUMNS.items()}
-        counted_unit = "rows" if statistic.weighted_by is None else "weights"
-        share = f"share of the {counted_unit} of the group up to the end of the cell, from 0 to 1"
-        meanings = {"share": share, "up_to": f"end of the cell, in {unit}", **texts}
-    return {name: meanings[name] for name in table.numbers() if name in meanings}
+        return _describe_quantile_columns(statistic, domain, unit, catalogue)
+    share = catalogue.say("column_share", rows=name_share_total(statistic, domain, catalogue))
+    up_to = catalogue.say("column_up_to")
+    return {
+        "share": share,
+        "up_to": catalogue.say("column_in_unit", text=up_to, unit=unit),
+        **{
+            name: catalogue.say("column_of_share", text=text)
+            for name, text in _describe_intervals("share", catalogue).items()
+        },
+    }
 
 
-def _describe_weight(statistic: Statistic) -> str:
-    """Return a phrase that names the weight of a statistic's rows, or ""."""
-    if statistic.weighted_by is None:
-        return ""
-    return f" weighted by {statistic.weighted_by}"
+def _describe_intervals(value_name: str, catalogue: Catalogue, unit: str = "") -> dict[str, str]:
+    """Return the meanings of a value's standard error and interval ends."""
+    meanings = {}
+    for name in _INTERVAL_COLUMNS:
+        text = catalogue.say(f"column_{name}_of", column=value_name)
+        if unit:
+            text = catalogue.say("column_in_unit", text=text, unit=unit)
+        meanings[name] = text
+    return meanings
 
 
-def _describe_mean_columns(table: StatisticTable, measure: Measure) -> dict[str, str]:
+def _describe_quantile_columns(
+    statistic: Statistic, domain: Domain, unit: str, catalogue: Catalogue
+) -> dict[str, str]:
+    """Return the meaning of each number column of a table of quantiles."""
+    of = name_attribute(statistic.of, catalogue)
+    if statistic.weighted_by is not None:
+        weight = name_measure(domain, statistic.weighted_by, catalogue)
+        of = catalogue.say("name_weighted", of=of, weight=weight)
+    quantile = catalogue.say("column_quantile", of=of)
+    return {
+        "quantile": catalogue.say("column_in_unit", text=quantile, unit=unit),
+        **_describe_intervals("quantile", catalogue, unit),
+        "may_be_below": catalogue.say("column_may_be_below"),
+        "may_be_above": catalogue.say("column_may_be_above"),
+    }
+
+
+def _describe_mean_columns(
+    statistic: Statistic, domain: Domain, catalogue: Catalogue
+) -> dict[str, str]:
     """Return the meaning of each number column of a table of means."""
+    measure = domain.measure(statistic.of)
+    values = measure
+    weight = None
     if isinstance(measure, Weighted):
         values = measure.of
-    else:
-        values = measure
-    if isinstance(measure, Weighted):
         weight = measure.weight
-    else:
-        weight = None
+    unit = _describe_unit(domain, values, catalogue)
     texts = {
-        name: f"{text} of mean, in {describe_unit(values)}"
-        for name, text in _STATISTIC_COLUMNS.items()
+        "mean": (name_statistic(statistic, domain, catalogue), unit),
+        "sum": (
+            catalogue.say("name_sum", measure=name_measure(domain, statistic.of, catalogue)),
+            _describe_unit(domain, measure, catalogue),
+        ),
+        "sum_of_weights": (
+            catalogue.say("column_sum_of_weights"),
+            _describe_unit(domain, weight, catalogue),
+        ),
     }
     meanings = {
-        "mean": f"{ENGLISH.say('name_means', of=table.statistic.of)}, in {describe_unit(values)}",
-        **texts,
-        "sum": f"sum of {table.statistic.of}, in {describe_unit(measure)}",
-        "count": "number of rows with a value",
-        "sum_of_weights": f"sum of the weights of rows with a value, in {describe_unit(weight)}",
+        name: catalogue.say("column_in_unit", text=text, unit=its_unit)
+        for name, (text, its_unit) in texts.items()
     }
-    return {name: meanings[name] for name in table.numbers() if name in meanings}
+    return {
+        **meanings,
+        **_describe_intervals("mean", catalogue, unit),
+        "count": catalogue.say("column_count"),
+    }
 
 
-def _describe_several_measures(table: StatisticTable) -> dict[str, str]:
-    """Return the meaning of each number column of correlations or a regression."""
-    statistic = table.statistic
-    if statistic.kind == "correlations":
-        unit = "in the unit of one measure times the unit of the other"
-        meanings = {
-            "correlation": "correlation of the pair, from -1 to 1",
-            "low": "lower end of the interval of correlation",
-            "high": "upper end of the interval of correlation",
-            "std_error": "standard error of correlation",
-            "covariance": f"covariance of the pair, {unit}",
-            "covariance_low": f"lower end of the interval of covariance, {unit}",
-            "covariance_high": f"upper end of the interval of covariance, {unit}",
-            "covariance_std_error": f"standard error of covariance, {unit}",
-        }
-    else:
-        response = describe_unit(table.domain.measure(statistic.of))
-        unit = f"in {response}, over the unit of the measure of the term if it has one"
-        meanings = {
-            "coefficient": f"coefficient of the term, {unit}",
-            "low": "lower end of the interval of coefficient; empty where every number is possible",
-            "high": "upper end of the interval of coefficient; empty in the same rows",
-            "std_error": f"standard error of coefficient, {unit}",
-            "ridge": "added to the diagonal of the normal equations, as a share of count",
-        }
-    meanings["count"] = f"number of rows with a value of {join_measures(statistic.variables)}"
-    return {name: meanings[name] for name in table.numbers() if name in meanings}
+def _describe_correlation_columns(
+    statistic: Statistic, domain: Domain, catalogue: Catalogue
+) -> dict[str, str]:
+    """Return the meaning of each number column of correlations."""
+    unit = catalogue.say("column_unit_of_pair")
+    covariances = _describe_intervals("covariance", catalogue, unit)
+    covariance = catalogue.say("column_covariance")
+    return {
+        "correlation": catalogue.say("column_correlation"),
+        **{
+            name: catalogue.say("column_of_correlation", text=text)
+            for name, text in _describe_intervals("correlation", catalogue).items()
+        },
+        "covariance": catalogue.say("column_in_unit", text=covariance, unit=unit),
+        **{f"covariance_{name}": text for name, text in covariances.items()},
+        "count": _describe_complete_count(statistic, domain, catalogue),
+    }
 
 
-def _describe_variance_columns(table: StatisticTable, measure: Measure) -> dict[str, str]:
+def _describe_regression_columns(
+    statistic: Statistic, domain: Domain, catalogue: Catalogue
+) -> dict[str, str]:
+    """Return the meaning of each number column of a regression."""
+    response = _describe_unit(domain, domain.measure(statistic.of), catalogue)
+    unit = catalogue.say("column_unit_of_term", unit=response)
+    coefficient = catalogue.say("column_coefficient")
+    intervals = _describe_intervals("coefficient", catalogue, unit)
+    return {
+        "coefficient": catalogue.say("column_in_unit", text=coefficient, unit=unit),
+        "std_error": intervals["std_error"],
+        "low": catalogue.say("column_unbounded", text=intervals["low"]),
+        "high": catalogue.say("column_unbounded_too", text=intervals["high"]),
+        "ridge": catalogue.say("column_ridge"),
+        "count": _describe_complete_count(statistic, domain, catalogue),
+    }
+
+
+def _describe_complete_count(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
+    """Return the meaning of a number of rows with a value of several measures."""
+    names = [name_measure(domain, name, catalogue) for name in statistic.variables]
+    return catalogue.say("column_count_of", names=catalogue.join_names(names))
+
+
+def _describe_variance_columns(
+    statistic: Statistic, domain: Domain, catalogue: Catalogue
+) -> dict[str, str]:
     """Return the meaning of each number column of standard deviations."""
-    unit = describe_unit(measure)
-    texts = {name: f"{text} of std_dev, in {unit}" for name, text in _STATISTIC_COLUMNS.items()}
-    of = table.statistic.of
-    meanings = {
-        "std_dev": f"{ENGLISH.say('name_variances', of=of)}, in {unit}",
-        **texts,
-        "variance": f"variance of {of}, in {unit}, squared",
-        "variance_low": f"lower end of the interval of variance, in {unit}, squared",
-        "variance_high": f"upper end of the interval of variance, in {unit}, squared",
-        "mean": f"{ENGLISH.say('name_means', of=of)}, in {unit}",
-        "count": "number of rows with a value",
+    unit = _describe_unit(domain, domain.measure(statistic.of), catalogue)
+    square = _square(unit, catalogue)
+    of = name_measure(domain, statistic.of, catalogue)
+    variances = _describe_intervals("variance", catalogue, square)
+    texts = {
+        "std_dev": (name_statistic(statistic, domain, catalogue), unit),
+        "variance": (catalogue.say("column_variance", of=of), square),
+        "mean": (catalogue.say("name_means", of=of), unit),
     }
-    return {name: meanings[name] for name in table.numbers() if name in meanings}
+    meanings: Mapping[str, str] = {
+        name: catalogue.say("column_in_unit", text=text, unit=its_unit)
+        for name, (text, its_unit) in texts.items()
+    }
+    return {
+        **meanings,
+        **_describe_intervals("std_dev", catalogue, unit),
+        "variance_low": variances["low"],
+        "variance_high": variances["high"],
+        "count": catalogue.say("column_count"),
+    }

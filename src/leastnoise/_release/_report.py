@@ -56,6 +56,7 @@ from leastnoise._release._texts import (
     name_counted_or_summed,
     name_measure,
     name_quantity,
+    name_quantity_and_unit,
     name_rows,
     name_unit,
     name_with_row_limit,
@@ -326,8 +327,12 @@ def _name_quantities(products: Sequence[Product], catalogue: Catalogue) -> list[
         str(product.values_of) for product in products if product.values_of is not None
     )
     kinds = []
-    if any(product.measure is None for product in products):
+    counts = [product for product in products if product.measure is None]
+    changes = [product for product in counts if _has_changes(product)]
+    if len(changes) < len(counts):
         kinds.append(catalogue.say("counts"))
+    if changes:
+        kinds.append(catalogue.say("counts_changes"))
     if counted_measures:
         counted_names = catalogue.join_names([*dict.fromkeys(counted_measures)])
         kinds.append(catalogue.say("counts_values", names=counted_names))
@@ -336,6 +341,11 @@ def _name_quantities(products: Sequence[Product], catalogue: Catalogue) -> list[
     if summed_measures:
         kinds.append(catalogue.say("sums_of", names=catalogue.join_names(summed_measures)))
     return kinds
+
+
+def _has_changes(product: Product) -> bool:
+    """Return whether a table has changes between periods."""
+    return any(query_set.kind == "change" for query_set in product.query_sets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -1223,18 +1233,18 @@ def _format_extra_number(value: float, name: str, catalogue: Catalogue) -> str:
 
 
 def _describe_table_unit(product: Product, catalogue: Catalogue) -> str:
-    """Return the unit of a table's answers, or their quantity if there is none."""
-    if product.measure is None or not product.of_values:
-        return name_counted_or_summed(product, catalogue)
-    own_unit = unit_of_sums(product, catalogue)
-    if own_unit:
-        return own_unit
-    if not catalogue.names.is_empty:
-        return name_quantity(product, catalogue)
+    """Return the quantity of a table's answers, and their unit if one is stated."""
+    has_names = not catalogue.names.is_empty
+    if product.measure is None or not product.of_values or has_names:
+        return name_quantity_and_unit(product, catalogue)
     step = product.domain.measures[product.measure].unit
     if step == 1:
-        return name_counted_or_summed(product, catalogue)
-    return catalogue.say("unit_measure", measure=product.measure, unit=catalogue.format_exact(step))
+        return name_quantity(product, catalogue)
+    return catalogue.say(
+        "unit_measure",
+        measure=name_quantity(product, catalogue),
+        unit=catalogue.format_exact(step),
+    )
 
 
 def _describe_certain_largest(release: Release, table: Table, catalogue: Catalogue) -> str:

@@ -427,8 +427,8 @@ def make_picture(
 
 
 def _answer_axis_title(product: Product, catalogue: Catalogue) -> str:
-    """Return the title of the axis of a table's answers: unit or quantity."""
-    title = unit_of_sums(product, catalogue) or name_quantity(product, catalogue)
+    """Return the title of the axis of a table's answers: quantity and unit."""
+    title = name_quantity_and_unit(product, catalogue)
     if catalogue.names.is_empty:
         return title
     return capitalize(title)
@@ -634,7 +634,7 @@ def table_title(product: Product, catalogue: Catalogue) -> str:
     if product.measure is None:
         return table
     if product.of_values:
-        quantity = name_quantity(product, catalogue)
+        quantity = _name_quantity_of_cells(product, catalogue)
     else:
         quantity = name_counted_or_summed(product, catalogue, "name")
     if not product.attributes:
@@ -650,7 +650,8 @@ def _named_table_title(product: Product, catalogue: Catalogue) -> str:
     own_names = catalogue.names.table(product.name)
     if own_names.name:
         return own_names.name
-    quantity = name_quantity(product, catalogue)
+    # The names of the groups include the changes and windows.
+    quantity = _name_quantity_of_cells(product, catalogue)
     groups = name_groups(product.along, catalogue)
     if not groups and not product.of_values:
         return capitalize(catalogue.say("title_total", name=quantity))
@@ -668,13 +669,12 @@ def _compose_title(quantity: str, groups: str, unit: str, catalogue: Catalogue) 
 
 def _describe_queries(query_set: QuerySet, catalogue: Catalogue) -> str:
     """Return a phrase for a set of queries, such as ``up to each value``."""
-    kind = query_set.kind
-    periods = query_set.arguments[0][0] if query_set.form.numbered else 0
+    if query_set.kind == "change":
+        return catalogue.say_count("name_along_change", int(query_set.arguments[0][0]))
     width = window_width(query_set)
     if width > 0:
-        kind = "windows"
-        periods = width
-    return catalogue.say(f"name_along_{kind}", periods=periods)
+        return catalogue.say("name_along_windows", periods=width)
+    return catalogue.say(f"name_along_{query_set.kind}")
 
 
 def window_width(query_set: QuerySet) -> int:
@@ -837,6 +837,11 @@ def _name_declared_measure(domain: Domain, measure: Measure, catalogue: Catalogu
     return catalogue.names.measure(name).name or name
 
 
+def unit_of_declared(domain: Domain, measure: Measure, catalogue: Catalogue) -> str:
+    """Return the display unit of a declared measure; empty if none is stated."""
+    return catalogue.names.measure(_find_declared_name(domain, measure) or "").unit
+
+
 def _find_declared_name(domain: Domain, measure: Measure) -> str | None:
     """Return the name under which a domain declares a measure, or None."""
     for name, declared in domain.measures.items():
@@ -995,7 +1000,36 @@ def name_share_total(statistic: Statistic, domain: Domain, catalogue: Catalogue)
 
 
 def name_quantity(product: Product, catalogue: Catalogue) -> str:
-    """Return a phrase for the quantity of a table, such as ``sum of pay``."""
+    """Return a phrase for the quantity of a table, such as ``sum of pay``.
+
+    If the answers are changes or other combinations of cells, the phrase includes that, as in
+    ``sum of pay, change over 12 periods``.
+    """
+    phrases = [_name_quantity_of_cells(product, catalogue)]
+    for query_set in product.query_sets:
+        if query_set.kind == "change":
+            phrases.append(_describe_queries(query_set, catalogue))
+        elif query_set.kind == "matrix" and not _has_only_subsets(query_set):
+            phrases.append(catalogue.say("quantity_matrix"))
+    return ", ".join(dict.fromkeys(phrases))
+
+
+def name_quantity_and_unit(product: Product, catalogue: Catalogue) -> str:
+    """Return a phrase for a table's quantity, with its display unit if one is stated."""
+    quantity = name_quantity(product, catalogue)
+    unit = catalogue.names.table(product.name).unit or unit_of_sums(product, catalogue)
+    if unit in ("", catalogue.names.rows):  # the quantity already names the unit
+        return quantity
+    return f"{quantity}, {unit}"
+
+
+def _has_only_subsets(query_set: QuerySet) -> bool:
+    """Return whether each query of a matrix adds up some cells."""
+    return all(entry in (0, 1) for row in query_set.arguments for entry in row)
+
+
+def _name_quantity_of_cells(product: Product, catalogue: Catalogue) -> str:
+    """Return a phrase for the quantity of one cell, such as ``sum of pay``."""
     if not product.of_values:
         return name_counted_or_summed(product, catalogue)
     names = names_of_product(product, catalogue)
