@@ -141,7 +141,7 @@ def test_gdp_ledger_adds_up_mu_squared(tmp_path) -> None:
 def test_unit_and_neighbours_must_match_the_ledger(ledger, tmp_path) -> None:
     message = (
         "The plan protects {}, the data set 'people' one row (add_remove); these costs cannot be "
-        "added, because "
+        "added up, because "
     )
     for privacy, unit_text in (
         (Privacy(PureDP(1), "replace"), "one row (replace)"),

@@ -289,7 +289,7 @@ def test_terms_of_other_columns_get_only_the_payment(ledger: Ledger) -> None:
     )
     outcome = series.choose(first_choice)
     other_contract = replace(contract, domain=DOMAIN, attributes=("sex",))
-    with pytest.raises(InputError, match="over another domain"):
+    with pytest.raises(InputError, match="with another domain"):
         Series.resumed(other_contract, ON_PLANE, ledger, series.receipt)
 
     resumed_series = Series.resumed(other_contract, TABLE, ledger, series.receipt)

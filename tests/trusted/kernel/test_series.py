@@ -261,7 +261,7 @@ def test_series_gives_no_access_to_rows(ledger: Ledger) -> None:
         simulate(step(PureDP(1)), TABLE, Known(0))  # type: ignore[arg-type]
 
     other_table = Table(Domain(age=Integers(0, 8)), {"age": [1]})
-    with pytest.raises(InputError, match="over another domain"):
+    with pytest.raises(InputError, match="with another domain"):
         Series.paid(aware(), other_table, ledger, output="out")
     for unit in (
         {},

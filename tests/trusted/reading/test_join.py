@@ -666,7 +666,7 @@ def test_invalid_join_is_refused(arguments: dict[str, Any], message: str) -> Non
                 r"that name"
             ),
         ),
-        (VISITS, PATIENTS, {"on": "patient"}, r"must have one column 'patient' to be joined on"),
+        (VISITS, PATIENTS, {"on": "patient"}, r"must have one column 'patient' for the join"),
         (
             VISITS,
             PATIENTS,
