@@ -540,7 +540,7 @@ def test_change_after_payment_is_not_drawn(book: Ledger, tmp_path: Path) -> None
     object.__setattr__(plan.blocks[0], "scale", Fraction(1, 7))
 
     with pytest.raises(
-        InputError, match=r"must be those that were paid for|cost more than the budget"
+        InputError, match=r"must be those that were paid for|cost more than their declared budget"
     ):
         series.period(state)
     assert len(book.pending(book.entries()[0]).steps) == 1

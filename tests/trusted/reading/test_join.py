@@ -248,7 +248,7 @@ def test_column_that_two_joined_tables_have_is_refused() -> None:
     )
     with pytest.raises(ln.InputError, match=r"must have one column 'sex'; it has 2"):
         read(joined_twice, ln.Domain(sex=STAR.kind("sex")), unit_column="patient")
-    with pytest.raises(ln.InputError, match=r"must have one column 'sex' to be joined on"):
+    with pytest.raises(ln.InputError, match=r"must have one column 'sex' for the join"):
         read(
             ln.Joined(joined_twice, SHOPS, on={"sex": "shop"}, public=True),
             STAR,
