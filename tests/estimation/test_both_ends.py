@@ -132,7 +132,7 @@ def test_both_ends_needs_measure_without_limits() -> None:
     )
     with pytest.raises(
         InputError,
-        match="Separate sums of pay and distances from both ends of its values are not "
+        match="Separate sums of pay and distances from both ends of its values cannot be "
         "estimated together",
     ):
         measure_covariance(plan, "pay")
