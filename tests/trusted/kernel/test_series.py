@@ -202,7 +202,7 @@ def test_foreign_class_is_not_kept_by_a_series(ledger: Ledger) -> None:
     object.__setattr__(twin, "terms", aware(PureDP(10**6)))
     object.__setattr__(twin, "receipt", None)
 
-    with pytest.raises(InputError, match="got a Twin, which nothing was paid for"):
+    with pytest.raises(InputError, match="got a Twin, for which nothing was paid"):
         twin.measure(step(PureDP(10**6)))
 
 
@@ -281,7 +281,7 @@ def test_series_gives_no_access_to_rows(ledger: Ledger) -> None:
     too_dear = replace(step(PureDP("1/2")), privacy=Privacy(PureDP("1/4")))
     with pytest.raises(
         InputError,
-        match=r"they declare, PureDP\(epsilon='1/4'\). Make the plan again; nothing was spent",
+        match=r"their declared budget, PureDP\(epsilon='1/4'\). Make the plan again; nothing was",
     ):
         Series.paid(one_step(too_dear), TABLE, ledger, output="out")
     assert ledger.entries() == ()
