@@ -538,3 +538,25 @@ def test_tables_of_very_different_noise_are_solved_together(epsilon):
     plan = ln.plan(workload, ln.PureDP(epsilon), strategy="workload")
     answers = [table.answer.item() for table in ln.release(plan, rows, seed=1).tables]
     assert answers == pytest.approx([16, 6], abs=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [60, 150, 300])
+def test_k_norm_tables_are_solved_with_other_tables(epsilon):
+    domain = ln.Domain(
+        city=ln.Categories(["a", "b", "c"], null="other"),
+        age=ln.Integers(0, 4),
+        part=ln.Integers(0, 5),
+    )
+    rows = pd.DataFrame(
+        {
+            "city": ["a", "b", "c", None] * 6,
+            "age": [0, 1, 2, 3, 4, None] * 4,
+            "part": [*range(6)] * 4,
+        }
+    )
+    workload = ln.queries(domain) + ln.marginals(domain, ways=1, of=["city", "age"])
+    workload += ln.queries(domain, part=ln.predicates([[0, 1, 2], [2, 3]]))
+    plan = ln.plan(workload, ln.PureDP(epsilon), strategy="k_norm")
+    tables = ln.release(plan, rows, seed=1).tables
+    for table, count in zip(tables, ([24], [6] * 4, [4] * 5, [12, 8]), strict=True):
+        assert table.answer.reshape(-1).tolist() == pytest.approx(count, abs=1e-3)

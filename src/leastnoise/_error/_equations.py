@@ -112,7 +112,7 @@ def block_variance(plan: Measurements, block: Block) -> float:
     if block.k_norm_group is not None:
         group = plan.k_norm_groups()[block.k_norm_group]
         sizes = tuple(sorted(plan.blocks[index].rows for index in group))
-        return k_norm_variances(sizes, block.scale).cells[block.rows]
+        return _weighed(k_norm_variances(sizes, block.scale).cells[block.rows])
     variance = noise_variance(plan.noise, scale, plan.grid)
     if not variance > _LEAST_VARIANCE:
         raise InputError(
@@ -120,12 +120,17 @@ def block_variance(plan: Measurements, block: Block) -> float:
             f"{' x '.join(block.attributes) or 'the total'} vanishes (a scale of {scale:.2g} "
             "rows), which protects nobody. Choose a smaller budget."
         )
-    variance = max(variance, _LEAST_WEIGHED)
+    variance = _weighed(variance)
     if any(factor.largest_square > 1 for factor in block.factors):
         return scale**2
     if plan.noise.norm == 1 and not all(factor.even for factor in block.factors):
         return 2 * scale**2
     return variance
+
+
+def _weighed(variance: float) -> float:
+    """Return a variance that gives answers no more weight than doubles can."""
+    return max(variance, _LEAST_WEIGHED)
 
 
 def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
@@ -243,7 +248,8 @@ def _k_norm_equations(plan: Measurements) -> list[Equations]:
                 f"{float(first.scale):.2g} rows), which protects nobody. Choose a smaller budget."
             )
         total = Block((), first.scale)
-        parts.append(Equations(group[0], total, variances.total, combination=Total(first.rows)))
+        total_variance = _weighed(variances.total)
+        parts.append(Equations(group[0], total, total_variance, combination=Total(first.rows)))
         for index in group:
             names = plan.blocks[index].attributes
             operator = plan.blocks[index].factors[0].operator
@@ -257,7 +263,7 @@ def _k_norm_equations(plan: Measurements) -> list[Equations]:
                 Equations(
                     index,
                     Block((part.factor,), first.scale),
-                    variances.contrast(size) * part.relative_variance,
+                    _weighed(variances.contrast(size)) * part.relative_variance,
                     combination=part.of_rows,
                 )
             )
