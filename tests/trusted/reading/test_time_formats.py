@@ -110,6 +110,21 @@ def test_names_of_months_are_read_in_any_case(written_as, names, months):
     assert cells(wrong, **how) == [OUT] * len(wrong)
 
 
+@pytest.mark.parametrize(
+    ("written_as", "text"),
+    [
+        (None, "2019-02-03T10:00:00Z"),
+        (None, "2019-02-03T10:00"),
+        ("%dT%m of %Y, %I:%M %p", "03T02 OF 2019, 10:00 AM"),
+        ("%d É %B %Y", "03 É February 2019"),
+    ],
+)
+def test_ignored_case_changes_no_time(written_as, text):
+    how = {} if written_as is None else {"format": written_as}
+    forms = [text, text.lower(), text.upper()]
+    assert cells(forms, reading={"ignore_case": True, "nulls": ["None"]}, **how) == [33] * 3
+
+
 def test_offsets_and_fractions_are_read():
     how = {"by": "hour_of_day", "format": "%d/%b/%Y:%H:%M:%S.%f %z"}
     texts = [

@@ -406,6 +406,9 @@ def time_reader(clocked: TimeRule, reading: Reading) -> Callable[[object], tuple
     """
     read_number = number_reader(reading)
     numbers_of_null = null_numbers(reading).tolist()
+    pattern = clocked.pattern
+    if reading.ignore_case:  # the text is in lower case, and the T of a time is not
+        pattern = re.compile(pattern.pattern, pattern.flags & ~re.ASCII | re.IGNORECASE)
 
     @unless_it_raises((NO_DAY, False))
     def read(value: object) -> tuple[int, bool] | None:
@@ -429,7 +432,7 @@ def time_reader(clocked: TimeRule, reading: Reading) -> Callable[[object], tuple
         form = "" if form is None else reading.form(form)
         if form and is_spelled_null(form, reading):
             return None
-        match = clocked.pattern.fullmatch(form)
+        match = pattern.fullmatch(form)
         if match is None:
             return (NO_DAY, False)
         return _seconds_of_match(match, clocked.century)
