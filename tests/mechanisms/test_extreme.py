@@ -2,6 +2,7 @@
 
 import math
 
+import pandas as pd
 import pytest
 
 import leastnoise as ln
@@ -45,3 +46,12 @@ def test_noise_beyond_doubles_is_refused_unmeasured(
             ln.PureDP(740),
             strategy=strategy,
         )
+
+
+@pytest.mark.parametrize("budget", [ln.PureDP(3000), ln.ZCDP(90_000)], ids=repr)
+def test_noise_of_a_paid_step_may_vanish(budget) -> None:
+    domain = ln.Domain(x=ln.Coded(2), y=ln.Coded(3), z=ln.Integers(0, 11))
+    rows = pd.DataFrame({"x": [0, 1] * 60, "y": [0, 1, 2] * 40, "z": [*range(12)] * 10})
+    plan = ln.plan(ln.marginals(domain, ways=2), budget, strategy="model")
+    table = ln.release(plan, rows, seed=1).tables[0]
+    assert table.answer.reshape(-1) == pytest.approx([20] * 6, abs=0.2)

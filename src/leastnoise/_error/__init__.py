@@ -43,6 +43,7 @@ from leastnoise._error._equations import (
     block_variance,
     centred_quantities,
     centring_midpoint,
+    check_noise,
     covariances,
     equations,
     is_nontrivial,

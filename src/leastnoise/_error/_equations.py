@@ -49,7 +49,7 @@ Quantity = str | None
 ends are measured."""
 MOST_COVARIANCES = 2**24  # largest number of entries of a covariance matrix; 128 MiB of floats
 _WHOLE = (1.0,)
-_LEAST_VARIANCE = 1e-250  # a sum of inverses of smaller variances leaves the range of doubles
+_LEAST_VARIANCE = 1e-250  # noise of a smaller variance is refused: it protects nobody
 # Integer noise of a smaller variance is 0 in practice. With weights that differ by more digits than
 # doubles have, least squares would lose the answers of the other tables.
 _LEAST_WEIGHED = 1e-9
@@ -113,19 +113,36 @@ def block_variance(plan: Measurements, block: Block) -> float:
         group = plan.k_norm_groups()[block.k_norm_group]
         sizes = tuple(sorted(plan.blocks[index].rows for index in group))
         return _weighed(k_norm_variances(sizes, block.scale).cells[block.rows])
-    variance = noise_variance(plan.noise, scale, plan.grid)
-    if not variance > _LEAST_VARIANCE:
-        raise InputError(
-            "The budget is so large that the noise of "
-            f"{' x '.join(block.attributes) or 'the total'} vanishes (a scale of {scale:.2g} "
-            "rows), which protects nobody. Choose a smaller budget."
-        )
-    variance = _weighed(variance)
+    variance = _weighed(noise_variance(plan.noise, scale, plan.grid))
     if any(factor.largest_square > 1 for factor in block.factors):
         return scale**2
     if plan.noise.norm == 1 and not all(factor.even for factor in block.factors):
         return 2 * scale**2
     return variance
+
+
+def check_noise(plan: Measurements) -> None:
+    """Raise if the noise of a block vanishes. Call it before payment.
+
+    Raises:
+        InputError: the noise of a block is 0 in practice, because the budget is too large.
+    """
+    for group in plan.similar_blocks:
+        block = group[0]
+        scale = float(block.scale)
+        if block.k_norm_group is None:
+            name = f"the noise of {' x '.join(block.attributes) or 'the total'}"
+            variance = noise_variance(plan.noise, scale, plan.grid)
+        else:
+            name = "K-norm noise"
+            group_blocks = plan.k_norm_groups()[block.k_norm_group]
+            sizes = tuple(sorted(plan.blocks[index].rows for index in group_blocks))
+            variance = k_norm_variances(sizes, block.scale).total
+        if not variance > _LEAST_VARIANCE:
+            raise InputError(
+                f"The budget is so large that {name} vanishes (a scale of {scale:.2g} rows), which "
+                "protects nobody. Choose a smaller budget."
+            )
 
 
 def _weighed(variance: float) -> float:
@@ -242,11 +259,6 @@ def _k_norm_equations(plan: Measurements) -> list[Equations]:
         first = plan.blocks[group[0]]
         sizes = tuple(sorted(plan.blocks[index].rows for index in group))
         variances = k_norm_variances(sizes, first.scale)
-        if not variances.total > _LEAST_VARIANCE:
-            raise InputError(
-                "The budget is so large that K-norm noise vanishes (a scale of "
-                f"{float(first.scale):.2g} rows), which protects nobody. Choose a smaller budget."
-            )
         total = Block((), first.scale)
         total_variance = _weighed(variances.total)
         parts.append(Equations(group[0], total, total_variance, combination=Total(first.rows)))

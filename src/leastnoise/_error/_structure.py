@@ -27,6 +27,7 @@ from leastnoise._error._equations import (
     Structure,
     centred_quantities,
     centring_midpoint,
+    check_noise,
     equations,
     explained_subsets,
     is_nontrivial,
@@ -499,9 +500,10 @@ def evaluate_plan(
             single release with the total cost of all of them.
 
     Raises:
-        InputError: the measurements do not determine a query, or error bars need a linear solver
-            and ``may_iterate`` is false.
+        InputError: the measurements do not determine a query, their noise vanishes, or error bars
+            need a linear solver and ``may_iterate`` is false.
     """
+    check_noise(measurements)
     measured = joint_measurements(measurements, earlier)
     covariances = covariance_by_measure(workload, measured, public_counts)
     for structure in covariances.values():

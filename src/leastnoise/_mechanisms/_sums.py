@@ -25,7 +25,7 @@ from typing import SupportsFloat
 import numpy as np
 
 from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers
-from leastnoise._error import block_variance
+from leastnoise._error import block_variance, check_noise
 from leastnoise._estimation import (
     BucketExpansion,
     CatalogueText,
@@ -393,6 +393,7 @@ def _deviation(measurements: Measurements | None) -> float:
     """Return the first block's standard deviation of noise; 0 without blocks."""
     if measurements is None:
         return 0.0
+    check_noise(measurements)
     return float(block_variance(measurements, measurements.blocks[0]) ** 0.5)
 
 
