@@ -1,24 +1,26 @@
-"""What intervals of regression coefficients cover, in groups of any size.
+"""What intervals of regression coefficients and of R^2 cover, in groups of any size.
 
-    python -m experiments.coverage_moments [--draws 20000]
+    python -m experiments.coverage_moments [--draws 20000] [--determination]
 
 Only the noisy sums are drawn, with continuous noise of standard errors 1 to 1.5 rows, not whole
-releases: far more draws are possible, so that rare groups with few rows and ends are seen. Prints
-the table of docs/results/coverage.md.
+releases: far more draws are possible, so that rare groups with few rows and ends are seen. Prints a
+table of docs/results/coverage.md: of coefficients, or with --determination of R^2.
 """
 
 import argparse
+from collections.abc import Sequence
 
 import numpy as np
 
 from leastnoise._error import MomentScales, interval_multiplier
-from leastnoise._estimation import EstimatedMoments, coefficient_columns
+from leastnoise._estimation import EstimatedMoments, coefficient_columns, determination_columns
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.check.arrays import FloatArray
 
 NOISE = (Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN)
 SIZES = (20, 25, 30, 40, 60, 100, 200, 2000, 20_000)
 PREDICTORS = (1, 3, 8)
+EXPLAINED = (0.0, 0.1, 0.5, 0.9, 0.99)  # true R^2
 _PEOPLE = 3000  # whose moments are taken as true
 
 
@@ -36,6 +38,21 @@ def regression_truth(predictors: int) -> tuple[FloatArray, FloatArray]:
     truth = design.T @ design / _PEOPLE
     rows = [0, *range(2, predictors + 2)]
     return truth, np.linalg.solve(truth[np.ix_(rows, rows)], truth[rows, 1])
+
+
+def determination_truth(predictors: int, r_squared: float) -> FloatArray:
+    """Return the moments of one row of correlated predictors with a stated R^2."""
+    rng = np.random.default_rng(predictors)
+    common = rng.normal(size=(_PEOPLE, 1))
+    values = 0.15 + 0.25 * common + 0.25 * rng.normal(size=(_PEOPLE, predictors))
+    design = np.column_stack([np.ones(_PEOPLE), values])
+    residual = rng.normal(size=_PEOPLE)
+    residual -= design @ np.linalg.lstsq(design, residual, rcond=None)[0]
+    fitted = values @ np.linspace(0.8, -0.4, predictors)
+    response = r_squared**0.5 * (fitted - fitted.mean()) / fitted.std()
+    response += (1 - r_squared) ** 0.5 * residual / residual.std()
+    whole = np.column_stack([np.ones(_PEOPLE), 0.3 * response - 0.1, values])
+    return np.asarray(whole.T @ whole / _PEOPLE)
 
 
 def drawn_moments(
@@ -83,6 +100,7 @@ def drawn_moments(
         noise=noise_std,
         interval_noise=noise_std,
         multiplier=interval_multiplier(noise, 0.95),
+        noise_kind=noise,
         level=0.95,
         by=(),
         labels=(),
@@ -90,20 +108,16 @@ def drawn_moments(
     )
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=20_000)
-    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES)
-    options = parser.parse_args()
+def print_coefficients(draws: int, sizes: Sequence[int]) -> None:
+    """Print the coverage of intervals of coefficients."""
     print("| predictors | noise | rows | covered | with ends | of these covered |")
     print("|--:|---|--:|--:|--:|--:|")
     for predictors in PREDICTORS:
         truth, exact = regression_truth(predictors)
         for noise in NOISE:
-            for size in options.sizes:
+            for size in sizes:
                 found = coefficient_columns(
-                    drawn_moments(truth, size, noise, options.draws, 1, response=True)
+                    drawn_moments(truth, size, noise, draws, 1, response=True)
                 )
                 inside = (found["low"] <= exact) & (exact <= found["high"])
                 has_ends = np.isfinite(found["high"]).all(axis=1)
@@ -113,6 +127,55 @@ def main() -> None:
                     f"| {has_ends.mean():.2%} | {of_these} |",
                     flush=True,
                 )
+
+
+def print_determination(draws: int, sizes: Sequence[int]) -> None:
+    """Print the coverage of intervals of R^2, the least and the largest over `EXPLAINED`."""
+    print("| predictors | noise | rows | covered | clear | of these covered | mean width | bias |")
+    print("|--:|---|--:|--:|--:|--:|--:|--:|")
+    for predictors in PREDICTORS:
+        for noise in NOISE:
+            for size in sizes:
+                covered, clear, of_these, widths, biases = [], [], [], [], []
+                for exact in EXPLAINED:
+                    truth = determination_truth(predictors, exact)
+                    found = determination_columns(
+                        drawn_moments(truth, size, noise, draws, 1, response=False)
+                    )
+                    inside = (found["low"] <= exact + 1e-9) & (exact <= found["high"] + 1e-9)
+                    is_clear = np.isfinite(found["r_squared"])
+                    covered.append(inside.mean())
+                    clear.append(is_clear.mean())
+                    if is_clear.mean() > 0.005:
+                        of_these.append(inside[is_clear].mean())
+                        widths.append((found["high"] - found["low"])[is_clear].mean())
+                        biases.append(found["r_squared"][is_clear].mean() - exact)
+                print(
+                    f"| {predictors} | {noise.value} | {size:,} | {_range(covered)} "
+                    f"| {_range(clear)} | {_range(of_these)} | {_range(widths)} "
+                    f"| {_range(biases)} |",
+                    flush=True,
+                )
+
+
+def _range(numbers: Sequence[float]) -> str:
+    """Return the least and the largest number as text."""
+    if not numbers:
+        return "-"
+    return f"{min(numbers):.3f} to {max(numbers):.3f}"
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--draws", type=int, default=20_000)
+    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES)
+    parser.add_argument("--determination", action="store_true")
+    options = parser.parse_args()
+    if options.determination:
+        print_determination(options.draws, options.sizes)
+    else:
+        print_coefficients(options.draws, options.sizes)
 
 
 if __name__ == "__main__":

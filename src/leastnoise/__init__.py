@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         correlations,
         means,
         quantiles,
+        r_squared,
         regression,
         shares,
         variances,
@@ -108,7 +109,7 @@ _HOMES = {
     ),
     "_estimation": (
         "ab_test", "cdf", "changes", "compare_groups", "compare_releases", "correlations", "means",
-        "quantiles", "regression", "shares", "variances",
+        "quantiles", "r_squared", "regression", "shares", "variances",
     ),
     "_holder": ("check",),
     "_trusted.kernel": ("Ledger",),
@@ -138,7 +139,7 @@ __all__ = [
     "correlation_queries", "correlations", "export", "find_bounds", "find_categories", "identity",
     "level", "marginals", "matrix", "mean_queries", "means", "plan", "plan_bounds",
     "plan_categories", "plan_max_rows", "predicates", "prefix", "profile", "quantile_queries",
-    "quantiles", "queries", "ranges", "read_release", "read_spec", "regression",
+    "quantiles", "queries", "r_squared", "ranges", "read_release", "read_spec", "regression",
     "regression_queries", "release", "release_series", "resume", "shares", "sql", "target_errors",
     "total", "variance_queries", "variances",
 ]  # fmt: skip

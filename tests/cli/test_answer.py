@@ -422,6 +422,9 @@ def test_answer_gives_correlations_and_regressions(folder, run):
     by_city = answers(run, "--correlations", "rent,area", "--cells", "city")
     assert [row["cell"] for row in by_city] == ["city=Kiel", "city=Mainz"]
     assert all(row["low"] <= 1 and row["correlation"] > 0.9 for row in by_city)
+    (determined,) = answers(run, "--r-squared", "rent=area")
+    assert 0 <= determined["low"] <= determined["r_squared"] <= determined["high"] <= 1
+    run.refused("--r-squared must be MEASURE=MEASURE", "answer", "out", "--r-squared", "rent")
     intercept, slope = answers(run, "--regression", "rent=area")
     assert (intercept["term"], slope["term"]) == ("(intercept)", "area")
     assert abs(slope["coefficient"] - 7) < 5 * slope["std_error"]

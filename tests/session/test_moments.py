@@ -9,12 +9,17 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
-from experiments.coverage_moments import NOISE, drawn_moments, regression_truth
+from experiments.coverage_moments import (
+    NOISE,
+    determination_truth,
+    drawn_moments,
+    regression_truth,
+)
 
 import leastnoise as ln
 from leastnoise._domain import CompleteCount, DeviationProduct
 from leastnoise._error import statistic_errors
-from leastnoise._estimation import coefficient_columns, pair_columns
+from leastnoise._estimation import coefficient_columns, determination_columns, pair_columns
 from leastnoise._release import (
     list_sum_contributions,
     load_catalogue,
@@ -259,6 +264,60 @@ def test_coefficient_intervals_with_ends_cover_in_small_groups(noise, size) -> N
     )
     assert has_ends.mean() > 0.1
     assert coverage.min() > 0.93
+
+
+def true_r_squared(rows: pd.DataFrame) -> float:
+    """Return R^2 of pay on tenure and age."""
+    complete = counted_values(rows, NAMES)
+    design = np.column_stack([np.ones(len(complete)), complete.tenure, complete.age])
+    residuals = complete.pay - design @ true_coefficients(rows)
+    return 1 - residuals.var() / complete.pay.var()
+
+
+def test_r_squared_matches_brute_force() -> None:
+    plan = ln.plan(
+        ln.correlation_queries(DOMAIN, NAMES, by=["region"]), ln.PureDP(400), strategy="workload"
+    )
+    release = ln.release(plan, PEOPLE, seed=4)
+    found = ln.r_squared(release, "pay", on=["tenure", "age"], by=["region"])
+    expected = [true_r_squared(PEOPLE[name == REGION]) for name in ("north", "south")]
+    assert found.r_squared == pytest.approx(expected, abs=0.01)
+    assert (found.low < expected).all()
+    assert (expected < found.high).all()
+    assert found.title == "R^2 of pay on tenure and age by region, 95% intervals"
+    assert found.frame("pandas").columns.tolist()[:2] == ["region", "r_squared"]
+
+
+def test_r_squared_of_one_predictor_is_the_squared_correlation() -> None:
+    plan = ln.plan(ln.correlation_queries(DOMAIN, ["pay", "age"]), ln.ZCDP(1))
+    release = ln.release(plan, PEOPLE, seed=4)
+    found = ln.r_squared(release, "pay", on=["age"])
+    correlations = ln.correlations(release, ["pay", "age"])
+    assert found.r_squared.item() == pytest.approx(correlations.correlation.item() ** 2, abs=0.002)
+    assert found.low.item() == pytest.approx(correlations.low.item() ** 2, abs=0.005)
+    assert found.high.item() == pytest.approx(correlations.high.item() ** 2, abs=0.005)
+
+
+@pytest.mark.parametrize("noise", NOISE)
+@pytest.mark.parametrize("size", [40, 200, 3000])
+@pytest.mark.parametrize("predictors", [1, 3, 8])
+def test_r_squared_intervals_cover(noise, size, predictors) -> None:
+    """Also where R^2 is 0, and the noise makes it larger on average."""
+    for exact in (0.0, 0.1, 0.6, 0.98):
+        truth = determination_truth(predictors, exact)
+        found = determination_columns(drawn_moments(truth, size, noise, 1_000, 2, response=False))
+        inside = (found["low"] <= exact + 1e-9) & (exact <= found["high"] + 1e-9)
+        assert inside.mean() > 0.92
+        is_clear = np.isfinite(found["r_squared"])
+        assert (found["low"][~is_clear] == 0).all()
+        assert (found["high"][~is_clear] == 1).all()
+
+
+def test_r_squared_needs_the_square_of_the_response() -> None:
+    workload = ln.regression_queries(DOMAIN, "pay", on=["age", "tenure"])
+    release = ln.release(ln.plan(workload, ln.ZCDP(1), strategy="workload"), PEOPLE, seed=4)
+    with pytest.raises(ln.InputError, match="Ask for correlations"):
+        ln.r_squared(release, "pay", on=["age", "tenure"])
 
 
 def test_sql_of_two_measures_matches_a_database() -> None:

@@ -32,6 +32,7 @@ from leastnoise._estimation import (
     correlations,
     means,
     quantiles,
+    r_squared,
     regression,
     shares,
     variances,
@@ -101,7 +102,7 @@ _OPTIONS_NEEDED = (
     "Choose one: --cells NAME, --ranges NAME=LOW..HIGH, --cdf NAME, "
     "--quantiles NAME=0.25,0.5,0.75, --means MEASURE, --variances MEASURE, "
     "--correlations MEASURE,..., --regression MEASURE=MEASURE,..., "
-    "--shares NAME or --covariances TABLE."
+    "--r-squared MEASURE=MEASURE,..., --shares NAME or --covariances TABLE."
 )
 _NOT_ROUNDED = (
     "Unlike the files of this release, these answers are not rounded, and none is left out. Add up "
@@ -116,6 +117,10 @@ _NO_MEASURES = {
     "correlations": "Add [[workload]] correlations = { of = [...] } to the spec before a release.",
     "regression": (
         "Add [[workload]] regression = { of = ..., on = [...] } to the spec before a release."
+    ),
+    "r-squared": (
+        "Add [[workload]] correlations = { of = [...] } with all measures of the regression to the "
+        "spec before a release."
     ),
 }
 _ADVICE = "Choose another file with --out."
@@ -327,6 +332,12 @@ def _draw_bar(low: float, answer: float, high: float, axis_end: float) -> str:
     "--cells.",
 )
 @click.option(
+    "--r-squared",
+    metavar="MEASURE=MEASURE,...",
+    help="R^2 of a regression of a measure on others, such as pay=age,tenure, for each of the "
+    "--cells. The correlations of all these measures must be in the workload.",
+)
+@click.option(
     "--shares",
     metavar="NAME,...",
     help="The share of every value in the total, or of every group of a level, for each of the "
@@ -422,6 +433,7 @@ class AnswerOptions:
     variances: str = ""
     correlations: str = ""
     regression: str = ""
+    r_squared: str = ""
     shares: str = ""
     covariances: str = ""
 
@@ -674,17 +686,36 @@ def _answer_correlations(request: AnswerRequest) -> Answers:
 
 def _answer_regression(request: AnswerRequest) -> Answers:
     """Compute the coefficients of a least-squares regression."""
-    text = _checked_measure("regression", request.options.regression, request)
+    response, predictors = _read_regression("regression", request.options.regression, request)
+    table = regression(request.release, response, on=predictors, by=request.by, level=request.level)
+    return Answers(table.title, _statistic_rows(table))
+
+
+def _read_regression(
+    option: str, measures_text: str, request: AnswerRequest
+) -> tuple[str, list[str]]:
+    """Parse the response and the predictors in the text of an option."""
+    text = _checked_measure(option, measures_text, request)
     response, separator, predictors = text.partition("=")
     if not separator:
         raise InputError(
-            "--regression must be MEASURE=MEASURE,..., such as pay=age,tenure for pay on age and "
+            f"--{option} must be MEASURE=MEASURE,..., such as pay=age,tenure for pay on age and "
             f"tenure; got {text!r}."
         )
-    table = regression(
-        request.release, response, on=predictors.split(","), by=request.by, level=request.level
-    )
-    return Answers(table.title, _statistic_rows(table))
+    return response, predictors.split(",")
+
+
+def _answer_r_squared(request: AnswerRequest) -> Answers:
+    """Compute R^2 of a least-squares regression."""
+    response, predictors = _read_regression("r-squared", request.options.r_squared, request)
+    table = r_squared(request.release, response, on=predictors, by=request.by, level=request.level)
+    columns = {name: values.tolist() for name, values in table.columns().items()}
+    rows = []
+    for values in zip(*columns.values(), strict=True):
+        row = dict(zip(columns, values, strict=True))
+        numbers = {name: number_or_null(row[name]) for name in table.numbers()}
+        rows.append({**_cell_column(table.by, [row[name] for name in table.by]), **numbers})
+    return Answers(table.title, rows)
 
 
 def _statistic_rows(table: Correlations | Regression) -> list[dict[str, Any]]:
@@ -743,6 +774,7 @@ _ANSWERS: dict[str, Callable[[AnswerRequest], Answers]] = {
     "variances": _answer_variances,
     "correlations": _answer_correlations,
     "regression": _answer_regression,
+    "r_squared": _answer_r_squared,
     "shares": _answer_shares,
     "covariances": _answer_covariances,
     "counts": _answer_counts,

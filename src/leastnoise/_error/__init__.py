@@ -33,6 +33,7 @@ from leastnoise._error._comparisons import (
     linear_difference,
     quotient_interval,
 )
+from leastnoise._error._determination import StandardisedEffects, standardised_effects
 from leastnoise._error._equations import (
     Cells,
     Covariance,

@@ -117,16 +117,26 @@ class MomentScales:
 
     def covariance(self, first: Gradient, second: Gradient, noise: FloatArray) -> FloatArray:
         """Return the error covariance of two functions of the moments."""
-        products = first.derivatives * second.derivatives
-        own_covariance = (products * noise**2).sum(axis=(-2, -1))
-        count_variance = noise[..., 0, 0] ** 2
-        own_covariance = own_covariance - products[..., 0, 0] * count_variance
-        count_slopes = [
-            gradient.derivatives[..., 0, 0]
-            + (gradient.derivatives * self.offsets).sum(axis=(-2, -1))
-            for gradient in (first, second)
-        ]
-        return np.asarray(own_covariance + count_slopes[0] * count_slopes[1] * count_variance)
+        products = self.contributions(first, noise) * self.contributions(second, noise)
+        return np.asarray(products.sum(axis=(-2, -1)))
+
+    def contributions(self, gradient: Gradient, noise: FloatArray) -> FloatArray:
+        """Return the part of each independent noise in the error of a function.
+
+        Args:
+            gradient: the function of the moments.
+            noise: the standard errors of the moments, without the noise of the count.
+
+        Returns:
+            The derivative times the standard error of each noise, shape (groups, rows, rows). The
+            entry of the count includes its part in the noise of all sums.
+        """
+        parts = gradient.derivatives * noise
+        count_slope = gradient.derivatives[..., 0, 0] + (gradient.derivatives * self.offsets).sum(
+            axis=(-2, -1)
+        )
+        parts[..., 0, 0] = count_slope * noise[..., 0, 0]
+        return np.asarray(parts)
 
 
 def moment_scales(

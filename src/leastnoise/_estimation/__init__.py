@@ -33,6 +33,7 @@ from leastnoise._estimation._comparisons import (
 )
 from leastnoise._estimation._controlled_rounding import MOST_CONTROLLED_CELLS, round_controlled
 from leastnoise._estimation._correlations import Correlations, correlations, pair_columns
+from leastnoise._estimation._determination import Determination, determination_columns, r_squared
 from leastnoise._estimation._expansion import (
     BucketExpansion,
     DataIndependentEstimate,

@@ -14,6 +14,7 @@ from leastnoise._error import (
     moment_scales,
 )
 from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
+from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray
 from leastnoise._workload import By, Factors, groups_of, join_measures, queries
@@ -32,6 +33,7 @@ class EstimatedMoments:
             triangle.
         interval_noise: ``noise``, each with half a step added because the noise is discrete.
         multiplier: the half width of an interval in standard errors.
+        noise_kind: the kind of noise of the sums.
         level: the confidence level of the intervals.
         by: the names of the columns of the groups.
         labels: the labels of the groups along each attribute of ``by``.
@@ -43,6 +45,7 @@ class EstimatedMoments:
     noise: FloatArray
     interval_noise: FloatArray
     multiplier: float
+    noise_kind: Noise
     level: float
     by: tuple[str, ...]
     labels: tuple[tuple[str | int, ...], ...]
@@ -149,6 +152,7 @@ def estimate_moments(
         noise=scales.noise(stds),
         interval_noise=scales.noise(stds, half_step / multiplier),
         multiplier=multiplier,
+        noise_kind=plan.noise,
         level=level,
         by=table.keys,
         labels=table.labels,

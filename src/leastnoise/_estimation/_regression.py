@@ -170,7 +170,7 @@ def coefficient_columns(estimated: EstimatedMoments) -> dict[str, FloatArray]:
     weight_rows, constants = coefficient_scales(estimated.scales)
     coefficients = coefficient_gradients(estimated.moments, weight_rows, ridge)
     information = information_gradients(estimated.moments, weight_rows, ridge)
-    stretch = _interval_stretch(clearness)
+    stretch = interval_stretch(clearness)
     below = np.full((len(ridge), len(coefficients)), np.inf)
     above = below.copy()
     for term, pair in enumerate(zip(coefficients, information, strict=True)):
@@ -191,7 +191,7 @@ def coefficient_columns(estimated: EstimatedMoments) -> dict[str, FloatArray]:
     }
 
 
-def _interval_stretch(eigenvalue_ratio: FloatArray) -> FloatArray:
+def interval_stretch(eigenvalue_ratio: FloatArray) -> FloatArray:
     """Return the factor by which intervals of ill-conditioned groups are wider.
 
     ``eigenvalue_ratio`` is the smallest eigenvalue of the normal equations over its standard

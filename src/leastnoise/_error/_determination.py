@@ -1,0 +1,119 @@
+"""Noise of the coefficient of determination R^2, from the errors of sums.
+
+R^2 is |v|^2, where v = L^-1 c / sqrt(s): c has the covariances of the predictors with the response,
+s is the variance of the response, and L L^T is the matrix of the covariances of the predictors. A
+small error e of v has a part along v and a part orthogonal to v. The part along v is the error of R
+to first order. At R = 0 the orthogonal part decides the error of R^2, to second order:
+
+    |v + e|^2 - |v|^2 = 2 v e + |e|^2,    e = w + u (R / 2) (q / f - d / s).
+
+Here u = v / R, w = L^-1 (dc - dS b) / sqrt(s) for the errors dc and dS of the covariances and the
+coefficients b, f is the variance of the fitted values, and q and d are the errors of f (for fixed
+coefficients) and s. This follows from the expansion of c S^-1 c / s to second order in dc and dS.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from leastnoise._error._moments import Gradient, predictor_rows
+from leastnoise._trusted.check.arrays import FloatArray
+
+_TINY = np.finfo(np.float64).tiny  # a divisor above 0 for groups whose R is exactly 0
+
+
+class StandardisedEffects(NamedTuple):
+    """The vector v of each group, whose squared length is R^2.
+
+    Attributes:
+        values: the vectors, shape (groups, predictors).
+        gradients: for each component, its value and the derivatives of its error.
+    """
+
+    values: FloatArray
+    gradients: tuple[Gradient, ...]
+
+    @property
+    def squared_length(self) -> FloatArray:
+        """R^2 as computed from the noisy moments, shape (groups,)."""
+        return np.asarray((self.values**2).sum(axis=-1))
+
+    def direction(self) -> FloatArray:
+        """Return v / |v| of each group; 0 where v is 0."""
+        length = np.sqrt(self.squared_length)
+        return np.asarray(self.values / np.maximum(length, _TINY)[..., None])
+
+
+def standardised_effects(moments: FloatArray) -> StandardisedEffects:
+    """Return the standardised effects of the predictors, with derivatives.
+
+    Args:
+        moments: matrices of shape (groups, rows, rows), both triangles, with normal equations whose
+            eigenvalues are above 0, and a variance of the response above 0.
+
+    Returns:
+        The effects of the first variable on the others.
+    """
+    count = moments[..., 0, 0]
+    means = moments[..., 0, 1:] / count[..., None]
+    covariances = moments[..., 1:, 1:] / count[..., None, None]
+    covariances = covariances - means[..., :, None] * means[..., None, :]
+    variance = covariances[..., 0, 0]
+    # Each column of ``whitening`` has the coefficients of a combination of predictors. The
+    # combinations have the variance 1, and are uncorrelated.
+    lower = np.linalg.cholesky(covariances[..., 1:, 1:])
+    whitening = np.swapaxes(np.linalg.inv(lower), -1, -2)
+    values = np.swapaxes(whitening, -1, -2) @ covariances[..., 1:, 0][..., None]
+    values = values[..., 0] / np.sqrt(variance)[..., None]
+    length = np.sqrt((values**2).sum(axis=-1))
+    direction = values / np.maximum(length, _TINY)[..., None]
+
+    predictors = [row - 1 for row in predictor_rows(moments.shape[-1])[1:]]
+    groups, size = moments.shape[:-2], moments.shape[-1]
+    response = np.zeros((*groups, size - 1))
+    response[..., 0] = 1.0
+    fitted = np.zeros_like(response)
+    fitted[..., predictors] = (whitening @ direction[..., None])[..., 0]
+    residual = response.copy()
+    coefficients = (whitening @ values[..., None])[..., 0] * np.sqrt(variance)[..., None]
+    residual[..., predictors] = -coefficients
+
+    scale_slopes = _covariance_slopes(fitted, fitted, moments, means, np.ones_like(count))
+    response_slopes = _covariance_slopes(response, response, moments, means, variance)
+    along_slopes = scale_slopes - response_slopes / variance[..., None, None]
+    gradients = []
+    for component in range(len(predictors)):
+        combination = np.zeros_like(response)
+        combination[..., predictors] = whitening[..., :, component]
+        slopes = _covariance_slopes(combination, residual, moments, means, np.zeros_like(count))
+        slopes = slopes / np.sqrt(variance)[..., None, None]
+        slopes = slopes + (values[..., component] / 2)[..., None, None] * along_slopes
+        gradients.append(Gradient(values[..., component], slopes))
+    return StandardisedEffects(values, tuple(gradients))
+
+
+def _covariance_slopes(
+    first: FloatArray,
+    second: FloatArray,
+    moments: FloatArray,
+    means: FloatArray,
+    covariance: FloatArray,
+) -> FloatArray:
+    """Return the derivatives of the covariance of two combinations of variables.
+
+    Args:
+        first: the coefficients of a combination of the variables in each group.
+        second: the coefficients of another combination, or of the same.
+        moments: the moments of each group.
+        means: the mean of each variable in each group.
+        covariance: the covariance of the combinations.
+    """
+    count = moments[..., 0, 0]
+    rows = [
+        np.concatenate([-(part * means).sum(axis=-1)[..., None], part], axis=-1)
+        for part in (first, second)
+    ]
+    full = rows[0][..., :, None] * rows[1][..., None, :]
+    slopes = np.triu(full) + np.triu(np.swapaxes(full, -1, -2), 1)
+    slopes[..., 0, 0] -= covariance
+    return np.asarray(slopes / count[..., None, None])
