@@ -98,7 +98,7 @@ TIMES += [
     ln.Dates("2024-03-31", "2024-04-30", "hour", zone=zone, outside="clip")
     for zone in ("UTC", BERLIN)
 ]
-# whose clocks change on the last day
+# The clocks of Berlin change on the last day.
 TIMES += [ln.Dates("2024-10-25", "2024-10-27", "hour_of_day", zone=BERLIN)]
 TIMES += [
     ln.Dates("0002-01-01", "9998-12-31", "weekday", zone="UTC", outside="clip"),
@@ -142,7 +142,7 @@ MEASURES = [
 ]
 MEASURES += [ln.Measure("x", -1000, 3000, unit="1000"), ln.Measure("x", "0.3", "0.9", unit="0.3")]
 MEASURES += [ValueCount(measure) for measure in MEASURES]
-# values times weights, both small integers of a server's columns and doubles
+# Values times weights, of a server's small integers and doubles.
 WEIGHTED = [
     Weighted(ln.Measure("n", -7, 2**20), ln.Measure("n", 0, 2**10 - 1)),
     Weighted(ln.Measure("x", -5, 20, unit="0.01"), ln.Measure("n", 0, 17)),
@@ -165,131 +165,148 @@ PRODUCTS = [
 # ------------------------------------------------------------------------------------- the contract
 
 
-def test_every_cell_and_amount_is_that_of_reading(engine):
-    """PostgreSQL has all kinds; Spark, which plans slowly, every second one."""
-    opened = _read.open_source(engine)
-    values = {name: opened.engine.values[name] for name in ("n", "x", "t", "b", "d", "s", "z")}
-    kinds = KINDS if isinstance(engine, ln.DatabaseTable) else KINDS[1::2]
-    pairs = [
-        (kind, name, prepare_value(rule_of(kind), values[name]))
-        for kind, name in itertools.product(kinds, values)
-    ]
-    cells = [
-        ready and cell_of(rule_of(kind), Value(ready.content, exp.column(f"p{at}")))
-        for at, (kind, _, ready) in enumerate(pairs)
-    ]
-    assert [cell is not None for cell in cells] == [has_sql(kind, name) for kind, name, _ in pairs]
+VALUE_COLUMNS = ("n", "x", "t", "b", "d", "s", "z")
 
-    requests = [
-        (kind, name, cell, cell_encoder(kind))
-        for (kind, name, _), cell in zip(pairs, cells, strict=True)
-        if cell is not None
-    ]
-    requests += [
-        (
-            measure,
-            measure.column,
-            amount_of(measure, values[measure.column]),
-            amount_encoder(measure),
-        )
-        for measure in MEASURES
-    ]
+
+def encoded_in_engine(source, expressions, prepared):
+    """Return the expressions' values for every row, computed by the engine, in order of i."""
+    opened = _read.open_source(source)
+    aliases = [exp.alias_(expression, name) for name, expression in prepared.items()]
+    raw = exp.select("*", *aliases).from_(opened.engine.relation.copy())
     columns = [
         exp.alias_(expression, f"k{place}", copy=False)
-        for place, (_, _, expression, _) in enumerate(requests)
+        for place, expression in enumerate(expressions)
     ]
-    ready = [
-        exp.alias_(prepared.expression, f"p{place}")
-        for place, (_, _, prepared) in enumerate(pairs)
-        if prepared is not None
-    ]
-    raw = exp.select("*", *ready).from_(opened.engine.relation.copy())
     query = exp.select(exp.column("i"), *columns, copy=False).from_(
         raw.subquery("raw", copy=False), copy=False
     )
     with opened.engine.session(opened.description) as run:
         answer = run(query).read_all().sort_by("i")
-    for place, (kind, name, _, encode) in enumerate(requests):
-        expected = encode(to_column(ARROW.column(name).combine_chunks())).tolist()
-        computed = answer.column(f"k{place}").to_pylist()
-        differences = [
-            (COLUMNS[name][r], computed[r], expected[r])
-            for r in range(ROWS)
-            if computed[r] != expected[r]
-        ]
-        assert computed == expected, f"{kind!r} of {name}: {differences[:9]}"
+    return [answer.column(f"k{place}").to_pylist() for place in range(len(expressions))]
 
 
-def test_units_are_counted_where_the_rows_are(engine):
-    """Use brute force; a limit on rows is one on different cells in counts of units."""
-    places = {"by b": UnitCount(["b"]), "by b x n": UnitCount(["n", "b"]), "all": UnitCount()}
-    domain = ln.Domain(
-        n=ln.Coded(4, outside="other"),
-        b=ln.Categories(["true", "false"]),
-        measures={**places, "x": ln.Measure("x", 0, 10)},
-    )
-    tables = {
-        None: [("n", "b")],
-        "x": [("b",)],
-        "by b": [("b",), ()],
-        "by b x n": [("n", "b")],
-        "all": [("n", "b"), ("b",)],
-    }
-    rows = zip(*(COLUMNS[name] for name in ("u", "n", "b")), strict=True)
-    kept_rows_of_units = [
-        (u, 4 if n not in range(4) else n, 0 if b else 1)
-        for u, n, b in rows
-        if None not in (u, n, b)
+def assert_rows_equal(label, name, computed, expected):
+    """Name the first rows of a column whose engine values differ from the values of reading."""
+    differences = [
+        (text, engine_value, value)
+        for text, engine_value, value in zip(COLUMNS[name], computed, expected, strict=True)
+        if engine_value != value
     ]
-    by_both = np.bincount([2 * n + b for _, n, b in {*kept_rows_of_units}], minlength=10).tolist()
-    for source in (engine, ARROW):
-        numbers, is_counted_there = counts(source, domain, tables, unit_column="u", max_rows=ROWS)
-        assert is_counted_there is (source is engine)
-        assert numbers["by b", ("b",)] == [
-            len({u for u, _, b in kept_rows_of_units if b == value}) for value in (0, 1)
-        ]
-        assert numbers["by b x n", ("n", "b")] == by_both
-        assert (
-            sum(numbers["all", ("n", "b")])
-            == sum(numbers["all", ("b",)])
-            == len({u for u, *_ in kept_rows_of_units})
-        )
-        assert [sum(numbers["by b", attributes]) for attributes in ((), ("b",))] == [
-            len({(u, b) for u, _, b in kept_rows_of_units})
-        ] * 2
-        two_rows_each, _ = counts(source, domain, tables, unit_column="u", max_rows=2)
-        cells_of = {
-            u: {row[1:] for row in kept_rows_of_units if row[0] == u}
-            for u, *_ in kept_rows_of_units
-        }
-        assert sum(two_rows_each["by b x n", ("n", "b")]) == sum(
-            min(2, len(cells_of_unit)) for cells_of_unit in cells_of.values()
-        )
-        bounded, _ = counts(
-            source,
-            domain,
-            tables,
-            unit_column="u",
-            max_rows=3,
-            max_per_cell=ln.PerCellBound(1, "b"),
-        )
-        of_b = {u: len({b for _, b in cells_of_unit}) for u, cells_of_unit in cells_of.items()}
-        assert sum(bounded["by b x n", ("n", "b")]) == sum(of_b.values())
-        assert bounded["by b", ("b",)] == numbers["by b", ("b",)]
-        assert sum(bounded["all", ("b",)]) == len(cells_of)
-        assert two_rows_each["by b", ("b",)] == numbers["by b", ("b",)]
-        assert sum(two_rows_each["all", ("n", "b")]) == len(cells_of)
-        assert sum(two_rows_each[None, ("n", "b")]) < sum(numbers[None, ("n", "b")])
+    assert computed == expected, f"{label!r} of {name}: {differences[:9]}"
+
+
+def test_every_cell_is_that_of_reading(engine):
+    """PostgreSQL has all kinds; Spark, which plans slowly, every second one."""
+    values = _read.open_source(engine).engine.values
+    kinds = KINDS if isinstance(engine, ln.DatabaseTable) else KINDS[1::2]
+    prepared = {}
+    requests = []
+    for kind, name in itertools.product(kinds, VALUE_COLUMNS):
+        ready = prepare_value(rule_of(kind), values[name])
+        cell = None
+        if ready is not None:
+            alias = f"p{len(prepared)}"
+            prepared[alias] = ready.expression
+            cell = cell_of(rule_of(kind), Value(ready.content, exp.column(alias)))
+        assert (cell is not None) == has_sql(kind, name), (kind, name)
+        if cell is not None:
+            requests.append((kind, name, cell))
+
+    computed = encoded_in_engine(engine, [cell for _, _, cell in requests], prepared)
+    for (kind, name, _), codes in zip(requests, computed, strict=True):
+        expected = cell_encoder(kind)(to_column(ARROW.column(name).combine_chunks())).tolist()
+        assert_rows_equal(kind, name, codes, expected)
+
+
+def test_every_amount_is_that_of_reading(engine):
+    values = _read.open_source(engine).engine.values
+    amounts = [amount_of(measure, values[measure.column]) for measure in MEASURES]
+    computed = encoded_in_engine(engine, amounts, {})
+    for measure, numbers in zip(MEASURES, computed, strict=True):
+        column = to_column(ARROW.column(measure.column).combine_chunks())
+        expected = amount_encoder(measure)(column).tolist()
+        assert_rows_equal(measure, measure.column, numbers, expected)
+
+
+UNIT_COUNTS = {"by b": UnitCount(["b"]), "by b x n": UnitCount(["n", "b"]), "all": UnitCount()}
+UNIT_DOMAIN = ln.Domain(
+    n=ln.Coded(4, outside="other"),
+    b=ln.Categories(["true", "false"]),
+    measures={**UNIT_COUNTS, "x": ln.Measure("x", 0, 10)},
+)
+UNIT_TABLES = {
+    None: [("n", "b")],
+    "x": [("b",)],
+    "by b": [("b",), ()],
+    "by b x n": [("n", "b")],
+    "all": [("n", "b"), ("b",)],
+}
+
+
+def cells_of_units():
+    """Return the cells (n, b) in which each unit has rows, by a plain loop."""
+    cells = {}
+    for unit, n, b in zip(*(COLUMNS[name] for name in ("u", "n", "b")), strict=True):
+        if None not in (unit, n, b):
+            cell = (4 if n not in range(4) else n, 0 if b else 1)
+            cells.setdefault(unit, set()).add(cell)
+    return cells
+
+
+@pytest.fixture(params=["engine", "rows"])
+def unit_source(request, engine):
+    """Return the engine, or the same rows without one."""
+    return engine if request.param == "engine" else ARROW
+
+
+def test_units_are_counted_where_the_rows_are(engine, unit_source):
+    numbers, is_counted_there = counts(
+        unit_source, UNIT_DOMAIN, UNIT_TABLES, unit_column="u", max_rows=ROWS
+    )
+    cells = cells_of_units()
+    units_by_cell = Counter(cell for unit_cells in cells.values() for cell in unit_cells)
+    units_by_b = Counter(b for unit_cells in cells.values() for b in {b for _, b in unit_cells})
+    expected_by_cell = [units_by_cell[n, b] for n in range(5) for b in range(2)]
+
+    assert is_counted_there is (unit_source is engine)
+    assert numbers["by b", ("b",)] == [units_by_b[0], units_by_b[1]]
+    assert sum(numbers["by b", ("b",)]) == sum(numbers["by b", ()]) == units_by_b.total()
+    assert numbers["by b x n", ("n", "b")] == expected_by_cell
+    assert sum(numbers["all", ("n", "b")]) == sum(numbers["all", ("b",)]) == len(cells)
+
+
+def test_limit_on_rows_limits_cells_in_counts_of_units(unit_source):
+    numbers, _ = counts(unit_source, UNIT_DOMAIN, UNIT_TABLES, unit_column="u", max_rows=ROWS)
+    limited, _ = counts(unit_source, UNIT_DOMAIN, UNIT_TABLES, unit_column="u", max_rows=2)
+    cells = cells_of_units()
+    expected = sum(min(2, len(unit_cells)) for unit_cells in cells.values())
+
+    assert sum(limited["by b x n", ("n", "b")]) == expected
+    # A unit has rows in at most two cells of b, and one cell in the counts of all units.
+    assert limited["by b", ("b",)] == numbers["by b", ("b",)]
+    assert sum(limited["all", ("n", "b")]) == len(cells)
+    assert sum(limited[None, ("n", "b")]) < sum(numbers[None, ("n", "b")])
+
+
+def test_limit_on_each_cell_limits_counts_of_units(unit_source):
+    numbers, _ = counts(unit_source, UNIT_DOMAIN, UNIT_TABLES, unit_column="u", max_rows=ROWS)
+    bounds = {"max_rows": 3, "max_per_cell": ln.PerCellBound(1, "b")}
+    limited, _ = counts(unit_source, UNIT_DOMAIN, UNIT_TABLES, unit_column="u", **bounds)
+    cells = cells_of_units()
+    expected = sum(len({b for _, b in unit_cells}) for unit_cells in cells.values())
+
+    assert sum(limited["by b x n", ("n", "b")]) == expected
+    assert limited["by b", ("b",)] == numbers["by b", ("b",)]
+    assert sum(limited["all", ("b",)]) == len(cells)
 
 
 def has_sql(kind, name):
     """Return whether SQL encodes the kind; some texts, lists and times are read locally."""
     if isinstance(kind, ln.Dates):
-        short_clock = kind.zone == "UTC" or kind.start.year > 1900
-        counted = kind.counted_in is not None and (
-            name == "n" or (name == "x" and kind.outside != "clip")
-        )
-        return counted or name in {"d", "s"} or (name == "z" and short_clock)
+        if name == "z":
+            return kind.zone == "UTC" or kind.start.year > 1900
+        is_number = name == "n" or (name == "x" and kind.outside != "clip")
+        return name in {"d", "s"} or (kind.counted_in is not None and is_number)
     if kind.size > 4096 or "" in getattr(kind, "lookup", ()):
         return False
     if name == "t" and (kind.reading.trim or kind.reading.ignore_case):
@@ -324,9 +341,12 @@ def test_sql_reads_numeric_times_like_rows(stored_as, counted_in, factor, zone):
         outside="other",
     )  # fmt: skip
     numbers = np.array(TIMES_AS_NUMBERS)
-    numbers = numbers if factor is None else np.floor((numbers - 25569) * 86400) * factor
+    if factor is not None:
+        # Excel counts days; day 25569 is the first of January 1970.
+        numbers = np.floor((numbers - 25569) * 86400) * factor
     numbers = np.append(numbers, [0.0, -1e15, 9e18])
-    numbers = numbers.astype(np.int64) if stored_as == "integer" else numbers
+    if stored_as == "integer":
+        numbers = numbers.astype(np.int64)
     cell = cell_of(rule_of(kind), prepare_value(rule_of(kind), Value(stored_as, exp.column("a"))))
     rows = pa.table({"a": numbers})
     answer = duckdb.from_arrow(rows).project(f"{cell.sql('duckdb')} AS c").fetchall()
@@ -338,12 +358,10 @@ def test_sql_reads_numeric_times_like_rows(stored_as, counted_in, factor, zone):
 
 
 def test_engine_tables_and_sums_have_equal_counts(engine):
+    measures = [*MEASURES, *WEIGHTED, *SQUARES, *PRODUCTS]
     domain = ln.Domain(
         {"n": KINDS[2], "x": KINDS[7], "t": KINDS[8], "b": KINDS[4]},
-        measures={
-            f"m{place}": measure
-            for place, measure in enumerate([*MEASURES, *WEIGHTED, *SQUARES, *PRODUCTS])
-        },
+        measures={f"m{place}": measure for place, measure in enumerate(measures)},
     )
     pairs = [*itertools.combinations(domain.names, 2), ("t", "n"), ()]
     tables = {None: pairs, **{name: [("t",), (), ("b", "x")] for name in domain.measures}}
@@ -363,39 +381,37 @@ def kept_rows(unit, most, key, domain, bound=None):
         for measure in domain.measures.values()
     ]
 
-    def limit(row):
-        return (
-            (None, ROWS)
-            if bound is None
-            else (tuple(row[domain.names.index(name)] for name in bound.attributes), bound.rows)
-        )
+    def cell_and_limit(row):
+        if bound is None:
+            return None, ROWS
+        return tuple(row[domain.names.index(name)] for name in bound.attributes), bound.rows
 
-    return kept_of(
-        unit, most, key, list(zip(*(column.tolist() for column in columns), strict=True)), limit
-    )
+    encoded_rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    return kept_of(unit, most, key, encoded_rows, cell_and_limit)
 
 
-def kept_of(unit, most, key, encoded_rows, limit):
+def kept_of(unit, most, key, encoded_rows, cell_and_limit):
     """Keep each unit's rows with the least keyed hashes, up to a limit in each cell."""
-    of = {}
     if unit is None:
         yield from encoded_rows
         return
-    for value, row in zip(COLUMNS[unit], encoded_rows, strict=True):
-        if value not in (None, "") and None not in row:
-            of.setdefault(str(value), []).append(row)
-    for name, rows in of.items():
-        places = sorted(
-            range(1, len(rows) + 1),
-            key=lambda place, name=name: hashlib.sha256(f"{key}:{name}:{place}".encode()).digest(),
-        )
-        chosen, often = [], Counter()
-        for row in (sorted(rows)[place - 1] for place in places):
-            cell, at_most = limit(row)
-            often[cell] += 1
-            if often[cell] <= at_most:
-                chosen.append(row)
-        yield from chosen[:most]
+    rows_of = {}
+    for name, row in zip(COLUMNS[unit], encoded_rows, strict=True):
+        if name not in (None, "") and None not in row:
+            rows_of.setdefault(str(name), []).append(row)
+    for name, rows in rows_of.items():
+        hashes = [
+            hashlib.sha256(f"{key}:{name}:{place}".encode()).digest()
+            for place in range(1, len(rows) + 1)
+        ]
+        kept = []
+        rows_in = Counter()
+        for _, row in sorted(zip(hashes, sorted(rows), strict=True)):
+            cell, limit = cell_and_limit(row)
+            rows_in[cell] += 1
+            if rows_in[cell] <= limit:
+                kept.append(row)
+        yield from kept[:most]
 
 
 @pytest.mark.parametrize(
@@ -411,7 +427,7 @@ def kept_of(unit, most, key, encoded_rows, limit):
     ids=str,
 )
 def test_unit_rows_are_chosen_by_key_only(engine, unit, most, bound, monkeypatch):
-    """The domain, by one attribute or the other, drops most rows before the choice."""
+    """The domain drops most rows, by one of its attributes, before the choice."""
     monkeypatch.setattr(_read, "urandom", lambda size: b"k" * size)
     domain = ln.Domain(
         {"t": ln.Categories(["F", "M", "17"], null="other"), "b": ln.Coded(1)},
@@ -438,15 +454,16 @@ def test_unit_rows_are_chosen_by_key_only(engine, unit, most, bound, monkeypatch
     }
     table, used, cut = usage(engine)
     assert counted(table, tables) == (expected, True)
-    # a row with an infinite amount counts in its cell, and is not used
+    # A row with an infinite amount counts in its cell, and is not used.
     assert sum(used) == len(encoded_rows)
     assert 0 < used[0] <= len(rows) < used[1]
 
-    _, used_here, cut_here = usage(ARROW)
-    # how many rows are cut is no matter of choice; `test_units` has it by hand
-    assert cut == cut_here
+    _, used_of_rows, cut_of_rows = usage(ARROW)
+    # The number of cut rows does not depend on the choice; `test_units` counts them by hand.
+    assert cut == cut_of_rows
     assert (cut == [0]) == (unit is None)
-    assert unit is not None or used == used_here  # else another choice of a unit's rows
+    # Of a unit's rows, reading chooses others.
+    assert unit is not None or used == used_of_rows
 
 
 def drawn_attribute(cells, place, attributes):
@@ -476,7 +493,9 @@ def test_columns_of_some_tables_are_counted_in_engines(engine, attributes, monke
         other_kind.with_hidden(attributes == 2),
     ]
     domain = ln.Domain(dict(zip("tb", kinds, strict=True)))
-    places, used, expected = Counter(), 0, [0] * attributes
+    places = Counter()
+    used = 0
+    expected = [0] * attributes
     codes = open_content(read(ARROW, domain)).codes
     for cells in zip(codes["t"].tolist(), codes["b"].tolist(), strict=True):
         places[cells] += 1
@@ -488,7 +507,7 @@ def test_columns_of_some_tables_are_counted_in_engines(engine, attributes, monke
         expected[attribute] += 1 if is_hidden[attribute] else -1
     assert usage_by_attribute(engine, domain) == (used, expected)
 
-    # of units other rows are chosen; each used row is drawn for one attribute
+    # Of units, other rows are chosen; each used row is drawn for one attribute.
     used, hidden_less_others = usage_by_attribute(engine, domain, unit_column="w", max_rows=2)
     assert sum(map(abs, hidden_less_others)) <= used
     assert (sum(hidden_less_others) - used) % 2 == 0
@@ -520,11 +539,9 @@ def test_every_bound_on_a_unit_is_kept(url, postgres, most):
             **options,
         )
         assert numbers[None, ()] == [2 * min(600, most // 2) + 2 * min(525, most // 2)]
-    keys = keys_there(large_units, "k", ln.Unknown(9999), **options)
-    assert (sum(keys.values()), set(keys.values()) <= {1, 2}) == (
-        min(1200, most) + min(1050, most),
-        True,
-    )
+    keys = keys_found(large_units, "k", ln.Unknown(9999), **options)
+    assert sum(keys.values()) == min(1200, most) + min(1050, most)
+    assert set(keys.values()) <= {1, 2}
 
 
 KEYS = [
@@ -546,23 +563,21 @@ def keys_of(name, kind):
             return form
         return "0" if integer_text[1] == "-0" else integer_text[1]
 
-    keys = [None if value is None else key_of(text_of(value)) for value in COLUMNS[name]]
     nulls = {"", *map(key_of, kind.reading.nulls)}
-    return [
-        key if key is not None and key not in nulls and rule_of(kind).table.allows(key) else None
-        for key in keys
-    ]
+    keys = []
+    for value in COLUMNS[name]:
+        key = None if value is None else key_of(text_of(value))
+        is_null = key is None or key in nulls
+        keys.append(None if is_null or not rule_of(kind).table.allows(key) else key)
+    return keys
 
 
-def keys_there(source, name, kind, **options):
+def keys_found(source, name, kind, **options):
     """Return the keys found in the engine, with their units, without fetching rows."""
     opened = _read.open_source(source)
-    refusing = (
-        replace(opened, encoded=lambda columns: pytest.fail("rows were sent for"))
-        if opened.engine
-        else opened
-    )
-    with mock.patch.object(_read, "open_source", return_value=refusing):
+    if opened.engine:
+        opened = replace(opened, encoded=lambda columns: pytest.fail("rows were fetched"))
+    with mock.patch.object(_read, "open_source", return_value=opened):
         return units_of(read_keys(source, ln.Domain({name: kind}), name, **options))
 
 
@@ -585,18 +600,15 @@ def test_keys_have_the_same_numbers_of_units(engine, name, kind, unit, most, mon
     expected = Counter(key for key in keys if key is not None)
     assert len(expected) > (0 if name == "b" else 2)
     assert len(expected) < len(keys) - expected.total()
-    assert keys_there(engine, name, kind) == expected
-    assert keys_there(ARROW, name, kind) == expected
+    assert keys_found(engine, name, kind) == expected
+    assert keys_found(ARROW, name, kind) == expected
 
-    kept_keys = [
-        key
-        for (key,) in kept_of(
-            unit, most, (b"k" * 16).hex(), [[key] for key in keys], lambda row: (row[0], 1)
-        )
-    ]
-    assert keys_there(engine, name, kind, unit_column=unit, max_rows=most) == Counter(kept_keys)
-    if most == ROWS:  # nothing to choose
-        assert keys_there(ARROW, name, kind, unit_column=unit, max_rows=most) == Counter(kept_keys)
+    rows_of_keys = [[key] for key in keys]
+    kept = kept_of(unit, most, (b"k" * 16).hex(), rows_of_keys, lambda row: (row[0], 1))
+    expected = Counter(key for (key,) in kept)
+    assert keys_found(engine, name, kind, unit_column=unit, max_rows=most) == expected
+    if most == ROWS:  # all rows are kept, so that reading chooses the same
+        assert keys_found(ARROW, name, kind, unit_column=unit, max_rows=most) == expected
 
 
 @pytest.mark.parametrize(
@@ -621,10 +633,10 @@ def test_counted_table_serves_its_plan_only(postgres):
     for names, measure in ((("b",), None), (("t",), "m")):
         with pytest.raises(ln.InputError, match="counted for the tables of another plan"):
             list(exact_marginals(table, [names], measure))
+    request = ReadRequest(attributes=["t"], tables={None: [("t",)]})
+    table = read(postgres, domain, read_request=request)
     with pytest.raises(ln.InputError, match="read without the attribute 'b'"):
-        read(
-            postgres, domain, read_request=ReadRequest(attributes=["t"], tables={None: [("t",)]})
-        ).require(["b"])
+        table.require(["b"])
 
 
 def test_a_release_is_the_same_from_every_source(engine):
@@ -633,9 +645,8 @@ def test_a_release_is_the_same_from_every_source(engine):
         ln.marginals(domain, ways=2) + ln.queries(domain, x="prefix", sum="m"),
         ln.Privacy(ln.PureDP(1), unit_column="u", max_rows=ROWS),
     )
-    release_of_rows, release_of_engine = (
-        ln.release(plan, source, seed=5) for source in (ARROW, engine)
-    )
+    release_of_rows = ln.release(plan, ARROW, seed=5)
+    release_of_engine = ln.release(plan, engine, seed=5)
     assert release_of_rows.long("pandas").equals(release_of_engine.long("pandas"))
 
 
@@ -654,27 +665,22 @@ def test_spark_bytes_without_text_are_no_value(spark_session, monkeypatch):
         for place, hex_bytes in enumerate(ODD_BYTES)
     )
     frame = spark_session.sql(f"SELECT * FROM VALUES {lines} AS t(id, a)")
-    real = _read.open_source
     domain = ln.Domain(
         a=ln.Categories(["ab", "ca\ufffd", "CA", "xx"], null="other", outside="other")
     )
-    results = []
-    for engine in (True, False):
-        if not engine:
-            monkeypatch.setattr(
-                _read,
-                "open_source",
-                lambda *arguments, **options: replace(real(*arguments, **options), engine=None),
-            )
-        numbers, is_counted_there = counts(frame, domain, {None: [("a",)]})
-        results.append(
-            (numbers[None, ("a",)], units_of(read_keys(frame, ln.Domain(a=ln.Unknown(9)), "a")))
-        )
-        assert is_counted_there is engine
+    open_source = _read.open_source
 
-    assert (
-        results[0] == results[1] == ([1, 0, 1, 0, 12], {"ab": 1, " ab": 1, "\u00a0ab": 1, "CA": 1})
-    )
+    def open_without_engine(*arguments, **options):
+        return replace(open_source(*arguments, **options), engine=None)
+
+    for has_engine in (True, False):
+        if not has_engine:
+            monkeypatch.setattr(_read, "open_source", open_without_engine)
+        numbers, is_counted_there = counts(frame, domain, {None: [("a",)]})
+        keys = units_of(read_keys(frame, ln.Domain(a=ln.Unknown(9)), "a"))
+        assert is_counted_there is has_engine
+        assert numbers[None, ("a",)] == [1, 0, 1, 0, 12]
+        assert keys == {"ab": 1, " ab": 1, "\u00a0ab": 1, "CA": 1}
 
 
 def test_uncountable_in_spark_is_collected(spark_session):
@@ -686,7 +692,7 @@ def test_uncountable_in_spark_is_collected(spark_session):
     frame = spark_session.sql(
         f"SELECT * FROM VALUES {lines}, (NULL, NULL, NULL, NULL, NULL, NULL) AS t(a, b, c, d, e, f)"
     )
-    # the session's time zone is nine hours ahead
+    # The session's time zone is nine hours ahead.
     kind = ln.Categories(
         ["2024-05-01", "2024-05-01 13:45:00", "2024-05-01 04:45:00", "1.5"],
         null="other",
@@ -710,20 +716,21 @@ def test_uncountable_in_spark_is_collected(spark_session):
     "python", [True, False], ids=["a partition at a time", "executors without Python"]
 )
 def test_spark_collects_a_partition_at_a_time(spark, monkeypatch, python):
-    collected_frames, to_arrow = [], type(spark).toArrow
+    collected_frames = []
+    to_arrow = type(spark).toArrow
     monkeypatch.setattr(
         type(spark), "toArrow", lambda self: collected_frames.append(self) or to_arrow(self)
     )
     if not python:
         monkeypatch.setattr(type(spark), "mapInArrow", lambda *_: 1 / 0)
-    parts = list(columns_of_chunks(_read.open_source(spark), ["i", "t"]))
+    chunks = list(columns_of_chunks(_read.open_source(spark), ["i", "t"]))
     assert len(collected_frames) == (not python)
-    assert max(rows for rows, _ in parts) <= 100 < sum(rows for rows, _ in parts) == ROWS
+    assert max(rows for rows, _ in chunks) <= 100 < sum(rows for rows, _ in chunks) == ROWS
 
-    order = np.concatenate([columns[0].data for _, columns in parts]).tolist()
+    order = np.concatenate([columns[0].data for _, columns in chunks]).tolist()
     texts = [
         None if place < 0 else columns[1].data[place].decode()
-        for _, columns in parts
+        for _, columns in chunks
         for place in columns[1].index
     ]
     assert sorted(order) == COLUMNS["i"]
@@ -766,32 +773,28 @@ def test_ambiguous_query_texts_are_not_sent(spark_session, spark, setting):
 
 def test_decimals_of_any_length_are_numbers(postgres):
     nearest = np.array([np.nan if text is None else float(Decimal(text)) for text in COLUMNS["e"]])
-    # a number beyond the doubles is a number too
+    # A number beyond the doubles is a number too.
     finite = np.clip(nearest, -sys.float_info.max, sys.float_info.max)
     exact = pa.table({"e": pa.array(finite)})
     bins = ln.Bins(0, 1, 4, null="other", outside="other")
     edges = ln.Edges([-1, 0, 17], closed="right", null="other")
+    measure = ln.Measure("e", 1, 20, unit="0.1")
     for kind in (ln.Integers(0, 17, outside="clip"), bins, edges):
-        domain = ln.Domain(
-            {"e": kind},
-            measures={"m": (m := ln.Measure("e", 1, 20, unit="0.1")), "count": ValueCount(m)},
-        )
+        domain = ln.Domain({"e": kind}, measures={"m": measure, "count": ValueCount(measure)})
         tables = {None: [("e",)], "m": [()], "count": [()]}
         assert counts(postgres, domain, tables) == (counts(exact, domain, tables)[0], True)
 
 
 def test_engine_sums_amounts_up_to_the_largest_bound(postgres):
     domain = ln.Domain({"t": KINDS[8]}, measures={"m": ln.Measure("n", 0, 2**30 - 1)})
-    assert counts(postgres, domain, {"m": [("t",)]}) == (
-        counts(ARROW, domain, {"m": [("t",)]})[0],
-        True,
-    )
+    expected, _ = counts(ARROW, domain, {"m": [("t",)]})
+    assert counts(postgres, domain, {"m": [("t",)]}) == (expected, True)
 
 
 def test_rows_that_have_no_sql_are_read(postgres):
-    texts = {"0.1": 0, "17": 1, "17.00": 1, "1.50": 2}
+    cells = {"0.1": 0, "17": 1, "17.00": 1, "1.50": 2}
     domain = ln.Domain({"e": ln.Categories(["0.1", "17", "1.5"], outside="other")})
-    expected = [texts.get(text, 3) for text in COLUMNS["e"] if text is not None and text != "NaN"]
+    expected = [cells.get(text, 3) for text in COLUMNS["e"] if text is not None and text != "NaN"]
     assert counts(postgres, domain, {None: [("e",)]}) == (
         {(None, ("e",)): np.bincount(expected, minlength=4).tolist()},
         False,
@@ -811,37 +814,36 @@ def test_names_of_columns_are_taken_to_the_letter(url, postgres):
 
 def test_columns_of_every_type_are_read(url, postgres):
     """Each column has a value and a null."""
-    value_of_type = dict.fromkeys(("smallint", "integer", "bigint"), "17") | dict.fromkeys(
-        ("double precision", "real", "numeric"), "0.1"
-    )
-    value_of_type |= dict.fromkeys(("text", "varchar", "char(1)"), "a") | {
+    value_of_type = {
+        "smallint": "17",
+        "integer": "17",
+        "bigint": "17",
+        "double precision": "0.1",
+        "real": "0.1",
+        "numeric": "0.1",
+        "text": "a",
+        "varchar": "a",
+        "char(1)": "a",
         "uuid": "11111111-1111-1111-1111-111111111111",
         "boolean": "true",
+        "date": "2024-05-01",
+        "timestamp": "2024-05-01 13:45:00",
+        "timestamptz": "2024-05-01 13:45:00",
     }
-    value_of_type |= {"date": "2024-05-01"} | dict.fromkeys(
-        ("timestamp", "timestamptz"), "2024-05-01 13:45:00"
-    )
-    named = {f"c{place}": kind for place, kind in enumerate(value_of_type)}
-    source = table(
-        url,
-        "types",
-        named,
-        [
-            [literal(value, kind) for kind, value in value_of_type.items()],
-            ["NULL"] * len(value_of_type),
-        ],
-    )
+    type_of_column = {f"c{place}": type_ for place, type_ in enumerate(value_of_type)}
+    values = [literal(value, type_) for type_, value in value_of_type.items()]
+    nulls = ["NULL"] * len(value_of_type)
+    source = table(url, "types", type_of_column, [values, nulls])
     domain = ln.Domain(
         {
-            name: ln.Categories([value_of_type[kind]], null="other", outside="other")
-            for name, kind in named.items()
+            name: ln.Categories([value_of_type[type_]], null="other", outside="other")
+            for name, type_ in type_of_column.items()
         }
     )
-    read_here = open_content(read(source, domain)).codes
 
-    assert {name: sorted(read_here[name].tolist()) for name in named} == {
-        name: [0, 1] for name in named
-    }
+    codes = open_content(read(source, domain)).codes
+    for name in type_of_column:
+        assert sorted(codes[name].tolist()) == [0, 1]
 
 
 def test_times_are_read_in_utc_and_no_row_fails(url, postgres):
@@ -873,7 +875,7 @@ def test_times_are_read_in_utc_and_no_row_fails(url, postgres):
         source, ln.Domain(a=months, b=months, c=months), {None: [("a",), ("b",), ("c",)]}
     )
     assert is_counted_there
-    # times before all months count in the first month, not in the last
+    # Times before all months count in the first month, not in the last.
     assert list(numbers.values()) == [[2, *[0] * 3, 2, *[0] * 6, 2]] * 3
 
     hours = ln.Domain(
@@ -946,7 +948,7 @@ def roles(url):
 
 
 @pytest.mark.parametrize(
-    ("address", "part"),
+    ("address", "reason"),
     [
         ("postgresql://nobody:PASSWORDMARK@/postgres?host={folder}", "the role 'nobody' of its"),
         ("postgresql://group_only:PASSWORDMARK@/postgres?host={folder}", "the role 'group_only'"),
@@ -967,14 +969,14 @@ def roles(url):
         ("tester:PASSWORDMARK@127.0.0.1/postgres", "its scheme is missing"),
     ],
 )
-def test_connection_error_names_the_wrong_part(roles, monkeypatch, address, part):
+def test_connection_error_names_the_wrong_part(roles, monkeypatch, address, reason):
     monkeypatch.setenv("VISITS_URL", address.replace("{folder}", roles))
     with pytest.raises(InputError) as error:
         ln.check(
             ln.marginals(ln.Domain(b=["true"]), ways=1),
             ln.DatabaseTable("visits", "env:VISITS_URL"),
         )
-    assert part in str(error.value)
+    assert reason in str(error.value)
     assert [secret for secret in ("PASSWORD", "MARK") if secret in str(error.value)] == []
 
 
@@ -982,12 +984,16 @@ def test_connection_error_names_the_wrong_part(roles, monkeypatch, address, part
     ("table", "connection", "message"),
     [
         *(
-            ("visits", wrong, "connection must be 'env:' and the name of an environment variable")
-            for wrong in ("postgresql://tester:PASSWORDMARK@/postgres", "env:", "env:A B", 5)
+            (
+                "visits",
+                connection,
+                "connection must be 'env:' and the name of an environment variable",
+            )
+            for connection in ("postgresql://tester:PASSWORDMARK@/postgres", "env:", "env:A B", 5)
         ),
         *(
-            (wrong, "env:VISITS_URL", "table must be a name such as")
-            for wrong in ("", "a.b.c", ".visits", "visits.", 5)
+            (table, "env:VISITS_URL", "table must be a name such as")
+            for table in ("", "a.b.c", ".visits", "visits.", 5)
         ),
     ],
 )
@@ -1026,21 +1032,33 @@ def test_spec_names_table_and_hides_password(postgres, tmp_path, monkeypatch, ca
 
 
 @pytest.mark.parametrize(
-    "part",
+    "source_lines",
     [
         'table = "visits"',
         'connection = "env:A"',
         'table = "visits"\nconnection = "env:A"\npath = "a.csv"',
     ],
 )
-def test_a_source_is_files_or_a_table(part, tmp_path):
+def test_a_source_is_files_or_a_table(source_lines, tmp_path):
+    spec = SPEC.replace('table = "public.visits"\nconnection = "env:VISITS_URL"', source_lines)
     with pytest.raises(ln.InputError, match=r"\[source\] must have path, or table and connection"):
-        parse_spec(
-            SPEC.replace('table = "public.visits"\nconnection = "env:VISITS_URL"', part), tmp_path
+        parse_spec(spec, tmp_path)
+
+
+@contextmanager
+def inserted_row(url):
+    """Insert a row that no other row equals, and delete it at the end."""
+    fill(url, ["INSERT INTO visits (t, b) VALUES ('F', true)"])
+    try:
+        yield
+    finally:
+        is_inserted = (
+            "u IS NULL AND n IS NULL AND x IS NULL AND w IS NULL AND t = 'F' AND b AND e IS NULL"
         )
+        fill(url, [f"DELETE FROM visits WHERE {is_inserted}"])
 
 
-def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
+def test_all_queries_see_one_snapshot(url, postgres):
     domain = ln.Domain(
         {"t": ln.Categories(["F", "M"], null="other", outside="other"), "b": KINDS[4]}
     )
@@ -1054,7 +1072,6 @@ def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
         unit_column=None,
         max_rows=1,
     )
-    # one query for each set of attributes, and rows that come in between
     with opened.engine.session(opened.description) as run:
         run("SELECT count(*) FROM visits").read_all()
 
@@ -1062,23 +1079,16 @@ def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
         def same_session(_description):
             yield run
 
-        fill(url, ["INSERT INTO visits (t, b) VALUES ('F', true)"])
-        try:
-            numbers, _ = replace(opened.engine, session=same_session, most_sets=1).counts(
-                request, bytes
-            )
-        finally:
-            fill(
-                url,
-                [
-                    (
-                        "DELETE FROM visits WHERE u IS NULL AND n IS NULL AND x IS NULL AND w IS "
-                        "NULL AND t = 'F' AND b AND e IS NULL"
-                    )
-                ],
-            )
+        # There is one query for each set of attributes, and the new row comes before them.
+        engine = replace(opened.engine, session=same_session, most_sets=1)
+        with inserted_row(url):
+            numbers, _ = engine.counts(request, bytes)
 
     assert numbers[None, ("t", "b")].tolist() == expected[None, ("t", "b")]
+
+
+def test_session_of_reading_cannot_write(postgres):
+    opened = _postgres.open_postgres(postgres)
     with (
         pytest.raises(ln.InputError, match="cannot be read"),
         opened.engine.session(opened.description) as run,
@@ -1101,10 +1111,9 @@ def test_totals_of_units_are_those_of_read_rows(engine):
     tables = {"in all": [()], "by b": [("b",)], "by b x n": [("n", "b")], "units": [("b",)]}
     for unit in ("u", "w"):
         bounds = {"unit_column": unit, "max_rows": ROWS}
-        (totals_of_rows, _), (totals_of_engine, counted_there) = (
-            counts(source, domain, tables, **bounds) for source in (ARROW, engine)
-        )
-        assert counted_there
+        totals_of_rows, _ = counts(ARROW, domain, tables, **bounds)
+        totals_of_engine, is_counted_there = counts(engine, domain, tables, **bounds)
+        assert is_counted_there
         assert totals_of_rows == totals_of_engine
         assert totals_of_engine["by b", ("b",)] == totals_by_b(unit)
     bound = ln.PerCellBound(1, "b")
@@ -1117,7 +1126,7 @@ def test_totals_of_units_are_those_of_read_rows(engine):
 def totals_by_b(unit):
     """Return the units' clipped totals of x by b, with the hidden cell last.
 
-    A value beyond 2^30 - 1 counts as that.
+    A value beyond 2^30 - 1 counts as 2^30 - 1.
     """
     most = 2**30 - 1
     total_of = {}
@@ -1133,7 +1142,7 @@ def totals_by_b(unit):
 
 
 def test_amounts_kept_and_cut_are_those_of_read_rows(engine):
-    """No choice is random where all cells count; a limit on cells cuts no more than it may."""
+    """If all cells count, no choice is random; a limit of one cell cuts within its bounds."""
     total = UnitTotal("x", -5, 9, by=["b"])
     domain = ln.Domain(n=ln.Coded(4, outside="other"), b=[True, False], measures={"paid": total})
     request = ReadRequest(tables={"paid": [("b",)]}, usage=True)
