@@ -13,42 +13,47 @@ from leastnoise._estimation import Estimate, pair_covariances
 from leastnoise._trusted.check import InputError
 from simulated import read_table, simulations
 
-GROUPS = 40  # with equal rows, so that each is one more trial of every interval
+GROUPS = 40  # sites with equal rows: each is one more trial of every interval
 DOMAIN = ln.Domain(
     arm=["A", "B"],
     site=ln.Integers(1, GROUPS),
     measures={"pay": ln.Measure("pay", -20, 100, unit="0.5")},
 )
 BUDGETS = [ln.PureDP(1), ln.ZCDP("1/20"), ln.ZCDP("1/2"), ln.PureDP(6)]
-# rows of both arms at every site: many, some, and nearly none
+# Rows of both arms at every site: many, some, and nearly none.
 SIZES = [(400, 500), (40, 60), (3, 8)]
 PAY = {"A": [30.0, 50.5, 10.0], "B": [60.0, 41.0, 55.5]}
 
 
 def rows(sizes: tuple[int, int]) -> pd.DataFrame:
-    parts = []
+    """Return rows of both arms, with the same pay at every site."""
+    arms = []
     for arm, size in zip("AB", sizes, strict=True):
         pay = np.resize(PAY[arm], size)
         site = np.repeat(np.arange(1, GROUPS + 1), size)
-        parts.append(pd.DataFrame({"arm": arm, "site": site, "pay": np.tile(pay, GROUPS)}))
-    return pd.concat(parts)
+        arms.append(pd.DataFrame({"arm": arm, "site": site, "pay": np.tile(pay, GROUPS)}))
+    return pd.concat(arms)
 
 
 def estimates(plan: ln.Plan, table: pd.DataFrame, count: int, seed: int) -> list[Estimate]:
-    drawn = simulations(plan.measured(), read_table(plan, table), count, seed)
-    first = Estimate(drawn[0])
-    return [first.for_observation(observation) for observation in drawn]
+    """Return the estimates of simulated releases."""
+    observations = simulations(plan.measured(), read_table(plan, table), count, seed)
+    estimate = Estimate(observations[0])
+    return [estimate.for_observation(observation) for observation in observations]
 
 
-def coverage(columns: list[Any], name: str, truth: float) -> float:
-    low, high = (np.array([each[f"{name}_{end}"] for each in columns]) for end in ("low", "high"))
+def coverage(comparisons: list[Any], name: str, truth: float) -> float:
+    """Return the share of intervals that contain the true number."""
+    low = np.array([numbers[f"{name}_low"] for numbers in comparisons])
+    high = np.array([numbers[f"{name}_high"] for numbers in comparisons])
     return float(((low - 1e-9 <= truth) & (truth <= high + 1e-9)).mean())
 
 
-def spread(columns: list[Any], name: str) -> float:
-    """The standard deviation of a number over the one that it is said to have."""
-    values = np.array([each[name] for each in columns])
-    return float(np.nanstd(values) / np.nanmean([each[f"{name}_std_error"] for each in columns]))
+def std_ratio(comparisons: list[Any], name: str) -> float:
+    """Return the standard deviation of a number, divided by its stated standard error."""
+    values = np.array([numbers[name] for numbers in comparisons])
+    std_errors = [numbers[f"{name}_std_error"] for numbers in comparisons]
+    return float(np.nanstd(values) / np.nanmean(std_errors))
 
 
 def means_plan(budget: Any) -> ln.Plan:
@@ -60,72 +65,78 @@ def means_plan(budget: Any) -> ln.Plan:
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_compare_groups_covers_counts_and_means(budget: Any, sizes: tuple[int, int]) -> None:
     table = rows(sizes)
-    drawn = estimates(means_plan(budget), table, 20, seed=3)
-    first, second = (table[table["arm"] == arm]["pay"] for arm in "BA")
+    releases = estimates(means_plan(budget), table, 20, seed=3)
+    pay_of_a = table[table["arm"] == "A"]["pay"]
+    pay_of_b = table[table["arm"] == "B"]["pay"]
+    # Numbers of arm A and of arm B at one site.
     truths = {
-        "count": (sizes[1] - sizes[0], sizes[1] / sizes[0]),
-        "mean": (first.mean() - second.mean(), first.mean() / second.mean()),
-        "sum": (
-            (first.sum() - second.sum()) / GROUPS,
-            first.sum() / second.sum(),
-        ),
+        "count": sizes,
+        "mean": (pay_of_a.mean(), pay_of_b.mean()),
+        "sum": (pay_of_a.sum() / GROUPS, pay_of_b.sum() / GROUPS),
     }
-    for quantity, (difference, ratio) in truths.items():
+    for quantity, (number_of_a, number_of_b) in truths.items():
+        difference = number_of_b - number_of_a
+        ratio = number_of_b / number_of_a
         options = {} if quantity == "count" else {quantity: "pay"}
         compared = [
-            ln.compare_groups(each, "arm", "B", "A", **options, by=["site"]).numbers
-            for each in drawn
+            ln.compare_groups(release, "arm", "B", "A", **options, by=["site"]).numbers
+            for release in releases
         ]
         assert coverage(compared, "difference", difference) >= 0.93
         assert coverage(compared, "ratio", ratio) >= 0.93
         assert coverage(compared, "lift", ratio - 1) >= 0.93
         if min(sizes) >= 40:
             assert coverage(compared, "difference", difference) <= 0.995
-            assert 0.85 < spread(compared, "difference") < 1.15
+            assert 0.85 < std_ratio(compared, "difference") < 1.15
 
 
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("budget", BUDGETS[:2], ids=str)
 def test_shares_and_differences_of_shares_cover(budget: Any, sizes: tuple[int, int]) -> None:
     table = rows(sizes)
-    drawn = estimates(means_plan(budget), table, 20, seed=4)
-    of_arms = [ln.shares(each, ["arm"], by=["site"]).numbers for each in drawn]
+    releases = estimates(means_plan(budget), table, 20, seed=4)
+    shares = [ln.shares(release, ["arm"], by=["site"]).numbers for release in releases]
     truth = sizes[0] / sum(sizes)
-    inside = [
-        (each["low"][0] <= truth + 1e-9) & (truth - 1e-9 <= each["high"][0]) for each in of_arms
+    covered = [
+        (share["low"][0] <= truth + 1e-9) & (truth - 1e-9 <= share["high"][0]) for share in shares
     ]
-    assert 0.93 <= np.mean(inside) <= 1
-    many = estimates(means_plan(budget), table, 120, seed=5)
-    share = {"site": list(range(1, 11))}
-    compared = [ln.compare_groups(each, "arm", "B", "A", share=share).numbers for each in many]
+    assert 0.93 <= np.mean(covered) <= 1
+
+    releases = estimates(means_plan(budget), table, 120, seed=5)
+    first_sites = {"site": list(range(1, 11))}
+    compared = [
+        ln.compare_groups(release, "arm", "B", "A", share=first_sites).numbers
+        for release in releases
+    ]
     assert coverage(compared, "difference", 0.0) >= 0.93
     assert coverage(compared, "ratio", 1.0) >= 0.93
 
 
 @pytest.mark.parametrize("sizes", SIZES)
 def test_compare_releases_adds_independent_variances(sizes: tuple[int, int]) -> None:
-    plan, other = means_plan(ln.PureDP(1)), means_plan(ln.ZCDP("1/20"))
+    plan = means_plan(ln.PureDP(1))
     table = rows(sizes)
-    pairs = list(
-        zip(estimates(plan, table, 12, seed=6), estimates(other, table, 12, seed=7), strict=True)
-    )
+    releases = estimates(plan, table, 12, seed=6)
+    later_releases = estimates(means_plan(ln.ZCDP("1/20")), table, 12, seed=7)
+    pairs = list(zip(releases, later_releases, strict=True))
     by = ["arm", "site"]
     for mean in (None, "pay"):
         compared = [ln.compare_releases(*pair, mean=mean, by=by).numbers for pair in pairs]
         assert coverage(compared, "difference", 0.0) >= 0.93
         assert coverage(compared, "ratio", 1.0) >= 0.93
     product = ln.queries(plan.domain, arm="identity", site="identity").products[0]
-    stds = [each.estimate(product).noise_std for each in pairs[0]]
-    counts = ln.compare_releases(*pairs[0], by=by).numbers["difference_std_error"]
-    assert np.allclose(counts, np.hypot(*stds))
+    stds = [release.estimate(product).noise_std for release in pairs[0]]
+    std_errors = ln.compare_releases(*pairs[0], by=by).numbers["difference_std_error"]
+    assert np.allclose(std_errors, np.hypot(*stds))
 
 
 def test_compare_releases_of_one_payment_is_wide() -> None:
     plan = ln.plan(ln.queries(DOMAIN, arm="identity"), ln.ZCDP(1))
     first, second = estimates(plan, rows((40, 60)), 2, seed=8)
-    apart = ln.compare_releases(first, second, by=["arm"]).numbers["difference_std_error"]
-    same = ln.compare_releases(first, first, by=["arm"]).numbers["difference_std_error"]
-    assert np.allclose(same, np.sqrt(2) * apart)
+    of_two = ln.compare_releases(first, second, by=["arm"]).numbers["difference_std_error"]
+    of_one = ln.compare_releases(first, first, by=["arm"]).numbers["difference_std_error"]
+    # Noise of one release is added twice, noise of two releases only once each.
+    assert np.allclose(of_one, np.sqrt(2) * of_two)
 
 
 def test_ratio_of_negative_means_covers() -> None:
@@ -134,8 +145,8 @@ def test_ratio_of_negative_means_covers() -> None:
     means = table.groupby("arm")["pay"].mean()
     for group, against in (("B", "A"), ("A", "B")):
         compared = [
-            ln.compare_groups(each, "arm", group, against, mean="pay", by=["site"]).numbers
-            for each in estimates(means_plan(ln.PureDP(2)), table, 12, seed=10)
+            ln.compare_groups(release, "arm", group, against, mean="pay", by=["site"]).numbers
+            for release in estimates(means_plan(ln.PureDP(2)), table, 12, seed=10)
         ]
         assert 0.93 <= coverage(compared, "ratio", means[group] / means[against]) <= 0.99
         assert 0.93 <= coverage(compared, "difference", means[group] - means[against]) <= 0.99
@@ -147,8 +158,8 @@ def test_periods_of_one_payment_share_noise() -> None:
     stds = []
     for receipts in (("a", "b"), ("a", "a")):
         pair = [
-            each.for_observation(replace(each.observation, receipt=receipt))
-            for each, receipt in zip((first, second), receipts, strict=True)
+            release.for_observation(replace(release.observation, receipt=receipt))
+            for release, receipt in zip((first, second), receipts, strict=True)
         ]
         stds.append(ln.compare_releases(*pair, by=["arm"]).numbers["difference_std_error"])
     assert np.allclose(stds[1], np.sqrt(2) * stds[0])
@@ -191,12 +202,12 @@ def test_paired_covariances_match_all_pairs() -> None:
         {"arm": ln.predicates([["B"]]), "site": ln.identity()},
         {"site": ln.identity()},
     ]
-    products = [ln.queries(plan.domain, each).products[0] for each in sets]
+    products = [ln.queries(plan.domain, query_sets).products[0] for query_sets in sets]
     for first in products:
         for second in products:
-            listed = np.diag(estimate.covariance_of(None).covariance(first, second))
+            expected = np.diag(estimate.covariance_of(None).covariance(first, second))
             paired = pairs.between(first, second, ("arm", "site")).reshape(-1)
-            assert paired == pytest.approx(listed)
+            assert paired == pytest.approx(expected)
 
 
 def test_compare_groups_uses_the_exact_covariance() -> None:
@@ -208,9 +219,9 @@ def test_compare_groups_uses_the_exact_covariance() -> None:
     assert compared["difference_std_error"] == pytest.approx(expected)
     table = release.tables["arm"]
     assert compared["difference"] == pytest.approx(table.answer[1] - table.answer[0])
-    reach = (compared["difference_high"] - compared["difference_low"]) / 2
+    width = compared["difference_high"] - compared["difference_low"]
     (answer,) = release.answer(ln.queries(plan.domain, arm=ln.matrix([[-1, 1]])))
-    assert reach == pytest.approx(((answer.high - answer.low) / 2).item())
+    assert width == pytest.approx((answer.high - answer.low).item())
 
 
 def test_means_whose_sums_are_not_centred_are_compared() -> None:
@@ -221,12 +232,13 @@ def test_means_whose_sums_are_not_centred_are_compared() -> None:
         strategy="workload",
     )
     compared = [
-        ln.compare_groups(each, "arm", "B", "A", mean="pay", by=["site"]).numbers
-        for each in estimates(plan, rows((40, 60)), 12, seed=9)
+        ln.compare_groups(release, "arm", "B", "A", mean="pay", by=["site"]).numbers
+        for release in estimates(plan, rows((40, 60)), 12, seed=9)
     ]
-    second, first = (np.mean(np.resize(PAY[arm], size)) for arm, size in (("A", 40), ("B", 60)))
-    assert coverage(compared, "difference", first - second) >= 0.93
-    assert coverage(compared, "ratio", first / second) >= 0.93
+    mean_of_a = np.mean(np.resize(PAY["A"], 40))
+    mean_of_b = np.mean(np.resize(PAY["B"], 60))
+    assert coverage(compared, "difference", mean_of_b - mean_of_a) >= 0.93
+    assert coverage(compared, "ratio", mean_of_b / mean_of_a) >= 0.93
 
 
 def test_compare_groups_along_dates_agrees_with_changes() -> None:
@@ -243,11 +255,11 @@ def test_compare_groups_along_dates_agrees_with_changes() -> None:
 
 def test_means_of_both_groups_are_those_of_means() -> None:
     release = ln.release(means_plan(ln.PureDP(1)), rows((40, 60)), seed=1)
-    alone = ln.means(release, "pay", by=["arm"])
+    means = ln.means(release, "pay", by=["arm"])
     compared = ln.compare_groups(release, "arm", "B", "A", mean="pay").numbers
-    assert [compared["against"].item(), compared["value"].item()] == pytest.approx(
-        alone.mean.tolist()
-    )
+    mean_of_a = compared["against"].item()
+    mean_of_b = compared["value"].item()
+    assert [mean_of_a, mean_of_b] == pytest.approx(means.mean.tolist())
 
 
 def test_ratio_without_an_end_reports_it() -> None:
@@ -433,8 +445,8 @@ def test_ab_test_widens_for_rows_of_one_unit() -> None:
 
 def test_ab_test_by_group_and_significance() -> None:
     release = ln.release(means_plan(ln.PureDP(1)), rows((400, 500)), seed=1)
-    whole = ln.ab_test(release, "arm", "B", "A", mean="pay", std=25)
-    assert whole.is_significant is True
+    test_of_all = ln.ab_test(release, "arm", "B", "A", mean="pay", std=25)
+    assert test_of_all.is_significant is True
     by_site = ln.ab_test(release, "arm", "B", "A", mean="pay", std=25, by=["site"])
     assert by_site.frame("pandas").shape[0] == GROUPS
     assert np.asarray(by_site.is_significant).shape == (GROUPS,)

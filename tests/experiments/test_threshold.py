@@ -24,13 +24,13 @@ from mechanisms.remembered import draw_ahead
 
 CANDIDATES = (1, 2, 4, 6)
 MOST = 6
-# All multisets of up to three amounts, and with each one row more.
+# All multisets of up to three amounts, and with each the same with one more row.
 DATA = [
     rows
     for size in range(4)
     for rows in itertools.combinations_with_replacement((0, 1, 3, 5, 6), size)
 ]
-PAIRS = [(rows, tuple(sorted((*rows, more)))) for rows in DATA for more in (0, 2, 3, 5, 6)]
+PAIRS = [(rows, tuple(sorted((*rows, added)))) for rows in DATA for added in (0, 2, 3, 5, 6)]
 
 
 def amounts(rows):
@@ -38,14 +38,14 @@ def amounts(rows):
 
 
 def laplace(scale, reach):
-    """Probabilities of discrete Laplace noise from -reach to reach."""
+    """Return values from -reach to reach, and their probabilities as discrete Laplace noise."""
     z = np.arange(-reach, reach + 1)
     mass = np.exp(-np.abs(z) / scale)
     return z, mass / (2 / (1 - math.exp(-1 / scale)) - 1)
 
 
 def at_least(scale, values):
-    """P(Z >= value) for discrete Laplace noise and whole values."""
+    """Return P(Z >= value) for discrete Laplace noise Z and integer values."""
     t = math.exp(-1 / scale)
     return np.where(
         values > 0,
@@ -60,42 +60,45 @@ def vector_law(rows, epsilon, kept_share=Fraction(3, 4), damp=1.0):
     queries = [b * sum(w <= u for w in rows) - a * len(rows) for u in CANDIDATES[:-1]]
     bars, mass = laplace(damp * max(a, b - a) / (epsilon / 2), 400)
     scale = damp * b / (epsilon / 2)
-    law, open_ = [], mass.copy()
+    law = []
+    remaining = mass.copy()
     for query in queries:
-        hit = at_least(scale, bars - query)
-        law.append(float((open_ * hit).sum()))
-        open_ = open_ * (1 - hit)
-    return np.array([*law, float(open_.sum())])
+        stops = at_least(scale, bars - query)
+        law.append(float((remaining * stops).sum()))
+        remaining = remaining * (1 - stops)
+    return np.array([*law, float(remaining.sum())])
+
+
+def cut_by(limit, rows, low, high):
+    """Return how much of the amounts above a limit is cut from each query's range of rows."""
+    return [
+        sum(max(w - limit, 0) for w in rows if lo < w <= hi)
+        for lo, hi in zip(low, high, strict=True)
+    ]
 
 
 def joint_law(rows, epsilon, low, high, damp=1.0):
-    """Exact probabilities of the least error's results."""
+    """Return the exact probabilities of the least error's results."""
     scores = []
-    for place, limit in enumerate(CANDIDATES):
-        cut = [
-            sum(max(w - limit, 0) for w in rows if lo < w <= hi)
-            for lo, hi in zip(low, high, strict=True)
-        ]
-        scores.append(
-            sum(math.isqrt(c * c + int(s) ** 2) for c, s in zip(cut, NOISE[place], strict=True))
-        )
-    most = max(
-        sum(max(w - CANDIDATES[0], 0) for lo, hi in zip(low, high, strict=True) if lo < w <= hi)
-        for w in range(MOST + 1)
-    )
+    for limit, noise in zip(CANDIDATES, NOISE, strict=True):
+        cut = cut_by(limit, rows, low, high)
+        errors = [math.isqrt(c * c + int(s) ** 2) for c, s in zip(cut, noise, strict=True)]
+        scores.append(sum(errors))
+    most = max(sum(cut_by(CANDIDATES[0], [w], low, high)) for w in range(MOST + 1))
     scale = damp * most / epsilon
     z, mass = laplace(scale, 2000)
     half = np.where(z == 0, mass, 2 * mass)[z >= 0]
-    upto = np.concatenate([[0.0], np.cumsum(half)])  # P(|Z| < i)
+    below = np.concatenate([[0.0], np.cumsum(half)])  # P(|Z| < i)
     law = []
-    for k, score in enumerate(scores):
-        chance = half.copy()
-        for other, theirs in enumerate(scores):
-            if other != k:
-                # theirs - Z' > score - z, or equal and behind
-                bound = theirs - score + np.arange(len(half)) + (other > k)
-                chance = chance * upto[np.clip(bound, 0, len(upto) - 1)]
-        law.append(float(chance.sum()))
+    for place, score in enumerate(scores):
+        probability = half.copy()
+        for other_place, other_score in enumerate(scores):
+            if other_place == place:
+                continue
+            # The other score less its noise is larger, or equal and later in the list.
+            bound = other_score - score + np.arange(len(half)) + (other_place > place)
+            probability = probability * below[np.clip(bound, 0, len(below) - 1)]
+        law.append(float(probability.sum()))
     return np.array(law)
 
 
@@ -106,47 +109,48 @@ QUERIES = {
 NOISE = np.array([[2.0, 2, 2], [3, 3, 4], [5, 5, 6], [5, 7, 9]])
 
 
-def worst(law):
+def largest_loss(law):
+    """Return the largest absolute privacy loss of all neighbours and results."""
     return max(np.abs(np.log(law(rows) / law(neighbour))).max() for rows, neighbour in PAIRS)
 
 
 @pytest.mark.parametrize(
-    ("law", "epsilon", "more"),
+    ("law", "epsilon", "arguments"),
     [
         (vector_law, 0.8, (Fraction(3, 4),)),
         (vector_law, 0.8, (Fraction(1, 5),)),
         *((joint_law, 1.2, ends) for ends in QUERIES.values()),
     ],
 )
-def test_choices_are_private_by_enumeration(law, epsilon, more):
+def test_choices_are_private_by_enumeration(law, epsilon, arguments):
     """Neighbours differ by one row, as the number of rows is private too."""
-    assert worst(lambda rows: law(rows, epsilon, *more)) <= epsilon + 1e-9
-    assert worst(lambda rows: law(rows, epsilon, *more, damp=0.3)) > epsilon
+    assert largest_loss(lambda rows: law(rows, epsilon, *arguments)) <= epsilon + 1e-9
+    assert largest_loss(lambda rows: law(rows, epsilon, *arguments, damp=0.3)) > epsilon
 
 
 @pytest.fixture
 def ahead(monkeypatch):
-    """Noise of many calls is drawn together."""
+    """Draw the noise of many calls together."""
     draw_ahead(monkeypatch, threshold, threshold_joint)
 
 
-def agrees(draw, law, trials=2500):
+def assert_follows(draw, law, trials=2500):
     """Check that frequencies are within 5 standard errors (false alarm below 1e-5)."""
-    frequencies = Counter(draw() for _ in range(trials))
-    for limit, chance in zip(CANDIDATES, law, strict=True):
-        assert (
-            abs(frequencies[limit] / trials - chance)
-            <= 5 * math.sqrt(chance * (1 - chance) / trials) + 1e-9
-        )
+    results = Counter(draw() for _ in range(trials))
+    for limit, probability in zip(CANDIDATES, law, strict=True):
+        std_error = math.sqrt(probability * (1 - probability) / trials)
+        assert abs(results[limit] / trials - probability) <= 5 * std_error + 1e-9
 
 
 @pytest.mark.parametrize("rows", [(), (1, 3, 3, 5), (6,) * 9, (0,) * 12])
 def test_sparse_vector_draws_the_stated_law(rows, ahead):
-    entropy, epsilon = SeededEntropy(17), Fraction(4, 5)
-    agrees(
-        lambda: sparse_vector(amounts(rows), epsilon, entropy, CANDIDATES, Fraction(3, 4)),
-        vector_law(rows, 0.8),
-    )
+    entropy = SeededEntropy(17)
+    epsilon = Fraction(4, 5)
+
+    def draw():
+        return sparse_vector(amounts(rows), epsilon, entropy, CANDIDATES, Fraction(3, 4))
+
+    assert_follows(draw, vector_law(rows, 0.8))
 
 
 @pytest.mark.parametrize(
@@ -155,13 +159,12 @@ def test_sparse_vector_draws_the_stated_law(rows, ahead):
 )
 def test_least_error_draws_the_stated_law(name, rows, ahead):
     entropy = SeededEntropy(23)
-    law = joint_law(rows, 1.2, *QUERIES[name])
-    agrees(
-        lambda: least_error(
-            amounts(rows), Fraction(6, 5), entropy, CANDIDATES, *QUERIES[name], NOISE
-        ),
-        law,
-    )
+    epsilon = Fraction(6, 5)
+
+    def draw():
+        return least_error(amounts(rows), epsilon, entropy, CANDIDATES, *QUERIES[name], NOISE)
+
+    assert_follows(draw, joint_law(rows, 1.2, *QUERIES[name]))
 
 
 @given(st.integers(1, 10**6), st.fractions(Fraction(1, 900), 50, max_denominator=997))
@@ -173,68 +176,75 @@ def test_scales_are_rounded_up_and_only_a_little(most, epsilon):
 
 @pytest.fixture
 def scales(monkeypatch):
-    """No noise; the scales that were asked for."""
-    requested_scales = []
+    """Draw no noise; return the list of requested scales."""
+    requested = []
 
-    def still(numerator, denominator, count, entropy):
-        requested_scales.extend([Fraction(numerator, denominator)] * count)
+    def no_noise(numerator, denominator, count, entropy):
+        requested.extend([Fraction(numerator, denominator)] * count)
         return np.zeros(count, dtype=np.int64)
 
-    monkeypatch.setattr(threshold, "discrete_laplace", still)
-    monkeypatch.setattr(threshold_joint, "discrete_laplace", still)
-    return requested_scales
+    monkeypatch.setattr(threshold, "discrete_laplace", no_noise)
+    monkeypatch.setattr(threshold_joint, "discrete_laplace", no_noise)
+    return requested
 
 
-def test_threshold_noise_has_the_scale_of_its_proof(scales):
-    """Theorems V, R and J hold at epsilon 7/13, whose scales must be rounded up."""
-    epsilon, rows = Fraction(7, 13), amounts((1, 3, 5, 6))
+EPSILON = Fraction(7, 13)  # its scales must be rounded up
 
-    def requested_scales(call, *more):
-        scales.clear()
-        call(rows, epsilon, SeededEntropy(1), *more)
-        return scales
 
-    def close(values, least):
-        assert all(
-            one <= other <= one + Fraction(1, 256) for one, other in zip(least, values, strict=True)
-        )
+def assert_scales_rounded_up(scales, exact_scales):
+    """Check that each scale is the exact one, rounded up by at most 1/256."""
+    for scale, exact in zip(scales, exact_scales, strict=True):
+        assert exact <= scale <= exact + Fraction(1, 256)
 
-    close(
-        requested_scales(sparse_vector, CANDIDATES, Fraction(3, 4)),
-        [3 / (epsilon / 2), *[4 / (epsilon / 2)] * 3],
+
+@pytest.mark.parametrize(
+    ("kept_share", "factors"),
+    [(Fraction(3, 4), [3, 4, 4, 4]), (Fraction(1, 5), [4, 5, 5, 5])],
+    ids=str,
+)
+def test_sparse_vector_noise_has_the_scale_of_its_proof(scales, kept_share, factors):
+    """Theorem V: half of epsilon is for the bar, and half for the queries."""
+    sparse_vector(amounts((1, 3, 5, 6)), EPSILON, SeededEntropy(1), CANDIDATES, kept_share)
+    assert_scales_rounded_up(scales, [factor / (EPSILON / 2) for factor in factors])
+
+
+def test_recursive_noise_has_the_scale_of_its_proof(scales):
+    """Theorem R."""
+    recursive(amounts((1, 3, 5, 6)), EPSILON, SeededEntropy(1), 1, MOST)
+    assert_scales_rounded_up(scales, [1 / EPSILON])
+
+
+def test_least_error_noise_has_the_scale_of_its_proof(scales):
+    """Theorem J."""
+    limits = (10, 9000, 10**6)
+    low = np.array([-1, -1, 5])
+    high = np.array([10**6, 7, 3000])
+    least_error(
+        amounts((1, 3, 5, 6)), EPSILON, SeededEntropy(1), limits, low, high, np.ones((3, 3))
     )
-    close(
-        requested_scales(sparse_vector, CANDIDATES, Fraction(1, 5)),
-        [4 / (epsilon / 2), *[5 / (epsilon / 2)] * 3],
-    )
-    close(requested_scales(recursive, 1, MOST), [1 / epsilon])
-    limits, low, high = (10, 9000, 10**6), np.array([-1, -1, 5]), np.array([10**6, 7, 3000])
     # A row changes one query by the largest amount, or two queries by amounts up to 3000.
     most = max(10**6 - 10, 2 * (3000 - 10))
     assert most % (most // 4096) != 0
-    close(
-        requested_scales(least_error, limits, low, high, np.ones((3, 3))),
-        [math.ceil(Fraction(most, most // 4096)) / epsilon] * 3,
-    )
+    sensitivity_in_steps = math.ceil(Fraction(most, most // 4096))
+    assert_scales_rounded_up(scales, [sensitivity_in_steps / EPSILON] * 3)
 
 
 def recursive_index(rows, start, most, beta):
-    """i* of the definition, with the counts written out."""
-    return next(
-        i
-        for i in itertools.count()
-        if sum(w > min(most, math.floor(start * math.exp(i * beta))) for w in rows) <= i
-    )
+    """Return the least i such that at most i rows are above the limit of step i."""
+    for i in itertools.count():
+        limit = min(most, math.floor(start * math.exp(i * beta)))
+        if sum(w > limit for w in rows) <= i:
+            return i
+    raise AssertionError("no rows are above the largest limit")
 
 
 @given(
     st.lists(st.integers(0, 60), max_size=12), st.integers(0, 60), st.sampled_from([0.05, 0.3, 1.0])
 )
 @settings(max_examples=150, deadline=None)
-def test_recursive_mechanism_index_moves_by_at_most_one(rows, more, beta):
-    assert (
-        0 <= recursive_index([*rows, more], 3, 60, beta) - recursive_index(rows, 3, 60, beta) <= 1
-    )
+def test_recursive_mechanism_index_moves_by_at_most_one(rows, added, beta):
+    index = recursive_index(rows, 3, 60, beta)
+    assert 0 <= recursive_index([*rows, added], 3, 60, beta) - index <= 1
 
 
 @given(st.lists(st.integers(0, 60), max_size=40), st.sampled_from(["1/4", "1", "3"]))
@@ -247,30 +257,28 @@ def test_recursive_without_noise_is_the_definition(rows, epsilon):
             lambda n, d, count, entropy: np.zeros(count, dtype=np.int64),
         )
         limit = recursive(amounts(rows), Fraction(epsilon), SeededEntropy(1), start=3, most=60)
-    beta = 0.4 * float(Fraction(epsilon))  # tied to the epsilon of this choice
-    wanted = 3 * math.exp(min(0.5 + beta * recursive_index(rows, 3, 60, beta), math.log(20)))
-    assert limit == min(60, math.ceil(wanted))
+    beta = 0.4 * float(Fraction(epsilon))  # the mechanism's ratio of beta to epsilon
+    exponent = min(0.5 + beta * recursive_index(rows, 3, 60, beta), math.log(20))
+    assert limit == min(60, math.ceil(3 * math.exp(exponent)))
 
 
 def test_recursive_draws_the_stated_law(ahead):
     """Frequencies of likely results are within 5 standard errors of the law."""
-    rows, trials, entropy, start = (
-        [millions * 10**6 for millions in (3, 9, 14, 30, 31, 55)],
-        3000,
-        SeededEntropy(29),
-        3 * 10**6,
-    )
+    rows = [millions * 10**6 for millions in (3, 9, 14, 30, 31, 55)]
+    trials = 3000
+    entropy = SeededEntropy(29)
+    start = 3 * 10**6
     index = recursive_index(rows, start, 10**15, 0.4)
     assert index == 4
     draws = [
         recursive(amounts(rows), Fraction(1), entropy, start=start, most=10**15)
         for _ in range(trials)
     ]
-    frequencies = Counter(round((math.log(limit / start) - 0.5) / 0.4) - index for limit in draws)
-    z, mass = laplace(1.0, 30)
-    for shift, chance in zip(z, mass, strict=True):
-        if trials * chance >= 10:
-            assert abs(frequencies[int(shift)] / trials - chance) <= 5 * math.sqrt(chance / trials)
+    shifts = Counter(round((math.log(limit / start) - 0.5) / 0.4) - index for limit in draws)
+    for shift, probability in zip(*laplace(1.0, 30), strict=True):
+        if trials * probability >= 10:
+            difference = abs(shifts[int(shift)] / trials - probability)
+            assert difference <= 5 * math.sqrt(probability / trials)
 
 
 def test_searches_end_within_the_public_range(scales):
@@ -298,12 +306,11 @@ def test_recursive_never_leaves_the_public_range():
 @settings(max_examples=80, deadline=None)
 def test_biases_and_sensitivity_by_brute_force(rows, pairs):
     ends = [sorted(pair) for pair in pairs]
-    low, high, limits = *np.array(ends).T, (3, 10, 40)
-    wanted = [[sum(max(w - t, 0) for w in rows if lo < w <= hi) for lo, hi in ends] for t in limits]
-    assert biases(np.sort(amounts(rows)), limits, low, high).tolist() == wanted
-    assert sensitivity(limits, low, high) == max(
-        sum(max(w - 3, 0) for lo, hi in ends if lo < w <= hi) for w in range(41)
-    )
+    low, high = np.array(ends).T
+    limits = (3, 10, 40)
+    expected = [cut_by(limit, rows, low, high) for limit in limits]
+    assert biases(np.sort(amounts(rows)), limits, low, high).tolist() == expected
+    assert sensitivity(limits, low, high) == max(sum(cut_by(3, [w], low, high)) for w in range(41))
 
 
 def test_biases_of_large_amounts_are_exact():
@@ -313,18 +320,11 @@ def test_biases_of_large_amounts_are_exact():
 
 
 def test_a_bias_that_cannot_be_costs_no_draw(scales):
-    assert (
-        least_error(
-            amounts([1, 1]),
-            Fraction(1),
-            SeededEntropy(1),
-            CANDIDATES,
-            np.array([-1]),
-            np.array([1]),
-            NOISE[:, :1],
-        )
-        == 1
+    low, high = np.array([-1]), np.array([1])
+    limit = least_error(
+        amounts([1, 1]), Fraction(1), SeededEntropy(1), CANDIDATES, low, high, NOISE[:, :1]
     )
+    assert limit == 1
     assert scales == []
 
 
