@@ -55,12 +55,14 @@ def _started(kind: str, home: Path) -> subprocess.Popen[str]:
 
 
 @pytest.fixture(scope="session")
-def found_by(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., dict[str, Any]]]:
+def run_in_browser(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[..., dict[str, Any]]]:
     """Yield a function that runs a script in a browser and returns its findings."""
     running: dict[str, subprocess.Popen[str]] = {}
     home = tmp_path_factory.mktemp("home")
 
-    def found_by(kind: str, script: str, *arguments: object) -> dict[str, Any]:
+    def run_in_browser(kind: str, script: str, *arguments: object) -> dict[str, Any]:
         if kind not in running:
             running[kind] = _started(kind, home)
         questions, answers = running[kind].stdin, running[kind].stdout
@@ -71,13 +73,13 @@ def found_by(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[...,
         assert "failed" not in findings, findings["failed"]
         return findings["found"]
 
-    yield found_by
+    yield run_in_browser
     for process in running.values():
         process.communicate(timeout=HANGS)
 
 
 def is_sound(findings: dict[str, Any], address: str) -> bool:
-    """Check the console, the requests, the findings of axe, and the widths of a page."""
+    """Return whether a page fits its width; its console, requests and axe must be clean."""
     assert findings["said"] == []
     assert all(
         loaded_address.startswith((address, "data:")) for loaded_address in findings["loaded"]

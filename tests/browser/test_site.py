@@ -30,9 +30,9 @@ class _Quiet(SimpleHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """Serve the site that `make docs` builds, and yield its address."""
-    built = os.environ.get("LEASTNOISE_BUILT")
-    folder = Path(built) if built else tmp_path_factory.mktemp("site")
-    if not built:
+    site_folder = os.environ.get("LEASTNOISE_BUILT")
+    folder = Path(site_folder) if site_folder else tmp_path_factory.mktemp("site")
+    if not site_folder:
         command = [
             sys.executable,
             "-m",
@@ -51,22 +51,21 @@ def site(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", BROWSERS)
-def test_site_works_in_a_browser(site, kind, found_by):
+def test_site_works_in_a_browser(site, kind, run_in_browser):
     folder, address = site
     pages = sorted(str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.html"))
     assert set(EXAMINED) < set(pages)
     opened = [name for name in pages if name not in {"404", "search"}] if WHOLE else TYPICAL
-    findings = found_by(kind, "site.mjs", address, ",".join(opened), ",".join(EXAMINED))
-    assert (findings["visited"], findings["read"]) == (len(opened), len(opened))
-    assert [
-        text for text in findings["said"] if "earch" not in text
-    ] == []  # the search says on the console that it is ready
-    assert [
-        request for request in findings["requests"] if not request.startswith((address, "data:"))
-    ] == []
-    assert [findings[fault] for fault in ("failed", "overflow", "axe")] == [[], {}, {}]
-    assert findings["dark"] == (
-        dict.fromkeys(EXAMINED, "rgb(23, 25, 28)") if kind == "chrome" else {}
-    )
+    findings = run_in_browser(kind, "site.mjs", address, ",".join(opened), ",".join(EXAMINED))
+    assert findings["visited"] == findings["read"] == len(opened)
+    # The search writes on the console that it is ready.
+    assert [text for text in findings["said"] if "earch" not in text] == []
+    for request in findings["requests"]:
+        assert request.startswith((address, "data:"))
+    assert findings["failed"] == []
+    assert findings["overflow"] == {}
+    assert findings["axe"] == {}
+    dark_pages = EXAMINED if kind == "chrome" else []
+    assert findings["dark"] == dict.fromkeys(dark_pages, "rgb(23, 25, 28)")
     assert findings["results"] > 3
     assert not list(folder.rglob("*.py"))
