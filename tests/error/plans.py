@@ -51,7 +51,7 @@ class Case:
 
 
 def _whitening_of_group(plan: Measurements, group: Sequence[int]) -> np.ndarray:
-    """The inverse root of the covariance of K-norm noise, which has one total in all tables."""
+    """Return the inverse root of the covariance of K-norm noise of tables with one total."""
     blocks = [plan.blocks[at] for at in group]
     sizes = [block.rows for block in blocks]
     variances = k_norm_variances(tuple(sorted(sizes)), blocks[0].scale)
@@ -70,46 +70,48 @@ class LeastSquares:
     """Least squares over the measured integers by one matrix of all cells and measures."""
 
     def __init__(self, plan: Measurements) -> None:
-        self.plan, domain = plan, plan.domain
-        counted = {
-            block.measure: block.measure and domain.count_of(block.measure)
-            for block in plan.blocks
-            if block.ends
-        }
-        self.measures = list(
-            dict.fromkeys([*counted.values(), *(block.measure for block in plan.blocks)])
-        )
-        rows, variances = [], []
+        self.plan = plan
+        domain = plan.domain
+        counts_of_ends = [
+            domain.count_of(str(block.measure)) for block in plan.blocks if block.ends
+        ]
+        measures = [block.measure for block in plan.blocks]
+        self.measures = list(dict.fromkeys([*counts_of_ends, *measures]))
+        rows = []
+        variances = []
         for block in plan.blocks:
-            cells, measure = (
-                block_rows(domain, domain.names, replace(block, ends=False)),
-                block.measure,
-            )
-            parts: list[dict[str | None, float]] = [{measure: 1.0}]
-            if block.ends:
-                bounds = domain.measure(str(measure))
-                parts = [
-                    {counted[measure]: -bounds.low_units, measure: 1.0},
-                    {counted[measure]: bounds.high_units, measure: -1.0},
-                ]
             scaling = block.scaling()[:, None]
-            rows.append(
-                np.vstack(
-                    [
-                        np.hstack([part.get(measure, 0.0) * cells for measure in self.measures])
-                        for part in parts
-                    ]
-                )
-                / scaling
-            )
+            rows.append(self._rows_of_measures(block) / scaling)
             variances.append(block_variance(plan, block) / scaling[:, 0] ** 2)
-        self.spread = np.sqrt(np.concatenate(variances))
+        self.noise_std = np.sqrt(np.concatenate(variances))
         self.rows = self.whitened(np.vstack(rows))  # of unit noise
         self.inverse = np.linalg.pinv(self.rows, rcond=1e-12)
 
+    def _rows_of_measures(self, block: Block) -> np.ndarray:
+        """Return the rows of a block over the cells of all measures, one measure after another.
+
+        A block of both ends has the distances of values from the lower bound, then from the upper.
+        """
+        domain = self.plan.domain
+        cells = block_rows(domain, domain.names, replace(block, ends=False))
+        coefficients: list[dict[str | None, float]] = [{block.measure: 1.0}]
+        if block.ends:
+            measure = str(block.measure)
+            bounds = domain.measure(measure)
+            count = domain.count_of(measure)
+            coefficients = [
+                {count: -bounds.low_units, measure: 1.0},
+                {count: bounds.high_units, measure: -1.0},
+            ]
+        rows = []
+        for coefficient_of in coefficients:
+            along_measures = [coefficient_of.get(name, 0.0) * cells for name in self.measures]
+            rows.append(np.hstack(along_measures))
+        return np.vstack(rows)
+
     def whitened(self, measured: np.ndarray) -> np.ndarray:
-        """The measured rows in units of their noise, also of noise that blocks share."""
-        scaled = measured / self.spread.reshape(-1, *[1] * (measured.ndim - 1))
+        """Return the measured rows in units of their noise, also of noise that blocks share."""
+        scaled = measured / self.noise_std.reshape(-1, *[1] * (measured.ndim - 1))
         ends = np.cumsum([block.rows for block in self.plan.blocks])
         for group in self.plan.k_norm_groups().values():
             places = [np.arange(ends[at] - self.plan.blocks[at].rows, ends[at]) for at in group]
@@ -120,37 +122,32 @@ class LeastSquares:
         return scaled
 
     def weights(self, product: Product) -> np.ndarray:
-        """What the answers of a product are of the measured integers, in units of their noise."""
+        """Return the matrix from measured integers, in units of their noise, to answers."""
         query_matrix = dense_product(product)
-        return (
-            np.hstack([query_matrix * (measure == product.measure) for measure in self.measures])
-            @ self.inverse
-        )
+        matrices = [query_matrix * (measure == product.measure) for measure in self.measures]
+        return np.hstack(matrices) @ self.inverse
 
     def error(self, workload: Workload) -> float:
-        """The total squared error."""
+        """Return the total squared error."""
         return sum(
             float(product.importance) * float((self.weights(product) ** 2).sum())
             for product in workload
         )
 
     def answers(self, product: Product, values: Sequence[np.ndarray]) -> np.ndarray:
-        """From the integers of all blocks, each an array whose first axis is that of the rows."""
+        """Return answers from the integers of all blocks, whose first axis is the block's rows."""
         measured = self.whitened(np.concatenate(values))
         return np.tensordot(self.weights(product) / self.plan.grid, measured, 1)
 
 
 def dense_product(product: Product) -> np.ndarray:
-    """The queries of a product over all cells of a small domain."""
+    """Return the queries of a product over all cells of a small domain."""
     operators = dict(zip(product.attributes, product.operators, strict=True))
-    domain = product.domain
-    return reduce(
-        np.kron,
-        [
-            dense(operators.get(name, Total(domain.kind(name).size))).astype(float)
-            for name in domain.names
-        ],
-    )
+    matrices = []
+    for name in product.domain.names:
+        operator = operators.get(name, Total(product.domain.kind(name).size))
+        matrices.append(dense(operator).astype(float))
+    return reduce(np.kron, matrices)
 
 
 def dense_rows(workload: Workload, *, total: bool = True) -> np.ndarray:
@@ -162,13 +159,13 @@ def dense_rows(workload: Workload, *, total: bool = True) -> np.ndarray:
 
 
 def dense_nuclear(workload: Workload, *, total: bool = True) -> float:
-    """The nuclear norm over sqrt(cells), from the matrix."""
+    """Return the nuclear norm over sqrt(cells), from the matrix."""
     rows = dense_rows(workload, total=total)
     return float(np.linalg.svd(rows, compute_uv=False).sum() / np.sqrt(rows.shape[1]))
 
 
 def factor(name: str, operator: object, weights: object = None) -> Factor:
-    """One attribute's factor."""
+    """Return the factor of one attribute."""
     return Factor((name,), operator, None if weights is None else np.array(weights))  # type: ignore[arg-type]
 
 
@@ -180,7 +177,7 @@ PLUS = factor(
     [1, 2, 1, 3, 1, 2, 5],
 )
 ACROSS_B, ACROSS_C = factor("b", Contrasts(5)), factor("c", Contrasts(3))
-# One row less than cells: what they do not see tilts the estimate from the total.
+# One row less than cells: the direction without a measurement is not the total.
 TILTED_B = factor(
     "b",
     Dense([[7, -3, 0, 1, -2], [0, 6, -5, 1, 0], [1, 0, 4, -4, 2], [-1, 2, 0, 5, -4]]),
@@ -197,9 +194,10 @@ def _case(
     workload: Workload,
     *blocks: tuple[tuple[Factor, ...], int | str] | Block,
 ) -> Case:
-    """Blocks by their factors and scales."""
+    """Return a case whose blocks are stated by their factors and scales."""
     rounded = mechanism is Noise.ROUNDED_GAUSSIAN
-    budget = ApproxDP(99, "1e-6") if rounded else PureDP(99)  # ample: these scales are not fitted
+    # The budget allows all of the scales, which are not fitted to it.
+    budget = ApproxDP(99, "1e-6") if rounded else PureDP(99)
     all_blocks = tuple(
         block if isinstance(block, Block) else Block(block[0], Fraction(block[1]))
         for block in blocks
@@ -224,14 +222,12 @@ ALONG_B_AND_C = marginals(DOMAIN, upto=2, of=["b", "c"])
 RANGES_OF_B = queries(DOMAIN, b="all_ranges", a="prefix") + queries(
     DOMAIN, b=matrix([[1, -2, 0, 3, 1]])
 )
-A_AND_B, SUMS = (
-    marginals(DOMAIN, upto=2, of=["a", "b"]),
-    marginals(DOMAIN, upto=1, of=["a"], sum="pay"),
-)
+A_AND_B = marginals(DOMAIN, upto=2, of=["a", "b"])
+SUMS = marginals(DOMAIN, upto=1, of=["a"], sum="pay")
 
 
 def _residuals(b: Factor, c: Factor) -> list[tuple[tuple[Factor, ...], int]]:
-    """Every set of attributes with rows of its own along b and c."""
+    """Return blocks of every set of attributes, with these rows along b and c."""
     return [
         ((A,), 90),
         ((A, c), 30),
@@ -279,13 +275,17 @@ CASES = [
         "no product form",
         LAPLACE,
         A_AND_B + marginals(DOMAIN, ways=1, of=["c"]),
-        *[((A, B), 5), ((A, factor("b", Prefix(5))), 3), ((factor("b", Total(5)), C), 2)],
+        ((A, B), 5),
+        ((A, factor("b", Prefix(5))), 3),
+        ((factor("b", Total(5)), C), 2),
     ),
     _case(
         "counts and sums",
         LAPLACE,
         marginals(DOMAIN, upto=2, of=["a", "c"]) + SUMS,
-        *[((A, C), 5), Block((A,), Fraction(300), "pay"), Block((), Fraction(120), "pay")],
+        ((A, C), 5),
+        Block((A,), Fraction(300), "pay"),
+        Block((), Fraction(120), "pay"),
     ),
 ]
 
@@ -309,10 +309,8 @@ CASES += [
         "two tables",
         LAPLACE,
         queries(PAIR, a="identity", c="prefix") + OF_GROUPS,
-        *[
-            ((factor("a", Identity(5)), factor("b", Identity(3)), factor("c", Prefix(6))), "7/3"),
-            ((GROUPS, WEIGHTED), 3),
-        ],
+        ((factor("a", Identity(5)), factor("b", Identity(3)), factor("c", Prefix(6))), "7/3"),
+        ((GROUPS, WEIGHTED), 3),
     ),
     _case(
         "two tables of which neither has all cells",
@@ -323,10 +321,9 @@ CASES += [
     ),
 ]
 
-# Strategies of every kind on one domain, which nothing but a linear solver estimates where it is
-# large.
+# Strategies of every kind on one domain: if it is large, only a linear solver estimates its cells.
 SOLVED = Domain(a=Integers(0, 3), b=Integers(0, 5), c=Integers(0, 2))
-_SOLVED = [
+_SOLVED_BLOCKS = [
     (tuple(factor(name, Identity(SOLVED.kind(name).size)) for name in SOLVED.names), 5),
     ((factor("a", Prefix(4), [1, 2, 3, 4]), factor("b", Tree.full(6, 2))), 3),
     ((factor("b", Haar(6)), factor("c", Dense([[1, 0, -2], [3, 1, 1]]))), "7/2"),
@@ -335,11 +332,9 @@ _SOLVED = [
     ((), 1),
 ]
 _JOINT = (Factor(("a", "b"), Dense(np.random.default_rng(3).integers(-2, 3, (5, 24)))),)
-_ASKED = marginals(SOLVED, upto=2) + queries(SOLVED, a="prefix", b="all_ranges")
-SEPARATE, MIXED = (
-    _case("many tables", LAPLACE, _ASKED, *_SOLVED),
-    _case("a joint factor", LAPLACE, _ASKED, *_SOLVED, (_JOINT, 4)),
-)
+_SOLVED_WORKLOAD = marginals(SOLVED, upto=2) + queries(SOLVED, a="prefix", b="all_ranges")
+SEPARATE = _case("many tables", LAPLACE, _SOLVED_WORKLOAD, *_SOLVED_BLOCKS)
+MIXED = _case("a joint factor", LAPLACE, _SOLVED_WORKLOAD, *_SOLVED_BLOCKS, (_JOINT, 4))
 CASES += [SEPARATE, MIXED]
 
 # Counts and sums together, by the distances of values from both ends.
@@ -353,15 +348,17 @@ _ALONG_A, _ALONG_B = factor("a", Identity(3)), factor("b", Identity(4))
 
 
 def ends(factors: tuple[Factor, ...], measure: str) -> Block:
-    """A block of distances."""
+    """Return a block of distances of values from both ends."""
     return Block(factors, Fraction(1), measure, ends=True)
 
 
 _OF_ENDS = {
     "both ends alone": [(ends((_ALONG_A,), "pay"), 1.0)],
     "both ends and counts": [
-        *[(ends((_ALONG_A,), "pay"), 1.0), (Block((_ALONG_A, _ALONG_B), Fraction(1)), 3.0)],
-        *[(ends((_ALONG_A, _ALONG_B), "pay"), 0.4), (Block((), Fraction(1)), 2.0)],
+        (ends((_ALONG_A,), "pay"), 1.0),
+        (Block((_ALONG_A, _ALONG_B), Fraction(1)), 3.0),
+        (ends((_ALONG_A, _ALONG_B), "pay"), 0.4),
+        (Block((), Fraction(1)), 2.0),
     ],
     "both ends of two measures": [
         (ends((_ALONG_A,), "pay"), 1.0),
@@ -370,10 +367,8 @@ _OF_ENDS = {
     ],
     "both ends of no product form": [
         (ends((_ALONG_A, factor("b", Prefix(4), [1, 3, 2, 1])), "pay"), 1.0),
-        *[
-            (ends((factor("b", Tree.full(4, 2)),), "pay"), 2.0),
-            (Block((_ALONG_B,), Fraction(1)), 1.5),
-        ],
+        (ends((factor("b", Tree.full(4, 2)),), "pay"), 2.0),
+        (Block((_ALONG_B,), Fraction(1)), 1.5),
     ],
 }
 KINDS = {
@@ -392,7 +387,7 @@ for _name, _blocks in _OF_ENDS.items():
 IN_ORDER, SHUFFLED = [0, 0, 0, 1, 1, 2, 3, 3, 3, 3], [0, 1, 0, 2, 3, 3, 1, 0, 3, 3]
 
 
-def leveled(groups: list[int], *, more: bool = True) -> Workload:
+def leveled(groups: list[int], *, with_prefix: bool = True) -> Workload:
     """Return a workload of places in unequal groups and regions, by sex and age."""
     regions = np.array([0, 0, 1, 1])[groups]
     levels = {"group": dict(enumerate(groups)), "region": dict(enumerate(regions.tolist()))}
@@ -404,27 +399,26 @@ def leveled(groups: list[int], *, more: bool = True) -> Workload:
         for place, query_set in enumerate(along)
         for other in others
     ]
-    return together(
-        products + [queries(domain, sex="identity", place="prefix", age="prefix")] * more
-    )
+    if with_prefix:
+        products.append(queries(domain, sex="identity", place="prefix", age="prefix"))
+    return together(products)
 
 
-def level_tables(workload: Workload, *, apart: bool = False) -> list[tuple[Block, float]]:
+def level_tables(workload: Workload, *, with_weights: bool = False) -> list[tuple[Block, float]]:
     """Return measurements of cells, groups and regions with unequal weights.
 
-    Of groups by age and of places alone every row may have its own weight.
+    The rows of groups by age and of places may each have their own weight.
     """
     along = {query_set: operator for name, query_set, operator in workload.along if name == "place"}
     sex, place, age = (
         factor(name, Identity(size)) for name, size in (("sex", 2), ("place", 10), ("age", 3))
     )
-    group, region = (factor("place", along[level(name)]) for name in ("group", "region"))
+    group = factor("place", along[level("group")])
+    region = factor("place", along[level("region")])
     places = place
-    if apart:
-        group, places = (
-            factor("place", one.operator, range(1, one.operator.rows + 1))
-            for one in (group, places)
-        )
+    if with_weights:
+        group = factor("place", group.operator, range(1, group.operator.rows + 1))
+        places = factor("place", place.operator, range(1, place.operator.rows + 1))
     tables = [
         ((sex, place, age), 1.0),
         ((group, age), 0.7),
@@ -435,19 +429,15 @@ def level_tables(workload: Workload, *, apart: bool = False) -> list[tuple[Block
     return [(Block(factors, Fraction(1)), weight) for factors, weight in tables]
 
 
-def level_plan(workload: Workload, *, apart: bool = False) -> Measurements:
-    """With their tables."""
-    return fit_noise_scales(
-        workload.domain,
-        Privacy(ZCDP("1/2")),
-        Noise.DISCRETE_GAUSSIAN,
-        level_tables(workload, apart=apart),
-    )
+def level_plan(workload: Workload, *, with_weights: bool = False) -> Measurements:
+    """Return a plan of these measurements under rho = 1 / 2."""
+    tables = level_tables(workload, with_weights=with_weights)
+    privacy = Privacy(ZCDP("1/2"))
+    return fit_noise_scales(workload.domain, privacy, Noise.DISCRETE_GAUSSIAN, tables)
 
 
 for _groups in (IN_ORDER, SHUFFLED):
-    for _apart in (False, True):
-        _asked = leveled(_groups)
-        CASES.append(
-            Case(f"levels {_groups[1]} {_apart}", level_plan(_asked, apart=_apart), _asked)
-        )
+    for _with_weights in (False, True):
+        _workload = leveled(_groups)
+        _plan = level_plan(_workload, with_weights=_with_weights)
+        CASES.append(Case(f"levels {_groups[1]} {_with_weights}", _plan, _workload))

@@ -46,7 +46,7 @@ def test_level_queries_without_measurements_are_refused() -> None:
 def test_bound_of_unequal_groups_matches_the_matrix(
     groups: list[int], total: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    levels_of_one = leveled(groups, more=False)
+    levels_of_one = leveled(groups, with_prefix=False)
     halves = {"half": {0: 0, 1: 0, 2: 1}}
     place_kind = levels_of_one.domain.kind("place")
     domain = Domain(sex=Coded(2), place=place_kind, age=Coded(3, levels=halves))
@@ -131,7 +131,7 @@ AN_EIGHTH = {
 
 @pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])
 def test_marginals_measure_level_tables_within_budget(noise: Noise) -> None:
-    workload = leveled(IN_ORDER, more=False)
+    workload = leveled(IN_ORDER, with_prefix=False)
     budget, variance = AN_EIGHTH[noise]
     privacy = Privacy(budget)
     plan = marginals_plan(workload, privacy, noise, variance)

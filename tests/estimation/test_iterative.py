@@ -47,7 +47,7 @@ def test_implicit_operator_equals_explicit_matrix(plan: Measurements) -> None:
         np.random.default_rng(place).normal(size=(block.rows, 2))
         for place, block in enumerate(plan.blocks)
     ]
-    expected = squares.rows.T @ (np.vstack(values) / squares.spread[:, None])
+    expected = squares.rows.T @ (np.vstack(values) / squares.noise_std[:, None])
     np.testing.assert_allclose(joint.gather(values), expected, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(joint.solve(gram @ x, "a test"), x, rtol=1e-6, atol=1e-6)
 
