@@ -16,106 +16,116 @@ def levels_of(seed: int) -> tuple[Levels, list[np.ndarray]]:
     """Return a tree of random groups, and the groups of each level as rows."""
     rng = np.random.default_rng(seed)
     size = int(rng.integers(5, 30))
-    groups, operators = np.arange(size), list[Operator]()
-    shuffled = rng.permutation(size) if seed % 2 else np.arange(size)
+    groups = np.arange(size)
+    operators: list[Operator] = []
+    order = rng.permutation(size) if seed % 2 else np.arange(size)
     for _ in range(int(rng.integers(1, 4))):
-        groups = np.searchsorted(
-            np.cumsum(1 + rng.integers(0, 4, groups.max() + 1)), groups, side="right"
-        )
-        shuffled_groups = groups[shuffled]
-        numbers = np.arange(shuffled_groups.max() + 1)
-        operators.append(Dense((shuffled_groups == numbers[:, None]).astype(np.int64)))
+        ends = np.cumsum(1 + rng.integers(0, 4, groups.max() + 1))
+        groups = np.searchsorted(ends, groups, side="right")
+        numbers = np.arange(groups.max() + 1)
+        operators.append(Dense((groups[order] == numbers[:, None]).astype(np.int64)))
     levels = nested_levels(size, operators)
     assert levels is not None
-    return levels, [
+    rows = [
         np.equal.outer(np.arange(count), groups_of_cells).astype(float)
         for count, groups_of_cells in zip(levels.counts, levels.groups, strict=True)
     ]
+    return levels, rows
 
 
 def gram_of_levels(weights: Iterable[float], rows: list[np.ndarray]) -> np.ndarray:
-    return np.asarray(
-        sum(weight * part.T @ part for weight, part in zip(weights, rows, strict=True))
-    )
+    """Return the sum over levels of the weight times the level's Gram matrix."""
+    grams = [
+        weight * level_rows.T @ level_rows for weight, level_rows in zip(weights, rows, strict=True)
+    ]
+    return np.sum(grams, axis=0)
+
+
+def random_precisions(rng: np.random.Generator, count: int, *, first_is_0: bool) -> np.ndarray:
+    """Return a precision of each level, of which some are 0, but not the last one."""
+    precisions = rng.random(count) * (rng.random(count) < 0.7)
+    if first_is_0:
+        precisions[0] = 0
+    precisions[-1] += 0.1
+    return np.asarray(precisions)
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_level_errors_slopes_and_spectra_match_matrices(seed: int) -> None:
+def test_spectrum_of_levels_matches_the_matrix(seed: int) -> None:
+    levels, rows = levels_of(seed)
+    weights = np.random.default_rng(200 + seed).random(len(rows))
+    trace = 0.0
+    for part in levels.spectrum:
+        gram = np.tensordot(weights, np.asarray(part.grams) * levels.size, 1)
+        trace += part.multiplicity * trace_of_root(gram)
+    eigenvalues = np.linalg.eigvalsh(gram_of_levels(weights, rows))
+    assert trace == pytest.approx(np.sqrt(np.maximum(eigenvalues, 0)).sum())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_level_errors_and_slopes_match_matrices(seed: int) -> None:
     levels, rows = levels_of(seed)
     rng = np.random.default_rng(100 + seed)
-    precisions = (
-        rng.random(len(rows))
-        * (rng.random(len(rows)) < 0.7)
-        * ([0.0] + [1.0] * (len(rows) - 1) if seed % 3 == 0 else 1.0)
-    )
-    precisions[-1] += 0.1
-    start = int(np.flatnonzero(precisions)[0])
+    precisions = random_precisions(rng, len(rows), first_is_0=seed % 3 == 0)
     weights = rng.random(len(rows))
-    gram = gram_of_levels(weights, rows)
-    parts = sum(
-        part.multiplicity
-        * trace_of_root(
-            np.asarray(
-                sum(
-                    weight * gram_part
-                    for weight, gram_part in zip(weights, part.grams * levels.size, strict=True)
-                )
-            )
-        )
-        for part in levels.spectrum
-    )
-    assert parts == pytest.approx(np.sqrt(np.maximum(np.linalg.eigvalsh(gram), 0)).sum())
-    assert (levels.orbits.error(precisions.tolist(), weights.tolist())[0] == np.inf) == (start > 0)
-    weights[:start] = 0
+    # Levels above the first measured one are not determined.
+    first_measured = int(np.flatnonzero(precisions)[0])
+    error, _ = levels.orbits.error(precisions.tolist(), weights.tolist())
+    assert (error == np.inf) == (first_measured > 0)
+
+    weights[:first_measured] = 0
+    error, slopes = levels.orbits.error(precisions.tolist(), weights.tolist())
     gram = gram_of_levels(weights, rows)
     inverse = np.linalg.pinv(gram_of_levels(precisions, rows))
-    error, slopes = levels.orbits.error(precisions.tolist(), weights.tolist())
     assert error == pytest.approx(np.trace(gram @ inverse))
-    by_level = [slope.sum() for slope in slopes[start:]]
-    assert by_level == pytest.approx(
-        [np.trace(gram @ inverse @ own.T @ own @ inverse) for own in rows[start:]]
-    )
-    structured_inverse = LevelInverse(levels, tuple(precisions.tolist()))
-    seen = rows[start].T @ rng.random((len(rows[start]), 2))
-    assert structured_inverse.solve(seen) == pytest.approx(inverse @ seen)
-    for own in rows[start:]:
-        assert structured_inverse.variances(Dense(own.astype(np.int64))) == pytest.approx(
-            np.diag(own @ inverse @ own.T)
-        )
-    if start == 0:
-        asked_rows = dense(Prefix(levels.size)).astype(float)
-        assert structured_inverse.variances(Prefix(levels.size)) == pytest.approx(
-            np.diag(asked_rows @ inverse @ asked_rows.T)
-        )
+    for slope, level_rows in zip(slopes[first_measured:], rows[first_measured:], strict=True):
+        expected = np.trace(gram @ inverse @ level_rows.T @ level_rows @ inverse)
+        assert slope.sum() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_level_inverse_matches_the_matrix(seed: int) -> None:
+    levels, rows = levels_of(seed)
+    rng = np.random.default_rng(100 + seed)
+    precisions = random_precisions(rng, len(rows), first_is_0=seed % 3 == 0)
+    first_measured = int(np.flatnonzero(precisions)[0])
+    inverse = np.linalg.pinv(gram_of_levels(precisions, rows))
+    level_inverse = LevelInverse(levels, tuple(precisions.tolist()))
+
+    vectors = rows[first_measured].T @ rng.random((len(rows[first_measured]), 2))
+    assert level_inverse.solve(vectors) == pytest.approx(inverse @ vectors)
+    for level_rows in rows[first_measured:]:
+        variances = level_inverse.variances(Dense(level_rows.astype(np.int64)))
+        assert variances == pytest.approx(np.diag(level_rows @ inverse @ level_rows.T))
+    if first_measured == 0:
+        prefix_rows = dense(Prefix(levels.size)).astype(float)
+        variances = level_inverse.variances(Prefix(levels.size))
+        assert variances == pytest.approx(np.diag(prefix_rows @ inverse @ prefix_rows.T))
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_unequal_group_weights_match_matrices(seed: int) -> None:
     levels, rows = levels_of(seed)
     rng = np.random.default_rng(seed)
-    precisions, weights = [rng.random(len(own)) + 0.1 for own in rows], rng.random(len(rows))
+    precisions = [rng.random(len(level_rows)) + 0.1 for level_rows in rows]
+    weights = rng.random(len(rows))
     gram = gram_of_levels(weights, rows)
-    inverse = np.linalg.inv(
-        sum(
-            part.T @ (precision[:, None] * part)
-            for precision, part in zip(precisions, rows, strict=True)
-        )
-    )
+    measured_rows = np.vstack(rows)
+    inverse = np.linalg.inv(measured_rows.T @ (np.concatenate(precisions)[:, None] * measured_rows))
     error, slopes = levels.singleton_orbits.error(precisions, weights.tolist())
     assert error == pytest.approx(np.trace(gram @ inverse))
-    for slope, own in zip(slopes, rows, strict=True):
-        assert slope == pytest.approx(np.diag(own @ inverse @ gram @ inverse @ own.T))
-    structured_inverse = LevelInverse(levels, tuple(precisions))
-    seen = rng.random((levels.size, 2))
-    assert structured_inverse.solve(seen) == pytest.approx(inverse @ seen)
-    for own in rows:
-        operator = Dense(own.astype(np.int64))
-        assert structured_inverse.variances(operator) == pytest.approx(
-            np.diag(own @ inverse @ own.T)
-        )
-        assert structured_inverse.total_variance(operator) == pytest.approx(
-            np.trace(own @ inverse @ own.T)
-        )
+    for slope, level_rows in zip(slopes, rows, strict=True):
+        expected = np.diag(level_rows @ inverse @ gram @ inverse @ level_rows.T)
+        assert slope == pytest.approx(expected)
+
+    level_inverse = LevelInverse(levels, tuple(precisions))
+    vectors = rng.random((levels.size, 2))
+    assert level_inverse.solve(vectors) == pytest.approx(inverse @ vectors)
+    for level_rows in rows:
+        operator = Dense(level_rows.astype(np.int64))
+        covariance = level_rows @ inverse @ level_rows.T
+        assert level_inverse.variances(operator) == pytest.approx(np.diag(covariance))
+        assert level_inverse.total_variance(operator) == pytest.approx(np.trace(covariance))
 
 
 def test_level_between_measured_ones_is_determined() -> None:

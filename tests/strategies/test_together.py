@@ -24,9 +24,10 @@ def domain(low: int = 0, high: int = 1000) -> Domain:
     )
 
 
-def planned(
+def checked_plan(
     workload: Workload, budget: Budget, strategy: str = "auto", neighbours: str = "add_remove"
 ) -> Plan:
+    """Plan the workload, and check the cost and the error of the plan."""
     plan, _ = choose_plan(workload, Privacy(budget, neighbours), Search(strategy, 2.0))  # type: ignore[arg-type]
     measured = plan.measured()
     assert covers(budget, cost(measured))
@@ -38,22 +39,22 @@ def planned(
     return plan
 
 
-def at_ends(plan: Plan) -> set[str | None]:
+def measures_at_ends(plan: Plan) -> set[str | None]:
+    """Return the measures whose counts and sums are measured together."""
     return {block.measure for block in plan.measured().blocks if block.ends}
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1000), (-400, 1200), (200, 1000), (-1000, 1000)])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_means_under_laplace_noise(low: int, high: int, neighbours: str) -> None:
-    """One noise for v - low and high - v: a count has variance 4, a sum 2 low^2 + 2 high^2."""
-    twice = 2 if neighbours == "replace" else 1
-    plan = planned(
-        mean_queries(domain(low, high), "pay", by=["cells"]), PureDP(1), neighbours=neighbours
-    )
-    assert at_ends(plan) == {"pay"}
+    """Noise is added to v - low and high - v: a count has variance 4, a sum 2 low^2 + 2 high^2."""
+    changed_rows = 2 if neighbours == "replace" else 1
+    workload = mean_queries(domain(low, high), "pay", by=["cells"])
+    plan = checked_plan(workload, PureDP(1), neighbours=neighbours)
+    assert measures_at_ends(plan) == {"pay"}
     counts, sums = (table.rmse for table in plan.expected_error().tables)
-    assert counts == pytest.approx(2 * twice, rel=1e-3)
-    assert sums == pytest.approx(twice * (2 * (low**2 + high**2)) ** 0.5, rel=1e-3)
+    assert counts == pytest.approx(2 * changed_rows, rel=1e-3)
+    assert sums == pytest.approx(changed_rows * (2 * (low**2 + high**2)) ** 0.5, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -62,21 +63,19 @@ def test_means_under_laplace_noise(low: int, high: int, neighbours: str) -> None
 )
 def test_gaussian_means_reach_the_lower_bound(low: int, high: int, total: float | None) -> None:
     """Measuring both ends reaches the bound; equal ends gain nothing."""
-    plan = planned(mean_queries(domain(low, high), "pay", by=["cells"]), ZCDP("1/2"))
+    plan = checked_plan(mean_queries(domain(low, high), "pay", by=["cells"]), ZCDP("1/2"))
     expected_error = plan.expected_error()
     assert expected_error.total_squared_error == pytest.approx(expected_error.lower_bound, rel=2e-3)
     if total is not None:
         assert expected_error.total_squared_error / 5 == pytest.approx(total, rel=2e-3)
 
 
+MEANS = mean_queries(domain(), "pay", by=["cells"])
 WORKLOADS = {
-    "groups and tables": mean_queries(domain(), "pay", by=["cells"]) + marginals(domain(), upto=2),
-    "two measures": mean_queries(domain(), "pay", by=["cells"])
-    + mean_queries(domain(), "tips", by=["cells"]),
-    "one of two measures": mean_queries(domain(), "pay", by=["cells"])
-    + queries(domain(), age="identity", sum="tips"),
-    "sums by more": mean_queries(domain(), "pay", by=["cells"])
-    + queries(domain(), age="identity", sum="pay", weight=2),
+    "groups and tables": MEANS + marginals(domain(), upto=2),
+    "two measures": MEANS + mean_queries(domain(), "tips", by=["cells"]),
+    "one of two measures": MEANS + queries(domain(), age="identity", sum="tips"),
+    "sums by age": MEANS + queries(domain(), age="identity", sum="pay", weight=2),
 }
 
 
@@ -85,25 +84,23 @@ WORKLOADS = {
 def test_joint_counts_and_sums_reduce_error(name: str, budget: Budget) -> None:
     workload = WORKLOADS[name]
     for strategy in ("marginals", "workload"):
-        plan = planned(workload, budget, strategy)
-        assert "pay" in at_ends(plan)
-        assert plan.expected_error().total_squared_error < 0.97 * error_of(
-            strategy, workload, budget
-        )
+        plan = checked_plan(workload, budget, strategy)
+        assert "pay" in measures_at_ends(plan)
+        separate_error = error_of(strategy, workload, budget)
+        assert plan.expected_error().total_squared_error < 0.97 * separate_error
 
 
 def test_joint_prefix_sums_use_a_strategy_for_counts() -> None:
     workload = queries(domain(), age="prefix") + queries(domain(), age="prefix", sum="pay")
     for budget in (PureDP(1), ZCDP("1/2")):
-        plan = planned(workload, budget, "hierarchy")
-        assert at_ends(plan) == {"pay"}
-        assert plan.expected_error().total_squared_error < 0.8 * error_of(
-            "hierarchy", workload, budget
-        )
-    assert planned(workload, ZCDP("1/2"), "gaussian_optimum").details.unit_bound == 0
+        plan = checked_plan(workload, budget, "hierarchy")
+        assert measures_at_ends(plan) == {"pay"}
+        separate_error = error_of("hierarchy", workload, budget)
+        assert plan.expected_error().total_squared_error < 0.8 * separate_error
+    assert checked_plan(workload, ZCDP("1/2"), "gaussian_optimum").details.unit_bound == 0
 
 
-def no_split_is_better(plan: Plan, strengths: Iterable[float], factor: float) -> None:
+def assert_no_better_split(plan: Plan, strengths: Iterable[float], factor: float) -> None:
     """Check that the error is at most ``factor`` times the error of any other split."""
     total = plan.expected_error().total_squared_error
     for strength in strengths:
@@ -111,26 +108,23 @@ def no_split_is_better(plan: Plan, strengths: Iterable[float], factor: float) ->
             (block, float(1 / block.scale) * (strength if block.ends else 1))
             for block in plan.measured().blocks
         ]
-        other = fit_noise_scales(plan.domain, plan.privacy, plan.measured().noise, blocks)
-        assert total <= factor * total_squared_error(plan.workload, other)
+        split = fit_noise_scales(plan.domain, plan.privacy, plan.measured().noise, blocks)
+        assert total <= factor * total_squared_error(plan.workload, split)
 
 
 def test_joint_error_is_at_most_that_of_any_split() -> None:
-    plan = planned(WORKLOADS["groups and tables"], PureDP("1/100"), "marginals")
-    no_split_is_better(plan, np.geomspace(1 / 8, 8, 13).tolist(), 1.002)
+    plan = checked_plan(WORKLOADS["groups and tables"], PureDP("1/100"), "marginals")
+    assert_no_better_split(plan, np.geomspace(1 / 8, 8, 13).tolist(), 1.002)
 
 
 def test_separate_quantities_and_papers_stay_unchanged() -> None:
-    alone = queries(domain(), cells="identity", sum="pay") + queries(domain(), age="identity")
-    assert at_ends(planned(alone, PureDP(1))) == set()
-    assert (
-        at_ends(planned(mean_queries(domain(), "pay", by=["cells"]), PureDP(1), "workload_even"))
-        == set()
-    )
+    separate = queries(domain(), cells="identity", sum="pay") + queries(domain(), age="identity")
+    assert measures_at_ends(checked_plan(separate, PureDP(1))) == set()
+    assert measures_at_ends(checked_plan(MEANS, PureDP(1), "workload_even")) == set()
 
 
 def test_time_of_a_plan_counts_both_ways() -> None:
-    """What is tried is planned apart and together, so each way gets half."""
+    """Candidates are planned separately and together, so that each way gets half of the time."""
     for workload, ways in ((WORKLOADS["two measures"], 2), (marginals(domain(), ways=1), 1)):
         requests = {
             request.planner.name: request
@@ -140,16 +134,20 @@ def test_time_of_a_plan_counts_both_ways() -> None:
         assert requests["identity"].least == pytest.approx(ways * seconds)
 
 
-ODD = {
-    "one total beside cells": lambda one: mean_queries(one, "pay") + marginals(one, ways=1),
-    "means beside an overall mean": lambda one: (
-        mean_queries(one, "pay", by=["cells"]) + mean_queries(one, "tips")
+SMALL = Domain(
+    {"cells": Coded(4), "age": Integers(0, 2), "one": Coded(1)},
+    measures={"pay": Measure("pay", 0, 100), "tips": Measure("tips", 0, 10)},
+)
+SMALL_WORKLOADS = {
+    "one total beside cells": mean_queries(SMALL, "pay") + marginals(SMALL, ways=1),
+    "means beside an overall mean": (
+        mean_queries(SMALL, "pay", by=["cells"]) + mean_queries(SMALL, "tips")
     ),
-    "totals alone": lambda one: marginals(one, ways=0),
-    "groups of one cell": lambda one: (
-        mean_queries(one, "pay", by=["one"])
-        + mean_queries(one, "tips")
-        + queries(one, age="prefix")
+    "totals alone": marginals(SMALL, ways=0),
+    "groups of one cell": (
+        mean_queries(SMALL, "pay", by=["one"])
+        + mean_queries(SMALL, "tips")
+        + queries(SMALL, age="prefix")
     ),
 }
 GAUSSIAN = [ApproxDP(1, "1e-6"), ZCDP("1/2")] * 2
@@ -157,13 +155,14 @@ GAUSSIAN = [ApproxDP(1, "1e-6"), ZCDP("1/2")] * 2
 
 @pytest.mark.parametrize(
     ("name", "budget"),
-    [*((name, PureDP(1)) for name in ODD), *zip(ODD, GAUSSIAN, strict=True)],
+    [
+        *((name, PureDP(1)) for name in SMALL_WORKLOADS),
+        *zip(SMALL_WORKLOADS, GAUSSIAN, strict=True),
+    ],
     ids=str,
 )
 def test_totals_and_one_cell_groups_are_planned(name: str, budget: Budget) -> None:
-    kinds = {"cells": Coded(4), "age": Integers(0, 2), "one": Coded(1)}
-    few = Domain(kinds, measures={"pay": Measure("pay", 0, 100), "tips": Measure("tips", 0, 10)})
-    planned(ODD[name](few), budget)
+    checked_plan(SMALL_WORKLOADS[name], budget)
 
 
 def test_parts_beside_means_have_own_tables() -> None:
@@ -173,21 +172,19 @@ def test_parts_beside_means_have_own_tables() -> None:
         levels={"county": {str(town): str(town % 4) for town in range(60)}},
     )
     kinds = {"town": towns, "persons": Integers(1, 4), "income": Integers(0, 39)}
-    few = Domain(kinds, measures={"pay": Measure("pay", 0, 1000)})
+    domain = Domain(kinds, measures={"pay": Measure("pay", 0, 1000)})
     county = {"town": level("county")}
-    parts = (
-        mean_queries(few, "pay", by=[county])
-        + queries(few, income="prefix", **county, weight=2)
-        + queries(few, town="identity")
-    )
-    workload, budget = parts + queries(few, persons="identity", **county), PureDP(2)
-    plan = planned(workload, budget, "union")
-    total = plan.expected_error().total_squared_error
-    assert (
-        total < 0.6 * planned(workload, budget, "p_identity").expected_error().total_squared_error
-    )
-    assert at_ends(plan) == {"pay"}
-    no_split_is_better(plan, (0.5, 0.8, 0.95, 1.05, 1.25, 2), 1 + 1e-6)
+    workload = mean_queries(domain, "pay", by=[county])
+    workload += queries(domain, income="prefix", **county, weight=2)
+    workload += queries(domain, town="identity")
+    workload += queries(domain, persons="identity", **county)
+    budget = PureDP(2)
+    plan = checked_plan(workload, budget, "union")
+    joint_plan = checked_plan(workload, budget, "p_identity")
+    joint_error = joint_plan.expected_error().total_squared_error
+    assert plan.expected_error().total_squared_error < 0.6 * joint_error
+    assert measures_at_ends(plan) == {"pay"}
+    assert_no_better_split(plan, (0.5, 0.8, 0.95, 1.05, 1.25, 2), 1 + 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -197,10 +194,11 @@ def test_parts_beside_means_have_own_tables() -> None:
 )
 def test_parts_share_a_nearly_noiseless_budget(budget: Budget) -> None:
     """No other split is far better at a budget so large that most noise is 0."""
-    few = Domain(
+    domain = Domain(
         {"sex": Coded(2), "pay": Integers(0, 89)}, measures={"pay": Measure("pay", 0, 90_000)}
     )
-    workload = mean_queries(few, "pay", by=["sex"]) + queries(few, sex="identity", pay="prefix")
-    plan = planned(workload, budget, "identity")
-    assert at_ends(plan) == {"pay"}
-    no_split_is_better(plan, (1 / 16, 1 / 4, 1 / 2, 2, 4, 16), 1.1)
+    workload = mean_queries(domain, "pay", by=["sex"])
+    workload += queries(domain, sex="identity", pay="prefix")
+    plan = checked_plan(workload, budget, "identity")
+    assert measures_at_ends(plan) == {"pay"}
+    assert_no_better_split(plan, (1 / 16, 1 / 4, 1 / 2, 2, 4, 16), 1.1)
