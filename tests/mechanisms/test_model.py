@@ -14,7 +14,7 @@ import leastnoise as ln
 from estimation.agreement import disagreement
 from leastnoise._domain import Domain, Integers
 from leastnoise._error import block_variance
-from leastnoise._estimation import ModelEstimator, ShrunkToModel, locally_non_negative
+from leastnoise._estimation import Answer, ModelEstimator, ShrunkToModel, locally_non_negative
 from leastnoise._mechanisms import Search, _model, mechanism_for, mechanism_of
 from leastnoise._mechanisms._model import setting_from_plan
 from leastnoise._plan import Plan
@@ -42,63 +42,66 @@ RANGES = queries(DOMAIN, a2="prefix", a3="identity")
 @pytest.fixture(autouse=True)
 def one_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the reference measure tables by name, without the slow search."""
-    real = _model.choose_plan
-    monkeypatch.setattr(
-        _model,
-        "choose_plan",
-        lambda asked, privacy, search: real(asked, privacy, replace(search, strategy="marginals")),
-    )
+    choose_plan = _model.choose_plan
+
+    def choose_by_name(workload: Workload, privacy: Privacy, search: Search) -> object:
+        return choose_plan(workload, privacy, replace(search, strategy="marginals"))
+
+    monkeypatch.setattr(_model, "choose_plan", choose_by_name)
 
 
 @lru_cache(maxsize=4)
 def rows(number: int) -> Table:
-    """As the kernel takes them."""
+    """Return the rows as a table for the kernel."""
     return Table(DOMAIN, codes_of(number), rows=number)
 
 
 def codes_of(number: int) -> dict[str, np.ndarray]:
-    """Rows of six kinds, whose attributes depend on each other through their kind."""
+    """Return rows of six kinds, whose attributes depend on each other through their kind."""
     random = np.random.default_rng(8)
     kinds = random.choice(6, number, p=random.dirichlet(np.ones(6)))
     codes = {}
     for name, size in zip(NAMES, SIZES, strict=True):
         probabilities = random.dirichlet(np.full(size, 0.4), 6)
-        codes[name] = (
-            (random.random(number)[:, None] > np.cumsum(probabilities, axis=1)[kinds])
-            .sum(axis=1)
-            .clip(max=size - 1)
-            .astype(np.int64)
-        )
+        bounds = np.cumsum(probabilities, axis=1)[kinds]
+        cells = (random.random(number)[:, None] > bounds).sum(axis=1)
+        codes[name] = cells.clip(max=size - 1).astype(np.int64)
     return codes
 
 
-def counted(codes: Mapping[str, np.ndarray], product: Product) -> np.ndarray:
-    """Rows in each cell of a table."""
+def count_cells(codes: Mapping[str, np.ndarray], product: Product) -> np.ndarray:
+    """Return the number of rows in each cell of a table."""
     places = np.ravel_multi_index([codes[name] for name in product.attributes], product.shape)
     return np.bincount(places, minlength=product.rows).reshape(product.shape)
 
 
 @lru_cache(maxsize=4)
 def truth(number: int, names: tuple[str, ...]) -> np.ndarray:
-    return counted(
-        codes_of(number), queries(DOMAIN, **dict.fromkeys(names, "identity")).products[0]
-    )
+    """Return the exact counts of a table of these attributes."""
+    (product,) = queries(DOMAIN, **dict.fromkeys(names, "identity"))
+    return count_cells(codes_of(number), product)
 
 
-def planned(workload: Workload, privacy: Privacy) -> Plan:
+def plan_model(workload: Workload, privacy: Privacy) -> Plan:
     return mechanism_for("model", workload).plan(workload, privacy, Search("model", seconds=5))
 
 
-def misplaced(tables: Mapping[tuple[str, ...], np.ndarray], number: int) -> float:
-    """The mean share of rows in wrong cells."""
-    return float(
-        np.mean(
-            [
-                0.5 * np.abs(cells - truth(number, names)).sum() / number
-                for names, cells in tables.items()
-            ]
-        )
-    )
+def misplaced_share(tables: Mapping[tuple[str, ...], np.ndarray], number: int) -> float:
+    """Return the mean share of rows in wrong cells."""
+    shares = [
+        0.5 * np.abs(cells - truth(number, names)).sum() / number for names, cells in tables.items()
+    ]
+    return float(np.mean(shares))
+
+
+def disagreement_of(answers: Mapping[Product, Answer]) -> float:
+    """Return the largest difference between two tables' sums over the same attributes."""
+    return disagreement({product.attributes: answer.values for product, answer in answers.items()})
+
+
+def is_covered(answer: Answer, exact: np.ndarray) -> np.ndarray:
+    """Return which cells have the exact count in their 95% interval."""
+    return np.asarray(np.abs(answer.values - exact) <= 1.96 * answer.std + 0.5)
 
 
 @pytest.mark.parametrize(
@@ -120,70 +123,68 @@ def test_answers_are_nearer_than_least_squares(
     number: int, budget: object, regime: str, most: float
 ) -> None:
     privacy = Privacy(budget)  # type: ignore[arg-type]
-    outcome = run(planned(PAIRS, privacy), rows(number), 3)
+    outcome = run(plan_model(PAIRS, privacy), rows(number), 3)
     assert outcome.finding.facts()["regime"] == regime
     assert abs(outcome.finding.facts()["rows"] - number) < 0.3 * number
-    tables, estimator = [pair.attributes for pair in PAIRS], outcome.estimator()
+    estimator = outcome.estimator()
+    answers = {pair.attributes: estimator.estimate(pair).values for pair in PAIRS}
+
     plan = mechanism_for("marginals", PAIRS).plan(PAIRS, privacy, Search("marginals"))
-    near = locally_non_negative(run(plan, rows(number), 3).estimator(), tables)  # type: ignore[arg-type]
-    error = misplaced({pair.attributes: estimator.estimate(pair).values for pair in PAIRS}, number)
-    assert error < most * misplaced({names: near.marginal(names) for names in tables}, number)
+    least_squares = run(plan, rows(number), 3).estimator()
+    non_negative = locally_non_negative(least_squares, [*answers])  # type: ignore[arg-type]
+    marginals_of_pairs = {names: non_negative.marginal(names) for names in answers}
+    error = misplaced_share(answers, number)
+    assert error < most * misplaced_share(marginals_of_pairs, number)
 
 
 @pytest.mark.parametrize(("number", "budget"), [(5_000, ZCDP("1/50")), (300_000, ZCDP("1/20"))])
 def test_intervals_hold_the_truth_and_answers_agree(number: int, budget: ZCDP) -> None:
-    plan = planned(PAIRS, Privacy(budget))
+    plan = plan_model(PAIRS, Privacy(budget))
     covered: list[tuple[int, float]] = []
     for seed in (11, 12):
         estimator = run(plan, rows(number), seed).estimator()
         answers = {product: estimator.estimate(product) for product in PAIRS}
-        assert (
-            disagreement({product.attributes: answer.values for product, answer in answers.items()})
-            < 1e-6 * number
-        )
+        assert disagreement_of(answers) < 1e-6 * number
         for product, answer in answers.items():
             assert (answer.values >= 0).all()
             assert (answer.noise_std > 0).all()
-            inside = (
-                np.abs(answer.values - truth(number, product.attributes)) <= 1.96 * answer.std + 0.5
-            )
-            covered.append((product.rows, float(inside.mean())))
-    assert (
-        np.average([share for _, share in covered], weights=[cells for cells, _ in covered]) >= 0.95
-    )
-    assert min(share for cells, share in covered if cells >= 50) >= 0.85
+            covered_cells = is_covered(answer, truth(number, product.attributes))
+            covered.append((product.rows, float(covered_cells.mean())))
+    cells, shares = np.array(covered).T
+    assert np.average(shares, weights=cells) >= 0.95
+    assert shares[cells >= 50].min() >= 0.85
 
 
 @pytest.mark.parametrize("number", [30, 300])
 def test_intervals_of_few_rows_hold_the_truth(number: int) -> None:
-    # What cells are missed by is estimated from a few of each size here; in some releases it looks
-    # like nothing.
+    # The model's error is estimated from few cells of each size here, in some releases as 0.
     random = np.random.default_rng(number)
     domain = Domain(a=Integers(0, 9), b=Integers(0, 4), c=Integers(0, 23))
     kinds = random.integers(0, 3, number)
-    drawn = {
+    values = {
         "a": random.poisson(2 + 2 * kinds),
         "b": random.poisson(1 + kinds),
         "c": random.poisson(4 + 6 * kinds),
     }
-    codes = {name: np.minimum(values, domain.kind(name).size - 1) for name, values in drawn.items()}
+    codes = {
+        name: np.minimum(column, domain.kind(name).size - 1) for name, column in values.items()
+    }
     workload = marginals(domain, upto=2)
     covered: dict[int, list[float]] = {1: [], 2: []}
-    plan = planned(workload, Privacy(ZCDP("1/50")))
+    plan = plan_model(workload, Privacy(ZCDP("1/50")))
     for seed in range(25):
         estimator = run(plan, Table(domain, codes, rows=number), seed).estimator()
         for product in workload:
             if product.attributes:
-                cells = counted(codes, product)
                 answer = estimator.estimate(product)
-                covered[len(product.attributes)].append(
-                    float((np.abs(answer.values - cells) <= 1.96 * answer.std).mean())
-                )
+                errors = np.abs(answer.values - count_cells(codes, product))
+                share = float((errors <= 1.96 * answer.std).mean())
+                covered[len(product.attributes)].append(share)
     assert min(np.mean(covered[1]), np.mean(covered[2])) >= 0.9
 
 
 def test_model_choices_depend_on_noisy_counts_only() -> None:
-    plan = planned(PAIRS, Privacy(ZCDP("1/400")))
+    plan = plan_model(PAIRS, Privacy(ZCDP("1/400")))
     outcome = run(plan, rows(3_000), 5)
     blocks = outcome.observation.measurements.blocks
     assert [block.attributes for block in blocks] == [
@@ -191,18 +192,16 @@ def test_model_choices_depend_on_noisy_counts_only() -> None:
         *combinations(NAMES, 2),
     ]
     sizes = [block.rows for block in blocks[len(NAMES) :]]
-    whole = [DOMAIN.kind(a).size * DOMAIN.kind(b).size for a, b in combinations(NAMES, 2)]
-    assert all(4 <= size <= most for size, most in zip(sizes, whole, strict=True))
-    assert sum(sizes) < 0.7 * sum(whole)
+    cells = [DOMAIN.kind(a).size * DOMAIN.kind(b).size for a, b in combinations(NAMES, 2)]
+    assert all(4 <= size <= most for size, most in zip(sizes, cells, strict=True))
+    assert sum(sizes) < 0.7 * sum(cells)
     facts = outcome.finding.facts()
     assert (facts["tables"], facts["cells"]) == (10, sum(sizes))
 
 
 def test_model_answers_three_way_tables_from_pairs() -> None:
-    workload = marginals(DOMAIN, ways=3, of=("a0", "a1", "a3")) + queries(
-        DOMAIN, a2="prefix", a3="identity"
-    )
-    outcome = run(planned(workload, Privacy(ZCDP("1/50"))), rows(5_000), 7)
+    workload = marginals(DOMAIN, ways=3, of=("a0", "a1", "a3")) + RANGES
+    outcome = run(plan_model(workload, Privacy(ZCDP("1/50"))), rows(5_000), 7)
     estimator = outcome.estimator()
     assert isinstance(estimator, ModelEstimator)
     for product in workload:
@@ -210,12 +209,12 @@ def test_model_answers_three_way_tables_from_pairs() -> None:
         exact = np.cumsum(cells, axis=0) if "a2" in product.attributes else cells
         answer = estimator.estimate(product)
         assert 0.5 * np.abs(answer.values - exact).sum() < 0.25 * exact.sum()
-        assert (np.abs(answer.values - exact) <= 1.96 * answer.std + 0.5).mean() > 0.9
-    (other,) = queries(DOMAIN, a4="identity").products
+        assert is_covered(answer, exact).mean() > 0.9
+    (unmeasured,) = queries(DOMAIN, a4="identity")
     with pytest.raises(
         InputError, match="The model has the attributes a0, a1, a2, a3; got a query on a4"
     ):
-        estimator.estimate(other)
+        estimator.estimate(unmeasured)
 
 
 def step_names(plan: Plan) -> list[str]:
@@ -226,10 +225,10 @@ def step_names(plan: Plan) -> list[str]:
 def test_model_refuses_unsuited_plans_unpaid() -> None:
     large = Domain(a=Integers(0, 9_999), b=Integers(0, 9_999))
     with pytest.raises(InputError, match="answers tables of at most 4194304 cells"):
-        planned(marginals(large, ways=2), Privacy(PureDP(1)))
+        plan_model(marginals(large, ways=2), Privacy(PureDP(1)))
     with pytest.raises(InputError, match="this workload has 0 pairs"):
-        planned(marginals(DOMAIN, ways=1), Privacy(PureDP(1)))
-    plan = planned(PAIRS, Privacy(PureDP(1)))
+        plan_model(marginals(DOMAIN, ways=1), Privacy(PureDP(1)))
+    plan = plan_model(PAIRS, Privacy(PureDP(1)))
     for changed, message in (
         ({"steps": ()}, "differ from the steps of this version"),
         ({"noise": Noise.DISCRETE_GAUSSIAN}, "must be discrete_laplace"),
@@ -245,14 +244,16 @@ def test_model_refuses_unsuited_plans_unpaid() -> None:
     ("workload", "budget", "steps"),
     [
         (PAIRS, ZCDP("1/100"), ["total", "one of"]),
-        (PAIRS, PureDP(500), ["independent"]),  # right for a hundred rows already
-        (RANGES, ZCDP("1/100"), ["alone", "pairs"]),  # nothing is known of cells
+        # With so large a budget, tables are right for a hundred rows already.
+        (PAIRS, PureDP(500), ["independent"]),
+        # Prefix sums state nothing of the cells.
+        (RANGES, ZCDP("1/100"), ["alone", "pairs"]),
     ],
 )
 def test_model_counts_rows_where_they_decide(
     workload: Workload, budget: object, steps: list[str]
 ) -> None:
-    plan = planned(workload, Privacy(budget))  # type: ignore[arg-type]
+    plan = plan_model(workload, Privacy(budget))  # type: ignore[arg-type]
     assert step_names(plan) == steps
     assert (run(plan, rows(3_000), 3).finding.facts().get("rows") is None) == (steps[0] != "total")
 
@@ -267,8 +268,9 @@ def test_model_counts_rows_where_they_decide(
 def test_model_uses_laplace_only_before_laplace_plans(
     workload: Workload, shared: str, noise: Noise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.undo()  # what follows has the noise of the best of all strategies
-    plan = planned(workload, Privacy(ApproxDP(1, "1e-9")))
+    # The plan of the reference now has the noise of the best of all strategies.
+    monkeypatch.undo()
+    plan = plan_model(workload, Privacy(ApproxDP(1, "1e-9")))
     assert plan.fallback is not None
     assert plan.fallback.measured().noise is Noise.DISCRETE_LAPLACE
     assert shared in parameters_by_name(plan.adaptive.steps[0].budget)
@@ -279,9 +281,9 @@ def test_model_uses_laplace_only_before_laplace_plans(
 def test_model_counts_rows_as_precisely_as_needed() -> None:
     shares = []
     for budget in (ZCDP("1/100"), ZCDP("1/10000"), PureDP("1/10"), ApproxDP("1/10", "1e-9")):
-        setting = setting_from_plan(planned(PAIRS, Privacy(budget)))  # type: ignore[arg-type]
-        counted = setting.row_count(setting.counting_share)
-        std = block_variance(counted, counted.blocks[0]) ** 0.5
+        setting = setting_from_plan(plan_model(PAIRS, Privacy(budget)))  # type: ignore[arg-type]
+        row_count = setting.row_count(setting.counting_share)
+        std = block_variance(row_count, row_count.blocks[0]) ** 0.5
         assert std < 0.05 * setting.deciding_rows or setting.counting_share == Fraction(1, 50)
         shares.append(setting.counting_share)
     assert min(shares) < Fraction(1, 100)
@@ -291,108 +293,118 @@ def test_model_counts_rows_as_precisely_as_needed() -> None:
     ("rho", "regime"), [("1/4000", "model_bins"), ("1/40", "model_threes"), ("5", "model_tables")]
 )
 def test_model_measures_three_way_tables_with_enough_rows(rho: str, regime: str) -> None:
-    """Pairs tell nothing of what a third attribute has of two others."""
-    domain, random, number = (
-        Domain(**{f"a{place}": Integers(0, 5) for place in range(4)}),
-        np.random.default_rng(3),
-        20_000,
-    )
-    codes = [random.integers(0, 6, number) for _ in range(4)]
-    codes[2] = (codes[0] + codes[1]) % 6
-    threes = marginals(domain, ways=3)
-    outcome = run(
-        planned(threes, Privacy(ZCDP(rho))),
-        Table(domain, dict(zip(domain.names, codes, strict=True)), rows=number),
-        4,
-    )
+    """The attribute a2 is the sum of a0 and a1, of which tables of pairs show nothing."""
+    domain = Domain(**{f"a{place}": Integers(0, 5) for place in range(4)})
+    random = np.random.default_rng(3)
+    number = 20_000
+    codes = {name: random.integers(0, 6, number) for name in domain.names}
+    codes["a2"] = (codes["a0"] + codes["a1"]) % 6
+    workload = marginals(domain, ways=3)
+    table = Table(domain, codes, rows=number)
+    outcome = run(plan_model(workload, Privacy(ZCDP(rho))), table, 4)
     assert outcome.finding.facts()["regime"] == regime
-    answers = {product: outcome.estimator().estimate(product) for product in threes}
-    assert (
-        disagreement({product.attributes: answer.values for product, answer in answers.items()})
-        < 1e-6 * number
-    )
+    answers = {product: outcome.estimator().estimate(product) for product in workload}
+    assert disagreement_of(answers) < 1e-6 * number
     for product, answer in answers.items():
-        exact = counted(dict(zip(domain.names, codes, strict=True)), product)
+        exact = count_cells(codes, product)
         assert (answer.values >= 0).all()
         if regime != "model_bins":
             assert 0.5 * np.abs(answer.values - exact).sum() < 0.25 * number
-            assert (np.abs(answer.values - exact) <= 1.96 * answer.std + 0.5).mean() > 0.9
+            assert is_covered(answer, exact).mean() > 0.9
 
 
-def test_model_tables_follow_measurements_it_misses() -> None:
-    """A chain: each attribute mostly repeats the one before it, which kinds of rows tell badly."""
-    domain = Domain(**{f"a{place}": Integers(0, 9) for place in range(6)})
-    random, codes = np.random.default_rng(3), [np.random.default_rng(2).integers(0, 10, 20_000)]
+CHAIN_DOMAIN = Domain(**{f"a{place}": Integers(0, 9) for place in range(6)})
+CHAIN_PAIRS = marginals(CHAIN_DOMAIN, ways=2)
+
+
+@pytest.fixture(scope="module")
+def chain_codes() -> dict[str, np.ndarray]:
+    """Return rows in which each attribute mostly repeats the one before it.
+
+    A mixture of kinds of rows describes them badly.
+    """
+    random = np.random.default_rng(3)
+    columns = [np.random.default_rng(2).integers(0, 10, 20_000)]
     for _ in range(5):
-        codes.append(
-            np.where(random.random(20_000) < 0.8, codes[-1], random.integers(0, 10, 20_000))
-        )
-    chain = Table(domain, dict(zip(domain.names, codes, strict=True)), rows=20_000)
-    pairs = marginals(domain, ways=2)
-    estimator = run(planned(pairs, Privacy(ZCDP("1/60"))), chain, 4).estimator()
+        repeats = random.random(20_000) < 0.8
+        columns.append(np.where(repeats, columns[-1], random.integers(0, 10, 20_000)))
+    return dict(zip(CHAIN_DOMAIN.names, columns, strict=True))
+
+
+def test_model_follows_measurements_that_its_mixture_misses(
+    chain_codes: dict[str, np.ndarray],
+) -> None:
+    table = Table(CHAIN_DOMAIN, chain_codes, rows=20_000)
+    estimator = run(plan_model(CHAIN_PAIRS, Privacy(ZCDP("1/60"))), table, 4).estimator()
     assert isinstance(estimator, ModelEstimator)
-    (product,) = marginals(domain, ways=2, of=("a0", "a1"))
-    column_codes = dict(zip(domain.names, codes, strict=True))
-    exact = counted(column_codes, product)
-    alone = np.abs(estimator.measured.counts(estimator.mixture, ("a0", "a1")) - exact).sum()
-    assert np.abs(estimator.estimate(product).values - exact).sum() < 0.8 * alone
-    tables = run(planned(pairs, Privacy(ZCDP("1/2"))), chain, 4).estimator()
-    assert isinstance(tables, ShrunkToModel)
-    assert tables._relative_gaps["a0", "a1"] > 1.3
-    assert tables._relative_gaps["a0", "a5"] == 1
-    way, _, left = tables._published
-    risks = {}
-    for other in (0.0, way, 0.9):  # the true errors of what is published
-        near = tables._interpolate_tables(
-            tables._parts, tables._model_components(tables.mixture), other
-        )
-        risks[other] = float(
-            np.mean(
-                [
-                    (near.marginal(pair.attributes) - counted(column_codes, pair)) ** 2
-                    for pair in pairs
-                ]
-            )
-        )
-    noise = np.mean([tables.least_squares.estimate(pair).noise_std ** 2 for pair in pairs])
-    assert risks[way] < 1.05 * min(risks.values())
-    assert 0.5 * risks[way] < left * noise
+    (product,) = marginals(CHAIN_DOMAIN, ways=2, of=("a0", "a1"))
+    exact = count_cells(chain_codes, product)
+    mixture_counts = estimator.measured.counts(estimator.mixture, ("a0", "a1"))
+    error_of_mixture = np.abs(mixture_counts - exact).sum()
+    assert np.abs(estimator.estimate(product).values - exact).sum() < 0.8 * error_of_mixture
+
+
+def test_model_tables_follow_measurements_it_misses(chain_codes: dict[str, np.ndarray]) -> None:
+    table = Table(CHAIN_DOMAIN, chain_codes, rows=20_000)
+    estimator = run(plan_model(CHAIN_PAIRS, Privacy(ZCDP("1/2"))), table, 4).estimator()
+    assert isinstance(estimator, ShrunkToModel)
+    assert estimator._relative_gaps["a0", "a1"] > 1.3
+    assert estimator._relative_gaps["a0", "a5"] == 1
+
+    def true_error(model_share: float) -> float:
+        """Return the mean squared error of tables moved by a share towards the model."""
+        model = estimator._model_components(estimator.mixture)
+        tables = estimator._interpolate_tables(estimator._parts, model, model_share)
+        errors = [
+            (tables.marginal(pair.attributes) - count_cells(chain_codes, pair)) ** 2
+            for pair in CHAIN_PAIRS
+        ]
+        return float(np.mean(errors))
+
+    # The risk is the squared error in units of the noise.
+    model_share, _, risk = estimator._published
+    error = true_error(model_share)
+    assert error < 1.05 * min(true_error(0.0), error, true_error(0.9))
+    variances = [estimator.least_squares.estimate(pair).noise_std ** 2 for pair in CHAIN_PAIRS]
+    assert 0.5 * error < risk * np.mean(variances)
+
+
+IMPOSSIBLE = ({"a0": (0, 1, 2), "a1": (3, 5)}, {"a3": (1,), "a4": (0, 4)})
+
+
+def plan_with_impossible() -> Plan:
+    search = Search("model", seconds=5, impossible=IMPOSSIBLE)
+    return mechanism_for("model", PAIRS).plan(PAIRS, Privacy(ZCDP("1/50")), search)
 
 
 @pytest.mark.parametrize("number", [2_000, 300_000])
 def test_impossible_combinations_are_exact_zeros(number: int) -> None:
-    impossible = ({"a0": (0, 1, 2), "a1": (3, 5)}, {"a3": (1,), "a4": (0, 4)})
     codes = codes_of(number)
-    for combination in impossible:
-        (first, few), (second, others) = combination.items()
-        codes[second][np.isin(codes[first], few) & np.isin(codes[second], others)] = 1
-    table = Table(DOMAIN, codes, rows=number)
-    plan = mechanism_for("model", PAIRS).plan(
-        PAIRS, Privacy(ZCDP("1/50")), Search("model", seconds=5, impossible=impossible)
-    )
-    outcome = run(Plan.from_json(plan.to_json()), table, 3)
-    answers = {product.attributes: outcome.estimator().estimate(product) for product in PAIRS}
-    assert disagreement({names: answer.values for names, answer in answers.items()}) < 1e-6 * number
-    for names, answer in answers.items():
-        for combination in impossible:
-            if set(combination) == set(names):
-                cells = np.ix_(*(combination[name] for name in names))
-                assert (answer.values[cells] == 0).all()
-                assert (answer.std[cells] == 0).all()
-                assert (
-                    max(
-                        reach[cells].max(initial=0)
-                        for reach in answer.interval_distances(2, 2, 0.5)
-                    )
-                    == 0
-                )
-                assert (answer.values > 0).mean() > 0.4
+    for combination in IMPOSSIBLE:
+        (name, values), (changed_name, changed_values) = combination.items()
+        is_impossible = np.isin(codes[name], values) & np.isin(codes[changed_name], changed_values)
+        codes[changed_name][is_impossible] = 1
+    plan = Plan.from_json(plan_with_impossible().to_json())
+    outcome = run(plan, Table(DOMAIN, codes, rows=number), 3)
+    answers = {product: outcome.estimator().estimate(product) for product in PAIRS}
+    assert disagreement_of(answers) < 1e-6 * number
+    answers_by_names = {product.attributes: answer for product, answer in answers.items()}
+    for combination in IMPOSSIBLE:
+        answer = answers_by_names[tuple(combination)]
+        cells = np.ix_(*combination.values())
+        assert (answer.values[cells] == 0).all()
+        assert (answer.std[cells] == 0).all()
+        for distances in answer.interval_distances(2, 2, 0.5):
+            assert distances[cells].max(initial=0) == 0
+        assert (answer.values > 0).mean() > 0.4
+
     records = make_records(outcome)
-    columns = [records.names.index(name) for name in ("a0", "a1")]
-    assert not (
-        np.isin(records.codes[:, columns[0]], (0, 1, 2))
-        & np.isin(records.codes[:, columns[1]], (3, 5))
-    ).any()
+    a0, a1 = (records.codes[:, records.names.index(name)] for name in ("a0", "a1"))
+    assert not (np.isin(a0, (0, 1, 2)) & np.isin(a1, (3, 5))).any()
+
+
+def test_impossible_combinations_are_stated() -> None:
+    plan = plan_with_impossible()
     assert format_public_facts(plan) == {
         "stated_impossible": "a0 0, 1, 2 x a1 3, 5; a3 1 x a4 0, 4"
     }
@@ -424,15 +436,16 @@ def test_impossible_pairs_keep_sums_of_three_way_tables() -> None:
 
 
 def test_model_answers_a_single_attribute() -> None:
-    """Beside a pair of others; also one of a single cell, which is in no pair."""
+    """An attribute is in no pair with others, also if the other has a single cell."""
     domain = ln.Domain(age=ln.Integers(0, 3), pay=ln.Integers(0, 3), sex=["F", "M"], place=["here"])
     rows = pd.DataFrame(
         {"age": [0, 1, 2, 3] * 15, "pay": [3, 1] * 30, "sex": ["F", "M", "M"] * 20, "place": "here"}
     )
     pair = ln.queries(domain, age="identity", sex="identity")
-    for alone in (
+    for single in (
         ln.queries(domain, pay="all_ranges"),
         ln.queries(domain, pay="identity", place="identity"),
     ):
-        release = ln.release(ln.plan(pair + alone, ln.PureDP(2), strategy="model"), rows, seed=1)
-        assert len(release.answers) == 8 + alone.rows
+        plan = ln.plan(pair + single, ln.PureDP(2), strategy="model")
+        release = ln.release(plan, rows, seed=1)
+        assert len(release.answers) == 8 + single.rows

@@ -39,7 +39,8 @@ from trusted.kernel.series import many_steps, measure, one_step
 
 DOMAIN = Domain(sex=["F", "M"])
 TABLE = Table(DOMAIN, {"sex": [0, 1, 1]})
-TINY, ALL = Fraction(1, 1000), Fraction(1)
+TINY = Fraction(1, 1000)  # a small part of the budget
+ALL = Fraction(1)
 
 
 def plan(epsilon: Fraction) -> Measurements:
@@ -52,7 +53,7 @@ def plan(epsilon: Fraction) -> Measurements:
     )
 
 
-def aware(epsilon: Fraction) -> ReleaseContract:
+def adaptive_contract(epsilon: Fraction) -> ReleaseContract:
     return many_steps(DOMAIN, Privacy(PureDP(epsilon)))
 
 
@@ -62,7 +63,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 @pytest.fixture
-def never(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_draw_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse_to_draw(*arguments: object) -> None:
         pytest.fail("something was drawn")
 
@@ -70,12 +71,12 @@ def never(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_series, "draw_answers", refuse_to_draw)
 
 
-def reserved(ledger: Ledger, contract: ReleaseContract, paid: Fraction):
-    """Reserve a small charge and return its receipt, as anybody can."""
-    cost = SeriesCost(PureDP(paid)) if contract.declared_step is None else PureCost(paid)
+def reserve_for(ledger: Ledger, contract: ReleaseContract, epsilon: Fraction):
+    """Return the receipt of a charge for this contract, which need not be its whole cost."""
+    cost = SeriesCost(PureDP(epsilon)) if contract.declared_step is None else PureCost(epsilon)
     return ledger.reserve(
         cost=cost,
-        privacy=contract.privacy.within(PureDP(paid)),
+        privacy=contract.privacy.within(PureDP(epsilon)),
         plan_digest=contract.digest(),
         output="out",
         plan=contract.plan_text,
@@ -84,60 +85,57 @@ def reserved(ledger: Ledger, contract: ReleaseContract, paid: Fraction):
 
 @pytest.mark.parametrize(
     "make_contract",
-    [lambda epsilon: one_step(plan(epsilon)), aware],
+    [lambda epsilon: one_step(plan(epsilon)), adaptive_contract],
     ids=["one step", "many steps"],
 )
 def test_release_continues_only_with_its_payment(
     ledger: Ledger, make_contract: Callable[[Fraction], ReleaseContract]
 ) -> None:
-    forged = replace(
-        reserved(ledger, make_contract(TINY), TINY), plan_digest=make_contract(ALL).digest()
-    )
-    for receipt in (reserved(ledger, make_contract(ALL), TINY), forged):
+    small_contract = make_contract(TINY)
+    large_contract = make_contract(ALL)
+    too_small = reserve_for(ledger, large_contract, TINY)
+    forged = replace(reserve_for(ledger, small_contract, TINY), plan_digest=large_contract.digest())
+    for receipt in (too_small, forged):
         with pytest.raises(InputError, match="must belong to the payment for this plan"):
-            Series.resumed(make_contract(ALL), TABLE, ledger, receipt)
-    assert (
-        Series.resumed(
-            make_contract(TINY), TABLE, ledger, reserved(ledger, make_contract(TINY), TINY)
-        )
-        .left()
-        .epsilon
-        == TINY
-    )
+            Series.resumed(large_contract, TABLE, ledger, receipt)
+
+    receipt = reserve_for(ledger, small_contract, TINY)
+    assert Series.resumed(small_contract, TABLE, ledger, receipt).left().epsilon == TINY
 
 
-@pytest.mark.parametrize("settle", ["sealed", "absent"])
-def test_one_series_of_a_receipt_draws(ledger: Ledger, settle: str) -> None:
-    contract = aware(ALL)
+@pytest.mark.parametrize("state", ["sealed", "absent"])
+def test_one_series_of_a_receipt_draws(ledger: Ledger, state: str) -> None:
+    contract = adaptive_contract(ALL)
     paid_series = Series.paid(contract, TABLE, ledger, output="out")
     assert paid_series.receipt is not None
     resumed_series = [
         Series.resumed(contract, TABLE, ledger, paid_series.receipt) for _ in range(2)
     ]
-    if settle == "sealed":
+    if state == "sealed":
         paid_series.measure(plan(TINY))
         ledger.seal(paid_series.receipt)
     else:
         ledger.begin(paid_series.receipt, 1, "killed before its record")
-        assert [entry.state for entry in ledger.reconcile(lambda _: False)] == [settle]
+        assert [entry.state for entry in ledger.reconcile(lambda _: False)] == [state]
     for series in resumed_series:
-        with pytest.raises(LedgerError, match=f"is {settle}; nothing more is drawn for it"):
+        with pytest.raises(LedgerError, match=f"is {state}; nothing more is drawn for it"):
             series.measure(plan(TINY))
 
 
 def test_step_is_begun_on_disk_before_drawing(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    series = Series.paid(aware(ALL), TABLE, ledger, output="out")
+    series = Series.paid(adaptive_contract(ALL), TABLE, ledger, output="out")
     (entry,) = ledger.entries()
     assert (entry.description, entry.run, ledger.pending(entry).options) == ("", "", "")
-    draw, states = _series.draw_answers, []
+    draw = _series.draw_answers
+    states: list[tuple[int, bool]] = []
 
-    def watched(*arguments: object) -> object:
+    def recorded_draw(*arguments: object) -> object:
         states.append((len(ledger.pending(entry).steps), ledger.entries()[0].resumable))
         return draw(*arguments)
 
-    monkeypatch.setattr(_series, "draw_answers", watched)
+    monkeypatch.setattr(_series, "draw_answers", recorded_draw)
     for number in (1, 2):
         observation = series.measure(plan(ALL / 2))
         steps = ledger.pending(entry).steps
@@ -147,15 +145,12 @@ def test_step_is_begun_on_disk_before_drawing(
             for values in answers_from_text(steps[-1].outcome, map(len, observation.values))
         ]
         assert recorded == [block.tolist() for block in observation.values]
-    # without the rows: what is recorded is not drawn
-    resumed = Series.resumed(aware(ALL), None, ledger, series.receipt)
+    # A series without rows returns the recorded answers, without a draw.
+    resumed = Series.resumed(adaptive_contract(ALL), None, ledger, series.receipt)
     resumed.measure(plan(ALL / 2))
     assert [values.tolist() for values in resumed.measure(plan(ALL / 2)).values] == recorded
-    # a step that is begun and has no outcome is never drawn again
-    assert states == [
-        (0, False),
-        (1, False),
-    ]
+    # A step that is begun and has no outcome is never drawn again.
+    assert states == [(0, False), (1, False)]
 
 
 PLANE = Domain(sex=["F", "M"], zone=["N", "S"])
@@ -170,72 +165,79 @@ CHANGES = {
 
 @pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: " and ".join(choice.attributes))
 def test_series_rejects_a_changed_choice(choice: LeastCost, ledger: Ledger) -> None:
-    terms = many_steps(PLANE, Privacy(PureDP(ALL)))
-    series = Series.paid(terms, ON_PLANE, ledger, output="out")
+    contract = many_steps(PLANE, Privacy(PureDP(ALL)))
+    series = Series.paid(contract, ON_PLANE, ledger, output="out")
     outcome = series.choose(choice)
     assert [field.name for field in fields(choice)] == [*CHANGES]
 
-    for changed_choice in (
+    changed_choices = [
         replace(choice, **{name: value}) for name, values in CHANGES.items() for value in values
-    ):
+    ]
+    for changed_choice in changed_choices:
         if changed_choice != choice:
             with pytest.raises(InputError, match="other steps than the ledger recorded"):
-                Series.resumed(terms, ON_PLANE, ledger, series.receipt).choose(changed_choice)
-    assert Series.resumed(terms, None, ledger, series.receipt).choose(choice) == outcome
+                Series.resumed(contract, ON_PLANE, ledger, series.receipt).choose(changed_choice)
+    assert Series.resumed(contract, None, ledger, series.receipt).choose(choice) == outcome
 
 
-def test_step_rejects_other_bounds_of_any_domain_text(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The measure's bounds decide the charge in rho, and untrusted code writes them as text."""
-    monkeypatch.setattr(
-        _domain,
-        "plain_json",
-        lambda value: {"column": "pay"} if isinstance(value, Measure) else plain_json(value),
+def pay_domain(high: int) -> Domain:
+    return Domain(sex=["F", "M"], measures={"pay": Measure("pay", 0, high)})
+
+
+def pay_table(high: int) -> Table:
+    return Table(pay_domain(high), {"sex": [0, 1, 1]}, {"pay": [high, 3, 1]})
+
+
+def pay_measurements(high: int, *factors: Factor) -> Measurements:
+    return Measurements(
+        domain=pay_domain(high),
+        privacy=Privacy(ApproxDP(8, "1e-6")),
+        noise=Noise.DISCRETE_GAUSSIAN,
+        blocks=(Block(factors, Fraction(100), "pay"),),
     )
+
+
+@pytest.fixture
+def same_text_for_all_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave bounds out of the text of a domain, which untrusted code writes."""
+
+    def text_without_bounds(value: object) -> object:
+        return {"column": "pay"} if isinstance(value, Measure) else plain_json(value)
+
+    monkeypatch.setattr(_domain, "plain_json", text_without_bounds)
+
+
+@pytest.mark.usefixtures("same_text_for_all_bounds")
+def test_step_rejects_other_bounds_of_any_domain_text(tmp_path: Path) -> None:
+    """Other bounds change the step, and its charge in rho, even if its text stays the same."""
+    sex = Factor(("sex",), Identity(2))
+    measurements = pay_measurements(100, sex)
+    other_bounds = pay_measurements(10, sex)
+    other_query = pay_measurements(100)
+    assert measurements_digest(other_bounds) == measurements_digest(measurements)
+    assert cost(other_query) == cost(measurements)
+
     privacy = Privacy(ZCDP("1/2"))
-
-    def domain(high: int) -> Domain:
-        return Domain(sex=["F", "M"], measures={"pay": Measure("pay", 0, high)})
-
-    def measurements_up_to(high: int) -> Measurements:
-        block = Block((Factor(("sex",), Identity(2)),), Fraction(100), "pay")
-        return Measurements(
-            domain=domain(high),
-            privacy=Privacy(ApproxDP(8, "1e-6")),
-            noise=Noise.DISCRETE_GAUSSIAN,
-            blocks=(block,),
-        )
-
-    def table(high: int) -> Table:
-        return Table(domain(high), {"sex": [0, 1, 1]}, {"pay": [high, 3, 1]})
-
     ledger = Ledger.create(tmp_path / "pay.ledger", "pay", privacy)
-    series = Series.paid(many_steps(domain(100), privacy), table(100), ledger, output="out")
-    series.measure(measurements_up_to(100))
-    assert measurements_digest(measurements_up_to(100)) == measurements_digest(
-        measurements_up_to(10)
-    )
-    # another query of the same cost
-    alike = replace(measurements_up_to(100), blocks=(Block((), Fraction(100), "pay"),))
-    assert cost(alike) == cost(measurements_up_to(100))
-    for high, changed_plan in ((10, measurements_up_to(10)), (100, alike)):
-        resumed = Series.resumed(
-            many_steps(domain(high), privacy), table(high), ledger, series.receipt
-        )
+    contract = many_steps(pay_domain(100), privacy)
+    series = Series.paid(contract, pay_table(100), ledger, output="out")
+    series.measure(measurements)
+    for high, changed_step in ((10, other_bounds), (100, other_query)):
+        contract = many_steps(pay_domain(high), privacy)
+        resumed = Series.resumed(contract, pay_table(high), ledger, series.receipt)
         with pytest.raises(InputError, match="other steps than the ledger recorded"):
-            resumed.measure(changed_plan)
+            resumed.measure(changed_step)
 
 
 def test_search_rejects_a_changed_field(tmp_path: Path) -> None:
     domain = Domain(agent=Unknown(9))
     privacy = Privacy(ApproxDP(1, "1e-6"), unit_column="id", max_rows=1)
-    book = Ledger.create(tmp_path / "keys.ledger", "keys", privacy)
-    terms = replace(many_steps(domain, privacy), attributes=("agent",))
+    ledger = Ledger.create(tmp_path / "keys.ledger", "keys", privacy)
+    contract = replace(many_steps(domain, privacy), attributes=("agent",))
     rule = KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=40)
     search = KeySearch(attribute="agent", rule=rule, most=9)
     table = Table.keyed(domain, "agent", ["a"], np.array([90]), unit_column="id", max_rows=1)
-    series = Series.paid(terms, table, book, output="out")
+    series = Series.paid(contract, table, ledger, output="out")
     series.find(search)
     rules = [
         replace(rule, threshold=41),
@@ -250,14 +252,14 @@ def test_search_rejects_a_changed_field(tmp_path: Path) -> None:
     ):
         assert keys_are_private(changed_search.rule, privacy)
         with pytest.raises(InputError, match="other steps than the ledger recorded"):
-            Series.resumed(terms, table, book, series.receipt).find(changed_search)
-    assert Series.resumed(terms, None, book, series.receipt).find(search).keys == ("a",)
+            Series.resumed(contract, table, ledger, series.receipt).find(changed_search)
+    assert Series.resumed(contract, None, ledger, series.receipt).find(search).keys == ("a",)
 
 
-@pytest.mark.usefixtures("never")
+@pytest.mark.usefixtures("no_draw_allowed")
 def test_series_rejects_changed_terms(ledger: Ledger) -> None:
-    contract = aware(ALL)
-    receipt = reserved(ledger, contract, ALL)
+    contract = adaptive_contract(ALL)
+    receipt = reserve_for(ledger, contract, ALL)
     budgets = [
         Privacy(PureDP(ALL / 2)),
         Privacy(PureDP(2 * ALL)),
@@ -284,19 +286,16 @@ def test_terms_of_other_columns_get_only_the_payment(ledger: Ledger) -> None:
     """The digest covers the planned text; other columns still spend one budget (K5)."""
     contract = many_steps(PLANE, Privacy(PureDP(ALL)))
     series = Series.paid(contract, ON_PLANE, ledger, output="out")
-    first_choice, second_choice = (
-        replace(CHOICES[0], attributes=(name,), epsilon=ALL / 2) for name in ("sex", "zone")
-    )
+    first_choice = replace(CHOICES[0], attributes=("sex",), epsilon=ALL / 2)
+    second_choice = replace(CHOICES[0], attributes=("zone",), epsilon=ALL / 2)
     outcome = series.choose(first_choice)
     other_contract = replace(contract, domain=DOMAIN, attributes=("sex",))
     with pytest.raises(InputError, match="with another domain"):
         Series.resumed(other_contract, ON_PLANE, ledger, series.receipt)
 
     resumed_series = Series.resumed(other_contract, TABLE, ledger, series.receipt)
-    assert (resumed_series.choose(first_choice), resumed_series.left().epsilon) == (
-        outcome,
-        ALL / 2,
-    )
+    assert resumed_series.choose(first_choice) == outcome
+    assert resumed_series.left().epsilon == ALL / 2
 
     resumed_series.choose(replace(first_choice, epsilon=ALL / 4))
     with pytest.raises(BudgetError, match="only epsilon = 0\\.25 of this release's budget is left"):
@@ -309,28 +308,26 @@ def test_terms_of_other_columns_get_only_the_payment(ledger: Ledger) -> None:
         series.choose(second_choice)
 
 
-def test_repeated_only_step_gets_the_recorded_outcome(
-    ledger: Ledger,
-) -> None:
-    paid = replace(one_step(plan(ALL)), plan_text="a plan")
-    series = Series.paid(paid, TABLE, ledger, output="out")
-    values = series.measure(paid.declared_step).values[0].tolist()
+def contract_for(measurements: Measurements) -> ReleaseContract:
+    return replace(one_step(measurements), plan_text="a plan")
+
+
+def test_repeated_only_step_gets_the_recorded_outcome(ledger: Ledger) -> None:
+    contract = contract_for(plan(ALL))
+    series = Series.paid(contract, TABLE, ledger, output="out")
+    values = series.measure(contract.declared_step).values[0].tolist()
     with pytest.raises(InputError, match="carries out only the measurements"):
-        series.measure(paid.declared_step)
+        series.measure(contract.declared_step)
     for epsilon in (ALL / 2, 2 * ALL):
         with pytest.raises(InputError, match="must belong to the payment for this plan"):
-            Series.resumed(
-                replace(one_step(plan(epsilon)), plan_text="a plan"), TABLE, ledger, series.receipt
-            )
+            Series.resumed(contract_for(plan(epsilon)), TABLE, ledger, series.receipt)
 
-    alike = replace(
-        plan(ALL), blocks=(Block((Factor(("sex",), Dense([[0, 1], [1, 0]])),), Fraction(1)),)
-    )
-    resumed = Series.resumed(
-        replace(one_step(alike), plan_text="a plan"), TABLE, ledger, series.receipt
-    )
-    # the published values again, without a draw
-    assert resumed.measure(alike).values[0].tolist() == values
+    # Cells in the other order have the same cost and the same text of the plan.
+    swapped_cells = Block((Factor(("sex",), Dense([[0, 1], [1, 0]])),), Fraction(1))
+    other_step = replace(plan(ALL), blocks=(swapped_cells,))
+    resumed = Series.resumed(contract_for(other_step), TABLE, ledger, series.receipt)
+    # The series returns the published values, without a draw.
+    assert resumed.measure(other_step).values[0].tolist() == values
 
 
 class Generous:
@@ -340,7 +337,7 @@ class Generous:
         return self
 
 
-@pytest.mark.usefixtures("never")
+@pytest.mark.usefixtures("no_draw_allowed")
 def test_ledger_lookalike_pays_nothing() -> None:
     with pytest.raises(
         InputError,
@@ -348,14 +345,14 @@ def test_ledger_lookalike_pays_nothing() -> None:
     ):
         measure(plan(ALL), TABLE, Generous(), output="out")
     with pytest.raises(InputError, match="ledger must be a Ledger"):
-        Series.paid(aware(ALL), TABLE, Generous(), output="out")
+        Series.paid(adaptive_contract(ALL), TABLE, Generous(), output="out")
 
 
 class Changing(Measurements):
     """Measures more than was paid."""
 
 
-@pytest.mark.usefixtures("never")
+@pytest.mark.usefixtures("no_draw_allowed")
 def test_plan_lookalike_is_not_measured(ledger: Ledger) -> None:
     measurements = plan(ALL)
     lookalike = Changing(
@@ -370,7 +367,7 @@ def test_plan_lookalike_is_not_measured(ledger: Ledger) -> None:
     ):
         measure(lookalike, TABLE, ledger, output="out")
     with pytest.raises(InputError, match="measurements must be Measurements; got 'Changing'"):
-        Series.paid(aware(ALL), TABLE, ledger, output="out").measure(lookalike)
+        Series.paid(adaptive_contract(ALL), TABLE, ledger, output="out").measure(lookalike)
 
 
 def test_plan_has_a_domain_and_a_privacy() -> None:
@@ -379,10 +376,10 @@ def test_plan_has_a_domain_and_a_privacy() -> None:
         with pytest.raises(InputError, match="of measurements must be"):
             replace(measurements, **changed)
         with pytest.raises(InputError, match="terms must be Domain, Privacy, three str"):
-            replace(aware(ALL), **changed)
+            replace(adaptive_contract(ALL), **changed)
 
 
-@pytest.mark.usefixtures("never")
+@pytest.mark.usefixtures("no_draw_allowed")
 def test_the_only_step_is_the_one_that_was_paid_for(ledger: Ledger) -> None:
     measurements = plan(ALL)
     series = Series.paid(one_step(measurements), TABLE, ledger, output="out")

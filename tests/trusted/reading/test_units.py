@@ -1,6 +1,7 @@
 """Bounds on the rows of a unit: stability by brute force, and a uniform choice."""
 
 import itertools
+from collections import Counter
 from unittest import mock
 
 import numpy as np
@@ -25,6 +26,43 @@ COUNTS = {
 CELLS = Domain(v=Coded(2), w=Coded(2), measures=COUNTS)
 
 
+def small_sources(generator):
+    """Yield ids, values of v and w, and keys of up to 5 rows; 9 is outside the domain."""
+    for rows in (1, 2, 3, 4, 5):
+        all_ids = itertools.product(["a", "b", None], repeat=rows)
+        for ids in itertools.islice(all_ids, 0, None, rows if rows > 3 else 1):
+            keys = generator.permutation(rows)
+            values = {
+                name: generator.choice([0, 1, 0, 1, 0, 1, 9], size=rows) for name in ("v", "w")
+            }
+            yield ids, values, keys
+
+
+def cells_of_rows(ids, values, keys, read_rows, **bounds):
+    """Return the counts of units and of rows in each cell (v, w), for some of the rows."""
+    source = pa.table({"id": pa.array(ids, pa.string()), **values}).take(read_rows)
+    random_bytes = keys[read_rows].astype("<u8").tobytes()
+    with mock.patch.object(_read, "urandom", return_value=random_bytes):
+        table = open_content(read(source, CELLS, unit_column="id", **bounds))
+    places = 2 * table.codes["v"].astype(int) + table.codes["w"]
+    # The values of None are 1 in every row that counts.
+    measures = [*COUNTS, None]
+    return np.array([np.bincount(places, table.values[name], minlength=4) for name in measures])
+
+
+def assert_unit_counts(counts, cells, most, bound):
+    """Check how often a unit counts: in as many cells as the limits allow, once in each."""
+    units, units_by_v, units_by_cell = counts
+    assert units.sum() == min(1, len(cells))
+    assert max(units_by_v.reshape(2, 2).sum(axis=1)) <= 1
+    assert units_by_v.sum() == min(most, len({v for v, _ in cells}))
+    most_of_v = bound.rows if bound is not None and bound.attributes == ("v",) else 2
+    cells_of_v = [sum(v == value for v, _ in cells) for value in (0, 1)]
+    assert max(units_by_cell) <= 1
+    assert max(units_by_cell.reshape(2, 2).sum(axis=1)) <= most_of_v
+    assert units_by_cell.sum() == min(most, sum(min(most_of_v, count) for count in cells_of_v))
+
+
 @pytest.mark.parametrize(
     ("most", "bound"),
     [
@@ -40,84 +78,47 @@ CELLS = Domain(v=Coded(2), w=Coded(2), measures=COUNTS)
 )
 def test_removed_unit_changes_bounded_counts(most, bound):
     """Try all tables of up to 5 rows; other units keep their rows, with their keys."""
-    generator = np.random.default_rng(4)
-    largest, fullest = 0, 0
-    for rows in (1, 2, 3, 4, 5):
-        for ids in itertools.islice(
-            itertools.product(["a", "b", None], repeat=rows), 0, None, rows if rows > 3 else 1
-        ):
-            keys = generator.permutation(rows)
-            values = {
-                name: generator.choice([0, 1, 0, 1, 0, 1, 9], size=rows) for name in ("v", "w")
+    bounds = {"max_rows": most, "max_per_cell": bound}
+    most_in_cell = most if bound is None else bound.rows
+    most_rows = 0
+    most_rows_in_cell = 0
+    for ids, values, keys in small_sources(np.random.default_rng(4)):
+        all_rows = np.arange(len(ids))
+        before = cells_of_rows(ids, values, keys, all_rows, **bounds)
+        for unit in ("a", "b", None):
+            is_of_unit = np.array([name == unit for name in ids])
+            after = cells_of_rows(ids, values, keys, all_rows[~is_of_unit], **bounds)
+            change = before - after
+            assert (change >= 0).all()
+            *unit_counts, kept_rows = change
+            cells = {
+                (values["v"][row], values["w"][row])
+                for row in all_rows[is_of_unit]
+                if unit and max(values["v"][row], values["w"][row]) < 2
             }
-            source_table = pa.table({"id": pa.array(ids, pa.string()), **values})
+            assert_unit_counts(unit_counts, cells, most, bound)
+            is_bound_on_v = bound is None or bound.attributes == ("v",)
+            rows_in_cells = kept_rows.reshape(2, 2).sum(axis=1) if is_bound_on_v else kept_rows
+            assert kept_rows.sum() <= (most if unit else 0)
+            assert rows_in_cells.max() <= most_in_cell
+            most_rows = max(most_rows, kept_rows.sum())
+            most_rows_in_cell = max(most_rows_in_cell, rows_in_cells.max())
 
-            def cells(stay, source_table=source_table, keys=keys):
-                own_keys = keys[stay].astype("<u8").tobytes()
-                with mock.patch.object(_read, "urandom", return_value=own_keys):
-                    table = open_content(
-                        read(
-                            source_table.take(stay),
-                            CELLS,
-                            unit_column="id",
-                            max_rows=most,
-                            max_per_cell=bound,
-                        )
-                    )
-                places = 2 * table.codes["v"].astype(int) + table.codes["w"]
-                return np.array(
-                    [
-                        np.bincount(places, table.values[name], minlength=4)
-                        for name in (*COUNTS, None)
-                    ]
-                )
-
-            before = cells(np.arange(rows))
-            for unit in ("a", "b", None):
-                unit_rows = [row for row in range(rows) if ids[row] == unit]
-                change = before - cells(
-                    np.array([row for row in range(rows) if row not in unit_rows], dtype=int)
-                )
-                once, each, apart, held = change
-                of_v = held.reshape(2, 2).sum(axis=1)
-                inside = {
-                    (values["v"][row], values["w"][row])
-                    for row in unit_rows
-                    if unit and max(values["v"][row], values["w"][row]) < 2
-                }
-                assert (change >= 0).all()
-                assert held.sum() <= (most if unit else 0)
-                # a unit counts in as many of its cells as the limits allow, once in each
-                assert once.sum() == min(1, len(inside))
-                each_of_v, apart_of_v = (
-                    counted.reshape(2, 2).sum(axis=1) for counted in (each, apart)
-                )
-                assert max(each_of_v) <= 1
-                assert max(apart) <= 1
-                assert each_of_v.sum() == min(most, len({v for v, _ in inside}))
-                per_v = bound.rows if bound is not None and bound.attributes == ("v",) else 2
-                cells_of_v = [sum(v == value for v, _ in inside) for value in (0, 1)]
-                assert max(apart_of_v) <= per_v
-                assert apart.sum() == min(most, sum(min(per_v, count) for count in cells_of_v))
-                in_cells = (of_v if bound is None or bound.attributes == ("v",) else held).max()
-                assert in_cells <= (most if bound is None else bound.rows)
-                largest = max(largest, held.sum())
-                fullest = max(fullest, in_cells)
-    cell = most if bound is None else bound.rows
-
-    assert (largest, fullest) == (
-        min(most, cell * (2 if bound is None or len(bound.attributes) == 1 else 4)),
-        cell,
-    )
+    # Some units reach both limits.
+    cells_of_bound = 2 if bound is None or len(bound.attributes) == 1 else 4
+    assert most_rows == min(most, most_in_cell * cells_of_bound)
+    assert most_rows_in_cell == most_in_cell
 
 
-def cut(ids, cells, most, bound):
+def cut_rows(ids, cells, most, bound):
+    """Return how many rows of all units are counted as cut."""
     units = Units(None if bound is None else PerCellBound(bound, "v"), {"v": 3})
     units.add(units.number(Column(ids)), [np.array(cells, dtype=np.int64)])
     return units.count_cut_rows(units.keep(most, entropy(range(len(ids)))), 3)
 
 
 def cut_by_hand(cells, most, bound):
+    """Return the cut rows of one unit, at most three for each kept row, and the kept rows."""
     kept_rows = min(most, sum(min(cells.count(cell), bound or len(cells)) for cell in set(cells)))
     return min(len(cells) - kept_rows, 3 * kept_rows), kept_rows
 
@@ -127,17 +128,17 @@ def cut_by_hand(cells, most, bound):
 )
 def test_cut_rows_are_at_most_three_per_kept_row(most, bound):
     """Units have up to 9 rows in three cells, one outside, next to rows of others."""
-    reached = 0
+    most_cut = 0
     for rows in range(10):
         for cells in itertools.combinations_with_replacement([-1, 0, 1], rows):
             expected, kept_rows = cut_by_hand(list(cells), most, bound)
-            other_cuts = cut(["b"] * 7 + [None] * 2, [0] * 9, most, bound)
+            other_cuts = cut_rows(["b"] * 7 + [None] * 2, [0] * 9, most, bound)
             ids = ["b"] * 3 + ["a"] * rows + [None] + ["b"] * 4 + [None]
-            assert cut(ids, [0] * 3 + [*cells] + [0] * 6, most, bound) == other_cuts + expected
+            assert cut_rows(ids, [0] * 3 + [*cells] + [0] * 6, most, bound) == other_cuts + expected
             assert expected <= 3 * kept_rows <= 3 * most
-            reached = max(reached, expected)
+            most_cut = max(most_cut, expected)
 
-    assert reached == min(9 - most, 3 * most) if bound is None else reached >= 3
+    assert most_cut == min(9 - most, 3 * most) if bound is None else most_cut >= 3
 
 
 @pytest.mark.parametrize(
@@ -166,51 +167,60 @@ def test_the_choice_is_uniform(ids, bound, cells, pairs):
         tally[tuple(row for row in np.flatnonzero(keep).tolist() if ids[row] == "a")] += 1
         assert all(keep[row] for row, unit in enumerate(ids) if unit == "b")
 
-    assert (
-        sum((count - 500) ** 2 / 500 for count in tally.values()) < {10: 46.8, 6: 35.9}[len(tally)]
-    )
+    chi_square = sum((count - 500) ** 2 / 500 for count in tally.values())
+    assert chi_square < {10: 46.8, 6: 35.9}[len(tally)]
 
 
 def test_rows_without_a_unit_are_dropped():
     for ids in (["a", None, ""], [1.0, float("nan"), None], [1, None, None], [pd.NA, "b", pd.NaT]):
         frame = pd.DataFrame({"id": pd.Series(ids, dtype=object), "v": [0, 0, 0]})
-        assert open_content(read(frame, Domain(v=Coded(3)), unit_column="id", max_rows=3)).codes[
-            "v"
-        ].tolist() == [0]
+        table = open_content(read(frame, Domain(v=Coded(3)), unit_column="id", max_rows=3))
+        assert table.codes["v"].tolist() == [0]
 
 
 @pytest.mark.parametrize(("form", "most"), [("numbers", 1), ("texts", 3)])
 def test_bound_holds_beyond_16_bit_units(form, most):
     """Each of 70,000 units in two chunks keeps its own rows up to the bound."""
     generator = np.random.default_rng(7)
-    unit = generator.permutation(np.repeat(np.arange(70_000), np.arange(70_000) % 5 + 1))
+    rows_of_units = np.arange(70_000) % 5 + 1
+    unit = generator.permutation(np.repeat(np.arange(70_000), rows_of_units))
     units = Units()
     for chunk in (unit[:100_000], unit[100_000:]):
-        units.add(units.number(Column(chunk if form == "numbers" else chunk.astype(str).tolist())))
+        ids = chunk if form == "numbers" else chunk.astype(str).tolist()
+        units.add(units.number(Column(ids)))
     keep = units.keep(most, generator.bytes)
 
-    assert (
-        np.bincount(unit[keep], minlength=70_000).tolist()
-        == np.minimum(np.arange(70_000) % 5 + 1, most).tolist()
-    )
+    kept_of_units = np.bincount(unit[keep], minlength=70_000)
+    assert kept_of_units.tolist() == np.minimum(rows_of_units, most).tolist()
 
 
 def kept_one_by_one(keys, units, cells, most, within):
     """Keep rows in the order of their keys, first within each cell, then within the unit."""
-    kept_rows, chosen = [], {}
-    for of_cells, bound in ((True, within), (False, most)):
-        often = {}
-        for row in sorted(range(len(keys)) if of_cells else kept_rows, key=lambda row: keys[row]):
-            group = (units[row], cells[row] if of_cells else None)
-            often[group] = often.get(group, 0) + 1
-            chosen[row] = units[row] is not None and often[group] <= bound
-        kept_rows = [row for row in chosen if chosen[row]]
-    return [chosen[row] for row in range(len(keys))]
+    rows = [row for row in np.argsort(keys).tolist() if units[row] is not None]
+    kept_in_cell = Counter()
+    kept_in_unit = Counter()
+    kept_rows = set()
+    for row in rows:
+        unit = units[row]
+        kept_in_cell[unit, cells[row]] += 1
+        if kept_in_cell[unit, cells[row]] > within:
+            continue
+        kept_in_unit[unit] += 1
+        if kept_in_unit[unit] <= most:
+            kept_rows.add(row)
+    return [row in kept_rows for row in range(len(keys))]
+
+
+def unit_of(id_):
+    """Return the name of the unit that an id means, or None."""
+    if id_ in (None, ""):
+        return None
+    return id_ if isinstance(id_, bytes) else str(id_).removesuffix(".0")
 
 
 @pytest.mark.parametrize("sizes", [(2,), (3, 2), (2, 3), (1, 1, 2), (2, 2, 2), (3, 1, 4)], ids=str)
 def test_no_two_cells_and_no_two_units_share_a_bound(sizes):
-    """The choice equals one row by row, for any few values of cells (-1 included) and units."""
+    """The choice equals a choice row by row, for cells of few values (-1 included) and units."""
     generator = np.random.default_rng(sizes)
     kinds = {f"a{place}": size for place, size in enumerate(sizes)}
     for trial in range(40):
@@ -233,20 +243,12 @@ def test_no_two_cells_and_no_two_units_share_a_bound(sizes):
         cells = [
             tuple(int(codes[[*kinds].index(name)][row]) for name in names) for row in range(rows)
         ]
-        forms = [
-            None
-            if id_ in (None, "")
-            else id_
-            if isinstance(id_, bytes)
-            else str(id_).removesuffix(".0")
-            for id_ in ids
-        ]
-        assert units.keep(most, entropy(keys)).tolist() == kept_one_by_one(
-            keys, forms, cells, most, within
-        ), trial
+        expected = kept_one_by_one(keys, list(map(unit_of, ids)), cells, most, within)
+        assert units.keep(most, entropy(keys)).tolist() == expected, trial
 
 
 def test_dropped_rows_have_a_cell_of_their_own():
+    """The bound keeps one row of the cell 0, and one of the rows outside the domain."""
     frame = pl.DataFrame({"id": ["a"] * 4, "v": [9, 9, 0, 0]})
     domain = Domain(v=Coded(2))
     for keys in itertools.permutations(range(4)):
@@ -263,7 +265,7 @@ def test_dropped_rows_have_a_cell_of_their_own():
         assert open_content(table.usage, Counted).tables[None, ("rows",)].tolist() == [1, 1]
 
 
-OF_UNITS = (
+UNIT_COUNTS_NEED_UNITS = (
     "a count or total of units must be in a table whose rows have units, and of attributes that "
     "are read"
 )
@@ -284,8 +286,8 @@ OF_UNITS = (
             {"max_per_cell": PerCellBound(1, "w")},
             "max_per_cell must be None if every row is a unit",
         ),
-        (None, ["units by v"], {}, OF_UNITS),
-        (["w"], ["units by v"], {"unit_column": "id"}, OF_UNITS),
+        (None, ["units by v"], {}, UNIT_COUNTS_NEED_UNITS),
+        (["w"], ["units by v"], {"unit_column": "id"}, UNIT_COUNTS_NEED_UNITS),
     ],
 )
 def test_bounds_on_unread_columns_are_refused(attributes, measures, options, message):
