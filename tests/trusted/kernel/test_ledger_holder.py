@@ -2,6 +2,7 @@
 
 from datetime import date
 from fractions import Fraction
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -28,7 +29,7 @@ from leastnoise._trusted.kernel import Ledger, _ledger
 from trusted.kernel.ledgers import ONE, take
 
 
-def on(monkeypatch, day: str) -> None:
+def set_clock(monkeypatch, day: str) -> None:
     """Set the ledger's clock to a day."""
     monkeypatch.setattr(_ledger, "today", lambda: date.fromisoformat(day))
 
@@ -40,22 +41,19 @@ def test_raised_budget_is_in_force_and_recorded(ledger) -> None:
     take(ledger, 1)
     early = Ledger.open(ledger.path)
     raised = ledger.set_budget(PureDP(3), note="asked by the board")
-    assert (raised.privacy.budget, raised.left()) == (PureDP(3), Charge(epsilon=Fraction(2)))
+    assert raised.privacy.budget == PureDP(3)
+    assert raised.left() == Charge(epsilon=Fraction(2))
 
-    take(early, 2)  # who opened it before goes by the file
+    # A ledger that was opened before follows the file.
+    take(early, 2)
     with pytest.raises(
         BudgetError, match=r"of epsilon = 3 for the data set 'people' only epsilon = 0 is left"
     ):
         take(early, "1/9")
 
     entry = ledger.entries()[1]
-    assert (entry.kind, entry.declared, entry.charge, entry.state, entry.resumable) == (
-        "budget",
-        PureDP(3),
-        Charge(),
-        "sealed",
-        False,
-    )
+    assert (entry.kind, entry.state, entry.resumable) == ("budget", "sealed", False)
+    assert (entry.declared, entry.charge) == (PureDP(3), Charge())
     assert (entry.description, len(entry.id)) == ("asked by the board", 32)
     ledger.set_budget(PureDP(4), receipt="ab12")
     assert ledger.entries()[-1].id == "ab12"
@@ -92,15 +90,15 @@ def test_late_amount_with_delta_closes_the_ledger(tmp_path, share) -> None:
     """A sum would let an adaptive choice between it and another release lose up to 2.3 delta."""
     budget = ApproxDP(1, "1e-6")
     ledger = Ledger.create(tmp_path / "a", "a", Privacy(budget))
-    paid = gaussian_mu_squared(1, "1e-6") * Fraction(share)
-    take(ledger, cost=GaussianCost(paid), declared=GDP(paid))
+    mu_squared = gaussian_mu_squared(1, "1e-6") * Fraction(share)
+    take(ledger, cost=GaussianCost(mu_squared), declared=GDP(mu_squared))
     tiny = Fraction(1, 10**9)
-    late = largest_accepted(
-        lambda delta: is_within_budget(
-            budget, [Charge(epsilon=tiny, delta=delta), Charge(mu_squared=paid)]
-        )
-    )
-    ledger.add_spent(ApproxDP(tiny, late))
+
+    def is_accepted(delta: Fraction) -> bool:
+        late_amount = Charge(epsilon=tiny, delta=delta)
+        return is_within_budget(budget, [late_amount, Charge(mu_squared=mu_squared)])
+
+    ledger.add_spent(ApproxDP(tiny, largest_accepted(is_accepted)))
 
     assert ledger.left() == Charge()
     for epsilon in (tiny, Fraction(1, 2)):
@@ -160,16 +158,12 @@ def test_shares_and_periods_limit_mu_squared(tmp_path) -> None:
 
 def test_spending_elsewhere_adds_up_beyond_the_budget(ledger) -> None:
     entry = ledger.add_spent(PureDP("3/4"), note="the tables of 2024", on=date(2024, 5, 1))
-    assert (entry.kind, entry.state, str(entry.reserved_on), entry.description) == (
-        "spent",
-        "sealed",
-        "2024-05-01",
-        "the tables of 2024",
-    )
+    assert (entry.kind, entry.state) == ("spent", "sealed")
+    assert (str(entry.reserved_on), entry.description) == ("2024-05-01", "the tables of 2024")
     assert ledger.left().epsilon == Fraction(1, 4)
     with pytest.raises(BudgetError, match=r"only epsilon = 0.25 is left"):
         take(ledger, "1/2")
-    # it is spent, whatever the budget was
+    # Spending is recorded even beyond the budget.
     assert ledger.add_spent(PureDP(5), note="all else").description == "all else"
     assert (ledger.spent().epsilon, ledger.left()) == (Fraction(23, 4), Charge())
     with pytest.raises(BudgetError, match=r"only epsilon = 0 is left"):
@@ -182,8 +176,9 @@ def test_spending_elsewhere_adds_up_beyond_the_budget(ledger) -> None:
 def test_release_is_recorded_once_with_its_own_cost(tmp_path) -> None:
     ledger = Ledger.create(tmp_path / "z", "z", Privacy(ZCDP(1)))
     approx = Privacy(ApproxDP(1, "1e-6"))
+    # The rho of a release is not known without its plan.
     with pytest.raises(InputError, match="a series of steps"):
-        ledger.add_spent(approx)  # a rho is not known without the plan
+        ledger.add_spent(approx)
 
     cost = GaussianCost(gaussian_mu_squared(1, "1e-6"))
     entry = ledger.add_spent(
@@ -200,20 +195,14 @@ def test_release_is_recorded_once_with_its_own_cost(tmp_path) -> None:
 
 def test_share_is_a_limit_within_the_whole(ledger) -> None:
     ledger.set_budget(PureDP("3/4"), share="ann")
-    # together more than the whole: each is the most of one
+    # The shares may add up to more than the whole, which limits all of them together.
     ledger.set_budget(PureDP("1/2"), share="bob")
-    ann, bob = (Ledger.open(ledger.path, share=name) for name in ("ann", "bob"))
+    ann = Ledger.open(ledger.path, share="ann")
+    bob = Ledger.open(ledger.path, share="bob")
     take(ann, "1/2")
-    assert (ann.left().epsilon, bob.left().epsilon, ledger.left().epsilon) == (
-        Fraction(1, 4),
-        Fraction(1, 2),
-        Fraction(1, 2),
-    )
-    assert (ann.spent().epsilon, bob.spent().epsilon, ledger.spent().epsilon) == (
-        Fraction(1, 2),
-        0,
-        Fraction(1, 2),
-    )
+    assert (ann.left().epsilon, ann.spent().epsilon) == (Fraction(1, 4), Fraction(1, 2))
+    assert (bob.left().epsilon, bob.spent().epsilon) == (Fraction(1, 2), 0)
+    assert (ledger.left().epsilon, ledger.spent().epsilon) == (Fraction(1, 2), Fraction(1, 2))
     with pytest.raises(
         BudgetError,
         match=(
@@ -234,7 +223,8 @@ def test_share_is_a_limit_within_the_whole(ledger) -> None:
     assert ledger.set_budget(PureDP("1/2"), share="ann").left().epsilon == Fraction(1, 8)
     assert ann.left() == Charge()
 
-    bob.add_spent(PureDP("1/16"))  # what was spent elsewhere may be of a share
+    # Spending elsewhere may belong to a share.
+    bob.add_spent(PureDP("1/16"))
     ledger.add_spent(PureDP("1/32"))
     assert (bob.left().epsilon, ledger.left().epsilon) == (Fraction(1, 32), Fraction(1, 32))
 
@@ -269,20 +259,22 @@ def test_the_budget_of_a_period_is_that_of_each(
     ledger, monkeypatch, period, inside, outside
 ) -> None:
     ledger.set_budget(PureDP(1), period=period)
-    on(monkeypatch, "2026-01-31")
+    set_clock(monkeypatch, "2026-01-31")
     take(ledger, "3/4")
-    on(monkeypatch, inside)
+    set_clock(monkeypatch, inside)
     with pytest.raises(
         BudgetError,
         match=rf"of epsilon = 1 a {period} for the data set 'people' only epsilon = 0.25 is left",
     ):
         take(ledger, "1/2")
-    on(monkeypatch, outside)
+    set_clock(monkeypatch, outside)
     assert (ledger.spent(), ledger.left().epsilon) == (Charge(), 1)
     take(ledger, 1)
-    ledger.add_spent(PureDP("1/8"), on=date(2026, 1, 31))  # counts in that period
+    # An amount counts in the period of its day.
+    ledger.add_spent(PureDP("1/8"), on=date(2026, 1, 31))
     assert ledger.left().epsilon == 0
-    on(monkeypatch, "2026-01-31")  # a clock that goes back finds what was spent then
+    # With the clock set back, the spending of that period counts.
+    set_clock(monkeypatch, "2026-01-31")
     assert ledger.left().epsilon == Fraction(1, 8)
 
 
@@ -291,7 +283,7 @@ def test_shares_are_for_the_period_of_the_whole(ledger, monkeypatch) -> None:
     ledger.set_budget(PureDP("1/2"), share="ann")
     ann = Ledger.open(ledger.path, share="ann")
     for day in ("2026-01-05", "2026-02-05"):
-        on(monkeypatch, day)
+        set_clock(monkeypatch, day)
         take(ann, "1/2")
         with pytest.raises(BudgetError, match=r"of epsilon = 0.5 a month for the share 'ann'"):
             take(ann, "1/4")
@@ -300,7 +292,7 @@ def test_shares_are_for_the_period_of_the_whole(ledger, monkeypatch) -> None:
 def test_period_may_be_left_within_the_budget(ledger, monkeypatch) -> None:
     ledger.set_budget(PureDP(1), period="month")
     for day in ("2026-01-05", "2026-02-05"):
-        on(monkeypatch, day)
+        set_clock(monkeypatch, day)
         take(ledger, "3/4")
     with pytest.raises(BudgetError, match=r"what is spent, epsilon = 0.75; got epsilon = 0.5"):
         ledger.set_budget(PureDP("1/2"))  # a month has spent more
@@ -323,60 +315,78 @@ STEPS = st.lists(
 )
 
 
+class Payment(NamedTuple):
+    amount: Fraction
+    share: str
+    day: str
+
+
+class Rules:
+    """The rules of budgets, shares and periods, recomputed from a list of payments."""
+
+    def __init__(self, period: str) -> None:
+        self.period = period
+        self.payments: list[Payment] = []
+        self.limits = {"": Fraction(1)}  # of the whole, and of each share
+
+    def spent(self, share: str, day: str) -> Fraction:
+        """Return the spending of one share, or of all, in the period of a day."""
+        amounts = [
+            payment.amount
+            for payment in self.payments
+            if share in ("", payment.share) and (not self.period or payment.day == day)
+        ]
+        return sum(amounts, Fraction(0))
+
+    def most_spent(self, share: str) -> Fraction:
+        """Return the largest spending of one share, or of all, in any period."""
+        sums = [self.spent(share, payment.day) for payment in self.payments]
+        return max(sums, default=Fraction(0))
+
+    def allows_payment(self, amount: Fraction, payer: str, day: str) -> bool:
+        return all(
+            self.spent(share, day) + amount <= self.limits.get(share, 0) for share in {"", payer}
+        )
+
+
 @settings(max_examples=25, deadline=None)
 @given(steps=STEPS, period=st.sampled_from(["", "month"]))
 def test_entries_keep_payments_within_every_limit(tmp_path_factory, steps, period) -> None:
     """Recompute the rules from a list that the test keeps."""
     ledger = Ledger.create(tmp_path_factory.mktemp("x") / "l", "people", ONE)
     ledger.set_budget(PureDP(1), period=period)
-    limits, paid = {"": Fraction(1)}, []  # of all and of shares; amounts with their shares and days
-
-    def spent(share: str, when: str | None) -> Fraction:
-        """Return the largest sum of payments over periods, of one share or of all."""
-        days = {payment[2] for payment in paid} if when is None and period else {when}
-        return max(
-            (
-                sum(
-                    payment[0]
-                    for payment in paid
-                    if share in ("", payment[1]) and (not period or payment[2] == day)
-                )
-                for day in days
-            ),
-            default=0,
-        )
-
-    with pytest.MonkeyPatch.context() as patch:
-        for kind, text, name, month in steps:
-            amount, day = Fraction(text), f"2026-0{month + 1}-15"
-            on(patch, day)
-            payer = name if len(limits) > 1 else ""
+    rules = Rules(period)
+    for kind, size, name, month in steps:
+        amount = Fraction(size)
+        day = f"2026-0{month + 1}-15"
+        payer = name if len(rules.limits) > 1 else ""
+        limited_share = name if kind == "share" else ""
+        allowed = {
+            "budget": amount >= rules.most_spent(limited_share),
+            "share": amount >= rules.most_spent(limited_share),
+            "spent": True,
+            "take": rules.allows_payment(amount, payer, day),
+        }[kind]
+        with pytest.MonkeyPatch.context() as patch:
+            set_clock(patch, day)
             try:
-                if kind in ("budget", "share"):
-                    limited = name if kind == "share" else ""
-                    allowed = amount >= spent(limited, None)
-                    ledger.set_budget(PureDP(text), share=limited)
-                    limits[limited] = amount
-                elif kind == "spent":
-                    allowed = True
-                    ledger.add_spent(PureDP(text))
-                    paid.append((amount, "", day))
+                if kind == "spent":
+                    ledger.add_spent(PureDP(size))
+                    rules.payments.append(Payment(amount, "", day))
+                elif kind == "take":
+                    take(Ledger.open(ledger.path, share=payer), size)
+                    rules.payments.append(Payment(amount, payer, day))
                 else:
-                    allowed = all(
-                        spent(limited, day) + amount <= limits.get(limited, 0)
-                        for limited in {"", payer}
-                    )
-                    take(Ledger.open(ledger.path, share=payer), text)
-                    paid.append((amount, payer, day))
+                    ledger.set_budget(PureDP(size), share=limited_share)
+                    rules.limits[limited_share] = amount
                 assert allowed
             except BudgetError:
                 assert not allowed
             except InputError:
-                assert payer not in limits
+                assert payer not in rules.limits
 
-    assert sum((entry.charge.epsilon for entry in ledger.entries()), Fraction(0)) == sum(
-        (payment[0] for payment in paid), Fraction(0)
-    )
+    recorded = sum((entry.charge.epsilon for entry in ledger.entries()), Fraction(0))
+    assert recorded == sum((payment.amount for payment in rules.payments), Fraction(0))
 
 
 # The last day of each period, and the first one of the next; 2027-01-01 is in week 53 of 2026.
@@ -393,23 +403,21 @@ ENDS = {
 def test_rows_are_read_in_the_period_that_pays(ledger, monkeypatch, period, is_paid_first) -> None:
     """Reading, before or after the payment, must begin and end in one period."""
     last_day, first_day = map(date.fromisoformat, ENDS[period])
-    on(monkeypatch, str(last_day))
+    set_clock(monkeypatch, str(last_day))
     ledger.set_budget(PureDP(1), period=period)
     receipt = take(ledger, "1/9") if is_paid_first else None
 
     def check_read_period(began: date, ended: date) -> None:
-        on(monkeypatch, str(ended))
+        set_clock(monkeypatch, str(ended))
         if receipt is None:
             take(ledger, "1/9", read_on=began)
         else:
             ledger.check_period_of(receipt, began)
 
     check_read_period(last_day, last_day)
-    days = (
-        [(last_day, first_day)]
-        if receipt is None
-        else [(last_day, first_day), (first_day, last_day), (first_day, first_day)]
-    )
+    days = [(last_day, first_day)]
+    if receipt is not None:
+        days += [(first_day, last_day), (first_day, first_day)]
     for began, ended in days:
         with pytest.raises(LedgerError, match=f"{period}"):
             check_read_period(began, ended)

@@ -38,7 +38,7 @@ TEXTS = [
     "2024-05-01", "1970-01-01", "1970-01-01 00:00:00.001", "2024-10-27 00:30:00",
     "31313131-3131-3131-3131-313131313131", "1.0",
 ]  # fmt: skip
-# What other readers take for the end of a line.
+# Bytes that other readers take for the end of a line.
 ENDS = [
     b"\r",
     b"\r",
@@ -59,23 +59,27 @@ POLICIES = ("drop", "other", "cell")
 def categories_of(rng, null, outside):
     """Return texts, some of them also in another spelling."""
     texts = rng.permutation(TEXTS)[: rng.integers(4, len(TEXTS))]
-    # 1.0 and 1 are one category
+    # 1.0 and 1 are one category.
     chosen = list({text.removesuffix(".0"): text for text in texts}.values())
     if rng.random() < 0.5:
         return Categories(chosen, null=null, outside=outside)
     folded = list({text.strip().lower(): text for text in chosen}.values())
-    how = Reading(trim=True, ignore_case=True, nulls=["x"])
     return Categories(
-        folded, null=null, outside=outside, reading=how, spellings={folded[0]: ["m\xe4rz", "\xff"]}
+        folded,
+        null=null,
+        outside=outside,
+        reading=Reading(trim=True, ignore_case=True, nulls=["x"]),
+        spellings={folded[0]: ["m\xe4rz", "\xff"]},
     )
 
 
-def kinds(rng):
+def random_kind(rng):
     """Return a random kind of attribute."""
     null, outside = (POLICIES[place] for place in rng.integers(0, len(POLICIES), 2))
     clip = "clip" if rng.random() < 0.4 else outside
-    categories, *numbers = [
-        lambda: categories_of(rng, null, outside),
+    if rng.random() < 0.4:
+        return categories_of(rng, null, outside)
+    make_kind = [
         lambda: Integers(-1, 17, null=null, outside=clip),
         lambda: Bins(0, 1, 4, null=null, outside=clip),
         lambda: Coded(18, null=null, outside=outside),
@@ -92,7 +96,7 @@ def kinds(rng):
         lambda: dates(rng, null, clip),
         lambda: dates(rng, null, clip),
     ]
-    return (categories if rng.random() < 0.4 else numbers[rng.integers(len(numbers))])()
+    return make_kind[rng.integers(len(make_kind))]()
 
 
 def reading(rng):
@@ -125,80 +129,75 @@ def rows_of_pools(rng, sizes, units):
     common = int(rng.integers(0, 7))
     added = int(rng.integers(1, 5)) if units else 1
     count = common + added
-    new = np.zeros(count, dtype=bool)
-    new[rng.permutation(count)[:added]] = True
-    # only the new unit has the last value of the unit's pool
-    unit = np.where(new, 4, rng.integers(0, 4, count))
-    return (
-        [unit, np.arange(count), *(rng.integers(0, size, count) for size in sizes)],
-        new,
-        rng.permutation(2**16)[:count],
-    )
+    is_new = np.zeros(count, dtype=bool)
+    is_new[rng.permutation(count)[:added]] = True
+    # Only the new unit has the last value of the unit's pool.
+    unit = np.where(is_new, 4, rng.integers(0, 4, count))
+    columns = [unit, np.arange(count), *(rng.integers(0, size, count) for size in sizes)]
+    return columns, is_new, rng.permutation(2**16)[:count]
 
 
 SOURCES = (*POOLS, "csv", "csv.gz")
 
 
+def any_line(rng):
+    """Draw one line of any bytes, which may name any unit but those there."""
+    raw = rng.integers(0, 256, rng.integers(0, 60), dtype=np.uint8).tobytes()
+    return raw.replace(b"\n", b" ").replace(b"u", b" ")
+
+
+def line_end(rng, share_of_crlf):
+    if rng.random() < 0.1:
+        return b"\r\r\n"
+    return b"\r\n" if rng.random() < share_of_crlf else b"\n"
+
+
 def lines_of(rng, units):
-    """Draw lines of a CSV file, the new ones, and what each new line may add."""
-    quoted = rng.random() < 0.3
+    """Draw lines of a CSV file, which of them are new, and random keys."""
+    is_quoted = rng.random() < 0.3
 
     def line(serial, unit):
-        fields = [
-            b"u%d" % unit,
-            b"%d" % serial,
-            *(FIELDS[place] for place in rng.integers(0, len(FIELDS), 2)),
-        ]
-        return b",".join(
-            b'"%b"' % field if quoted and b'"' not in field else field for field in fields
-        )
+        values = [FIELDS[place] for place in rng.integers(0, len(FIELDS), 2)]
+        fields = [b"u%d" % unit, b"%d" % serial, *values]
+        if is_quoted:
+            fields = [field if b'"' in field else b'"%b"' % field for field in fields]
+        return b",".join(fields)
 
-    common = [
-        line(serial, int(rng.integers(0, 4)))
-        if rng.random() < 0.8
-        else JUNK[rng.integers(len(JUNK))]
-        for serial in range(rng.integers(0, 7))
-    ]
+    common = []
+    for serial in range(rng.integers(0, 7)):
+        if rng.random() < 0.8:
+            common.append(line(serial, int(rng.integers(0, 4))))
+        else:
+            common.append(JUNK[rng.integers(len(JUNK))])
     if rng.random() < 0.3:
-        # one line of any bytes, which may name any unit but those there
-        raw = (
-            rng.integers(0, 256, rng.integers(0, 60), dtype=np.uint8)
-            .tobytes()
-            .replace(b"\n", b" ")
-            .replace(b"u", b" ")
-        )
+        raw = any_line(rng)
         glued = ENDS[rng.integers(len(ENDS))].join([line(100, 9), line(101, 9)])
         new = [[raw, JUNK[rng.integers(len(JUNK))], glued, glued][rng.integers(4)]]
     else:
         new = [line(100 + place, 9) for place in range(rng.integers(1, 5) if units else 1)]
     order = rng.permutation(len(common) + len(new))
-    crlf = rng.choice([0, 1, 0.5])
-    ends = [
-        b"\r\r\n" if rng.random() < 0.1 else b"\r\n" if rng.random() < crlf else b"\n"
-        for _ in order
-    ]
-    ended_lines = [(common + new)[place] + end for place, end in zip(order, ends, strict=True)]
-    return ended_lines, order >= len(common), rng.permutation(2**16)[: len(order)]
+    share_of_crlf = rng.choice([0, 1, 0.5])
+    lines = [(common + new)[place] + line_end(rng, share_of_crlf) for place in order]
+    return lines, order >= len(common), rng.permutation(2**16)[: len(order)]
 
 
 def entropy_of(keys):
+    """Return a source of random bytes that yields these keys, eight bytes each."""
     remaining = list(keys)
 
     def take(count):
-        taken_keys, remaining[: count // 8] = remaining[: count // 8], []
-        return np.array(taken_keys, dtype="<u8").tobytes()
+        next_keys = remaining[: count // 8]
+        del remaining[: count // 8]
+        return np.array(next_keys, dtype="<u8").tobytes()
 
     return take
 
 
 def rows_of(table):
-    columns = open_content(table)
-    return Counter(
-        zip(
-            *(column.tolist() for column in (*columns.codes.values(), *columns.values.values())),
-            strict=True,
-        )
-    )
+    """Return how often each row of codes and values is in a table."""
+    content = open_content(table)
+    columns = (*content.codes.values(), *content.values.values())
+    return Counter(zip(*(column.tolist() for column in columns), strict=True))
 
 
 class Pair:
@@ -211,7 +210,8 @@ class Pair:
     """
 
     def __init__(self, kind, seed, folder):
-        self.kind, self.folder = kind, folder
+        self.kind = kind
+        self.folder = folder
         # The name of a source is part of its seeds, so that a new one changes no other's.
         self.rng = rng = np.random.default_rng([crc32(kind.encode()), seed])
         units = bool(rng.random() < 0.6)
@@ -221,62 +221,68 @@ class Pair:
         self.domain = Domain(
             {
                 "mark": Integers(0, 200, null="other", outside="other"),
-                "a": kinds(rng),
-                "b": kinds(rng),
+                "a": random_kind(rng),
+                "b": random_kind(rng),
             },
             measures={"m": Measure("b", -3, 20, unit="0.5", reading=reading(rng))},
         )
-        encoding = ["utf-8", "utf-8", "latin-1", "cp1252"][rng.integers(4)]
         self.layout = {
             "delimiter": ",",
-            "encoding": encoding,
+            "encoding": ["utf-8", "utf-8", "latin-1", "cp1252"][rng.integers(4)],
             "header": ["id", "mark", "a", "b"] if rng.random() < 0.3 else True,
         }
-        self.usages, self.records = [], {}
-        self.small = {
+        self.usages = []
+        self.records = {}
+        self.limits = {
             "CHUNK": int(rng.choice([2, 3, 2**16])),
             "BLOCK": int(rng.choice([5, 33, 2**20])),
             "LONGEST": int(rng.choice([60, 2_000_000])),
         }
-        if pool := POOLS.get(kind):
-            # columns of mixed Python objects have the most ways to go wrong
-            often = [
-                *pool.values,
-                *2 * [name for name in pool.values if name.startswith("objects")],
-            ]
-            names = [often[place] for place in rng.integers(0, len(often), 2)]
-            rows, new, keys = rows_of_pools(rng, [len(pool.values[name]) for name in names], units)
-            make = pool.maker(rng, names)
-            self.what = f"{kind}: {names}"
-            self.sources = [
-                (make([column[use] for column in rows]), keys[use]) for use in (~new, new | True)
-            ]
+        if kind in POOLS:
+            self._draw_pool_rows(POOLS[kind], units)
         else:
-            lines, new, keys = lines_of(rng, units)
-            self.what = f"{kind}: {lines}, new {np.flatnonzero(new).tolist()}"
-            self.sources = [
-                ([lines[place] for place in np.flatnonzero(use)], keys[use])
-                for use in (~new, new | True)
-            ]
+            self._draw_lines(units)
+
+    def _draw_pool_rows(self, pool, units):
+        """Draw the columns of both sources from a pool of values."""
+        # Columns of mixed Python objects have the most ways to go wrong.
+        objects = [name for name in pool.values if name.startswith("objects")]
+        frequent = [*pool.values, *2 * objects]
+        names = [frequent[place] for place in self.rng.integers(0, len(frequent), 2)]
+        sizes = [len(pool.values[name]) for name in names]
+        columns, is_new, keys = rows_of_pools(self.rng, sizes, units)
+        make_source = pool.maker(self.rng, names)
+        self.description = f"{self.kind}: {names}"
+        self.sources = [
+            (make_source([column[rows] for column in columns]), keys[rows])
+            for rows in (~is_new, is_new | True)
+        ]
+
+    def _draw_lines(self, units):
+        """Draw the lines of both CSV files."""
+        lines, is_new, keys = lines_of(self.rng, units)
+        self.description = f"{self.kind}: {lines}, new {np.flatnonzero(is_new).tolist()}"
+        self.sources = [
+            ([lines[place] for place in np.flatnonzero(rows)], keys[rows])
+            for rows in (~is_new, is_new | True)
+        ]
 
     def tables(self):
         """Return the rows of both tables."""
         with ExitStack() as stack:
             for name in ("_column", "_files", "_frames"):
                 stack.enter_context(
-                    mock.patch(f"leastnoise._trusted.reading.{name}.CHUNK", self.small["CHUNK"])
+                    mock.patch(f"leastnoise._trusted.reading.{name}.CHUNK", self.limits["CHUNK"])
                 )
             for name in ("BLOCK", "LONGEST"):
-                stack.enter_context(mock.patch.object(_files, name, self.small[name]))
+                stack.enter_context(mock.patch.object(_files, name, self.limits[name]))
             return [self._table(source, keys) for source, keys in self.sources]
 
     def _table(self, source, keys):
         if self.kind.startswith("csv"):
-            keys = [
-                key
-                for line, key in zip(source, keys, strict=True)
-                for _ in range(self._records(line))
-            ]
+            # Every record of a line has the key of the line.
+            records = np.array([self._records(line) for line in source], dtype=int)
+            keys = np.repeat(keys, records)
             opened = self._csv(source)
         else:
             opened = POOLS[self.kind].opened(source, self.folder, self.rng)
@@ -286,7 +292,8 @@ class Pair:
         return rows_of(table)
 
     def _csv(self, lines):
-        content = (b"id,mark,a,b\n" if self.layout["header"] is True else b"") + b"".join(lines)
+        header = b"id,mark,a,b\n" if self.layout["header"] is True else b""
+        content = header + b"".join(lines)
         file = self.folder / f"x.{self.kind}"
         file.write_bytes(gzip.compress(content) + bytes(3) if self.kind == "csv.gz" else content)
         return CSV(file, **self.layout)
@@ -309,21 +316,29 @@ class Pair:
         try:
             before, after = self.tables()
         except Exception as error:
-            raise AssertionError(f"reading failed: {error!r}: {self.what}") from error
-        lost, gained = before - after, after - before
-        (used, unused), change = self.usages[-2], self.usages[-1] - self.usages[-2]
+            raise AssertionError(f"reading failed: {error!r}: {self.description}") from error
+        lost = before - after
+        gained = after - before
+        used, unused = self.usages[-2]
+        change = self.usages[-1] - self.usages[-2]
         most = self.unit.get("max_rows", 1)
-        # a row of which a measure is no number is in the table, and not used
-        assert used <= before.total(), f"rows used: {self.what}"
-        assert change[0] <= after.total() - before.total(), f"rows used: {self.what}"
-        assert (change >= 0).all(), f"rows used or not of others changed: {change}: {self.what}"
-        assert change.sum() <= most, f"{change} rows more, {most} allowed: {self.what}"
+        # A row without a number in a measure is in the table, and not used.
+        assert used <= before.total(), f"rows used: {self.description}"
+        assert change[0] <= after.total() - before.total(), f"rows used: {self.description}"
+        assert (change >= 0).all(), (
+            f"rows used or not of others changed: {change}: {self.description}"
+        )
+        assert change.sum() <= most, f"{change} rows more, {most} allowed: {self.description}"
         assert unused >= 0
-        assert not lost, f"rows of others changed: {dict(lost)} became {dict(gained)}: {self.what}"
-        assert gained.total() <= most, f"{gained.total()} rows more, {most} allowed: {self.what}"
+        assert not lost, (
+            f"rows of others changed: {dict(lost)} became {dict(gained)}: {self.description}"
+        )
+        assert gained.total() <= most, (
+            f"{gained.total()} rows more, {most} allowed: {self.description}"
+        )
         if "max_per_cell" in self.unit:
-            often = Counter(row[1] for row in gained.elements())
-            assert max(often.values(), default=0) <= self.unit["max_per_cell"].rows, (
-                f"{often} in the cells of a: {self.what}"
+            in_cells = Counter(row[1] for row in gained.elements())
+            assert max(in_cells.values(), default=0) <= self.unit["max_per_cell"].rows, (
+                f"{in_cells} in the cells of a: {self.description}"
             )
         return gained.total()
