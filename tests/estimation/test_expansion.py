@@ -34,7 +34,7 @@ from simulated import simulations
 SIZE = 13
 DOMAIN = Domain(age=Integers(0, SIZE - 1))
 STARTS = np.array([0, 2, 7, 8])
-ASKED = [
+PRODUCTS = [
     queries(DOMAIN, age=query_set).products[0]
     for query_set in (
         "identity",
@@ -88,51 +88,50 @@ def adaptive_outcome(mechanism: str, cells: np.ndarray, seed: int = 1) -> Outcom
 
 @pytest.mark.parametrize("most", [10**6, 3])
 @pytest.mark.parametrize("mechanism", PRIVACY)
-@pytest.mark.parametrize("product", ASKED, ids=lambda product: product.name)
+@pytest.mark.parametrize("product", PRODUCTS, ids=lambda product: product.name)
 def test_posterior_matches_normal_distributions(
     mechanism: str, product: Product, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the covariance of all edges, and some queries at a time."""
+    """All edges and queries are computed together, or three at a time."""
     monkeypatch.setattr("leastnoise._estimation._expansion._MOST_EDGES", most)
     monkeypatch.setattr("leastnoise._estimation._expansion._ROWS", most)
     observation = adaptive_outcome(mechanism, np.arange(SIZE) * 3).observation
-    posterior = Posterior.of(observation)
-    halving, first = shrunk_levels(observation)
+    plan = observation.measurements
+    halving, first_step = shrunk_levels(observation)
     basis = np.diff(halving.up_to(np.arange(SIZE + 1)).toarray(), axis=0)
-    prior, noise, error = (
-        np.diag(variances) for variances in (first.variances, first.noise, first.errors)
-    )
-    assert (error >= prior).all()
-    block, factor = (
-        observation.measurements.blocks[1],
-        observation.measurements.blocks[1].factors[0],
-    )
-    seen = dense(factor.operator) @ basis
-    block_covariance = np.diag(
-        block_variance(observation.measurements, block) / factor.weights.astype(float) ** 2
-    )
-    gain = prior @ seen.T @ np.linalg.inv(seen @ prior @ seen.T + block_covariance)
-    keep = np.eye(len(prior)) - gain @ seen
-    mean = first.means + gain @ (
-        observation.values[1] / observation.measurements.grid - seen @ first.means
-    )
-    noise, error = (
-        keep @ covariance @ keep.T + gain @ block_covariance @ gain.T
-        for covariance in (noise, error)
-    )
-    query_rows, answer = rows_of(product) @ basis, posterior.estimate(product)
-    whole, loud = (
-        np.einsum("ij,jk,ik->i", query_rows, error, query_rows),
-        np.einsum("ij,jk,ik->i", query_rows, noise, query_rows),
-    )
-    moved = (answer.values.reshape(-1) - query_rows @ mean) ** 2
-    assert np.allclose(answer.noise_std.reshape(-1) ** 2, loud)
+    assert (first_step.errors >= first_step.variances).all()
+
+    # The second step updates the normal distribution of the first.
+    prior = np.diag(first_step.variances)
+    block = plan.blocks[1]
+    factor = block.factors[0]
+    rows = dense(factor.operator) @ basis
+    row_weights = factor.weights.astype(float)
+    row_covariance = np.diag(block_variance(plan, block) / row_weights**2)
+    gain = prior @ rows.T @ np.linalg.inv(rows @ prior @ rows.T + row_covariance)
+    values = observation.values[1] / plan.grid
+    mean = first_step.means + gain @ (values - rows @ first_step.means)
+    remaining = np.eye(len(prior)) - gain @ rows
+    noise_of_step = gain @ row_covariance @ gain.T
+    noise = remaining @ np.diag(first_step.noise) @ remaining.T + noise_of_step
+    error = remaining @ np.diag(first_step.errors) @ remaining.T + noise_of_step
+
+    query_rows = rows_of(product) @ basis
+    noise_variances = np.einsum("ij,jk,ik->i", query_rows, noise, query_rows)
+    error_variances = np.einsum("ij,jk,ik->i", query_rows, error, query_rows)
+    assert (error_variances >= noise_variances * (1 - 1e-9)).all()
+    answer = Posterior.of(observation).estimate(product)
+    answers = answer.values.reshape(-1)
+    squared_changes = (answers - query_rows @ mean) ** 2
+    assert np.allclose(answer.noise_std.reshape(-1) ** 2, noise_variances)
     assert np.allclose(
-        answer.approximation_std.reshape(-1) ** 2, whole - loud + moved, atol=1e-9 * whole.max()
+        answer.approximation_std.reshape(-1) ** 2,
+        error_variances - noise_variances + squared_changes,
+        atol=1e-9 * error_variances.max(),
     )
-    assert (whole >= loud * (1 - 1e-9)).all()
+    # Without negative cells, no cell is changed.
     if (basis @ mean >= 0).all():
-        assert np.allclose(answer.values.reshape(-1), query_rows @ mean)
+        assert np.allclose(answers, query_rows @ mean)
 
 
 # Counts are even inside the buckets, so that all error is noise.
@@ -148,7 +147,7 @@ def expanded(mechanism: str) -> list[Estimator]:
 
 
 @pytest.mark.parametrize("mechanism", PRIVACY)
-@pytest.mark.parametrize("product", ASKED, ids=lambda product: product.name)
+@pytest.mark.parametrize("product", PRODUCTS, ids=lambda product: product.name)
 def test_expanded_buckets_have_stated_noise(mechanism: str, product: Product) -> None:
     draws = expanded(mechanism)
     estimates = np.array([draw.estimate(product).values.reshape(-1) for draw in draws])

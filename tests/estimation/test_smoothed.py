@@ -60,59 +60,70 @@ def basis_of(halving: HalvingTree) -> np.ndarray:
     ).T
 
 
+class DenseLeastSquares:
+    """Least squares of bucket totals from one observation, by dense matrices.
+
+    Attributes:
+        information: the sum of the rows' outer products, divided by the noise variances.
+        weighted_values: the sum of the rows times their values, divided by the same.
+    """
+
+    def __init__(self, observation: Observation, operators: list[Operator], size: int) -> None:
+        self.information = np.zeros((size, size))
+        self.weighted_values = np.zeros(size)
+        plan = observation.measurements
+        for block, operator, values in zip(plan.blocks, operators, observation.values, strict=True):
+            rows = dense(operator) * block.scaling()[:, None]
+            precision = 1 / block_variance(plan, block)
+            self.information += rows.T @ rows * precision
+            self.weighted_values += rows.T @ (values / plan.grid * block.scaling() * precision)
+        self.covariance = np.linalg.inv(self.information)
+
+
 @pytest.mark.parametrize("buckets", [False, True])
 @pytest.mark.parametrize("noise", PRIVACY)
 @pytest.mark.parametrize("size", SIZES)
 def test_smoothed_mean_matches_normal_posterior(size: int, noise: Noise, buckets: bool) -> None:
-    cells = np.where(np.arange(size) < 4, 900, 600)  # far above 0, so that no bound is met
+    # Counts are far above 0, so that no bound matters.
+    cells = np.where(np.arange(size) < 4, 900, 600)
     starts = np.unique(np.arange(size) * 2 // 3) if buckets else np.arange(size)
-    expand = np.diff(starts, append=size)
-    inner = [Prefix(len(starts)), Identity(len(starts))]
-    outer = [Coarse(operator, starts, size) for operator in inner] if buckets else inner
-    observation = measured(cells, outer, noise, 3)
-    information, weighted_values = np.zeros((len(starts),) * 2), np.zeros(len(starts))
-    for block, operator, values in zip(
-        observation.measurements.blocks, inner, observation.values, strict=True
-    ):
-        rows = dense(operator) * block.scaling()[:, None]
-        precision = 1 / block_variance(observation.measurements, block)
-        information += rows.T @ rows * precision
-        weighted_values += rows.T @ (
-            values / observation.measurements.grid * block.scaling() * precision
-        )
-    covariance, halving = np.linalg.inv(information), HalvingTree(len(starts), expand)
-    vector, units = (
-        halving.differences(covariance @ weighted_values),
-        np.array([halving.differences(unit) for unit in np.eye(len(starts))]),
-    )
-    seen = np.concatenate(
-        [[True], *((a > 0) & (b > 0) for a, b in zip(halving.left, halving.right, strict=True))]
-    )
-    spread = np.where(seen, np.einsum("cj,cd,dj->j", units, covariance, units), 0.0)
-    variances = (
-        Estimate(observation).estimate(RunTree.of(observation.measurements).block_queries).noise_std
-        ** 2
-    )
-    np.testing.assert_allclose(halving.noise(variances), spread, rtol=1e-6, atol=1e-9)
-    tail = (
-        float(np.sqrt(np.median(np.diag(covariance)) / 2))
-        if noise is Noise.DISCRETE_LAPLACE
-        else None
-    )
-    shrunk = shrink(halving, vector, spread, tail)
+    cells_of_buckets = np.diff(starts, append=size)
+    operators: list[Operator] = [Prefix(len(starts)), Identity(len(starts))]
+    of_cells: list[Operator] = operators
+    if buckets:
+        of_cells = [Coarse(operator, starts, size) for operator in operators]
+    observation = measured(cells, of_cells, noise, 3)
+    squares = DenseLeastSquares(observation, operators, len(starts))
+
+    halving = HalvingTree(len(starts), cells_of_buckets)
+    values = halving.differences(squares.covariance @ squares.weighted_values)
+    units = np.array([halving.differences(unit) for unit in np.eye(len(starts))])
+    is_split = [(a > 0) & (b > 0) for a, b in zip(halving.left, halving.right, strict=True)]
+    is_measured = np.concatenate([[True], *is_split])
+    variances = np.einsum("cj,cd,dj->j", units, squares.covariance, units)
+    variances = np.where(is_measured, variances, 0.0)
+    block_queries = RunTree.of(observation.measurements).block_queries
+    noise_of_blocks = Estimate(observation).estimate(block_queries).noise_std ** 2
+    np.testing.assert_allclose(halving.noise(noise_of_blocks), variances, rtol=1e-6, atol=1e-9)
+
+    tail = None
+    if noise is Noise.DISCRETE_LAPLACE:
+        tail = float(np.sqrt(np.median(np.diag(squares.covariance)) / 2))
+    shrunk = shrink(halving, values, variances, tail)
     levels = zip(
-        *map(halving.levels, (vector, shrunk.means, shrunk.variances, spread)), strict=True
+        *map(halving.levels, (values, shrunk.means, shrunk.variances, variances)), strict=True
     )
-    precision, pull = np.concatenate(
-        [np.zeros((2, 1)), *(level_prior(*level) for level in levels)], axis=1
-    )
-    basis = basis_of(halving)[:, seen]
-    mean = basis @ np.linalg.solve(
-        basis.T @ information @ basis + np.diag(precision[seen]),
-        basis.T @ weighted_values + pull[seen],
-    )
+    no_prior_of_total = np.zeros((2, 1))
+    priors = [level_prior(*level) for level in levels]
+    precision, pull = np.concatenate([no_prior_of_total, *priors], axis=1)[:, is_measured]
+    basis = basis_of(halving)[:, is_measured]
+    posterior_information = basis.T @ squares.information @ basis + np.diag(precision)
+    posterior_values = basis.T @ squares.weighted_values + pull
+    mean = basis @ np.linalg.solve(posterior_information, posterior_values)
     np.testing.assert_allclose(
-        posterior_means(observation).means, np.repeat(mean / expand, expand), rtol=1e-5
+        posterior_means(observation).means,
+        np.repeat(mean / cells_of_buckets, cells_of_buckets),
+        rtol=1e-5,
     )
 
 

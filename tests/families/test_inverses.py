@@ -80,54 +80,54 @@ def matrix_of(factor: Factor) -> np.ndarray:
     return factor.scaling[:, None] * dense(factor.operator).astype(float)
 
 
-@pytest.mark.parametrize("at_once", [None, 20], ids=["at once", "some rows at a time"])
-@pytest.mark.parametrize("name", FACTORS)
-def test_inverse_products_match_the_matrix(
-    name: str, at_once: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    factor = FACTORS[name]
-    size = factor.operator.size
-    structured_inverse = invert_gram(factor)
-    inverse = np.linalg.inv(matrix_of(factor).T @ matrix_of(factor))
-    assert isinstance(structured_inverse, KINDS.get(type(factor.operator), GramInverse))
-    if at_once:
-        for module in ("_inverse", "_tree", "_toeplitz"):
-            monkeypatch.setattr(f"leastnoise._families.{module}.ENTRIES_IN_MEMORY", at_once)
-    assert (structured_inverse.size, structured_inverse.kappa) == (
-        size,
-        pytest.approx(inverse.sum()),
-    )
-    mean = inverse.sum(axis=0) / inverse.sum()
-    np.testing.assert_allclose(structured_inverse.mean, mean, atol=1e-12)
-    v = RNG.normal(size=(size, 2))
-    np.testing.assert_allclose(
-        structured_inverse.residual(v),
-        (inverse - inverse.sum() * np.outer(mean, mean)) @ v,
-        atol=1e-12,
-    )
-    np.testing.assert_allclose(structured_inverse.solve(v[:, 0]), inverse @ v[:, 0], atol=1e-12)
+def operators_of(size: int) -> list[Operator]:
+    """Return queries of every structure over a number of cells."""
     low = RNG.integers(0, size, 20)
-    some = [
-        Ranges(size, low, low + RNG.integers(0, size - low)),
-        Dense(RNG.integers(-3, 4, (4, size))),
-    ]
-    for operator in (
+    return [
         Identity(size),
         Total(size),
         Prefix(size),
         AllRanges(size),
-        factor.operator,
         Tree.full(size, 4),
-        *some,
-    ):
+        Ranges(size, low, low + RNG.integers(0, size - low)),
+        Dense(RNG.integers(-3, 4, (4, size))),
+    ]
+
+
+@pytest.mark.parametrize("entries_in_memory", [None, 20], ids=["at once", "some rows at a time"])
+@pytest.mark.parametrize("name", FACTORS)
+def test_inverse_products_match_the_matrix(
+    name: str, entries_in_memory: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    factor = FACTORS[name]
+    size = factor.operator.size
+    gram_inverse = invert_gram(factor)
+    inverse = np.linalg.inv(matrix_of(factor).T @ matrix_of(factor))
+    assert isinstance(gram_inverse, KINDS.get(type(factor.operator), GramInverse))
+    if entries_in_memory is not None:
+        for module in ("_inverse", "_tree", "_toeplitz"):
+            monkeypatch.setattr(
+                f"leastnoise._families.{module}.ENTRIES_IN_MEMORY", entries_in_memory
+            )
+    assert gram_inverse.size == size
+    assert gram_inverse.kappa == pytest.approx(inverse.sum())
+    mean = inverse.sum(axis=0) / inverse.sum()
+    np.testing.assert_allclose(gram_inverse.mean, mean, atol=1e-12)
+    vectors = RNG.normal(size=(size, 2))
+    residual = inverse - inverse.sum() * np.outer(mean, mean)
+    np.testing.assert_allclose(gram_inverse.residual(vectors), residual @ vectors, atol=1e-12)
+    np.testing.assert_allclose(
+        gram_inverse.solve(vectors[:, 0]), inverse @ vectors[:, 0], atol=1e-12
+    )
+    for operator in (*operators_of(size), factor.operator):
         rows = dense(operator).astype(float)
         variances = np.einsum("ij,jk,ik->i", rows, inverse, rows)
-        np.testing.assert_allclose(structured_inverse.variances(operator), variances, rtol=1e-9)
-        assert structured_inverse.total_variance(operator) == pytest.approx(variances.sum())
-        assert structured_inverse.largest_variance(operator) == pytest.approx(variances.max())
-        along = ((rows @ mean) ** 2).sum()
-        assert structured_inverse.split_sums(operator) == pytest.approx(
-            (along, variances.sum() - inverse.sum() * along), abs=1e-9
+        np.testing.assert_allclose(gram_inverse.variances(operator), variances, rtol=1e-9)
+        assert gram_inverse.total_variance(operator) == pytest.approx(variances.sum())
+        assert gram_inverse.largest_variance(operator) == pytest.approx(variances.max())
+        along_mean = ((rows @ mean) ** 2).sum()
+        assert gram_inverse.split_sums(operator) == pytest.approx(
+            (along_mean, variances.sum() - inverse.sum() * along_mean), abs=1e-9
         )
 
 

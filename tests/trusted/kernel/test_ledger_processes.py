@@ -331,11 +331,11 @@ def test_checks_hold_under_python_o(ledger: Ledger) -> None:
         from leastnoise._trusted.accounting import gaussian_is_private
         from leastnoise._trusted.kernel import Ledger
         assert False, "-O is on"
-        one, ledger = Privacy(PureDP(1)), Ledger.open(sys.argv[1])
+        ledger = Ledger.open(sys.argv[1])
 
-        def tried(use):
+        def print_error(call):
             try:
-                use()
+                call()
             except Exception as error:
                 print(type(error).__name__)
 
@@ -344,33 +344,25 @@ def test_checks_hold_under_python_o(ledger: Ledger) -> None:
             (1, Privacy(PureDP("1/2"))),
             (1, Privacy(PureDP(1), "replace")),
         ):
-            tried(
+            print_error(
                 lambda: ledger.reserve(
                     cost=PureCost(cost), privacy=privacy, plan_digest="", output=""
                 )
             )
-        tried(lambda: PureDP("nan"))
-        tried(lambda: ApproxDP(1, 1))
+        print_error(lambda: PureDP("nan"))
+        print_error(lambda: ApproxDP(1, 1))
         print(gaussian_is_private(10, "4.26", "1e-5"), ledger.left().epsilon)
         os.truncate(sys.argv[1], 5000)
-        tried(ledger.left)
+        print_error(ledger.left)
         """
     environment = {**os.environ, "PYTHONPATH": str(Path(leastnoise.__file__).parents[1])}
     command = [sys.executable, "-O", "-c", textwrap.dedent(program), str(ledger.path)]
-    out = subprocess.run(
+    run = subprocess.run(
         command, env=environment, text=True, capture_output=True, check=True, timeout=HANGS
-    ).stdout
+    )
 
-    assert out.split() == [
-        "BudgetError",
-        "InputError",
-        "InputError",
-        "InputError",
-        "InputError",
-        "False",
-        "1",
-        "LedgerError",
-    ]
+    expected = ["BudgetError", *["InputError"] * 4, "False", "1", "LedgerError"]
+    assert run.stdout.split() == expected
 
 
 def test_file_is_flushed_fully(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,8 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
-def now(rows: Sequence[Row], period: int) -> Table:
+def rows_present(rows: Sequence[Row], period: int) -> Table:
+    """Return the rows that have come by the end of a period, and have not left."""
     present = [row for row in rows if row[2] <= period < row[3]]
     codes = {"month": [row[0] for row in present], "group": [row[1] for row in present]}
     amounts = [(*row, 0)[4] for row in present]
@@ -99,7 +100,7 @@ def outputs(plan: Measurements, late: str, tables: Sequence[Table]) -> list[tupl
 
 
 def of_rows(plan: Measurements, late: str, rows: Sequence[Row]) -> list[tuple[np.ndarray, ...]]:
-    return outputs(plan, late, [now(rows, period) for period in range(PERIODS)])
+    return outputs(plan, late, [rows_present(rows, period) for period in range(PERIODS)])
 
 
 def loss(
@@ -124,7 +125,8 @@ def loss(
     )
 
 
-def paid(plan: Measurements) -> Fraction:
+def cost_of(plan: Measurements) -> Fraction:
+    """Return the one parameter of the cost of a plan."""
     (amount,) = parameters_by_name(cost(plan)).values()
     return amount
 
@@ -181,7 +183,7 @@ def test_neighbouring_streams_lose_exactly_the_payment(
         for before, after in [*neighbours(late, with_removed=False)][::197]
     }
 
-    assert max(losses) == paid(plan)
+    assert max(losses) == cost_of(plan)
 
 
 def summed(
@@ -212,7 +214,7 @@ def test_stream_sums_and_counts_lose_exactly_the_payment(
                 )
                 losses.append(loss(plan, before, of_rows(plan, "drop", rows)))
 
-    assert max(losses) == paid(plan)
+    assert max(losses) == cost_of(plan)
 
 
 @pytest.mark.usefixtures("quiet")
@@ -261,7 +263,7 @@ def test_units_in_each_period_lose_the_payment(noise: Noise, operator: Any) -> N
         for groups_by_period in itertools.product(rows_of_a_unit, repeat=PERIODS)
     ]
 
-    assert max(losses) == paid(plan)
+    assert max(losses) == cost_of(plan)
 
 
 @pytest.mark.usefixtures("quiet")
@@ -277,10 +279,10 @@ def test_replaced_late_row_costs_up_to_twice() -> None:
     )
 
     assert (
-        paid(plan)
+        cost_of(plan)
         < loss_of_replacement
         <= max(loss_of_replacement, *other_losses)
-        <= 2 * paid(plan)
+        <= 2 * cost_of(plan)
     )
 
 
@@ -318,7 +320,7 @@ def test_adaptive_later_data_stay_within_the_budget() -> None:
         for rows, added in itertools.product([[], [0], [0, 1]], [[0], [1]]):
             worst = max(worst, abs(log_chance(rows, [], at) - log_chance(rows, added, at)))
 
-    assert worst == pytest.approx(float(paid(plan)))
+    assert worst == pytest.approx(float(cost_of(plan)))
 
 
 def terms(plan: Measurements, late: str = "drop") -> ReleaseContract:
@@ -358,7 +360,7 @@ def pay_and_resume(
         run = f"{period}-{len(book.entries())}"
         return Series.resumed(
             terms(plan),
-            None if rows is None else now(rows, period),
+            None if rows is None else rows_present(rows, period),
             book,
             book.take_over(entry, run),
         )
@@ -451,67 +453,62 @@ def test_damaged_private_file_ends_the_series(book: Ledger, tmp_path: Path) -> N
 
 def test_series_along_an_attribute_does_nothing_else(tmp_path: Path) -> None:
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
-    series = UnpaidSeries(terms(plan), now(ROWS, 0), SeededEntropy(1))
+    series = UnpaidSeries(terms(plan), rows_present(ROWS, 0), SeededEntropy(1))
 
     with pytest.raises(InputError, match="carries out only the measurements"):
         series.measure(plan)
     with pytest.raises(InputError, match="requires a series that declares"):
         UnpaidSeries(
             ReleaseContract(domain=DOMAIN, privacy=plan.privacy, declared_step=plan),
-            now(ROWS, 0),
+            rows_present(ROWS, 0),
             SeededEntropy(1),
         ).period(tmp_path / "state")
 
 
+def gaussian_plan(bound: ln.PerCellBound | None, *more_blocks: Block) -> Measurements:
+    """Return a plan of units of up to three rows, with a bound on the rows in a cell."""
+    privacy = Privacy(ln.ZCDP(1000), unit_column="id", max_rows=3, max_per_cell=bound)
+    return measured(Noise.DISCRETE_GAUSSIAN, LOWER, privacy=privacy, more_blocks=more_blocks)
+
+
+ONE_ROW_A_MONTH = ln.PerCellBound(1, "month")
+WITHOUT_PERIODS = Block((Factor(("group",), Identity(GROUPS)),), Fraction(1))
+
+
+@pytest.mark.parametrize(
+    ("block", "late", "message"),
+    [
+        (WITHOUT_PERIODS, "drop", "periods of"),
+        (summed(LOWER), "arrival", "include the periods of"),
+        (summed(LOWER, limits=Limits([2])), "drop", "include the periods of"),
+    ],
+    ids=["counts without periods", "sums of late rows", "limited sums"],
+)
+def test_series_with_an_undrawable_block_is_refused(block: Block, late: str, message: str) -> None:
+    plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER, more_blocks=[block])
+    with pytest.raises(InputError, match=message):
+        terms(plan, late)
+
+
+def test_series_needs_a_bound_on_rows_in_each_period() -> None:
+    for bound in (None, ln.PerCellBound(2, "month"), ONE_ROW_A_MONTH):
+        assert terms(gaussian_plan(bound)).along == "month"
+    for bound in (ln.PerCellBound(1, "group"), ln.PerCellBound(2, ["month", "group"])):
+        with pytest.raises(InputError, match="in no other cells"):
+            terms(gaussian_plan(bound))
+
+
 def test_undrawable_series_is_refused() -> None:
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
-    block = Block((Factor(("group",), Identity(GROUPS)),), Fraction(1))
-    without = Measurements(
-        domain=DOMAIN, privacy=plan.privacy, noise=plan.noise, blocks=(*plan.blocks, block)
-    )
-    bounds = [
-        ln.PerCellBound(1, "group"),
-        ln.PerCellBound(2, ["month", "group"]),
-        None,
-        ln.PerCellBound(2, "month"),
-        ln.PerCellBound(1, "month"),
-    ]
-    units = [
-        measured(
-            Noise.DISCRETE_GAUSSIAN,
-            LOWER,
-            privacy=Privacy(ln.ZCDP(1000), unit_column="id", max_rows=3, max_per_cell=bound),
-        )
-        for bound in bounds
-    ]
-    assert {terms(drawable).along for drawable in units[2:]} == {"month"}
-
-    cases = [
-        (without, "drop", "periods of"),
-        (plan, "never", "one of 'drop', 'arrival'"),
-        (units[-1], "arrival", "let each row be a unit"),
-    ]
-    block_of = functools.partial(summed, LOWER)
-    for extra_block, late in ((block_of(), "arrival"), (block_of(limits=Limits([2])), "drop")):
-        cases.append(
-            (
-                measured(Noise.DISCRETE_GAUSSIAN, LOWER, more_blocks=[extra_block]),
-                late,
-                "include the periods of",
-            )
-        )
-    # once in all: not of a period
-    ever = measured(
-        Noise.DISCRETE_GAUSSIAN, LOWER, privacy=units[-1].privacy, more_blocks=[block_of("ever")]
-    )
-    cases.append((ever, "drop", "count the units of each period"))
-    for measurements, late, message in [
-        *cases,
-        *((plan_of_units, "drop", "in no other cells") for plan_of_units in units[:2]),
-    ]:
-        with pytest.raises(InputError, match=message):
-            terms(measurements, late)
-    # a choice that is not in the private file could be drawn again after every run that was killed
+    with pytest.raises(InputError, match="one of 'drop', 'arrival'"):
+        terms(plan, "never")
+    with pytest.raises(InputError, match="let each row be a unit"):
+        terms(gaussian_plan(ONE_ROW_A_MONTH), "arrival")
+    # A unit that counts once in all periods is not of one period.
+    units_of_all_periods = gaussian_plan(ONE_ROW_A_MONTH, summed(LOWER, "ever"))
+    with pytest.raises(InputError, match="count the units of each period"):
+        terms(units_of_all_periods, "drop")
+    # A choice outside the private file could be drawn again after each run that was stopped.
     with pytest.raises(InputError, match="must declare its measurements"):
         ReleaseContract(domain=DOMAIN, privacy=plan.privacy, along="month")
 
@@ -564,13 +561,19 @@ def test_other_measurement_with_same_text_is_refused(
     monkeypatch.undo()
     with pytest.raises(LedgerError, match="does not match the ledger's entry of this series"):
         Series.resumed(
-            other_contract, now(ROWS, 0), book, book.take_over(book.entries()[0], "another")
+            other_contract,
+            rows_present(ROWS, 0),
+            book,
+            book.take_over(book.entries()[0], "another"),
         ).period(state)
 
     resumed(ROWS, 1).period(state)
     with pytest.raises(InputError, match="other steps"):
         Series.resumed(
-            other_contract, now(ROWS, 1), book, book.take_over(book.entries()[0], "a third")
+            other_contract,
+            rows_present(ROWS, 1),
+            book,
+            book.take_over(book.entries()[0], "a third"),
         ).period(state)
 
 
@@ -616,7 +619,7 @@ def test_arrival_counts_a_replaced_row_once() -> None:
     closed, totals = _periods.ClosedPeriods(), []
     for period in range(PERIODS):
         closed = _periods.close_period(
-            plan, "month", "arrival", now(stream, period), closed, SeededEntropy(1)
+            plan, "month", "arrival", rows_present(stream, period), closed, SeededEntropy(1)
         )
         ((frozen, _),) = closed.tables.values()
         totals.append(int(frozen.sum()))
@@ -669,7 +672,7 @@ def test_private_file_with_another_line_is_refused(tmp_path: Path, line: int) ->
 def test_noise_of_other_rows_is_not_added() -> None:
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
     closed = _periods.close_period(
-        plan, "month", "drop", now(ROWS, 0), _periods.ClosedPeriods(), SeededEntropy(1)
+        plan, "month", "drop", rows_present(ROWS, 0), _periods.ClosedPeriods(), SeededEntropy(1)
     )
     with pytest.raises(InternalError, match="does not belong to its rows"):
         _periods.answers_of_last_period(

@@ -54,7 +54,7 @@ DOMAIN = Domain(age=Integers(0, 7))
 TABLE = Table(DOMAIN, {"age": [0] * 500 + [5, 6]})
 
 
-def aware(budget: Budget = PureDP(1), **privacy: object) -> ReleaseContract:  # noqa: B008 - frozen
+def adaptive_contract(budget: Budget = PureDP(1), **privacy: object) -> ReleaseContract:  # noqa: B008 - frozen
     return many_steps(DOMAIN, Privacy(budget, **privacy))  # type: ignore[arg-type]
 
 
@@ -108,7 +108,7 @@ def test_columns_that_were_not_read_are_refused_unpaid(ledger: Ledger) -> None:
 def test_series_is_paid_before_its_first_step(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = aware()
+    plan = adaptive_contract()
     series = Series.paid(plan, TABLE, ledger, output="out", description="two steps")
     (entry,) = ledger.entries()
     assert series.receipt is not None
@@ -156,14 +156,14 @@ def test_series_is_paid_before_its_first_step(
 def test_steps_are_charged_in_the_budget_definition(
     budget: Budget, pure: str, remaining_budget: Budget, mechanism: str, expected_left: str
 ) -> None:
-    series = UnpaidSeries(aware(budget), TABLE, SeededEntropy(1))
+    series = UnpaidSeries(adaptive_contract(budget), TABLE, SeededEntropy(1))
     series.choose(least(pure))
     series.measure(step(remaining_budget, mechanism))
     assert str(series.left()) == expected_left
 
 
 def test_step_that_fails_stays_charged(monkeypatch: pytest.MonkeyPatch) -> None:
-    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
+    series = UnpaidSeries(adaptive_contract(), TABLE, SeededEntropy(1))
     monkeypatch.setattr(LeastCost, "draw", lambda *_: 1 // 0)
     with pytest.raises(ZeroDivisionError):
         series.choose(least("1/2"))
@@ -180,14 +180,14 @@ def test_step_that_fails_stays_charged(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_impossible_choice_is_refused_uncharged(public: dict[str, Any], refused: str) -> None:
-    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
+    series = UnpaidSeries(adaptive_contract(), TABLE, SeededEntropy(1))
     with pytest.raises(InputError, match=refused):
         series.choose(LeastCost(**{"attributes": ("age",), "epsilon": Fraction(1, 2)} | public))
     assert series.left().epsilon == 1
 
 
 def test_foreign_class_is_not_kept_by_a_series(ledger: Ledger) -> None:
-    paid = Series.paid(aware(), TABLE, ledger, output="out")
+    paid = Series.paid(adaptive_contract(), TABLE, ledger, output="out")
 
     class Twin(Series):
         __slots__ = ()
@@ -199,7 +199,7 @@ def test_foreign_class_is_not_kept_by_a_series(ledger: Ledger) -> None:
             return True
 
     twin = object.__new__(Twin)
-    object.__setattr__(twin, "terms", aware(PureDP(10**6)))
+    object.__setattr__(twin, "terms", adaptive_contract(PureDP(10**6)))
     object.__setattr__(twin, "receipt", None)
 
     with pytest.raises(InputError, match="got a Twin, for which nothing was paid"):
@@ -210,7 +210,7 @@ def test_only_the_kernels_own_selections_are_made() -> None:
     class Cheap(LeastCost):
         pass
 
-    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
+    series = UnpaidSeries(adaptive_contract(), TABLE, SeededEntropy(1))
 
     for stranger in (
         "a choice",
@@ -222,7 +222,7 @@ def test_only_the_kernels_own_selections_are_made() -> None:
 
 
 def test_nothing_leads_from_a_series_to_the_rows() -> None:
-    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
+    series = UnpaidSeries(adaptive_contract(), TABLE, SeededEntropy(1))
     series.choose(least("1/4"))
     private_values = [
         reached
@@ -239,8 +239,8 @@ class Known(SeededEntropy):
         return np.zeros(count, dtype=np.uint64)
 
 
-def test_series_gives_no_access_to_rows(ledger: Ledger) -> None:
-    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
+def test_series_gives_no_access_to_rows() -> None:
+    series = UnpaidSeries(adaptive_contract(), TABLE, SeededEntropy(1))
     assert repr(series) == "<Series on private rows, 0 steps>"
     with pytest.raises(TypeError, match="is not pickled"):
         pickle.dumps(series)
@@ -252,48 +252,64 @@ def test_series_gives_no_access_to_rows(ledger: Ledger) -> None:
         with pytest.raises(AttributeError, match="cannot be deleted"):
             delattr(series, name)
 
-    for source in (SystemEntropy(), Known(0)):  # whatever it draws from
-        unpaid = UnpaidSeries(aware(), TABLE, source)
-        assert (unpaid.private, unpaid.receipt) == (False, None)
+
+def test_unpaid_draws_are_not_private() -> None:
+    for source in (SystemEntropy(), Known(0)):
+        series = UnpaidSeries(adaptive_contract(), TABLE, source)
+        assert (series.private, series.receipt) == (False, None)
     observation = simulate(step(PureDP(1)), TABLE, SeededEntropy(1))
     assert (observation.private, observation.receipt) == (False, "")
     with pytest.raises(InputError, match="got another source"):
         simulate(step(PureDP(1)), TABLE, Known(0))  # type: ignore[arg-type]
 
-    other_table = Table(Domain(age=Integers(0, 8)), {"age": [1]})
-    with pytest.raises(InputError, match="with another domain"):
-        Series.paid(aware(), other_table, ledger, output="out")
-    for unit in (
+
+@pytest.mark.parametrize(
+    "unit",
+    [
         {},
         {"unit_column": "house", "max_rows": 2},
         {"unit_column": "id", "max_rows": 3},
         {"unit_column": "id", "max_rows": 2, "max_per_cell": PerCellBound(1, "age")},
-    ):
-        with pytest.raises(InputError, match="another privacy unit"):
-            UnpaidSeries(
-                aware(unit_column="id", max_rows=2),
-                Table(DOMAIN, {"age": [0]}, **unit),
-                SeededEntropy(1),
-            )
-    with pytest.raises(InputError, match="has a PureDP budget"):
-        Series.paid(aware(ZCDP(1)), TABLE, ledger, output="out")
+    ],
+)
+def test_series_rejects_rows_of_another_unit(unit: dict[str, Any]) -> None:
+    table = Table(DOMAIN, {"age": [0]}, **unit)
+    with pytest.raises(InputError, match="another privacy unit"):
+        UnpaidSeries(adaptive_contract(unit_column="id", max_rows=2), table, SeededEntropy(1))
 
-    too_dear = replace(step(PureDP("1/2")), privacy=Privacy(PureDP("1/4")))
+
+# Its measurements cost an epsilon of 1/2.
+TOO_EXPENSIVE = (PureDP("1/2"), Privacy(PureDP("1/4")))
+
+
+def test_refused_series_costs_nothing(ledger: Ledger) -> None:
+    other_table = Table(Domain(age=Integers(0, 8)), {"age": [1]})
+    with pytest.raises(InputError, match="with another domain"):
+        Series.paid(adaptive_contract(), other_table, ledger, output="out")
+    with pytest.raises(InputError, match="has a PureDP budget"):
+        Series.paid(adaptive_contract(ZCDP(1)), TABLE, ledger, output="out")
+    budget, declared = TOO_EXPENSIVE
+    contract = one_step(replace(step(budget), privacy=declared))
     with pytest.raises(
         InputError,
         match=r"their declared budget, PureDP\(epsilon='1/4'\). Make the plan again; nothing was",
     ):
-        Series.paid(one_step(too_dear), TABLE, ledger, output="out")
+        Series.paid(contract, TABLE, ledger, output="out")
     assert ledger.entries() == ()
+
+
+def test_refused_step_costs_nothing() -> None:
+    series = UnpaidSeries(adaptive_contract(), TABLE, SeededEntropy(1))
     with pytest.raises(InputError, match=r"must protect the unit of its series, .*; got one row"):
         series.measure(step(PureDP("1/2"), neighbours="replace"))
+    budget, declared = TOO_EXPENSIVE
     with pytest.raises(InputError, match="cost more than their declared budget"):
-        series.measure(too_dear)
+        series.measure(replace(step(budget), privacy=declared))
     assert series.left().epsilon == 1
 
 
 def test_two_threads_cannot_together_overspend(monkeypatch: pytest.MonkeyPatch) -> None:
-    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
+    series = UnpaidSeries(adaptive_contract(), TABLE, SeededEntropy(1))
     gate = threading.Barrier(8)
     real = _series.unspent_charge
 
@@ -323,7 +339,7 @@ def test_two_threads_cannot_together_overspend(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_forked_process_cannot_spend_again() -> None:
-    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
+    series = UnpaidSeries(adaptive_contract(), TABLE, SeededEntropy(1))
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -343,7 +359,9 @@ def test_forked_process_cannot_spend_again() -> None:
 
 def test_unpaid_series_draws_from_given_source() -> None:
     def values_drawn_from(entropy: SeededEntropy) -> list[list[int]]:
-        series_pair = (series_on_rows(aware(), {"age": [0, 0, 5]}, {}, entropy) for _ in range(2))
+        series_pair = (
+            series_on_rows(adaptive_contract(), {"age": [0, 0, 5]}, {}, entropy) for _ in range(2)
+        )
         return [series.measure(step(PureDP(1))).values[0].tolist() for series in series_pair]
 
     assert (
@@ -359,7 +377,7 @@ def test_paid_series_accepts_no_other_noise_source(ledger: Ledger) -> None:
     for maker in (Series.paid, Series.resumed, UnpaidSeries.paid, UnpaidSeries.resumed):
         assert "entropy" not in inspect.signature(maker).parameters
     # and not of the class that it was asked of
-    assert type(UnpaidSeries.paid(aware(), TABLE, ledger, output="out")) is Series
+    assert type(UnpaidSeries.paid(adaptive_contract(), TABLE, ledger, output="out")) is Series
 
 
 MU_SQUARED = Fraction(1, 16)
@@ -367,7 +385,7 @@ WITHIN = ApproxDP(1, "1e-5")  # covers mu squared up to 0.0718
 
 
 def gaussian(square: Fraction = MU_SQUARED, budget: Budget = WITHIN) -> ReleaseContract:
-    return replace(aware(budget), shared_mu_squared=square)
+    return replace(adaptive_contract(budget), shared_mu_squared=square)
 
 
 def part(share: str) -> Measurements:
@@ -427,7 +445,7 @@ def test_gaussian_series_takes_rounded_gaussian_only(other_step: Any) -> None:
 def test_steps_of_all_kinds_share_a_gdp_budget(tmp_path: Path) -> None:
     budget = GDP(MU_SQUARED)
     book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(WITHIN))
-    series = Series.paid(aware(budget), TABLE, book, output="out")
+    series = Series.paid(adaptive_contract(budget), TABLE, book, output="out")
     (entry,) = book.entries()
     assert (entry.charge, entry.cost) == (Charge(mu_squared=MU_SQUARED), SeriesCost(budget))
 
