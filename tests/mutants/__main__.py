@@ -58,7 +58,7 @@ def main() -> None:
     if not (folder / "sample.json").exists():
         _draw(folder, arguments)
     cover = Cover(folder)
-    mutants = report.drawn(folder)
+    mutants = report.sample_of(folder)
     states = report.states(folder)
     if (
         not states

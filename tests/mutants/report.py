@@ -3,6 +3,9 @@
 import json
 import tomllib
 from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +17,10 @@ from mutants.trial import FIRST, MOST, PATIENCE
 
 REASONS = Path(__file__).parent / "reasons.toml"
 DEAD = {"killed", "time"}
-# the beginning of the reason of a survivor that a later test kills, as tried by hand
+# The reason of a survivor that a later test kills, as tried by hand, begins with this word.
 CLOSED = "closed"
-# beginnings of the reasons of survivors that change no result
-HARMLESS = (
-    "equivalent",
-    "speed only",
-    "memory only",
-    "message only",
-)
+# The reasons of survivors that change no result begin with one of these.
+HARMLESS = ("equivalent", "speed only", "memory only", "message only")
 _HEAD = """# Mutants of the trusted packages
 
 A *mutant* is the program with one small change: another operator, number, argument or constant, or
@@ -55,7 +53,7 @@ of a message. They are counted separately.
 """
 
 
-def drawn(folder: Path) -> list[Mutant]:
+def sample_of(folder: Path) -> list[Mutant]:
     """Return the sample in its random order."""
     return [Mutant(**fields_of_mutant) for fields_of_mutant in _facts(folder)["mutants"]]
 
@@ -73,77 +71,109 @@ def states(folder: Path) -> dict[str, str]:
     }
 
 
-def write(folder: Path, page: Path) -> None:
-    """Write the page of a sample whose mutants all ran."""
-    facts = _facts(folder)
-    states_by_key = states(folder)
-    mutants = drawn(folder)
-    # why each known survivor does no harm, by the mutant's name
-    reasons = defaultdict(str, tomllib.loads(REASONS.read_text("utf-8")))
-    behaviour = [mutant for mutant in mutants if not mutant.words]
-    survivors = [mutant for mutant in behaviour if states_by_key[mutant.key] not in DEAD]
+@dataclass(frozen=True)
+class _Survivors:
+    """Survivors that change behaviour, by the reasons that a person has written down.
+
+    Attributes:
+        all: every survivor.
+        harmless: those that change no result.
+        closed: those that a later test kills.
+        shown: those that no later test kills, or that could change the privacy loss.
+    """
+
+    all: list[Mutant]
+    harmless: list[Mutant]
+    closed: list[Mutant]
+    shown: list[Mutant]
+
+
+def _classify(survivors: list[Mutant], reasons: Mapping[str, str]) -> _Survivors:
     harmless = [mutant for mutant in survivors if reasons[mutant.name].startswith(HARMLESS)]
-    counted = [mutant for mutant in behaviour if mutant not in harmless]
-    since = states_by_key | {
-        mutant.key: "killed" for mutant in survivors if reasons[mutant.name].startswith(CLOSED)
-    }
-    shown_survivors = [  # no later test kills them, or they could change the privacy loss
+    closed = [mutant for mutant in survivors if reasons[mutant.name].startswith(CLOSED)]
+    shown = [
         mutant
         for mutant in survivors
         if mutant not in harmless
-        and (since[mutant.key] not in DEAD or "privacy loss" in reasons[mutant.name])
+        and (mutant not in closed or "privacy loss" in reasons[mutant.name])
     ]
-    kinds = Counter(
-        kind
-        for mutant in survivors
-        for kind in (*HARMLESS, CLOSED)
-        if reasons[mutant.name].startswith(kind)
+    shown.sort(key=lambda mutant: (mutant.file, mutant.first, mutant.number))
+    return _Survivors(survivors, harmless, closed, shown)
+
+
+def write(folder: Path, page: Path) -> None:
+    """Write the page of a sample whose mutants all ran."""
+    mutants = sample_of(folder)
+    states_by_key = states(folder)
+    # Why each known survivor does no harm, by the mutant's name.
+    reasons = defaultdict(str, tomllib.loads(REASONS.read_text("utf-8")))
+    survivors = _classify(
+        [
+            mutant
+            for mutant in mutants
+            if not mutant.words and states_by_key[mutant.key] not in DEAD
+        ],
+        reasons,
     )
-    other_survivors = (
-        ", ".join(f"{kinds[kind]} {kind}" for kind in (*HARMLESS, CLOSED) if kinds[kind]) or "none"
-    )
+    facts = _facts(folder)
+    sample = f"{len(mutants)} of {facts['all']} mutants of {facts['commit']}"
+    harmless_counts = _count_by_reason(survivors.all, reasons)
     lines = [
+        f"{facts['date']}: {sample}, drawn with the seed {facts['seed']}.\n",
+        *_score_table(mutants, states_by_key, survivors),
+        "\n## Survivors\n",
+        *_survivor_table(survivors.shown, reasons),
         (
-            f"{facts['date']}: {len(mutants)} of {facts['all']} mutants of {facts['commit']}, "
-            f"drawn with the seed {facts['seed']}.\n"
+            f"\nSurvivors that change no result, or that a test kills now: {harmless_counts}. "
+            "Their reasons are in\n`tests/mutants/reasons.toml`."
         ),
-        (
-            "| package | mutants | killed | of these by time | survived | killed, % "
-            "|\n|---|--:|--:|--:|--:|--:|"
-        ),
-        *(
-            _row(
-                f"`{name}`",
-                [mutant for mutant in behaviour if mutant.file.startswith(name + "/")],
-                states_by_key,
-            )
-            for name in sorted(TRUSTED)
-        ),
+    ]
+    method = _HOW.format(most=MOST, longest=LONGEST, patience=PATIENCE, first=FIRST)
+    page.write_text(_HEAD + "\n".join(lines) + "\n" + method, "utf-8")
+
+
+def _score_table(
+    mutants: list[Mutant], states_by_key: dict[str, str], survivors: _Survivors
+) -> list[str]:
+    """Return the lines of the table with the score of each package."""
+    behaviour = [mutant for mutant in mutants if not mutant.words]
+    counted = [mutant for mutant in behaviour if mutant not in survivors.harmless]
+    killed_since = {mutant.key: "killed" for mutant in survivors.closed}
+    states_now = states_by_key | killed_since
+    lines = [
+        "| package | mutants | killed | of these by time | survived | killed, % |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for name in sorted(TRUSTED):
+        of_package = [mutant for mutant in behaviour if mutant.file.startswith(name + "/")]
+        lines.append(_row(f"`{name}`", of_package, states_by_key))
+    words = [mutant for mutant in mutants if mutant.words]
+    return [
+        *lines,
         _row("**together**", behaviour, states_by_key),
         _row("**without those that change no result**", counted, states_by_key),
-        _row("**the same, with the tests added since**", counted, since),
-        _row("words of messages", [mutant for mutant in mutants if mutant.words], states_by_key),
-        "\n## Survivors\n",
-        "| where | change | what it alters |\n|---|---|---|",
-        *(
-            f"| `{survivor.file}` {survivor.first} | {_change(survivor)} | "
-            f"{reasons[survivor.name] or '**not yet looked at**'} |"
-            for survivor in sorted(
-                shown_survivors, key=lambda mutant: (mutant.file, mutant.first, mutant.number)
-            )
-        ),
-        (
-            "\nSurvivors that change no result, or that a test kills now: "
-            f"{other_survivors}. Their reasons are in\n`tests/mutants/reasons.toml`."
-        ),
+        _row("**the same, with the tests added since**", counted, states_now),
+        _row("words of messages", words, states_by_key),
     ]
-    page.write_text(
-        _HEAD
-        + "\n".join(lines)
-        + "\n"
-        + _HOW.format(most=MOST, longest=LONGEST, patience=PATIENCE, first=FIRST),
-        "utf-8",
-    )
+
+
+def _survivor_table(survivors: list[Mutant], reasons: Mapping[str, str]) -> list[str]:
+    """Return the lines of the table of survivors."""
+    lines = ["| where | change | what it alters |", "|---|---|---|"]
+    for survivor in survivors:
+        reason = reasons[survivor.name] or "**not yet looked at**"
+        lines.append(f"| `{survivor.file}` {survivor.first} | {_change(survivor)} | {reason} |")
+    return lines
+
+
+def _count_by_reason(survivors: list[Mutant], reasons: Mapping[str, str]) -> str:
+    """Return how many survivors have each known kind of reason, or "none"."""
+    counts = []
+    for kind in (*HARMLESS, CLOSED):
+        count = sum(reasons[mutant.name].startswith(kind) for mutant in survivors)
+        if count:
+            counts.append(f"{count} {kind}")
+    return ", ".join(counts) or "none"
 
 
 def _row(name: str, mutants: list[Mutant], states_by_key: dict[str, str]) -> str:
@@ -155,26 +185,23 @@ def _row(name: str, mutants: list[Mutant], states_by_key: dict[str, str]) -> str
     )
 
 
+def _common_length(left: str, right: str) -> int:
+    """Return how many characters at the beginning of both texts are equal."""
+    pairs = zip(left, right, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
 def _change(mutant: Mutant) -> str:
     """Return the text that differs, with some context."""
     before, after = mutant.before, mutant.after
-    start = next(
-        (i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b),
-        min(len(before), len(after)),
-    )
-    end = next(
-        (
-            i
-            for i, (a, b) in enumerate(zip(before[start:][::-1], after[start:][::-1], strict=False))
-            if a != b
-        ),
-        0,
-    )
-    start, end = max(0, start - 30), max(0, end - 12)
-    cut = [
-        ("... " if start else "") + text[start : len(text) - end] + (" ..." if end else "")
-        for text in (before, after)
-    ]
-    return " to ".join(
-        f"`{text.replace('|', chr(92) + '|').replace('`', chr(39))}`" for text in cut
-    )
+    start = _common_length(before, after)
+    end = _common_length(before[start:][::-1], after[start:][::-1])
+    if end == min(len(before), len(after)) - start:
+        end = 0
+    start = max(0, start - 30)
+    end = max(0, end - 12)
+    texts = []
+    for text in (before, after):
+        excerpt = text[start : len(text) - end].replace("|", "\\|").replace("`", "'")
+        texts.append(f"`{'... ' if start else ''}{excerpt}{' ...' if end else ''}`")
+    return " to ".join(texts)

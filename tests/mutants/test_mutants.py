@@ -173,7 +173,9 @@ def test_covering_tests_run_own_and_quick_ones_first(tmp_path):
     ]
 
 
-def test_covering_records_lines_seconds_and_server(tmp_path):
+@pytest.fixture
+def small_project(tmp_path):
+    """Write a project with one trusted function and two tests, one of which fails."""
     for target in targets():
         file, _, test = target.partition("::")
         if test:
@@ -189,40 +191,23 @@ def test_covering_records_lines_seconds_and_server(tmp_path):
         "import a\ndef test_f(url): a.f(url)\ndef test_no(): assert not a.f(1)\n"
     )
     (tmp_path / "conftest.py").write_text("import pytest\n@pytest.fixture\ndef url(): return 1\n")
-    path = os.pathsep.join(
-        map(
-            str,
-            (
-                Path(__file__).parents[1],
-                Path(__file__).parents[2],
-                tmp_path / "src" / "leastnoise" / "_trusted" / "kernel",
-            ),
-        )
-    )
-    command = [
-        sys.executable,
-        "-m",
-        "mutants.covering",
-        str(tmp_path),
-        str(tmp_path / "lines.json"),
-    ]
-    subprocess.run(
-        command,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": path},
-        check=True,
-        capture_output=True,
-    )
-    recorded = json.loads((tmp_path / "lines.json").read_text("utf-8"))
-    name = "tests/trusted/kernel/test_k.py::test_f"
+    return tmp_path
 
-    assert {test: server for test, (_, server) in recorded["tests"].items()} == {
-        name: "url",
-        NAMES: "",
-    }
-    assert recorded["lines"] == {
-        "_trusted/kernel/a.py": {"1": [""], "2": [name, f"{name.removesuffix('f')}no"]}
-    }
+
+def test_covering_records_lines_seconds_and_server(small_project):
+    lines_file = small_project / "lines.json"
+    kernel = small_project / "src" / "leastnoise" / "_trusted" / "kernel"
+    path = os.pathsep.join(map(str, (Path(__file__).parents[1], Path(__file__).parents[2], kernel)))
+    command = [sys.executable, "-m", "mutants.covering", str(small_project), str(lines_file)]
+    environment = os.environ | {"PYTHONPATH": path}
+    subprocess.run(command, cwd=small_project, env=environment, check=True, capture_output=True)
+    recorded = json.loads(lines_file.read_text("utf-8"))
+    test = "tests/trusted/kernel/test_k.py::test_f"
+    failed_test = "tests/trusted/kernel/test_k.py::test_no"
+
+    servers = {name: server for name, (_, server) in recorded["tests"].items()}
+    assert servers == {test: "url", NAMES: ""}
+    assert recorded["lines"] == {"_trusted/kernel/a.py": {"1": [""], "2": [test, failed_test]}}
 
 
 def test_every_target_is_there():

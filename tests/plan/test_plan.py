@@ -48,10 +48,11 @@ SUMS = Block((Factor(("a",), Identity(2)),), Fraction(1), "pay")
 
 
 PAY = Domain(a=["x"], measures={"pay": Measure("pay", 0, 2**30 - 1)})
-ASKED = queries(DOMAIN, b="identity", weight=2)
+WORKLOAD = queries(DOMAIN, b="identity", weight=2)
 
 
-def small(*blocks: Block, **changes: object) -> Measurements:
+def measure(*blocks: Block, **changes: object) -> Measurements:
+    """Return measurements of these blocks, or of a tree, with other fields changed."""
     values = {
         "domain": DOMAIN,
         "privacy": Privacy(PureDP(1)),
@@ -61,7 +62,7 @@ def small(*blocks: Block, **changes: object) -> Measurements:
     return Measurements(**{**values, **changes})
 
 
-def one(
+def block_of(
     *factors: Factor, scale: int = 1, measure: str | None = None, limits: Limits | None = None
 ) -> Block:
     return Block(factors, Fraction(scale), measure, limits)
@@ -69,7 +70,7 @@ def one(
 
 def plan_of(measurements: Measurements, **changes: object) -> Plan:
     return LinearPlan(
-        workload=ASKED,
+        workload=WORKLOAD,
         privacy=measurements.privacy,
         strategy="test",
         measurements=measurements,
@@ -77,14 +78,14 @@ def plan_of(measurements: Measurements, **changes: object) -> Plan:
     )
 
 
-SMALL = plan_of(small())
+SMALL = plan_of(measure())
 
 
 def test_json_round_trip_keeps_everything() -> None:
     weighted = Block((Factor(("b",), Tree.full(8, 2), np.arange(1, 16)),), Fraction(7, 3))
     expected_error = ExpectedError(10.5, 2.25, (TableError("b", 8, 2.0, 1.5, 1.75),))
     privacy = Privacy(ApproxDP(1, "1e-9"), "replace", "id", 3)
-    measurements = small(
+    measurements = measure(
         weighted, CELLS, SUMS, noise=Noise.ROUNDED_GAUSSIAN, privacy=privacy, grid=16
     )
     plan = plan_of(
@@ -95,33 +96,34 @@ def test_json_round_trip_keeps_everything() -> None:
     read_plan = Plan.from_json(plan.to_json())
     assert read_plan == plan
     assert read_plan.digest() == plan.digest() != SMALL.digest()
-    assert (measurements_digest(read_plan.measured()), read_plan.workload) == (
-        measurements_digest(measurements),
-        ASKED,
-    )
+    assert measurements_digest(read_plan.measured()) == measurements_digest(measurements)
+    assert read_plan.workload == WORKLOAD
     assert read_plan.expected_error() == expected_error
     assert plan.lower_bound() == 2.25
 
 
 def test_limits_survive_json_and_change_the_digest() -> None:
     steps = Limits([300, 1000], "a")
-    stepped, other = (replace(SUMS, limits=limits) for limits in (steps, Limits([500])))
-    measurements = small(TREE, stepped, one(scale=2, measure="pay", limits=steps))
+    limited_by_a = replace(SUMS, limits=steps)
+    limited = replace(SUMS, limits=Limits([500]))
+    measurements = measure(TREE, limited_by_a, block_of(scale=2, measure="pay", limits=steps))
     plan = plan_of(measurements)
     read_measurements = Plan.from_json(plan.to_json()).measured()
     assert read_measurements == measurements
     assert measurements_digest(read_measurements) == measurements_digest(measurements)
     assert [block.limits for block in read_measurements.blocks] == [None, steps, steps]
     assert plan.to_json().count("zlib_int64") == 1
-    assert len({measurements_digest(small(block)) for block in (SUMS, stepped, other)}) == 3
-    assert "limits" not in measurements_value(small(SUMS))
+    assert (
+        len({measurements_digest(measure(block)) for block in (SUMS, limited_by_a, limited)}) == 3
+    )
+    assert "limits" not in measurements_value(measure(SUMS))
     assert [entry.block.limits for entry in equations(measurements, "pay")] == [steps, steps]
     with pytest.raises(
         InputError,
         match="Sums of pay under different limits have different biases and cannot be estimated "
         "together",
     ):
-        equations(small(stepped, other), "pay")
+        equations(measure(limited_by_a, limited), "pay")
     value = json.loads(plan.to_json())
     value["blocks"][1]["limits"] = 1
     with pytest.raises(
@@ -144,20 +146,17 @@ def test_plan_limits_are_values() -> None:
 
 
 def test_smaller_limit_leaves_headroom_and_noise() -> None:
-    plan = fit_noise_scales(
-        PAY,
-        Privacy(PureDP(1)),
-        Noise.DISCRETE_LAPLACE,
-        [(one(measure="pay", limits=Limits([2**20])), 1.0)],
-    )
-    assert (plan.blocks[0].scale, plan.blocks[0].limits) == (2**20, Limits([2**20]))
+    blocks = [(block_of(measure="pay", limits=Limits([2**20])), 1.0)]
+    plan = fit_noise_scales(PAY, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, blocks)
+    assert plan.blocks[0].scale == 2**20
+    assert plan.blocks[0].limits == Limits([2**20])
     low = Domain(a=["x"], measures={"pay": Measure("pay", -50, 100)})
-    block = one(measure="pay", limits=Limits([10]))
-    assert small(block, domain=low).largest_values(block).tolist() == [50]
+    block = block_of(measure="pay", limits=Limits([10]))
+    assert measure(block, domain=low).largest_values(block).tolist() == [50]
 
 
 def edited(**changes: object) -> str:
-    """The file of a plan with other entries."""
+    """Return the file of a plan with other entries."""
     return json.dumps(json.loads(SMALL.to_json()) | changes)
 
 
@@ -191,29 +190,32 @@ def test_damaged_plans_are_refused(text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("call", "message"),
     [
-        (lambda: small(noise="numpy"), "the noise of measurements"),
-        (lambda: small(blocks=()), "At least one query must be measured; got no blocks"),
-        (lambda: small(grid=0), "grid must be a whole number from 1"),
-        (lambda: small(one(scale=0)), "scale must be a number above 0; got Fraction\\(0, 1\\)"),
-        (lambda: small(one(scale=-1)), "scale must be a number above 0"),
+        (lambda: measure(noise="numpy"), "the noise of measurements"),
+        (lambda: measure(blocks=()), "At least one query must be measured; got no blocks"),
+        (lambda: measure(grid=0), "grid must be a whole number from 1"),
         (
-            lambda: small(one(Factor(("c",), Identity(2)))),
+            lambda: measure(block_of(scale=0)),
+            "scale must be a number above 0; got Fraction\\(0, 1\\)",
+        ),
+        (lambda: measure(block_of(scale=-1)), "scale must be a number above 0"),
+        (
+            lambda: measure(block_of(Factor(("c",), Identity(2)))),
             "attributes of a block must be attributes of the domain",
         ),
-        (lambda: small(one(CELLS.factors[1], CELLS.factors[0])), "each once, in its order"),
-        (lambda: small(one(TREE.factors[0], TREE.factors[0])), "each once, in its order"),
+        (lambda: measure(block_of(CELLS.factors[1], CELLS.factors[0])), "each once, in its order"),
+        (lambda: measure(block_of(TREE.factors[0], TREE.factors[0])), "each once, in its order"),
         (
-            lambda: small(one(Factor(("b",), Identity(7)))),
+            lambda: measure(block_of(Factor(("b",), Identity(7)))),
             "size of an operator must be the 8 cells of b; got 7",
         ),
         (
-            lambda: small(one(measure="tips")),
+            lambda: measure(block_of(measure="tips")),
             "measure of a block must be a measure of the domain; got 'tips'",
         ),
         (
-            lambda: small(one(scale=2**57)),
+            lambda: measure(block_of(scale=2**57)),
             "scale must be a fraction whose terms, with grid and row weights, stay below 2\\^56",
         ),
         (
@@ -236,26 +238,29 @@ def test_damaged_plans_are_refused(text: str, message: str) -> None:
         ),
         (lambda: Limits([0]), "one of them at least 1; got '0 to 0'"),
         (lambda: Limits(np.array([2**64 - 1], dtype=np.uint64)), "from 0 to 2\\^53 - 1 units"),
-        (lambda: small(one(limits=Limits([1]))), "the limits of a block of counts must be None"),
         (
-            lambda: small(one(measure="pay", limits=Limits([1, 2, 3], "a"))),
+            lambda: measure(block_of(limits=Limits([1]))),
+            "the limits of a block of counts must be None",
+        ),
+        (
+            lambda: measure(block_of(measure="pay", limits=Limits([1, 2, 3], "a"))),
             "one for each of the 2 cells of a; got '3 values'",
         ),
         (
-            lambda: small(one(measure="pay", limits=Limits([1], "z"))),
+            lambda: measure(block_of(measure="pay", limits=Limits([1], "z"))),
             "an attribute must be one of 'a', 'b'",
         ),
         (
-            lambda: small(one(measure="pay", limits=Limits([1001]))),
+            lambda: measure(block_of(measure="pay", limits=Limits([1001]))),
             "at most the upper bound of pay, 1000 units; got 1001",
         ),
-        (lambda: small(grid=3), "grid must be a power of two; got 3"),
+        (lambda: measure(grid=3), "grid must be a power of two; got 3"),
         (SMALL.expected_error, "has no expected error"),
     ],
 )
-def test_plan_refuses_invalid_parts(make: object, message: str) -> None:
+def test_plan_refuses_invalid_parts(call: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        make()
+        call()
 
 
 def test_plan_refuses_bounds_beyond_exact_arithmetic() -> None:
@@ -266,7 +271,7 @@ def test_plan_refuses_bounds_beyond_exact_arithmetic() -> None:
             r"2\^62. Choose a larger unit"
         ),
     ):
-        small(one(Factor(("a",), Dense(np.array([[2]]))), measure="pay"), domain=PAY)
+        measure(block_of(Factor(("a",), Dense(np.array([[2]]))), measure="pay"), domain=PAY)
 
 
 def test_plan_refuses_uncountable_tables_with_size() -> None:
@@ -274,26 +279,28 @@ def test_plan_refuses_uncountable_tables_with_size() -> None:
     with pytest.raises(
         InputError, match="may have at most 268435456 cells; got 1073741824 for a x b"
     ):
-        small(one(*(Factor((name,), Identity(2**15)) for name in "ab")), domain=domain)
+        measure(block_of(*(Factor((name,), Identity(2**15)) for name in "ab")), domain=domain)
 
 
 def test_plan_file_arrays_are_bounded_by_the_domain() -> None:
-    plan = plan_of(small(one(Factor(("b",), Dense(np.eye(8, dtype=int)), np.arange(1, 9)))))
+    plan = plan_of(measure(block_of(Factor(("b",), Dense(np.eye(8, dtype=int)), np.arange(1, 9)))))
     for place, shape, message in (
         ("operator", [8, 9], "at most 8 columns"),
         ("row_weights", [2**40], "of at most 8 numbers"),
     ):
-        bad = json.loads(plan.to_json())
-        entry = bad["factors"][0][place]
-        (entry["matrix"] if place == "operator" else entry)["shape"] = shape
+        damaged = json.loads(plan.to_json())
+        array = damaged["factors"][0][place]
+        if place == "operator":
+            array = array["matrix"]
+        array["shape"] = shape
         with pytest.raises(InputError, match=message):
-            Plan.from_json(json.dumps(bad))
+            Plan.from_json(json.dumps(damaged))
     assert Plan.from_json(plan.to_json()) == plan
 
 
 def test_plan_details_are_immutable_at_any_depth() -> None:
     impossible = [{"a": [0, 1]}]
-    plan = plan_of(small(), details=PlanDetails(impossible=impossible, high_errors={"a": 3.5}))
+    plan = plan_of(measure(), details=PlanDetails(impossible=impossible, high_errors={"a": 3.5}))
     digest = plan.digest()
     impossible[0]["a"].append(1)
     for change in (
@@ -316,8 +323,11 @@ def test_plan_details_are_immutable_at_any_depth() -> None:
         assert copied == plan.details
 
 
-def test_adaptive_plan_names_what_it_lacks() -> None:
-    adaptive = AdaptiveDetails(
+ADAPTIVE = AdaptivePlan(
+    workload=SMALL.workload,
+    privacy=SMALL.privacy,
+    strategy="test",
+    adaptive=AdaptiveDetails(
         noise=Noise.DISCRETE_LAPLACE,
         steps=(
             Step("test", PureDP("1/9")),
@@ -333,33 +343,39 @@ def test_adaptive_plan_names_what_it_lacks() -> None:
             lower_bound=3.0,
             rmse=(1.5,),
         ),
-    )
-    plan = AdaptivePlan(
-        workload=SMALL.workload,
-        privacy=SMALL.privacy,
-        strategy="test",
-        adaptive=adaptive,
-        fallback=SMALL,
-    )
-    read_plan = Plan.from_json(plan.to_json())
-    assert (read_plan, read_plan.digest(), read_plan.fallback) == (plan, plan.digest(), SMALL)
-    assert plan.cost().budget == PureDP(1)
-    without_steps = json.loads(plan.to_json())
-    del without_steps["details"]["adaptive"]
-    with pytest.raises(InputError, match="Make it again with leastnoise"):
-        Plan.from_json(json.dumps(without_steps))
-    for method, lacks in (
-        (plan.measured, "no measurements that are known beforehand"),
-        (plan.lower_bound, "no expected error"),
+    ),
+    fallback=SMALL,
+)
+
+
+def test_adaptive_plan_survives_json() -> None:
+    read_plan = Plan.from_json(ADAPTIVE.to_json())
+    assert read_plan == ADAPTIVE
+    assert read_plan.digest() == ADAPTIVE.digest()
+    assert read_plan.fallback == SMALL
+    assert ADAPTIVE.cost().budget == PureDP(1)
+
+
+def test_adaptive_plan_names_what_it_lacks() -> None:
+    for method, missing in (
+        (ADAPTIVE.measured, "no measurements that are known beforehand"),
+        (ADAPTIVE.lower_bound, "no expected error"),
     ):
         with pytest.raises(
-            InputError, match=f"The plan 'test' has {lacks}: its measurements depend on the data"
+            InputError, match=f"The plan 'test' has {missing}: its measurements depend on the data"
         ):
             method()
+
+
+def test_damaged_adaptive_plans_are_refused() -> None:
+    value = json.loads(ADAPTIVE.to_json())
     with pytest.raises(InputError, match="must have queries; got none"):
-        Plan.from_json(json.dumps(json.loads(plan.to_json()) | {"questions": []}))
+        Plan.from_json(json.dumps(value | {"questions": []}))
     with pytest.raises(InputError, match="the format of a plan must be 1; got 2"):
-        Plan.from_json(json.dumps(json.loads(plan.to_json()) | {"data_aware": 2}))
+        Plan.from_json(json.dumps(value | {"data_aware": 2}))
+    del value["details"]["adaptive"]
+    with pytest.raises(InputError, match="Make it again with leastnoise"):
+        Plan.from_json(json.dumps(value))
 
 
 @pytest.mark.parametrize(
@@ -381,7 +397,9 @@ def test_plan_rejects_inconsistent_parts(change: dict[str, object], message: str
 
 def test_one_short_scale_meets_pure_budgets_exactly() -> None:
     plan = fit_noise_scales(DOMAIN, Privacy(PureDP("1/3")), Noise.DISCRETE_LAPLACE, [(TREE, 0.7)])
-    assert (plan.blocks[0].scale, cost(plan).epsilon) == (12, Fraction(1, 3))
+    # The tree has 4 levels, each with a scale of 4 / epsilon.
+    assert plan.blocks[0].scale == 12
+    assert cost(plan).epsilon == Fraction(1, 3)
 
 
 @pytest.mark.parametrize(
@@ -405,16 +423,16 @@ def test_fitted_plans_cost_the_budget_and_hardly_less(
         (TREE, 0.123),
         (CELLS, 3.7),
         (SUMS, 1e-4),
-        (one(Factor(("b",), Prefix(8), np.arange(1, 9))), 0.5),
+        (block_of(Factor(("b",), Prefix(8), np.arange(1, 9))), 0.5),
     ]
     plan = fit_noise_scales(DOMAIN, privacy, mechanism, blocks)
     assert covers(privacy.budget, cost(plan))
     # One part in ten thousand less noise would be too little.
-    less = (
+    smaller_scales = tuple(
         replace(block, scale=round_up(block.scale * Fraction(9999, 10000), 20))
         for block in plan.blocks
     )
-    assert not covers(privacy.budget, cost(replace(plan, blocks=tuple(less))))
+    assert not covers(privacy.budget, cost(replace(plan, blocks=smaller_scales)))
     ratios = [
         float(block.scale) * weight for block, (_, weight) in zip(plan.blocks, blocks, strict=True)
     ]
@@ -422,9 +440,9 @@ def test_fitted_plans_cost_the_budget_and_hardly_less(
 
 
 def test_rounded_gaussians_get_a_fine_grid() -> None:
-    plan = fit_noise_scales(
-        DOMAIN, Privacy(ApproxDP(1, "1e-6")), Noise.ROUNDED_GAUSSIAN, [(TREE, 1.0)]
-    )
+    privacy = Privacy(ApproxDP(1, "1e-6"))
+    plan = fit_noise_scales(DOMAIN, privacy, Noise.ROUNDED_GAUSSIAN, [(TREE, 1.0)])
+    # The tree has 4 levels, so that a row changes 4 counts by 1.
     sigma = 1 / math.sqrt(float(gaussian_mu_squared(Fraction(1), Fraction(1, 10**6))) / 4)
     assert float(plan.blocks[0].scale) == pytest.approx(sigma, rel=1e-6)
     assert float(plan.blocks[0].scale) * plan.grid >= 2**7

@@ -39,9 +39,10 @@ def seeded(workload: ln.Workload, budget: object, seed: int = 1) -> ln.Release:
 
 
 def dense_system(measurements: object) -> tuple[np.ndarray, np.ndarray]:
-    """All measured rows over the joint cells, and the variances of their noise."""
+    """Return all measured rows over the joint cells, and the variances of their noise."""
     domain = measurements.domain
-    rows, variances = [], []
+    rows = []
+    variances = []
     for entry in equations(measurements, None):
         block = block_rows(domain, domain.names, entry.block)
         rows.append(block)
@@ -50,7 +51,7 @@ def dense_system(measurements: object) -> tuple[np.ndarray, np.ndarray]:
 
 
 def dense_queries(product: object) -> np.ndarray:
-    """The queries of a table over the joint cells."""
+    """Return the queries of a table over the joint cells."""
     domain = product.domain
     matrices = dict(zip(product.attributes, map(dense, product.operators), strict=True))
     rows = np.ones((1, 1))
@@ -70,39 +71,39 @@ CASES = {
 }
 
 
-OF_YEARS = {
+YEAR_QUERIES = {
     "counts": ln.queries(AMOUNTS, sex="identity"),
     "means": ln.mean_queries(AMOUNTS, "years", by=["sex"]),
     "variances": ln.variance_queries(AMOUNTS, "years", by=["sex"]),
 }
 
 
-def own_variances(plan: ln.Plan) -> dict[str, float]:
-    """Variances of tables, of sums without the noise that they share with the counts of values.
+def separate_variances(plan: ln.Plan) -> dict[str, float]:
+    """Return variances of tables; those of sums without the noise shared with the counts.
 
     Sums and squares of years are measured at both ends of their values, 0 and 4.
     """
     variances = {table.name: table.rmse**2 for table in plan.expected_error().tables}
     counts = variances.get("count of years by sex", 0.0)
-    return {
-        name: variance - (4 * counts if "sum of" in name else 0.0)
-        for name, variance in variances.items()
-    }
+    for name in variances:
+        if "sum of" in name:
+            variances[name] -= 4 * counts
+    return variances
 
 
 @pytest.mark.parametrize(
-    ("first", "second"),
+    ("earlier_queries", "new_queries"),
     [("means", "variances"), ("variances", "means"), ("counts", "means"), ("means", "counts")],
 )
-def test_releases_may_have_other_measures(first: str, second: str) -> None:
+def test_releases_may_have_other_measures(earlier_queries: str, new_queries: str) -> None:
     """Precisions of the same tables add up, less the noise that sums share with counts."""
     budget = ln.PureDP(1)
-    earlier = seeded(OF_YEARS[first], budget)
-    plan = ln.plan(OF_YEARS[second], budget, after=[earlier])
+    earlier = seeded(YEAR_QUERIES[earlier_queries], budget)
+    plan = ln.plan(YEAR_QUERIES[new_queries], budget, after=[earlier])
     plan_errors = evaluate_plan(plan.workload, plan.measurements)
-    sources = [own_variances(plan_errors), own_variances(earlier.plan)]
+    sources = [separate_variances(plan_errors), separate_variances(earlier.plan)]
     joint = plan.expected_error().tables
-    for name, variance in own_variances(plan).items():
+    for name, variance in separate_variances(plan).items():
         precision = sum(1 / source[name] for source in sources if name in source)
         assert variance == pytest.approx(1 / precision)
     read_plan = ln.Plan.from_json(plan.to_json())
@@ -116,32 +117,33 @@ def test_after_refuses_a_measure_with_other_bounds() -> None:
     wider = ln.Domain({"sex": ["F", "M", "X"]}, measures={"years": ln.Measure("age", 0, 9)})
     workload = ln.mean_queries(wider, "years", by=["sex"])
     with pytest.raises(ln.InputError, match="its years has other bounds"):
-        ln.plan(workload, ln.PureDP(1), after=[seeded(OF_YEARS["means"], ln.PureDP(1))])
+        ln.plan(workload, ln.PureDP(1), after=[seeded(YEAR_QUERIES["means"], ln.PureDP(1))])
 
 
 @pytest.mark.usefixtures("kept_plans")
 @pytest.mark.parametrize(("tables", "budget"), CASES.values(), ids=CASES)
 def test_joint_error_equals_dense_least_squares(tables, budget) -> None:
-    first, second = TABLES[tables]
-    earlier = seeded(first, BUDGETS[budget])
-    plan = ln.plan(second, BUDGETS[budget], after=[earlier])
+    earlier_workload, workload = TABLES[tables]
+    earlier = seeded(earlier_workload, BUDGETS[budget])
+    plan = ln.plan(workload, BUDGETS[budget], after=[earlier])
     rows, variances = dense_system(plan.measured())
     inverse = np.linalg.pinv(rows.T @ (rows / variances[:, None]), rcond=1e-12)
     release = ln.release(plan, PEOPLE, seed=2)
-    values = [
-        entry.block.scaling()
-        * entry.values(release.observation.values[entry.index])
-        / release.measurements.grid
-        for entry in equations(release.measurements, None)
-    ]
+    grid = release.measurements.grid
+    values = []
+    for entry in equations(release.measurements, None):
+        block_values = entry.values(release.observation.values[entry.index])
+        values.append(entry.block.scaling() * block_values / grid)
     cells = inverse @ rows.T @ (np.concatenate(values) / variances)
-    for product, promised, table in zip(
+    for product, expected_error, table in zip(
         plan.workload, plan.data_independent_error.tables, release.tables, strict=True
     ):
         queries = dense_queries(product)
-        each = np.einsum("ij,jk,ik->i", queries, inverse, queries)
-        assert promised.rmse == pytest.approx(math.sqrt(each.mean()), rel=1e-6)
-        assert promised.largest_std == pytest.approx(math.sqrt(each.max()), rel=1e-6)
+        query_variances = np.einsum("ij,jk,ik->i", queries, inverse, queries)
+        rmse = math.sqrt(query_variances.mean())
+        largest_std = math.sqrt(query_variances.max())
+        assert expected_error.rmse == pytest.approx(rmse, rel=1e-6)
+        assert expected_error.largest_std == pytest.approx(largest_std, rel=1e-6)
         np.testing.assert_allclose(table.answer.ravel(), queries @ cells, rtol=1e-7, atol=1e-6)
 
 
@@ -154,38 +156,33 @@ def test_joint_error_equals_dense_least_squares(tables, budget) -> None:
 )
 def test_same_table_again_has_error_over_root_two(workload, budget) -> None:
     earlier = seeded(workload, budget)
-    second_plan = ln.plan(workload, budget, after=[earlier])
-    ratio = (
-        second_plan.data_independent_error.total_squared_error
-        / earlier.plan.data_independent_error.total_squared_error
-    )
+    plan = ln.plan(workload, budget, after=[earlier])
+    error = plan.data_independent_error
+    ratio = error.total_squared_error / earlier.plan.data_independent_error.total_squared_error
     assert 0.49 < ratio <= 0.5 * (1 + 1e-6)
-    thrice = ln.plan(workload, budget, after=[earlier, seeded(workload, budget, seed=2)])
-    assert (
-        thrice.data_independent_error.total_squared_error
-        < 0.67 * second_plan.data_independent_error.total_squared_error
-    )
-    assert (
-        second_plan.data_independent_error.lower_bound
-        <= second_plan.data_independent_error.total_squared_error
-    )
-    assert second_plan.cost() == ln.plan(workload, budget).cost()
+    assert error.lower_bound <= error.total_squared_error
+    assert plan.cost() == ln.plan(workload, budget).cost()
+
+    # A third of the first error, and two thirds of the second.
+    third_plan = ln.plan(workload, budget, after=[earlier, seeded(workload, budget, seed=2)])
+    third_error = third_plan.data_independent_error
+    assert third_error.total_squared_error < 0.67 * error.total_squared_error
 
 
 @pytest.mark.usefixtures("kept_plans")
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
 def test_budget_goes_where_precision_is_missing(budget) -> None:
-    first, second = TABLES["further_table"]
-    earlier = seeded(first, budget).as_earlier()
-    plan = ln.plan(second, budget, after=[seeded(first, budget)])
-    alone = ln.plan(second, budget)
-    even = evaluate_plan(alone.workload, alone.measurements, earlier=[earlier])
-    ratio = (
-        plan.data_independent_error.total_squared_error
-        / even.data_independent_error.total_squared_error
+    earlier_workload, workload = TABLES["further_table"]
+    earlier = seeded(earlier_workload, budget)
+    plan = ln.plan(workload, budget, after=[earlier])
+    unaware = ln.plan(workload, budget)
+    unaware_after = evaluate_plan(
+        unaware.workload, unaware.measurements, earlier=[earlier.as_earlier()]
     )
-    assert ratio < 0.95
-    assert plan.data_independent_error.tables[1].rmse < alone.data_independent_error.tables[1].rmse
+    error = plan.data_independent_error
+    error_of_unaware = unaware_after.data_independent_error
+    assert error.total_squared_error < 0.95 * error_of_unaware.total_squared_error
+    assert error.tables[1].rmse < unaware.data_independent_error.tables[1].rmse
 
 
 def test_gaussian_marginals_have_the_closed_form() -> None:
@@ -206,37 +203,44 @@ def test_gaussian_marginals_have_the_closed_form() -> None:
     earlier_precision = precision[:, block_count:].sum(axis=1)
     # Each block measures its own space.
     assert (np.count_nonzero(precision[:, :block_count], axis=0) == 1).all()
-    own_precision = precision[:, :block_count].sum(axis=1)
-    shares = np.zeros(len(weight))  # of the budget, by space
+    new_precision = precision[:, :block_count].sum(axis=1)
+    budget_of_space = np.zeros(len(weight))
     for column, block in enumerate(unweighted.measurements.blocks):
-        (row,) = np.flatnonzero(precision[:, column])
-        shares[row] = float(cost(replace(unweighted.measurements, blocks=(block,))).rho)
-    unit = shares / own_precision / shares.sum()
+        (space,) = np.flatnonzero(precision[:, column])
+        one_block = replace(unweighted.measurements, blocks=(block,))
+        budget_of_space[space] = float(cost(one_block).rho)
+    # The share of the budget that a precision of 1 costs in each space.
+    price = budget_of_space / new_precision / budget_of_space.sum()
+    # Water filling: precisions sqrt(weight / (level price)), less what earlier releases have; the
+    # level is searched by bisection, so that the whole budget is spent.
     low, high = 1e-12, 1e12
     for _ in range(200):
-        middle = math.sqrt(low * high)
-        spent = np.maximum(0, np.sqrt(weight / (middle * unit)) - earlier_precision)
-        low, high = (middle, high) if unit @ spent > 1 else (low, middle)
-    least = (weight / (earlier_precision + spent)).sum()
-    assert (spent == 0).any()
-    assert plan.data_independent_error.total_squared_error == pytest.approx(least, rel=2e-3)
+        level = math.sqrt(low * high)
+        added = np.maximum(0, np.sqrt(weight / (level * price)) - earlier_precision)
+        if price @ added > 1:
+            low = level
+        else:
+            high = level
+    least_error = (weight / (earlier_precision + added)).sum()
+    assert (added == 0).any()
+    assert plan.data_independent_error.total_squared_error == pytest.approx(least_error, rel=2e-3)
 
 
 @pytest.mark.usefixtures("kept_plans")
 @pytest.mark.parametrize("budget", [BUDGETS["pure"], BUDGETS["rho"]], ids=["pure", "rho"])
 def test_intervals_cover_the_truth(budget) -> None:
-    first, second = TABLES["further_table"]
-    plan = ln.plan(second, budget, after=[seeded(first, budget)])
-    truth = [
+    earlier_workload, workload = TABLES["further_table"]
+    plan = ln.plan(workload, budget, after=[seeded(earlier_workload, budget)])
+    true_counts = [
         PEOPLE.groupby(list(product.attributes)).size().to_numpy() for product in plan.workload
     ]
     covered = []
     for seed in range(20):
-        earlier = seeded(first, budget, 1000 + seed).as_earlier()
+        earlier = seeded(earlier_workload, budget, 1000 + seed).as_earlier()
         release = ln.release(replace(plan, earlier=(earlier,)), PEOPLE, seed=seed)
-        for table, true in zip(release.tables, truth, strict=True):
+        for table, counts in zip(release.tables, true_counts, strict=True):
             numbers = table.numbers()
-            covered.append((numbers["low"] <= true) & (true <= numbers["high"]))
+            covered.append((numbers["low"] <= counts) & (counts <= numbers["high"]))
     assert 0.93 <= np.concatenate(covered).mean() <= 0.99
 
 
@@ -253,22 +257,25 @@ def test_plan_file_and_chain_of_releases_round_trip(tmp_path) -> None:
 
 @pytest.mark.usefixtures("kept_plans")
 def test_rounded_gaussians_on_different_grids_are_joined() -> None:
-    # one table of many: Gaussian noise, and a finer grid for the larger budget
+    # So many tables have Gaussian noise, and a finer grid with the larger budget.
     domain = ln.Domain({f"a{number}": ln.Integers(0, 2, complete=True) for number in range(8)})
     workload = ln.marginals(domain, ways=2)
-    budgets = [ln.GDP(4), ln.GDP("1/4")]
+    large_budget = ln.GDP(4)
+    small_budget = ln.GDP("1/4")
     data = pd.DataFrame(np.zeros((9, 8), dtype=int), columns=domain.names)
-    coarse = ln.release(ln.plan(workload, budgets[1]), data, seed=1)
-    plan = ln.plan(workload, budgets[0], after=[coarse])
+    coarse = ln.release(ln.plan(workload, small_budget), data, seed=1)
+    plan = ln.plan(workload, large_budget, after=[coarse])
     assert coarse.measurements.grid < plan.measurements.grid == plan.measured().grid
-    own_error = ln.plan(workload, budgets[0]).data_independent_error.total_squared_error
-    parts = [own_error, coarse.plan.data_independent_error.total_squared_error]
-    together = 1 / sum(1 / part for part in parts)
-    assert plan.data_independent_error.total_squared_error == pytest.approx(together, rel=1e-3)
+    # Precisions of the two releases add up.
+    error_of_new = ln.plan(workload, large_budget).data_independent_error.total_squared_error
+    error_of_coarse = coarse.plan.data_independent_error.total_squared_error
+    joint_error = 1 / (1 / error_of_new + 1 / error_of_coarse)
+    assert plan.data_independent_error.total_squared_error == pytest.approx(joint_error, rel=1e-3)
+
     table = ln.plan(ln.queries(domain, a0="identity"), ln.PureDP("1/10"))
     laplace = ln.release(table, data, seed=1)
     with pytest.raises(ln.InputError, match="with rounded_gaussian noise and without them"):
-        ln.plan(workload, budgets[1], after=[laplace])
+        ln.plan(workload, small_budget, after=[laplace])
 
 
 OTHER = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 4), zone=ln.Integers(0, 1))
@@ -311,9 +318,8 @@ def test_data_dependent_release_is_refused() -> None:
 
 
 def test_contrasts_that_leave_out_hidden_cells_are_refused() -> None:
-    pair = ln.ZCDP("1/8")
-    both = ln.queries(DOMAIN, sex="identity", age="identity")
-    earlier = ln.release(ln.plan(both, pair, strategy="residual"), PEOPLE, seed=1)
-    further = both + ln.queries(DOMAIN, sex="identity", zone="identity")
+    budget = ln.ZCDP("1/8")
+    earlier = ln.release(ln.plan(PAIR, budget, strategy="residual"), PEOPLE, seed=1)
+    workload = PAIR + ln.queries(DOMAIN, sex="identity", zone="identity")
     with pytest.raises(ln.InputError, match="measured contrasts that leave out the rows without"):
-        ln.plan(further, pair, after=[earlier])
+        ln.plan(workload, budget, after=[earlier])

@@ -25,7 +25,7 @@ POLICIES = [
 
 
 def channels(null: str = "drop", outside: str = "drop", **options: bool) -> ln.Domain:
-    """A domain of a text, a Boolean and a number, and a measure."""
+    """Return a domain of a text, a Boolean and a number, and a measure."""
     return ln.Domain(
         chan=ln.Categories(["web", "app"], null=null, outside=outside, **options),
         refund=[True, False],
@@ -35,27 +35,25 @@ def channels(null: str = "drop", outside: str = "drop", **options: bool) -> ln.D
 
 
 def answers(domain: ln.Domain, *texts: str) -> list[list[tuple]]:
-    """The rows of statements that are planned together, nearly without noise."""
+    """Return the rows of statements that are planned together, nearly without noise."""
     release = ln.release(ln.plan(ln.sql(domain, *texts), ln.PureDP(300)), ROWS, seed=1)
-    frames = [release.sql(text, "pandas") for text in texts]
-    return [
-        sorted(
-            tuple(
-                _plain(value) for name, value in row.items() if not name.endswith(("_low", "_high"))
-            )
-            for row in frame.to_dict("records")
-        )
-        for frame in frames
-    ]
+    answers_of_statements = []
+    for text in texts:
+        frame = release.sql(text, "pandas")
+        frame = frame[[name for name in frame if not name.endswith(("_low", "_high"))]]
+        rows = frame.itertuples(index=False, name=None)
+        answers_of_statements.append(sorted(tuple(map(_plain, row)) for row in rows))
+    return answers_of_statements
 
 
 def true_answers(text: str) -> list[tuple]:
-    """The rows of a statement by DuckDB."""
+    """Return the rows of a statement by DuckDB."""
     sales = ROWS  # noqa: F841 - DuckDB finds it by its name
     return sorted(tuple(map(_plain, row)) for row in duckdb.query(text).fetchall())
 
 
 def _plain(value: object) -> object:
+    """Return a value in a form that both programs share."""
     if pd.isna(value):
         return None
     return str(value).lower() if isinstance(value, (bool, str)) else round(value)
@@ -102,16 +100,16 @@ COUNTED = [
 @pytest.mark.parametrize(("null", "outside"), POLICIES)
 def test_statements_count_nulls_as_duckdb_does(null, outside):
     for text in COUNTED:
-        (ours,) = answers(channels(null, outside), text)
-        assert ours == true_answers(text), text
+        (rows,) = answers(channels(null, outside), text)
+        assert rows == true_answers(text), text
 
 
 def test_coalesce_names_the_group_of_nulls():
     text = "SELECT COALESCE(chan, 'none') AS k, COUNT(*) AS n FROM sales GROUP BY k"
-    (ours,) = answers(channels(null="other"), text)
-    assert ours == [("app", 30), ("none", 10), ("web", 60)]
-    (ours,) = answers(channels(null="other", outside="other"), text)
-    assert ours == [("app", 30), ("none", 10), ("other", 5), ("web", 60)]
+    (rows,) = answers(channels(null="other"), text)
+    assert rows == [("app", 30), ("none", 10), ("web", 60)]
+    (rows,) = answers(channels(null="other", outside="other"), text)
+    assert rows == [("app", 30), ("none", 10), ("other", 5), ("web", 60)]
 
 
 @pytest.mark.parametrize(
@@ -128,9 +126,8 @@ def test_coalesce_names_the_group_of_nulls():
 )
 def test_groups_of_a_column_follow_the_domain(null, outside, further):
     text = "SELECT chan, COUNT(*) AS n FROM sales GROUP BY chan"
-    release = ln.release(
-        ln.plan(ln.sql(channels(null, outside), text), ln.PureDP(300)), ROWS, seed=1
-    )
+    plan = ln.plan(ln.sql(channels(null, outside), text), ln.PureDP(300))
+    release = ln.release(plan, ROWS, seed=1)
     frame = release.sql(text, "pandas")
     counts = {
         None if pd.isna(name) else name: round(count)
@@ -147,9 +144,9 @@ def test_cells_are_added_only_if_counted():
     assert added("SELECT COUNT(*) FROM sales WHERE chan = 'web'") == ()
     assert added("SELECT COUNT(*) FROM sales WHERE chan IS NULL") == ("(null)",)
     assert added("SELECT COUNT(*) FROM sales WHERE chan <> 'web'") == ("(outside)",)
-    both = "SELECT SUM(CASE WHEN chan = 'web' THEN 0 ELSE 1 END) FROM sales"
-    assert added(both) == ("(null)", "(outside)")
-    assert added(both, complete=True) == ()
+    with_else = "SELECT SUM(CASE WHEN chan = 'web' THEN 0 ELSE 1 END) FROM sales"
+    assert added(with_else) == ("(null)", "(outside)")
+    assert added(with_else, complete=True) == ()
 
 
 def test_category_called_other_is_no_obstacle():

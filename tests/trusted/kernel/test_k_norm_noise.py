@@ -1,7 +1,7 @@
 """K-norm noise: its law on small lattices, chi-square tests of samples, and its parts."""
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from fractions import Fraction
 from itertools import chain, pairwise, product
 
@@ -20,22 +20,37 @@ SEED = 20261128
 
 def lattice(sizes, most):
     """Return all lists of tables with one total and a norm of at most ``most``."""
-    tables = []
+    tables_by_total = []
     for size in sizes:
-        of_total = {}
+        by_total = defaultdict(list)
         for cells in product(range(-most, most + 1), repeat=size):
             if sum(map(abs, cells)) <= most:
-                of_total.setdefault(sum(cells), []).append(cells)
-        tables.append(of_total)
+                by_total[sum(cells)].append(cells)
+        tables_by_total.append(by_total)
     for total in range(-most, most + 1):
-        yield from (
-            sum(chosen, ()) for chosen in product(*(table.get(total, []) for table in tables))
-        )
+        for tables in product(*(by_total[total] for by_total in tables_by_total)):
+            yield sum(tables, ())
 
 
 def norm_of(sizes, point):
+    """Return the largest sum of absolute cells of a table."""
     starts = np.cumsum([0, *sizes])
     return max(sum(map(abs, point[start:end])) for start, end in pairwise(starts))
+
+
+def balls_of(sizes, count):
+    """Return the numbers of points of norm at most 0, 1, ..., count - 1."""
+    numerators = ball_count_numerators(tuple(sorted(sizes)))
+    free = len(numerators) - 1
+    balls = []
+    for norm in range(count):
+        terms = [
+            numerator * math.comb(norm - place + free, free)
+            for place, numerator in enumerate(numerators)
+            if norm >= place
+        ]
+        balls.append(sum(terms))
+    return balls
 
 
 def draws(sizes, scale, number, seed=SEED):
@@ -56,22 +71,21 @@ def draws(sizes, scale, number, seed=SEED):
 def test_law_matches_the_enumerated_lattice(sizes, scale):
     number, most = 20_000, 9
     weights = {point: math.exp(-norm_of(sizes, point) / scale) for point in lattice(sizes, most)}
-    # the balls' numerators give the whole sum, beyond the enumerated part too
+    # The numerators give the sum over all points, also those that are not enumerated.
     ratio = math.exp(-1 / scale)
-    free = len(ball_count_numerators(tuple(sorted(sizes)))) - 1
-    numerator = sum(h * ratio**j for j, h in enumerate(ball_count_numerators(tuple(sorted(sizes)))))
-    total = numerator / (1 - ratio) ** free
+    numerators = ball_count_numerators(tuple(sorted(sizes)))
+    numerator = sum(h * ratio**place for place, h in enumerate(numerators))
+    total = numerator / (1 - ratio) ** (len(numerators) - 1)
     assert sum(weights.values()) == pytest.approx(total, rel=0.02)
 
     observed = Counter(tuple(point.tolist()) for point in draws(sizes, scale, number))
     frequent = [point for point, weight in weights.items() if weight / total * number > 8]
-    expected = [weights[point] / total * number for point in frequent]
+    means = [weights[point] / total * number for point in frequent]
     counts = [observed[point] for point in frequent]
-    others = number - sum(counts), number - sum(expected)
-    statistic = sum(
-        (count - mean) ** 2 / mean
-        for count, mean in zip([*counts, others[0]], [*expected, others[1]], strict=True)
-    )
+    # All other points are one more cell of the test.
+    means.append(number - sum(means))
+    counts.append(number - sum(counts))
+    statistic = sum((count - mean) ** 2 / mean for count, mean in zip(counts, means, strict=True))
     assert stats.chi2.sf(statistic, len(frequent)) > ALARM
 
 
@@ -81,16 +95,12 @@ def test_wrong_scale_fails_the_test_of_the_law():
 
     def p_value(scale):
         ratio = math.exp(-1 / scale)
-        h = ball_count_numerators((2, 3))
-        balls = [
-            sum(coefficient * math.comb(m - j + 4, 4) for j, coefficient in enumerate(h) if m >= j)
-            for m in range(40)
-        ]
-        shells = np.diff([0, *balls]) * ratio ** np.arange(40)
-        shells = shells / shells.sum() * number
-        observed = np.array([norms[m] for m in range(40)])
-        frequent = shells > 8
-        statistic = ((observed - shells) ** 2 / shells)[frequent].sum()
+        points_of_norm = np.diff([0, *balls_of(sizes, 40)])
+        means = points_of_norm * ratio ** np.arange(40)
+        means = means / means.sum() * number
+        observed = np.array([norms[norm] for norm in range(40)])
+        frequent = means > 8
+        statistic = ((observed - means) ** 2 / means)[frequent].sum()
         return stats.chi2.sf(statistic, frequent.sum() - 1)
 
     assert p_value(1.0) > ALARM
@@ -100,22 +110,14 @@ def test_wrong_scale_fails_the_test_of_the_law():
 @pytest.mark.parametrize("sizes", [(2,) * 16, (4,) * 4, (2, 3, 10), (20, 20)])
 def test_large_samples_have_the_counted_norms(sizes):
     scale, number = Fraction(3), 4000
-    ordered = tuple(sorted(sizes))
-    h = ball_count_numerators(ordered)
-    free, ratio = len(h) - 1, math.exp(-1 / 3)
+    free = len(ball_count_numerators(tuple(sorted(sizes)))) - 1
     most = 14 * (free + 3)
-    balls = [
-        sum(
-            coefficient * math.comb(m - j + free, free) for j, coefficient in enumerate(h) if m >= j
-        )
-        for m in range(most)
-    ]
-    logs = np.array([math.log(b - a) for a, b in pairwise([0, *balls])])
-    law = np.exp(logs + np.arange(most) * math.log(ratio) - logs.max())
+    logs = np.array([math.log(b - a) for a, b in pairwise([0, *balls_of(sizes, most)])])
+    law = np.exp(logs - np.arange(most) / 3 - logs.max())
     law /= law.sum()
     norms = np.array([norm_of(sizes, point.tolist()) for point in draws(sizes, scale, number)])
-    edges = np.searchsorted(np.cumsum(law), np.linspace(0, 1, 13)[1:-1])
-    edges = np.unique(edges)
+    # Up to 12 classes of norms with nearly equal probabilities.
+    edges = np.unique(np.searchsorted(np.cumsum(law), np.linspace(0, 1, 13)[1:-1]))
     observed = np.bincount(np.searchsorted(edges, norms, side="left"), minlength=len(edges) + 1)
     mean = number * np.diff([0, *np.cumsum(law)[edges], 1.0])
 
@@ -164,19 +166,17 @@ def test_exponentials_are_enclosed(value, bits):
 
 
 def test_open_choice_of_the_offset_draws_more_digits(monkeypatch):
-    monkeypatch.setattr(_k_norm, "_SPARE_BITS", 0)  # few digits: most choices stay open at first
+    # With few digits, most choices stay open at first.
+    monkeypatch.setattr(_k_norm, "_SPARE_BITS", 0)
     weights, scale = ball_count_numerators((2, 3)), Fraction(1)
     integers = _k_norm._UniformIntegers(SeededEntropy(SEED))
     frequencies = np.bincount([_k_norm._draw_offset(weights, scale, integers) for _ in range(4000)])
-    law = np.array(weights) * np.exp(-np.arange(len(weights)))
-    law *= 4000 / law.sum()
+    means = np.array(weights) * np.exp(-np.arange(len(weights)))
+    means *= 4000 / means.sum()
+    means = means[: len(frequencies)]
 
-    assert (
-        stats.chi2.sf(
-            ((frequencies - law[: len(frequencies)]) ** 2 / law[: len(frequencies)]).sum(), 4
-        )
-        > ALARM
-    )
+    statistic = ((frequencies - means) ** 2 / means).sum()
+    assert stats.chi2.sf(statistic, 4) > ALARM
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import random
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,8 +64,10 @@ def block(
     ends=False,
     beside=None,
 ) -> Block:
-    factors = [Factor((name,), along, None if weights is None else np.resize(weights, along.rows))]
-    factors += [] if beside is None else [Factor(("c",), beside)]
+    row_weights = None if weights is None else np.resize(weights, along.rows)
+    factors = [Factor((name,), along, row_weights)]
+    if beside is not None:
+        factors.append(Factor(("c",), beside))
     return Block(tuple(factors), scale, measure, limits, ends)
 
 
@@ -78,32 +81,26 @@ FIELDS = {
     "ends": [False, True],
     "beside": [None, Identity(2), Dense([[1, 1]]), Dense([[1, -1]])],
 }
-OF_COUNTS = ("name", "along", "weights", "scale", "beside")
+FIELDS_OF_COUNTS = ("name", "along", "weights", "scale", "beside")
 
 
 def families(seed: int) -> list[list[Block]]:
-    """Return a block, and variants of it that differ in one field each."""
+    """Return families of blocks that differ in one field each, of counts and of sums."""
     rng = random.Random(seed)
-    base = {name: rng.choice(values) for name, values in FIELDS.items()} | {"ends": False}
-    # every cell adds the same, so blocks are counted
-    even = base | {
-        "along": Identity(3),
-        "weights": None,
-        "limits": None,
-    }
+    any_block = {name: rng.choice(values) for name, values in FIELDS.items()} | {"ends": False}
+    # Every cell adds the same, so that blocks are counted.
+    equal_cells = any_block | {"along": Identity(3), "weights": None, "limits": None}
     counts = {"measure": None, "limits": None}
-    families_of_blocks = [
-        [block(**(fields_of_block | counts | {name: value})) for value in FIELDS[name]]
-        for fields_of_block in (base, even)
-        for name in OF_COUNTS
-    ]
-    families_of_blocks += [
-        [block(**(fields_of_block | {name: value})) for value in FIELDS[name]]
-        for fields_of_block in (base, even)
-        for name in FIELDS
-        if name != "ends"
-    ]
-    return [*families_of_blocks, [block(**(even | {"ends": value})) for value in FIELDS["ends"]]]
+
+    def variants(fields: dict[str, Any], name: str) -> list[Block]:
+        return [block(**(fields | {name: value})) for value in FIELDS[name]]
+
+    result = []
+    for fields in (any_block, equal_cells):
+        result += [variants(fields | counts, name) for name in FIELDS_OF_COUNTS]
+    for fields in (any_block, equal_cells):
+        result += [variants(fields, name) for name in FIELDS if name != "ends"]
+    return [*result, variants(equal_cells, "ends")]
 
 
 def measured(blocks: list[Block], noise=Noise.DISCRETE_GAUSSIAN, **privacy: object) -> Measurements:
@@ -113,31 +110,35 @@ def measured(blocks: list[Block], noise=Noise.DISCRETE_GAUSSIAN, **privacy: obje
     )
 
 
-def norm_alone(blocks: list[Block], power: int) -> Fraction:
+def norm_by_entries(blocks: list[Block], power: int) -> Fraction:
     """Return the largest column norm, computed entry by entry in fractions."""
-    plan, cells = measured(blocks), []
-    for at in (
-        {"a": a, "b": b, "c": c} for a, b, c in itertools.product(range(3), range(3), range(2))
-    ):
-        total = Fraction(0)
-        for measured_block in blocks:
-            most = plan.largest_values(measured_block)
-            limited = (
-                measured_block.limits is not None and measured_block.limits.attribute is not None
-            )
-            size_of_entry = (
-                Fraction(int(most[at[measured_block.limits.attribute]] if limited else most[0]))
-                ** power
-            )
-            for factor in measured_block.factors:
-                column = dense(factor.operator)[:, at[factor.attributes[0]]]
-                size_of_entry *= sum(
-                    abs(int(entry) * int(weight)) ** power
-                    for entry, weight in zip(column, factor.weights, strict=True)
-                )
-            total += size_of_entry / measured_block.scale**power
-        cells.append(total)
-    return max(cells)
+    plan = measured(blocks)
+    cells = [
+        dict(zip("abc", codes, strict=True))
+        for codes in itertools.product(range(3), range(3), range(2))
+    ]
+    return max(
+        sum((norm_of_cell(plan, block_, cell, power) for block_ in blocks), Fraction(0))
+        for cell in cells
+    )
+
+
+def norm_of_cell(
+    plan: Measurements, measured_block: Block, cell: dict[str, int], power: int
+) -> Fraction:
+    """Return the norm of a row of the largest value in one cell, to the power."""
+    largest_values = plan.largest_values(measured_block)
+    limits = measured_block.limits
+    place = 0 if limits is None or limits.attribute is None else cell[limits.attribute]
+    norm = Fraction(int(largest_values[place])) ** power
+    for factor in measured_block.factors:
+        column = dense(factor.operator)[:, cell[factor.attributes[0]]]
+        entries = [
+            abs(int(entry) * int(weight)) ** power
+            for entry, weight in zip(column, factor.weights, strict=True)
+        ]
+        norm *= sum(entries)
+    return norm / measured_block.scale**power
 
 
 @pytest.mark.parametrize(("seed", "power"), [(0, 1), (1, 2)])
@@ -145,28 +146,24 @@ def test_blocks_with_one_difference_add_their_costs(seed: int, power: int) -> No
     noise = Noise.DISCRETE_LAPLACE if power == 1 else Noise.DISCRETE_GAUSSIAN
     for family in families(seed):
         for first_block, second_block in itertools.combinations(family, 2):
-            assert column_norm(
-                measured([first_block, second_block, first_block], noise), power
-            ) == norm_alone([first_block, second_block, first_block], power), (
-                first_block,
-                second_block,
-            )
+            blocks = [first_block, second_block, first_block]
+            norm = column_norm(measured(blocks, noise), power)
+            assert norm == norm_by_entries(blocks, power), (first_block, second_block)
 
 
 @pytest.mark.parametrize(("seed", "neighbours"), [*enumerate(["add_remove", "replace"])])
 def test_unit_cells_added_cost_at_least_the_worst_unit(seed: int, neighbours: str) -> None:
     for family in families(seed):
-        for first_block, second_block in itertools.islice(
-            itertools.combinations([member for member in family if member.limits is None], 2), 4
-        ):
+        unlimited = [member for member in family if member.limits is None]
+        for blocks in itertools.islice(itertools.combinations(unlimited, 2), 4):
             plan = measured(
-                [first_block, second_block],
+                list(blocks),
                 neighbours=neighbours,
                 unit_column="id",
                 max_rows=2,
                 max_per_cell=PerCellBound(1, "a"),
             )
-            assert 2 * cost(plan).rho >= worst(plan) * (1 - 1e-7), (first_block, second_block)
+            assert 2 * cost(plan).rho >= worst(plan) * (1 - 1e-7), blocks
 
 
 def cached_functions() -> list[functools._lru_cache_wrapper]:  # type: ignore[type-arg]
@@ -185,7 +182,7 @@ def cached_functions() -> list[functools._lru_cache_wrapper]:  # type: ignore[ty
     return list(functions.values())
 
 
-def facts(plan: Measurements) -> tuple[str, str]:
+def digest_and_cost(plan: Measurements) -> tuple[str, str]:
     return measurements_digest(plan), str(cost(plan))
 
 
@@ -205,9 +202,9 @@ def test_cost_does_not_depend_on_earlier_calls() -> None:
     for plan in plans:
         for function in cached_functions():
             function.cache_clear()
-        fresh.append(facts(plan))
+        fresh.append(digest_and_cost(plan))
     order = rng.sample(range(len(plans)), len(plans))
-    assert {place: facts(plans[place]) for place in order} == dict(enumerate(fresh))
+    assert {place: digest_and_cost(plans[place]) for place in order} == dict(enumerate(fresh))
 
 
 def test_digest_covers_every_field() -> None:
