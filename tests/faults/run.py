@@ -59,79 +59,62 @@ def after(work: Callable[[], None]) -> Callable[[Path], None]:
     return prepare
 
 
-def scenarios() -> list[Scenario]:
-    """Return the scenarios that are run with the faults of all their calls."""
+LEDGER = "people.ledger"
+SHARE = ("--share", "ann")
+RELEASE = command("release", "people.toml", "--out", "out")
+# Entries of a data holder: the arguments of `leastnoise ledger`, and the folder before.
+ENTRIES = {
+    "a new ledger": (fresh, "set", LEDGER, "--epsilon", "3"),
+    "a raised budget": (with_ledger, "change", LEDGER, "--epsilon", "5", "--note", "board"),
+    "a budget for every month": (with_ledger, "change", LEDGER, "--epsilon", "3", "--per", "month"),
+    "a share of the budget": (with_ledger, "share", LEDGER, "ann", "--epsilon", "1"),
+    "spending from before": (with_ledger, "spent", LEDGER, "--epsilon", "1/2", "--note", "2024"),
+}
+
+
+def with_paid_release() -> Callable[[Path], None]:
+    """Return a function that prepares a ledger, and a release that another ledger paid."""
     folders: list[Path] = []
 
-    def elsewhere(folder: Path) -> None:
-        """Make a ledger, and a release that another one paid."""
+    def prepare(folder: Path) -> None:
         if not folders:
             fresh(folder)
-            trials.forked(release, folder)
+            trials.forked(RELEASE, folder)
             folders.append(shutil.move(folder / "out", folder.with_name("paid")))
         with_ledger(folder)
         shutil.copytree(folders[0], folder / "old")
 
-    release = command("release", "people.toml", "--out", "out")
-    ledger, ann = "people.ledger", ("--share", "ann")
-    shared, interrupted = (
-        after(command("ledger", "share", ledger, "ann", "--epsilon", "2")),
-        after(killed_after_the_record),
+    return prepare
+
+
+def scenarios() -> list[Scenario]:
+    """Return the scenarios that are run with the faults of all their calls."""
+    entries = [
+        entering(name, prepare, "ledger", *arguments)
+        for name, (prepare, *arguments) in ENTRIES.items()
+    ]
+    entries.append(
+        entering(
+            "a release of another ledger",
+            with_paid_release(),
+            *("ledger", "spent", LEDGER, "--release", "old"),
+        )
     )
     return [
-        entering("a new ledger", fresh, "ledger", "set", ledger, "--epsilon", "3"),
-        entering(
-            "a raised budget",
-            with_ledger,
-            "ledger",
-            "change",
-            ledger,
-            "--epsilon",
-            "5",
-            "--note",
-            "board",
-        ),
-        entering(
-            "a budget for every month",
-            with_ledger,
-            "ledger",
-            "change",
-            ledger,
-            "--epsilon",
-            "3",
-            "--per",
-            "month",
-        ),
-        entering(
-            "a share of the budget", with_ledger, "ledger", "share", ledger, "ann", "--epsilon", "1"
-        ),
-        entering(
-            "spending from before",
-            with_ledger,
-            "ledger",
-            "spent",
-            ledger,
-            "--epsilon",
-            "1/2",
-            "--note",
-            "2024",
-        ),
-        entering(
-            "a release of another ledger", elsewhere, "ledger", "spent", ledger, "--release", "old"
-        ),
+        *entries,
         Scenario(
             "a release from a share",
-            shared,
-            command("release", "people.toml", "--out", "out", *ann),
+            after(command("ledger", "share", LEDGER, "ann", "--epsilon", "2")),
+            command("release", "people.toml", "--out", "out", *SHARE),
             known=1,
-            share=ann,
+            share=SHARE,
         ),
-        Scenario("a release", with_ledger, release),
-        Scenario("a first release, which creates its ledger", fresh, release),
+        Scenario("a release", with_ledger, RELEASE),
+        Scenario("a first release, which creates its ledger", fresh, RELEASE),
         Scenario(
             "a release that is finished later",
-            interrupted,
-            command("resume", "people.ledger"),
+            after(killed_after_the_record),
+            command("resume", LEDGER),
             pays=False,
         ),
     ]
@@ -141,11 +124,11 @@ def scenarios() -> list[Scenario]:
 class Line:
     """One kind of fault, in every call of a scenario or in every byte of a ledger."""
 
-    what: str  # was run or damaged
+    subject: str  # the scenario, or the damaged ledger
     fault: str
-    among: int  # how many such faults there are
-    ends: dict[str, int]  # how many trials ended in each state
-    wrong: list[str]  # complaints
+    possible: int  # faults of this kind
+    ends: dict[str, int]  # trials by the state in which they ended
+    failed_checks: list[str]
     seconds: float  # of CPU
 
 
@@ -173,7 +156,7 @@ def main() -> int:
         Line(**json.loads(text))
         for text in (saved_lines.read_text("utf-8").splitlines() if saved_lines.is_file() else [])
     ]
-    known_faults = {(line.what, line.fault) for line in lines}
+    known_faults = {(line.subject, line.fault) for line in lines}
     chosen = [
         swept(scenario, base / "trial", arguments.every, known_faults)
         for scenario in scenarios()
@@ -186,10 +169,10 @@ def main() -> int:
         ):
             lines.append(line)
             print(
-                line.what,
+                line.subject,
                 line.fault,
                 line.ends,
-                *line.wrong,
+                *line.failed_checks,
                 sep="\n    ",
                 file=sys.stderr,
                 flush=True,
@@ -197,11 +180,11 @@ def main() -> int:
             with saved_lines.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(line)) + "\n")
             if arguments.out:
-                arguments.out.write_text(written(lines), encoding="utf-8")
+                arguments.out.write_text(page_of(lines), encoding="utf-8")
     finally:
         shutil.rmtree(base, ignore_errors=True)
-    print(written(lines))
-    return 1 if any(line.wrong for line in lines) else 0
+    print(page_of(lines))
+    return 1 if any(line.failed_checks for line in lines) else 0
 
 
 def cpu() -> float:
@@ -301,22 +284,22 @@ _ABSENT = (
 )
 
 
-def written(lines: list[Line]) -> str:
-    """Return the page."""
+def page_of(lines: list[Line]) -> str:
+    """Return the text of the page."""
     total = sum(sum(line.ends.values()) for line in lines)
-    possible = sum(line.among for line in lines)
+    possible = sum(line.possible for line in lines)
     seconds = sum(line.seconds for line in lines)
     rows = []
-    for subject in dict.fromkeys(line.what for line in lines):
-        lines_of_subject = [line for line in lines if line.what == subject]
+    for subject in dict.fromkeys(line.subject for line in lines):
+        lines_of_subject = [line for line in lines if line.subject == subject]
         ends = sum((Counter(line.ends) for line in lines_of_subject), Counter[str]())
         states = ", ".join(f"{count:,} {state}" for state, count in sorted(ends.items()))
         rows.append(
             f"| {subject} | {ends.total():,} | "
-            f"{sum(line.among for line in lines_of_subject):,} | {states} |"
+            f"{sum(line.possible for line in lines_of_subject):,} | {states} |"
         )
     kinds = ", ".join(dict.fromkeys(line.fault for line in lines))
-    failed_checks = [check for line in lines for check in line.wrong]
+    failed_checks = [check for line in lines for check in line.failed_checks]
     shown = [f"- {check}" for check in failed_checks[:200]] or ["None."]
     return "\n".join(
         [

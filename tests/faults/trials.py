@@ -270,56 +270,67 @@ def next_runs(
     folder: Path, state_found: dict[str, Any], scenario: Scenario, *, further: bool
 ) -> list[str]:
     """Check that the next run reports the fault, finishes the work once, and pays once."""
-    from leastnoise._cli import main
     from leastnoise._session import Ledger
 
-    def ran(*arguments: str) -> int:
-        sys.argv = ["leastnoise", *arguments]
-        try:
-            main()
-        except SystemExit as stop:
-            return int(stop.code or 0)
-        return 0
-
     failed_checks = []
-    ledger, out = folder / "people.ledger", folder / "out"
-    if ledger.exists() and ran("resume", "people.ledger") != 0:
+    ledger = folder / "people.ledger"
+    if ledger.exists() and run_command("resume", "people.ledger") != 0:
         failed_checks.append("resume fails")
-    if state_found["state"] in {"resumable", "whole"}:
-        if not out.exists() or not is_whole(out):
-            failed_checks.append("not finished, or not whole")
-        elif state_found["drawn"]:
-            values = json.loads(
-                (out / "measurements/observation.json").read_text(encoding="utf-8")
-            )["values"]
-            recorded_values = json.loads(state_found["drawn"][0])["values"]
-            if recorded_values != values[: len(recorded_values)]:
-                failed_checks.append("drawn again")
-    elif out.exists():
-        failed_checks.append("out and absent or unpaid")
+    failed_checks += check_output(folder / "out", state_found)
     budget_left = Ledger.open(ledger).left().epsilon if ledger.exists() else 1
     if further and budget_left >= 1:
-        if ran("release", "people.toml", "--out", "further", *scenario.share) != 0 or not is_whole(
-            folder / "further"
-        ):
+        code = run_command("release", "people.toml", "--out", "further", *scenario.share)
+        if code != 0 or not is_whole(folder / "further"):
             failed_checks.append("the next release fails")
         state_found["entries"] += 1
     if ledger.exists():
-        entries = Ledger.open(ledger).entries()
-        states = [entry.state for entry in entries]
-        if len(entries) != state_found["entries"] or set(states[scenario.known :]) - {
-            "sealed",
-            "absent",
-        }:
-            failed_checks.append(f"{state_found['entries']} entries became {states}")
-        if (state_found["state"] == "absent") != ("absent" in states[scenario.known :]):
-            failed_checks.append(f"{state_found['state']} became {states}")
-    stray = [
-        path.name for path in folder.iterdir() if re.match(r"\.people\.ledger\.run-", path.name)
-    ]
-    if stray and ledger.exists():
-        failed_checks.append(f"left behind: {stray}")
+        states = [entry.state for entry in Ledger.open(ledger).entries()]
+        failed_checks += check_entries(states, state_found, scenario)
+        run_files = [
+            path.name for path in folder.iterdir() if re.match(r"\.people\.ledger\.run-", path.name)
+        ]
+        if run_files:
+            failed_checks.append(f"left behind: {run_files}")
     return failed_checks
+
+
+def run_command(*arguments: str) -> int:
+    """Run the program in this process, and return its exit code."""
+    from leastnoise._cli import main
+
+    sys.argv = ["leastnoise", *arguments]
+    try:
+        main()
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+def check_output(out: Path, state_found: dict[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with the release after it was resumed."""
+    if state_found["state"] not in {"resumable", "whole"}:
+        if out.exists():
+            yield "out and absent or unpaid"
+    elif not out.exists() or not is_whole(out):
+        yield "not finished, or not whole"
+    elif state_found["drawn"]:
+        observation = (out / "measurements/observation.json").read_text(encoding="utf-8")
+        values = json.loads(observation)["values"]
+        recorded_values = json.loads(state_found["drawn"][0])["values"]
+        if recorded_values != values[: len(recorded_values)]:
+            yield "drawn again"
+
+
+def check_entries(
+    states: list[str], state_found: dict[str, Any], scenario: Scenario
+) -> Iterator[str]:
+    """Yield what is wrong with the states of the ledger's entries after all runs."""
+    new_states = states[scenario.known :]
+    is_settled = set(new_states) <= {"sealed", "absent"}
+    if len(states) != state_found["entries"] or not is_settled:
+        yield f"{state_found['entries']} entries became {states}"
+    if (state_found["state"] == "absent") != ("absent" in new_states):
+        yield f"{state_found['state']} became {states}"
 
 
 # --- what the data holder enters ------------------------------------------------------------------

@@ -54,17 +54,18 @@ def rows() -> pd.DataFrame:
 
 
 def named_statements(path: Path) -> dict[str, str]:
-    """The statements of a file by their names, which stand in a comment before each."""
-    parts = re.findall(r"^-- ([^\n]+)\n([^\n-][^;]+);", path.read_text("utf-8"), re.MULTILINE)
-    return {name: " ".join(text.split()) for name, text in parts}
+    """Return the statements of a file by their names, in a comment before each."""
+    pattern = r"^-- ([^\n]+)\n([^\n-][^;]+);"
+    statements = re.findall(pattern, path.read_text("utf-8"), re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in statements}
 
 
 TOP = "SELECT city FROM orders GROUP BY city ORDER BY COUNT(*) DESC LIMIT 2"
-ANSWERED = named_statements(Path(__file__).with_name("bi_statements.sql"))
+STATEMENTS = named_statements(Path(__file__).with_name("bi_statements.sql"))
 
 
 def exact_frame(text: str, rows: pd.DataFrame, domain: ln.Domain = DOMAIN) -> pd.DataFrame:
-    """The answer to a statement without noise."""
+    """Return the answer to a statement without noise."""
     statements = read_statements(domain, [text], SqlSettings(unit="customer", today=TODAY))
     (statement,) = over_common_domain(statements)
     frame = pd.DataFrame(answer_statement(statement, ExactNumbers(prepared(rows), "customer")))
@@ -72,12 +73,12 @@ def exact_frame(text: str, rows: pd.DataFrame, domain: ln.Domain = DOMAIN) -> pd
 
 
 def prepared(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with a column for each attribute, and with the columns of measures and units."""
+    """Return the rows with a column for each attribute, measure and unit."""
     return rows.assign(basket=rows["amount"]).drop(columns="family")
 
 
 def reference(text: str, rows: pd.DataFrame) -> list[tuple]:
-    """The answer of DuckDB."""
+    """Return the answer of DuckDB to the statement in its dialect."""
     text = re.sub(r"CURRENT_DATE|NOW\(\)", f"DATE '{TODAY}'", text)
     text = text.replace("TO_TIMESTAMP(", "strptime(").replace("TO_DATE(", "strptime(")
     text = text.replace("'YYYY-MM-DD HH24:MI:SS'", "'%Y-%m-%d %H:%M:%S'")
@@ -102,11 +103,11 @@ def reference(text: str, rows: pd.DataFrame) -> list[tuple]:
                 f"CREATE TABLE {schema}.orders AS SELECT * REPLACE (CAST(day AS DATE) AS day) "
                 "FROM frame"
             )
-        return [tuple(map(plain, row)) for row in database.execute(text).fetchall()]
+        return [tuple(map(normalize, row)) for row in database.execute(text).fetchall()]
 
 
-def plain(value: object) -> object:
-    """A value of either side in one form."""
+def normalize(value: object) -> object:
+    """Return a value in a form that both programs share."""
     if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
         return None
     if isinstance(value, (bool, np.bool_)):
@@ -116,41 +117,44 @@ def plain(value: object) -> object:
     return str(value)[:10] if isinstance(value, (dt.date, dt.datetime)) else float(value)
 
 
-def is_close(value: object, other: object, tolerance: float) -> bool:
-    if isinstance(value, float) and isinstance(other, float):
-        return abs(value - other) <= tolerance * max(1.0, abs(other))
-    return value == other or (value == "other" and other is None)
+def normalized_rows(frame: pd.DataFrame) -> list[tuple]:
+    return [tuple(map(normalize, row)) for row in frame.itertuples(index=False, name=None)]
 
 
-def check_like_duckdb(
-    ours: list[tuple], theirs: list[tuple], *, is_ordered: bool, tolerance: float = 1e-6
+def is_close(value: object, expected: object, tolerance: float) -> bool:
+    """Return whether a value is that of DuckDB, whose null is the cell "other" here."""
+    if isinstance(value, float) and isinstance(expected, float):
+        return abs(value - expected) <= tolerance * max(1.0, abs(expected))
+    return value == expected or (value == "other" and expected is None)
+
+
+def is_row_close(row: tuple, expected: tuple, tolerance: float) -> bool:
+    return all(is_close(a, b, tolerance) for a, b in zip(row, expected, strict=True))
+
+
+def assert_rows_equal(
+    rows: list[tuple], expected: list[tuple], *, is_ordered: bool, tolerance: float = 1e-6
 ) -> None:
-    """Every row of DuckDB is ours too; all others of ours are groups without rows."""
-    rest = list(ours)
-    for row in theirs:
-        fitting = [
-            own
-            for own in rest
-            if all(is_close(a, b, tolerance) for a, b in zip(own, row, strict=True))
-        ]
-        assert fitting, (row, rest)
-        rest.remove(fitting[0])
-    for row in rest:  # of these SQL has no row
+    """Check that every row of DuckDB is there, and that all others are empty groups."""
+    further = list(rows)
+    for expected_row in expected:
+        matches = [row for row in further if is_row_close(row, expected_row, tolerance)]
+        assert matches, (expected_row, further)
+        further.remove(matches[0])
+    # SQL has no row for a group without rows.
+    for row in further:
         assert "Ulm" in row or "ULM" in row or not row[-1], row
-    if is_ordered and not rest:
-        assert all(
-            is_close(a, b, tolerance)
-            for own, row in zip(ours, theirs, strict=True)
-            for a, b in zip(own, row, strict=True)
-        )
+    if is_ordered and not further:
+        for row, expected_row in zip(rows, expected, strict=True):
+            assert is_row_close(row, expected_row, tolerance)
 
 
-@pytest.mark.parametrize("text", ANSWERED.values(), ids=ANSWERED)
+@pytest.mark.parametrize("text", STATEMENTS.values(), ids=STATEMENTS)
 def test_sql_is_answered_as_duckdb_does_without_noise(rows, text):
     frame = exact_frame(text, rows)
-    ours = [tuple(map(plain, row)) for row in frame.itertuples(index=False, name=None)]
+    answer = normalized_rows(frame)
     is_ordered = re.search(r"ORDER BY[^()]*$", text) is not None
-    check_like_duckdb(ours, reference(text, rows), is_ordered=is_ordered)
+    assert_rows_equal(answer, reference(text, rows), is_ordered=is_ordered)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +305,7 @@ def test_fault_says_what_to_write_instead(text, reason):
 
 def test_sql_is_answered_as_duckdb_does_from_a_release(rows):
     names = ("rollup", "share", "net amount", "running total", "or of attributes", "rank")
-    texts = [ANSWERED[name] for name in names]
+    texts = [STATEMENTS[name] for name in names]
     texts.append(
         "SELECT city, MEDIAN(basket) AS m, COUNT(*) AS n FROM orders WHERE city <> 'Ulm' GROUP BY "
         "city"
@@ -312,21 +316,19 @@ def test_sql_is_answered_as_duckdb_does_from_a_release(rows):
     release = ln.release(plan, rows.drop(columns="family"), seed=3)
     for text in texts[:-1]:
         frame = release.sql(text, "pandas")
-        shown = [name for name in frame if not name.endswith(("_low", "_high"))]
-        ours = [tuple(map(plain, row)) for row in frame[shown].itertuples(index=False, name=None)]
-        theirs = reference(text, rows)
-        assert len(ours) >= len(theirs)
-        for row in theirs:
-            assert any(
-                all(is_close(a, b, 0.05) for a, b in zip(answer, row, strict=True))
-                for answer in ours
-            ), (text, row, ours)
+        columns = [name for name in frame if not name.endswith(("_low", "_high"))]
+        answer = normalized_rows(frame[columns])
+        expected = reference(text, rows)
+        assert len(answer) >= len(expected)
+        for expected_row in expected:
+            is_there = any(is_row_close(row, expected_row, 0.05) for row in answer)
+            assert is_there, (text, expected_row, answer)
     medians = release.sql(texts[-1], "pandas")
     assert ((medians["m"] >= 25) & (medians["m"] <= 75)).all()
 
 
 def small_release(*texts: str, **options: object) -> ln.Release:
-    """A release of a few rows with visible noise."""
+    """Return a release of a few rows with visible noise."""
     domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", -9, 9)})
     frame = pd.DataFrame({"sex": ["F"] * 30 + ["M"] * 20, "pay": [5, -5] * 25})
     plan = ln.plan(ln.sql(domain, *texts, **options), ln.PureDP(2))
@@ -404,31 +406,52 @@ def sold() -> tuple[ln.Release, pd.DataFrame]:
     return ln.release(ln.plan(workload, ln.ZCDP("1/8")), frame, seed=1), frame
 
 
+def card_shares(release: ln.Release) -> np.ndarray:
+    """Return the intervals of the shares of rows with a card, by shop."""
+    shares = ln.shares(release, ["card"], by=["shop"]).frame("pandas")
+    return shares[shares["card"] == "true"][["low", "high"]].to_numpy()
+
+
+def card_difference(release: ln.Release, **measure: str) -> np.ndarray:
+    """Return the intervals of the difference between rows with and without a card, by shop."""
+    comparison = ln.compare_groups(release, "card", "true", "false", **measure, by=["shop"])
+    return comparison.frame("pandas")[["difference_low", "difference_high"]].to_numpy()
+
+
+def counts_of_card_or_shop(release: ln.Release) -> np.ndarray:
+    """Return the intervals of rows with a card or of shop s1, by shop."""
+    domain = release.workload.domain
+    cards = ln.predicates([["true"]])
+    (table,) = release.answer(ln.queries(domain, shop="identity", card=cards))
+    (single,) = release.answer(ln.queries(domain, shop=ln.predicates([["s1"]])))
+    intervals = np.stack([table.low, table.high], axis=-1).reshape(-1, 2)
+    intervals[1] = single.low[0], single.high[0]
+    return intervals
+
+
+def shop_shares(release: ln.Release) -> np.ndarray:
+    """Return the intervals of the shares of shops in all pay."""
+    shares = ln.shares(release, ["shop"], sum="pay").frame("pandas")
+    return shares[["low", "high"]].to_numpy()
+
+
+EXPECTED_INTERVALS = {
+    "share": card_shares,
+    "part": lambda release: 100 * card_shares(release),
+    "guarded": lambda release: 100 * card_shares(release),
+    "difference": lambda release: card_difference(release, sum="pay"),
+    "means": lambda release: card_difference(release, mean="pay"),
+    "either": counts_of_card_or_shop,
+    "share_of_total": lambda release: shop_shares(release) - 1,
+}
+
+
 @pytest.mark.parametrize("name", COMBINATIONS)
 def test_interval_of_a_combination_matches_comparisons(sold, name):
     release, _ = sold
     text = f"SELECT shop, {COMBINATIONS[name]} AS x FROM sales GROUP BY shop"
     frame = release.sql(text, "pandas")
-    domain = release.workload.domain
-    if name in ("share", "part", "guarded"):
-        shares = ln.shares(release, ["card"], by=["shop"]).frame("pandas")
-        factor = 1 if name == "share" else 100
-        expected = factor * shares[shares["card"] == "true"][["low", "high"]].to_numpy()
-    elif name == "difference":
-        both = ln.compare_groups(release, "card", "true", "false", sum="pay", by=["shop"])
-        expected = both.frame("pandas")[["difference_low", "difference_high"]].to_numpy()
-    elif name == "means":
-        both = ln.compare_groups(release, "card", "true", "false", mean="pay", by=["shop"])
-        expected = both.frame("pandas")[["difference_low", "difference_high"]].to_numpy()
-    elif name == "either":
-        cards = ln.predicates([["true"]])
-        (table,) = release.answer(ln.queries(domain, shop="identity", card=cards))
-        (single,) = release.answer(ln.queries(domain, shop=ln.predicates([["s1"]])))
-        expected = np.stack([table.low, table.high], axis=-1).reshape(-1, 2)
-        expected[1] = single.low[0], single.high[0]
-    else:
-        shares = ln.shares(release, ["shop"], sum="pay").frame("pandas")
-        expected = shares[["low", "high"]].to_numpy() - 1
+    expected = EXPECTED_INTERVALS[name](release)
     assert frame[["x_low", "x_high"]].to_numpy() == pytest.approx(expected, rel=1e-6, abs=0.01)
     assert (frame["x_low"] <= frame["x"]).all()
     assert (frame["x"] <= frame["x_high"]).all()
@@ -720,12 +743,12 @@ def test_star_schema_is_answered_as_duckdb_does(star, text):
     (statement,) = over_common_domain(read_statements(STAR, [text], settings))
     frame = pd.DataFrame(answer_statement(statement, ExactNumbers(joined, "customer")))
     frame = frame[[name for name in frame if not name.endswith(("_low", "_high"))]]
-    ours = [tuple(map(plain, row)) for row in frame.itertuples(index=False, name=None)]
+    answer = normalized_rows(frame)
     with duckdb.connect(":memory:") as database:
         for name, table in star.items():
             database.register(name, table)
-        theirs = [tuple(map(plain, row)) for row in database.execute(text).fetchall()]
-    check_like_duckdb(ours, theirs, is_ordered="ORDER BY" in text)
+        expected = [tuple(map(normalize, row)) for row in database.execute(text).fetchall()]
+    assert_rows_equal(answer, expected, is_ordered="ORDER BY" in text)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import leastnoise as ln
 from differential.exact import ExactNumbers
 from leastnoise._release import answer_statement
 from leastnoise._workload import SqlSettings, over_common_domain, read_statements
-from workload.test_sql_bi import check_like_duckdb, plain
+from workload.test_sql_bi import assert_rows_equal, normalize, normalized_rows
 
 KEYS = {
     "date_dim": ("d_date_sk", "ss_sold_date_sk"),
@@ -168,10 +168,12 @@ def test_tpc_ds_group_by_is_answered_as_duckdb_does(tables, name):
     exact_numbers = ExactNumbers(tables["store_sales"].rename(columns=columns), None)
     frame = pd.DataFrame(answer_statement(statement, exact_numbers))
     frame = frame[[column.name for column in statement.columns]]
-    ours = [tuple(map(plain, row)) for row in frame.itertuples(index=False, name=None)]
+    answer = normalized_rows(frame)
     with duckdb.connect(":memory:") as database:
         for table, rows in tables.items():
             database.register(table, rows)
-        theirs = [tuple(map(plain, row)) for row in database.execute(QUERIES[name]).fetchall()]
-    assert theirs
-    check_like_duckdb(ours, theirs, is_ordered="ORDER BY" in QUERIES[name])
+        expected = [
+            tuple(map(normalize, row)) for row in database.execute(QUERIES[name]).fetchall()
+        ]
+    assert expected
+    assert_rows_equal(answer, expected, is_ordered="ORDER BY" in QUERIES[name])

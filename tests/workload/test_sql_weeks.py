@@ -10,7 +10,7 @@ import leastnoise as ln
 from differential.exact import ExactNumbers
 from leastnoise._release import answer_statement
 from leastnoise._workload import SqlSettings, over_common_domain, read_statements
-from workload.test_sql_bi import check_like_duckdb, plain
+from workload.test_sql_bi import assert_rows_equal, normalize, normalized_rows
 
 TODAY = "2025-03-10"
 DOMAIN = ln.Domain(
@@ -125,11 +125,11 @@ def check(text: str, reference: str) -> None:
     (statement,) = over_common_domain(statements)
     frame = pd.DataFrame(answer_statement(statement, ExactNumbers(ROWS, None)))
     frame = frame[[name for name in frame if not name.endswith(("_low", "_high"))]]
-    ours = [tuple(map(plain, row)) for row in frame.itertuples(index=False, name=None)]
+    answer = normalized_rows(frame)
     with duckdb.connect(":memory:") as database:
         database.register("frame", ROWS)
         database.execute(
             "CREATE TABLE t AS SELECT * REPLACE (CAST(visited AS DATE) AS visited) FROM frame"
         )
-        theirs = [tuple(map(plain, row)) for row in database.execute(reference).fetchall()]
-    check_like_duckdb(ours, theirs, is_ordered=False)
+        expected = [tuple(map(normalize, row)) for row in database.execute(reference).fetchall()]
+    assert_rows_equal(answer, expected, is_ordered=False)

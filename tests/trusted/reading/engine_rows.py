@@ -68,15 +68,8 @@ EXACT = [
     "0.1" + "0" * 60 + "1",
     None,
 ]
-# above half of the least double, and below it
-EXACT += [
-    "5e-324",
-    "1e-323",
-    "2.471e-324",
-    "-2.471e-324",
-    "2.470e-324",
-    "-2e-324",
-]
+# Numbers above half of the least double, and below it.
+EXACT += ["5e-324", "1e-323", "2.471e-324", "-2.471e-324", "2.470e-324", "-2e-324"]
 DAYS = [
     "1969-12-31",
     "1970-01-01",
@@ -90,7 +83,7 @@ DAYS = [
     None,
 ]
 DAYS += ["0001-01-01", "9999-12-31"]
-# around the days, and around the changes of clocks in Berlin, New York and on Lord Howe Island
+# Around the days, and around the changes of clocks in Berlin, New York and on Lord Howe Island.
 HOURS = [
     "00:00",
     "00:59:59.999999",
@@ -118,37 +111,33 @@ STAMPS += [
 ROWS = 500
 
 
+def fill_from(pool, rng):
+    """Return a column of every value of a pool, and of random ones."""
+    places = [*range(len(pool)), *rng.integers(0, len(pool), ROWS - len(pool))]
+    return [pool[place] for place in places]
+
+
 def columns():
     """Return columns in which every value of each pool occurs, in many combinations."""
     rng = np.random.default_rng(1)
     pools = {"n": WHOLE, "x": DOUBLE, "t": TEXT, "b": FLAG}
-    values_by_name = {
-        name: [
-            pool[place]
-            for place in [*range(len(pool)), *rng.integers(0, len(pool), ROWS - len(pool))]
-        ]
-        for name, pool in pools.items()
-    }
+    values_by_name = {name: fill_from(pool, rng) for name, pool in pools.items()}
     values_by_name["u"] = [
         None if place == 0 else int(place) for place in rng.integers(0, 120, ROWS)
     ]
-    values_by_name["w"] = [
-        None if place == 0 else "" if place == 1 else f"u:{place}'"
-        for place in rng.integers(0, 120, ROWS)
-    ]
+    names_of_units = [None, "", *(f"u:{place}'" for place in range(2, 120))]
+    values_by_name["w"] = [names_of_units[place] for place in rng.integers(0, 120, ROWS)]
     values_by_name["i"] = list(range(ROWS))
     for name, pool in {"d": DAYS, "s": STAMPS, "z": STAMPS}.items():
-        values_by_name[name] = [
-            None if (text := pool[place]) is None else dt.datetime.fromisoformat(text)
-            for place in rng.integers(0, len(pool), ROWS)
-        ]
+        times = [None if text is None else dt.datetime.fromisoformat(text) for text in pool]
+        values_by_name[name] = [times[place] for place in rng.integers(0, len(pool), ROWS)]
     values_by_name["e"] = [EXACT[place] for place in rng.integers(0, len(EXACT), ROWS)]
     return values_by_name
 
 
 COLUMNS = columns()
-# control characters at the ends of their stretches, blanks that are trimmed and not, letters of
-# several bytes; NUL is no text of Postgres
+# Control characters at the ends of their ranges, blanks that are trimmed and others, letters of
+# several bytes. PostgreSQL has no text with NUL.
 ODD = [
     "a",
     "b",
@@ -177,13 +166,7 @@ ODD += [
     None,
     "",
 ]
-COLUMNS["o"] = [
-    ODD[place]
-    for place in [
-        *range(len(ODD)),
-        *np.random.default_rng(3).integers(0, len(ODD), ROWS - len(ODD)),
-    ]
-]
+COLUMNS["o"] = fill_from(ODD, np.random.default_rng(3))
 TYPES = {
     "n": pa.int64(),
     "x": pa.float64(),
@@ -202,8 +185,10 @@ def literal(value, kind):
     """Return a value as a PostgreSQL literal."""
     if value is None:
         return "NULL"
-    text = str(value).replace("'", "''").replace("\x00", "\x01")  # which is no key either
-    return f"'{text}{'+00' if kind == 'timestamptz' else ''}'::{kind}"
+    # A text with the control character 1 is no key either.
+    text = str(value).replace("'", "''").replace("\x00", "\x01")
+    zone = "+00" if kind == "timestamptz" else ""
+    return f"'{text}{zone}'::{kind}"
 
 
 def counted(table, tables):
@@ -217,12 +202,6 @@ def counted(table, tables):
 
 
 def counts(source, domain, tables, attributes=None, **options):
-    return counted(
-        read(
-            source,
-            domain,
-            read_request=ReadRequest(attributes=attributes, tables=tables),
-            **options,
-        ),
-        tables,
-    )
+    """Return every marginal of a source, and whether an engine counted its rows."""
+    request = ReadRequest(attributes=attributes, tables=tables)
+    return counted(read(source, domain, read_request=request, **options), tables)

@@ -3,7 +3,7 @@
 import csv
 import gzip
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import duckdb
@@ -101,17 +101,26 @@ def source_of(request, tmp_path):
     if request.param == "postgres":
         request.getfixturevalue("postgres")
         url = request.getfixturevalue("url")
-        types = {"number": "bigint", "text": "text"}
-        return lambda texts: server_table(
-            url,
-            "spellings",
-            types,
-            [(str(row), literal(text, "text")) for row, text in enumerate(texts)],
-        )
+
+        def postgres_table(texts):
+            rows = [(str(row), literal(text, "text")) for row, text in enumerate(texts)]
+            return server_table(url, "spellings", {"number": "bigint", "text": "text"}, rows)
+
+        return postgres_table
     if request.param == "spark":
         session = request.getfixturevalue("spark_session")
         return lambda texts: session.createDataFrame(arrow_table(texts, tmp_path))
     return lambda texts: SOURCES[request.param](texts, tmp_path)
+
+
+def cells_of_rows(content, name):
+    """Return the cell of an attribute in each row that is read, by the number of the row."""
+    return dict(zip(content.codes["number"].tolist(), content.codes[name].tolist(), strict=True))
+
+
+def documented_texts(texts, cells):
+    """Return each text's reading in a column of the page."""
+    return [text if cell == "itself" else cell for text, cell in zip(texts, cells, strict=True)]
 
 
 def read_numbers(source, texts, reading):
@@ -123,16 +132,13 @@ def read_numbers(source, texts, reading):
         {"number": ln.Coded(len(texts)), "text": kind},
         measures={"amount": measure, "values": ValueCount(measure)},
     )
-    of_attribute = open_content(
-        read(source, domain, read_request=ReadRequest(attributes=["number", "text"]))
-    )
-    cells = dict(
-        zip(of_attribute.codes["number"].tolist(), of_attribute.codes["text"].tolist(), strict=True)
-    )
-    of_measure = open_content(read(source, domain, read_request=ReadRequest(attributes=["number"])))
-    order = np.argsort(of_measure.codes["number"])
-    amounts = of_measure.values["amount"][order] / 1000
-    values = of_measure.values["values"][order]
+    attributes = ReadRequest(attributes=["number", "text"])
+    cells = cells_of_rows(open_content(read(source, domain, read_request=attributes)), "text")
+    measures = ReadRequest(attributes=["number"])
+    content = open_content(read(source, domain, read_request=measures))
+    order = np.argsort(content.codes["number"])
+    amounts = content.values["amount"][order] / 1000
+    values = content.values["values"][order]
     assert all((cells.get(row) == 0) == bool(values[row]) for row in range(len(texts)))
     special_cells = {None: "outside", 1: "null"}
     return [special_cells.get(cells.get(row), float(amounts[row])) for row in range(len(texts))]
@@ -145,12 +151,12 @@ def test_numbers_are_read_as_the_page_says(source_of) -> None:
     for title, cells in columns.items():
         documented = [cell if cell in {"null", "outside"} else float(cell) for cell in cells]
         numbers = read_numbers(source, texts, KEYS[title])
-        wrong = [
-            (text, "read as", is_read, "not", is_said)
-            for text, is_read, is_said in zip(texts, numbers, documented, strict=True)
-            if is_read != is_said
+        differences = [
+            (text, "read as", number, "not", expected)
+            for text, number, expected in zip(texts, numbers, documented, strict=True)
+            if number != expected
         ]
-        assert wrong == [], title
+        assert differences == [], title
 
 
 def test_times_are_read_as_the_page_says(source_of) -> None:
@@ -158,20 +164,19 @@ def test_times_are_read_as_the_page_says(source_of) -> None:
     days = ln.Dates("2024-11-01", "2024-11-30", null="other", reading=ln.Reading(column="text"))
     domain = ln.Domain({"number": ln.Coded(len(texts)), "day": days})
     content = open_content(read(source_of(texts), domain))
-    cells = dict(zip(content.codes["number"].tolist(), content.codes["day"].tolist(), strict=True))
+    cells = cells_of_rows(content, "day")
     labels = {**dict(enumerate(days.labels)), None: "outside", days.regular: "null"}
-    is_read = {text: labels[cells.get(row)] for row, text in enumerate(texts)}
-    assert is_read == dict(zip(texts, columns["day"], strict=True))
+    days_read = {text: labels[cells.get(row)] for row, text in enumerate(texts)}
+    assert days_read == dict(zip(texts, columns["day"], strict=True))
 
 
 def same_texts(texts, cells):
     """Return the page's groups: the numbers of rows with one text, without nulls."""
-    readings = [text if cell == "itself" else cell for text, cell in zip(texts, cells, strict=True)]
-    return {
-        frozenset(row for row, reading in enumerate(readings) if reading == text)
-        for text in readings
-        if text != "null"
-    }
+    rows_of_reading = defaultdict(set)
+    for row, reading in enumerate(documented_texts(texts, cells)):
+        if reading != "null":
+            rows_of_reading[reading].add(row)
+    return list(rows_of_reading.values())
 
 
 def rows_of_units(source, texts, reading):
@@ -194,13 +199,11 @@ def test_units_are_distinguished_as_documented(source_of, title: str) -> None:
 def test_categories_are_distinguished_as_documented(source_of, title: str) -> None:
     texts, columns = table_of_page("Texts")
     source = source_of(texts)
-    documented = [
-        text if cell == "itself" else cell for text, cell in zip(texts, columns[title], strict=True)
-    ]
+    documented = documented_texts(texts, columns[title])
     values = [text for text in dict.fromkeys(documented) if text != "null"]
     kind = ln.Categories(values, null="other", reading=ln.Reading(column="text", **KEYS[title]))
     content = open_content(read(source, ln.Domain({"number": ln.Coded(len(texts)), "x": kind})))
-    cells = dict(zip(content.codes["number"].tolist(), content.codes["x"].tolist(), strict=True))
+    cells = cells_of_rows(content, "x")
     labels = [*values, "null"]
 
     assert [labels[cells[row]] for row in range(len(texts))] == documented
@@ -209,21 +212,18 @@ def test_categories_are_distinguished_as_documented(source_of, title: str) -> No
 @pytest.mark.parametrize("title", ABOUT_TEXTS)
 def test_found_categories_are_distinguished_as_documented(source_of, title: str) -> None:
     texts, columns = table_of_page("Texts")
-    documented = [
-        text if cell == "itself" else cell for text, cell in zip(texts, columns[title], strict=True)
-    ]
+    documented = documented_texts(texts, columns[title])
     kind = ln.Unknown(99, reading=ln.Reading(column="text", **KEYS[title]))
     units_by_key = units_of(read_keys(source_of(texts), ln.Domain(x=kind), "x"))
     assert units_by_key == Counter(text for text in documented if text != "null")
-    ln.Categories([*units_by_key])  # no two of them are one category
+    # No two of the keys are one category.
+    ln.Categories([*units_by_key])
 
 
 @pytest.mark.parametrize("title", ["no key", "`trim = true`"])
 def test_keys_of_a_join_are_compared_as_the_page_says(source_of, tmp_path, title: str) -> None:
     texts, columns = table_of_page("Texts")
-    documented = [
-        text if cell == "itself" else cell for text, cell in zip(texts, columns[title], strict=True)
-    ]
+    documented = documented_texts(texts, columns[title])
     values = [text for text in dict.fromkeys(documented) if text != "null"]
     patients = pa.table({"key": values, "place": range(len(values))})
     domain = ln.Domain(
@@ -234,9 +234,7 @@ def test_keys_of_a_join_are_compared_as_the_page_says(source_of, tmp_path, title
     joined = ln.Joined(visits, patients, on={"text": "key"}, reading=reading)
     unit = {"unit_column": "text", "max_rows": len(texts), "unit_reading": reading}
     content = open_content(read(joined, domain, **unit))
-    places = dict(
-        zip(content.codes["number"].tolist(), content.codes["place"].tolist(), strict=True)
-    )
+    places = cells_of_rows(content, "place")
 
     assert {row: values[place] for row, place in places.items()} == {
         row: text for row, text in enumerate(documented) if text != "null"
