@@ -29,7 +29,7 @@ DOMAIN = ln.Domain(
     },
     measures={"pay": ln.Measure("pay", 0, 100)},
 )
-ASKED = (
+WORKLOAD = (
     ln.marginals(DOMAIN, upto=2)
     + ln.mean_queries(DOMAIN, "pay", by=["sex"])
     + ln.quantile_queries(DOMAIN, "age", at=["0.5"], by=["sex"])
@@ -56,15 +56,15 @@ OPTIONS = ln.Options(
 )
 
 
-def paid(folder: Path) -> None:
+def release_from_ledger(folder: Path) -> None:
     ledger = folder / "people.ledger"
     ln.Ledger.create(ledger, "people", ln.Privacy(ln.PureDP(5)))
     ln.Ledger.create(folder / "other.empty", "people", ln.Privacy(ln.PureDP(5)))
-    plan = ln.plan(ASKED, ln.PureDP(2))
+    plan = ln.plan(WORKLOAD, ln.PureDP(2))
     ln.release(plan, folder / "people.parquet", ledger=ledger, out=folder / "out", options=OPTIONS)
 
 
-def of_units(folder: Path) -> None:
+def release_of_units(folder: Path) -> None:
     ledger = folder / "people.ledger"
     unit = ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=1)
     ln.Ledger.create(ledger, "people", unit.within(ln.ZCDP(5)))
@@ -74,34 +74,38 @@ def of_units(folder: Path) -> None:
     ln.release(plan, folder / "people.parquet", ledger=ledger, out=folder / "out", options=options)
 
 
-def looking(folder: Path) -> None:
+def adaptive_release(folder: Path) -> None:
     ln.Ledger.create(folder / "other.empty", "people", ln.Privacy(ln.PureDP(5)))
     domain = ln.Domain(age=ln.Integers(0, 63))
     plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1), strategy="dawa")
     ln.release(plan, PEOPLE, seed=1, out=folder / "out", options=ln.Options(formats=["csv"]))
 
 
-@pytest.fixture(scope="module", params=[paid, of_units, looking], ids=lambda make: make.__name__)
-def released(request, tmp_path_factory):
+RELEASES = [release_from_ledger, release_of_units, adaptive_release]
+
+
+@pytest.fixture(scope="module", params=RELEASES, ids=lambda make: make.__name__)
+def release_folder(request, tmp_path_factory):
+    """Return the folder of a release."""
     folder = tmp_path_factory.mktemp("released")
     PEOPLE.to_parquet(folder / "people.parquet")
     request.param(folder)
     return folder / "out"
 
 
-def entered(out: Path) -> object:
+def enter(out: Path) -> object:
     """Enter a release into a new ledger."""
     ledger = Path(shutil.copy(out.parent / "other.empty", out.parent / "other.ledger"))
     return enter_release(ln.Ledger.open(ledger), out)
 
 
-def looked_for(out: Path) -> object:
+def look_for_releases(out: Path) -> object:
     """Look for releases that a ledger paid, and for other ledgers of the data."""
     ledger = out.parent / "new.ledger"
     return find_unrecorded_releases(ledger, None), find_other_ledgers(ledger, "people")
 
 
-def explored(out: Path) -> object:
+def explore(out: Path) -> object:
     return exploring_page(out).routes
 
 
@@ -110,17 +114,18 @@ USES: dict[str, Callable[[Path], object]] = {
     "answer": lambda out: read_release(out).answer(ln.queries(read_release(out).plan.domain)),
     "tables": lambda out: [repr(table) for table in read_release(out).tables],
     "statistics": lambda out: [repr(statistic) for statistic in read_release(out).statistics],
-    "studio": explored,
-    "enter": entered,
-    "look for": looked_for,
+    "studio": explore,
+    "enter": enter,
+    "look for": look_for_releases,
     **{form: lambda out, form=form: export(out, form) for form in ("review", "registry", "mbi")},
     "notebook": lambda out: export(out, "notebook"),
 }
 MANIFEST, PLAN = "manifest.json", "measurements/plan.json"
 OBSERVATION = "measurements/observation.json"
+READ_FILES = (PLAN, OBSERVATION, MANIFEST)
 
 
-def put(out: Path, name: str, text: str) -> None:
+def write_file(out: Path, name: str, text: str) -> None:
     """Write a file of a release and its digest into the manifest, so that it is read."""
     (out / name).write_text(text, encoding="utf-8")
     if name == MANIFEST:
@@ -143,41 +148,41 @@ def with_digest_of_plan(observation: str, plan: str) -> str:
 @pytest.mark.parametrize("name", [MANIFEST, PLAN, OBSERVATION])
 @trials(25)
 @given(data=st.data())
-def test_damaged_release_answers_or_refuses(released, name, data):
-    intact = {file_name: (released / file_name).read_text(encoding="utf-8") for file_name in USED}
+def test_damaged_release_answers_or_refuses(release_folder, name, data):
+    intact = {
+        file_name: (release_folder / file_name).read_text(encoding="utf-8")
+        for file_name in READ_FILES
+    }
     changed = data.draw(damaged(json.loads(intact[name]), WEIRD))
     try:
-        put(released, name, json.dumps(changed, separators=(",", ":")))
+        write_file(release_folder, name, json.dumps(changed, separators=(",", ":")))
         if name == PLAN:
             observation = with_digest_of_plan(intact[OBSERVATION], json.dumps(changed))
-            put(released, OBSERVATION, observation)
+            write_file(release_folder, OBSERVATION, observation)
         for use in USES.values():
             with or_refused():
-                use(released)
+                use(release_folder)
     finally:
         for file_name, text in intact.items():
-            (released / file_name).write_text(text, encoding="utf-8")
+            (release_folder / file_name).write_text(text, encoding="utf-8")
 
 
-USED = (PLAN, OBSERVATION, MANIFEST)
-
-
-REFUSED = {("looking", "enter"): "no ledger paid for it"}
+REFUSED = {("adaptive_release", "enter"): "no ledger paid for it"}
 
 
 @pytest.mark.parametrize("name", USES)
-def test_every_use_of_an_intact_release_answers(released, request, name) -> None:
-    reason = REFUSED.get((request.node.callspec.params["released"].__name__, name))
+def test_every_use_of_an_intact_release_answers(release_folder, request, name) -> None:
+    reason = REFUSED.get((request.node.callspec.params["release_folder"].__name__, name))
     expected = nullcontext() if reason is None else pytest.raises(ln.InputError, match=reason)
     with expected:
-        assert USES[name](released) is not None
+        assert USES[name](release_folder) is not None
 
 
 @trials(80)
-@given(damaged(json.loads(ln.plan(ASKED, ln.PureDP(2)).to_json()), WEIRD))
+@given(damaged(json.loads(ln.plan(WORKLOAD, ln.PureDP(2)).to_json()), WEIRD))
 def test_any_plan_describes_itself_or_is_refused(value):
     with or_refused():
         plan = ln.Plan.from_json(json.dumps(value))
-        described = [repr(plan), plan._repr_html_(), str(plan.cost()), plan.digest()]
-        assert all(described)
+        descriptions = [repr(plan), plan._repr_html_(), str(plan.cost()), plan.digest()]
+        assert all(descriptions)
         plan.expected_error().columns(), plan.used(), plan.plot().to_dict()

@@ -53,8 +53,8 @@ def targets(name: str, **changes: Any) -> dict[str, Any]:
 
 
 def table_of(rows: int) -> pd.DataFrame:
-    """``rows`` rows in every arm: a third at each site, a fifth that paid, and pay of 75."""
-    parts = [
+    """Return rows in every arm: a third at each site, a fifth that paid, and pay of 75."""
+    arms = [
         pd.DataFrame(
             {
                 "arm": arm,
@@ -65,7 +65,7 @@ def table_of(rows: int) -> pd.DataFrame:
         )
         for arm in "AB"
     ]
-    return pd.concat(parts)
+    return pd.concat(arms)
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -81,9 +81,9 @@ def test_promised_error_matches_releases(name: str) -> None:
         for release in releases(plan, rows, range(30))
     ]
     if status.kind == "margin":
-        errors = [(each[f"{form}_high"] - each[f"{form}_low"]) / 2 for each in compared]
+        errors = [(numbers[f"{form}_high"] - numbers[f"{form}_low"]) / 2 for numbers in compared]
     else:
-        errors = [each[f"{form}_std_error"] for each in compared]
+        errors = [numbers[f"{form}_std_error"] for numbers in compared]
     typical = float(np.median(errors))
     # Without a public value the promise holds for every mean, so it may be larger.
     is_for_all_means = "mean" in table and "value" not in table
@@ -102,8 +102,9 @@ def test_least_budget_just_keeps_a_comparison(name: str, kind: str) -> None:
     assert status.is_met
     size = next(iter(parameters_by_name(plan.privacy.budget).values()))
     budget = ln.PureDP if kind == "epsilon" else ln.ZCDP
-    less = plan_for_workload(plan.workload, plan, ln.Privacy(budget(size * Fraction(97, 100))))
-    assert not ln.target_errors(less, targets(name))[0].is_met
+    smaller_budget = ln.Privacy(budget(size * Fraction(97, 100)))
+    cheaper_plan = plan_for_workload(plan.workload, plan, smaller_budget)
+    assert not ln.target_errors(cheaper_plan, targets(name))[0].is_met
 
 
 def test_worst_objective_balances_comparisons() -> None:

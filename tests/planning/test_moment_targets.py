@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,7 +42,7 @@ def rows_at_scales(sign: int = 1, *, explained: bool = False) -> pd.DataFrame:
 
     Pay and age have the correlation ``sign``, or age and gain explain pay in equal parts.
     """
-    parts = []
+    stores = []
     for store, shift in zip("abc", (-0.5, 0.0, 0.5), strict=True):
         if explained:
             pay = 500 + 250 * (ONES + PAIRS) / np.sqrt(2)
@@ -50,8 +51,8 @@ def rows_at_scales(sign: int = 1, *, explained: bool = False) -> pd.DataFrame:
             pay = 500 + 500 * shift + 250 * ONES
             age = 43 + np.round(27 * shift) + 13 * sign * ONES
         columns = {"pay": np.round(pay), "age": age, "gain": 75 + 62.5 * PAIRS}
-        parts.append(pd.DataFrame({"store": store, **columns}))
-    return pd.concat(parts, ignore_index=True)
+        stores.append(pd.DataFrame({"store": store, **columns}))
+    return pd.concat(stores, ignore_index=True)
 
 
 def variances(**target: object) -> ln.Workload:
@@ -96,56 +97,64 @@ def test_least_budget_just_keeps_a_target(workload: ln.Workload, privacy: ln.Lea
     assert status is not None
     assert status.is_met
     assert not missed_targets(plan, 0.95)
-    less = plan_for_workload(workload, plan, privacy.privacy(size_of(plan) * Fraction(98, 100)))
-    assert missed_targets(less, 0.95) == (workload.statistics[0].name,)
+    smaller_budget = privacy.privacy(size_of(plan) * Fraction(98, 100))
+    cheaper_plan = plan_for_workload(workload, plan, smaller_budget)
+    assert missed_targets(cheaper_plan, 0.95) == (workload.statistics[0].name,)
 
 
 BUDGETS = (ln.PureDP(2), ln.ZCDP("1/8"))
-FIRST = {"by": ["store"], "level": 0.95}
+OPTIONS = {"by": ["store"], "level": 0.95}
 
 
-def drawn_numbers(plan: ln.Plan, rows: pd.DataFrame, column: str, count: int) -> np.ndarray:
+def statistic_numbers(estimate: Estimate, column: str) -> tuple[Any, str]:
+    """Return the numbers of the statistic that has a column, and the column of its lower end."""
+    if column in ("std_dev", "variance"):
+        numbers = ln.variances(estimate, "pay", **OPTIONS).numbers()
+        return numbers, "low" if column == "std_dev" else "variance_low"
+    if column == "coefficient":
+        numbers = ln.regression(estimate, "pay", on=["age", "gain"], **OPTIONS).numbers()
+        return {name: values[:, 1] for name, values in numbers.items()}, "low"
+    numbers = ln.correlations(estimate, ["pay", "age"], **OPTIONS).numbers()
+    low = "low" if column == "correlation" else "covariance_low"
+    return {name: values[:, 0] for name, values in numbers.items()}, low
+
+
+def simulated_numbers(plan: ln.Plan, rows: pd.DataFrame, column: str, count: int) -> np.ndarray:
     """Return estimates and half widths of simulated releases, by store: (draws, 2, stores)."""
     table = read_table(plan, rows)
-    drawn = []
+    results = []
     for observation in simulations(plan.measured(), table, count, seed=5):
-        estimate = Estimate(observation)
-        if column in ("std_dev", "variance"):
-            numbers = ln.variances(estimate, "pay", **FIRST).numbers()
-            low = "low" if column == "std_dev" else "variance_low"
-        elif column == "coefficient":
-            found = ln.regression(estimate, "pay", on=["age", "gain"], **FIRST).numbers()
-            numbers = {name: values[:, 1] for name, values in found.items()}
-            low = "low"
-        else:
-            found = ln.correlations(estimate, ["pay", "age"], **FIRST).numbers()
-            numbers = {name: values[:, 0] for name, values in found.items()}
-            low = "low" if column == "correlation" else "covariance_low"
+        numbers, low = statistic_numbers(Estimate(observation), column)
         half_widths = (numbers[low.replace("low", "high")] - numbers[low]) / 2
-        drawn.append((numbers[column], half_widths))
-    return np.array(drawn)
+        results.append((numbers[column], half_widths))
+    return np.array(results)
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 @pytest.mark.parametrize("column", ["std_dev", "variance", "covariance", "coefficient"])
 def test_errors_match_releases_at_scales(column: str, budget: ln.PureDP) -> None:
     """Errors and intervals are widest where the means are farthest from the middle."""
-    request = {"std_dev": variances, "variance": variances, "covariance": correlations}
-    make = request.get(column, regression)
-    plan = ln.plan(make(margin=1, target_of=column), budget)
+    workload_of = {
+        "std_dev": variances,
+        "variance": variances,
+        "covariance": correlations,
+        "coefficient": regression,
+    }[column]
+    plan = ln.plan(workload_of(margin=1, target_of=column), budget)
     margin = promised_error(plan)
-    std_error = promised_error(ln.plan(make(rmse=1, target_of=column), budget))
+    std_error = promised_error(ln.plan(workload_of(rmse=1, target_of=column), budget))
     # Covariances err most if the means are on opposite sides of the middle.
     rows = rows_at_scales(explained=column == "coefficient")
     if column == "covariance":
         rows["age"] = 86 - rows["age"]
-    drawn = drawn_numbers(plan, rows, column, 60)
-    spreads = drawn[:, 0].std(axis=0)
-    if column != "coefficient":  # whose means are all in the middle
-        spreads = spreads[[0, 2]]
-    # Three standard errors of the spread of 60 draws.
-    assert np.sqrt(np.mean(spreads**2)) == pytest.approx(std_error, rel=0.28)
-    assert np.median(drawn[:, 1], axis=0).max() == pytest.approx(margin, rel=0.06)
+    numbers = simulated_numbers(plan, rows, column, 60)
+    stds = numbers[:, 0].std(axis=0)
+    # All means of a regression are in the middle; other means are at the ends in two stores.
+    if column != "coefficient":
+        stds = stds[[0, 2]]
+    # Three standard errors of the standard deviation of 60 draws.
+    assert np.sqrt(np.mean(stds**2)) == pytest.approx(std_error, rel=0.28)
+    assert np.median(numbers[:, 1], axis=0).max() == pytest.approx(margin, rel=0.06)
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
@@ -155,10 +164,10 @@ def test_correlation_errors_stay_within_the_promise(budget: ln.PureDP, sign: int
     rows = rows_at_scales(sign)
     # A tenth of the rows on the other side of the mean: correlations of 0.8.
     rows.loc[rows.index % SIZE < SIZE // 10, "age"] += 26 * sign * np.tile([1, -1], SIZE // 20 * 3)
-    drawn = drawn_numbers(plan, rows, "correlation", 30)
-    assert np.abs(drawn[:, 0]).mean() == pytest.approx(0.8, abs=0.05)
-    # Three standard errors of the spread of 30 draws.
-    assert drawn[:, 0].std(axis=0).max() <= promised_error(plan) * 1.4
+    estimates = simulated_numbers(plan, rows, "correlation", 30)[:, 0]
+    assert np.abs(estimates).mean() == pytest.approx(0.8, abs=0.05)
+    # Three standard errors of the standard deviation of 30 draws.
+    assert estimates.std(axis=0).max() <= promised_error(plan) * 1.4
 
 
 def test_relative_targets_are_shares_of_scales() -> None:
@@ -204,8 +213,8 @@ def test_targets_survive_json() -> None:
         regression(margin=3),
     ):
         statistics = [statistic.to_json() for statistic in workload.statistics]
-        read = from_json(workload.domain, workload.to_json(), statistics)
-        assert read.statistics == workload.statistics
+        workload_from_json = from_json(workload.domain, workload.to_json(), statistics)
+        assert workload_from_json.statistics == workload.statistics
         plan = ln.plan(workload, ln.PureDP(2))
         assert ln.Plan.from_json(plan.to_json()).workload.statistics == workload.statistics
 
@@ -249,12 +258,14 @@ target_of = "covariance"
 
 
 def test_spec_states_targets_and_scales() -> None:
-    spread, pair = parse_spec(SPEC, Path()).workload.statistics
-    assert spread.target is not None
-    assert (spread.target.kind, spread.scales) == ("relative", (("pay", Fraction(200)),))
-    assert pair.target_column == "covariance"
-    for wrong in ("means = { of = 'pay' }", "cdf = { of = 'store' }"):
+    variances_of_pay, correlation = parse_spec(SPEC, Path()).workload.statistics
+    assert variances_of_pay.target is not None
+    assert variances_of_pay.target.kind == "relative"
+    assert variances_of_pay.scales == (("pay", Fraction(200)),)
+    assert correlation.target_column == "covariance"
+    for other_statistic in ("means = { of = 'pay' }", "cdf = { of = 'store' }"):
+        spec = SPEC.replace('variances = { of = "pay", by = ["store"] }', other_statistic)
         with pytest.raises(InputError, match=r"a key of .* 1, which asks for"):
-            parse_spec(SPEC.replace('variances = { of = "pay", by = ["store"] }', wrong), Path())
+            parse_spec(spec, Path())
     with pytest.raises(InputError, match="belongs to variances, correlations and regression"):
         parse_spec(SPEC + "[[workload]]\nmarginals = { ways = 1 }\nscales = { pay = 2 }", Path())

@@ -23,10 +23,9 @@ WORKLOADS = {
     "mixed": marginals(DOMAIN, ways=2) + queries(DOMAIN, b="prefix", weight=2),
 }
 BUDGETS: dict[str, Budget] = {"pure": PureDP("1/100"), "gaussian": ZCDP("1/20000")}
-# Of the strategies that measure cells of tables the worst replacement is as bad as it can be: two
-# rows that share no cell. Of characters, whose signs two rows share in part, each is bounded as if
-# the rows had none in common.
-LOOSE = {"fourier": 0.67, "fourier_even": 0.67, "union": 0.99}
+# Part of the budget that the worst replacement spends. With cells of tables it spends all: two rows
+# share no cell. Characters of two rows share signs, and are bounded as if they shared none.
+SPENT_SHARES = {"fourier": 0.67, "fourier_even": 0.67, "union": 0.99}
 
 
 @cache
@@ -41,29 +40,35 @@ def plan_of(strategy: str, budget: str, workload: str, neighbours: str) -> Plan 
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("strategy", PLANNERS)
 def test_strategies_cost_at_most_their_claim(strategy: str, budget: str, workload: str) -> None:
-    added, replaced = (
-        plan_of(strategy, budget, workload, neighbours) for neighbours in ("add_remove", "replace")
-    )
-    assert (added is None) == (replaced is None)
-    if added is None or replaced is None:
+    plan_of_added = plan_of(strategy, budget, workload, "add_remove")
+    plan_of_replaced = plan_of(strategy, budget, workload, "replace")
+    assert (plan_of_added is None) == (plan_of_replaced is None)
+    if plan_of_added is None or plan_of_replaced is None:
         assert strategy not in ("identity", "workload", "marginals")
         return
+    # The budget as epsilon, or as mu squared.
+    total = 0.01 if budget == "pure" else 0.0001
+    added = plan_of_added.measured()
+    cost_of_added = worst(added)
+    assert cost_of_added <= claimed(added) * (1 + 1e-12) <= total * (1 + 1e-9)
+    assert cost_of_added >= total * (1 - 1e-3)
+
+    replaced = plan_of_replaced.measured()
+    changes = units_of(replaced)
+    cost_of_replaced = worst(replaced, changes)
+    assert cost_of_replaced <= claimed(replaced) * (1 + 1e-12) <= total * (1 + 1e-9)
+    assert cost_of_replaced >= total * SPENT_SHARES.get(strategy, 1 - 1e-3)
+
     power = 1 if budget == "pure" else 2
-    total = 0.01 if budget == "pure" else 0.0001  # the budget as epsilon, or as mu squared
-    cost = worst(added.measured())
-    assert cost <= claimed(added.measured()) * (1 + 1e-12) <= total * (1 + 1e-9)
-    assert cost >= total * (1 - 1e-3)  # the whole budget is noise that the worst row needs
-    seen = units_of(replaced.measured())
-    apart, most = worst(replaced.measured(), seen), claimed(replaced.measured())
-    assert apart <= most * (1 + 1e-12) <= total * (1 + 1e-9)
-    assert apart >= total * LOOSE.get(strategy, 1 - 1e-3)  # also of replaced rows
-    errors = [plan.expected_error().total_squared_error for plan in (added, replaced)]
-    ratio = float(most / (np.abs(seen) ** power).sum(axis=1).max()) ** (3 - power)
-    assert errors[1] / errors[0] == pytest.approx(ratio, rel=1e-3)
+    cost_of_one_row = float((np.abs(changes) ** power).sum(axis=1).max())
+    error_of_added = plan_of_added.expected_error().total_squared_error
+    error_of_replaced = plan_of_replaced.expected_error().total_squared_error
+    ratio = float(claimed(replaced) / cost_of_one_row) ** (3 - power)
+    assert error_of_replaced / error_of_added == pytest.approx(ratio, rel=1e-3)
 
 
 def test_row_that_leaves_the_domain_counts() -> None:
-    # The total is the same for all rows inside, and seen by a row that is replaced by one outside.
+    # The total is the same for all rows inside; it changes if a row is replaced by one outside.
     contrasts = Block((Factor(("a",), Contrasts(3)),), Fraction(10))
     blocks = (Block((), Fraction(1)), contrasts)
     plan = Measurements(
@@ -78,28 +83,25 @@ def test_row_that_leaves_the_domain_counts() -> None:
 
 
 def test_contrasts_of_many_attributes_lose_no_factor_two() -> None:
-    # Alike attributes are counted, not told apart: all pairs of 40, and of 20 of four sizes, of two
-    # cells and more.
+    # Attributes of one size are counted together: all pairs of 40, and of 20 of four sizes.
     for sizes in ([2] * 40, [2, 3, 4, 5] * 5):
-        workload = marginals(
-            Domain({f"a{place}": Coded(size) for place, size in enumerate(sizes)}), ways=2
-        )
-        (added,), (replaced,) = (
-            try_strategies(workload, Privacy(ZCDP("1/2"), n), "residual")
-            for n in ("add_remove", "replace")
-        )  # type: ignore[arg-type]
+        domain = Domain({f"a{place}": Coded(size) for place, size in enumerate(sizes)})
+        workload = marginals(domain, ways=2)
+        (added,) = try_strategies(workload, Privacy(ZCDP("1/2"), "add_remove"), "residual")
+        (replaced,) = try_strategies(workload, Privacy(ZCDP("1/2"), "replace"), "residual")
         assert 1.8 < replaced.total / added.total < 2.2
 
 
 def test_units_of_many_rows_under_tiny_budgets() -> None:
     for rho in ("1e-12", "100"):
-        one = Privacy(ZCDP(rho), "replace")
-        many = Privacy(ZCDP(rho), "replace", "id", 5)
-        (few,), (more,) = (
-            try_strategies(WORKLOADS["marginals"], privacy, "residual") for privacy in (one, many)
-        )
-        assert few.plan is not None
-        assert more.plan is not None
-        assert covers(ZCDP(rho), more.plan.cost())
+        workload = WORKLOADS["marginals"]
+        of_rows = Privacy(ZCDP(rho), "replace")
+        of_units = Privacy(ZCDP(rho), "replace", "id", 5)
+        (row_candidate,) = try_strategies(workload, of_rows, "residual")
+        (unit_candidate,) = try_strategies(workload, of_units, "residual")
+        assert row_candidate.plan is not None
+        assert unit_candidate.plan is not None
+        assert covers(ZCDP(rho), unit_candidate.plan.cost())
         if rho != "100":
-            assert more.total == pytest.approx(25 * few.total, rel=1e-3)
+            # Five rows change five times as much: 5^2 times the variance.
+            assert unit_candidate.total == pytest.approx(25 * row_candidate.total, rel=1e-3)
