@@ -8,7 +8,13 @@ import pytest
 
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._error import JointBlocks, block_rows, block_variance, equations
-from leastnoise._estimation import Estimate, nnls, non_negative_cells, simulate_noise
+from leastnoise._estimation import (
+    Estimate,
+    NonNegativeCells,
+    nnls,
+    non_negative_cells,
+    simulate_noise,
+)
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._mechanisms import Search, choose_plan
 from leastnoise._trusted.accounting import Noise, Privacy, PureDP
@@ -28,7 +34,7 @@ def along(operator: Operator, epsilon: str = "1/100") -> Measurements:
 
 
 def sparse() -> np.ndarray:
-    """A sparse histogram: 5 large cells and some small ones."""
+    """Return a sparse histogram: 5 large cells and some small ones."""
     rng = np.random.default_rng(4)
     cells = np.zeros(128, dtype=np.int64)
     cells[rng.choice(128, 12, replace=False)] = rng.geometric(0.02, 12)
@@ -37,23 +43,17 @@ def sparse() -> np.ndarray:
 
 
 def observed(plan: Measurements, seed: int) -> Observation:
-    """A simulated observation of the sparse histogram, one block along x."""
-    drawn = simulate_noise(plan, [0], 1, np.random.default_rng(seed))[0][:, 0]
+    """Return a simulated observation of the sparse histogram, one block along x."""
+    noise = simulate_noise(plan, [0], 1, np.random.default_rng(seed))[0][:, 0]
     (factor,) = plan.blocks[0].factors
-    return Observation(
-        plan,
-        (np.rint((apply(factor.operator, sparse()) + drawn) * plan.grid).astype(np.int64),),
-        "",
-        private=False,
-    )
+    values = (apply(factor.operator, sparse()) + noise) * plan.grid
+    return Observation(plan, (np.rint(values).astype(np.int64),), "", private=False)
 
 
 def two_tables() -> Observation:
+    weighted_tree = Factor(("b",), Tree.full(5, 2), np.arange(1, 12))
     blocks = (
-        Block(
-            (Factor(("a",), Identity(4)), Factor(("b",), Tree.full(5, 2), np.arange(1, 12))),
-            Fraction(30),
-        ),
+        Block((Factor(("a",), Identity(4)), weighted_tree), Fraction(30)),
         Block((Factor(("a",), Tree(4, (4, 2))),), Fraction(7)),
         Block((), Fraction(2)),
     )
@@ -64,35 +64,37 @@ def two_tables() -> Observation:
         blocks=blocks,
     )
     rng = np.random.default_rng(9)
-    return Observation(
-        plan, tuple(rng.integers(-25, 60, block.rows) for block in blocks), "", private=False
-    )
+    values = tuple(rng.integers(-25, 60, block.rows) for block in blocks)
+    return Observation(plan, values, "", private=False)
 
 
 def objective(observation: Observation, cells: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """The explicit objective, and rows and values scaled to unit variance."""
+    """Return the explicit objective, and rows and values scaled to unit variance."""
     plan = observation.measurements
-    rows, values = [], []
-    for block, seen in zip(plan.blocks, observation.values, strict=True):
-        spread = np.sqrt(block_variance(plan, block))
-        rows.append(block_rows(plan.domain, plan.domain.names, block) / spread)
-        values.append(seen / plan.grid * block.scaling() / spread)
+    rows = []
+    values = []
+    for block, block_values in zip(plan.blocks, observation.values, strict=True):
+        std = np.sqrt(block_variance(plan, block))
+        rows.append(block_rows(plan.domain, plan.domain.names, block) / std)
+        values.append(block_values / plan.grid * block.scaling() / std)
     a, z = np.vstack(rows), np.concatenate(values)
     return 0.5 * float(((a @ cells.reshape(-1) - z) ** 2).sum()), a, z
 
 
 def test_nnls_gap_bounds_distance_to_minimum() -> None:
     observation = two_tables()
-    best = objective(observation, nnls(observation, duality_gap=1e-10).cells)[0]
+    minimum, *_ = objective(observation, nnls(observation, duality_gap=1e-10).cells)
     for gap in (10.0, 0.1, 1e-3):
-        loose = nnls(observation, duality_gap=gap)
-        assert -1e-8 <= objective(observation, loose.cells)[0] - best <= loose.duality_gap + 1e-9
+        solution = nnls(observation, duality_gap=gap)
+        value, *_ = objective(observation, solution.cells)
+        assert -1e-8 <= value - minimum <= solution.duality_gap + 1e-9
 
 
 @pytest.mark.parametrize("grid", [1, 4])
 def test_nnls_keeps_the_total_and_is_optimal(grid: int) -> None:
-    drawn = two_tables()
-    observation = replace(drawn, measurements=replace(drawn.measurements, grid=grid))
+    observation = two_tables()
+    plan = replace(observation.measurements, grid=grid)
+    observation = replace(observation, measurements=plan)
     total = float(Estimate(observation).marginal(()))
     assert total > 0
     solution = nnls(observation, duality_gap=1e-9)
@@ -105,41 +107,40 @@ def test_nnls_keeps_the_total_and_is_optimal(grid: int) -> None:
     assert np.all(slope[solution.cells.reshape(-1) > 1e-3] - slope.min() < 1e-3)
 
 
-def errors(plan: Measurements) -> tuple[float, float]:
+def joint_blocks_of(plan: Measurements) -> JointBlocks:
+    blocks = [(equation.block, equation.variance) for equation in equations(plan, None)]
+    return JointBlocks.of(plan.domain, blocks)
+
+
+def error_ratios(plan: Measurements) -> tuple[float, float]:
     """Return errors of cells and ranges after non-negative least squares over those before."""
-    joint, truth = (
-        JointBlocks.of(
-            plan.domain, [(equation.block, equation.variance) for equation in equations(plan, None)]
-        ),
-        sparse()[:, None],
-    )
-    b = joint.gram(truth.astype(float)) + joint.gather(
-        [simulate_noise(plan, [0], 40, np.random.default_rng(2))[0]]
-    )
+    joint = joint_blocks_of(plan)
+    truth = sparse()[:, None]
+    noise = simulate_noise(plan, [0], 40, np.random.default_rng(2))[0]
+    b = joint.gram(truth.astype(float)) + joint.gather([noise])
     before = joint.solve(b, "a test") - truth
     after = non_negative_cells(joint, b, 1e-4)[0] - truth
-    squares = [
-        [(apply(operator, error) ** 2).mean() for error in (before, after)]
-        for operator in (Identity(128), AllRanges(128))
-    ]
-    return float(np.sqrt(squares[0][1] / squares[0][0])), float(
-        np.sqrt(squares[1][1] / squares[1][0])
-    )
+
+    def ratio(operator: Operator) -> float:
+        squared_before = (apply(operator, before) ** 2).mean()
+        squared_after = (apply(operator, after) ** 2).mean()
+        return float(np.sqrt(squared_after / squared_before))
+
+    return ratio(Identity(128)), ratio(AllRanges(128))
 
 
 def test_nnls_helps_with_weak_and_strong_totals() -> None:
-    plans = {
-        "hierarchy": along(Tree.full(128, 2)),
-        "haar": along(Haar(128)),
-        "level_tree": choose_plan(RANGES, Privacy(PureDP("1/100")), Search("level_tree"))[
-            0
-        ].measured(),
-        "identity": along(Identity(128)),
-    }
+    level_tree, _ = choose_plan(RANGES, Privacy(PureDP("1/100")), Search("level_tree"))
+    plans = [
+        along(Tree.full(128, 2)),
+        along(Haar(128)),
+        level_tree.measured(),
+        along(Identity(128)),
+    ]
     # The margins are wide: seeds are fixed, 40 releases give each ratio to about 10%.
-    ratios = {name: errors(plan) for name, plan in plans.items()}
-    assert max(cells for cells, _ in ratios.values()) < 0.8
-    assert max(ranges for _, ranges in ratios.values()) < 0.95
+    ratios = [error_ratios(plan) for plan in plans]
+    assert max(ratio_of_cells for ratio_of_cells, _ in ratios) < 0.8
+    assert max(ratio_of_ranges for _, ratio_of_ranges in ratios) < 0.95
 
 
 def test_nnls_refuses_unsupported_requests() -> None:
@@ -147,29 +148,41 @@ def test_nnls_refuses_unsupported_requests() -> None:
         nnls(two_tables()).estimate(queries(PLANE, a="identity", sum="debt").products[0])
 
 
-def test_nnls_answers_agree_and_errors_match_simulation() -> None:
+@pytest.fixture(scope="module")
+def tree_solution() -> NonNegativeCells:
+    """Return the solution of one observation of a tree, with errors from 40 simulations."""
     plan = along(Tree.full(128, 2))
-    solution = replace(nnls(observed(plan, 3)), repetitions=40)
-    (cells,), (sums,), (ranges,) = marginals(LINE, ways=1), queries(LINE, x="prefix"), RANGES
+    return replace(nnls(observed(plan, 3)), repetitions=40)
+
+
+def test_nnls_answers_agree(tree_solution: NonNegativeCells) -> None:
+    (cells,) = marginals(LINE, ways=1)
+    (sums,) = queries(LINE, x="prefix")
     np.testing.assert_allclose(
-        np.cumsum(solution.estimate(cells).values),
-        solution.estimate(sums).values,
+        np.cumsum(tree_solution.estimate(cells).values),
+        tree_solution.estimate(sums).values,
         rtol=1e-9,
         atol=1e-9,
     )
-    stated = solution.estimate(ranges).std
+
+
+def root_mean_square(values: np.ndarray) -> float:
+    return float(np.sqrt((values**2).mean()))
+
+
+def test_nnls_errors_match_simulation(tree_solution: NonNegativeCells) -> None:
+    plan = along(Tree.full(128, 2))
+    (ranges,) = RANGES
+    stated = tree_solution.estimate(ranges).std
     unbiased = Estimate(observed(plan, 3)).estimate(ranges).noise_std
     assert stated.shape == ranges.shape
-    assert np.sqrt((stated**2).mean()) < np.sqrt((unbiased**2).mean())
-    # Against an independent simulation at the same truth; two means of 40 squares, pooled over
+    assert root_mean_square(stated) < root_mean_square(unbiased)
+
+    # An independent simulation at the same truth; two means of 40 squares, pooled over
     # dependent ranges.
-    joint = JointBlocks.of(
-        plan.domain, [(equation.block, equation.variance) for equation in equations(plan, None)]
-    )
-    b = joint.gram(solution.cells.reshape(-1, 1)) + joint.gather(
-        [simulate_noise(plan, [0], 40, np.random.default_rng(77))[0]]
-    )
-    errors = apply(
-        AllRanges(128), non_negative_cells(joint, b, 1e-4)[0] - solution.cells.reshape(-1, 1)
-    )
-    assert np.sqrt((stated**2).mean()) == pytest.approx(np.sqrt((errors**2).mean()), rel=0.25)
+    joint = joint_blocks_of(plan)
+    truth = tree_solution.cells.reshape(-1, 1)
+    noise = simulate_noise(plan, [0], 40, np.random.default_rng(77))[0]
+    b = joint.gram(truth) + joint.gather([noise])
+    errors = apply(AllRanges(128), non_negative_cells(joint, b, 1e-4)[0] - truth)
+    assert root_mean_square(stated) == pytest.approx(root_mean_square(errors), rel=0.25)
