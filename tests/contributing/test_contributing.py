@@ -19,7 +19,7 @@ from contributing.parts import FOLDER, Part, add_part, changed, copy_project, re
 from waiting import HANGS
 
 MOST_FILES = 5
-# What tests of an added part have in their names, or are named after.
+# Words in the names of tests of an added part.
 ADDED = (
     "calendar",
     "codebook",
@@ -63,7 +63,7 @@ TESTED = (
     "tests/release/test_options.py",
     "tests/release/test_report.py",
 )
-# the first words of docstrings that are not imperative sentences
+# First words of docstrings that are not imperative sentences.
 NO_IMPERATIVE = re.compile(r"(The|An?|All|One|What|It|This|[A-Z]\w+s)\b")
 LINTERS = all(find_spec(name) for name in ("importlinter", "mypy", "ruff"))
 
@@ -91,13 +91,15 @@ def run(copy: Path, program: str, *arguments: str) -> subprocess.CompletedProces
 
 
 def check(copy: Path, program: str, *arguments: str) -> None:
-    done = run(copy, program, *arguments)
-    assert done.returncode == 0, f"{program} {' '.join(arguments)}\n{done.stdout}\n{done.stderr}"
+    """Check that a module of this environment succeeds in a copy of the project."""
+    result = run(copy, program, *arguments)
+    command = f"{program} {' '.join(arguments)}"
+    assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
 
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project with all example contributions, after ``make format``."""
+    """Return a copy of the project with all example contributions, after ``make format``."""
     copy = tmp_path_factory.mktemp("contributed")
     copy_project(copy)
     for part in read_parts():
@@ -158,27 +160,27 @@ def test_parts_pass_tests(extended: Path) -> None:
         if file.endswith(".py") and ("/test_" in file or file.startswith("src/"))
     ]
     touched = [name for part in read_parts() for name in part.touched if name.startswith("src/")]
-    # every file has a test of its rules; those of other files are part of this run of the tests
+    # Every file has a test of its rules; here only the rules of added and changed files are tested.
     rules = f"not keeps_the_rules or {' or '.join(touched)}"
     unchanged = " or ".join(UNCHANGED)
-    wanted = f"({' or '.join([*ADDED, *RULES])}) and not ({unchanged}) and ({rules})"
-    options = ("-v", "-n", "0", "-p", "no:cacheprovider", "-k", wanted)
-    done = run(extended, "pytest", *options, *TESTED, *new_files)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert [name for name in ADDED if name not in done.stdout] == []
+    selected = f"({' or '.join([*ADDED, *RULES])}) and not ({unchanged}) and ({rules})"
+    options = ("-v", "-n", "0", "-p", "no:cacheprovider", "-k", selected)
+    result = run(extended, "pytest", *options, *TESTED, *new_files)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert [name for name in ADDED if name not in result.stdout] == []
 
 
 def test_fault_of_a_part_is_detected(tmp_path: Path) -> None:
     operator = read_part(FOLDER / "operator")
     (file,) = operator.files
-    wrong = operator.files[file].replace(
+    faulty_text = operator.files[file].replace(
         "return np.append(0, weights) + np.append(weights, 0)", "return np.append(weights, 0)"
     )
     copy_project(tmp_path)
-    add_part(Part(operator.name, {file: wrong}, operator.changes), tmp_path)
+    add_part(Part(operator.name, {file: faulty_text}, operator.changes), tmp_path)
     selected = ("-k", "column_sums and differences", "tests/trusted/linop")
-    done = run(tmp_path, "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *selected)
-    assert "test_column_sums_with_weights[1-differences]" in done.stdout
+    result = run(tmp_path, "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *selected)
+    assert "test_column_sums_with_weights[1-differences]" in result.stdout
 
 
 def test_change_of_missing_lines_is_refused() -> None:

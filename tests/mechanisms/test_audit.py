@@ -39,7 +39,7 @@ from mechanisms.conformance import ROWS, Row
 from mechanisms.remembered import draw_ahead
 
 TRIALS = {"measurements": 8000, "least cost": 1200, "quantile": 4000}
-SURE = 1e-4
+RISK = 1e-4  # of a false alarm in one audit
 
 
 def name_of(row: Row) -> str:
@@ -54,18 +54,22 @@ every_row = pytest.mark.parametrize(
 @cache
 def prepared(row: Row) -> tuple[Plan, list[LeastCost | QuantileSelection | Measurements]]:
     """Return a row's plan and steps, found once, at a budget that draws can test."""
-    plan = mechanism_for(row.strategy, row.workload).plan(
-        row.workload, Privacy(PureDP("1/2")), Search(row.strategy)
-    )
+    mechanism = mechanism_for(row.strategy, row.workload)
+    plan = mechanism.plan(row.workload, Privacy(PureDP("1/2")), Search(row.strategy))
     return plan, steps_of(plan)
 
 
 def steps_of(plan: Plan) -> list[LeastCost | QuantileSelection | Measurements]:
-    return (
-        [plan.measurements]
-        if isinstance(plan, LinearPlan)
-        else list(distinct_steps(enumerate_mechanism_runs(plan, SeededEntropy(1))))
-    )
+    if isinstance(plan, LinearPlan):
+        return [plan.measurements]
+    return list(distinct_steps(enumerate_mechanism_runs(plan, SeededEntropy(1))))
+
+
+AUDITS: dict[type, tuple[str, Callable[..., Any]]] = {
+    Measurements: ("measurements", lambda _, step, effort: audit_measurements(step, effort)[1]),
+    LeastCost: ("least cost", audit_choice),
+    QuantileSelection: ("quantile", audit_selection),
+}
 
 
 def sharpness_of(
@@ -74,26 +78,18 @@ def sharpness_of(
     seed: int = 1,
     trials: int | None = None,
 ) -> tuple[str, float]:
-    """What a step is, and the factor that is certified: at most 1 if it is right."""
-    name = {Measurements: "measurements", LeastCost: "least cost", QuantileSelection: "quantile"}[
-        type(step)
-    ]
+    """Return the kind of a step, and its certified loss over the claim: at most 1 if right."""
+    kind, audit = AUDITS[type(step)]
     effort = Effort(
-        trials=trials or TRIALS[name], seconds=0.0, risk=SURE, entropy=SeededEntropy(seed)
+        trials=trials or TRIALS[kind], seconds=0.0, risk=RISK, entropy=SeededEntropy(seed)
     )
-    part = (
-        audit_measurements(step, effort)[1]
-        if isinstance(step, Measurements)
-        else {LeastCost: audit_choice, QuantileSelection: audit_selection}[type(step)](
-            plan, step, effort
-        )
-    )
-    return name, part.lower_bound / part.claim
+    result = audit(plan, step, effort)
+    return kind, result.lower_bound / result.claim
 
 
 @pytest.fixture(autouse=True)
 def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What draws of one table compute again and again, deviations of blocks, is computed once."""
+    """Compute the deviations of blocks once for all draws from one table."""
     results: dict[object, Any] = {}
     deviations = _plane.block_costs
 
@@ -108,21 +104,21 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every draw is sharper than it should be by a quarter."""
+def too_little_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reduce the scale of all noise to four fifths, as for an epsilon larger by a quarter."""
 
-    def less(sampler: Callable[..., Any]) -> Callable[..., Any]:
+    def reduced(sampler: Callable[..., Any]) -> Callable[..., Any]:
         return lambda top, bottom, count, entropy: sampler(top * 4, bottom * 5, count, entropy)
 
     for noise, sampler in list(_measure.SAMPLERS.items()):
-        monkeypatch.setitem(_measure.SAMPLERS, noise, less(sampler))
-    monkeypatch.setattr(_quantiles, "geometric", less(_quantiles.geometric))
-    scale = _plane.noise_scale
-    monkeypatch.setattr(
-        _plane,
-        "noise_scale",
-        lambda sensitivity, epsilon, size: scale(sensitivity, epsilon * Fraction(5, 4), size),
-    )
+        monkeypatch.setitem(_measure.SAMPLERS, noise, reduced(sampler))
+    monkeypatch.setattr(_quantiles, "geometric", reduced(_quantiles.geometric))
+    noise_scale = _plane.noise_scale
+
+    def reduced_scale(sensitivity: Any, epsilon: Fraction, size: int) -> Any:
+        return noise_scale(sensitivity, epsilon * Fraction(5, 4), size)
+
+    monkeypatch.setattr(_plane, "noise_scale", reduced_scale)
 
 
 @every_row
@@ -145,31 +141,29 @@ def test_mechanism_steps_match_the_declared_laws(row: Row) -> None:
 
 
 @every_row
-def test_audit_sees_a_step_wrong_by_a_quarter(row: Row, wrong: None) -> None:
+@pytest.mark.usefixtures("too_little_noise")
+def test_audit_sees_a_step_wrong_by_a_quarter(row: Row) -> None:
     plan, steps = prepared(row)
     for step in steps:
-        name, factor = sharpness_of(plan, step, 3)
-        # a quantile's chance falls faster than its scale, since fewer other cells pass
-        assert 1 < factor <= (1.5 if name == "quantile" else 1.25), name
+        kind, factor = sharpness_of(plan, step, 3)
+        # The probability of a quantile falls faster than its scale, since fewer other cells pass.
+        assert 1 < factor <= (1.5 if kind == "quantile" else 1.25), kind
 
 
 def test_values_that_are_cut_at_a_wrong_limit_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A threshold of sums that is a quarter too high: a row adds more than it is charged for."""
+    """With a limit that is a quarter too high, a row adds more than it is charged for."""
     plan, steps = prepared(next(row for row in ROWS if row.strategy == "truncated_sums"))
-    (sums,) = (
-        step
-        for step in steps
-        if isinstance(step, Measurements) and step.blocks[0].limits is not None
-    )
+    measurements = [step for step in steps if isinstance(step, Measurements)]
+    (sums,) = (step for step in measurements if step.blocks[0].limits is not None)
     assert sharpness_of(plan, sums)[1] <= 1
-    real = _measure.exact_marginals
+    exact_marginals = _measure.exact_marginals
 
-    def generous(table: Any, wanted: Any, summed: Any = None, limits: Any = None) -> Any:
-        return real(
-            table, wanted, summed, None if limits is None else (limits[0], limits[1] * 5 // 4)
-        )
+    def with_higher_limits(table: Any, sets: Any, summed: Any = None, limits: Any = None) -> Any:
+        if limits is not None:
+            limits = (limits[0], limits[1] * 5 // 4)
+        return exact_marginals(table, sets, summed, limits)
 
-    monkeypatch.setattr(_measure, "exact_marginals", generous)
+    monkeypatch.setattr(_measure, "exact_marginals", with_higher_limits)
     assert sharpness_of(plan, sums)[1] > 1
 
 
@@ -178,23 +172,23 @@ def test_audit_sees_wrong_ends_of_a_measure(
     budget: Budget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     domain = Domain(a=Coded(3), measures={"pay": Measure("pay", -10, 90)})
-    plan = mechanism_for("auto", mean_queries(domain, "pay", by=["a"])).plan(
-        mean_queries(domain, "pay", by=["a"]), Privacy(budget), Search("auto")
-    )
+    workload = mean_queries(domain, "pay", by=["a"])
+    plan = mechanism_for("auto", workload).plan(workload, Privacy(budget), Search("auto"))
     (step,) = steps_of(plan)
     assert isinstance(step, Measurements)
     assert any(block.ends for block in step.blocks)
-    ends = _measure._sums_of_end_distances
-    for first, second in ((4, 1), (1, 4)):
+    sums_of_end_distances = _measure._sums_of_end_distances
+    for factors in ((4, 1), (1, 4)):
 
-        def wrong(*given: Any, by: tuple[int, int] = (first, second)) -> Any:
-            return ((name, np.repeat(by, len(law) // 2) * law) for name, law in ends(*given))
+        def multiplied(*arguments: Any, factors: tuple[int, int] = factors) -> Any:
+            """Multiply the distances from one of the ends by 4."""
+            for name, sums in sums_of_end_distances(*arguments):
+                yield name, np.repeat(factors, len(sums) // 2) * sums
 
-        monkeypatch.setattr(_measure, "_sums_of_end_distances", wrong)
-        parts = audit_measurements(
-            step, Effort(trials=8000, seconds=0.0, risk=SURE, entropy=SeededEntropy(1))
-        )
-        assert any(part.lower_bound > part.claim for part in parts)
+        monkeypatch.setattr(_measure, "_sums_of_end_distances", multiplied)
+        effort = Effort(trials=8000, seconds=0.0, risk=RISK, entropy=SeededEntropy(1))
+        results = audit_measurements(step, effort)
+        assert any(result.lower_bound > result.claim for result in results)
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
@@ -206,5 +200,6 @@ def test_audit_covers_units_of_several_rows(neighbours: str) -> None:
     choice = next(step for step in steps_of(plan) if not isinstance(step, Measurements))
     assert sharpness_of(plan, choice, trials=300)[1] <= 1
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_plane, "whole", lambda *_: 1)  # the distance, where it is read
+        # The distance of neighbours is read as 1.
+        patched.setattr(_plane, "whole", lambda *_: 1)
         assert sharpness_of(plan, choice, trials=300)[1] > 1.25
