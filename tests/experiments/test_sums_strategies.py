@@ -15,7 +15,7 @@ LAPLACE = math.sqrt(2)
 PAPER = sums.PrefixSums(edges=800 * np.arange(1, 1001), last=np.arange(1000))
 
 
-def made(name: str, threshold: int, *, released: bool = False) -> sums.SumStrategy:
+def paper_strategy(name: str, threshold: int, *, released: bool = False) -> sums.SumStrategy:
     return sums.sum_strategy(
         name, PAPER.matrix(), PAPER.gram(), PAPER.limits(threshold), released=released
     )
@@ -57,21 +57,21 @@ def close(value: float, printed: float) -> bool:
 def test_published_noise_levels(threshold: int) -> None:
     expected = LEVELS[threshold]
     for name in ("identity", "workload"):
-        assert close(made(name, threshold).rmse(LAPLACE), expected[name]), name
+        assert close(paper_strategy(name, threshold).rmse(LAPLACE), expected[name]), name
     for name in ("timm", "tamm"):
         for released, printed in zip((True, False), expected[name], strict=True):
-            assert close(made(name, threshold, released=released).rmse(LAPLACE), printed), (
-                name,
-                released,
-            )
+            rmse = paper_strategy(name, threshold, released=released).rmse(LAPLACE)
+            assert close(rmse, printed), (name, released)
 
 
 def test_published_noise_of_a_small_query() -> None:
-    tenth = {name: made(name, 100_000).std(LAPLACE)[9] for name in ("identity", "tamm", "timm")}
+    tenth = {
+        name: paper_strategy(name, 100_000).std(LAPLACE)[9] for name in ("identity", "tamm", "timm")
+    }
     assert close(tenth["identity"], 2.2e4)
     assert close(tenth["tamm"], 2.7e4)
     assert close(tenth["timm"], 9.9e5)
-    assert close(made("timm", 100_000, released=True).std(LAPLACE)[9], 5.6e5)
+    assert close(paper_strategy("timm", 100_000, released=True).std(LAPLACE)[9], 5.6e5)
 
 
 @pytest.mark.parametrize(
@@ -93,12 +93,14 @@ def test_greedy_h_readings_give_published_errors(gram: Gram, printed: tuple[floa
 
 @pytest.mark.parametrize("name", sums.ALGORITHMS)
 def test_sum_strategies_answer_at_sensitivity_one(name: str) -> None:
-    few = sums.PrefixSums(
+    prefix_sums = sums.PrefixSums(
         edges=np.array([3, 7, 20, 21, 40, 100, 101, 250]), last=np.array([1, 2, 5, 7])
     )
-    limits = few.limits(60)
-    strategy = sums.sum_strategy(name, few.matrix(), few.gram(), limits)
-    assert strategy.recover @ strategy.rows == pytest.approx(few.matrix() * limits, abs=1e-6)
+    limits = prefix_sums.limits(60)
+    strategy = sums.sum_strategy(name, prefix_sums.matrix(), prefix_sums.gram(), limits)
+    assert strategy.recover @ strategy.rows == pytest.approx(
+        prefix_sums.matrix() * limits, abs=1e-6
+    )
     assert np.abs(strategy.rows).sum(axis=0).max() == pytest.approx(1)
 
 

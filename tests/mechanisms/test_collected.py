@@ -9,31 +9,31 @@ from leastnoise._mechanisms import Search, _choice, choose_plan
 
 
 @pytest.fixture
-def few() -> Workload:
+def small_workload() -> Workload:
     return marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1)
 
 
 @pytest.mark.parametrize("collects", [True, False])
 @pytest.mark.parametrize("most", [0, 1024])
 def test_collector_pauses_while_many_tables_are_planned(
-    few: Workload, monkeypatch: pytest.MonkeyPatch, most: int, *, collects: bool
+    small_workload: Workload, monkeypatch: pytest.MonkeyPatch, most: int, *, collects: bool
 ) -> None:
     monkeypatch.setattr(_choice, "_MANY_TABLES", most)
-    seen: list[bool] = []
+    is_collector_on: list[bool] = []
 
     def stopped(_: str) -> None:
-        seen.append(gc.isenabled())
+        is_collector_on.append(gc.isenabled())
         raise KeyboardInterrupt
 
     try:
         if not collects:
             gc.disable()
         with pytest.raises(KeyboardInterrupt):
-            choose_plan(few, Privacy(PureDP(1)), Search(progress=stopped))
+            choose_plan(small_workload, Privacy(PureDP(1)), Search(progress=stopped))
         assert gc.isenabled() is collects
     finally:
         gc.enable()
-    assert seen == [collects and most > 0]
+    assert is_collector_on == [collects and most > 0]
 
 
 def test_collector_resumes_after_threads_have_planned() -> None:

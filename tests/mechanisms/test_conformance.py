@@ -40,7 +40,7 @@ every_row = pytest.mark.parametrize("row", ROWS, ids=name_of)
 
 
 @cache
-def planned(row: Row, budget: Budget) -> Plan:
+def plan_of(row: Row, budget: Budget) -> Plan:
     return mechanism_for(row.strategy, row.workload).plan(
         row.workload, Privacy(budget), Search(row.strategy)
     )
@@ -55,7 +55,7 @@ def test_every_mechanism_has_a_row_and_every_name() -> None:
 
 @every_case
 def test_adaptive_plan_is_public_and_read_back(row: Row, budget: Budget) -> None:
-    plan = planned(row, budget)
+    plan = plan_of(row, budget)
     assert Plan.from_json(plan.to_json()) == plan
     assert (plan.privacy.budget, plan.strategy) == (budget, row.strategy)
     assert (isinstance(plan, AdaptivePlan), plan.data_independent_error is None) == (
@@ -71,14 +71,14 @@ def test_adaptive_plan_is_public_and_read_back(row: Row, budget: Budget) -> None
 def test_mechanism_attributes_are_known_without_a_plan(row: Row) -> None:
     attributes = {name for product in row.workload for name in product.attributes}
     along = mechanism_for(row.strategy, row.workload).decision_attributes(row.workload)
-    assert planned(row, row.budgets[0]).used()[0] == tuple(
+    assert plan_of(row, row.budgets[0]).used()[0] == tuple(
         name for name in row.workload.domain.names if name in attributes.union(along)
     )
 
 
 @every_case
 def test_run_spends_exactly_its_declaration(row: Row, budget: Budget) -> None:
-    plan = planned(row, budget)
+    plan = plan_of(row, budget)
     series = UnpaidSeries(release_contract(plan), row.table, SeededEntropy(3))
     outcome = mechanism_of(plan).prepare(plan)(series)
     assert outcome.plan is plan
@@ -103,7 +103,7 @@ def test_run_spends_exactly_its_declaration(row: Row, budget: Budget) -> None:
 
 @every_case
 def test_answers_have_stated_errors_after_reading(row: Row, budget: Budget) -> None:
-    outcome = run(planned(row, budget), row.table, 5)
+    outcome = run(plan_of(row, budget), row.table, 5)
     read_outcome = outcome_from_json(outcome.plan.to_json(), json.dumps(written(outcome)))
     assert json.dumps(read_outcome.finding.facts()) == json.dumps(outcome.finding.facts())
     for product in row.workload:
@@ -119,7 +119,7 @@ def test_answers_have_stated_errors_after_reading(row: Row, budget: Budget) -> N
 
 @every_row
 def test_unsuited_workload_is_refused_unpaid(row: Row) -> None:
-    plan = planned(row, row.budgets[0])
+    plan = plan_of(row, row.budgets[0])
     if row.refused is not None:
         workload, message = row.refused
         with pytest.raises(InputError, match=message):
@@ -135,25 +135,25 @@ def test_unsuited_workload_is_refused_unpaid(row: Row) -> None:
         broken = [
             replace(plan, data_independent_error=replace(plan.expected_error(), lower_bound=-1.0))
         ]
-    for one in broken:
+    for broken_plan in broken:
         with pytest.raises(InputError, match=r"[Mm]ake the plan again|no measurements"):
-            mechanism_of(one).prepare(one)
+            mechanism_of(broken_plan).prepare(broken_plan)
 
 
 @every_row
 def test_stopped_release_is_finished_from_records(row: Row, tmp_path: object) -> None:
-    plan = planned(row, PureDP("1/2"))
-    book = Ledger.create(f"{tmp_path}/people.ledger", "people", plan.privacy)
-    with book.running(2**20) as process:
-        series = Series.paid(release_contract(plan), row.table, book, output="out", run=process)
+    plan = plan_of(row, PureDP("1/2"))
+    ledger = Ledger.create(f"{tmp_path}/people.ledger", "people", plan.privacy)
+    with ledger.running(2**20) as process:
+        series = Series.paid(release_contract(plan), row.table, ledger, output="out", run=process)
         assert series.receipt is not None
-        first = mechanism_of(plan).prepare(plan)(series)
+        outcome = mechanism_of(plan).prepare(plan)(series)
         # The series resumes without the rows.
-        resumed = Series.resumed(release_contract(plan), None, book, series.receipt)
-        second = mechanism_of(plan).prepare(plan)(resumed)
-    assert first.observation.private
-    assert second.finding.facts() == first.finding.facts()
-    assert all(
-        (value == other).all()
-        for value, other in zip(first.observation.values, second.observation.values, strict=True)
-    )
+        resumed = Series.resumed(release_contract(plan), None, ledger, series.receipt)
+        resumed_outcome = mechanism_of(plan).prepare(plan)(resumed)
+    assert outcome.observation.private
+    assert resumed_outcome.finding.facts() == outcome.finding.facts()
+    for values, recorded in zip(
+        outcome.observation.values, resumed_outcome.observation.values, strict=True
+    ):
+        assert (values == recorded).all()

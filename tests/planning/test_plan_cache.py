@@ -17,7 +17,7 @@ from leastnoise._planning import _plan_cache
 from leastnoise._trusted.accounting import Privacy, PureDP
 
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 7)).as_complete()
-ASKED = ln.queries(DOMAIN, age="prefix") + ln.marginals(DOMAIN, ways=1, of=["sex"])
+WORKLOAD = ln.queries(DOMAIN, age="prefix") + ln.marginals(DOMAIN, ways=1, of=["sex"])
 SHORT = (
     4.0  # seconds: enough for all strategies by their estimates, so that the clock decides nothing
 )
@@ -34,40 +34,39 @@ def entries(cache: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in cache.iterdir()} if cache.exists() else {}
 
 
-def planned(**options: Any) -> tuple[ln.Plan, list[str]]:
+def plan_and_tried(**options: Any) -> tuple[ln.Plan, list[str]]:
+    """Return a plan, and what was tried for it: nothing if it is from the cache."""
     tried: list[str] = []
-    return ln.plan(
-        ASKED,
-        options.pop("budget", ln.PureDP(1)),
-        progress=tried.append,
-        **{"seconds": SHORT, **options},
-    ), tried
+    budget = options.pop("budget", ln.PureDP(1))
+    options = {"seconds": SHORT, **options}
+    plan = ln.plan(WORKLOAD, budget, progress=tried.append, **options)
+    return plan, tried
 
 
 def test_compare_reuses_candidates_of_a_plan(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, tried = planned()
+    plan, tried = plan_and_tried()
     assert len(tried) > 10
     before = entries(cache)
     assert len(before) == 1
-    second_plan, none = planned()
-    assert (second_plan.to_json(), none) == (first.to_json(), [])
-    assert second_plan.workload is ASKED
-    compared = ln.compare(ASKED, ln.PureDP(1), none.append, seconds=SHORT)
-    assert not none
-    assert compared[0].plan is not None
-    assert compared[0].plan.to_json() == first.to_json()
+    plan_from_cache, tried = plan_and_tried()
+    assert plan_from_cache.to_json() == plan.to_json()
+    assert tried == []
+    assert plan_from_cache.workload is WORKLOAD
+
+    candidates = ln.compare(WORKLOAD, ln.PureDP(1), tried.append, seconds=SHORT)
+    assert not tried
+    assert candidates[0].plan is not None
+    assert candidates[0].plan.to_json() == plan.to_json()
     assert entries(cache) == before
     monkeypatch.setenv("LEASTNOISE_CACHE", "off")
-    fresh = ln.compare(ASKED, ln.PureDP(1), seconds=SHORT)
-    kept, made = (
-        [
-            (candidate.strategy, candidate.total, candidate.reason, candidate.useful_seconds)
-            for candidate in several
-        ]
-        for several in (compared, fresh)
-    )
-    assert kept == made
+    new_candidates = ln.compare(WORKLOAD, ln.PureDP(1), seconds=SHORT)
+    assert list(map(facts_of, candidates)) == list(map(facts_of, new_candidates))
     assert entries(cache) == before
+
+
+def facts_of(candidate: Any) -> tuple[object, ...]:
+    """Return the facts of a candidate that the cache must keep."""
+    return candidate.strategy, candidate.total, candidate.reason, candidate.useful_seconds
 
 
 def test_compare_tries_strategies_the_plan_skipped(cache: Path) -> None:
@@ -106,18 +105,18 @@ def test_cache_key_covers_all_inputs_of_a_plan(
         {"objective": "worst"},
     ]
     for count, options in enumerate(different, 1):
-        planned(**{"strategy": "identity", **options})
+        plan_and_tried(**{"strategy": "identity", **options})
         assert len(entries(cache)) == count
-    ln.plan(ASKED.within(rmse=30), ln.Least(), strategy="identity")
+    ln.plan(WORKLOAD.within(rmse=30), ln.Least(), strategy="identity")
     assert len(entries(cache)) == count  # a budget that was found is not taken from a file
     ln.plan(ln.queries(DOMAIN, age="prefix"), ln.PureDP(1), strategy="identity")
     assert len(entries(cache)) == count + 1
     monkeypatch.setattr(_plan_cache, "versions", lambda: {"leastnoise": "another"})
-    assert planned(strategy="identity")[1] == ["identity"]
+    assert plan_and_tried(strategy="identity")[1] == ["identity"]
 
 
 def test_cache_keeps_plans_with_targets_and_objectives(cache: Path) -> None:
-    workload = ASKED.within(rmse=30)
+    workload = WORKLOAD.within(rmse=30)
     for options in ({"objective": "worst"}, {}):
         first_plan, second_plan = (
             ln.plan(workload, ln.PureDP(1), strategy="marginals", **options) for _ in range(2)
@@ -130,7 +129,7 @@ def test_cache_keeps_plans_with_targets_and_objectives(cache: Path) -> None:
 def test_the_cache_is_switched_off(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEASTNOISE_CACHE", "off")
     for _ in range(2):
-        assert planned(strategy="identity")[1] == ["identity"]
+        assert plan_and_tried(strategy="identity")[1] == ["identity"]
     assert not cache.exists()
 
 
@@ -162,7 +161,7 @@ DAMAGED: dict[str, Callable[[bytes, str], bytes]] = {  # of an entry, and of the
     "no text at all": lambda *_: b"\xff\xfe",
     "a better promise": lambda _, plan: with_digest(better(plan)),
     "another budget": lambda *_: with_digest(
-        ln.plan(ASKED, ln.PureDP(2), strategy="identity").to_json()
+        ln.plan(WORKLOAD, ln.PureDP(2), strategy="identity").to_json()
     ),
     "another workload": lambda *_: with_digest(
         ln.plan(ln.queries(DOMAIN, age="prefix"), ln.PureDP(1), strategy="identity").to_json()
@@ -174,26 +173,26 @@ DAMAGED: dict[str, Callable[[bytes, str], bytes]] = {  # of an entry, and of the
 
 @pytest.mark.parametrize("change", DAMAGED)
 def test_damaged_cache_entry_is_replaced(change: str, cache: Path) -> None:
-    right = planned(strategy="identity")[0].to_json()
+    right = plan_and_tried(strategy="identity")[0].to_json()
     (path,) = cache.iterdir()
     path.write_bytes(DAMAGED[change](path.read_bytes(), right))
-    plan, tried = planned(strategy="identity")
+    plan, tried = plan_and_tried(strategy="identity")
     assert (plan.to_json(), tried) == (right, ["identity"])
-    assert not planned(strategy="identity")[1]
+    assert not plan_and_tried(strategy="identity")[1]
 
 
 def test_damaged_cached_candidates_are_tried_again(cache: Path) -> None:
-    right = planned()[0].to_json()
+    right = plan_and_tried()[0].to_json()
     (path,) = cache.iterdir()
     for damaged in ("[]", "{}", '[{"plan": 5}]'):
         path.write_bytes(with_digest(damaged))
-        plan, tried = planned()
+        plan, tried = plan_and_tried()
         assert plan.to_json() == right
         assert len(tried) > 10
 
 
 def test_nothing_private_is_kept(cache: Path) -> None:
-    plan, _ = planned(strategy="identity")
+    plan, _ = plan_and_tried(strategy="identity")
     before = entries(cache)
     people = pd.DataFrame({"sex": ["F", "M", "secret-value"] * 9, "age": [3, 4, 7777] * 9})
     answers = [ln.release(plan, people.head(count), seed=1).answers for count in (27, 6)]
@@ -212,26 +211,30 @@ def test_a_folder_that_cannot_be_written_keeps_nothing(
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     monkeypatch.setenv("LEASTNOISE_CACHE", "on")
     monkeypatch.setenv("LEASTNOISE_CACHE_DIR", str(tmp_path / "file" / "plans"))
-    assert len(planned(strategy="identity")[1]) == len(planned(strategy="identity")[1]) == 1
+    assert (
+        len(plan_and_tried(strategy="identity")[1])
+        == len(plan_and_tried(strategy="identity")[1])
+        == 1
+    )
 
 
 def test_cache_drops_oldest_and_refuses_large_entries(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned(strategy="identity")
+    plan_and_tried(strategy="identity")
     (first,) = entries(cache)
     monkeypatch.setattr(_plan_cache, "_MOST_BYTES", len(entries(cache)[first]) * 3 // 2)
-    planned(strategy="identity", budget=ln.PureDP("1/2"))
+    plan_and_tried(strategy="identity", budget=ln.PureDP("1/2"))
     assert first not in entries(cache)
     assert len(entries(cache)) == 1
     before = entries(cache)
     monkeypatch.setattr(_plan_cache, "_MOST_ENTRY", 100)
-    planned(strategy="workload")
+    plan_and_tried(strategy="workload")
     assert entries(cache) == before
 
 
 def test_cache_path_reveals_no_attribute_names(cache: Path) -> None:
-    place = _plan_cache.cache_file(ASKED, Privacy(PureDP(1)), Search())
+    place = _plan_cache.cache_file(WORKLOAD, Privacy(PureDP(1)), Search())
     assert place is not None
     assert place.parent == cache
     assert len(bytes.fromhex(place.stem)) == 32

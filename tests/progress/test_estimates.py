@@ -21,21 +21,23 @@ def csv(path, lines):
 
 
 def test_csv_progress_follows_bytes(tmp_path, monkeypatch):
-    source = csv(
-        tmp_path / "people.csv", 5 * 2**18 + 2
-    )  # 5 MiB and a little: the sixth block is not full
-    line, lines = _progress.Progress("reading"), []
+    # 5 MiB and a little: the sixth block is not full.
+    source = csv(tmp_path / "people.csv", 5 * 2**18 + 2)
+    line = _progress.Progress("reading")
+    lines = []
     say = _progress.Progress.say
-    monkeypatch.setattr(
-        _progress.Progress,
-        "say",
-        lambda self, *text: (say(self, *text), lines.append((line._text, line._share))),
-    )
+
+    def record(self, *text):
+        say(self, *text)
+        lines.append((line._text, line._share))
+
+    monkeypatch.setattr(_progress.Progress, "say", record)
     plan = ln.plan(ln.marginals(DOMAIN, ways=1), ln.PureDP(1))
     shown = _progress.RowProgress(line, "reading", "writing", blocks=count_csv_blocks(source))
     ln.release(plan, source, seed=1, progress=shown)
     percents = [100 * place // 6 for place in range(1, 6)]
-    assert lines == [(f"reading: {part}%", part / 100) for part in percents] + [("writing", 0.0)]
+    reading = [(f"reading: {percent}%", percent / 100) for percent in percents]
+    assert lines == [*reading, ("writing", 0.0)]
 
 
 def test_source_size_is_known_for_files_and_joins(tmp_path):
@@ -98,16 +100,15 @@ def test_progress_restarts_its_clock_after_last_row(monkeypatch):
     monkeypatch.setattr(_progress.time, "perf_counter", lambda: clock[0])
     line = _progress.Progress("reading, writing")
 
-    def said(seconds: float) -> tuple[str, str]:
-        return line._text, _progress.describe_time(
-            seconds, line._done_share(seconds), line._work_start
-        )
+    def text_and_time(seconds: float) -> tuple[str, str]:
+        share = line._done_share(seconds)
+        return line._text, _progress.describe_time(seconds, share, line._work_start)
 
     clock[0] = 10.0
     shown = _progress.RowProgress(line, "reading", "writing", about=8.0)
     shown.show(1, 5)
-    assert said(10.0) == ("reading: 20%", "10 s, about 40 s more")
+    assert text_and_time(10.0) == ("reading: 20%", "10 s, about 40 s more")
     clock[0] = 50.0
     shown.show(5, 5)
-    assert said(52.0) == ("writing", "52 s, about 6 s more")
-    assert said(60.0) == ("writing", "60 s")
+    assert text_and_time(52.0) == ("writing", "52 s, about 6 s more")
+    assert text_and_time(60.0) == ("writing", "60 s")

@@ -36,7 +36,7 @@ def cell(monkeypatch):
     return lines
 
 
-def released(**options):
+def make_release(**options):
     plan = ln.plan(ASKED, ln.PureDP(1), strategy="identity", progress=lambda _: None)
     return ln.release(plan, pd.DataFrame({"age": [1, 2, 2]}), seed=1, **options)
 
@@ -52,7 +52,7 @@ def test_planning_shows_one_line_and_clears_it(cell):
 def test_comparing_and_reading_show_one_too(cell):
     ln.compare(ASKED, ln.PureDP(1), seconds=1)
     compared = len(cell)
-    released()
+    make_release()
     assert cell[0][1].startswith("planning")
     assert cell[compared][1].startswith("reading, measuring, estimating and writing (0 s")
     assert cell[-1] == ("again", "")
@@ -61,14 +61,14 @@ def test_comparing_and_reading_show_one_too(cell):
 def test_caller_progress_is_not_shown_twice(cell):
     calls = []
     ln.plan(ASKED, ln.PureDP(1), strategy="identity", progress=calls.append)
-    released(progress=False)
+    make_release(progress=False)
     assert calls == ["identity"]
     assert cell == []
 
 
 def test_progress_is_shown_on_request(cell, monkeypatch, capsys):
     monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda: None)
-    released(progress=True)
+    make_release(progress=True)
     assert cell == []
     assert "reading, measuring" in capsys.readouterr().err
 
@@ -77,7 +77,7 @@ def test_progress_is_shown_on_request(cell, monkeypatch, capsys):
 def test_row_numbers_reach_no_other_object(progress):
     """Neither functions nor objects that imitate a line of progress get them."""
     with pytest.raises(ln.InputError, match="progress must be True, False or None"):
-        released(progress=progress)
+        make_release(progress=progress)
     frame = pd.DataFrame({"age": [1, 2, 2]})
     plan = ln.plan(ASKED, ln.PureDP(1), strategy="identity")
     with pytest.raises(ln.InputError, match="progress must be True, False or None"):
@@ -112,7 +112,7 @@ def test_row_progress_does_not_count_chunks_of_rows():
 def test_programs_and_terminals_show_no_progress(cell, monkeypatch, capsys, shell):
     monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda: shell)
     ln.plan(ASKED, ln.PureDP(1), strategy="identity")
-    released()
+    make_release()
     assert cell == []
     assert capsys.readouterr() == ("", "")
 

@@ -18,22 +18,26 @@ from leastnoise._workload import Workload, queries
 def proposal(
     name: str, workload: Workload, privacy: Privacy | Budget, noise: Noise | None = None
 ) -> Strategy:
-    """The strategy of a planner, by default for the usual noise of the budget."""
-    whole = privacy if isinstance(privacy, Privacy) else Privacy(privacy)
-    return PLANNERS[name].strategy(PlanningProblem(workload, whole, noise or noise_kinds(whole)[0]))
+    """Return the strategy of a planner, by default for the usual noise of the budget."""
+    full_privacy = privacy if isinstance(privacy, Privacy) else Privacy(privacy)
+    return PLANNERS[name].strategy(
+        PlanningProblem(workload, full_privacy, noise or noise_kinds(full_privacy)[0])
+    )
 
 
 def plan_of(name: str, workload: Workload, privacy: Privacy | Budget) -> Plan:
-    """What a planner proposes, fitted to the budget, which it must keep."""
-    whole = privacy if isinstance(privacy, Privacy) else Privacy(privacy)
-    strategy = proposal(name, workload, whole)
+    """Return the proposal of a planner, fitted to the budget, which it must keep."""
+    full_privacy = privacy if isinstance(privacy, Privacy) else Privacy(privacy)
+    strategy = proposal(name, workload, full_privacy)
     plan = evaluate_plan(
         workload,
-        fit_noise_scales(workload.domain, whole, noise_kinds(whole)[0], strategy.blocks),
+        fit_noise_scales(
+            workload.domain, full_privacy, noise_kinds(full_privacy)[0], strategy.blocks
+        ),
         name,
         details=strategy.details,
     )
-    assert covers(whole.budget, plan.cost())
+    assert covers(full_privacy.budget, plan.cost())
     return plan
 
 

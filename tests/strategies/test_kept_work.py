@@ -16,7 +16,7 @@ TABLES = ln.Domain(
 OTHERS = ln.Domain(
     a=ln.Integers(0, 2), b=["x", "y", "z"], c=["F", "M"], measures={"m": ln.Measure("pay", 0, 8)}
 )
-ASKED = [
+WORKLOADS = [
     *(
         ln.queries(domain, a=query_set)
         for domain in (LINE, LONGER)
@@ -29,7 +29,7 @@ ASKED = [
     ln.queries(TABLES, a="all_ranges", b="identity"),
     *(ln.queries(domain, c="identity", sum="m") for domain in (TABLES, OTHERS)),
 ]
-PROMISES = [
+PRIVACIES = [
     ln.Privacy(ln.PureDP(1)),
     ln.Privacy(ln.PureDP(2)),
     ln.Privacy(ln.PureDP(1), "replace"),
@@ -43,25 +43,26 @@ PROMISES = [
 NAMES = dict.fromkeys([*PLANNERS, *(name for mechanism in MECHANISMS for name in mechanism.names)])
 
 
-def made(name: str, workload: ln.Workload, privacy: ln.Privacy) -> str | None:
+def plan_text(name: str, workload: ln.Workload, privacy: ln.Privacy) -> str | None:
+    """Return the plan as text, or None if the strategy does not fit."""
     try:
         return ln.plan(workload, privacy, strategy=name).to_json()
     except ln.InputError:
-        return None  # not for this workload or budget
+        return None
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_plan_does_not_depend_on_the_plans_before_it(name: str) -> None:
     rng = random.Random(name)
-    base = rng.choice(ASKED), rng.choice(PROMISES)
-    cases = [(workload, base[1]) for workload in rng.sample(ASKED, 2)] + [
-        (base[0], privacy) for privacy in rng.sample(PROMISES, 2)
+    base = rng.choice(WORKLOADS), rng.choice(PRIVACIES)
+    cases = [(workload, base[1]) for workload in rng.sample(WORKLOADS, 2)] + [
+        (base[0], privacy) for privacy in rng.sample(PRIVACIES, 2)
     ]
     fresh = []
     for case in cases:
         for function in cached_functions():
             function.cache_clear()
-        fresh.append(made(name, *case))
+        fresh.append(plan_text(name, *case))
     order = rng.sample(range(len(cases)), len(cases))
-    warm = {place: made(name, *cases[place]) for place in order}
+    warm = {place: plan_text(name, *cases[place]) for place in order}
     assert [place for place in order if warm[place] != fresh[place]] == []

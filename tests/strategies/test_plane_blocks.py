@@ -12,8 +12,9 @@ from leastnoise._trusted.linop import block_tree
 
 def test_structure_increases_first_blocks():
     costs = (-50, 0, 79, 81, 223, 224, 447, 448, 5999, 6001)
-    want = [("blocks", b) for b in (16, 16, 16, 16, 16, 32, 32, 64, 64)] + [("fixed", 0)]
-    assert [plane_regime(cost, 1, 10**4) for cost in costs] == want
+    blocks = (16, 16, 16, 16, 16, 32, 32, 64, 64)
+    expected = [*(("blocks", count) for count in blocks), ("fixed", 0)]
+    assert [plane_regime(cost, 1, 10**4) for cost in costs] == expected
     assert plane_regime(Fraction(3200), "0.1", 10**4) == ("blocks", 32)
     # The test cannot detect structure on 49 cells.
     assert [plane_regime(1, 1, cells)[0] for cells in (49, 51)] == ["fixed", "blocks"]
@@ -24,7 +25,7 @@ def test_structure_increases_first_blocks():
 def test_parts_grow_where_cost_nears_the_records():
     ratios = [records_per_part(cost, 10_000) for cost in (50, 2500, 4900, 6400, 10_000, 40_000)]
     assert ratios == pytest.approx([2, 2, 11 * 0.343, 11 * 0.512, 11, 11])
-    # What lies within the noise of the test says nothing: even data are taken for granted.
+    # A cost within the noise of the test shows no structure, so that cells count as equal.
     for cost, records in ((-70, -300), (25, 0), (3, 25)):
         assert records_per_part(cost, records) == 11
 
@@ -38,37 +39,38 @@ def test_budget_below_zero_is_refused():
 @pytest.mark.parametrize("shape", [(16, 16), (9, 23)])
 def test_light_blocks_merge_up_the_tree(shape: tuple[int, int], narrow: bool) -> None:
     """Each cell gets the largest light block that holds it, or its first block."""
-    tree, random = block_tree(*shape), np.random.default_rng(8)
-    base, size = first_level(tree, 16), shape[0] * shape[1]
+    tree = block_tree(*shape)
+    random = np.random.default_rng(8)
+    base = first_level(tree, 16)
+    size = shape[0] * shape[1]
+    most_parts = 2 if narrow else Fraction(1, 2)
     ends = [np.append(starts[1:], size) for starts in tree.starts]
     joined = 0
     for _ in range(40):
         counts = random.integers(-9, 12, len(tree.starts[base])) * random.integers(0, 2)
         rate = Fraction(int(random.integers(1, 50)), 128)
-        (parts, groups), (many, _) = divide_parts(
+        (parts, groups), (is_deep, _) = divide_parts(
             tree, base, counts, rate, has_narrow_queries=narrow
         )
-        want: set[int] = set()
+        expected: set[int] = set()
         cell = 0
         while cell < size:
             for level in range(base + 1):
                 place = int(np.searchsorted(tree.starts[level], cell, side="right")) - 1
                 first, stop = tree.starts[level][place], ends[level][place]
                 inside = (tree.starts[base] >= first) & (tree.starts[base] < stop)
-                if level == base or (
-                    inside.sum() > 1
-                    and counts[inside].sum() * rate <= (2 if narrow else Fraction(1, 2))
-                ):
+                is_light = counts[inside].sum() * rate <= most_parts
+                if level == base or (inside.sum() > 1 and is_light):
                     break
-            want.add(int(first))
+            expected.add(int(first))
             if level == base:
-                fine = parts[(parts >= first) & (parts < stop)]
-                assert len(fine) >= max(1, counts[inside].sum() * rate)
-                want |= set(fine.tolist())
+                parts_of_block = parts[(parts >= first) & (parts < stop)]
+                assert len(parts_of_block) >= max(1, counts[inside].sum() * rate)
+                expected |= set(parts_of_block.tolist())
             else:
                 joined += 1
-                assert not many[np.searchsorted(parts, first)]
+                assert not is_deep[np.searchsorted(parts, first)]
             cell = int(stop)
-        assert set(parts.tolist()) == want
-        assert set(groups.tolist()) <= want
+        assert set(parts.tolist()) == expected
+        assert set(groups.tolist()) <= expected
     assert joined > 40

@@ -23,13 +23,14 @@ ROWS = pd.DataFrame({"sex": ["F", "M", "M"], "age": [1, 2, 2]})
 
 
 def threads() -> list[int]:
+    """Return the number of threads of each library for linear algebra."""
     return sorted(
         library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
     )
 
 
 @pytest.fixture
-def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Remove all thread settings, so that the libraries would use two threads."""
     for name in THREAD_VARIABLES:
         monkeypatch.delenv(name, raising=False)
@@ -41,12 +42,12 @@ def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         assert threads() == threads_before
 
 
-def planned(record: Callable[[], None]) -> ln.Plan:
+def make_plan(record: Callable[[], None]) -> ln.Plan:
     return ln.plan(WORKLOAD, ln.PureDP(1), progress=lambda _: record())
 
 
-def released(record: Callable[[], None]) -> ln.Release:
-    plan = planned(lambda: None)
+def make_release(record: Callable[[], None]) -> ln.Release:
+    plan = make_plan(lambda: None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RowProgress, "show", lambda *_: record())
         return ln.release(plan, ROWS, seed=1, progress=True)
@@ -61,21 +62,21 @@ STUDIO = {
 @pytest.mark.parametrize(
     "compute",
     [
-        planned,
-        released,
+        make_plan,
+        make_release,
         lambda record: ln.compare(WORKLOAD, ln.PureDP(1), progress=lambda _: record()),
         lambda record: handle_request(STUDIO, lambda _: record()),
     ],
     ids=["plan", "release", "compare", "studio"],
 )
-def test_linear_algebra_uses_one_thread_then_restores(two, compute):
+def test_linear_algebra_uses_one_thread_then_restores(two_threads, compute):
     counts = []
     compute(lambda: counts.append(threads()))
     assert {number for numbers in counts for number in numbers} == {1}
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "compute",
     [
         lambda release: release.answers,
         lambda release: release.answer(WORKLOAD),
@@ -85,12 +86,13 @@ def test_linear_algebra_uses_one_thread_then_restores(two, compute):
         lambda release: ln.quantiles(release, "age", [0.5]),
     ],
 )
-def test_release_answers_on_one_thread(two, ask):
-    release, counts = released(lambda: None), []
+def test_release_answers_on_one_thread(two_threads, compute):
+    release = make_release(lambda: None)
+    counts = []
 
     def watch(frame: FrameType, event: str, _: object) -> None:
         module = frame.f_globals.get("__name__", "")
-        # `answers` is a name for a function that computes, and `_threads` sets the limit
+        # The property `answers` only calls a function that computes, and `_threads` sets the limit.
         if (
             event == "call"
             and module.startswith("leastnoise.")
@@ -103,21 +105,21 @@ def test_release_answers_on_one_thread(two, ask):
 
     sys.setprofile(watch)
     try:
-        ask(release)
+        compute(release)
     finally:
         sys.setprofile(None)
     assert {number for numbers in counts for number in numbers} == {1}
 
 
 @pytest.mark.parametrize("name", THREAD_VARIABLES)
-def test_explicit_thread_limit_is_respected(two, name, monkeypatch):
+def test_explicit_thread_limit_is_respected(two_threads, name, monkeypatch):
     monkeypatch.setenv(name, "2")
     counts = []
-    planned(lambda: counts.append(threads()))
-    assert counts == [two] * len(counts) != []
+    make_plan(lambda: counts.append(threads()))
+    assert counts == [two_threads] * len(counts) != []
 
 
-def test_error_takes_the_limit_back(two):
+def test_error_takes_the_limit_back(two_threads):
     with pytest.raises(ln.InputError):
         ln.plan(WORKLOAD, ln.PureDP(1), strategy="no such")
 
