@@ -40,7 +40,7 @@ def people() -> pd.DataFrame:
 
 
 def plans() -> dict[str, ln.Plan]:
-    """A plan of every noise, and one that looks at the data."""
+    """Return a plan of every noise, and one that depends on the data."""
     domain = ln.Domain(
         sex=["F", "M"],
         age=ln.Integers(17, 32),
@@ -50,7 +50,7 @@ def plans() -> dict[str, ln.Plan]:
     tables = ln.queries(domain, sex="identity", month="identity", weight=2) + ln.queries(
         domain, sex="identity"
     )
-    asked = (
+    workload = (
         tables
         + ln.queries(domain, sex="identity", age="prefix")
         + ln.queries(domain, month="identity", sum="pay")
@@ -61,7 +61,7 @@ def plans() -> dict[str, ln.Plan]:
     ages = ln.queries(ln.Domain(age=ln.Integers(17, 32)), age="prefix")
     coded = ln.Domain({f"a{number}": ln.Coded(2) for number in range(14)})
     return {
-        "laplace": ln.plan(asked, ln.PureDP(1), strategy="p_identity"),
+        "laplace": ln.plan(workload, ln.PureDP(1), strategy="p_identity"),
         "gaussian": ln.plan(tables, ln.ZCDP("1/2"), strategy="residual"),
         "weights": ln.plan(ages, ln.ZCDP("1/2"), strategy="hierarchy"),
         "floored": ln.plan(
@@ -72,7 +72,7 @@ def plans() -> dict[str, ln.Plan]:
 
 
 def main(number: str) -> None:
-    """Write them."""
+    """Write a release of every plan."""
     os.environ["LEASTNOISE_CHARTS"] = "off"
     for name, plan in plans().items():
         target = FOLDER / f"{number}-{name}"

@@ -37,9 +37,9 @@ def test_pair_refuses_undetermined_queries() -> None:
         dict(zip(PAIR.names, PAIR.shape, strict=True)),
         [(block, block_variance(plan, block)) for block in plan.blocks],
     )
-    for ask in (structure.variances, structure.total):
+    for function in (structure.variances, structure.total):
         with pytest.raises(UnsupportedQuery, match="do not determine"):
-            ask(product)
+            function(product)
 
 
 def test_pair_of_unequal_weights_has_no_rounding_error() -> None:

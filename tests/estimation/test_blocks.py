@@ -66,8 +66,8 @@ def test_bounded_cells_stay_within_their_blocks(shape):
     cells = bounded_cells(counts, tree.starts)
     assert cells.min() >= 0
     assert cells.sum() == pytest.approx(max(counts.sum(), 0))
-    good = np.abs(counts)
-    np.testing.assert_allclose(bounded_cells(good, tree.starts), good, atol=1e-9)
+    non_negative = np.abs(counts)
+    np.testing.assert_allclose(bounded_cells(non_negative, tree.starts), non_negative, atol=1e-9)
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (5, 7), (1, 9)])
@@ -82,18 +82,22 @@ def test_shrinkage_factors_follow_james_and_stein(shape):
     counts, variances = generator.normal(9, 4, len(starts)), generator.uniform(1, 5, len(starts))
     label = np.searchsorted(starts, np.arange(size), side="right") - 1
     expand = (label[:, None] == np.arange(len(starts))) / np.bincount(label)
-    total, top, *found = shrinkage_factors(counts, variances, 900.0, starts, base, tree.starts)
+    total, top, *factors_by_level = shrinkage_factors(
+        counts, variances, 900.0, starts, base, tree.starts
+    )
     assert total == pytest.approx(max(1 - 900 / counts.sum() ** 2, 0))
     assert shrinkage_factors(-counts * 1e-3, variances, 900.0, starts, base, tree.starts)[
         0
     ].tolist() == [0.0]
-    assert len(found) == len(tree.starts) - 2
+    assert len(factors_by_level) == len(tree.starts) - 2
     assert top.tolist() == [1.0]
-    for level, factors in enumerate(found, 1):
+    for level, factors in enumerate(factors_by_level, 1):
         groups = {}
         for place, start in enumerate(tree.starts[level]):
             stop = np.append(tree.starts[level], size)[place + 1]
-            inner = [one for one in tree.starts[level + 1] if start < one < stop]
+            inner = [
+                inner_start for inner_start in tree.starts[level + 1] if start < inner_start < stop
+            ]
             if not inner or inner[0] not in starts or len(set(label[start:stop])) == 1:
                 assert factors[place] == 1.0
                 continue
@@ -120,14 +124,16 @@ def test_first_blocks_keep_all_unless_noise_explains_it(heavy, keeps_all):
     assert ((level == 1.0) if keeps_all else (level < 0.7)).all()
 
 
-@pytest.mark.parametrize(("apart", "most"), [(0.0, 0.45), (1.0, 0.75), (4.0, 1.0), (40.0, 1.01)])
-def test_keeping_less_deviation_reduces_cell_errors(apart, most):
+@pytest.mark.parametrize(
+    ("deviation", "most"), [(0.0, 0.45), (1.0, 0.75), (4.0, 1.0), (40.0, 1.01)]
+)
+def test_keeping_less_deviation_reduces_cell_errors(deviation, most):
     """Shrinkage reduces the mean square of 64 noisy cells over 200 runs.
 
     James and Stein's theorem has it below 1 for every level of 3 blocks and more.
     """
     tree, generator = block_tree(8, 8), np.random.default_rng(8)
-    truth = 100 + apart * generator.normal(size=64)
+    truth = 100 + deviation * generator.normal(size=64)
     squares = np.zeros(2)
     for _ in range(200):
         counts = truth + generator.normal(size=64)

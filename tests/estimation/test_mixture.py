@@ -14,22 +14,20 @@ def tables(
 ) -> tuple[list[NoisyTable], list[np.ndarray]]:
     """Return noisy tables of up to three attributes, and the true distributions."""
     random = np.random.default_rng(seed)
-    kinds, along = (
-        np.array([0.5, 0.3, 0.2]),
-        [random.dirichlet(np.full(n, 0.5), 3).T for n in SIZES],
-    )
+    kinds = np.array([0.5, 0.3, 0.2])
+    along = [random.dirichlet(np.full(n, 0.5), 3).T for n in SIZES]
     cube = np.einsum("k,ak,bk,ck->abc", kinds, *along) * rows
-    whole = [np.arange(n) for n in SIZES]
+    all_cells = [np.arange(n) for n in SIZES]
     merged = np.array([0, 2])
     places_and_starts = [
-        ((0,), (whole[0],)),
-        ((1,), (whole[1],)),
-        ((2,), (whole[2],)),
-        ((0, 1), (merged, whole[1])),
-        ((1, 2), (whole[1], whole[2])),
+        ((0,), (all_cells[0],)),
+        ((1,), (all_cells[1],)),
+        ((2,), (all_cells[2],)),
+        ((0, 1), (merged, all_cells[1])),
+        ((1, 2), (all_cells[1], all_cells[2])),
     ]
     noisy_tables = []
-    for places, starts in [*places_and_starts, ((0, 1, 2), (merged, whole[1], whole[2]))]:
+    for places, starts in [*places_and_starts, ((0, 1, 2), (merged, all_cells[1], all_cells[2]))]:
         counts = cube.sum(axis=tuple(k for k in range(3) if k not in places))
         for axis, axis_starts in enumerate(starts):
             counts = np.add.reduceat(counts, axis_starts, axis=axis)

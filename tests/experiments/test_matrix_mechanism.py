@@ -83,13 +83,15 @@ def test_whole_counts_are_unbiased_and_within_one() -> None:
         runs = np.concatenate([[0], np.cumsum(moved)])
         assert np.abs(np.subtract.outer(runs, runs)).max() < 1 + 1e-9
         assert abs(moved.sum()) < 1e-9
-    drawn = [
+    roundings = [
         experiment.whole_counts(np.array([0.1, 0.25, 3.5, 0.0, 0.65, 1.0]), seed)
         for seed in range(4000)
     ]
     # The mean of 4000 of two neighbouring numbers has a standard deviation of at most 0.008; 5 of
     # them.
-    np.testing.assert_allclose(np.mean(drawn, axis=0), [0.1, 0.25, 3.5, 0.0, 0.65, 1.0], atol=0.04)
+    np.testing.assert_allclose(
+        np.mean(roundings, axis=0), [0.1, 0.25, 3.5, 0.0, 0.65, 1.0], atol=0.04
+    )
 
 
 def test_real_histograms_are_read_in_place() -> None:
@@ -121,13 +123,13 @@ def test_command_runs_an_experiment_by_name(
         "non_negative_inference",
         lambda *_: [versions(e) for e in ("1/10", "1") for _ in range(4)],
     )
-    done = CliRunner().invoke(
+    result = CliRunner().invoke(
         command.experiments,
         ["matrix-mechanism", "--quick", "--out", str(tmp_path / "out")],
         catch_exceptions=False,
     )
-    assert done.exit_code == 0
-    assert "Tables and figures are in" in done.output
+    assert result.exit_code == 0
+    assert "Tables and figures are in" in result.output
     names = {"all_ranges", "random_ranges", "non_negative"}
     assert {file.name for file in (tmp_path / "out").iterdir()} == {
         f"{name}.{kind}" for name in names for kind in ("csv", "svg", "png")

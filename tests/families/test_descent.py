@@ -43,16 +43,16 @@ def test_bent_valley_is_followed_to_its_end() -> None:
 
 
 def test_descent_leaves_a_flat_error_at_once() -> None:
-    seen = []
+    points = []
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
-        seen.append(point.copy())
+        points.append(point.copy())
         # The slope is wrong, so that no shorter step helps.
         return 1 + abs(float(point[0]) - 1), np.array([1.0])
 
     point, error = minimize_lbfgs(objective, np.array([1.0]), 9.0, 50)
     assert (point[0], error) == (1.0, 1.0)
-    assert len(seen) == 21
+    assert len(points) == 21
 
 
 def test_step_is_as_long_as_the_slope_is_steep() -> None:
@@ -60,13 +60,13 @@ def test_step_is_as_long_as_the_slope_is_steep() -> None:
         return float((point[0] - 3) ** 2), 2 * (point - 3)
 
     start = np.zeros(1), *objective(np.zeros(1))
-    for way, most, least, largest in (
+    for direction, most, least, largest in (
         (0.01, 9.0, 0.5, 3.5),
         (0.01, 0.1, 0.1, 0.1),
         (2.0, 9.0, 2, 2),
         (100.0, 999.0, 1, 5),
     ):
-        step = _line_search(objective, start, np.array([way]), most)
+        step = _line_search(objective, start, np.array([direction]), most)
         assert step is not None
         assert least <= step[0][0] <= largest
         assert step[1] < 9

@@ -36,7 +36,7 @@ from leastnoise._workload import matrix, queries
 
 
 def cases() -> list[tuple[str, list[tuple[float, Operator]]]]:
-    out: list[tuple[str, list[tuple[float, Operator]]]] = []
+    gram_cases: list[tuple[str, list[tuple[float, Operator]]]] = []
     for n in (1, 2, 7, 12):
         rng = np.random.default_rng(n)
         low, high = np.sort(rng.integers(0, n, (2, 6)), axis=0)
@@ -48,7 +48,7 @@ def cases() -> list[tuple[str, list[tuple[float, Operator]]]]:
             ("cells", Identity(n)),
             ("total", Total(n)),
         )
-        out += [
+        gram_cases += [
             (f"{name}{n}", [(1.0, operator)])
             for name, operator in (
                 *names,
@@ -57,8 +57,8 @@ def cases() -> list[tuple[str, list[tuple[float, Operator]]]]:
                 ("matrix", matrix),
             )
         ]
-        out.append((f"sum{n}", [(4.0, Prefix(n)), (1.0, AllRanges(n))]))
-        out.append(
+        gram_cases.append((f"sum{n}", [(4.0, Prefix(n)), (1.0, AllRanges(n))]))
+        gram_cases.append(
             (
                 f"all forms{n}",
                 [
@@ -71,7 +71,7 @@ def cases() -> list[tuple[str, list[tuple[float, Operator]]]]:
                 ],
             )
         )
-    return out
+    return gram_cases
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_gram_agrees_with_its_workload(
 def test_coarser_gram_spreads_queries_evenly() -> None:
     spread = np.kron(np.eye(16), np.full((1, 4), 1 / 4))
     low = np.arange(0, 40, 3)
-    for operator, near in (
+    for operator, tolerance in (
         (Identity(64), 1e-12),
         (Ranges(64, low, low + 20), 1e-12),
         (Dense(dense(Prefix(64))), 1e-12),
@@ -123,14 +123,14 @@ def test_coarser_gram_spreads_queries_evenly() -> None:
         np.testing.assert_allclose(
             gram.coarsen(4).dense(),
             spread @ gram.dense() @ spread.T,
-            rtol=near * 20,
-            atol=near * 64,
+            rtol=tolerance * 20,
+            atol=tolerance * 64,
         )
-    for kind in (Prefix, AllRanges):  # a multiple of the same on fewer cells
+    # A multiple of the same queries on fewer cells.
+    for kind in (Prefix, AllRanges):
         coarse = gram_of(kind(64)).coarsen(4).dense()
-        np.testing.assert_allclose(
-            coarse / coarse[0, 0], gram_of(kind(16)).dense() / gram_of(kind(16)).dense()[0, 0]
-        )
+        small = gram_of(kind(16)).dense()
+        np.testing.assert_allclose(coarse / coarse[0, 0], small / small[0, 0])
 
 
 def test_singular_value_bound_is_the_published_one() -> None:
@@ -153,8 +153,8 @@ def test_gram_recognises_short_forms_and_cell_order() -> None:
     for gram in (all_ranges_gram(40), prefix_gram(40), weighted, width_gram(40, 6)):
         full, mixed = gram.dense(), permuted(gram)
         order = seriate_cells(mixed)
-        back = mixed.dense()[np.ix_(order, order)]
-        assert np.allclose(back, full) or np.allclose(back, full[::-1, ::-1])
+        reordered = mixed.dense()[np.ix_(order, order)]
+        assert np.allclose(reordered, full) or np.allclose(reordered, full[::-1, ::-1])
         short, order = order_cells(mixed)
         assert len(short.generators) == len(gram.generators)
         np.testing.assert_allclose(short.dense(), mixed.dense()[np.ix_(order, order)])
@@ -164,21 +164,20 @@ def test_gram_recognises_short_forms_and_cell_order() -> None:
 
 def test_merged_cells_keep_the_error() -> None:
     workload = np.repeat(np.tril(np.ones((5, 5))), 3, axis=1)
-    whole = dense_gram(workload.T @ workload, 5)
-    small, group = merge_equal_cells(whole)
-    assert small.size == 5
+    gram = dense_gram(workload.T @ workload, 5)
+    merged, group = merge_equal_cells(gram)
+    assert merged.size == 5
     strategy = np.random.default_rng(1).standard_normal((7, 5))
-    assert strategy_rmse(whole, strategy[:, group], 1) == pytest.approx(
-        strategy_rmse(small, strategy, 1)
-    )
+    error = strategy_rmse(merged, strategy, 1)
+    assert strategy_rmse(gram, strategy[:, group], 1) == pytest.approx(error)
 
 
 def test_rounding_is_to_nearest_and_keeps_the_error() -> None:
     rng = np.random.default_rng(0)
     strategy = np.vstack([np.eye(32) * 0.5, rng.random((3, 32)) / 6])
-    whole = to_dyadic(strategy)
-    assert np.abs(whole / 2**20 - strategy).max() <= 2.0**-21
-    assert strategy_rmse(prefix_gram(32), whole, 1) == pytest.approx(
+    rounded = to_dyadic(strategy)
+    assert np.abs(rounded / 2**20 - strategy).max() <= 2.0**-21
+    assert strategy_rmse(prefix_gram(32), rounded, 1) == pytest.approx(
         strategy_rmse(prefix_gram(32), strategy, 1), rel=1e-5
     )
     coarse = to_dyadic(np.vstack([np.eye(4) * [[1.0], [1], [1], [0.1]]]), bits=1)

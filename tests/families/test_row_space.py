@@ -34,14 +34,14 @@ from leastnoise._trusted.measurements import Block, Factor, Measurements, Observ
 from leastnoise._workload import identity, matrix, prefix, queries
 from trusted.linop.conformance import CASES, Case
 
-every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
 def rank(matrix: np.ndarray) -> int:
     return int(np.linalg.matrix_rank(matrix.astype(float), tol=1e-9)) if matrix.size else 0
 
 
-@every
+@every_case
 def test_rows_lie_in_space_if_rank_does_not_rise(
     case: Case,
 ) -> None:
@@ -62,7 +62,7 @@ def test_nearly_full_spaces_are_compared_without_bases() -> None:
     assert "basis" not in vars(space)
 
 
-@every
+@every_case
 def test_basis_spans_the_rows_with_their_rank(case: Case) -> None:
     space, matrix = row_space(case.operator), case.reference()
     basis = space.basis
@@ -71,7 +71,7 @@ def test_basis_spans_the_rows_with_their_rank(case: Case) -> None:
     assert basis.shape[1] == space.dimension == rank(matrix)
 
 
-@every
+@every_case
 @pytest.mark.parametrize("weighted", [False, True])
 def test_operator_basis_spans_its_matrix(case: Case, weighted: bool) -> None:
     operator = case.operator
@@ -146,13 +146,13 @@ def test_operator_without_entry_range_is_not_binary() -> None:
     strange: Operator = Strange()  # type: ignore[assignment]
     assert dense(strange).tolist() == [[2, 0, 0]]
     large = Factor(("a",), Strange(2000), np.array([2]))  # type: ignore[arg-type]
-    for ask in (
+    for function in (
         IdentityInverse.of_identity(3).variances,
         gram_diagonal,
         lambda _: _weighted_diagonal(large),
     ):
         with pytest.raises(InternalError, match="Strange has not registered this function"):
-            ask(strange)
+            function(strange)
 
 
 @pytest.mark.parametrize("blocks", [2, 3], ids=["two tables", "by a solver"])
@@ -162,13 +162,12 @@ def test_multiples_of_a_shared_total_are_answered(
     for limit in ("MOST_DENSE", "_FEW"):
         monkeypatch.setattr(_structure, limit, 100)
     domain = Domain(a=Integers(0, 10), b=Integers(0, 10), c=["x", "y"])
-    each = [
-        (Factor((name,), Prefix(11)), Factor((other,), Identity(11)))
-        for name, other in ("ab", "ab", "ab")
+    factors_of_tables = [
+        (Factor(("a",), Prefix(11)), Factor(("b",), Identity(11))),
+        (Factor(("a",), Identity(11)), Factor(("b",), Total(11))),
+        (Factor(("b",), Prefix(11)),),
     ]
-    each[1] = (Factor(("a",), Identity(11)), Factor(("b",), Total(11)))
-    each[2] = (Factor(("b",), Prefix(11)),)
-    tables = tuple(Block(factors, Fraction(2)) for factors in each[:blocks])
+    tables = tuple(Block(factors, Fraction(2)) for factors in factors_of_tables[:blocks])
     plan = Measurements(
         domain=domain, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=tables
     )
@@ -176,20 +175,20 @@ def test_multiples_of_a_shared_total_are_answered(
     estimate = Estimate(Observation(plan, values, "", private=False))
     covariance = measure_covariance(plan, None)
     assert isinstance(covariance, (PairStructure, IterativeStructure)[blocks - 2 : blocks - 1])
-    (inner,), (both,) = (
-        queries(domain, a=prefix()),
-        queries(domain, a=prefix(), c=matrix([[1, 1], [3, 3]])),
+    (inner,) = queries(domain, a=prefix())
+    (multiples,) = queries(domain, a=prefix(), c=matrix([[1, 1], [3, 3]]))
+    np.testing.assert_allclose(
+        estimate.values(multiples), estimate.values(inner)[:, None] * [1, 3], rtol=1e-9
     )
     np.testing.assert_allclose(
-        estimate.values(both), estimate.values(inner)[:, None] * [1, 3], rtol=1e-9
-    )
-    np.testing.assert_allclose(
-        estimate.estimate(both).noise_std,
+        estimate.estimate(multiples).noise_std,
         estimate.estimate(inner).noise_std[:, None] * [1, 3],
         rtol=1e-6,
     )
-    assert covariance.total(both) == pytest.approx(10 * covariance.total(inner))
-    assert covariance.errors(both).largest == pytest.approx(9 * covariance.errors(inner).largest)
+    assert covariance.total(multiples) == pytest.approx(10 * covariance.total(inner))
+    assert covariance.errors(multiples).largest == pytest.approx(
+        9 * covariance.errors(inner).largest
+    )
     with pytest.raises(
         UnsupportedQuery, match=r"do not determine a:prefix x c\. Ask for the table a x c"
     ):

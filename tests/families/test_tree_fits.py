@@ -42,7 +42,7 @@ def test_the_recursion_agrees_with_brute_force(kind: object, widths: tuple[int, 
 
 # Level trees and binary trees of equal weights, by brute force.
 @pytest.mark.parametrize(
-    ("kind", "size", "tree", "plain"),
+    ("kind", "size", "rmse", "equal_rmse"),
     [
         (prefix_gram, 64, 4.148, 6.661),
         (all_ranges_gram, 64, 4.276, 7.976),
@@ -55,13 +55,13 @@ def test_the_recursion_agrees_with_brute_force(kind: object, widths: tuple[int, 
         (all_ranges_gram, 4096, 11.45, 19.73),
     ],
 )
-def test_the_published_trees(kind: object, size: int, tree: float, plain: float) -> None:
+def test_the_published_trees(kind: object, size: int, rmse: float, equal_rmse: float) -> None:
     gram = kind(size)
     fitted = trees.fit_level_tree(gram, 1)
-    assert fitted.rmse <= tree * 1.0001 + 0.0005
+    assert fitted.rmse <= rmse * 1.0001 + 0.0005
     chain = trees.full_chain(size, 2)
     assert trees.weighted_tree(gram, chain, np.ones(len(chain)), 1).rmse == pytest.approx(
-        plain, rel=5e-4
+        equal_rmse, rel=5e-4
     )
     assert fitted.rmse <= trees.uniform_tree(gram, 1).rmse * (1 + 1e-9)
 
@@ -121,31 +121,29 @@ def test_tree_error_is_never_below_the_bound() -> None:
 @pytest.mark.parametrize("norm", [1, 2])
 def test_chains_are_weighed_best_first(norm: int) -> None:
     widths = np.array([[1, 4, 32, 0], [1, 8, 0, 0], [1, 2, 6, 36], [1, 0, 0, 0]], dtype=float)
-    parts = np.random.default_rng(3).uniform(0.1, 5, widths.shape) * (widths > 0)
-    places, weights = trees._optimize_weights(parts, widths, norm, 60)
+    traces = np.random.default_rng(3).uniform(0.1, 5, widths.shape) * (widths > 0)
+    places, weights = trees._optimize_weights(traces, widths, norm, 60)
     assert sorted(places.tolist()) == [0, 1, 2, 3]
     assert not weights[widths[places] == 0].any()
-    reached = [
+    errors = [
         trees._log_errors_and_gradients(
-            np.log(weight[weight > 0]), parts[at][weight > 0], widths[at][weight > 0], norm
+            np.log(weight[weight > 0]), traces[at][weight > 0], widths[at][weight > 0], norm
         )[0]
         for at, weight in zip(places, weights, strict=True)
     ]
-    assert reached == sorted(reached)
+    assert errors == sorted(errors)
 
 
 @pytest.mark.parametrize("norm", [1, 2])
 def test_slopes_of_levels_agree_with_differences(norm: int) -> None:
-    parts, widths, logs = (
-        np.array([3.0, 2.0, 0.5, 0.0]),
-        np.array([1.0, 4.0, 12.0, 0.0]),
-        np.array([0.0, -0.4, -0.9, -6.0]),
-    )
+    traces = np.array([3.0, 2.0, 0.5, 0.0])
+    widths = np.array([1.0, 4.0, 12.0, 0.0])
+    logs = np.array([0.0, -0.4, -0.9, -6.0])
     slopes = approx_fprime(
-        logs, lambda x: trees._log_errors_and_gradients(x, parts, widths, norm)[0], 1e-7
+        logs, lambda x: trees._log_errors_and_gradients(x, traces, widths, norm)[0], 1e-7
     )
     np.testing.assert_allclose(
-        trees._log_errors_and_gradients(logs, parts, widths, norm)[1], slopes, atol=1e-6
+        trees._log_errors_and_gradients(logs, traces, widths, norm)[1], slopes, atol=1e-6
     )
 
 

@@ -27,8 +27,8 @@ def without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
 def draw_ahead(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> None:
     """Draw the discrete Laplace noise of many calls at once.
 
-    The kernel's sampler draws it, of the scales that are asked for and from the same source; no
-    number is given twice.
+    The kernel's sampler draws it at the requested scales and from the same source; no number is
+    returned twice.
     """
     waiting: dict[object, list[np.ndarray]] = {}
 
@@ -39,8 +39,10 @@ def draw_ahead(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> None:
         key = entropy, count, *(part if isinstance(part, int) else part.tobytes() for part in scale)
         if not waiting.get(key):
             calls = max(1, NUMBERS // max(count, 16))
-            many = [part if isinstance(part, int) else np.tile(part, calls) for part in scale]
-            waiting[key] = [*discrete_laplace(*many, calls * count, entropy).reshape(calls, count)]
+            scales = [part if isinstance(part, int) else np.tile(part, calls) for part in scale]
+            waiting[key] = [
+                *discrete_laplace(*scales, calls * count, entropy).reshape(calls, count)
+            ]
         return waiting[key].pop()
 
     monkeypatch.setitem(SAMPLERS, Noise.DISCRETE_LAPLACE, ahead)

@@ -8,16 +8,16 @@ import pytest
 import leastnoise as ln
 
 WORKLOADS = {
-    "weights far apart": lambda one: (
-        ln.queries(one, x="identity", weight="1/1000000")
-        + ln.queries(one, y="prefix", weight=1_000_000)
+    "weights far apart": lambda domain: (
+        ln.queries(domain, x="identity", weight="1/1000000")
+        + ln.queries(domain, y="prefix", weight=1_000_000)
     ),
-    "sums far apart": lambda one: (
-        ln.queries(one, x="identity", sum="pay", weight="1/1000000000")
-        + ln.queries(one, x="prefix", y="identity")
+    "sums far apart": lambda domain: (
+        ln.queries(domain, x="identity", sum="pay", weight="1/1000000000")
+        + ln.queries(domain, x="prefix", y="identity")
     ),
-    "ranges of next to no weight": lambda one: (
-        ln.queries(one, x="all_ranges", weight="1/1000000000") + ln.queries(one, y="identity")
+    "ranges of next to no weight": lambda domain: (
+        ln.queries(domain, x="all_ranges", weight="1/1000000000") + ln.queries(domain, y="identity")
     ),
 }
 CASES = [(name, budget) for name in WORKLOADS for budget in (ln.PureDP(20), ln.ZCDP("1/1000"))]
@@ -35,9 +35,7 @@ def test_extreme_weights_are_planned_without_a_warning(name, budget) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["identity", "covering"])
-def test_noise_beyond_doubles_is_refused_unmeasured(
-    strategy,
-) -> None:
+def test_noise_beyond_doubles_is_refused_unmeasured(strategy) -> None:
     with pytest.raises(
         ln.InputError, match=r"The budget is so large that the noise of .* vanishes"
     ):

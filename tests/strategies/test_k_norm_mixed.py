@@ -93,8 +93,10 @@ def test_auto_takes_shared_noise_with_the_promised_errors(case):
     plan = ln.plan(workload, PURE)
     assert plan.strategy == "k_norm"
     assert plan.measured().k_norm_groups()
-    others = errors_by_name(workload, PURE, ["covering", "marginals", "workload", "p_identity"])
-    least = min(error.total_squared_error for error in others.values())
+    separate_errors = errors_by_name(
+        workload, PURE, ["covering", "marginals", "workload", "p_identity"]
+    )
+    least = min(error.total_squared_error for error in separate_errors.values())
     assert plan.expected_error().total_squared_error < 0.95 * least
     outside = ["a1"] if case == "values outside" else []
     ratio, coverage = seen_errors(plan, workload, rows_of(workload.domain, outside))
@@ -130,11 +132,11 @@ def test_general_multiplier_covers_every_combination(sizes):
     generator = np.random.default_rng(7)
     entropy = SeededEntropy(11)
     scale = Fraction(12)
-    drawn = [
+    draws = [
         np.concatenate(_k_norm.k_norm_noise(sizes, scale, entropy)).astype(float)
         for _ in range(1500)
     ]
-    noise = np.stack(drawn, axis=1)
+    noise = np.stack(draws, axis=1)
     total = np.repeat([1.0, 0.0], [sizes[0], sum(sizes) - sizes[0]])
     signs = np.where(np.arange(sum(sizes)) % 2, -1.0, 1.0)
     first_cells = np.zeros(sum(sizes))
@@ -155,13 +157,13 @@ def test_differences_between_tables_follow_the_covariance():
     table = rows_of(domain)
     errors = []
     for release in releases(plan, table, range(300)):
-        answers = [each.answer for each in release.answer(one_way(domain, ["a0", "a1"]))]
-        errors.append(answers[0][0] - answers[1][2])
-    estimate = release.least_squares()
-    covariance = estimate.covariance_of(None).covariance(first, second)
-    variances = [estimate.covariance_of(None).variances(each) for each in (first, second)]
-    promised = variances[0][0] + variances[1][2] - 2 * covariance[0, 2]
-    assert np.std(errors) == pytest.approx(math.sqrt(promised), rel=0.12)
+        table_a0, table_a1 = release.answer(one_way(domain, ["a0", "a1"]))
+        errors.append(table_a0.answer[0] - table_a1.answer[2])
+    covariance = release.least_squares().covariance_of(None)
+    variance_a0 = covariance.variances(first)[0]
+    variance_a1 = covariance.variances(second)[2]
+    expected = variance_a0 + variance_a1 - 2 * covariance.covariance(first, second)[0, 2]
+    assert np.std(errors) == pytest.approx(math.sqrt(expected), rel=0.12)
 
 
 def test_quantiles_and_bands_of_shared_noise_hold():

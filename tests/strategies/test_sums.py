@@ -69,11 +69,11 @@ def test_quick_noise_follows_the_optimum() -> None:
 @pytest.mark.parametrize("power", [1, 2])
 def test_merged_cells_have_the_noise_of_one(power: int) -> None:
     fine = Domain(pay=Integers(1, 200), measures={"wages": Measure("pay", 0, 200)})
-    few = queries(fine, pay={"ranges": [[1, 20 * end] for end in range(1, 11)]}, sum="wages")
+    workload = queries(fine, pay={"ranges": [[1, 20 * end] for end in range(1, 11)]}, sum="wages")
     for threshold in (30, 90, 200):
         limits = np.minimum(np.arange(1, 201), threshold)
-        wanted = estimated_rmse(prefix_gram(10), limits[19::20], power) / 200
-        assert estimated_rmse_along(few, "pay", power)(limits) == pytest.approx(wanted)
+        expected = estimated_rmse(prefix_gram(10), limits[19::20], power) / 200
+        assert estimated_rmse_along(workload, "pay", power)(limits) == pytest.approx(expected)
 
 
 def test_falling_counts_fit_a_falling_density() -> None:

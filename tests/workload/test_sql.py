@@ -64,8 +64,8 @@ def answered(text: str, rows: pd.DataFrame) -> list[tuple]:
     return list(frame[shown].itertuples(index=False, name=None))
 
 
-def plain(value: object) -> object:
-    """A value of either side, as both have it."""
+def normalize(value: object) -> object:
+    """Return a value in a form that both programs share."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     if isinstance(value, (dt.datetime, dt.date, pd.Timestamp)):
@@ -148,26 +148,21 @@ ANSWERED = {
 
 @pytest.mark.parametrize("text", ANSWERED.values(), ids=ANSWERED)
 def test_statements_match_duckdb(sales, text):
-    ours = [tuple(map(plain, row)) for row in answered(text, sales)]
-    theirs = [tuple(map(plain, row)) for row in duckdb.query(text).fetchall()]
-    left = list(ours)
-    for row in theirs:
-        match = next((answer for answer in left if all(map(is_close, answer, row))), None)
-        assert match is not None, (row, left[:20])
-        left.remove(match)
-    # groups without rows are there too
-    assert all(
-        value is None or abs(value) < 0.5
-        for row in left
-        for value in row
-        if not isinstance(value, str)
-    ), left
-    if "ORDER BY" in text and "WITHIN" not in text and not left:
-        assert all(
-            is_close(value, other_value)
-            for ones, others in zip(ours, theirs, strict=True)
-            for value, other_value in zip(ones, others, strict=True)
-        )
+    answer = [tuple(map(normalize, row)) for row in answered(text, sales)]
+    expected = [tuple(map(normalize, row)) for row in duckdb.query(text).fetchall()]
+    further = list(answer)
+    for expected_row in expected:
+        match = next((row for row in further if all(map(is_close, row, expected_row))), None)
+        assert match is not None, (expected_row, further[:20])
+        further.remove(match)
+    # Groups without rows are there too.
+    for row in further:
+        numbers = [value for value in row if not isinstance(value, str)]
+        assert all(number is None or abs(number) < 0.5 for number in numbers), further
+    if "ORDER BY" in text and "WITHIN" not in text and not further:
+        for row, expected_row in zip(answer, expected, strict=True):
+            assert len(row) == len(expected_row)
+            assert all(map(is_close, row, expected_row))
 
 
 REFUSED = [

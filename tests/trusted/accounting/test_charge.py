@@ -267,21 +267,21 @@ def response(epsilon: float, delta: float = 0.0) -> tuple[dict, dict]:
 
 def compose(first_mechanism, choose):
     """Return the joint distributions of two outcomes, the second mechanism chosen by the first."""
-    return tuple(
-        {
-            (a, b): p * q
-            for a, p in first_mechanism[side].items()
-            for b, q in choose(a)[side].items()
-        }
-        for side in (0, 1)
-    )
+    joint_distributions = ({}, {})
+    for bit, joint in enumerate(joint_distributions):
+        for first_outcome, p in first_mechanism[bit].items():
+            for second_outcome, q in choose(first_outcome)[bit].items():
+                joint[first_outcome, second_outcome] = p * q
+    return joint_distributions
 
 
 def hockey_stick(pair, epsilon: float) -> float:
-    return max(
-        math.fsum(max(0.0, p[o] - math.exp(epsilon) * q[o]) for o in p)
-        for p, q in (pair, pair[::-1])
-    )
+    """Return the least delta with which a pair of distributions is (epsilon, delta)-close."""
+    deltas = []
+    for p, q in (pair, pair[::-1]):
+        excesses = [max(0.0, p[outcome] - math.exp(epsilon) * q[outcome]) for outcome in p]
+        deltas.append(math.fsum(excesses))
+    return max(deltas)
 
 
 SPLITS = [Fraction(1, 4), Fraction(1, 3), Fraction(1, 2)]
@@ -293,11 +293,12 @@ SPLITS = [Fraction(1, 4), Fraction(1, 3), Fraction(1, 2)]
 @pytest.mark.parametrize(("first_share", "spread"), list(product(SPLITS, SPLITS)))
 def test_adaptive_sums_are_tight(first_share, spread, delta) -> None:
     """The first outcome decides whether the second spends the rest or a share of it."""
-    budget, declared = (
-        (ApproxDP(1, delta), ApproxDP(first_share, delta * spread))
-        if delta
-        else (PureDP(1), PureDP(first_share))
-    )
+    if delta:
+        budget = ApproxDP(1, delta)
+        declared = ApproxDP(first_share, delta * spread)
+    else:
+        budget = PureDP(1)
+        declared = PureDP(first_share)
     remaining = unspent_charge(budget, charge(budget, declared, SeriesCost(declared)))
 
     def choose(outcome):
@@ -326,7 +327,6 @@ def test_adaptive_sums_of_rho_hold(alpha, spread) -> None:
 
     zero, one = compose(response(float(first_epsilon)), choose)
     for p, q in ((zero, one), (one, zero)):
-        renyi = math.log(math.fsum(p[o] * (p[o] / q[o]) ** (alpha - 1) for o in p if p[o])) / (
-            alpha - 1
-        )
+        terms = [p[o] * (p[o] / q[o]) ** (alpha - 1) for o in p if p[o]]
+        renyi = math.log(math.fsum(terms)) / (alpha - 1)
         assert renyi <= alpha * float(budget.rho) * (1 + 1e-12)

@@ -13,9 +13,9 @@ from trusted.kernel.noise_oracle import ALARM, SAMPLERS, TOP, Script, cumulative
 
 @pytest.fixture
 def one_attempt(monkeypatch):
-    """Run one attempt of a sampler on enumerated parts.
+    """Return a function that runs one attempt of a sampler on enumerated parts.
 
-    Returns its values, which it accepts, and how likely its coins accept each.
+    It returns the values, which of them are accepted, and the probability of its coins for each.
     """
 
     def run(law, p, q, *, k, negative, uniform=None, entropy=None):
@@ -27,14 +27,13 @@ def one_attempt(monkeypatch):
 
         def accept(coins, index, entropy, *, linear, square, slots):
             """Multiply by the exact probability that toss_exp accepts."""
-            lazy = isinstance(coins, LazyReals)
-            x = (coins.leading[index] if lazy else coins.numerators[index]) / (
-                2.0**64 if lazy else coins.denominators.astype(float)
-            )
-            assert lazy or (coins.numerators[index] < coins.denominators).all()
-            probability[index] *= np.exp(
-                -(np.broadcast_to(linear, index.shape) * x + square * x * x) / slots
-            )
+            if isinstance(coins, LazyReals):
+                x = coins.leading[index] / 2.0**64
+            else:
+                assert (coins.numerators[index] < coins.denominators).all()
+                x = coins.numerators[index] / coins.denominators.astype(float)
+            exponent = (np.broadcast_to(linear, index.shape) * x + square * x * x) / slots
+            probability[index] *= np.exp(-exponent)
             return np.ones(index.size, dtype=bool)
 
         for table in ("geometric_table", "half_normal_table"):
@@ -42,11 +41,8 @@ def one_attempt(monkeypatch):
         monkeypatch.setattr(_noise, "toss_exp", accept)
         monkeypatch.setattr(_noise, "random_signs", lambda *_: negative.copy())
         if uniform is not None:
-            monkeypatch.setattr(
-                _noise,
-                "uniform_below",
-                lambda *_: (uniform.astype(np.uint64), np.ones(k.size, dtype=bool)),
-            )
+            draws = uniform.astype(np.uint64), np.ones(k.size, dtype=bool)
+            monkeypatch.setattr(_noise, "uniform_below", lambda *_: draws)
         monkeypatch.setattr(
             _noise, "draw_in_blocks", lambda count, attempt: attempt(slice(0, count), count)
         )

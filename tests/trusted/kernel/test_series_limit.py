@@ -162,13 +162,14 @@ def loss(plan: Measurements, outputs_before: Outputs, outputs_after: Outputs) ->
     return float((shifts**2).sum() / 2)
 
 
-def paid(plan: Measurements) -> float:
+def cost_of(plan: Measurements) -> float:
+    """Return the one parameter of the cost of a plan."""
     (amount,) = parameters_by_name(cost(plan)).values()
     return float(amount)
 
 
 LOWER = Dense(np.array([[4, 0, 0], [2, 3, 0], [1, 0, 5]]))
-# the groups of a unit's rows in one period, as the data holder has them when it is closed
+# The groups of a unit's rows in one period when it is closed.
 IN_PERIOD = [(), (0,), (0, 0), (0, 1), (1, 1, 1)]
 LIMITS = [(1, None), (2, None), (2, 1), (3, 2), (4, 2), (6, 2)]
 
@@ -182,7 +183,8 @@ def streams(periods: int) -> Iterator[Stream]:
 
 def tables_of_streams(plan: Measurements, other_rows: Sequence[Rows]) -> dict[Stream, Table]:
     """Read the rows of a unit next to others, for all its streams and their beginnings."""
-    later = [("unit", PERIODS - 1, 1)] * 2  # rows of a later period, which may still change
+    # Rows of a later period may still change.
+    later = [("unit", PERIODS - 1, 1)] * 2
     tables: dict[Stream, Table] = {}
     closed = {(): _periods.ClosedPeriods()}
     for period in range(PERIODS):
@@ -215,30 +217,32 @@ def outputs_of_streams(plan: Measurements, tables: dict[Stream, Table]) -> dict[
 @pytest.mark.parametrize(("most", "per_period"), LIMITS, ids=str)
 def test_unit_in_a_series_loses_at_most_the_payment(most: int, per_period: int | None) -> None:
     """Try all streams of one unit next to another one; most plans lose all of the payment."""
-    # without noise, the last plan of each list outputs what all plans of the list do
-    plans = [
+    noises = (Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN)
+    measures = ((), ("people",), ("people", "paid"))
+    plans_by_operator = [
         [
-            plan_of(most, per_period, noise, operator, *measures)
-            for noise in (Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN)
-            for measures in ((), ("people",), ("people", "paid"))
+            plan_of(most, per_period, noise, operator, *names)
+            for noise in noises
+            for names in measures
         ]
         for operator in (Identity(PERIODS), LOWER)
     ]
+    any_plan = plans_by_operator[0][0]
     other_rows = [[("other", period, 0)] for period in range(PERIODS)]
-    tables_without = [*tables_of(plans[0][0], other_rows)]
-    tables = tables_of_streams(plans[0][0], other_rows)
+    tables_without = [*tables_of(any_plan, other_rows)]
+    tables = tables_of_streams(any_plan, other_rows)
     last = (IN_PERIOD[-1],) * PERIODS
+    tables_of_last = [tables[last[: period + 1]] for period in range(PERIODS)]
     shares = []
-    for alike in plans:
-        without = outputs(alike[-1], tables_without)
-        outputs_by_stream = outputs_of_streams(alike[-1], tables)
-        for plan in alike:
-            own = outputs(plan, [tables[last[: period + 1]] for period in range(PERIODS)])
-            assert (first_blocks(plan, own) == first_blocks(plan, outputs_by_stream[last])).all()
-            shares.append(
-                max(loss(plan, with_unit, without) for with_unit in outputs_by_stream.values())
-                / paid(plan)
-            )
+    for plans in plans_by_operator:
+        # Without noise, the outputs of the last plan include the outputs of all others.
+        without = outputs(plans[-1], tables_without)
+        outputs_by_stream = outputs_of_streams(plans[-1], tables)
+        for plan in plans:
+            blocks = first_blocks(plan, outputs(plan, tables_of_last))
+            assert (blocks == first_blocks(plan, outputs_by_stream[last])).all()
+            losses = [loss(plan, with_unit, without) for with_unit in outputs_by_stream.values()]
+            shares.append(max(losses) / cost_of(plan))
 
     assert max(shares) <= 1 + 1e-9
     assert sum(share > 1 - 1e-9 for share in shares) >= 4
