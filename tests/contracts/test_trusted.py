@@ -87,13 +87,13 @@ def test_trusted_dispatch_to_other_files_is_listed():
                 unlisted_files |= {name: homes - counted} if homes - counted else {}
 
     assert unlisted_files == {
-        # no cost is computed with transposes, as the next test checks
+        # No cost is computed with transposes, as the next test checks.
         "apply_transpose": {"_trusted/linop/_transposes.py"},
-        # `Rule` checks the result
+        # `Rule` checks the result.
         "rule_of": {"_domain/_rules.py"},
-        # it runs before a row is read, and a class is a kind if it has registered its rule
+        # It runs before a row is read, and a class is a kind if it has registered its rule.
         "kind_of_argument": {"_domain/_kinds.py"},
-        # the fingerprint of `Series.measure` has the charge of a step without it
+        # The fingerprint of `Series.measure` has the charge of a step without it.
         "plain_json": {"_domain/_kinds.py"},
         "read_domain_parts": {"_domain/_kinds.py"},
     }
@@ -112,9 +112,8 @@ def test_transposes_used_for_costs_are_trusted():
 @pytest.mark.parametrize("package", TRUSTED)
 def test_trusted_init_only_reexports_names(package):
     """An `__init__` without code of its own needs no review."""
-    docstring, *statements = ast.parse(
-        (FOLDER / package / "__init__.py").read_text(encoding="utf-8")
-    ).body
+    text = (FOLDER / package / "__init__.py").read_text(encoding="utf-8")
+    docstring, *statements = ast.parse(text).body
     assert isinstance(docstring, ast.Expr)
     assert isinstance(docstring.value, ast.Constant)
     for node in statements:
@@ -133,9 +132,10 @@ def test_one_file_chooses_the_ledger_that_pays():
 
     assert files_with("Ledger.create(", "_trusted/ledgers/*.py") == {"_trusted/ledgers/_choice.py"}
     assert files_with("Ledger.create(", "_session/*.py") == set()
-    paid = files_with("Series.paid(", "*.py")
-    assert paid == {f"_session/{name}.py" for name in ("_session", "_guard", "_periods")}
-    for path in paid - {"_session/_guard.py"}:  # which is given the ledger of the release
+    paying_files = files_with("Series.paid(", "*.py")
+    assert paying_files == {f"_session/{name}.py" for name in ("_session", "_guard", "_periods")}
+    # A guard pays from the ledger of its release.
+    for path in paying_files - {"_session/_guard.py"}:
         code = code_of(FOLDER / path)
         arguments = r"\w+, source, dataset|self\.ledger, self\.source, self\.dataset"
         calls = re.findall(rf"find_ledger\((?:{arguments}), ", code)

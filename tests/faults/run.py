@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator
 from dataclasses import asdict, dataclass
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -145,38 +144,17 @@ def main() -> int:
     build = ROOT / "build" / "faults"
     trials.with_faults(build)
     import_module("loaded")  # once, before the forks
-    base = Path(
-        tempfile.mkdtemp(
-            prefix="faults-",
-            dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None,  # noqa: S108
-        )
-    )  # noqa: RUF100, S108
+    memory = "/dev/shm"  # noqa: S108
+    folder = memory if os.access(memory, os.W_OK) else None
+    base = Path(tempfile.mkdtemp(prefix="faults-", dir=folder))
     saved_lines = build / "lines.jsonl" if arguments.out else Path(os.devnull)
-    lines = [
-        Line(**json.loads(text))
-        for text in (saved_lines.read_text("utf-8").splitlines() if saved_lines.is_file() else [])
-    ]
-    known_faults = {(line.subject, line.fault) for line in lines}
-    chosen = [
-        swept(scenario, base / "trial", arguments.every, known_faults)
-        for scenario in scenarios()
-        if arguments.only in scenario.name
-    ]
+    lines = []
+    if saved_lines.is_file():
+        lines = [Line(**json.loads(text)) for text in saved_lines.read_text("utf-8").splitlines()]
     try:
-        for line in chain(
-            *chosen,
-            damaged(base / "damage", arguments.damage, known_faults) if arguments.damage else [],
-        ):
+        for line in run_trials(arguments, base, {(line.subject, line.fault) for line in lines}):
             lines.append(line)
-            print(
-                line.subject,
-                line.fault,
-                line.ends,
-                *line.failed_checks,
-                sep="\n    ",
-                file=sys.stderr,
-                flush=True,
-            )
+            print_line(line)
             with saved_lines.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(line)) + "\n")
             if arguments.out:
@@ -185,6 +163,23 @@ def main() -> int:
         shutil.rmtree(base, ignore_errors=True)
     print(page_of(lines))
     return 1 if any(line.failed_checks for line in lines) else 0
+
+
+def run_trials(
+    arguments: argparse.Namespace, base: Path, known_faults: Container[tuple[str, str]]
+) -> Iterator[Line]:
+    """Yield the results of all selected trials, except for known kinds of fault."""
+    for scenario in scenarios():
+        if arguments.only in scenario.name:
+            yield from swept(scenario, base / "trial", arguments.every, known_faults)
+    if arguments.damage:
+        yield from damaged(base / "damage", arguments.damage, known_faults)
+
+
+def print_line(line: Line) -> None:
+    """Write one kind of fault, its results and its failed checks to standard error."""
+    parts = (line.subject, line.fault, line.ends, *line.failed_checks)
+    print(*parts, sep="\n    ", file=sys.stderr, flush=True)
 
 
 def cpu() -> float:

@@ -94,7 +94,7 @@ class End:
 
     killed: bool
     code: int
-    told: str
+    output: str  # what it wrote to standard error
     calls: int
 
 
@@ -228,7 +228,7 @@ def complaints(
     end: End, mode: int, state_found: dict[str, Any], *, pays: bool = True
 ) -> Iterator[str]:
     """Yield the false messages and the wrong remains of a run."""
-    state, output = state_found["state"], end.told
+    state, output = state_found["state"], end.output
     if state == "paid twice" or state_found["out"] != (state == "whole"):
         yield f"out and unpaid, or paid twice: {state_found}"
     if "Traceback" in output:
@@ -403,20 +403,24 @@ def entered(
 
 def said_of_entry(end: End, mode: int, state: str, content_before: Any) -> Iterator[str]:
     """Yield the false messages about a change."""
-    claims = "It was entered" in end.told
-    if end.killed or "Traceback" in end.told or (mode < 8 and "fault of the program" in end.told):
-        yield f"killed, or a fault of the program: {end.told!r}"
+    claims = "It was entered" in end.output
+    if (
+        end.killed
+        or "Traceback" in end.output
+        or (mode < 8 and "fault of the program" in end.output)
+    ):
+        yield f"killed, or a fault of the program: {end.output!r}"
     if end.code == 0:
         if state != "entered":
             yield "code 0 and not entered"
     elif content_before is None and end.code == 130:
         pass  # a new ledger has nothing in it; whether it is there can be seen
-    elif "cannot be told" not in end.told and claims != (state == "entered"):
-        yield f"{state}, and says: {end.told!r}"
+    elif "cannot be told" not in end.output and claims != (state == "entered"):
+        yield f"{state}, and says: {end.output!r}"
     elif end.code not in ({4, 130} if claims else {2, 130, 3}):
-        yield f"code {end.code} and {state}: {end.told!r}"
+        yield f"code {end.code} and {state}: {end.output!r}"
     if mode in {8, 9} and end.code != 130:
-        yield f"interrupted, and code {end.code}: {end.told!r}"
+        yield f"interrupted, and code {end.code}: {end.output!r}"
 
 
 def trial(

@@ -196,7 +196,8 @@ def test_any_plan_is_carried_out_or_refused(value):
 
 
 @pytest.fixture(scope="module")
-def released(tmp_path_factory):
+def release_folder(tmp_path_factory):
+    """Return the folder of a release."""
     folder = tmp_path_factory.mktemp("released")
     ln.release(PLAN, PEOPLE, seed=1, out=folder / "out", options=ln.Options(formats=["csv"]))
     return folder / "out"
@@ -205,22 +206,22 @@ def released(tmp_path_factory):
 @pytest.mark.parametrize("name", ["manifest.json", "measurements/observation.json"])
 @trials(40)
 @given(data=st.data())
-def test_any_release_is_read_or_refused(released, name, data):
+def test_any_release_is_read_or_refused(release_folder, name, data):
     intact_files = {
         path: path.read_text(encoding="utf-8")
-        for path in (released / name, released / "manifest.json")
+        for path in (release_folder / name, release_folder / "manifest.json")
     }
-    changed = json.dumps(data.draw(damaged(json.loads(intact_files[released / name]), WEIRD)))
+    changed = json.dumps(data.draw(damaged(json.loads(intact_files[release_folder / name]), WEIRD)))
     try:
-        if name != "manifest.json":  # its digest is made to fit, so that what it holds is looked at
-            manifest = json.loads(intact_files[released / "manifest.json"])
-            next(entry for entry in manifest["files"] if entry["path"] == name)["sha256"] = (
-                hashlib.sha256(changed.encode()).hexdigest()
-            )
-            (released / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+        if name != "manifest.json":
+            # The manifest has the digest of the changed file, so that its content is read.
+            manifest = json.loads(intact_files[release_folder / "manifest.json"])
+            entry = next(entry for entry in manifest["files"] if entry["path"] == name)
+            entry["sha256"] = hashlib.sha256(changed.encode()).hexdigest()
+            (release_folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
         with or_refused():
-            (released / name).write_text(changed, encoding="utf-8")
-            read_release(released)
+            (release_folder / name).write_text(changed, encoding="utf-8")
+            read_release(release_folder)
     finally:
         for path, text in intact_files.items():
             path.write_text(text, encoding="utf-8")
@@ -235,13 +236,13 @@ def test_any_ledger_is_opened_or_refused(tmp_path, changes):
     file.unlink(missing_ok=True)
     ln.Ledger.create(file, "people", PLAN.privacy)
     data = bytearray(file.read_bytes())
-    for place, put in changes:
+    for place, replacement in changes:
         start = int(place * (len(data) - 1))
-        data[start : start + len(put)] = put
+        data[start : start + len(replacement)] = replacement
     file.write_bytes(bytes(data))
     with or_refused():
-        book = ln.Ledger.open(file)
-        book.entries(), book.left()
+        ledger = ln.Ledger.open(file)
+        ledger.entries(), ledger.left()
 
 
 @trials(12)
@@ -252,10 +253,10 @@ def test_any_spec_ends_with_a_documented_code(tmp_path, monkeypatch, table):
             return
     (tmp_path / "s.toml").write_text(as_toml(table), encoding="utf-8", errors="replace")
     monkeypatch.setattr(sys, "argv", ["leastnoise", "plan", str(tmp_path / "s.toml"), "--json"])
-    err = io.StringIO()
+    errors = io.StringIO()
 
-    with redirect_stdout(io.StringIO()), redirect_stderr(err), pytest.raises(SystemExit) as ended:
+    with redirect_stdout(io.StringIO()), redirect_stderr(errors), pytest.raises(SystemExit) as stop:
         main()
-    assert ended.value.code in {0, 2}, err.getvalue()
-    assert "Traceback" not in err.getvalue()
-    assert len(err.getvalue()) <= MOST + 2000
+    assert stop.value.code in {0, 2}, errors.getvalue()
+    assert "Traceback" not in errors.getvalue()
+    assert len(errors.getvalue()) <= MOST + 2000
