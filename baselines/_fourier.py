@@ -126,9 +126,8 @@ def inverse(cosines: Reals, sines: Reals, size: int) -> Reals:
 def efpa(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
     """Measure the lowest Fourier coefficients; half the budget chooses their number."""
     size = len(x)
-    cosines, sines = coefficients(
-        np.minimum(x, MOST_RECORDS // size)
-    )  # cell by cell, so neighbours stay neighbours
+    # Cell by cell, so that neighbours stay neighbours.
+    cosines, sines = coefficients(np.minimum(x, MOST_RECORDS // size))
     sensitivity = sensitivities(size)
     kept = np.arange(1, len(cosines) + 1)
     # Expected norm of the noise, public; in records.

@@ -171,9 +171,8 @@ def as_released(gram: Reals) -> Hierarchy:
         vector = vector / np.repeat(divisor, width)[:size]
         ends = np.minimum(starts + width, size)
         borders = np.concatenate([[0], np.cumsum(unlike)])
-        alike = (
-            borders[ends - 1] == borders[starts]
-        )  # no unlike neighbours inside: measured as one, uniform below
+        # A block without unlike neighbours is measured as one, and uniform below.
+        alike = borders[ends - 1] == borders[starts]
         share = np.where(alike, 1.0, share)
         corner = squared.diagonal()[starts]
         error = np.where(alike, corner, error)
@@ -208,9 +207,8 @@ def gram_of(ranges: Ranges | None, size: int) -> Reals:
         )
     number = np.zeros((size, size))
     np.add.at(number, (ranges.low, ranges.high - 1), 1.0)
-    reach = np.cumsum(np.cumsum(number, axis=0)[:, ::-1], axis=1)[
-        :, ::-1
-    ]  # that begin by row i and end at column j or later
+    # Ranges that begin by row i and end at column j or later.
+    reach = np.cumsum(np.cumsum(number, axis=0)[:, ::-1], axis=1)[:, ::-1]
     upper = np.triu(reach)
     upper += np.triu(upper, 1).T
     return upper

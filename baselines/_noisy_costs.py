@@ -205,9 +205,8 @@ def noisy_costs(x: IntArray, epsilon: Fraction, entropy: Entropy, penalty: Fract
     noisy = []
     for power, level in enumerate(levels):
         numerator, denominator = noise_scale(longest + grid_sensitivity(2**power), epsilon, n)
-        noisy.append(
-            level + fixed + discrete_laplace(numerator, denominator, len(level), entropy)
-        )  # Q1: every interval
+        # Q1: every interval.
+        noisy.append(level + fixed + discrete_laplace(numerator, denominator, len(level), entropy))
     return cheapest_of_powers(noisy)
 
 

@@ -95,9 +95,8 @@ def bisect(
         lengths = np.arange(1, len(part))
         left = deviations(part, np.append(lengths, len(part)))
         right = deviations(part[::-1], lengths)[::-1]
-        scores = np.append(
-            left[:-1] + right + 2 * fixed, left[-1] + fixed
-        )  # the last: leave it whole
+        # The last score is for a part that stays whole.
+        scores = np.append(left[:-1] + right + 2 * fixed, left[-1] + fixed)
         place = choose(-scores, rate, entropy) + 1
         if place == len(part):
             buckets.append((start, made + 1))

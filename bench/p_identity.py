@@ -149,9 +149,8 @@ def steps_against_dense(size: int = 1024, rows: int = 64, steps: int = 200) -> N
     seconds = []
     for objective in (structured, dense):
         runs = [_descended(objective, start, steps) for _ in range(2)]
-        seconds.append(
-            min(taken for taken, _ in runs)
-        )  # the lesser of two, because other work on the machine only adds
+        # The lesser of two, because other work on the machine only adds time.
+        seconds.append(min(taken for taken, _ in runs))
         found = runs[-1][1]
         rmse = math.exp(found.fun / 2) / size**0.5
         print(

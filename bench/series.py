@@ -73,9 +73,8 @@ def errors(periods: Sequence[int]) -> None:
                 plan = planned(workload(days, asked), budget)
                 seconds = time.process_time() - began
                 rows = list(period_errors(plan).values())
-                first = 2 * sum(
-                    one**2 for row in rows for one in row if one is not None
-                )  # two groups
+                # Two groups have the same error.
+                first = 2 * sum(one**2 for row in rows for one in row if one is not None)
                 waiting = ln.plan(plan.workload, budget).expected_error().total_squared_error
                 name = type(budget).__name__
                 print(

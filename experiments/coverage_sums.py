@@ -45,11 +45,12 @@ BUDGETS: tuple[Budget, ...] = (
     *(ZCDP(rho) for rho in ("1/1000", "1/100", "1/10")),
     ApproxDP("1/2", "1e-9"),
 )
+# Budgets of releases with a threshold, which take longer.
 CUT = (
     PureDP("1/10"),
     ZCDP("1/100"),
     ApproxDP("1/2", "1e-9"),
-)  # with a threshold, which takes longer
+)
 
 
 def amounts(seed: int, count: int = 20_000) -> dict[str, Wholes]:

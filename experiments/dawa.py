@@ -276,9 +276,8 @@ def _run(
                 estimate = baseline.run(x, epsilon, entropy, ranges)
             else:
                 estimate = common
-        except (
-            ValueError
-        ):  # GreedyH where hardly anybody asks: its greedy leaves cells without any budget
+        except ValueError:
+            # With few ranges, GreedyH can leave cells without any budget.
             continue
         add_error(found, baseline.label, workload, ranges, estimate, x)
 

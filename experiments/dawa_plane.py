@@ -241,9 +241,8 @@ def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> tuple[Er
         entropy = SeededEntropy(int(np.random.default_rng([*seed, trial]).integers(2**32)))
         estimates: dict[str, dict[str, Reals]] = {}
         if trial < what.releases:
-            apart = {
-                id(plan): plan for plan in plans.values()
-            }  # a plan that workloads share is carried out once
+            # A plan that workloads share is carried out once.
+            apart = {id(plan): plan for plan in plans.values()}
             outcomes = {key: simulated(plan, table, entropy) for key, plan in apart.items()}
             regimes.append(outcomes[id(plans["rectangles"])].finding.facts()["regime"])
             cells = {key: cells_of(outcome) for key, outcome in outcomes.items()}

@@ -283,9 +283,8 @@ def whole_counts(cells: Reals, seed: int) -> Wholes:
     parts = np.floor(cells)
     running = np.cumsum(cells - parts)
     nearest = np.rint(running)
-    running = np.where(
-        np.abs(running - nearest) < 1e-9 * (1 + nearest), nearest, running
-    )  # a whole total is kept
+    # A total that is an integer is kept.
+    running = np.where(np.abs(running - nearest) < 1e-9 * (1 + nearest), nearest, running)
     steps = np.floor(running + np.random.default_rng(seed).random())
     return np.asarray(parts + np.diff(steps, prepend=0.0), dtype=np.int64)
 

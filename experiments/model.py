@@ -262,9 +262,8 @@ def by_model_alone(plan: Plan, who: People, seed: int) -> float:
     series = UnpaidSeries(release_contract(plan), who.table, SeededEntropy(seed))
     setting = setting_from_plan(plan)
     if setting.counting_share:
-        series.measure(
-            setting.row_count(setting.counting_share)
-        )  # the same noise as in the release
+        # The noise is the same as in the release.
+        series.measure(setting.row_count(setting.counting_share))
     estimator = fit_on_bins(setting, series, None, "model_bins").estimator()
     measured = estimator.measured  # type: ignore[attr-defined]
     mixture = measured.mixture()

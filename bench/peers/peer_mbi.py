@@ -24,9 +24,8 @@ people, scale, rng = mbi.Dataset(codes, domain), len(TABLES) / 1.0, np.random.de
 measured = []
 for names in TABLES:
     counts = np.asarray(people.project(names).datavector())
-    noisy = counts + rng.laplace(
-        scale=scale, size=counts.size
-    )  # floating-point noise: for studies, not for publication
+    # Floating-point noise: for studies, not for publication.
+    noisy = counts + rng.laplace(scale=scale, size=counts.size)
     measured.append(mbi.LinearMeasurement(noisy, names, stddev=2**0.5 * scale))
 model = mbi.estimation.MirrorDescent().estimate(domain, measured)
 released = {names: np.asarray(model.project(names).datavector()) for names in TABLES}

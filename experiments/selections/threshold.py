@@ -126,9 +126,8 @@ def sparse_vector(
     queries = (b - a) * len(amounts) - b * above(amounts, np.array(candidates[:-1], dtype=np.int64))
     bar = int(discrete_laplace(*scale_up(max(a, b - a), epsilon / 2), 1, entropy)[0])  # V2
     noisy = queries + discrete_laplace(*scale_up(b, epsilon / 2), len(queries), entropy)  # V3
-    return candidates[
-        int(np.argmax(np.append(noisy >= bar, True)))
-    ]  # V4: argmax finds the first True
+    # V4: argmax finds the first True.
+    return candidates[int(np.argmax(np.append(noisy >= bar, True)))]
 
 
 def recursive(values: IntArray, epsilon: Fraction, entropy: Entropy, start: int, most: int) -> int:

@@ -72,9 +72,8 @@ def least_error(
     ... )
     40
     """
-    spread = np.array(
-        [[int(std) for std in row] for row in noise.tolist()], dtype=object
-    )  # what is below a unit does not matter
+    # Fractions of a unit do not matter.
+    spread = np.array([[int(std) for std in row] for row in noise.tolist()], dtype=object)
     largest = sensitivity(candidates, low, high)
     unit = max(1, largest // _GRID)
     bias = biases(sorted_amounts(values, candidates[-1]), candidates, low, high)
