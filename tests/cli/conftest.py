@@ -70,30 +70,30 @@ class Run:
         output = self.capsys.readouterr()
         return Result(int(stop.value.code or 0), output.out, output.err)
 
-    def done(self, *arguments: object) -> Result:
-        """Return the result of a run that succeeds."""
+    def succeeds(self, *arguments: object) -> Result:
+        """Return the result of a run, which must succeed."""
         result = self(*arguments)
         assert result.code == 0, result.err
         return result
 
-    def told(self, *arguments: object) -> Any:
+    def json(self, *arguments: object) -> Any:
         """Return the JSON output of a run."""
-        return json.loads(self.done(*arguments, "--json").out)
+        return json.loads(self.succeeds(*arguments, "--json").out)
 
-    def refused(self, parts: str | list[str], *arguments: object) -> Result:
+    def is_refused(self, parts: str | list[str], *arguments: object) -> Result:
         """Check that a run ends with code 2 and one sentence that has all the parts."""
         result = self(*arguments)
-        assert (result.code, result.out) == (2, ""), result
+        assert result.code == 2, result
+        assert result.out == "", result
         assert re.fullmatch(
             r"((Warning:|Release ).*\n)?leastnoise: [^\n]+[.?](\n[^\n]*Statement [^\n]+[.?])*\n",
             result.err,
             re.DOTALL,
         ), result.err
-        assert [
-            part
-            for part in ([parts] if isinstance(parts, str) else parts)
-            if part not in result.err
-        ] == [], result.err
+        if isinstance(parts, str):
+            parts = [parts]
+        missing = [part for part in parts if part not in result.err]
+        assert missing == [], f"{missing} missing in:\n{result.err}"
         return result
 
 
@@ -116,9 +116,11 @@ def edit(folder: Path, *pairs: tuple[str, str]) -> None:
     spec.write_text(text, encoding="utf-8")
 
 
-def lacking(text: str, *parts: str) -> list[str]:
-    """Return the parts that a text lacks, however its lines are broken."""
-    return [part for part in parts if part not in text and part not in " ".join(text.split())]
+def assert_contains(text: str, *parts: str) -> None:
+    """Check that a text contains all the parts, however its lines are broken."""
+    on_one_line = " ".join(text.split())
+    missing = [part for part in parts if part not in text and part not in on_one_line]
+    assert missing == [], f"{missing} missing in:\n{text}"
 
 
 def files(folder: Path) -> list[str]:

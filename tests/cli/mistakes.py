@@ -111,7 +111,7 @@ def drafted(folder: Path, run: Run, name: str, epsilon: str, rows: int) -> Path:
     """Return the spec of a messy file, drafted by `init` and filled in."""
     data = MESSY[name].make(folder, rows)
     stores(folder)
-    run.done("init", data.name, *MESSY[name].init)
+    run.succeeds("init", data.name, *MESSY[name].init)
     spec = data.with_suffix(".toml")
     spec.write_text(MESSY[name].filled(spec.read_text(encoding="utf-8"), epsilon), encoding="utf-8")
     return spec

@@ -197,7 +197,7 @@ def test_bad_spec_is_refused_by_every_command(folder, ledger, run, old, new, par
         if (
             not parts[0].startswith("strategy") or arguments[0] != "compare"
         ):  # it tries all strategies, whichever the spec names
-            run.refused(parts, *arguments, "people.toml")
+            run.is_refused(parts, *arguments, "people.toml")
     assert untouched(folder)
 
 
@@ -239,8 +239,8 @@ def test_bad_spec_is_refused_by_every_command(folder, ledger, run, old, new, par
 )
 def test_spec_that_lacks_something_is_refused(folder, ledger, run, text, parts):
     (folder / "people.toml").write_text(text, encoding="utf-8")
-    run.refused(parts, "plan", "people.toml")
-    run.refused(parts, "release", "people.toml", "--out", "out")
+    run.is_refused(parts, "plan", "people.toml")
+    run.is_refused(parts, "release", "people.toml", "--out", "out")
     assert untouched(folder)
 
 
@@ -253,12 +253,12 @@ def test_plan_refuses_domain_too_large_for_strategy(folder, ledger, run):
         f'[domain.a{number}]\nsize = 1000\ncomplete = true\ncolumn = "age"\n' for number in range(4)
     )
     (folder / "people.toml").write_text(text % (1, "identity"))
-    run.refused(f"{1000**4}", "plan", "people.toml")
+    run.is_refused(f"{1000**4}", "plan", "people.toml")
     (folder / "people.toml").write_text(text % (4, "auto"))
-    run.refused(
+    run.is_refused(
         ["No strategy can be used", "identity", f"{1000**4}", "workload:"], "plan", "people.toml"
     )
-    run.refused("No strategy can be used", "release", "people.toml", "--out", "out")
+    run.is_refused("No strategy can be used", "release", "people.toml", "--out", "out")
     assert untouched(folder)
 
 
@@ -334,14 +334,16 @@ def test_plan_refuses_domain_too_large_for_strategy(folder, ledger, run):
     ),
 )
 def test_bad_arguments_are_refused(folder, ledger, run, arguments, parts):
-    run.refused(parts, *arguments)
+    run.is_refused(parts, *arguments)
     assert untouched(folder)
 
 
 def test_no_source_is_refused(folder, ledger, run):
     edit(folder, ('[source]\npath = "people.csv"', ""))
-    run.done("plan", "people.toml")
-    run.refused(["A release must have data", "--source"], "release", "people.toml", "--out", "out")
+    run.succeeds("plan", "people.toml")
+    run.is_refused(
+        ["A release must have data", "--source"], "release", "people.toml", "--out", "out"
+    )
     assert untouched(folder)
 
 

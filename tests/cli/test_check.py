@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from cli.conftest import files, lacking
+from cli.conftest import assert_contains, files
 
 SPEC = """\
 [source]
@@ -55,7 +55,7 @@ def visits(folder):
 
 def test_check_counts_matches_and_marks_lines(visits, run):
     files_before = files(visits)
-    output = run.done("check", "visits.toml").out
+    output = run.succeeds("check", "visits.toml").out
     assert all(line.startswith("PRIVATE") for line in output.splitlines())
     parts = (
         "lines          7, of which 1 (14.3%) are not records",
@@ -75,7 +75,7 @@ def test_check_counts_matches_and_marks_lines(visits, run):
         "is a release without payment",
         "leastnoise check SPEC --values",
     )
-    assert lacking(output, *parts) == []
+    assert_contains(output, *parts)
     assert "weiblich" not in output
     assert "unused" not in output
     assert files(visits) == files_before
@@ -108,7 +108,7 @@ def test_check_names_wrong_encoding_and_delimiter(folder, run):
     assert "ort: 1 (100.0%) matched" in run("check", "shop.toml").out
     for header, mark in (("ort,tag", ","), ("ort|tag", "|"), ("ort\ttag", "\\t")):
         shop(header, 'delimiter = ";"\n')
-        run.refused(f'for example [source] delimiter = "{mark}".', "check", "shop.toml")
+        run.is_refused(f'for example [source] delimiter = "{mark}".', "check", "shop.toml")
 
 
 def test_check_from_python_agrees_with_every_source(visits):
@@ -171,7 +171,7 @@ def test_check_reads_number_of_the_strategy(folder, run, strategy, rows_read):
     assert (
         "No query uses the attribute [domain.pay]" in run("plan", "pay.toml").err
     ) is not rows_read
-    assert ("PRIVATE  pay: " in run.done("check", "pay.toml").out) is rows_read
+    assert ("PRIVATE  pay: " in run.succeeds("check", "pay.toml").out) is rows_read
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_check_warns_of_doubtful_measure_bounds(folder, run, name, clip, unit, w
         f'clip = {clip}\n{unit}\n[[workload]]\nmeans = {{ of = "{name}", by = ["sex"] }}\n',
         encoding="utf-8",
     )
-    err = run.done("plan", "s.toml").err
+    err = run.succeeds("plan", "s.toml").err
     assert warned in err
     assert ("Warning" in err) is bool(warned)
 
@@ -206,7 +206,7 @@ def test_plan_warns_of_likely_mistakes_without_data(visits, run, original, repla
     )
     (visits / "visits.toml").write_text(text, encoding="utf-8")
     (visits / "visits.csv").unlink()
-    assert warning in run.done("plan", "visits.toml").err
+    assert warning in run.succeeds("plan", "visits.toml").err
 
 
 FAULTS = {
@@ -227,7 +227,7 @@ def test_check_says_why_lines_are_no_record(folder, run, content: str) -> None:
         'categories = ["F", "M"]\n'
         '[[workload]]\nqueries = { sex = "identity" }\n'
     )
-    output = run.done("check", folder / "x.toml").out
+    output = run.succeeds("check", folder / "x.toml").out
     assert [reason for reason in FAULTS[content] if reason not in output] == []
     assert "rows used      1" in output
 
@@ -235,7 +235,7 @@ def test_check_says_why_lines_are_no_record(folder, run, content: str) -> None:
 def test_check_explains_rows_that_the_guard_counts_unused(folder, run) -> None:
     (folder / "visits.csv").write_text("id;sex;age;day;pay\n1;F;20;2024-05-01;1,5\n2;M;20;;\n")
     (folder / "visits.toml").write_text(SPEC, encoding="utf-8")
-    page = run.done("check", "visits.toml").out
+    page = run.succeeds("check", "visits.toml").out
     assert "rows used      2 (100.0%)" in page
     assert (
         "1 (50.0%) of them have no number where one is to be summed: a guard counts these" in page

@@ -26,7 +26,7 @@ def test_coarsen_reports_determined_cells(folder, run):
 
 def test_coarsen_accepts_protected_cells(folder, run):
     Path("planned.csv").write_text("sex,count\nF,5\nM,10\nTotal,15\n", encoding="utf-8")
-    result = run.done("coarsen", "planned.csv", "--base", 5)
+    result = run.succeeds("coarsen", "planned.csv", "--base", 5)
     assert "Every hidden cell has enough possible counts." in result.out
     assert run("coarsen", "planned.csv", "--base", 5, "--values", 6).code == 5
 
@@ -38,25 +38,25 @@ def test_coarsen_shows_margins_of_plan(folder, run):
     assert 0 < table["plan_margin"] < 100
     assert (table["hidden"], table["determined"]) == (1, 1)
     Path("other.csv").write_text("city,count\nA,\nB,10\n", encoding="utf-8")
-    assert "not planned" in run.done("coarsen", "other.csv", "--spec", "people.toml").out
+    assert "not planned" in run.succeeds("coarsen", "other.csv", "--spec", "people.toml").out
 
 
 def test_coarsen_refuses_wrong_options(folder, run):
     Path("planned.csv").write_text("sex,count\nF,\nM,10\n", encoding="utf-8")
-    run.refused("--base must be", "coarsen", "planned.csv", "--base", 0)
-    run.refused("--suppressed must be", "coarsen", "planned.csv", "--suppressed", "4..1")
-    run.refused("--values must be", "coarsen", "planned.csv", "--values", 1)
-    run.refused("Two tables have the file name", "coarsen", "planned.csv", "planned.csv")
-    run.refused("cannot be read", "coarsen", "missing.csv")
+    run.is_refused("--base must be", "coarsen", "planned.csv", "--base", 0)
+    run.is_refused("--suppressed must be", "coarsen", "planned.csv", "--suppressed", "4..1")
+    run.is_refused("--values must be", "coarsen", "planned.csv", "--values", 1)
+    run.is_refused("Two tables have the file name", "coarsen", "planned.csv", "planned.csv")
+    run.is_refused("cannot be read", "coarsen", "missing.csv")
 
 
 @pytest.mark.parametrize("number", ["9" * 400, "9" * 5000, str(10**9 + 1)], ids=len)
 def test_coarsen_refuses_counts_that_are_not_exact(folder, run, number):
     Path("planned.csv").write_text("sex,count\nF,\nM,10\n", encoding="utf-8")
     for limits in (f"1..{number}", f"{number}.."):
-        run.refused("--suppressed must be", "coarsen", "planned.csv", "--suppressed", limits)
+        run.is_refused("--suppressed must be", "coarsen", "planned.csv", "--suppressed", limits)
     if len(number) < 1000:  # Python reads no longer number
-        run.refused("--base must be", "coarsen", "planned.csv", "--base", number)
+        run.is_refused("--base must be", "coarsen", "planned.csv", "--base", number)
 
 
 def test_coarsen_fails_when_time_is_over(folder, run, monkeypatch):

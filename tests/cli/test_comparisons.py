@@ -41,46 +41,46 @@ def years(folder: Path, run) -> Path:
         ]
         (folder / f"{year}.csv").write_text("\n".join(["arm,store,paid", *lines, ""]))
         (folder / f"{year}.toml").write_text(SPEC.format(year=year), encoding="utf-8")
-        run.done("release", f"{year}.toml", "--out", year, "--seed", str(11 + number))
+        run.succeeds("release", f"{year}.toml", "--out", year, "--seed", str(11 + number))
     return folder
 
 
 def test_difference_compares_two_groups(years, run):
     shown = run("difference", "this", "arm=B", "arm=A", "--mean", "paid").out
     assert "mean of paid, arm=B against arm=A, 95% intervals" in shown
-    (row,) = run.told("difference", "this", "arm=B", "arm=A", "--mean", "paid")["rows"]
+    (row,) = run.json("difference", "this", "arm=B", "arm=A", "--mean", "paid")["rows"]
     assert row["difference_low"] < 0.2 < row["difference_high"]
     assert row["lift_low"] < 1.0 < row["lift_high"]
-    regions = run.told("difference", "this", "store:region=north", "store:region=south")["rows"]
+    regions = run.json("difference", "this", "store:region=north", "store:region=south")["rows"]
     assert regions[0]["ratio_low"] < 2 < regions[0]["ratio_high"]
-    shares = run.told("difference", "this", "arm=B", "arm=A", "--share", "store=a")["rows"]
+    shares = run.json("difference", "this", "arm=B", "arm=A", "--share", "store=a")["rows"]
     assert shares[0]["difference_low"] < 0 < shares[0]["difference_high"]
-    by_store = run.told("difference", "this", "arm=B", "arm=A", "--cells", "store")["rows"]
+    by_store = run.json("difference", "this", "arm=B", "arm=A", "--cells", "store")["rows"]
     assert [entry["store"] for entry in by_store] == ["a", "b", "c"]
 
 
 def test_difference_compares_two_releases(years, run):
-    (row,) = run.told("difference", "this", "--other", "last", "--where", "store=a")["rows"]
+    (row,) = run.json("difference", "this", "--other", "last", "--where", "store=a")["rows"]
     assert row["difference_low"] < 200 < row["difference_high"]
     assert row["ratio_low"] < 2 < row["ratio_high"]
-    arms = run.told("difference", "this", "--other", "last", "--mean", "paid", "--cells", "arm")
+    arms = run.json("difference", "this", "--other", "last", "--mean", "paid", "--cells", "arm")
     assert all(arm["difference_low"] < 0 < arm["difference_high"] for arm in arms["rows"])
-    run.done("difference", "this", "--other", "last", "--cells", "arm")
+    run.succeeds("difference", "this", "--other", "last", "--cells", "arm")
 
 
 def test_answer_command_prints_shares(years, run):
-    shares = run.told("answer", "this", "--shares", "store:region", "--cells", "arm")["answers"]
+    shares = run.json("answer", "this", "--shares", "store:region", "--cells", "arm")["answers"]
     assert [share["cell"] for share in shares][:2] == [
         "arm=A, store:region=north",
         "arm=A, store:region=south",
     ]
     assert shares[0]["low"] < 2 / 3 < shares[0]["high"]
-    sums = run.told("answer", "this", "--shares", "arm", "--sum", "paid")["answers"]
+    sums = run.json("answer", "this", "--shares", "arm", "--sum", "paid")["answers"]
     assert sums[1]["low"] < 2 / 3 < sums[1]["high"]
 
 
 def test_ab_test_shows_the_effect(years, run):
-    (row,) = run.told("ab-test", "this", "arm=B", "arm=A", "--mean", "paid")["rows"]
+    (row,) = run.json("ab-test", "this", "arm=B", "arm=A", "--mean", "paid")["rows"]
     assert 0 < row["difference_low"] < 0.2 < row["difference_high"]
     assert row["noise_std"] < row["sampling_std"]
     assert "sampling_std" in run("ab-test", "this", "arm=B", "arm=A", "--mean", "paid").out
@@ -88,22 +88,22 @@ def test_ab_test_shows_the_effect(years, run):
 
 def test_power_is_shown_before_any_data(run):
     assert "power" in run("power", "--mean", "0.1", "--effect", "0.01", "--epsilon", "1").out
-    power = run.told("power", "--mean", "0.1", "--effect", "0.01", "--size", "20000")
+    power = run.json("power", "--mean", "0.1", "--effect", "0.01", "--size", "20000")
     assert 0.8 <= power["power"] < 0.81
     assert float(power["budget"]["epsilon"].partition("/")[0]) > 0
-    run.refused("one of effect, size", "power", "--mean", "0.1", "--effect", "0.1")
-    run.refused("LOW..HIGH", "power", "--mean", "1", "--effect", "1", "--bounds", "5")
+    run.is_refused("one of effect, size", "power", "--mean", "0.1", "--effect", "0.1")
+    run.is_refused("LOW..HIGH", "power", "--mean", "1", "--effect", "1", "--bounds", "5")
 
 
 def test_plan_promises_the_errors_of_comparisons(years, run):
-    reachable, missed = run.told("plan", "this.toml")["targets"]
+    reachable, missed = run.json("plan", "this.toml")["targets"]
     assert reachable["is_met"]
     assert reachable["margin"] <= 0.05
     assert not missed["is_met"]
     shown = run("plan", "this.toml").out
     assert "difference of mean of paid" in shown
     assert "missed" in shown
-    (row,) = run.told("difference", "this", "arm=B", "arm=A", "--mean", "paid")["rows"]
+    (row,) = run.json("difference", "this", "arm=B", "arm=A", "--mean", "paid")["rows"]
     half_width = (row["difference_high"] - row["difference_low"]) / 2
     assert half_width <= 1.05 * reachable["margin"]
 
@@ -114,11 +114,11 @@ def test_release_pays_the_least_budget_of_a_comparison(years, run):
         "\n".join(line for line in text.splitlines() if not line.startswith("ratio")),
         encoding="utf-8",
     )
-    (target,) = run.told("plan", "least.toml")["targets"]
+    (target,) = run.json("plan", "least.toml")["targets"]
     assert 0.98 * 0.05 < target["margin"] <= 0.05
-    run.done("release", "least.toml", "--out", "least", "--seed", "1")
+    run.succeeds("release", "least.toml", "--out", "least", "--seed", "1")
     manifest = json.loads((years / "least" / "manifest.json").read_text(encoding="utf-8"))
-    epsilon = run.told("plan", "least.toml")["privacy"]["budget"]["epsilon"]
+    epsilon = run.json("plan", "least.toml")["privacy"]["budget"]["epsilon"]
     assert epsilon in json.dumps(manifest["privacy"])
 
 
@@ -136,7 +136,7 @@ def test_release_pays_the_least_budget_of_a_comparison(years, run):
     ],
 )
 def test_comparisons_refuse_what_they_cannot_compare(years, run, message, arguments):
-    run.refused(message, *arguments)
+    run.is_refused(message, *arguments)
 
 
 NAMED_SURVEY = """
@@ -159,12 +159,12 @@ def test_difference_of_surveys_uses_names_and_samples(folder: Path, run):
         (folder / f"{year}.csv").write_text("\n".join(["arm,store,paid", *lines, ""]))
         spec = SPEC.format(year=year).partition("[targets]")[0] + NAMED_SURVEY
         (folder / f"{year}.toml").write_text(spec, encoding="utf-8")
-        run.done("release", f"{year}.toml", "--out", year, "--seed", str(11 + number))
+        run.succeeds("release", f"{year}.toml", "--out", year, "--seed", str(11 + number))
     compare = ("difference", "this", "--other", "last", "--mean", "paid", "--cells", "arm")
     shown = run(*compare).out
     assert "Share of payers by group, of two releases" in shown
     assert "\xa0pp to " in shown
     assert "with samples" in shown
     assert "include only the noise" not in shown
-    row = run.told(*compare)["rows"][0]
+    row = run.json(*compare)["rows"][0]
     assert row["difference_both_low"] < row["difference_low"] < 0.1 < row["difference_both_high"]

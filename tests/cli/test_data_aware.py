@@ -2,7 +2,7 @@
 
 import pytest
 
-from cli.conftest import lacking
+from cli.conftest import assert_contains
 from cli.test_killed import drawn_for, stopped, values_of
 from leastnoise._session import Ledger
 
@@ -42,11 +42,11 @@ def test_killed_adaptive_release_resumes_between_steps(folder, start, run, chang
     assert len(book.entries()) == 1
     assert not (folder / "out").exists()
     outcomes = [values[0] for values in drawn_for(book)]
-    assert ("paid and " + end) in run.refused("", *RELEASE, "second").err
+    assert ("paid and " + end) in run.is_refused("", *RELEASE, "second").err
     assert not (folder / "second").exists()
     if end == "resumable":
         # the same release once more: it goes on, and pays nothing
-        resumed = run.done(*RELEASE, "out")
+        resumed = run.succeeds(*RELEASE, "out")
         assert "nothing was paid again" in resumed.err
         assert values_of(folder / "out")[: len(outcomes)] == outcomes
     assert (folder / "out").exists() == (end == "resumable")
@@ -54,19 +54,16 @@ def test_killed_adaptive_release_resumes_between_steps(folder, start, run, chang
 
 
 def test_adaptive_plan_lists_steps_and_promises_no_error(folder, run):
-    output = run.done("plan", "ages.toml").out
-    assert (
-        lacking(
-            output,
-            "measure blocks of several widths",
-            "epsilon = 0.55",
-            "error is promised",
-            "For comparison: expected error of",
-        )
-        == []
+    output = run.succeeds("plan", "ages.toml").out
+    assert_contains(
+        output,
+        "measure blocks of several widths",
+        "epsilon = 0.55",
+        "error is promised",
+        "For comparison: expected error of",
     )
-    facts = run.told("plan", "ages.toml")
-    assert set(run.told("plan", "people.toml")) <= set(facts)
+    facts = run.json("plan", "ages.toml")
+    assert set(run.json("plan", "people.toml")) <= set(facts)
     assert (facts["expected_total_squared_error"], facts["lower_bound"], facts["rmse"]) == (
         None,
         None,

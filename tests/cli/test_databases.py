@@ -3,7 +3,7 @@
 import pytest
 
 import leastnoise as ln
-from cli.conftest import edit, lacking
+from cli.conftest import assert_contains, edit
 from trusted.reading.postgres import fill, server
 
 COLUMNS = "person_id integer NOT NULL, sex text, age integer, bought date, amount numeric(10, 2)"
@@ -27,7 +27,7 @@ def shop(url, folder, monkeypatch):
 
 
 def test_init_drafts_from_a_table_of_a_server(shop, folder, run):
-    shown = run.done("init", shop, "--table", "public.visits")
+    shown = run.succeeds("init", shop, "--table", "public.visits")
     draft = (folder / "visits.toml").read_text(encoding="utf-8")
     parts = (
         'table = "public.visits"\nconnection = "env:DATABASE_URL"\n',
@@ -35,22 +35,22 @@ def test_init_drafts_from_a_table_of_a_server(shop, folder, run):
         "[domain.sex]",
         "[domain.bought]",
     )
-    assert lacking(draft, *parts) == []
+    assert_contains(draft, *parts)
     assert "Set the environment variable DATABASE_URL to that URL." in shown.out
     assert "PASSWORDMARK" not in draft + shown.out + shown.err
 
 
 def test_init_drafts_from_a_named_connection(shop, folder, run):
-    shown = run.done("init", "--table", "visits", "--connection", "env:SHOP", "--out", "a.toml")
+    shown = run.succeeds("init", "--table", "visits", "--connection", "env:SHOP", "--out", "a.toml")
     assert 'connection = "env:SHOP"' in (folder / "a.toml").read_text(encoding="utf-8")
     assert "Set the environment variable" not in shown.out
 
 
 def test_init_of_a_database_refuses_wrong_arguments(shop, run):
-    run.refused("must name the table", "init", shop)
-    run.refused("--table names a table of a database", "init", "--table", "visits")
-    run.refused("cannot be combined with a table", "init", "people.csv", "--table", "visits")
-    run.refused(
+    run.is_refused("must name the table", "init", shop)
+    run.is_refused("--table names a table of a database", "init", "--table", "visits")
+    run.is_refused("cannot be combined with a table", "init", "people.csv", "--table", "visits")
+    run.is_refused(
         "--delimiter, --encoding and --header",
         "init",
         shop,
@@ -59,10 +59,10 @@ def test_init_of_a_database_refuses_wrong_arguments(shop, run):
         "--delimiter",
         ";",
     )
-    run.refused("its scheme is 'mysql'", "init", "mysql://u@h/d", "--table", "visits")
-    run.refused("does not exist", "init", shop, "--table", "nothing")
+    run.is_refused("its scheme is 'mysql'", "init", "mysql://u@h/d", "--table", "visits")
+    run.is_refused("does not exist", "init", shop, "--table", "nothing")
     wrong_url = shop.replace("/postgres?", "/nothing?")
-    message = run.refused(
+    message = run.is_refused(
         "the database 'nothing' of its URL", "init", wrong_url, "--table", "visits"
     )
     assert "PASSWORDMARK" not in message.err
@@ -76,11 +76,11 @@ def test_schema_check_reads_no_row_of_a_server(shop, folder, run):
         shown = run("check", "people.toml", "--schema")
     assert shown.code == 2
     assert "has no column 'income'" in shown.err
-    assert lacking(shown.out, "attribute sex", "attribute income", "missing", "fits") == []
+    assert_contains(shown.out, "attribute sex", "attribute income", "missing", "fits")
     assert "PRIVATE" not in shown.out
     edit(folder, ("[domain.income]", '[domain.income]\ncolumn = "amount"'))
     edit(folder, ('column = "income"', 'column = "amount"'))
-    output = run.done("check", "people.toml", "--schema")
+    output = run.succeeds("check", "people.toml", "--schema")
     assert "Every column that the spec needs is in the source" in output.out
 
 
@@ -89,14 +89,14 @@ def test_schema_check_lists_every_column_that_does_not_fit(folder, run):
     edit(folder, ("[domain.sex]", '[domain.sex]\ncolumn = "gender"'))
     shown = run("check", "people.toml", "--schema")
     assert shown.code == 2
-    assert lacking(shown.err, "no column 'years'", "no column 'gender'") == []
+    assert_contains(shown.err, "no column 'years'", "no column 'gender'")
     checks = ln.read_spec("people.toml").check_schema()
     assert {check.column: bool(check.fault) for check in checks} == {
         "gender": True,
         "years": True,
         "income": False,
     }
-    run.refused("--schema reads no row", "check", "people.toml", "--schema", "--values")
+    run.is_refused("--schema reads no row", "check", "people.toml", "--schema", "--values")
 
 
 TYPES = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import leastnoise as ln
-from cli.conftest import SPEC, files, lacking
+from cli.conftest import SPEC, assert_contains, files
 from leastnoise._spec import parse_spec
 
 HEAD = """
@@ -38,7 +38,7 @@ def write(folder: Path, text: str) -> None:
 @pytest.mark.usefixtures("_unplanned")
 def test_plan_is_not_made_for_an_unwritable_path(folder, run):
     (folder / "plan.json").write_text("{}")
-    run.refused(
+    run.is_refused(
         "plan.json exists already and is not overwritten",
         "plan",
         "people.toml",
@@ -79,11 +79,12 @@ def test_unreadable_data_and_missing_extras_fail_before_planning(
         text.replace(old, new) + '\n[[workload]]\nqueries = {}\nsum = "pay"\n'
     )
     assert (
-        "secret-value" not in run.refused(said, "release", "people.toml", "--out", "out", *more).err
+        "secret-value"
+        not in run.is_refused(said, "release", "people.toml", "--out", "out", *more).err
     )
     assert not list(folder.glob("*.ledger"))
     if "excel" in said:
-        run.refused(said, "plan", "people.toml")
+        run.is_refused(said, "plan", "people.toml")
 
 
 def test_ambiguous_table_name_is_refused_with_ids(folder, run):
@@ -91,7 +92,7 @@ def test_ambiguous_table_name_is_refused_with_ids(folder, run):
         f"[[workload]]\nqueries = {{ age = {{ ranges = [[0, {high}]] }} }}\n" for high in (3, 5)
     )
     write(folder, HEAD + two_ranges + '[output]\ncovariances = ["age:ranges"]\n')
-    run.refused(
+    run.is_refused(
         "Several tables are named 'age:ranges'; take one by its id: q1, q2.", "plan", "s.toml"
     )
 
@@ -124,7 +125,7 @@ def test_weak_budgets_are_warned_about_once(folder, run):
         folder,
         HEAD.replace('epsilon = "1"', 'epsilon = "50"\ndelta = "0.5"\nrows = 1000') + ONE_WAY,
     )
-    result = run.done("plan", "s.toml", "--json")
+    result = run.succeeds("plan", "s.toml", "--json")
     first_warning, second_warning = json.loads(result.out)["warnings"]
     assert "epsilon = 50" in first_warning
     assert "delta = 0.5 is above 1 / 1000" in second_warning
@@ -171,10 +172,10 @@ def test_answers_smaller_than_margins_are_warned_about(folder, run, epsilon, wor
         HEAD.replace('"1"', epsilon)
         + f"[measures.pay]\ncolumn = 'age'\nclip = [0, 10]\n[[workload]]\n{workload}\n",
     )
-    warned = run.told("plan", "s.toml")["warnings"]
+    warned = run.json("plan", "s.toml")["warnings"]
     assert len(warned) == bool(warnings)
     assert all("these margins are larger than their answers" in warning for warning in warned)
-    assert lacking("".join(warned), *warnings) == []
+    assert_contains("".join(warned), *warnings)
 
 
 def test_large_least_budgets_are_warned_about(folder, run):
@@ -242,7 +243,7 @@ def test_person_columns_of_any_spelling_become_the_unit(folder, run, header, uni
 )
 def test_unusable_number_is_refused_once(folder, run, new, message):
     write(folder, HEAD.replace('"1"', new) + ONE_WAY)
-    refused = run.refused(message, "plan", "s.toml")
+    refused = run.is_refused(message, "plan", "s.toml")
     assert refused.err.count(message) == 1
     assert "strategy" not in refused.err
 
@@ -297,19 +298,16 @@ def test_plan_with_wrong_field_type_is_refused_unpaid(tmp_path, field, value):
 def drafted(folder, run, header: str) -> str:
     """Return the draft for a file with these columns."""
     (folder / "odd.csv").write_text(f"{header}\n", encoding="utf-8")
-    run.done("init", "odd.csv", "--out", "s.toml")
+    run.succeeds("init", "odd.csv", "--out", "s.toml")
     return (folder / "s.toml").read_text(encoding="utf-8")
 
 
 def test_draft_comments_tables_without_missing_cells(folder, run):
     text = drafted(folder, run, "Sex ,Visit date , b,b")
-    assert (
-        lacking(
-            text, '[domain.Sex]\ncolumn = "Sex "', '[domain."Visit date"]\ncolumn = "Visit date "'
-        )
-        == []
+    assert_contains(
+        text, '[domain.Sex]\ncolumn = "Sex "', '[domain."Visit date"]\ncolumn = "Visit date "'
     )
-    assert lacking(text, '[domain." b"]\ncategories', "[domain.b]\ncat") == []
+    assert_contains(text, '[domain." b"]\ncategories', "[domain.b]\ncat")
     Path("s.toml").unlink()
     write(
         folder,
@@ -323,11 +321,8 @@ def test_draft_comments_tables_without_missing_cells(folder, run):
 def test_draft_skips_columns_a_release_would_refuse(folder, run):
     text = drafted(folder, run, "a,a,,id,id,b\n1,2,3,4,5,6")
     assert [line for line in text.splitlines() if line.startswith("[domain")] == ["[domain.b]"]
-    assert (
-        lacking(
-            text,
-            'The column "a" was left out: several columns are called so',
-            'The column "" was left out: its name is empty',
-        )
-        == []
+    assert_contains(
+        text,
+        'The column "a" was left out: several columns are called so',
+        'The column "" was left out: its name is empty',
     )

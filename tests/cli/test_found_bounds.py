@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cli.conftest import lacking
+from cli.conftest import assert_contains
 from cli.test_killed import stopped
 from leastnoise._session import Ledger
 
@@ -40,7 +40,7 @@ def visits(folder):
 def test_plan_shows_rule_share_and_error_of_bounds(visits, run) -> None:
     spec = SPEC.replace('unknown = { most = 40, share = "1/5" }', 'categories = ["curl", "wget"]')
     (visits / "spec.toml").write_text(spec, encoding="utf-8")
-    shown = run.done("plan", "spec.toml").out
+    shown = run.succeeds("plan", "spec.toml").out
     parts = (
         "epsilon = 1 and delta = 2e-8 pays for finding max_rows",
         "the smallest limit that 95% of the units do not exceed",
@@ -49,10 +49,10 @@ def test_plan_shows_rule_share_and_error_of_bounds(visits, run) -> None:
         "by one random row of each unit",
         "for the widest bounds, 0 and 1000",
     )
-    assert lacking(" ".join(shown.split()), *parts) == []
-    run.done("categories", "spec.toml")
+    assert_contains(" ".join(shown.split()), *parts)
+    run.succeeds("categories", "spec.toml")
     assert "were found and paid before" in run("plan", "spec.toml").out
-    plan_after = run.told("plan", "spec.toml")
+    plan_after = run.json("plan", "spec.toml")
     max_rows, pay = plan_after["searches"]
     assert (max_rows["attribute"], pay["attribute"]) == ("max_rows", "clip of pay")
     assert (max_rows["covers"], max_rows["widest"], max_rows["bounds"], pay["bounds"]) == (
@@ -63,7 +63,7 @@ def test_plan_shows_rule_share_and_error_of_bounds(visits, run) -> None:
     )
     assert 5 < max_rows["rank_error"] < 15
     assert plan_after["privacy"]["max_rows"] == 2
-    repeated = run.done("categories", "spec.toml").out
+    repeated = run.succeeds("categories", "spec.toml").out
     assert "max_rows was found before: at most 2, in max-rows." in repeated
 
 
@@ -79,7 +79,7 @@ def test_killed_search_for_bounds_is_finished_by_either_command(visits, start, r
     book = Ledger.open("visits.ledger")
     assert [entry.resumable for entry in book.entries()] == [True]
     assert not (visits / "max-rows").exists()
-    result = run.done(*command)
+    result = run.succeeds(*command)
     assert {entry.state for entry in book.entries()} == {"sealed"}
     assert json.loads((visits / "max-rows/manifest.json").read_text("utf-8"))["high"] == "2"
     if command[0] == "resume":
@@ -100,4 +100,4 @@ def test_killed_search_for_bounds_is_finished_by_either_command(visits, start, r
 def test_plan_option_needs_finished_searches_for_bounds(visits, run) -> None:
     (visits / "plan.json").write_text("{}", encoding="utf-8")
     message = "--plan needs known categories and bounds"
-    run.refused(message, "release", "spec.toml", "--out", "out", "--plan", "plan.json")
+    run.is_refused(message, "release", "spec.toml", "--out", "out", "--plan", "plan.json")

@@ -57,13 +57,13 @@ def test_killed_month_is_published_once_by_rerun(folder, start, run, change, is_
     (folder / "visits.toml").write_text(SPEC.format(**settings))
     release = ["release", "visits.toml", "--out", "monthly", "--through"]
     write_visits(folder, "2024-02-29")
-    run.done(*release, "2024-02")
+    run.succeeds(*release, "2024-02")
     write_visits(folder, "2024-03-31")
     stopped(start, change, *release, "2024-03")
     book = Ledger.open(folder / "visits.ledger")
     assert book.entries()[0].state == "sealed" or len(drawn_for(book)) == 2 + is_drawn
     write_visits(folder, "2024-02-29")  # whatever was frozen is not counted again
-    assert "nothing: rho = 1 was paid on" in run.done(*release, "2024-03").out
+    assert "nothing: rho = 1 was paid on" in run.succeeds(*release, "2024-03").out
     assert [(entry.charge.rho, entry.state) for entry in book.entries()] == [(1, "sealed")]
     assert files(folder / "monthly") == ["2024-01", "2024-02", "2024-03", "index.html"]
     assert not [*folder.glob("*.private")]
@@ -74,7 +74,7 @@ def test_killed_month_is_published_once_by_rerun(folder, start, run, change, is_
 def test_concurrent_runs_of_a_series_pay_once(folder, start, run):
     (folder / "visits.toml").write_text(SPEC.format(**SETTINGS[0]))
     write_visits(folder, "2024-03-31")
-    run.done("ledger", "set", "visits.ledger", "--rho", "5")
+    run.succeeds("ledger", "set", "visits.ledger", "--rho", "5")
     release = ["release", "visits.toml", "--out", "monthly", "--through", "2024-03"]
     processes = [start(*release) for _ in range(3)]
 

@@ -14,7 +14,7 @@ import pytest
 
 import leastnoise as ln
 from behind_the_wall import hash_row
-from cli.conftest import disk_is_full, edit, files, lacking
+from cli.conftest import assert_contains, disk_is_full, edit, files
 from leastnoise._mechanisms import Search, mechanism_for
 from leastnoise._session import Ledger
 from leastnoise._spec import read_spec
@@ -43,7 +43,7 @@ def states() -> list[str]:
 
 def test_ledger_commands_set_share_spend_and_raise(folder, run):
     def ledger(command: str, *arguments: str) -> str:
-        return run.done("ledger", *command.split(), *arguments).out
+        return run.succeeds("ledger", *command.split(), *arguments).out
 
     ledger("set people.ledger --epsilon 1")
     assert "budget    epsilon = 2 a month" in ledger(
@@ -53,11 +53,11 @@ def test_ledger_commands_set_share_spend_and_raise(folder, run):
     assert "Entered: epsilon = 0.25, on 2024-02-03." in ledger(
         "spent people.ledger --epsilon 1/4 --on 2024-02-03"
     )
-    run.refused("must name the share that pays: ann", "release", "people.toml", "--out", "a")
-    run.done("release", "people.toml", "--out", "a", "--share", "ann")
+    run.is_refused("must name the share that pays: ann", "release", "people.toml", "--out", "a")
+    run.succeeds("release", "people.toml", "--out", "a", "--share", "ann")
     message = "for the share 'ann' of the data set 'people' only epsilon = 0 is left"
-    run.refused(message, "release", "people.toml", "--out", "b", "--share", "ann")
-    run.refused(
+    run.is_refused(message, "release", "people.toml", "--out", "b", "--share", "ann")
+    run.is_refused(
         "at least what is spent, epsilon = 1;",
         "ledger",
         "change",
@@ -73,8 +73,8 @@ def test_ledger_commands_set_share_spend_and_raise(folder, run):
         "a (share ann)",
         "yes",
     )
-    assert lacking(ledger("show people.ledger"), *parts) == []
-    entries = run.told("ledger", "show", "people.ledger")["releases"]
+    assert_contains(ledger("show people.ledger"), *parts)
+    entries = run.json("ledger", "show", "people.ledger")["releases"]
     assert [entry["kind"] for entry in entries] == ["budget", "budget", "spent", "release"]
     ledger("change people.ledger --epsilon 2 --per ever")
     assert Ledger.open("people.ledger").left().epsilon == PureDP("3/4").epsilon
@@ -110,24 +110,24 @@ def test_ledger_commands_set_share_spend_and_raise(folder, run):
 )
 def test_invalid_ledger_entry_is_one_sentence(folder, run, arguments, message):
     book()
-    run.refused(message, "ledger", *arguments)
+    run.is_refused(message, "ledger", *arguments)
     assert states() == []
 
 
 def test_release_unknown_to_ledger_copy_is_entered(folder, run):
     book(2)
     shutil.copy("people.ledger", "older")
-    run.done("release", "people.toml", "--out", "a")
+    run.succeeds("release", "people.toml", "--out", "a")
     shutil.copy("older", "people.ledger")
     advice = [
         "Restore the newest copy of the ledger; if there is none, enter the missing releases",
         "`leastnoise ledger spent people.ledger --release",
     ]
-    run.refused(advice, "release", "people.toml", "--out", "b")
+    run.is_refused(advice, "release", "people.toml", "--out", "b")
     assert "this is an older copy" in run("ledger", "show", "people.ledger").err
-    run.done("ledger", "spent", "people.ledger", "--release", "a")
-    run.refused("already has the release", "ledger", "spent", "people.ledger", "--release", "a")
-    run.done("release", "people.toml", "--out", "b")
+    run.succeeds("ledger", "spent", "people.ledger", "--release", "a")
+    run.is_refused("already has the release", "ledger", "spent", "people.ledger", "--release", "a")
+    run.succeeds("release", "people.toml", "--out", "b")
     (entry, _) = Ledger.open("people.ledger").entries()
     assert (entry.kind, entry.description, Path(entry.output)) == (
         "spent",
@@ -136,26 +136,28 @@ def test_release_unknown_to_ledger_copy_is_entered(folder, run):
     )
     assert Ledger.open("people.ledger").left().epsilon == 0
     Path("people.ledger").unlink()
-    run.refused("was paid from one of this name", "release", "people.toml", "--out", "c")
+    run.is_refused("was paid from one of this name", "release", "people.toml", "--out", "c")
 
 
 def test_second_ledger_opens_on_request(folder, run):
-    run.done("release", "people.toml", "--out", "a")
+    run.succeeds("release", "people.toml", "--out", "a")
     (folder / "other").mkdir()
     arguments = ["release", "people.toml", "--out", "b", "--ledger", "other/second.ledger"]
     message = "people.ledger knows the data set 'people': a second ledger would lack"
-    run.refused(
+    run.is_refused(
         [message, "make this one with `leastnoise ledger set other/second.ledger`"], *arguments
     )
     assert not (folder / "other/second.ledger").exists()
     shutil.move("people.ledger", "other/moved")  # out of sight; the release that it paid is not
-    run.refused("was paid for the data set 'people': a second ledger", *arguments)
+    run.is_refused("was paid for the data set 'people': a second ledger", *arguments)
     shutil.move("other/moved", "people.ledger")
-    run.done("ledger", "set", "other/second.ledger", "--epsilon", "1", "--dataset", "people")
-    run.done(*arguments)
-    warned = run.done("ledger", "set", "third.ledger", "--epsilon", "1", "--dataset", "people")
+    run.succeeds("ledger", "set", "other/second.ledger", "--epsilon", "1", "--dataset", "people")
+    run.succeeds(*arguments)
+    warned = run.succeeds("ledger", "set", "third.ledger", "--epsilon", "1", "--dataset", "people")
     assert "people.ledger is a second ledger of a data set 'people'" in warned.err
-    run.done("release", "people.toml", "--out", "c", "--ledger", "x.ledger", "--dataset", "others")
+    run.succeeds(
+        "release", "people.toml", "--out", "c", "--ledger", "x.ledger", "--dataset", "others"
+    )
 
 
 def test_release_in_memory_names_resumable_entries(folder):
@@ -181,21 +183,21 @@ def test_release_in_memory_names_resumable_entries(folder):
 
 
 def test_late_amount_with_delta_is_warned_of(folder, run):
-    run.done("ledger", "set", "people.ledger", "--epsilon", "1", "--delta", "1e-6")
-    run.done("ledger", "spent", "people.ledger", "--epsilon", "1/5", "--delta", "5e-7")
-    run.done("ledger", "spent", "people.ledger", "--epsilon", "1/100")
-    shown = run.done("ledger", "show", "people.ledger").out
+    run.succeeds("ledger", "set", "people.ledger", "--epsilon", "1", "--delta", "1e-6")
+    run.succeeds("ledger", "spent", "people.ledger", "--epsilon", "1/5", "--delta", "5e-7")
+    run.succeeds("ledger", "spent", "people.ledger", "--epsilon", "1/100")
+    shown = run.succeeds("ledger", "show", "people.ledger").out
     assert "epsilon <= 0.2100 at delta = 0.000001, computed after the fact" in shown
-    run.done("ledger", "change", "people.ledger", "--epsilon", "3", "--delta", "1e-6")
+    run.succeeds("ledger", "change", "people.ledger", "--epsilon", "3", "--delta", "1e-6")
     entered = run("ledger", "spent", "people.ledger", "--epsilon", "1/100", "--delta", "1e-9")
     assert "nothing more can be paid from it. Pay from a new ledger" in entered.err
     shown = run("ledger", "show", "people.ledger")
     assert "nothing more can be paid from it. Pay from a new ledger" in shown.err
-    assert lacking(shown.out, "which is not within the budget", "left   nothing") == []
-    ledger_shown = run.told("ledger", "show", "people.ledger")
+    assert_contains(shown.out, "which is not within the budget", "left   nothing")
+    ledger_shown = run.json("ledger", "show", "people.ledger")
     assert ledger_shown["implied_epsilon"]["spent"] == "unknown"
     change = ["ledger", "change", "people.ledger", "--epsilon", "9", "--delta", "1e-3"]
-    run.refused("Pay from a new ledger", *change)
+    run.is_refused("Pay from a new ledger", *change)
 
 
 @pytest.fixture
@@ -255,7 +257,7 @@ def test_foreign_version_entry_names_its_version(stopped, run, how, version, ver
         f"Release 1 in the ledger people.ledger was paid with {version_named}, but leastnoise "
         f"{ln.__version__} cannot read"
     )
-    run.refused(message, "resume", "people.ledger")
+    run.is_refused(message, "resume", "people.ledger")
     assert [entry.resumable for entry in Ledger.open(stopped).entries()] == [True]
 
 
@@ -263,15 +265,15 @@ def test_unreadable_entry_is_damaged_but_alike_is_finished(stopped, run):
     bytes_before = stopped.read_bytes()
     for how in OTHERS.values():
         recorded(stopped, how)
-        assert "was paid with" not in run.refused("", "resume", "people.ledger").err
+        assert "was paid with" not in run.is_refused("", "resume", "people.ledger").err
         stopped.write_bytes(bytes_before)
     recorded(stopped, lambda _, request: request.update(version="0.0.9"))
-    run.done("resume", "people.ledger")
+    run.succeeds("resume", "people.ledger")
     assert states() == ["sealed"]
 
 
 def test_unfinishable_entry_does_not_block_others(folder, run, full_disk):
-    run.done("ledger", "set", "people.ledger", "--epsilon", "9", "--dataset", "people")
+    run.succeeds("ledger", "set", "people.ledger", "--epsilon", "9", "--dataset", "people")
     with full_disk():
         assert [run("release", "people.toml", "--out", name).code for name in ("a", "b", "c")] == [
             3,
@@ -285,7 +287,7 @@ def test_unfinishable_entry_does_not_block_others(folder, run, full_disk):
     assert result.err.endswith("1 of 3 releases were not finished; the reasons are above.\n")
     assert states() == ["reserved", "sealed", "sealed"]
     (folder / "a").rmdir()
-    run.done("resume", "people.ledger")
+    run.succeeds("resume", "people.ledger")
 
 
 @pytest.mark.parametrize(
@@ -317,7 +319,7 @@ def test_failure_message_lists_completed_entries(folder, run, full_disk, argumen
     book()
     command = ["ledger", arguments[0], "people.ledger", *arguments[1:]]
     with full_disk("leastnoise._trusted.kernel._ledger.append_entry"):  # before it
-        assert "entered" not in run.refused("", *command).err
+        assert "entered" not in run.is_refused("", *command).err
     assert states() == []
     with full_disk("leastnoise._cli._ledger._print_remaining_budget"):
         refused = run(*command)
@@ -337,7 +339,7 @@ def test_given_plan_is_not_planned_again(folder, run, no_planning):
         parsed_spec.workload, parsed_spec.privacy, Search(parsed_spec.strategy)
     )
     (folder / "plan.json").write_text(plan.to_json(), encoding="utf-8")
-    run.done("release", "people.toml", "--plan", "plan.json", "--out", "a")
+    run.succeeds("release", "people.toml", "--plan", "plan.json", "--out", "a")
     (entry,) = Ledger.open("people.ledger").entries()
     assert entry.plan_digest == plan.digest()
 
@@ -351,9 +353,9 @@ def test_given_plan_is_not_planned_again(folder, run, no_planning):
     ],
 )
 def test_plan_of_another_spec_is_refused(folder, run, old, new, part):
-    run.done("plan", "people.toml", "--out", "plan.json")
+    run.succeeds("plan", "people.toml", "--out", "plan.json")
     edit(folder, (old, new))
-    run.refused(
+    run.is_refused(
         f"belongs to another spec: its {part}",
         "release",
         "people.toml",
@@ -369,7 +371,7 @@ def test_plan_of_another_spec_is_refused(folder, run, old, new, part):
 def test_invalid_plan_file_is_one_sentence(folder, run, text):
     if text is not None:
         (folder / "plan.json").write_bytes(text)
-    run.refused("", "release", "people.toml", "--plan", "plan.json", "--out", "a")
+    run.is_refused("", "release", "people.toml", "--plan", "plan.json", "--out", "a")
 
 
 def _book(
@@ -451,7 +453,7 @@ def test_output_budget_and_ledger_are_checked_first(
     edit(folder, ('epsilon = "1"', budget or 'epsilon = "1"'))
     prepare(folder)
     files_before = files(folder)
-    run.refused(
+    run.is_refused(
         message,
         "release",
         "people.toml",
@@ -469,6 +471,6 @@ def test_other_budget_definition_names_missing_options(folder, run, command):
         ("--epsilon", "got --epsilon. Add --delta."),
         ("--rho", "got --rho. Say --epsilon and --delta."),
     ):
-        assert "DP(" not in run.refused(advice, "ledger", *command, option, "1").err
+        assert "DP(" not in run.is_refused(advice, "ledger", *command, option, "1").err
     assert states() == []
-    run.done("ledger", *command, "--epsilon", "1", "--delta", "1e-9")
+    run.succeeds("ledger", *command, "--epsilon", "1", "--delta", "1e-9")

@@ -15,12 +15,12 @@ def test_messy_file_is_released_correctly(folder, run, name):
     spec = drafted(
         folder, run, name, "200", ROWS
     )  # noise of nothing: what is tested is the way from rows to counts
-    run.done("plan", spec.name)
-    checked = run.done("check", spec.name).out
+    run.succeeds("plan", spec.name)
+    checked = run.succeeds("check", spec.name).out
     assert "outside" in checked
     assert badly_read(checked) == []
     assert f"rows used      {ROWS:,} (100.0%)" in checked, checked
-    run.done("release", spec.name, "--out", "out")
+    run.succeeds("release", spec.name, "--out", "out")
     assert wrong_answers(spec, name) == []
 
 
@@ -37,6 +37,6 @@ def test_check_sees_mistakes_before_one_percent_is_spent(folder, run, name):
     if mistake.sees == "check":
         assert any(mistake.says in line for line in badly_read(run("check", wrong_spec).out))
         return
-    run.refused(mistake.says, "release", wrong_spec, "--out", "out")
+    run.is_refused(mistake.says, "release", wrong_spec, "--out", "out")
     assert spent(correct_spec) == (["epsilon = 0.01"] if mistake.sees == "guard" else [])
     assert not (folder / "out").exists()

@@ -35,13 +35,13 @@ def write_visits() -> None:
 def test_show_and_answer_use_names_and_survey(run, folder):
     write_visits()
     Path("spec.toml").write_text(SPEC, encoding="utf-8")
-    run.done("release", "spec.toml", "--out", "out", "--seed", 1)
-    overview = run.done("show", "out").out
+    run.succeeds("release", "spec.toml", "--out", "out", "--seed", 1)
+    overview = run.succeeds("show", "out").out
     assert "Visits by month and branch" in overview
     assert "Visits so far" in overview
-    table = run.done("show", "out", "q1").out
+    table = run.succeeds("show", "out", "q1").out
     assert "Branch=Kiel" in table
-    answers = run.done("answer", "out", "--cells", "shop").out
+    answers = run.succeeds("answer", "out", "--cells", "shop").out
     assert "include only the noise, not the sampling error" in " ".join(answers.split())
 
 
@@ -57,13 +57,13 @@ unit = { en = "EUR", de = "Euro" }
 means = { of = "pay", by = ["shop"] }
 [survey]"""
     Path("spec.toml").write_text(SPEC.replace("[survey]", measure), encoding="utf-8")
-    printed = run.done("plan", "spec.toml").out
+    printed = run.succeeds("plan", "spec.toml").out
     assert "Visits by month and branch" in printed
     assert "Visits so far" in printed
     assert "Mean of fee by branch, EUR" in printed
     rows = [line.split() for line in printed.splitlines() if line.startswith("Sum of fee by")]
     assert "EUR" in rows[0]
-    facts = json.loads(run.done("plan", "spec.toml", "--json").out)
+    facts = json.loads(run.succeeds("plan", "spec.toml", "--json").out)
     assert facts["tables"][0]["name"] == "month x shop"  # names for programs stay
 
 
@@ -73,9 +73,9 @@ def test_review_and_registry_have_titles(run, folder):
         SPEC + '[output]\ntitle = { en = "Visits 2024", de = "Besuche 2024" }\nagency = "Clinic"\n'
     )
     Path("spec.toml").write_text(text, encoding="utf-8")
-    run.done("release", "spec.toml", "--out", "out", "--seed", 1)
-    run.done("export", "out", "--as", "registry", "--out", "entry.yml")
-    run.done("export", "out", "--as", "review", "--out", "review.md")
+    run.succeeds("release", "spec.toml", "--out", "out", "--seed", 1)
+    run.succeeds("export", "out", "--as", "registry", "--out", "entry.yml")
+    run.succeeds("export", "out", "--as", "review", "--out", "review.md")
     entry = Path("entry.yml").read_text(encoding="utf-8")
     assert 'name: "Visits 2024"' in entry
     assert '"data_curator_name": "Clinic"' in entry
@@ -86,8 +86,8 @@ def test_review_and_registry_have_titles(run, folder):
 def test_series_has_pages_in_each_language(run, folder):
     write_visits()
     Path("spec.toml").write_text(SPEC + '[series]\nalong = "month"\n', encoding="utf-8")
-    run.done("ledger", "set", "visits.ledger", "--rho", 1)
-    run.done("release", "spec.toml", "--out", "out")
+    run.succeeds("ledger", "set", "visits.ledger", "--rho", 1)
+    run.succeeds("release", "spec.toml", "--out", "out")
     english = Path("out/index.html").read_text(encoding="utf-8")
     german = Path("out/index.de.html").read_text(encoding="utf-8")
     assert "Visits by month and branch" in english
@@ -102,4 +102,4 @@ def test_series_refuses_a_list_of_sampling_errors(run, folder):
     write_visits()
     text = SPEC.replace('cv = "1/10"', "tables.q2.cv = [0.1, 0.2]")
     Path("spec.toml").write_text(text + '[series]\nalong = "month"\n', encoding="utf-8")
-    run.refused("a list of sampling errors", "plan", "spec.toml")
+    run.is_refused("a list of sampling errors", "plan", "spec.toml")

@@ -58,15 +58,15 @@ def test_readme_releases_an_own_file_in_five_lines(folder, run):
     assert commands[:5] == [line.split() for line in set_up]
     init, editor, plan, release, show = commands[5:]
     assert editor[1:] == ["people.toml"]
-    run.done(*init[1:])
+    run.succeeds(*init[1:])
     (completed,) = read_blocks("toml")
     spec = folder / "people.toml"
     spec.write_text(fill_in(spec.read_text(encoding="utf-8"), completed), encoding="utf-8")
     quick = spec.read_text(encoding="utf-8").replace('"auto"', '"marginals"')
     spec.write_text(quick, encoding="utf-8")  # one strategy is quicker than all
-    assert "Expected error" in run.done(*plan[1:]).out
-    run.done(*release[1:])
-    assert "region=East" in run.done(*show[1:]).out
+    assert "Expected error" in run.succeeds(*plan[1:]).out
+    run.succeeds(*release[1:])
+    assert "region=East" in run.succeeds(*show[1:]).out
     assert (folder / "release" / "report.html").exists()
 
 
@@ -101,7 +101,7 @@ def test_example_spec_can_be_planned(folder, run):
     (folder / "example.toml").write_text(
         text.replace('"auto"', '"marginals"'), encoding="utf-8"
     )  # one strategy is quicker than all
-    assert "sum of pay by region" in run.done("plan", "example.toml").out
+    assert "sum of pay by region" in run.succeeds("plan", "example.toml").out
 
 
 def test_commands_page_lists_every_command_and_option():

@@ -375,7 +375,7 @@ def _rows(folder):
 def test_report_states_only_true_sentences(run, place):
     case = GRID[place]
     Path("case.toml").write_text(spec(case), encoding="utf-8")
-    run.done("release", "case.toml", "--out", "out", "--seed", place, "--no-cache")
+    run.succeeds("release", "case.toml", "--out", "out", "--seed", place, "--no-cache")
     facts = json.loads(Path("out/manifest.json").read_text(encoding="utf-8"))
     case = {**case, "noise": facts["plan"]["mechanism"]}
     spec_language = case.get("language", "en")
@@ -439,7 +439,7 @@ def test_plan_warning_and_release_sentence_use_one_noise(run):
         Path("case.toml").write_text(
             spec({"budget": budget, "unit": max_rows, "per_cell": 1}), encoding="utf-8"
         )
-        result = run.done(
+        result = run.succeeds(
             "release", "case.toml", "--out", f"out-{place}", "--seed", 1, "--no-cache"
         )
         idle.append("makes nothing cheaper" in result.err)
