@@ -199,9 +199,8 @@ def test_answer_takes_date_ranges_by_period(folder, run):
     (first_quarter,) = answers(run, "--ranges", "day=2024-01..2024-03")
     assert first_quarter["cell"] == "day=2024-01 .. 2024-03"
     assert first_quarter["low"] <= 50 <= first_quarter["high"]
-    (total,) = answers(
-        run, "--ranges", "day=2024-01..2024-03", "--sum", "pay"
-    )  # how numbers are written is read again with the plan
+    # The format of numbers is read again with the plan.
+    (total,) = answers(run, "--ranges", "day=2024-01..2024-03", "--sum", "pay")
     assert total["low"] <= 50_025 <= total["high"]
     for ends in ("2024-01..2024-13", "1..3"):
         message = "a range on day must be two of its cells (2024-01 to 2024-12), the lower first"

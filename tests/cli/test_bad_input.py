@@ -194,9 +194,8 @@ def ledger(folder):
 def test_bad_spec_is_refused_by_every_command(folder, ledger, run, old, new, parts):
     edit(folder, *[(old, new)] * SPEC.count(old))
     for arguments in (["plan"], ["compare", "--json"], ["release", "--out", "out"]):
-        if (
-            not parts[0].startswith("strategy") or arguments[0] != "compare"
-        ):  # it tries all strategies, whichever the spec names
+        # `compare` tries all strategies, whichever the spec names.
+        if not parts[0].startswith("strategy") or arguments[0] != "compare":
             run.is_refused(parts, *arguments, "people.toml")
     assert untouched(folder)
 

@@ -213,9 +213,8 @@ def test_compare_all_adds_named_strategies(folder, run, compared_once, monkeypat
     }
     assert set(added) == {name for name, planner in PLANNERS.items() if not planner.automatic}
     assert added["fourier"]["usable"]
-    assert (
-        "Laplace noise is not spent evenly" in added["residual_max"]["reason"]
-    )  # the budget is pure
+    # The budget is pure.
+    assert "Laplace noise is not spent evenly" in added["residual_max"]["reason"]
     errors = [
         candidate["expected_total_squared_error"]
         for candidate in all_candidates
@@ -575,17 +574,15 @@ def test_planning_uses_threads_only_on_request(setting, used):
 
 
 def test_progress_estimates_time_left(folder, run, estimates, monkeypatch):
-    with (folder / "people.csv").open(
-        "a", encoding="utf-8"
-    ) as file:  # more than one block, so that there is a share before the end
+    # More than one block, so that progress has a share before the end.
+    with (folder / "people.csv").open("a", encoding="utf-8") as file:
         file.write("F,30,500\n" * 2**18)
     with monkeypatch.context() as patch:
         patch.setattr(_release_job, "fill_draft", disk_is_full)
         assert run("release", "people.toml", "--out", "out").code == 3
     with monkeypatch.context() as patch:
-        patch.setenv(
-            "LEASTNOISE_CHARTS", ""
-        )  # pictures are not made here, and are what takes the time
+        # Drawing the pictures would take most of the time.
+        patch.setenv("LEASTNOISE_CHARTS", "")
         run.succeeds("check", "people.toml")
     for command in (
         ["resume"],

@@ -63,7 +63,7 @@ def test_readme_releases_an_own_file_in_five_lines(folder, run):
     spec = folder / "people.toml"
     spec.write_text(fill_in(spec.read_text(encoding="utf-8"), completed), encoding="utf-8")
     quick = spec.read_text(encoding="utf-8").replace('"auto"', '"marginals"')
-    spec.write_text(quick, encoding="utf-8")  # one strategy is quicker than all
+    spec.write_text(quick, encoding="utf-8")  # One strategy is planned faster than all.
     assert "Expected error" in run.succeeds(*plan[1:]).out
     run.succeeds(*release[1:])
     assert "region=East" in run.succeeds(*show[1:]).out
@@ -98,9 +98,8 @@ def test_readme_picture_exists_and_is_small():
 def test_example_spec_can_be_planned(folder, run):
     text = (ROOT / "examples" / "people.toml").read_text(encoding="utf-8")
     assert 'strategy = "auto"' in text
-    (folder / "example.toml").write_text(
-        text.replace('"auto"', '"marginals"'), encoding="utf-8"
-    )  # one strategy is quicker than all
+    # One strategy is planned faster than all.
+    (folder / "example.toml").write_text(text.replace('"auto"', '"marginals"'), encoding="utf-8")
     assert "sum of pay by region" in run.succeeds("plan", "example.toml").out
 
 

@@ -31,9 +31,10 @@ def test_statistics_run_from_plan_to_pages(folder, run):
     small = SPEC.replace("integers = [17, 90]", 'integers = [17, 20]\noutside = "clip"').replace(
         "count = 10 }", 'count = 4 }\noutside = "clip"'
     )
+    # The query set is dense, without a product form.
     Path("spec.toml").write_text(
         small.replace('strategy = "marginals"', 'strategy = "workload"') + ASKED
-    )  # dense, without product form
+    )
     shown = run("plan", "spec.toml").out
     assert_contains(
         shown,
@@ -123,9 +124,8 @@ def test_ends_of_intervals_are_written_whole(folder, run):
     assert interval is not None, shown
     assert "12,345,670" in interval.groups()
     line = next(line for line in shown.splitlines() if line.startswith("<= 30"))
-    share, low, high = (
-        float(number) for number in re.findall(r"([\d.]+)%", line)
-    )  # no noise to speak of, and yet no 0 to 0
+    # The noise is tiny, but the interval does not collapse to 0% to 0%.
+    share, low, high = (float(number) for number in re.findall(r"([\d.]+)%", line))
     assert low <= share <= high
     assert "e+" not in shown
 

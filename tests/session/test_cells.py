@@ -109,9 +109,8 @@ def test_cell_bound_helps_gaussian_noise_only() -> None:
         privacy(PerCellBound(1, "month"), budget=ln.ZCDP("1/8")),
         strategy="identity",
     )
-    assert gaussian.expected_error().tables[0].rmse == pytest.approx(
-        2 * math.sqrt(6), rel=1e-3
-    )  # six rows in cells of their own
+    # Six rows in six different cells.
+    assert gaussian.expected_error().tables[0].rmse == pytest.approx(2 * math.sqrt(6), rel=1e-3)
 
 
 # ---------------------------------------------------------------------------------------- releasing

@@ -103,9 +103,8 @@ def test_structure_of_the_data_decides(monkeypatch) -> None:
         for name, outcome in outcomes.items()
         if name == "adaptive, one block"
     )
-    assert test_facts["value"] == pytest.approx(
-        3 * test_facts["unit"], abs=0.01
-    )  # of three even blocks in halves, each at the price of a bucket
+    # Three even blocks in halves, each at the price of a bucket.
+    assert test_facts["value"] == pytest.approx(3 * test_facts["unit"], abs=0.01)
 
 
 def test_dawa_keeps_plans_that_miss_cells(monkeypatch) -> None:
@@ -126,9 +125,8 @@ def test_smoothed_answers_round_trip_with_intervals(monkeypatch, tmp_path) -> No
     )
     for table, reread in zip(release.tables, ln.read_release(tmp_path / "out").tables, strict=True):
         assert (table.low == reread.low).all()
-    (table,) = release.answer(
-        ln.queries(DOMAIN, age={"ranges": [(7, 9)]})
-    )  # which was not asked for: least squares
+    # The plan does not have this query: least squares answers it.
+    (table,) = release.answer(ln.queries(DOMAIN, age={"ranges": [(7, 9)]}))
     assert table.approximation_std is None
     assert "the ends of an interval of least squares" in report(tmp_path / "out")
     (file,) = (tmp_path / "out" / "answers").glob("q1-*.csv")

@@ -87,9 +87,8 @@ def test_guard_stops_a_wrong_spec_at_its_share(
     assert (entry.state, entry.description) == ("sealed", "guard: rows read and used")
     assert ledger.privacy.budget == budget
     assert (size(entry.charge), entry.charge.delta) == (size(budget) / 100, 0)
-    released = ln.release(
-        plan, RIGHT, ledger=book, out=tmp_path / "out"
-    )  # what is left is enough for the plan
+    # The remaining budget is enough for the plan.
+    released = ln.release(plan, RIGHT, ledger=book, out=tmp_path / "out")
     assert released.private
     assert (ledger.left().epsilon, ledger.left().rho) == (0, 0)
 

@@ -125,9 +125,8 @@ def test_stopped_join_is_finished_with_its_second_table(tmp_path, files: ln.Join
         if "run-" in path.name or path.name.startswith(".leastnoise")
     ]
     assert drafts == []
-    (release,) = ln.resume(
-        book, source=tmp_path / "visits.csv"
-    )  # moved: the second table is where it was
+    # The first table was moved; the second is still in its place.
+    (release,) = ln.resume(book, source=tmp_path / "visits.csv")
     assert [round(answer) for answer in release.answers["answer"]] == pytest.approx(COUNTS, abs=3)
     assert manifest(tmp_path / "out")["receipt"]["joined"]["public"] is False
     assert len(ln.Ledger.open(book).entries()) == 1

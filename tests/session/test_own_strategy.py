@@ -207,9 +207,8 @@ def test_user_strategy_may_miss_unqueried_cells() -> None:
         DOMAIN, age=ln.ranges([(0, 3)])
     )
     plan = ln.plan(workload, ln.PureDP(1), strategy={"age": ln.ranges([(0, 3), (4, 11)])})
-    first, second = (
-        plan.expected_error().tables
-    )  # one table of four sums, each of them with all of the budget
+    # One table of four sums, each of them with the whole budget.
+    first, second = plan.expected_error().tables
     assert second.rmse == pytest.approx(2**0.5 * first.rmse)
     assert first.rmse == pytest.approx(
         ln.plan(ln.queries(DOMAIN, sex="identity"), ln.PureDP(1)).expected_error().tables[0].rmse

@@ -199,9 +199,8 @@ class Replay:
 def replay(monkeypatch, tmp_path, capfd):
     """Patch the kernel's draws, the clock and the names of temporary files."""
     tape = Tape()
-    monkeypatch.setattr(
-        sys, "dont_write_bytecode", True
-    )  # else the first run writes what the second finds
+    # Otherwise the second run would find the bytecode of the first.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     for module in (_ledger, _ledger_file, _writing, _report):
         if hasattr(module, "datetime"):
             monkeypatch.setattr(module, "datetime", Stopped)
@@ -306,9 +305,8 @@ strategy = "{strategy}"
 
 @pytest.mark.parametrize(("name", "kind"), [*zip(FILES, cycle(RELATIONS))])
 def test_command_behaves_alike_on_neighbouring_files(replay: Replay, name: str, kind: str) -> None:
-    replay.patch.setenv(
-        "LEASTNOISE_PROGRESS", "off"
-    )  # tells the data holder how far reading is; it never reaches a file
+    # Progress is shown to the data holder; it never reaches a file.
+    replay.patch.setenv("LEASTNOISE_PROGRESS", "off")
     replay.patch.setenv("COLUMNS", "100")
 
     def run(rows: Rows) -> dict[str, Any]:

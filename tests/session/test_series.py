@@ -205,9 +205,10 @@ def test_series_is_paid_once_and_never_changes(office: Office) -> None:
         assert later[cell] == pytest.approx(answer, rel=1e-9, abs=1e-9)
     assert office.private[0].stat().st_mode & 0o777 == 0o600
     index = (office.folder / "monthly/index.html").read_text()
+    # The newest first, then all.
     assert re.findall(r'href="([^"]*)"', index) == [
         f"2024-0{month}/report.html" for month in (3, 1, 2, 3)
-    ]  # the newest first, then all
+    ]
     assert "3 of 6 periods are published." in index
     assert "<tr><td>June 2024<td>" in index
     office.publish("2025-01-01")
@@ -287,9 +288,8 @@ count = "units"
         ("2024-01-12", "M", "bob", ""),
     )
     office.publish("2024-02-10")
-    office.come(
-        ("2024-02-10", "F", "ann", "70"), ("2024-01-15", "M", "bob", "400")
-    )  # the latter comes late, and is dropped
+    # The second row comes late, and is dropped.
+    office.come(("2024-02-10", "F", "ann", "70"), ("2024-01-15", "M", "bob", "400"))
     office.publish("2024-03-10")
     release = ln.read_release(office.folder / office.out / "2024-02")
     assert release.tables["sum of paid by month:prefix"].answer.round() == pytest.approx(

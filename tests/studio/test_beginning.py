@@ -609,9 +609,10 @@ def test_begin_page_saves_spec_and_goes_to_targets(data, tmp_path, planned_here)
         assert saved["commands"][1] == "leastnoise release people.toml --out people-release"
         assert "already" in refused("/save", form=form, name="people.toml")
         assert "name of a file" in refused("/save", form=form, name="../people.toml")
+        # SQL states the queries later.
         silent = client.json(
             "/save", {"form": fields("c1.kind=list c1.list=F;M epsilon=1"), "name": "sql.toml"}
-        )  # SQL will ask
+        )
         assert (silent["asked"], silent["commands"][0]) == (
             False,
             "leastnoise plan questions.sql --spec sql.toml",

@@ -63,9 +63,8 @@ def test_foreign_host_or_origin_is_refused(client):
                 "/change", CHANGE, **{"origin": f"http://{stranger.get('host')}", **stranger}
             )
         )
-    assert nothing(
-        client.ask("/change", CHANGE, origin=None)
-    )  # what changes something says where it comes from
+    # A request that changes something must state its origin.
+    assert nothing(client.ask("/change", CHANGE, origin=None))
     assert client.json("/view")["size"] == "1"
 
 

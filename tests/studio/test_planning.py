@@ -163,9 +163,8 @@ def test_outdated_page_triggers_no_planning(client, spec):
         assert client.json("/view") == view_before
     assert sorted(spec.parent.glob("*.toml")) == [spec]
     assert spec.read_text() == SPEC
-    assert (
-        client.act("/save", name="people.toml")["done"] == "Saved: people.toml"
-    )  # it shows them now
+    # The page shows the changes of the file now.
+    assert client.act("/save", name="people.toml")["done"] == "Saved: people.toml"
     assert 'epsilon = "3"' in spec.read_text()
 
 
