@@ -243,9 +243,8 @@ FACTS = {
     ),
     "quantile_laplace": lambda case: case["noise"] == "discrete_laplace",
     "quantile_normal": lambda case: case["noise"] != "discrete_laplace",
-    **said_when(
-        lambda case: True, "dropped not_covered_dropped not_private kicker_seeded"
-    ),  # month drops what is outside
+    # Every case has rows outside the months, which are dropped.
+    **said_when(lambda case: True, "dropped not_covered_dropped not_private kicker_seeded"),
     **sized("cut about_unit", lambda case: case.get("unit")),
     **sized("cut_cell", lambda case: case.get("per_cell")),
     **sized("limit_unit", lambda case: None if "per_cell" in case else case.get("unit")),
@@ -279,9 +278,10 @@ FACTS = {
     **said_when(
         lambda case: "unit" in case and "guard" in case and not case.get("target"), "cut_share"
     ),
+    # The least budget that meets a target is small: the noise hides the share.
     **said_when(
         lambda case: "unit" in case and "guard" in case and bool(case.get("target")), "cut_hidden"
-    ),  # the least budget is small
+    ),
     **said_when(
         lambda case: "guard" in case and bool(case.get("few")) and case.get("outside") != "other",
         "guard_few",
