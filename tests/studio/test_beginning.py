@@ -1,4 +1,4 @@
-"""The first page: forms that turn column names and types into a spec; no value is read."""
+"""Tests of the first page, whose form turns column names and types into a spec."""
 
 import ast
 import math
@@ -40,10 +40,11 @@ PEOPLE = {
 
 def fields(text: str) -> dict[str, str]:
     """Parse words such as c1.kind=list to form fields; _ is a space, ; ends a line."""
-    return {
-        name: value.replace("_", " ").replace(";", "\n")
-        for name, _, value in (word.partition("=") for word in text.split())
-    }
+    form = {}
+    for word in text.split():
+        name, value = word.split("=")
+        form[name] = value.replace("_", " ").replace(";", "\n")
+    return form
 
 
 FORM = fields("""
@@ -58,31 +59,39 @@ FORM = fields("""
     a6.what=sums a6.of=3 a7.what=median a7.of=2 a8.what=counts a8.by.6.cells=on
 """)
 
-WITHIN = {"how": "within", "margin": "500"}
+WITHIN_MARGIN = {"how": "within", "margin": "500"}
 
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
     """Return a Parquet file of which every page of values is destroyed."""
     monkeypatch.chdir(tmp_path)
-    place = tmp_path / "people.parquet"
-    pq.write_table(pa.table(PEOPLE), place, compression="none", write_statistics=False)
-    content = place.read_bytes()
+    path = tmp_path / "people.parquet"
+    pq.write_table(pa.table(PEOPLE), path, compression="none", write_statistics=False)
+    content = path.read_bytes()
     footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-    place.write_bytes(b"PAR1" + b"\xff" * (footer - 4) + content[footer:])
+    path.write_bytes(b"PAR1" + b"\xff" * (footer - 4) + content[footer:])
     (tmp_path / "stores.csv").write_text("name,region\ns1,north\ns2,south\n")
     return read_columns(Path("people.parquet"), {})
 
 
 def test_begin_page_suggests_forms_and_unit(data):
-    kinds = {column.name: column.kind for column in data.columns}
-    assert kinds == dict(
-        zip(PEOPLE, ("whole", "text", "whole", "number", "text", "date", "truth", ""), strict=True)
-    )
+    assert {column.name: column.kind for column in data.columns} == {
+        "customer_id": "whole",
+        "sex": "text",
+        "age": "whole",
+        "pay": "number",
+        "store": "text",
+        "bought": "date",
+        "gone": "truth",
+        "tags": "",
+    }
     assert [column.name for column in data.columns if column.names_person] == ["customer_id"]
 
 
-def test_begin_page_states_levels_labels_and_names(data):
+@pytest.fixture
+def spec_with_levels(data):
+    """Return the spec of a form with levels, labels and names."""
     (data.folder / "titles.csv").write_text("name,region,title\ns1,north,One\ns2,south,Two\n")
     form = {**FORM, **fields("""
         c2.l0.name=width5 c2.l0.way=width c2.l0.width=5 c2.l1.name=old c2.l1.way=edges
@@ -92,31 +101,37 @@ def test_begin_page_states_levels_labels_and_names(data):
         units_name=people a9.what=counts a9.by.2.l0=on a9.by.1.l0=on
         a10.what=counts a10.by.2.l1=on a10.by.4.l1=on
     """), "c1.l0.groups": "people = F, M"}  # fmt: skip
-    spec = parse_spec(spec_from_form(data, form, "en"), data.folder)
+    return parse_spec(spec_from_form(data, form, "en"), data.folder)
+
+
+def test_begin_page_states_levels(spec_with_levels):
+    domain = spec_with_levels.domain
     levels = {
-        name: [level.name for level in spec.domain.kind(name).levels]
-        for name in ("age", "store", "sex")
+        name: [level.name for level in domain.kind(name).levels] for name in ("age", "store", "sex")
     }
     assert levels == {
         "age": ["group", "width5", "old"],
         "store": ["region", "first"],
         "sex": ["both"],
     }
-    assert spec.domain.kind("age").levels[1].labels[:2] == ("0 .. 4", "5 .. 9")
-    assert {"sex:both x age:width5", "age:old x store:first"} <= {
-        product.name for product in spec.workload.products
-    }
-    assert spec.options.labels["sex"] == {"F": "women", "M": "men"}
-    assert spec.options.labels["store"]["s2"] == "Two"
-    names = spec.options.catalogue().names
-    assert (names.rows, names.units, names.attribute("age").name) == (
-        "visits",
-        "people",
-        "age in years",
-    )
-    assert (names.measure("pay").name, names.measure("pay").unit) == ("income", "EUR")
+    assert domain.kind("age").levels[1].labels[:2] == ("0 .. 4", "5 .. 9")
+    assert domain.kind("age").rounding == "down"
+    tables = {product.name for product in spec_with_levels.workload.products}
+    assert {"sex:both x age:width5", "age:old x store:first"} <= tables
+
+
+def test_begin_page_states_labels_and_names(spec_with_levels):
+    labels = spec_with_levels.options.labels
+    assert labels["sex"] == {"F": "women", "M": "men"}
+    assert labels["store"]["s2"] == "Two"
+
+    names = spec_with_levels.options.catalogue().names
+    assert names.rows == "visits"
+    assert names.units == "people"
+    assert names.attribute("age").name == "age in years"
+    assert names.measure("pay").name == "income"
+    assert names.measure("pay").unit == "EUR"
     assert names.measure("pay").number_format.decimals == 2
-    assert spec.domain.kind("age").rounding == "down"
 
 
 def test_begin_page_states_totals_and_people(data):
@@ -126,12 +141,9 @@ def test_begin_page_states_totals_and_people(data):
     """)}  # fmt: skip
     text = spec_from_form(data, form, "en")
     total = parse_spec(text, data.folder).domain.measure("pay total 3")
-    assert (total.column, total.low, total.high, total.attributes) == (
-        "pay",
-        0,
-        2500,
-        ("sex", "age"),
-    )
+    assert total.column == "pay"
+    assert (total.low, total.high) == (0, 2500)
+    assert total.attributes == ("sex", "age")
     assert 'count = "units"' in text
     form_of_totals = fields(
         "c3.kind=number c3.low=0 c3.high=9 c3.step=1 unit=0 max_rows=2 epsilon=1 a0.what=totals "
@@ -148,26 +160,25 @@ def test_begin_page_states_series_and_outputs(data):
         rounding=controlled integer=on agency=Office contact=a@b.example source=Survey
     """)  # fmt: skip
     spec = parse_spec(spec_from_form(data, form, "de"), data.folder)
-    assert (spec.series.along, spec.series.late) == ("bought", "arrival")
+    assert spec.series.along == "bought"
+    assert spec.series.late == "arrival"
     options = spec.options
-    assert (options.formats, options.languages, options.level) == (
-        ("csv", "sdmx"),
-        ("de", "en"),
-        0.9,
-    )
-    assert (options.rounding, options.integer, options.agency) == ("controlled", True, "Office")
-    assert [float(limit) for limit in (options.round, options.below)] == [2.5, 10]
-    form |= {
-        "formats.parquet": "on",
-        "formats.sdmx": "",
-        "languages.de": "",
-        "level": "0.95",
-        "late": "",
-    }
-    form |= {"unit": "0", "max_rows": "2", "series_rows": "9", "round": "2.5"}
-    plain = spec_from_form(data, form, "en")
-    assert parse_spec(plain, data.folder).series.max_rows == 9
-    assert not any(key in plain for key in ("formats", "languages", "level =", "late"))
+    assert options.formats == ("csv", "sdmx")
+    assert options.languages == ("de", "en")
+    assert options.level == 0.9
+    assert options.rounding == "controlled"
+    assert options.integer
+    assert options.agency == "Office"
+    assert float(options.round) == 2.5
+    assert float(options.below) == 10
+
+    # The defaults are not written.
+    form |= fields("formats.parquet=on formats.sdmx= languages.de= level=0.95 late=")
+    form |= fields("unit=0 max_rows=2 series_rows=9 round=2.5")
+    text = spec_from_form(data, form, "en")
+    assert parse_spec(text, data.folder).series.max_rows == 9
+    for default in ("formats", "languages", "level =", "late"):
+        assert default not in text
 
 
 def test_begin_page_reads_database_column_names(tmp_path, monkeypatch):
@@ -191,8 +202,8 @@ def test_begin_page_reads_server_names_and_types_only(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with server() as url:
         columns = (
-            '"Kunden-Nr" integer, "Ort" text, "Betrag €" numeric(10, 2), "Kaufdatum" date, "per '
-            'Karte?" boolean'
+            '"Kunden-Nr" integer, "Ort" text, "Betrag €" numeric(10, 2), "Kaufdatum" date, '
+            '"per Karte?" boolean'
         )
         table = '"Läden"."Umsätze 2025"'
         fill(
@@ -207,58 +218,63 @@ def test_begin_page_reads_server_names_and_types_only(tmp_path, monkeypatch):
         monkeypatch.setenv("SHOP", re.sub("//[^/@]*@", "//guest@", url))
         with serving(None) as client:
             client.enter()
-            assert (
-                client.json(
-                    "/choose", {"form": {"table": "Läden.Umsätze 2025", "connection": "env:SHOP"}}
-                )
-                == {}
-            )
+            form = {"table": "Läden.Umsätze 2025", "connection": "env:SHOP"}
+            assert client.json("/choose", {"form": form}) == {}
             assert "Umsätze 2025" in client.ask("/")[2].decode()
         server_columns = read_columns(ln.DatabaseTable("Läden.Umsätze 2025", "env:SHOP"), {})
-    kinds = {
+    assert {column.name: column.kind for column in server_columns.columns} == {
         "Kunden-Nr": "whole",
         "Ort": "text",
         "Betrag €": "number",
         "Kaufdatum": "date",
         "per Karte?": "truth",
     }
-    assert {column.name: column.kind for column in server_columns.columns} == kinds
     assert server_columns.columns[0].names_person
 
 
-def test_begin_page_inputs_all_reach_the_spec(data, tmp_path):
-    (tmp_path / "people.toml").write_text(spec_from_form(data, FORM, "de"))
-    spec = read_spec(tmp_path / "people.toml")
-    assert spec.source == tmp_path / "people.parquet"
-    assert (spec.privacy.unit_column, spec.privacy.max_rows, spec.privacy.budget) == (
-        "customer_id",
-        20,
-        ln.PureDP("1/2"),
-    )
-    assert (spec.options.title, spec.options.language, spec.options.guard) == (
-        "A survey",
-        "de",
-        ln.PureDP("1/100").epsilon,
-    )
-    domain = spec.domain
+@pytest.fixture
+def spec_of_form(data, tmp_path):
+    """Return the spec that the form FORM writes in German."""
+    path = tmp_path / "people.toml"
+    path.write_text(spec_from_form(data, FORM, "de"))
+    return read_spec(path)
+
+
+def test_begin_page_states_source_privacy_and_title(spec_of_form, tmp_path):
+    assert spec_of_form.source == tmp_path / "people.parquet"
+    privacy = spec_of_form.privacy
+    assert privacy.unit_column == "customer_id"
+    assert privacy.max_rows == 20
+    assert privacy.budget == ln.PureDP("1/2")
+    options = spec_of_form.options
+    assert options.title == "A survey"
+    assert options.language == "de"
+    assert options.guard == ln.PureDP("1/100").epsilon
+
+
+def test_begin_page_inputs_all_reach_the_spec(spec_of_form):
+    domain = spec_of_form.domain
     assert domain.names == ("sex", "age", "pay", "store", "bought", "gone")
     assert domain.kind("sex").values == ("F", "M")
     assert domain.kind("age").has_other
     assert [level.labels for level in domain.kind("age").levels] == [("0-17", "18-64", "65+")]
-    assert domain.kind("pay").regular == 80
-    assert spec.options.catalogue().names.attribute("pay").unit == "EUR"
-    assert domain.kind("bought").regular == 12
-    assert (domain.measure("pay").column, domain.measure("pay").high) == ("pay", 1000)
-    statistics = [
+    assert domain.kind("pay").regular == 80  # 1000 / 12.5
+    assert spec_of_form.options.catalogue().names.attribute("pay").unit == "EUR"
+    assert domain.kind("bought").regular == 12  # months
+    assert domain.measure("pay").column == "pay"
+    assert domain.measure("pay").high == 1000
+
+
+def test_begin_page_states_tables_and_statistics(spec_of_form):
+    workload = spec_of_form.workload
+    assert [statistic.name for statistic in workload.statistics] == [
         "mean of pay by store:region",
         "quantiles of pay by sex",
         "distribution of age",
         "quantiles of age",
     ]
-    assert [statistic.name for statistic in spec.workload.statistics] == statistics
-    assert {"sex x age:group", "bought", "gone", "sum of pay"} <= {
-        product.name for product in spec.workload.products
-    }
+    tables = {product.name for product in workload.products}
+    assert {"sex x age:group", "bought", "gone", "sum of pay"} <= tables
 
 
 @pytest.mark.parametrize(
@@ -354,9 +370,9 @@ def test_begin_page_inputs_all_reach_the_spec(data, tmp_path):
 def test_begin_page_faults_are_sentences_in_both_languages(data, change, message):
     (data.folder / "twice.csv").write_text("name,region\ns1,north\ns2,north\n")
     (data.folder / "binary.csv").write_bytes(b"\xff\xfename")
-    with pytest.raises(InputError, match=re.escape(message)) as refused:
+    with pytest.raises(InputError, match=re.escape(message)) as refusal:
         spec_from_form(data, {**FORM, **change}, "en")
-    english = refused.value.args[0]
+    english = refusal.value.args[0]
     german = load_catalogue("de").translate(english)
     assert load_catalogue("en").translate(english) == english
     assert not german.startswith(load_catalogue("de").say("st_english", text=""))
@@ -369,51 +385,39 @@ def test_begin_page_faults_are_sentences_in_both_languages(data, change, message
 def test_unreadable_data_fail_in_the_page_language(tmp_path, monkeypatch, file_name):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dir").mkdir()
-    for name, content in (
-        ("a.md", b"a"),
-        ("bad.parquet", b"no"),
-        ("utf16.csv", "a,b".encode("utf-16")),
-        ("empty.csv", b""),
-    ):
-        (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError) as refused:
+    (tmp_path / "a.md").write_bytes(b"a")
+    (tmp_path / "bad.parquet").write_bytes(b"no")
+    (tmp_path / "utf16.csv").write_bytes("a,b".encode("utf-16"))
+    (tmp_path / "empty.csv").write_bytes(b"")
+    with pytest.raises(InputError) as refusal:
         read_columns(Path(file_name), {})
-    assert not re.search(
-        r"\b(must|the|and|is|not|of|has|that)\b",
-        load_catalogue("de").translate(refused.value.args[0]),
-    )
+    german = load_catalogue("de").translate(refusal.value.args[0])
+    assert not re.search(r"\b(must|the|and|is|not|of|has|that)\b", german)
 
 
 def test_fault_templates_are_messages_of_the_code():
     constants: set[str] = set()
     for path in Path(ln.__file__).parent.rglob("*.py"):
         text = path.read_text("utf-8")
+        # Only files with messages are parsed, to save time.
         if re.search(r"{\w+(!r)?}|Error|refuse\(", text):
-            nodes = ast.walk(ast.parse(text))
-            constants |= {
-                node.value
-                for node in nodes
-                if isinstance(node, ast.Constant) and isinstance(node.value, str)
-            }
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    constants.add(node.value)
     with (LOCALES / "faults.pot").open("rb") as file:
-        templates = [message.id for message in read_po(file) if message.id]
-    assert [
-        template for template in templates if template.removesuffix(" {advice}") not in constants
-    ] == []
+        templates = {message.id.removesuffix(" {advice}") for message in read_po(file)} - {""}
+    assert templates - constants == set()
 
 
 def test_spec_only_faults_stay_english_and_say_so():
-    assert (
-        load_catalogue("de").translate("[series] late must be one.")
-        == "(Auf Englisch, aus der Spezifikation:) [series] late must be one."
-    )
+    translate = load_catalogue("de").translate
+    prefix = "(Auf Englisch, aus der Spezifikation:)"
+    of_the_spec = "[series] late must be one."
+    assert translate(of_the_spec) == f"{prefix} {of_the_spec}"
     partly_translated = message(
         "{what} must be {allowed}; got {got}.", what="late", allowed="a number above 0", got="1"
     )
-    assert (
-        load_catalogue("de").translate(partly_translated)
-        == "(Auf Englisch, aus der Spezifikation:) late must be a number above 0; got 1."
-    )
+    assert translate(partly_translated) == f"{prefix} late must be a number above 0; got 1."
 
 
 def test_text_files_take_reading_settings(tmp_path):
@@ -438,66 +442,53 @@ def test_text_files_take_reading_settings(tmp_path):
 
 
 def test_sql_needs_no_question_on_the_page(data):
-    """All columns are described, numbers as measures too; groups come from the code file."""
+    """The spec describes all columns, and numbers as measures too."""
     form = {key: text for key, text in FORM.items() if not key.startswith("a")}
     text = spec_from_form(data, form, "en", allow_no_question=True)
     assert "[[workload]]" not in text
-    assert all(
-        part in text for part in ("[domain.sex]", "[domain.age]", "[domain.pay]", "[measures.pay]")
-    )
+    for part in ("[domain.sex]", "[domain.age]", "[domain.pay]", "[measures.pay]"):
+        assert part in text
     for settings, in_sql in (({}, False), ({"how": "within", "margin": "9"}, True)):
         with pytest.raises(InputError, match="No table is chosen yet"):
             spec_from_form(data, {**form, **settings}, "en", allow_no_question=in_sql)
-    form |= {
-        "c1.kind": "file",
-        "c1.file": "codes.csv",
-        "c1.file_column": "code",
-        "c1.l0.name": "region",
-    }
+
+    # The levels come from the code file.
+    form |= fields("c1.kind=file c1.file=codes.csv c1.file_column=code c1.l0.name=region")
     (data.folder / "codes.csv").write_text("code,region\nF,n\nM,s\n")
-    assert (
-        'levels = {region = {file = "codes.csv", key = "code", value = "region"}}'
-        in spec_from_form(data, form, "en", allow_no_question=True)
-    )
+    text = spec_from_form(data, form, "en", allow_no_question=True)
+    assert 'levels = {region = {file = "codes.csv", key = "code", value = "region"}}' in text
 
 
 def test_commands_use_the_studio_working_folder(data, tmp_path):
-    assert (
-        list_commands(tmp_path / "my spec.toml")[1]
-        == "leastnoise release 'my spec.toml' --out 'my spec'-release"
-    )
-    elsewhere = [
-        list_commands(Path("/elsewhere/a.toml"), with_sql_file=in_sql)[0]
-        for in_sql in (False, True)
-    ]
-    assert elsewhere == [
-        "leastnoise plan /elsewhere/a.toml",
-        "leastnoise plan questions.sql --spec /elsewhere/a.toml",
-    ]
+    _, release_command, *_ = list_commands(tmp_path / "my spec.toml")
+    assert release_command == "leastnoise release 'my spec.toml' --out 'my spec'-release"
+
+    elsewhere = Path("/elsewhere/a.toml")
+    plan_command = list_commands(elsewhere, with_sql_file=False)[0]
+    assert plan_command == "leastnoise plan /elsewhere/a.toml"
+    sql_plan_command = list_commands(elsewhere, with_sql_file=True)[0]
+    assert sql_plan_command == "leastnoise plan questions.sql --spec /elsewhere/a.toml"
 
 
-def margins_of(workload):
+def target_margins(workload):
+    """Return the margin that each table must keep, or None, by the name of the table."""
     return {
         product.name: product.target and int(product.target.most) for product in workload.products
     }
 
 
 def test_distance_sets_targets_and_budget(data):
-    text = spec_from_form(data, {**FORM, **WITHIN}, "en")
+    text = spec_from_form(data, {**FORM, **WITHIN_MARGIN}, "en")
     assert 'epsilon = "least"' in text
-    assert margins_of(parse_spec(text, data.folder).workload) == {
-        **dict.fromkeys(
-            (
-                "sex x age:group",
-                "bought",
-                "gone",
-                "sum of pay",
-                "age:prefix",
-                "sex x pay:prefix",
-            ),
-            500,
-        ),
+    assert target_margins(parse_spec(text, data.folder).workload) == {
+        "sex x age:group": 500,
+        "bought": 500,
+        "gone": 500,
+        "sum of pay": 500,
+        "age:prefix": 500,
+        "sex x pay:prefix": 500,
         "count of pay by store:region": 500,
+        # 500 times the upper bound of pay, 1000.
         "sum of pay by store:region": 500_000,
     }
 
@@ -511,31 +502,24 @@ def test_survey_weights_have_bounds_unit_and_cost(data):
         ),
     }
     form |= fields("a5.of=3 a6.weight=2 a7.of=3 a1.size=")
-    spec, within = (
-        parse_spec(spec_from_form(data, {**form, **settings}, "en"), data.folder)
-        for settings in ({}, WITHIN)
-    )
-    assert (spec.domain.measure("age").high, spec.domain.measure("age").unit) == (
-        500,
-        ln.Measure("age", 0, 500, unit="0.25").unit,
-    )
-    assert any(
-        "changes a sum of age by at most 500" in sentence
-        for sentence in list_sum_contributions(spec.workload)
-    )
-    weighted, of_pay = (
-        "sum of pay weighted by age by store:region",
-        "sum of age of rows with pay by store:region",
-    )
-    assert {"sum of age by sex", of_pay, weighted, "sum of pay weighted by age"} <= {
-        *margins_of(spec.workload)
-    }
-    targets = margins_of(within.workload)
-    assert [targets[name] for name in ("sum of age by sex", of_pay, weighted)] == [
-        500,
-        500,
-        500_000,
-    ]
+    spec = parse_spec(spec_from_form(data, form, "en"), data.folder)
+    age = spec.domain.measure("age")
+    assert age.high == 500
+    assert age.unit == ln.Measure("age", 0, 500, unit="0.25").unit
+    contributions = " ".join(list_sum_contributions(spec.workload))
+    assert "changes a sum of age by at most 500" in contributions
+
+    weights = "sum of age of rows with pay by store:region"
+    weighted_pay = "sum of pay weighted by age by store:region"
+    tables = {product.name for product in spec.workload.products}
+    assert {"sum of age by sex", weights, weighted_pay, "sum of pay weighted by age"} <= tables
+
+    with_margin = spec_from_form(data, {**form, **WITHIN_MARGIN}, "en")
+    targets = target_margins(parse_spec(with_margin, data.folder).workload)
+    assert targets["sum of age by sex"] == 500
+    assert targets[weights] == 500
+    assert targets[weighted_pay] == 500_000
+
     for change, sentence in (
         ({"a0.weight": "99"}, "Weights must be of a column"),
         ({"c2.low": "-1", "c2.step": "1"}, "bounds are not negative"),
@@ -549,11 +533,11 @@ def test_averaged_column_is_no_attribute(data):
         "c1.kind=list c1.list=F;M c3.kind=number c3.low=0 c3.high=9 c3.step=1 epsilon=1 "
         "a0.what=means a0.of=3"
     )
-    without_sex, by_sex = (
-        parse_spec(spec_from_form(data, {**form, "a0.by.1.cells": ticked}, "en"), data.folder)
-        for ticked in ("", "on")
-    )
-    assert (without_sex.domain.names, by_sex.domain.names) == (("pay",), ("sex",))
+    without_sex = parse_spec(spec_from_form(data, form, "en"), data.folder)
+    assert without_sex.domain.names == ("pay",)
+    form["a0.by.1.cells"] = "on"
+    by_sex = parse_spec(spec_from_form(data, form, "en"), data.folder)
+    assert by_sex.domain.names == ("sex",)
     assert by_sex.domain.measure("pay").high == 9
     assert spec_warnings(by_sex) == ()
 
@@ -565,9 +549,8 @@ def test_unlistable_texts_are_found_under_delta(data):
         "en",
     )
     assert 'delta = "1e-9"' in text
-    assert 'unknown = {most = 100}\noutside = "other"\nnull = "other"' in text, (
-        "a row whose text is not found is in the other tables"
-    )
+    # Rows with other texts still count in the tables without this column.
+    assert 'unknown = {most = 100}\noutside = "other"\nnull = "other"' in text
 
 
 def test_german_numbers_have_a_comma(data):
@@ -579,53 +562,75 @@ def test_german_numbers_have_a_comma(data):
         spec_from_form(data, {**form, "c3.high": "1.000"}, "de")
 
 
-def test_begin_page_saves_spec_and_goes_to_targets(data, tmp_path, planned_here):
-    form = fields("c1.kind=list c1.list=F;M a0.what=counts a0.by.1.cells=on epsilon=1")
+SMALL_FORM = fields("c1.kind=list c1.list=F;M a0.what=counts a0.by.1.cells=on epsilon=1")
+
+
+def refusal(client, path, **body):
+    """Return the message with which the studio refuses a request."""
+    return client.json(path, body or None)["refused"]
+
+
+@pytest.fixture
+def begin_client(data):
+    """Yield a client of a studio that has opened the file of people."""
     with serving(None) as client:
+        client.enter()
+        assert client.json("/choose", {"form": {"path": "people.parquet"}}) == {}
+        yield client
 
-        def refused(path, **body):
-            return client.json(path, body or None)["refused"]
 
+def test_begin_page_asks_for_a_file(data):
+    with serving(None) as client:
         assert load_catalogue("en").say("be_title_choose") in client.enter()
-        assert "no file" in refused("/choose", form={"path": "nowhere.csv"})
-        assert "Name a file" in refused("/choose", form={})
+        assert "no file" in refusal(client, "/choose", form={"path": "nowhere.csv"})
+        assert "Name a file" in refusal(client, "/choose", form={})
+
         client.json("/language", {"language": "de"})
         assert load_catalogue("de").say("be_title_choose") in client.ask("/")[2].decode()
         assert client.json("/choose", {"form": {"path": "people.parquet"}}) == {}
         page = client.ask("/")[2].decode()
         assert "Eine Spezifikation für people.parquet" in page
         assert "SECRET" not in page
-        client.json("/language", {"language": "en"})
-        assert "Nothing is planned yet" in refused("/view")
-        assert "must be an object of texts" in refused("/plan", form={"a": 1})
-        client.json("/plan", {"form": form})
-        view = client.until(lambda view: view["ended"])
-        (chart,) = view["charts"]
-        assert view["names"] == ["sex"]
-        assert chart["alt"].startswith("INVENTED: sex")
-        assert sum(row["answer"] for row in chart["chart"]["data"]["values"]) == 10_000
-        assert view["text"] in spec_from_form(data, form, "en")
-        saved = client.json("/save", {"form": form, "name": "people.toml"})
-        assert saved["commands"][1] == "leastnoise release people.toml --out people-release"
-        assert "already" in refused("/save", form=form, name="people.toml")
-        assert "name of a file" in refused("/save", form=form, name="../people.toml")
-        # SQL states the queries later.
-        silent = client.json(
-            "/save", {"form": fields("c1.kind=list c1.list=F;M epsilon=1"), "name": "sql.toml"}
-        )
-        assert (silent["asked"], silent["commands"][0]) == (
-            False,
-            "leastnoise plan questions.sql --spec sql.toml",
-        )
-        assert "Save the spec first" in refused("/further", name="other.toml")
-        assert client.json("/further", {"name": "people.toml"}) == {}
-        assert "Plan people.toml" in client.ask("/")[2].decode()
-    assert [place.name for place in sorted(tmp_path.glob("*.toml"))] == ["people.toml", "sql.toml"]
 
 
-@pytest.mark.parametrize("place", [None, "people.parquet"])
-def test_pages_to_begin_with_are_guarded_as_all_others(data, place):
-    with serving(place and Path(place)) as client:
+def test_begin_page_shows_an_invented_example(begin_client, data, planned_here):
+    assert "Nothing is planned yet" in refusal(begin_client, "/view")
+    assert "must be an object of texts" in refusal(begin_client, "/plan", form={"a": 1})
+
+    begin_client.json("/plan", {"form": SMALL_FORM})
+    view = begin_client.until(lambda view: view["ended"])
+    (chart,) = view["charts"]
+    assert view["names"] == ["sex"]
+    assert chart["alt"].startswith("INVENTED: sex")
+    assert sum(row["answer"] for row in chart["chart"]["data"]["values"]) == 10_000
+    assert view["text"] in spec_from_form(data, SMALL_FORM, "en")
+
+
+def test_begin_page_saves_spec_and_goes_to_targets(begin_client, tmp_path, planned_here):
+    saved = begin_client.json("/save", {"form": SMALL_FORM, "name": "people.toml"})
+    assert saved["commands"][1] == "leastnoise release people.toml --out people-release"
+    assert "already" in refusal(begin_client, "/save", form=SMALL_FORM, name="people.toml")
+    assert "name of a file" in refusal(
+        begin_client, "/save", form=SMALL_FORM, name="../people.toml"
+    )
+    assert "Save the spec first" in refusal(begin_client, "/further", name="other.toml")
+
+    assert begin_client.json("/further", {"name": "people.toml"}) == {}
+    assert "Plan people.toml" in begin_client.ask("/")[2].decode()
+    assert [path.name for path in tmp_path.glob("*.toml")] == ["people.toml"]
+
+
+def test_spec_without_queries_is_saved_for_sql(begin_client, tmp_path):
+    form = fields("c1.kind=list c1.list=F;M epsilon=1")
+    saved = begin_client.json("/save", {"form": form, "name": "sql.toml"})
+    assert saved["asked"] is False
+    assert saved["commands"][0] == "leastnoise plan questions.sql --spec sql.toml"
+    assert [path.name for path in tmp_path.glob("*.toml")] == ["sql.toml"]
+
+
+@pytest.mark.parametrize("file_name", [None, "people.parquet"])
+def test_pages_to_begin_with_are_guarded_as_all_others(data, file_name):
+    with serving(file_name and Path(file_name)) as client:
         paths = ("/plan", "/save", "/further", "/language", "/choose")
         assert all(nothing(client.ask(path, {})) for path in paths)
         assert nothing(client.ask("/"))
@@ -634,9 +639,9 @@ def test_pages_to_begin_with_are_guarded_as_all_others(data, place):
         assert nothing(client.ask("/", host="evil.example"))
 
 
-# The sentence of each page that explains a word of the glossary; of what it shows of a spec or a
-# release, `lead` says what margins are.
-EXPLAIN = {
+# For each page: the sentence that explains each word of the glossary that the page uses. The words
+# of a shown spec or release are explained by `lead`.
+EXPLAINING_SENTENCE = {
     "beginning": {
         "epsilon": "be_epsilon",
         "delta": "be_delta",
@@ -652,19 +657,19 @@ EXPLAIN = {
 }
 
 
-@pytest.mark.parametrize("page", EXPLAIN)
+@pytest.mark.parametrize("page", EXPLAINING_SENTENCE)
 def test_page_explains_its_glossary_words(page):
     template = (ASSETS / f"{page}.html").read_text("utf-8")
     english = list_sentences("en")
     keys = {key for key in re.findall(r"\"(\w+)\"", template) if key in english}
-    explained_words = {
-        word
-        for word in site.glossary()
-        for key in keys
-        if re.search(rf"\b{word}s?\b", english[key], re.IGNORECASE)
+    sentences = "\n".join(english[key] for key in keys)
+    used_words = {
+        word for word in site.glossary() if re.search(rf"\b{word}s?\b", sentences, re.IGNORECASE)
     }
-    assert explained_words == set(EXPLAIN[page])
-    assert all(key in keys or "{{ lead }}" in template for key in EXPLAIN[page].values())
+    assert used_words == set(EXPLAINING_SENTENCE[page])
+    assert all(
+        key in keys or "{{ lead }}" in template for key in EXPLAINING_SENTENCE[page].values()
+    )
 
 
 def test_person_must_be_chosen_without_a_matching_name(tmp_path, monkeypatch):
@@ -682,8 +687,8 @@ def test_person_must_be_chosen_without_a_matching_name(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="The protected unit must be each row, or each value"):
         spec_from_form(data, {**form, "unit": "choose"}, "en")
     assert 'unit = "row"' in spec_from_form(data, form, "en")
-    chosen = spec_from_form(data, {**form, "unit": "0", "max_rows": "3"}, "en")
-    assert 'unit = {column = "encounter_id", max_rows = 3}' in chosen
+    spec_text = spec_from_form(data, {**form, "unit": "0", "max_rows": "3"}, "en")
+    assert 'unit = {column = "encounter_id", max_rows = 3}' in spec_text
 
 
 def test_zone_of_the_schema_is_offered_and_written(tmp_path, monkeypatch):
