@@ -1,4 +1,4 @@
-"""A real studio on a free port, and an HTTP client that can forge its origin."""
+"""Start a real studio on a free port, with an HTTP client that can forge its origin."""
 
 import errno
 import json
@@ -66,25 +66,34 @@ class Client:
 
     def __init__(self, address):
         parts = urlsplit(address)
-        self.host, self.first, self.cookie = parts.netloc, f"{parts.path}?{parts.query}", None
+        self.host = parts.netloc
+        self.first_path = f"{parts.path}?{parts.query}"
+        self.cookie = None
         self.version = None  # of the settings that it was shown last
 
     def ask(self, path, body=None, *, host=None, origin="", language=None):
-        content = (
-            b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        )
-        own_origin = None if body is None else f"http://{self.host}"
+        """Send a request, and return the status, headers and content of the answer.
+
+        An origin of "" stands for the origin of the studio, and None for no header.
+        """
+        method = "GET" if body is None else "POST"
+        if body is None:
+            content = b""
+        elif isinstance(body, bytes):
+            content = body
+        else:
+            content = json.dumps(body).encode()
+        if origin == "":
+            origin = None if body is None else f"http://{self.host}"
         headers = {
             "Host": host or self.host,
-            "Origin": own_origin if origin == "" else origin,
+            "Origin": origin,
             "Cookie": self.cookie,
             "Accept-Language": language,
+            "Content-Length": str(len(content)) if content else None,
         }
-        headers["Content-Length"] = str(len(content)) if content else None
         with closing(HTTPConnection(*self.host.split(":"), timeout=HANGS)) as connection:
-            connection.putrequest(
-                "GET" if body is None else "POST", path, skip_host=True, skip_accept_encoding=True
-            )
+            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             for name, value in headers.items():
                 if value is not None:
                     connection.putheader(name, value)
@@ -93,12 +102,14 @@ class Client:
             return answer.status, dict(answer.getheaders()), answer.read()
 
     def enter(self, language=None):
-        status, headers, page = self.ask(self.first, language=language)
+        """Log in with the token of the address, and return the first page."""
+        status, headers, page = self.ask(self.first_path, language=language)
         assert status == 200
         self.cookie = headers["set-cookie"].split(";")[0]
         return page.decode()
 
     def json(self, path, body=None):
+        """Return the JSON answer to a request, which must succeed."""
         status, _, content = self.ask(path, body)
         assert status == 200, content
         value = json.loads(content)
@@ -109,31 +120,31 @@ class Client:
         """Post a request of a planning page with the version of the settings that it shows."""
         return self.json(path, {**body, "version": self.version})
 
-    def another(self):
+    def second_page(self):
         """Return a second page of the same browser."""
         client = Client(f"http://{self.host}/")
         client.cookie = self.cookie
         client.json("/view")
         return client
 
-    def until(self, fits):
+    def view_when(self, fits):
         """Return the first view that fits."""
         wait_until(lambda: fits(self.json("/view")))
         return self.json("/view")
 
-    def planned(self):
+    def planned_view(self):
         """Return the first view with a plan."""
-        return self.until(itemgetter("ready"))
+        return self.view_when(itemgetter("ready"))
 
-    def idle(self):
+    def idle_view(self):
         """Return the first view without planning at work."""
-        return self.until(lambda view: not view["busy"])
+        return self.view_when(lambda view: not view["busy"])
 
 
 @contextmanager
-def serving(place):
-    """Yield a client of a studio that has just started."""
-    studio = Studio(place)
+def serving(path):
+    """Start a studio for a spec, a data file, a release or nothing, and yield a client of it."""
+    studio = Studio(path)
     thread = threading.Thread(target=studio.run)
     thread.start()
     try:
@@ -145,13 +156,13 @@ def serving(place):
 
 @pytest.fixture
 def spec(tmp_path):
-    place = tmp_path / "people.toml"
-    place.write_text(SPEC)
-    return place
+    path = tmp_path / "people.toml"
+    path.write_text(SPEC)
+    return path
 
 
-def nobody_reads(pipe):
-    """Put a pipe in place of the data, so that reading it would block."""
+def is_unread(pipe):
+    """Tell whether no process has opened a pipe for reading."""
     try:
         os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
     except OSError as error:
@@ -160,10 +171,10 @@ def nobody_reads(pipe):
 
 
 @pytest.fixture
-def planned_here(monkeypatch):
-    """Plan in this process, because another one takes as long to load as to plan.
+def plan_in_process(monkeypatch):
+    """Plan in this process: a new one would take as long to start as to plan.
 
-    Planning in a process of its own is tested in test_planning.py and in browsers.
+    test_planning.py and the tests in browsers plan in a separate process.
     """
     running = []
 
@@ -188,10 +199,10 @@ def planned_here(monkeypatch):
 
 
 @pytest.fixture
-def client(spec, planned_here):
-    """Yield a client of a studio that would block if it opened the data."""
+def client(spec, plan_in_process):
+    """Yield a client of a studio whose data file is a pipe, which nothing must open."""
     pipe = spec.with_name("people.csv")
     os.mkfifo(pipe)
     with serving(spec) as studio_client:
         yield studio_client
-        assert nobody_reads(pipe)
+        assert is_unread(pipe)

@@ -23,7 +23,7 @@ from leastnoise._spec import parse_spec, read_spec, spec_warnings
 from leastnoise._studio import ASSETS, list_commands, read_columns, spec_from_form
 from leastnoise._trusted.check import InputError, message
 from studio.conftest import serving
-from studio.test_guard import nothing
+from studio.test_guard import is_empty_refusal
 from trusted.reading.postgres import fill, server
 
 PEOPLE = {
@@ -593,12 +593,12 @@ def test_begin_page_asks_for_a_file(data):
         assert "SECRET" not in page
 
 
-def test_begin_page_shows_an_invented_example(begin_client, data, planned_here):
+def test_begin_page_shows_an_invented_example(begin_client, data, plan_in_process):
     assert "Nothing is planned yet" in refusal(begin_client, "/view")
     assert "must be an object of texts" in refusal(begin_client, "/plan", form={"a": 1})
 
     begin_client.json("/plan", {"form": SMALL_FORM})
-    view = begin_client.until(lambda view: view["ended"])
+    view = begin_client.view_when(lambda view: view["ended"])
     (chart,) = view["charts"]
     assert view["names"] == ["sex"]
     assert chart["alt"].startswith("INVENTED: sex")
@@ -606,7 +606,7 @@ def test_begin_page_shows_an_invented_example(begin_client, data, planned_here):
     assert view["text"] in spec_from_form(data, SMALL_FORM, "en")
 
 
-def test_begin_page_saves_spec_and_goes_to_targets(begin_client, tmp_path, planned_here):
+def test_begin_page_saves_spec_and_goes_to_targets(begin_client, tmp_path, plan_in_process):
     saved = begin_client.json("/save", {"form": SMALL_FORM, "name": "people.toml"})
     assert saved["commands"][1] == "leastnoise release people.toml --out people-release"
     assert "already" in refusal(begin_client, "/save", form=SMALL_FORM, name="people.toml")
@@ -632,11 +632,13 @@ def test_spec_without_queries_is_saved_for_sql(begin_client, tmp_path):
 def test_pages_to_begin_with_are_guarded_as_all_others(data, file_name):
     with serving(file_name and Path(file_name)) as client:
         paths = ("/plan", "/save", "/further", "/language", "/choose")
-        assert all(nothing(client.ask(path, {})) for path in paths)
-        assert nothing(client.ask("/"))
+        assert all(is_empty_refusal(client.ask(path, {})) for path in paths)
+        assert is_empty_refusal(client.ask("/"))
         client.enter()
-        assert all(nothing(client.ask(path, {}, origin="http://evil.example")) for path in paths)
-        assert nothing(client.ask("/", host="evil.example"))
+        assert all(
+            is_empty_refusal(client.ask(path, {}, origin="http://evil.example")) for path in paths
+        )
+        assert is_empty_refusal(client.ask("/", host="evil.example"))
 
 
 # For each page: the sentence that explains each word of the glossary that the page uses. The words

@@ -1,4 +1,4 @@
-"""Functions on drafts of a spec, their text and their margins, without a server."""
+"""Tests of drafts of a spec: their changes, their text and their margins, without a server."""
 
 from pathlib import Path
 
@@ -37,15 +37,12 @@ def plan(draft):
 
 def test_unchanged_draft_is_the_original_text(draft):
     assert format_spec(draft) == SPEC
-    assert [row.name(load_catalogue()) for row in draft.rows][:4] == [
-        "total",
-        "sex",
-        "region",
-        "kids",
-    ]
+    names = [row.name(load_catalogue()) for row in draft.rows]
+    assert names[:4] == ["total", "sex", "region", "kids"]
     assert len(draft.rows) == 8
     assert draft.settings[-1].weight == "2.0"
-    assert (draft.settings[-1].target, draft.settings[-1].most) == ("margin", "60")
+    assert draft.settings[-1].target == "margin"
+    assert draft.settings[-1].most == "60"
 
 
 @pytest.mark.parametrize(
@@ -77,12 +74,13 @@ def test_draft_text_keeps_comments(draft, changes, rows):
 
 
 def test_draft_has_rho_least_budget_and_delta(draft):
-    rho, with_delta = (
-        draft_from_text(SPEC.replace("epsilon = 1", text), Path())
-        for text in ('rho = "1/8"', 'epsilon = 1\ndelta = "1e-9"')
-    )
-    assert change_draft(rho, {"size": "2"}).spec.privacy.budget == ln.ZCDP(2)
-    assert change_draft(with_delta, {"delta": "1e-6"}).spec.privacy.budget == ln.ApproxDP(1, "1e-6")
+    with_rho = draft_from_text(SPEC.replace("epsilon = 1", 'rho = "1/8"'), Path())
+    assert change_draft(with_rho, {"size": "2"}).spec.privacy.budget == ln.ZCDP(2)
+
+    delta_spec = SPEC.replace("epsilon = 1", 'epsilon = 1\ndelta = "1e-9"')
+    with_delta = change_draft(draft_from_text(delta_spec, Path()), {"delta": "1e-6"})
+    assert with_delta.spec.privacy.budget == ln.ApproxDP(1, "1e-6")
+
     with_least_budget = change_draft(draft, {"size": "least"})
     assert isinstance(with_least_budget.spec.privacy, ln.Least)
     assert 'epsilon = "least"' in format_spec(with_least_budget)
@@ -91,16 +89,19 @@ def test_draft_has_rho_least_budget_and_delta(draft):
 @pytest.mark.parametrize(
     ("changes", "rows", "message"),
     [
-        *(({"size": value}, [], "epsilon must be") for value in ("0", "a")),
+        ({"size": "0"}, [], "epsilon must be"),
+        ({"size": "a"}, [], "epsilon must be"),
         ({"size": 1}, [], "a value must be a text"),
-        *(({"level": value}, [], "level must be") for value in (1, "0.9")),
+        ({"level": 1}, [], "level must be"),
+        ({"level": "0.9"}, [], "level must be"),
         ({"objective": "none"}, [], "objective must be"),
         ({"on": False}, range(8), "keep at least one"),
         ({"on": "no"}, [0], "on must be true or false"),
         ({"weight": "-1"}, [0], "weight must be"),
         ({"target": "relative", "most": "0.1"}, [0], "needs a size"),
         ({"target": "most"}, [0], "target must be"),
-        *(({"weight": "1"}, [row], "a row must be") for row in (8, True)),
+        ({"weight": "1"}, [8], "a row must be"),
+        ({"weight": "1"}, [True], "a row must be"),
         ({"path": "other.csv"}, [], "a changed field must be"),
     ],
 )
@@ -112,24 +113,19 @@ def test_invalid_draft_settings_are_refused(draft, changes, rows, message):
 def test_left_out_table_keeps_other_margins_until_planned(draft, plan):
     quick = rescale_plan(plan, change_draft(draft, {"on": False}, [1, 7]).spec)
     assert len(quick.workload.products) == 6
-    margins_before, margins_after = table_margins(plan, 0.95), table_margins(quick, 0.95)
-    assert all(
-        margins_after[question].typical == margins_before[question].typical
-        for question in margins_after
-    )
+    margins_before = table_margins(plan, 0.95)
+    for question, margin in table_margins(quick, 0.95).items():
+        assert margin.typical == margins_before[question].typical
 
 
 def test_unanswered_tables_have_no_margin_yet(draft):
     smaller_draft = change_draft(draft, {"on": False}, range(1, 8))
     total = ln.plan(smaller_draft.spec.workload, smaller_draft.spec.privacy, strategy="workload")
-    assert list(table_margins(rescale_plan(total, draft.spec), 0.95)) == [
-        draft.rows[0].table_keys[0]
-    ]
+    margins = table_margins(rescale_plan(total, draft.spec), 0.95)
+    assert list(margins) == [draft.rows[0].table_keys[0]]
     for text, replacement in (("[0, 5]", "[0, 6]"), ("epsilon", "rho")):
-        assert (
-            rescale_plan(total, draft_from_text(SPEC.replace(text, replacement), Path()).spec)
-            is None
-        )
+        other_draft = draft_from_text(SPEC.replace(text, replacement), Path())
+        assert rescale_plan(total, other_draft.spec) is None
 
 
 def test_target_is_largest_margin_or_relative_to_size(draft, plan):
@@ -140,45 +136,54 @@ def test_target_is_largest_margin_or_relative_to_size(draft, plan):
     assert last.target.is_met is (last.largest <= 60)
     assert last.typical <= last.largest
     assert last.share is None
-    sized = table_margins(
-        rescale_plan(plan, change_draft(draft, {"size_of": "1000"}, [7]).spec), 0.95
-    )[question]
+    sized_spec = change_draft(draft, {"size_of": "1000"}, [7]).spec
+    sized = table_margins(rescale_plan(plan, sized_spec), 0.95)[question]
     assert sized.share == pytest.approx(last.typical / 1000)
 
 
 def test_draft_is_saved_and_read_back(tmp_path):
-    place = tmp_path / "a.toml"
-    place.write_text("one")
-    place.chmod(0o640)
-    assert save_spec(place, "one", "a.toml", "two") == place
-    assert (place.read_text(), place.stat().st_mode & 0o777) == ("two", 0o640)
-    assert save_spec(place, "two", "b.toml", "three").read_text() == "three"
-    names = (
-        "../c.toml",
-        "/c.toml",
-        "c",
-        ".toml",
-        ".c.toml",
-        "",
-        "c\n.toml",
-        "d/c.toml",
-        "d\\c.toml",
-    )
-    for opened, text_before, name, message in (
-        *((place, "two", name, "must have the name of a file") for name in names),
-        (place, "two", "b.toml", "already"),
-        (place, "one", "a.toml", "was changed since"),
-        (tmp_path / "no" / "a.toml", "one", "a.toml", "cannot be written"),
-    ):
-        with pytest.raises(InputError, match=message):
-            save_spec(opened, text_before, name, "four")
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
-        "a.toml": "two",
-        "b.toml": "three",
-    }
+    path = tmp_path / "a.toml"
+    path.write_text("one")
+    path.chmod(0o640)
+    assert save_spec(path, "one", "a.toml", "two") == path
+    assert path.read_text() == "two"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert save_spec(path, "two", "b.toml", "three").read_text() == "three"
 
 
-ASKED = """
+INVALID_NAMES = (
+    "../c.toml",
+    "/c.toml",
+    "c",
+    ".toml",
+    ".c.toml",
+    "",
+    "c\n.toml",
+    "d/c.toml",
+    "d\\c.toml",
+)
+
+
+@pytest.mark.parametrize(
+    ("opened", "text_before", "name", "message"),
+    [
+        *(("a.toml", "two", name, "must have the name of a file") for name in INVALID_NAMES),
+        ("a.toml", "two", "b.toml", "already"),
+        ("a.toml", "one", "a.toml", "was changed since"),
+        ("no/a.toml", "one", "a.toml", "cannot be written"),
+    ],
+)
+def test_refused_save_leaves_the_files(tmp_path, opened, text_before, name, message):
+    (tmp_path / "a.toml").write_text("two")
+    (tmp_path / "b.toml").write_text("three")
+    with pytest.raises(InputError, match=message):
+        save_spec(tmp_path / opened, text_before, name, "four")
+    assert (tmp_path / "a.toml").read_text() == "two"
+    assert (tmp_path / "b.toml").read_text() == "three"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+STATISTICS_SPEC = """
 [privacy]
 epsilon = 4
 [domain]
@@ -204,62 +209,87 @@ strategy = "workload"
 """
 
 
+@pytest.fixture(scope="module")
+def statistics_draft():
+    return draft_from_text(STATISTICS_SPEC, Path())
+
+
+@pytest.fixture(scope="module")
+def sized_draft(statistics_draft):
+    """Return the draft with a public size of 300 for the mean."""
+    return change_draft(statistics_draft, {"size_of": "300"}, [2])
+
+
+@pytest.fixture(scope="module")
+def mean_margin(sized_draft):
+    """Return the margin of the mean in the draft with a public size."""
+    return statistic_margin(plan_spec(sized_draft.spec), 0)
+
+
+def statistic_margin(plan, number):
+    """Return half of the width of the interval of a statistic."""
+    multiplier = interval_multiplier(plan.measured().noise, 0.95)
+    return multiplier * statistic_errors(plan)[number].std_error
+
+
 def verdicts(draft, plan):
+    """Return the text on the promise of each row of the planning page."""
     return [row["verdict"] for row in state_json(PlanningState(1, draft, plan, ready=True))["rows"]]
 
 
-def test_statistic_row_states_its_promise(tmp_path):
-    draft = draft_from_text(ASKED, tmp_path)
-    names = [row.name(load_catalogue()) for row in draft.rows[2:]]
-    assert [name.partition(" (")[0] for name in names] == [
-        row.statistic.name for row in draft.rows[2:]
-    ]
+def test_statistic_rows_have_names_and_kinds(statistics_draft):
+    rows = statistics_draft.rows[2:]
+    names = [row.name(load_catalogue()) for row in rows]
+    assert [name.partition(" (")[0] for name in names] == [row.statistic.name for row in rows]
     assert names[0] == "mean of pay by b (count of pay by b, sum of pay by b)"
-    assert [row.statistic and row.statistic.kind for row in draft.rows] == [
-        None,
-        None,
-        "means",
-        "quantiles",
-        "quantiles",
-        "cdf",
-    ]
-    assert [len(row.statistic.at) for row in draft.rows[3:5]] == [2, 1]
-    plan = plan_spec(draft.spec)
-    times = interval_multiplier(plan.measured().noise, 0.95)
-    row_verdicts = verdicts(draft, plan)
-    share = load_catalogue().format_percent(times * statistic_errors(plan)[3].std_error, 2)
+    assert [row.statistic for row in statistics_draft.rows[:2]] == [None, None]
+    assert [row.statistic.kind for row in rows] == ["means", "quantiles", "quantiles", "cdf"]
+    assert [len(row.statistic.at) for row in rows[1:3]] == [2, 1]
+
+
+def test_statistic_row_states_its_promise(statistics_draft, sized_draft, mean_margin):
+    plan = plan_spec(statistics_draft.spec)
+    row_verdicts = verdicts(statistics_draft, plan)
+    share = load_catalogue().format_percent(statistic_margin(plan, 3), 2)
     assert row_verdicts[:3] == ["", "", "state a public size to see its margin"]
     assert row_verdicts[5] == f"shares: ± {share}, for this size"
-    sized = change_draft(draft, {"size_of": "300"}, [2])
-    plan = plan_spec(sized.spec)
-    mean = times * statistic_errors(plan)[0].std_error
-    assert (
-        verdicts(sized, plan)[2]
-        == f"pay: at most ± {load_catalogue().format_error(mean)}, for this size"
-    )
-    smaller_draft = change_draft(change_draft(draft, {"on": False}, [2]), {"weight": "3"}, [5])
-    assert [statistic.kind for statistic in smaller_draft.spec.workload.statistics] == [
-        "quantiles",
-        "quantiles",
-        "cdf",
-    ]
-    assert smaller_draft.spec.workload.products[-1].weight == 3
-    for row, message in (
+
+    margin = load_catalogue().format_error(mean_margin)
+    sized_verdicts = verdicts(sized_draft, plan_spec(sized_draft.spec))
+    assert sized_verdicts[2] == f"pay: at most ± {margin}, for this size"
+
+
+def test_statistic_rows_are_left_out_and_weighted(statistics_draft):
+    without_mean = change_draft(statistics_draft, {"on": False}, [2])
+    workload = change_draft(without_mean, {"weight": "3"}, [5]).spec.workload
+    kinds = [statistic.kind for statistic in workload.statistics]
+    assert kinds == ["quantiles", "quantiles", "cdf"]
+    assert workload.products[-1].weight == 3
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
         (2, "the margin of a mean must be given with a size"),
         (5, "Other targets, and targets of sums, belong to tables"),
-    ):
-        with pytest.raises(InputError, match=message):
-            change_draft(draft, {"target": "margin", "most": "5"}, [row])
-    strict = change_draft(sized, {"target": "margin", "most": str(mean / 2)}, [2])
-    plan = plan_spec(strict.spec)
-    row = state_json(PlanningState(1, strict, plan))["rows"][2]
+    ],
+)
+def test_invalid_statistic_target_is_refused(statistics_draft, row, message):
+    with pytest.raises(InputError, match=message):
+        change_draft(statistics_draft, {"target": "margin", "most": "5"}, [row])
+
+
+def test_missed_statistic_target_is_shown(sized_draft, mean_margin):
+    target = str(mean_margin / 2)
+    draft = change_draft(sized_draft, {"target": "margin", "most": target}, [2])
+    plan = plan_spec(draft.spec)
+    row = state_json(PlanningState(1, draft, plan))["rows"][2]
     (status, *_) = statistic_target_statuses(plan, 0.95)
-    assert (
-        row["verdict"]
-        == f"pay: at most ± {load_catalogue().format_error(status.error)}, for this size"
-    )
-    assert status.error > times * statistic_errors(plan)[0].std_error
-    assert (row["missed"], row["set"][2:4]) == (True, ["margin", str(mean / 2)])
+    error = load_catalogue().format_error(status.error)
+    assert row["verdict"] == f"pay: at most ± {error}, for this size"
+    assert status.error > statistic_margin(plan, 0)
+    assert row["missed"]
+    assert row["set"][2:4] == ["margin", target]
 
 
 FIELDS_SPEC = """[source]
@@ -299,13 +329,16 @@ def test_draft_writes_names_outputs_and_survey(tmp_path):
     changed = change_draft(draft, {f"field:{name}": text for name, text in texts.items()})
     options = changed.spec.options
     german = options.catalogue("de").names
-    assert (german.rows, german.unit) == ("Personen", "household")
+    assert german.rows == "Personen"
+    assert german.unit == "household"
     assert german.attribute("sex").name == "Geschlecht"
     assert german.attribute("sex").unit == "code"
     assert german.level("age:group").name == "age group"
     assert german.measure("pay").mean == "mean pay"
-    assert (options.title, options.below) == ("Pay", 10)
+    assert options.title == "Pay"
+    assert options.below == 10
     assert options.survey["sample"] == "900"
+
     removed = change_draft(changed, {f"field:{name}": "" for name in texts})
     assert "persons" not in format_spec(removed)
     assert draft.spec.options == draft_from_text(format_spec(removed), tmp_path).spec.options

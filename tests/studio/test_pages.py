@@ -1,4 +1,4 @@
-"""The parts that all pages share: colours, the language of the browser, and undo."""
+"""Tests of the parts that all pages share: colours, the browser's language, and undo."""
 
 import re
 import tomllib
@@ -17,7 +17,7 @@ from leastnoise._studio import (
 )
 from studio.conftest import SERIES, SPEC, serving
 
-# Texts and what they are on; then edges of fields, which need less contrast.
+# Pairs of the colour of a text and its background, then of an edge, which needs less contrast.
 TEXTS = [
     *((text, paper) for text in ("ink", "muted") for paper in ("page", "surface", "surface-low")),
     ("ink", "accent-surface"), ("ink", "note-surface"), ("accent", "page"), ("accent", "surface"),
@@ -34,15 +34,21 @@ EDGES = [
 ]
 
 
+def linear_light(component):
+    """Return the linear light of a component of sRGB, from 0 to 1 (IEC 61966-2-1)."""
+    if component <= 0.04045:
+        return component / 12.92
+    return ((component + 0.055) / 1.055) ** 2.4
+
+
 def luminance(colour):
-    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    linear = [
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-    ]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    """Return the relative luminance of a colour such as #ff0000, as WCAG 2 defines it."""
+    red, green, blue = (linear_light(int(colour[i : i + 2], 16) / 255) for i in (1, 3, 5))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def contrast(colour, other_colour):
+    """Return the contrast ratio of two colours, as WCAG 2 defines it."""
     low, high = sorted((luminance(colour), luminance(other_colour)))
     return (high + 0.05) / (low + 0.05)
 
@@ -52,6 +58,7 @@ def test_colours_contrast_in_light_and_dark():
     colours = {}
     for part in (light, dark):
         colours |= dict(re.findall(r"--([\w-]+): (#\w{6});", part))
+        # The levels of AA in WCAG 2 (1.4.3 and 1.4.11).
         for pairs, least_contrast in ((TEXTS, 4.5), (EDGES, 3)):
             for text, paper in pairs:
                 assert contrast(colours[text], colours[paper]) >= least_contrast, (text, paper)
@@ -80,7 +87,7 @@ def test_browser_language_is_the_preferred_one(accepted, language):
     assert preferred_language(accepted) == language
 
 
-def test_first_pages_have_the_browser_language(tmp_path, monkeypatch, planned_here):
+def test_first_pages_have_the_browser_language(tmp_path, monkeypatch, plan_in_process):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "people.csv").write_text("sex,age\n")
     (tmp_path / "open.toml").write_text(SPEC)
@@ -117,8 +124,10 @@ def test_exploring_has_the_browser_language(tmp_path):
 def test_changes_of_a_plan_can_be_undone(client, spec):
     client.enter()
     first_view = client.json("/view")
-    assert (first_view["undo"], first_view["redo"]) == (False, False)
+    assert not first_view["undo"]
+    assert not first_view["redo"]
     assert "no change to undo" in client.act("/undo")["refused"]
+
     client.act("/change", changes={"level": 0.9})
     for size in ("2", "3", "4"):  # one movement of the slider
         client.act("/change", changes={"size": size}, drag=1)
@@ -132,21 +141,46 @@ def test_changes_of_a_plan_can_be_undone(client, spec):
         ("1", True, 0.95),
     ]
     assert client.ask("/spec")[2].decode() == SPEC
-    assert [views[-1]["undo"], views[-1]["redo"]] == [False, True]
+    assert not views[-1]["undo"]
+    assert views[-1]["redo"]
+
+
+def test_undone_changes_can_be_redone(client):
+    client.enter()
+    client.json("/view")
+    client.act("/change", changes={"level": 0.9})
+    client.act("/change", changes={"size": "4"})
+    client.act("/change", changes={"on": False}, rows=[1])
+    for _ in range(3):
+        client.act("/undo")
     assert client.act("/redo")["level"] == 0.9
     assert client.act("/redo")["size"] == "4"
     assert client.act("/change", changes={"size": "7"})["redo"] is False
     assert "no change to redo" in client.act("/redo")["refused"]
-    assert client.planned()["size"] == "7"
+    assert "a slider must be" in client.act("/change", changes={}, drag="x")["refused"]
+
+
+def test_swap_of_plans_can_be_undone(client):
+    client.enter()
+    client.json("/view")
+    client.act("/change", changes={"size": "7"})
+    assert client.planned_view()["size"] == "7"
     client.act("/keep")
     client.act("/change", changes={"size": "8"})
-    client.planned()
+    client.planned_view()
     assert client.act("/swap")["size"] == "7"
     assert client.act("/undo")["size"] == "8"
-    assert "a slider must be" in client.act("/change", changes={}, drag="x")["refused"]
+
+
+def test_kept_plan_survives_a_change_of_language(client):
+    client.enter()
+    client.planned_view()
+    client.act("/keep")
+    client.act("/change", changes={"size": "8"})
+    client.planned_view()
     client.json("/language", {"language": "de"})
     client.json("/view")
-    assert client.act("/swap")["size"] == "8"
+    assert client.act("/swap")["size"] == "1"
     assert load_catalogue("de").say("h_tables") in client.ask("/")[2].decode()
 
 
@@ -178,10 +212,13 @@ def test_unedited_parts_survive_a_change(tmp_path):
     assert format_spec(draft) == RICH
     changed = change_draft(draft, {"size": "1/4", "periods": 6, "level": 0.9})
     changed = change_draft(changed, {"weight": "2"}, [1])
-    settings_before, settings_after = tomllib.loads(RICH), tomllib.loads(format_spec(changed))
-    assert settings_after["privacy"].pop("rho") == "1/4"
-    assert settings_after["output"].pop("level") == 0.9
-    assert settings_after["workload"][1].pop("weight") == "2"
-    assert settings_after["domain"]["month"]["dates"].pop("to") == "2024-06-30"
-    del settings_before["privacy"]["rho"], settings_before["domain"]["month"]["dates"]["to"]
-    assert settings_after == settings_before
+
+    settings = tomllib.loads(format_spec(changed))
+    assert settings["privacy"].pop("rho") == "1/4"
+    assert settings["output"].pop("level") == 0.9
+    assert settings["workload"][1].pop("weight") == "2"
+    assert settings["domain"]["month"]["dates"].pop("to") == "2024-06-30"
+    other_settings = tomllib.loads(RICH)
+    del other_settings["privacy"]["rho"]
+    del other_settings["domain"]["month"]["dates"]["to"]
+    assert settings == other_settings
