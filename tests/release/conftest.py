@@ -1,4 +1,4 @@
-"""Releases with numpy's noise on a small table of counts."""
+"""Example releases of a small table of counts, with noise drawn by numpy."""
 
 import math
 from dataclasses import replace
@@ -28,27 +28,25 @@ DOMAIN = Domain(
 
 
 def write(release, directory, *formats):
-    """A release as files, in all formats or these."""
-    with open_draft(check_target(directory)) as place:
-        fill_draft(
-            replace(release, options=replace(release.options, formats=formats))
-            if formats
-            else release,
-            place,
-        )
-        place.publish()
-    return place.target
+    """Write the files of a release, in its formats or in these, and return their directory."""
+    if formats:
+        release = replace(release, options=replace(release.options, formats=formats))
+    with open_draft(check_target(directory)) as draft:
+        fill_draft(release, draft)
+        draft.publish()
+    return draft.target
 
 
 def observe(plan, cells, seed):
     """Return an observation with numpy's noise of the cells of each measure (None: counts)."""
-    values, measured, random = [], plan.measured(), np.random.default_rng(seed)
+    values = []
+    measured = plan.measured()
+    random = np.random.default_rng(seed)
     draw = random.laplace if measured.noise == Noise.DISCRETE_LAPLACE else random.normal
     for block in measured.blocks:
         noise = draw(scale=float(block.scale) * measured.grid, size=block.rows)
-        exact = (
-            block_rows(plan.domain, plan.domain.names, block) @ cells[block.measure] * measured.grid
-        )
+        rows = block_rows(plan.domain, plan.domain.names, block)
+        exact = rows @ cells[block.measure] * measured.grid
         values.append(np.rint(exact + noise).astype(np.int64))
     return Outcome(plan, Observation(measured, tuple(values), receipt="", private=False))
 
@@ -76,62 +74,55 @@ def example_plan(workload=None, privacy=None, noise=Noise.DISCRETE_LAPLACE, tota
     With ``totals`` it also measures the sum over every ordered attribute.
     """
     workload = workload or example_workload()
-    domain, blocks = workload.domain, {}
+    domain = workload.domain
+    blocks = {}
     for product in workload:
         factors = []
         for name in product.attributes:
             size = domain.kind(name).size
-            ordered = totals and isinstance(domain.kind(name), Integers)
-            factors.append(
-                Factor(
-                    (name,),
-                    Dense(np.vstack([np.ones(size), np.eye(size)]).astype(int))
-                    if ordered
-                    else Identity(size),
-                )
-            )
+            queries_of_factor = Identity(size)
+            if totals and isinstance(domain.kind(name), Integers):
+                total_and_cells = np.vstack([np.ones(size), np.eye(size)]).astype(int)
+                queries_of_factor = Dense(total_and_cells)
+            factors.append(Factor((name,), queries_of_factor))
         # A row adds as much to the norm of a table of sums as to one of counts.
         largest = 1 if product.measure is None else domain.measures[product.measure].largest
         block = Block(tuple(factors), Fraction(1), product.measure)
-        blocks.setdefault(
-            (product.measure, product.attributes), (block, (1.0 + len(blocks) / 3) / largest)
-        )
-    privacy = privacy or (
-        Privacy(PureDP("1/4"))
-        if noise == Noise.DISCRETE_LAPLACE
-        else Privacy(ZCDP("1/50"), "replace")
-    )
-    return evaluate_plan(
-        workload, fit_noise_scales(domain, privacy, noise, list(blocks.values())), "for tests"
-    )
+        weight = (1.0 + len(blocks) / 3) / largest
+        blocks.setdefault((product.measure, product.attributes), (block, weight))
+    if privacy is None and noise == Noise.DISCRETE_LAPLACE:
+        privacy = Privacy(PureDP("1/4"))
+    elif privacy is None:
+        privacy = Privacy(ZCDP("1/50"), "replace")
+    measured = fit_noise_scales(domain, privacy, noise, list(blocks.values()))
+    return evaluate_plan(workload, measured, "for tests")
 
 
 def example_cells(domain=DOMAIN, seed=7):
-    """A table of counts, and of sums for every measure."""
+    """Return the flat table of counts (None), and of sums for every measure."""
     rng = np.random.default_rng(seed)
-    cells = {None: rng.poisson(30, size=math.prod(domain.shape)).astype(float)}
+    counts = rng.poisson(30, size=math.prod(domain.shape)).astype(float)
+    cells = {None: counts}
     for name, measure in domain.measures.items():
-        cells[name] = np.round(
-            cells[None] * rng.uniform(measure.low_units, measure.high_units, size=len(cells[None]))
-        )
+        means = rng.uniform(measure.low_units, measure.high_units, size=len(counts))
+        cells[name] = np.round(counts * means)
     return cells
 
 
-def made(plan=None, cells=None, seed=0, options=None):
-    """A release of a plan, or of the example's, by one observation."""
+def example_release(plan=None, cells=None, seed=0, options=None):
+    """Return a release of a plan, by default of the example's plan and cells."""
     plan = plan or example_plan()
-    return build_release(
-        observe(plan, cells or example_cells(plan.domain), seed), options or Options()
-    )
+    cells = cells or example_cells(plan.domain)
+    return build_release(observe(plan, cells, seed), options or Options())
 
 
 @pytest.fixture(scope="session")
 def observation():
-    """One observation of the example."""
+    """Return an observation of the example."""
     return observe(example_plan(), example_cells(), 11)
 
 
 @pytest.fixture(scope="session")
 def release(observation):
-    """The release that is made of it."""
+    """Return the release of the observation."""
     return build_release(observation)

@@ -22,7 +22,7 @@ from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.kernel import SeededEntropy
 from leastnoise._workload import queries
-from release.conftest import example_cells, example_plan, made
+from release.conftest import example_cells, example_plan, example_release
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,9 @@ from release.conftest import example_cells, example_plan, made
 )
 @pytest.mark.parametrize("totals", [True, False])
 def test_columns_and_covariances_match_dense_algebra(mechanism, totals):
-    release = made(example_plan(noise=mechanism, totals=totals), seed=3, options=Options(level=0.9))
+    release = example_release(
+        example_plan(noise=mechanism, totals=totals), seed=3, options=Options(level=0.9)
+    )
     measured, observed, times = (
         release.measurements,
         release.observation.values,
@@ -121,7 +123,7 @@ def test_optional_columns_join_unbiased_ones(release, observation):
 
 def test_noise_that_makes_cells_negative_is_projected():
     cells = {name: values * 0 for name, values in example_cells().items()}
-    table = made(cells=cells, seed=1, options=Options(non_negative=True)).tables["q3"]
+    table = example_release(cells=cells, seed=1, options=Options(non_negative=True)).tables["q3"]
     assert table.answer.min() < 0 == table.non_negative.min()
     assert table.non_negative.sum() == pytest.approx(max(table.answer.sum(), 0.0), abs=1e-9)
 

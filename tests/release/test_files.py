@@ -1,4 +1,4 @@
-"""Files of a release: read back, complete, durable, and written whole or not at all."""
+"""Tests of the files of a release: complete, durable, and written whole or not at all."""
 
 import csv
 import hashlib
@@ -30,7 +30,7 @@ from leastnoise._release import (
 from leastnoise._session import read_release as read
 from leastnoise._trusted.accounting import cost_from_json
 from leastnoise._trusted.check import InputError
-from release.conftest import made, write
+from release.conftest import example_release, write
 
 PAYMENT = {
     "dataset": "people",
@@ -45,48 +45,50 @@ RECEIPT = ReceiptFacts(id="", payment=Payment(**PAYMENT))
 
 
 @pytest.fixture(scope="module")
-def rich(observation):
-    """A release with all optional columns."""
+def full_release(observation):
+    """Return a release with all optional columns."""
     return build_release(observation, Options(non_negative=True, integer=True), receipt=RECEIPT)
 
 
 @pytest.fixture(scope="module")
-def written(rich, tmp_path_factory):
-    """Its files, for tests that read them only."""
-    return write(rich, tmp_path_factory.mktemp("written") / "out")
+def release_folder(full_release, tmp_path_factory):
+    """Return the files of this release, for tests that only read them."""
+    return write(full_release, tmp_path_factory.mktemp("written") / "out")
 
 
 def rows_of(path):
-    """Column names and rows, by DuckDB, which did not make them in this connection."""
+    """Return the column names and rows of a file, as a new connection of DuckDB reads them."""
     reader = "read_csv_auto" if path.suffix == ".csv" else "read_parquet"
     result = duckdb.connect().execute(f"SELECT * FROM {reader}('{path}')")
     return [column[0] for column in result.description], result.fetchall()
 
 
-def records(path):
-    """The rows of a CSV file as dictionaries of texts."""
+def csv_rows(path):
+    """Return the rows of a CSV file as dictionaries of texts."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
-def manifest_of(folder):
+def read_manifest(folder):
     return json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_tables_read_back_equal(rich, written, kind):
-    for table in rich.tables:
-        names, rows = rows_of(min((written / "answers").glob(f"{table.id}-*.{kind}")))
+def test_tables_read_back_equal(full_release, release_folder, kind):
+    for table in full_release.tables:
+        names, rows = rows_of(min((release_folder / "answers").glob(f"{table.id}-*.{kind}")))
         columns = {name: values.tolist() for name, values in table.columns().items()}
         assert names == list(columns)
         assert rows == list(zip(*columns.values(), strict=True))
 
 
-def test_written_rows_do_not_depend_on_batch_size(rich, written, tmp_path, monkeypatch):
+def test_written_rows_do_not_depend_on_batch_size(
+    full_release, release_folder, tmp_path, monkeypatch
+):
     monkeypatch.setattr(_writing, "_ROW_GROUP_ROWS", 4)
-    folder = write(rich, tmp_path / "out")
-    for path in sorted((written / "answers").iterdir()):
-        other = folder / path.relative_to(written)
+    folder = write(full_release, tmp_path / "out")
+    for path in sorted((release_folder / "answers").iterdir()):
+        other = folder / path.relative_to(release_folder)
         if path.suffix == ".csv":
             assert path.read_bytes() == other.read_bytes()
         else:
@@ -94,8 +96,8 @@ def test_written_rows_do_not_depend_on_batch_size(rich, written, tmp_path, monke
             assert read_metadata(other).num_row_groups == -(-read_metadata(path).num_rows // 4)
 
 
-def test_index_names_every_table(written):
-    rows = records(written / "tables.csv")
+def test_index_names_every_table(release_folder):
+    rows = csv_rows(release_folder / "tables.csv")
     assert [row["query"] for row in rows] == [f"q{place}" for place in range(1, 10)]
     errors = [float(rows[7].pop(name)) for name in ("rmse", "promised_rmse", "largest_std")]
     assert errors == pytest.approx(errors[:1] * 3)
@@ -107,94 +109,101 @@ def test_index_names_every_table(written):
     }  # fmt: skip
 
 
-def test_release_is_read_back(rich, written):
-    stored_release = read(written)
-    assert stored_release.plan.digest() == rich.plan.digest()
-    assert (stored_release.level, stored_release.options, stored_release.receipt) == (
-        rich.level,
-        rich.options,
-        rich.receipt,
-    )
-    for table, other in zip(rich.tables, stored_release.tables, strict=True):
-        assert all(
-            np.array_equal(a, b)
-            for a, b in zip(table.columns().values(), other.columns().values(), strict=True)
-        )
+def test_release_is_read_back(full_release, release_folder):
+    stored_release = read(release_folder)
+    assert stored_release.plan.digest() == full_release.plan.digest()
+    assert stored_release.level == full_release.level
+    assert stored_release.options == full_release.options
+    assert stored_release.receipt == full_release.receipt
+    for table, stored_table in zip(full_release.tables, stored_release.tables, strict=True):
+        columns = table.columns().values()
+        stored_columns = stored_table.columns().values()
+        for column, stored_column in zip(columns, stored_columns, strict=True):
+            assert np.array_equal(column, stored_column)
 
 
-def test_many_tables_share_files(tmp_path, monkeypatch):
+@pytest.fixture
+def shared_files(tmp_path, monkeypatch):
+    """Return a release with more tables than files, and its directory."""
     monkeypatch.setattr(_writing, "MOST_TABLE_FILES", 3)
     monkeypatch.setattr(_writing, "BATCH_CELLS", 12)
-    release = made(seed=2, options=Options(non_negative=True))
-    target = write(release, tmp_path / "out")
+    release = example_release(seed=2, options=Options(non_negative=True))
+    return release, write(release, tmp_path / "out")
+
+
+def test_many_tables_share_files(shared_files):
+    _, target = shared_files
     parts = ["0-way/part-00001", "1-way/part-00001", "1-way/part-00002", "2-way/part-00001"]
     paths = sorted(
         path.relative_to(target / "answers").as_posix() for path in target.glob("answers/*/*")
     )
     assert paths == [f"{part}.{kind}" for part in parts for kind in ("csv", "parquet")]
-    index = {row["query"]: row["files"] for row in records(target / "tables.csv")}
-    for table, kind in product(release.tables, ("csv", "parquet")):
-        names, rows = rows_of(target / f"{index[table.id]}.{kind}")
-        keys = [
-            f"{word}_{place + 1}"
-            for place in range(len(table.labels))
-            for word in ("attribute", "value")
-        ]
-        assert names == [
-            "query",
-            *keys,
-            "answer",
-            "noise_std",
-            "low",
-            "high",
-            "answer_non_negative",
-        ]
-        numbers = [values.tolist() for values in table.numbers().values()]
-        # Differences may be negative, so they are not projected.
-        numbers += [[None] * table.cells] * (5 - len(numbers))
-        cells = [
-            chain.from_iterable(zip(table.product.attributes, labels, strict=True))
-            for labels in product(*table.labels)
-        ]
-        table_rows = [row for row in rows if row[0] == table.id]
-        assert table_rows == [
-            (table.id, *cell, *each)
-            for cell, each in zip(cells, zip(*numbers, strict=True), strict=True)
-        ]
+
+
+def expected_rows(table):
+    """Return the rows of a table in a shared file: its id, attributes, values and numbers."""
+    numbers = [values.tolist() for values in table.numbers().values()]
+    # Differences may be negative, so they are not projected.
+    numbers += [[None] * table.cells] * (5 - len(numbers))
+    rows = []
+    for labels, cell_numbers in zip(
+        product(*table.labels), zip(*numbers, strict=True), strict=True
+    ):
+        keys = chain.from_iterable(zip(table.product.attributes, labels, strict=True))
+        rows.append((table.id, *keys, *cell_numbers))
+    return rows
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_shared_files_have_the_rows_of_each_table(shared_files, kind):
+    release, target = shared_files
+    file_of_table = {row["query"]: row["files"] for row in csv_rows(target / "tables.csv")}
+    for table in release.tables:
+        names, rows = rows_of(target / f"{file_of_table[table.id]}.{kind}")
+        keys = []
+        for number in range(1, len(table.labels) + 1):
+            keys += [f"attribute_{number}", f"value_{number}"]
+        numbers = ["answer", "noise_std", "low", "high", "answer_non_negative"]
+        assert names == ["query", *keys, *numbers]
+        assert [row for row in rows if row[0] == table.id] == expected_rows(table)
 
 
 def test_manifest_and_measured_tables_of_many(tmp_path, monkeypatch):
     monkeypatch.setattr(_writing, "MOST_TABLE_FILES", 2)
     for module in (_writing, _manifest_of_release):
         monkeypatch.setattr(module, "MOST_LISTED_TABLES", 2)
-    release = made()
+    release = example_release()
     target = write(release, tmp_path / "out")
-    value = manifest_of(target)
+    value = read_manifest(target)
     assert value["answers"]["tables"] == "listed in tables.csv"
     assert value["measurements"]["tables"] == "listed in measurements/tables.csv"
     assert value["workload"].startswith("listed in measurements/plan.json")
-    rows = records(target / "measurements/tables.csv")
+    rows = csv_rows(target / "measurements/tables.csv")
     assert [row["scale"] for row in rows] == [
         str(block.scale) for block in release.measurements.blocks
     ]
 
 
-# ------------------------------------------------------------------------------------- the manifest
+@pytest.fixture(scope="module")
+def manifest(release_folder):
+    return read_manifest(release_folder)
 
 
-def test_manifest_states_protection_and_rows(rich, written):
-    value = manifest_of(written)
-    assert list(value)[:4] == ["format", "warning", "private", "written"]
-    assert (value["private"], value["warning"][:11]) == (False, "NOT PRIVATE")
+def test_manifest_states_versions_and_receipt(manifest):
+    assert list(manifest)[:4] == ["format", "warning", "private", "written"]
+    assert manifest["private"] is False
+    assert manifest["warning"].startswith("NOT PRIVATE")
     # The date has no time of day.
-    assert 0 <= (datetime.now(UTC).date() - date.fromisoformat(value["written"])).days <= 1
-    assert value["versions"] == versions()
-    assert value["receipt"] == {"id": "", **PAYMENT}
-    privacy, cost = value["privacy"], value["privacy"]["cost"]
-    assert (privacy["definition"], privacy["parameters"]) == (
-        "pure differential privacy",
-        {"epsilon": "1/4"},
-    )
+    days_ago = (datetime.now(UTC).date() - date.fromisoformat(manifest["written"])).days
+    assert 0 <= days_ago <= 1
+    assert manifest["versions"] == versions()
+    assert manifest["receipt"] == {"id": "", **PAYMENT}
+
+
+def test_manifest_states_protection_and_rows(full_release, manifest):
+    privacy = manifest["privacy"]
+    assert privacy["definition"] == "pure differential privacy"
+    assert privacy["parameters"] == {"epsilon": "1/4"}
     assert "exp(epsilon) = 1.28 times" in privacy["promise"]
     assert privacy["neighbours"] == "add_remove"
     assert privacy["unit"] == {
@@ -202,10 +211,15 @@ def test_manifest_states_protection_and_rows(rich, written):
         "max_rows": 1,
         "in_words": "one row is added or removed",
     }
-    assert cost_from_json({name: cost[name] for name in ("kind", "epsilon")}) == rich.plan.cost()
+    cost = privacy["cost"]
+    stated_cost = cost_from_json({name: cost[name] for name in ("kind", "epsilon")})
+    assert stated_cost == full_release.plan.cost()
     assert cost["within_budget"] is True
-    domain = value["domain"]
-    assert domain["attributes"] == rich.plan.domain.to_json()["attributes"]
+
+
+def test_manifest_states_domain_and_its_rules(full_release, manifest):
+    domain = manifest["domain"]
+    assert domain["attributes"] == full_release.plan.domain.to_json()["attributes"]
     rule = (
         "Answer: 2 categories; rows with other values are counted in the cell 'other'; rows with "
         "a null are dropped."
@@ -214,29 +228,30 @@ def test_manifest_states_protection_and_rows(rich, written):
     assert "How many there were was not measured" in domain["rows_outside"]
 
 
-def test_manifest_states_measurements_and_exactness(rich, written):
-    value, plan = manifest_of(written), rich.plan
-    assert value["workload"] == plan.workload.to_json()
-    stated = [value["plan"][name] for name in ("digest", "strategy", "mechanism")]
-    assert stated == [plan.digest(), "for tests", "discrete_laplace"]
-    measured = [
-        (Fraction(table["scale"]), table["queries"]) for table in value["measurements"]["tables"]
-    ]
-    assert measured == [(block.scale, block.rows) for block in rich.measurements.blocks]
-    expected = value["expected_error"]
-    assert [expected["total_squared_error"], expected["lower_bound"]] == [
-        plan.data_independent_error.total_squared_error,
-        plan.data_independent_error.lower_bound,
-    ]
-    assert expected["times_the_least_possible"] ** 2 == pytest.approx(
-        expected["total_squared_error"] / expected["lower_bound"]
-    )
-    assert expected["error_bars_are_as_promised"] is True
-    intervals = value["intervals"]
-    assert (intervals["level"], intervals["half_width_in_noise_std"]) == (
-        0.95,
-        rich.interval.multiplier,
-    )
+def test_manifest_states_plan_and_measurements(full_release, manifest):
+    plan = full_release.plan
+    assert manifest["workload"] == plan.workload.to_json()
+    assert manifest["plan"]["digest"] == plan.digest()
+    assert manifest["plan"]["strategy"] == "for tests"
+    assert manifest["plan"]["mechanism"] == "discrete_laplace"
+    tables = manifest["measurements"]["tables"]
+    measured = [(Fraction(table["scale"]), table["queries"]) for table in tables]
+    assert measured == [(block.scale, block.rows) for block in full_release.measurements.blocks]
+
+
+def test_manifest_states_measurements_and_exactness(full_release, manifest):
+    expected_error = manifest["expected_error"]
+    error = full_release.plan.data_independent_error
+    assert expected_error["total_squared_error"] == error.total_squared_error
+    assert expected_error["lower_bound"] == error.lower_bound
+    ratio = error.total_squared_error / error.lower_bound
+    assert expected_error["times_the_least_possible"] ** 2 == pytest.approx(ratio)
+    assert expected_error["error_bars_are_as_promised"] is True
+
+    intervals = manifest["intervals"]
+    assert intervals["level"] == 0.95
+    assert intervals["half_width_in_noise_std"] == full_release.interval.multiplier
+    excluded = " ".join(intervals["does_not_cover"])
     for phrase in (
         "not measured",
         "sampling error",
@@ -244,133 +259,121 @@ def test_manifest_states_measurements_and_exactness(rich, written):
         "biased",
         "Coverage is per interval",
     ):
-        assert phrase in " ".join(intervals["does_not_cover"])
-    columns, answers = value["post_processing"]["columns"], value["answers"]
+        assert phrase in excluded
+
+
+def test_manifest_states_columns_and_tables(full_release, manifest):
+    columns = manifest["post_processing"]["columns"]
     assert list(columns) == ["answer_non_negative", "answer_integer"]
     assert set(columns["answer_non_negative"]) == {"marginal", "prefix", "clip", "none"}
-    assert (answers["number_of_tables"], answers["number_of_answers"]) == (
-        9,
-        sum(table.cells for table in rich.tables),
-    )
+    answers = manifest["answers"]
+    assert answers["number_of_tables"] == 9
+    assert answers["number_of_answers"] == sum(table.cells for table in full_release.tables)
     assert answers["tables"][2]["key_columns"] == ["sex", "Answer_2"]
     assert answers["tables"][6]["answer_non_negative"] == "none"
 
 
-def test_manifest_lists_files_with_digests(written):
-    listed = {
-        entry["path"]: (entry["bytes"], entry["sha256"]) for entry in manifest_of(written)["files"]
-    }
-    contents = {
-        path.relative_to(written).as_posix(): path.read_bytes()
-        for path in written.rglob("*")
-        if path.is_file()
-    }
-    del contents["manifest.json"]
-    assert listed == {
-        name: (len(content), hashlib.sha256(content).hexdigest())
-        for name, content in contents.items()
-    }
+def test_manifest_lists_files_with_digests(release_folder, manifest):
+    files = {}
+    for path in release_folder.rglob("*"):
+        if path.is_file() and path.name != "manifest.json":
+            content = path.read_bytes()
+            digest = hashlib.sha256(content).hexdigest()
+            files[path.relative_to(release_folder).as_posix()] = (len(content), digest)
+    listed_files = {entry["path"]: (entry["bytes"], entry["sha256"]) for entry in manifest["files"]}
+    assert listed_files == files
 
 
-def test_broken_promise_is_reported(rich, tmp_path):
-    expected_error = rich.plan.data_independent_error
-    better = replace(
-        expected_error,
-        tables=tuple(replace(table, rmse=table.rmse / 2) for table in expected_error.tables),
-    )
-    release = build_release(
-        replace(rich.outcome, plan=replace(rich.plan, data_independent_error=better))
-    )
-    assert (
-        manifest_of(write(release, tmp_path / "out"))["expected_error"][
-            "error_bars_are_as_promised"
-        ]
-        is False
-    )
+def test_broken_promise_is_reported(full_release, tmp_path):
+    error = full_release.plan.data_independent_error
+    halved_tables = tuple(replace(table, rmse=table.rmse / 2) for table in error.tables)
+    too_good = replace(error, tables=halved_tables)
+    plan = replace(full_release.plan, data_independent_error=too_good)
+    release = build_release(replace(full_release.outcome, plan=plan))
+    manifest = read_manifest(write(release, tmp_path / "out"))
+    assert manifest["expected_error"]["error_bars_are_as_promised"] is False
 
 
-# ------------------------------------------------------------------------------ whole or not at all
-
-
-def test_existing_target_is_refused_before_and_after(rich, tmp_path):
-    target, link = tmp_path / "out", tmp_path / "link"
+def test_existing_target_is_refused_before_and_after(full_release, tmp_path):
+    target = tmp_path / "out"
+    link = tmp_path / "link"
     assert check_target(target) == target
     target.mkdir()
     link.symlink_to(tmp_path / "nowhere")
+    message = r"The output directory must not exist yet; got '.*', which does\. Choose another name"
     for attempt in (
         lambda: check_target(target),
-        lambda: write(rich, target),
+        lambda: write(full_release, target),
         lambda: check_target(link),
     ):
-        with pytest.raises(
-            InputError,
-            match=(
-                r"The output directory must not exist yet; got '.*', which does\. Choose another "
-                r"name"
-            ),
-        ):
+        with pytest.raises(InputError, match=message):
             attempt()
     assert list(target.iterdir()) == []
 
 
 def test_target_that_is_no_directory_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(
-        InputError,
-        match=(
-            r"must be in a directory that you can write to; got '.*/file/a/out', and '.*/file' is "
-            r"not one"
-        ),
-    ):
+    message = (
+        r"must be in a directory that you can write to; got '.*/file/a/out', and '.*/file' is "
+        r"not one"
+    )
+    with pytest.raises(InputError, match=message):
         check_target(tmp_path / "file" / "a" / "out")
 
 
-def test_parent_directories_are_created_readable(rich, tmp_path):
-    target = write(rich, tmp_path / "a" / "b" / "out")
+def test_parent_directories_are_created_readable(full_release, tmp_path):
+    target = write(full_release, tmp_path / "a" / "b" / "out")
     mask = os.umask(0)
     os.umask(mask)
     assert stat.S_IMODE(target.stat().st_mode) == 0o777 & ~mask
     assert [path.name for path in target.parent.iterdir()] == ["out"]
 
 
-def test_files_are_synced_before_the_rename(rich, tmp_path, monkeypatch):
-    order, real_sync, real_rename = [], _directory.sync_to_disk, _directory._rename_draft
-    monkeypatch.setattr(
-        _directory, "sync_to_disk", lambda path: (order.append(path), real_sync(path))
-    )
-    monkeypatch.setattr(
-        _directory,
-        "_rename_draft",
-        lambda partial, target: (order.append(partial), real_rename(partial, target)),
-    )
-    target = write(rich, tmp_path / "out")
-    *synced, partial, last = order
-    assert {path.relative_to(target) for path in target.rglob("*")} <= {
-        path.relative_to(partial) for path in synced
-    }
-    assert last == tmp_path  # the parent, after the rename
+def test_files_are_synced_before_the_rename(full_release, tmp_path, monkeypatch):
+    calls = []
+    sync_to_disk = _directory.sync_to_disk
+    rename_draft = _directory._rename_draft
+
+    def record_sync(path):
+        calls.append(path)
+        sync_to_disk(path)
+
+    def record_rename(partial, target):
+        calls.append(partial)
+        rename_draft(partial, target)
+
+    monkeypatch.setattr(_directory, "sync_to_disk", record_sync)
+    monkeypatch.setattr(_directory, "_rename_draft", record_rename)
+    target = write(full_release, tmp_path / "out")
+    *synced, partial, parent = calls
+    synced_paths = {path.relative_to(partial) for path in synced}
+    assert {path.relative_to(target) for path in target.rglob("*")} <= synced_paths
+    assert parent == tmp_path  # synced after the rename
 
 
 @pytest.mark.parametrize("step", ["render_report", "_write_column_files", "_make_entry"])
-def test_error_leaves_nothing(rich, tmp_path, monkeypatch, step):
-    """At the end, on the thread that writes a table, and beside it."""
+def test_error_leaves_nothing(full_release, tmp_path, monkeypatch, step):
+    """The steps are at the end, on the thread that writes a table, and on the main thread."""
 
     def full(*_):
         raise OSError("no space left on device")
 
     monkeypatch.setattr(_writing, step, full)
     with pytest.raises(OSError, match="no space"):
-        write(rich, tmp_path / "out")
+        write(full_release, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_target_created_meanwhile_is_not_replaced(rich, tmp_path, monkeypatch):
-    real = _writing.render_report
-    monkeypatch.setattr(
-        _writing, "render_report", lambda *args: ((tmp_path / "out").mkdir(), real(*args))[1]
-    )
+def test_target_created_meanwhile_is_not_replaced(full_release, tmp_path, monkeypatch):
+    render_report = _writing.render_report
+
+    def create_target_and_render(*arguments):
+        (tmp_path / "out").mkdir()
+        return render_report(*arguments)
+
+    monkeypatch.setattr(_writing, "render_report", create_target_and_render)
     with pytest.raises(InputError, match="was created while the release ran"):
-        write(rich, tmp_path / "out")
+        write(full_release, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
@@ -385,9 +388,9 @@ def leave_draft(target):
     return partial, lock_file
 
 
-def test_draft_of_dead_process_is_replaced_for_its_target(rich, tmp_path):
+def test_draft_of_dead_process_is_replaced_for_its_target(full_release, tmp_path):
     leave_draft(tmp_path / "out")
-    target = write(rich, check_target(tmp_path / "out"), "csv")
+    target = write(full_release, check_target(tmp_path / "out"), "csv")
     assert list(tmp_path.iterdir()) == [target]
     assert not (target / "answers" / "q1.csv").exists()
 
@@ -424,12 +427,12 @@ def test_draft_waits_for_a_cleaning_process(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_directory_in_use_is_refused_and_kept(rich, tmp_path):
+def test_directory_in_use_is_refused_and_kept(full_release, tmp_path):
     with _directory.open_draft(tmp_path / "out") as living:
         (living.path / "answers.csv").write_text("1")
         with pytest.raises(InputError, match="is being written by another process"):
-            write(rich, tmp_path / "out", "csv")
-        other = write(rich, tmp_path / "other", "csv")
+            write(full_release, tmp_path / "out", "csv")
+        other = write(full_release, tmp_path / "other", "csv")
         lock_file = living.partial.with_name(f"{living.partial.name}.lock")
         assert sorted(tmp_path.iterdir()) == [living.partial, lock_file, other]
         assert [path.name for path in living.partial.iterdir()] == ["answers.csv"]
@@ -456,44 +459,47 @@ def test_all_paths_of_a_directory_have_one_lock(tmp_path, monkeypatch, path):
         pass
 
 
-# ------------------------------------------------------------------------------------- reading back
-
-
-def test_directory_without_release_is_refused(rich, tmp_path):
-    with pytest.raises(
-        InputError,
-        match=r"There is no release in '.*nothing', or it cannot be read\. Name the directory",
-    ):
+def test_directory_without_release_is_refused(tmp_path):
+    message = r"There is no release in '.*nothing', or it cannot be read\. Name the directory"
+    with pytest.raises(InputError, match=message):
         read(tmp_path / "nothing")
-    target = write(rich, tmp_path / "out", "csv")
-    value = manifest_of(target)
-    without = {name: entry for name, entry in value.items() if name not in ("options", "intervals")}
-    for text in ("{", "[]", json.dumps({**value, "files": None}), json.dumps(without)):
+
+
+def test_damaged_manifest_is_refused(full_release, tmp_path):
+    target = write(full_release, tmp_path / "out", "csv")
+    manifest = read_manifest(target)
+    incomplete = {
+        name: entry for name, entry in manifest.items() if name not in ("options", "intervals")
+    }
+    for text in ("{", "[]", json.dumps({**manifest, "files": None}), json.dumps(incomplete)):
         (target / "manifest.json").write_text(text)
         with pytest.raises(InputError, match=r"is damaged\. In its manifest: "):
             read(target)
-    (target / "manifest.json").write_text(json.dumps({**value, "format": 99}))
-    with pytest.raises(
-        InputError,
-        match=(
-            r"the format of a release must be 1; got 99. It was written by leastnoise "
-            r"'\d+\.\d+\.\d+"
-        ),
-    ):
+
+
+def test_manifest_of_a_newer_format_is_refused(full_release, tmp_path):
+    target = write(full_release, tmp_path / "out", "csv")
+    manifest = read_manifest(target)
+    (target / "manifest.json").write_text(json.dumps({**manifest, "format": 99}))
+    message = (
+        r"the format of a release must be 1; got 99. It was written by leastnoise "
+        r"'\d+\.\d+\.\d+"
+    )
+    with pytest.raises(InputError, match=message):
         read(target)
-    (target / "manifest.json").write_text(json.dumps(value))
-    for name in ("observation", "plan"):
-        file, whole = (
-            target / f"measurements/{name}.json",
-            (target / f"measurements/{name}.json").read_text(),
-        )
-        file.write_text(whole.replace("false", "true") if name == "observation" else f"{whole}\n")
-        with pytest.raises(
-            InputError,
-            match=(
-                rf"was changed: measurements/{name}\.json is not the file that its manifest "
-                r"describes"
-            ),
-        ):
-            read(target)
-        file.write_text(whole)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("observation", lambda text: text.replace("false", "true")),
+        ("plan", lambda text: f"{text}\n"),
+    ],
+)
+def test_changed_measurements_are_refused(full_release, tmp_path, name, change):
+    target = write(full_release, tmp_path / "out", "csv")
+    file = target / f"measurements/{name}.json"
+    file.write_text(change(file.read_text()))
+    message = rf"was changed: measurements/{name}\.json is not the file that its manifest describes"
+    with pytest.raises(InputError, match=message):
+        read(target)

@@ -10,7 +10,7 @@ import pytest
 
 from leastnoise._release import REQUIRED, flat, read_manifest, read_record, write_record
 from leastnoise._trusted.check import InputError
-from release.conftest import made, write
+from release.conftest import example_release, write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +94,6 @@ def test_missing_value_is_refused():
 
 
 def test_manifest_is_written_as_it_is_read(tmp_path):
-    target = write(made(), tmp_path / "out", "csv")
+    target = write(example_release(), tmp_path / "out", "csv")
     value = json.loads((target / "manifest.json").read_text(encoding="utf-8"))
     assert write_record(read_manifest(target)) == value

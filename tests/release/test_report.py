@@ -39,7 +39,7 @@ from leastnoise._release import (
     load_catalogue,
 )
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
-from release.conftest import example_plan, made, write
+from release.conftest import example_plan, example_release, write
 from release.page import Page
 
 
@@ -241,13 +241,13 @@ def test_large_table_shows_its_largest_cells(monkeypatch):
     domain = Domain(a=Integers(0, 9), b=Integers(0, 9), c=["x", "y"])
     plan = example_plan(ln.marginals(domain, ways=3), Privacy(PureDP(1)))
     cells = np.zeros(200)
-    alike = made(plan, {None: cells})
+    alike = example_release(plan, {None: cells})
     assert (
         "none of them is for certain the largest of all 200"
         in _report._describe_certain_largest(alike, alike.tables[0], ENGLISH)
     )
     cells[:5] = 5000
-    text = text_of(made(plan, {None: cells}))
+    text = text_of(example_release(plan, {None: cells}))
     assert (
         "The first 5 are the largest of all for certain (with 95% confidence for all 200 cells "
         "together)" in text
@@ -262,7 +262,7 @@ def test_sure_order_is_right_at_its_stated_rate():
     truth = np.sort(random.geometric(0.0005, size=60))[::-1].astype(float)
     wrong = claims = 0
     for _ in range(300):
-        release = made(plan, {None: truth}, random)
+        release = example_release(plan, {None: truth}, random)
         (table,) = release.tables
         sure = re.search(
             r"first ([\d,]+)", _report._describe_certain_largest(release, table, ENGLISH)
@@ -511,7 +511,7 @@ def test_report_states_numbers_between_clipped_values():
 
 @pytest.fixture(scope="module")
 def limited():
-    return made(
+    return example_release(
         example_plan(
             privacy=Privacy(ZCDP("1/2"), unit_column="customer", max_rows=20),
             noise=Noise.DISCRETE_GAUSSIAN,

@@ -8,7 +8,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._planning import plan as planned
 from leastnoise._trusted.check import InputError
-from release.conftest import example_plan, made
+from release.conftest import example_plan, example_release
 
 
 def test_release_repr_is_short_with_size_and_error(release):
@@ -23,7 +23,7 @@ def test_release_repr_is_short_with_size_and_error(release):
         assert "<b>a" not in page
         assert len(page) < 5000
     ages = ln.queries(ln.Domain(age=ln.Integers(0, 99)).as_complete(), age="identity")
-    assert "88 more" in made(example_plan(ages)).tables[0]._repr_html_()
+    assert "88 more" in example_release(example_plan(ages)).tables[0]._repr_html_()
 
 
 def test_plan_repr_shows_queries_cost_and_errors():
@@ -58,7 +58,7 @@ def test_frames_have_numbers_and_dates():
     domain = ln.Domain(
         pay=ln.Bins(0, 10, 4), day=ln.Dates("2024-01-01", "2024-04-30", "month"), sex=["F", "M"]
     ).as_complete()
-    release = made(
+    release = example_release(
         example_plan(
             ln.queries(domain, pay="prefix", sex="identity") + ln.queries(domain, day="identity")
         )
@@ -87,7 +87,7 @@ def test_sums_of_cells_have_the_error_of_a_sum():
         + ln.queries(domain, age="prefix"),
         ln.PureDP("1/3"),
     )
-    release, chosen = made(plan), np.zeros((2, 5))
+    release, chosen = example_release(plan), np.zeros((2, 5))
     chosen[1, 1:4] = 1
     cell_sum = release.sum("sex x age", {"sex": "M", "age": (18, 20)})
     answers, covariance = release.tables["sex x age"].answer, release.covariance("sex x age")
