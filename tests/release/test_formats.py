@@ -369,7 +369,7 @@ def office_release(tmp_path_factory):
 
 
 def test_sdmx_has_one_flow_for_each_quantity(office_release):
-    out, release = office_release
+    out, _ = office_release
     files = sorted(path.name for path in (out / "answers").glob("*.sdmx.csv"))
     assert files == [
         "pay.sdmx.csv",
