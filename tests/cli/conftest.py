@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -168,6 +169,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # the message that a test reads.
     monkeypatch.setenv("LEASTNOISE_PROGRESS", "off")
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def prepared_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("prepared")
+
+
+@pytest.fixture
+def prepare_once(folder: Path, prepared_folders: Path) -> Callable[[str, Callable[[], None]], Path]:
+    """Prepare the directory by a function, whose files later tests of the module copy."""
+
+    def prepare(name: str, write_files: Callable[[], None]) -> Path:
+        if not (prepared_folders / name).exists():
+            write_files()
+            shutil.copytree(folder, prepared_folders / name)
+        shutil.copytree(prepared_folders / name, folder, dirs_exist_ok=True)
+        return folder
+
+    return prepare
 
 
 @pytest.fixture

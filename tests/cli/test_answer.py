@@ -1,8 +1,7 @@
-"""``leastnoise answer``: further answers from a release directory, through the program."""
+"""Tests of ``leastnoise answer`` and ``show``: further answers from a release directory."""
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -70,59 +69,45 @@ formats = ["csv", "xlsx", "parquet"]
 """
 
 
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory):
-    return tmp_path_factory.mktemp("kept") / "people"
-
-
 @pytest.fixture
-def released(folder, run, kept) -> Path:
-    """Return a copy of a release."""
-    if not kept.exists():
+def release_folder(folder, run, prepare_once) -> Path:
+    """Return a release of counts and means, which all tests of it copy."""
+
+    def write_release() -> None:
         rows = "".join(f"{i},{'FM'[i % 2]},{17 + i % 74},{i % 1000}\n" for i in range(2000))
         (folder / "people.csv").write_text("id,sex,age,income\n" + rows, encoding="utf-8")
         (folder / "people.toml").write_text(SPEC, encoding="utf-8")
         result = run.succeeds("release", "people.toml", "--out", "out", "--seed", "3")
         assert_contains(result.out, "Counts are of at most 2 rows of every value of 'id'")
-        shutil.copytree(folder, kept)
-    shutil.copytree(kept, folder, dirs_exist_ok=True)
-    return folder / "out"
+
+    return prepare_once("people", write_release) / "out"
 
 
 def answers(run, *arguments: str) -> list[dict[str, Any]]:
+    """Return the answers that ``leastnoise answer`` gives from the release."""
     return run.json("answer", "out", *arguments)["answers"]
 
 
-def test_answer_gives_exact_errors_for_conditions(released, run):
+def test_answer_gives_exact_errors_for_conditions(release_folder, run):
     ranges = ("--ranges", "age=20..39", "--ranges", "age=40..90")
-    both_sexes, women = answers(run, *ranges), answers(run, *ranges, "--where", "sex=F")
+    both_sexes = answers(run, *ranges)
+    women = answers(run, *ranges, "--where", "sex=F")
     assert [row["cell"] for row in both_sexes] == ["age=20 .. 39", "age=40 .. 90"]
-    truth = [
-        sum(20 <= 17 + i % 74 <= 39 for i in range(2000)),
-        sum(17 + i % 74 >= 40 for i in range(2000)),
-    ]
-    assert all(
-        abs(row["answer"] - exact) < 6 * row["noise_std"]
-        for row, exact in zip(both_sexes, truth, strict=True)
-    )
-    assert all(0 < row["noise_std"] < 10 for row in both_sexes)
+    ages = [17 + i % 74 for i in range(2000)]
+    exact_counts = [sum(20 <= age <= 39 for age in ages), sum(age >= 40 for age in ages)]
+    for row, exact in zip(both_sexes, exact_counts, strict=True):
+        assert abs(row["answer"] - exact) < 6 * row["noise_std"]
+        assert 0 < row["noise_std"] < 10
     assert women[0]["noise_std"] < both_sexes[0]["noise_std"]
-    release = ln.read_release(released)
+
+    release = ln.read_release(release_folder)
     (table,) = release.answer(ln.queries(release.plan.domain, age=ln.ranges([(20, 39), (40, 90)])))
     assert [row["answer"] for row in both_sexes] == pytest.approx(table.answer.tolist())
-    assert list(table.frame("polars").columns) == [
-        "query",
-        "age",
-        "age_low",
-        "age_high",
-        "answer",
-        "noise_std",
-        "low",
-        "high",
-    ]
+    keys = ["query", "age", "age_low", "age_high"]
+    assert list(table.frame("polars").columns) == [*keys, "answer", "noise_std", "low", "high"]
 
 
-def test_answer_fits_beside_a_long_condition(released, run):
+def test_answer_fits_beside_a_long_condition(release_folder, run):
     ages = [word for age in range(20, 90, 2) for word in ("--where", f"age={age}")]
     line = run("answer", "out", *ages).out.splitlines()[3]
     assert line.startswith("age=20 or 22 or 24")
@@ -134,39 +119,40 @@ def test_answer_fits_beside_a_long_condition(released, run):
     assert row["cell"] == "age=20 .. 22 or 30"
 
 
-def test_answer_covers_cdfs_quantiles_and_means(released, run):
-    band = answers(run, "--cdf", "age", "--where", "sex=F", "--where", "sex=M")
-    assert (band[0]["age"], band[-1]["age"], band[-1]["share"]) == (17, 90, 1)
+def test_answer_gives_distributions(release_folder, run):
+    first, *_, last = answers(run, "--cdf", "age", "--where", "sex=F", "--where", "sex=M")
+    assert first["age"] == 17
+    assert last["age"] == 90
+    assert last["share"] == 1
+    by_sex = answers(run, "--cdf", "age", "--cells", "sex")
+    last_ages = [(row["cell"], row["age"], row["share"]) for row in by_sex[73::74]]
+    assert last_ages == [("sex=F", 90, 1), ("sex=M", 90, 1)]
+
+
+def test_answer_covers_cdfs_quantiles_and_means(release_folder, run):
     (median,) = answers(run, "--quantiles", "age=0.5", "--level", "0.9")
     assert median["low"] <= 53 <= median["high"]
-    halves, means = (
-        answers(run, "--quantiles", "age=0.5", "--cells", "sex"),
-        answers(run, "--means", "pay", "--cells", "sex"),
-    )
-    assert [row["cell"] for row in halves] == [row["cell"] for row in means] == ["sex=F", "sex=M"]
-    assert all(
-        row["low"] <= exact <= row["high"] for row, exact in zip(halves, (53, 54), strict=True)
-    )
-    assert means[0]["low"] <= 499 <= means[0]["high"]
-    bands = answers(run, "--cdf", "age", "--cells", "sex")
-    assert [(row["cell"], row["age"], row["share"]) for row in bands[73::74]] == [
-        ("sex=F", 90, 1),
-        ("sex=M", 90, 1),
-    ]
+    women, men = answers(run, "--quantiles", "age=0.5", "--cells", "sex")
+    assert (women["cell"], men["cell"]) == ("sex=F", "sex=M")
+    assert women["low"] <= 53 <= women["high"]
+    assert men["low"] <= 54 <= men["high"]
+
+    women, men = answers(run, "--means", "pay", "--cells", "sex")
+    assert (women["cell"], men["cell"]) == ("sex=F", "sex=M")
+    assert women["low"] <= 499 <= women["high"]
     (total,) = answers(run, "--sum", "pay", "--where", "sex=F")
     assert total["low"] <= sum(i % 1000 for i in range(0, 2000, 2)) <= total["high"]
 
 
-def test_answer_shows_whole_counts_and_exact_shares(released, run):
-    rows = [
-        line.split()
-        for line in run("answer", "out", "--quantiles", "age=0.25,0.5").out.splitlines()[3:5]
-    ]
+def test_answer_shows_whole_counts_and_exact_shares(release_folder, run):
+    lines = run("answer", "out", "--quantiles", "age=0.25,0.5").out.splitlines()
+    rows = [line.split() for line in lines[3:5]]
     assert [row[0] for row in rows] == ["0.25", "0.5"]
-    assert all(number.isdecimal() for row in rows for number in row[1:])
+    for _, *numbers in rows:
+        assert all(number.isdecimal() for number in numbers)
     first_row = run("answer", "out", "--cdf", "age").out.splitlines()[3].split()
     assert first_row[0] == "17"
-    assert len(first_row[1].lstrip("0.")) == 4  # a share of which four digits count
+    assert len(first_row[1].lstrip("0.")) == 4  # a share of four significant digits
 
 
 def test_answer_refuses_means_without_sums(folder, run):
@@ -207,8 +193,8 @@ def test_answer_takes_date_ranges_by_period(folder, run):
         run.is_refused(message, "answer", "out", "--ranges", f"day={ends}")
 
 
-def test_answer_of_rounded_release_is_unrounded(released, run):
-    (released.parent / "people.toml").write_text(
+def test_answer_of_rounded_release_is_unrounded(release_folder, run):
+    (release_folder.parent / "people.toml").write_text(
         SPEC + "[output]\nround = 5\nbelow = 10\n", encoding="utf-8"
     )
     run.succeeds("release", "people.toml", "--out", "rounded", "--seed", "3")
@@ -223,7 +209,7 @@ def test_answer_of_rounded_release_is_unrounded(released, run):
     assert "Answers are rounded" not in notes
 
 
-ASK = "Ask for the table sex x income in the workload of a release."
+ASK_FOR_TABLE = "Ask for the table sex x income in the workload of a release."
 
 
 @pytest.mark.parametrize(
@@ -248,54 +234,77 @@ ASK = "Ask for the table sex x income in the workload of a release."
         (("--means", "pay", "--where", "sex=F"), "Means cannot be restricted with --where"),
         (("--cells", "sex", "--level", "2"), "level must be"),
         (("--cells", "sex", "--sum", "height"), "height"),
-        # what was not measured is refused with what to ask for
-        (("--cells", "income", "--where", "sex=F"), ASK),
-        (("--quantiles", "income=0.5", "--where", "sex=F"), ASK),
+        # The refusal of an answer that was not measured says what to ask for.
+        (("--cells", "income", "--where", "sex=F"), ASK_FOR_TABLE),
+        (("--quantiles", "income=0.5", "--where", "sex=F"), ASK_FOR_TABLE),
         (("--means", "pay", "--cells", "age"), "Ask for the sums of pay by age in the workload"),
     ],
 )
-def test_bad_questions_are_one_sentence(released, run, arguments, message):
+def test_bad_questions_are_one_sentence(release_folder, run, arguments, message):
     run.is_refused(message, "answer", "out", *arguments)
 
 
-def test_unwritten_set_is_answered_from_cells_and_prefixes(folder, run):
-    values = np.random.default_rng(1).integers(0, 2**16, 5000)
-    (folder / "people.csv").write_text("x\n" + "\n".join(map(str, values)) + "\n", encoding="utf-8")
-    spec = (
-        '[source]\npath = "people.csv"\n[privacy]\nepsilon = "1"\n[domain.x]\n'
-        f"integers = [0, {2**16 - 1}]\n"
-        '[[workload]]\nqueries = { x = "all_ranges" }\n[plan]\nstrategy = "hierarchy"\n[output]\n'
-        'formats = ["parquet"]\n'
-    )
-    (folder / "people.toml").write_text(spec, encoding="utf-8")
-    result = run.succeeds("release", "people.toml", "--out", "out", "--seed", "3")
+RANGES_SPEC = f"""
+[source]
+path = "people.csv"
+[privacy]
+epsilon = "1"
+[domain.x]
+integers = [0, {2**16 - 1}]
+[[workload]]
+queries = {{ x = "all_ranges" }}
+[plan]
+strategy = "hierarchy"
+[output]
+formats = ["parquet"]
+"""
+
+
+@pytest.fixture
+def large_values() -> np.ndarray:
+    return np.random.default_rng(1).integers(0, 2**16, 5000)
+
+
+@pytest.fixture
+def ranges_release(folder, run, prepare_once, large_values) -> Path:
+    """Return a release of all ranges of 2**16 values, which are too many to write."""
+
+    def write_release() -> None:
+        lines = "\n".join(map(str, large_values))
+        (folder / "people.csv").write_text(f"x\n{lines}\n", encoding="utf-8")
+        (folder / "people.toml").write_text(RANGES_SPEC, encoding="utf-8")
+        result = run.succeeds("release", "people.toml", "--out", "out", "--seed", "3")
+        (folder / "output.txt").write_text(result.out)
+
+    return prepare_once("ranges", write_release) / "out"
+
+
+def test_unwritten_set_is_stated_everywhere(ranges_release):
     message = (
         "x (every range) has 2,147,516,416 answers, too many to write (over 10,000,000 a table). "
+        "In its place are its cells (q1) and"
     )
-    message += "In its place are its cells (q1) and"
-    manifest = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))
-    for page in (
-        result.out,
-        manifest["answers"]["too_large_to_write"][0],
-        (folder / "out/report.html").read_text(encoding="utf-8"),
-    ):
-        assert_contains(page, message)
+    manifest = json.loads((ranges_release / "manifest.json").read_text(encoding="utf-8"))
+    assert_contains(manifest["answers"]["too_large_to_write"][0], message)
+    assert_contains((ranges_release / "report.html").read_text(encoding="utf-8"), message)
+    assert_contains((ranges_release.parent / "output.txt").read_text(), message)
     assert manifest["expected_error"]["error_bars_are_as_promised"]
-    assert files(folder / "out" / "answers") == ["q1-x.parquet", "q2-x-prefix.parquet"]
-    cells, prefix = ln.read_release(folder / "out").tables
+    assert files(ranges_release / "answers") == ["q1-x.parquet", "q2-x-prefix.parquet"]
+
+
+def test_unwritten_set_is_answered_from_cells_and_prefixes(ranges_release, run, large_values):
+    cells, prefix = ln.read_release(ranges_release).tables
     assert (cells.name, prefix.name) == ("x", "x:prefix")
     np.testing.assert_allclose(np.cumsum(cells.answer), prefix.answer, atol=1e-6)
-    wide_range, narrow_range = answers(run, "--ranges", "x=1000..50000", "--ranges", "x=7..7")
-    assert wide_range["answer"] == pytest.approx(prefix.answer[50000] - prefix.answer[999])
-    assert (
-        abs(wide_range["answer"] - ((values >= 1000) & (values <= 50000)).sum())
-        < 6 * wide_range["noise_std"]
-    )
-    assert wide_range["noise_std"] < np.hypot(prefix.noise_std[50000], prefix.noise_std[999])
-    assert narrow_range["noise_std"] == pytest.approx(cells.noise_std[7])
+    wide, narrow = answers(run, "--ranges", "x=1000..50000", "--ranges", "x=7..7")
+    assert wide["answer"] == pytest.approx(prefix.answer[50000] - prefix.answer[999])
+    exact = ((large_values >= 1000) & (large_values <= 50000)).sum()
+    assert abs(wide["answer"] - exact) < 6 * wide["noise_std"]
+    assert wide["noise_std"] < np.hypot(prefix.noise_std[50000], prefix.noise_std[999])
+    assert narrow["noise_std"] == pytest.approx(cells.noise_std[7])
 
 
-def test_show_prints_a_release_or_one_table(released, run):
+def test_show_prints_a_release_or_one_table(release_folder, run):
     parts = (
         "162 answers in 4 tables",
         "epsilon = 20",
@@ -313,75 +322,83 @@ def test_show_prints_a_release_or_one_table(released, run):
         run.is_refused("There is no release in 'nowhere'", *command)
 
 
-def test_covariances_of_a_table_are_told(released, run):
+def test_covariances_of_a_table_are_told(release_folder, run):
     rows = answers(run, "--covariances", "q2")
-    matrix = ln.read_release(released).covariance("q2")
+    matrix = ln.read_release(release_folder).covariance("q2")
     assert [row["covariance"] for row in rows] == [matrix[0, 0], matrix[0, 1], matrix[1, 1]]
-    assert (rows[1]["cell"], rows[1]["other_cell"]) == ("sex=F", "sex=M")
+    assert rows[1]["cell"] == "sex=F"
+    assert rows[1]["other_cell"] == "sex=M"
 
 
-def test_levels_stand_wherever_attributes_do(folder, run):
+REGIONS = ["store:region=north", "store:region=south"]
+
+
+@pytest.fixture
+def sales() -> dict[str, np.ndarray]:
+    """Return the store, the age and the pay of 3000 sales; stores 0 and 1 are in the north."""
     random = np.random.default_rng(5)
-    store, age = random.integers(0, 6, 3000), random.integers(0, 10, 3000)
-    rows = "".join(
-        f"s{store_number},{age_number},{10 * age_number + store_number}\n"
-        for store_number, age_number in zip(store, age, strict=True)
-    )
-    (folder / "sales.csv").write_text("store,age,pay\n" + rows, encoding="utf-8")
-    (folder / "sales.toml").write_text(
-        SALES.replace("BY", '[{ store = { level = "region" } }]'), encoding="utf-8"
-    )
-    run.succeeds("release", "sales.toml", "--out", "out", "--seed", "3")
+    store = random.integers(0, 6, 3000)
+    age = random.integers(0, 10, 3000)
+    return {"store": store, "age": age, "pay": 10 * age + store}
+
+
+@pytest.fixture
+def sales_release(folder, run, prepare_once, sales) -> Path:
+    """Return a release of statistics by the region of the store."""
+
+    def write_release() -> None:
+        rows = "".join(
+            f"s{store},{age},{pay}\n" for store, age, pay in zip(*sales.values(), strict=True)
+        )
+        (folder / "sales.csv").write_text("store,age,pay\n" + rows, encoding="utf-8")
+        spec = SALES.replace("BY", '[{ store = { level = "region" } }]')
+        (folder / "sales.toml").write_text(spec, encoding="utf-8")
+        run.succeeds("release", "sales.toml", "--out", "out", "--seed", "3")
+
+    return prepare_once("sales", write_release) / "out"
+
+
+def test_level_is_a_column_of_all_files(sales_release, run):
     shown = run("show", "out", "s1").out
     assert_contains(shown, "mean of pay by store:region", "north")
     assert re.search(r"store:region +mean", shown)
-    assert "mean of pay by store:region" in (folder / "out" / "report.html").read_text(
-        encoding="utf-8"
-    )
-    heads = {
-        file.name[:2]: file.read_text(encoding="utf-8").split(",")[1]
-        for file in (folder / "out" / "answers").glob("*.csv")
-    }
-    assert heads == dict.fromkeys(heads, "store:region") | {"q5": "store"}
-    tables = json.loads((folder / "out/manifest.json").read_text())["answers"]["tables"]
+    report = (sales_release / "report.html").read_text(encoding="utf-8")
+    assert "mean of pay by store:region" in report
+    first_keys = {}
+    for file in (sales_release / "answers").glob("*.csv"):
+        first_keys[file.name[:2]] = file.read_text(encoding="utf-8").split(",")[1]
+    assert first_keys.pop("q5") == "store"
+    assert set(first_keys.values()) == {"store:region"}
+    tables = json.loads((sales_release / "manifest.json").read_text())["answers"]["tables"]
     assert [table["key_columns"][0] for table in tables][:2] == ["store:region"] * 2
-    north, pay, regions = store < 2, 10 * age + store, ["store:region=north", "store:region=south"]
-    means = answers(run, "--means", "pay", "--cells", "store:region")
-    assert [row["cell"] for row in means] == regions
-    assert all(
-        abs(row["mean"] - pay[rows_of_region].mean()) < 3
-        for row, rows_of_region in zip(means, (north, ~north), strict=True)
-    )
-    count = answers(run, "--cells", "store:region", "--where", "age=3")[0]
-    assert abs(count["answer"] - (north & (age == 3)).sum()) < 6 * count["noise_std"]
-    conditional = answers(run, "--quantiles", "age=0.5", "--where", "store:region=north")
-    assert conditional == answers(
-        run, "--quantiles", "age=0.5", "--where", "store=s0", "--where", "store=s1"
-    )
-    assert [
-        row["cell"] for row in answers(run, "--cdf", "age", "--cells", "store:region")[::10]
-    ] == regions
-    run.is_refused(
-        "a level must be one of 'region'; got 'county'",
-        "answer",
-        "out",
-        "--means",
-        "pay",
-        "--cells",
-        "store:county",
-    )
-    run.is_refused(
-        "one of north, south; got 'east'",
-        "answer",
-        "out",
-        "--cells",
-        "age",
-        "--where",
-        "store:region=east",
-    )
 
 
-LINE = """\
+def test_levels_stand_wherever_attributes_do(sales_release, run, sales):
+    is_north = sales["store"] < 2
+    north, south = answers(run, "--means", "pay", "--cells", "store:region")
+    assert [north["cell"], south["cell"]] == REGIONS
+    assert abs(north["mean"] - sales["pay"][is_north].mean()) < 3
+    assert abs(south["mean"] - sales["pay"][~is_north].mean()) < 3
+
+    count, _ = answers(run, "--cells", "store:region", "--where", "age=3")
+    exact = (is_north & (sales["age"] == 3)).sum()
+    assert abs(count["answer"] - exact) < 6 * count["noise_std"]
+
+    median = ("--quantiles", "age=0.5")
+    of_region = answers(run, *median, "--where", "store:region=north")
+    assert of_region == answers(run, *median, "--where", "store=s0", "--where", "store=s1")
+    distributions = answers(run, "--cdf", "age", "--cells", "store:region")
+    assert [row["cell"] for row in distributions[::10]] == REGIONS
+
+
+def test_unknown_levels_and_groups_are_refused(sales_release, run):
+    county = ("--means", "pay", "--cells", "store:county")
+    run.is_refused("a level must be one of 'region'; got 'county'", "answer", "out", *county)
+    east = ("--cells", "age", "--where", "store:region=east")
+    run.is_refused("one of north, south; got 'east'", "answer", "out", *east)
+
+
+FLATS = """\
 [source]
 path = "flats.csv"
 [privacy]
@@ -407,24 +424,26 @@ def test_answer_gives_correlations_and_regressions(folder, run):
     rows = [(("Kiel", "Mainz")[i % 2], 100 + 7 * (i % 90), i % 90) for i in range(1000)]
     lines = "".join(f"{city},{rent},{area}\n" for city, rent, area in rows)
     (folder / "flats.csv").write_text("city,rent,area\n" + lines + "Kiel,,50\n", encoding="utf-8")
-    (folder / "flats.toml").write_text(LINE, encoding="utf-8")
-    planned = run.json("plan", "flats.toml")["statistics"]
-    assert [[*statistic["parts"]] for statistic in planned] == [
-        ["rent x area"],
-        ["(intercept)", "area"],
-    ]
+    (folder / "flats.toml").write_text(FLATS, encoding="utf-8")
+    correlation, regression = run.json("plan", "flats.toml")["statistics"]
+    assert list(correlation["parts"]) == ["rent x area"]
+    assert list(regression["parts"]) == ["(intercept)", "area"]
+
     run.succeeds("release", "flats.toml", "--out", "out", "--seed", "3")
     by_city = answers(run, "--correlations", "rent,area", "--cells", "city")
     assert [row["cell"] for row in by_city] == ["city=Kiel", "city=Mainz"]
-    assert all(row["low"] <= 1 and row["correlation"] > 0.9 for row in by_city)
+    for row in by_city:
+        assert row["low"] <= 1
+        assert row["correlation"] > 0.9
     (determined,) = answers(run, "--r-squared", "rent=area")
     assert 0 <= determined["low"] <= determined["r_squared"] <= determined["high"] <= 1
-    run.refused("--r-squared must be MEASURE=MEASURE", "answer", "out", "--r-squared", "rent")
+    run.is_refused("--r-squared must be MEASURE=MEASURE", "answer", "out", "--r-squared", "rent")
     intercept, slope = answers(run, "--regression", "rent=area")
     assert (intercept["term"], slope["term"]) == ("(intercept)", "area")
     assert abs(slope["coefficient"] - 7) < 5 * slope["std_error"]
     assert abs(intercept["coefficient"] - 100) < 5 * intercept["std_error"]
     assert_contains(run("show", "out", "s2").out, "regression of rent on area", "(intercept)")
+
     run.is_refused("--regression must be MEASURE=MEASURE", "answer", "out", "--regression", "rent")
     run.is_refused("2 to 11 measures", "answer", "out", "--correlations", "rent")
 
