@@ -1,4 +1,4 @@
-"""Optional results of a spec: their files, warnings, and refusals before payment."""
+"""Tests of optional results of a spec: their files, warnings, and refusals before payment."""
 
 import json
 from pathlib import Path
@@ -16,67 +16,79 @@ SMALL = SPEC.replace("integers = [17, 90]", "integers = [17, 40]\noutside = 'cli
 OPTIONS = '[output]\nnnls = true\nlocal_non_negative = true\ncovariances = ["sex", "q4"]\n'
 
 
-def test_output_options_add_to_unbiased_answers(folder, run):
-    Path("people.toml").write_text(SMALL + OPTIONS, encoding="utf-8")
-    result = run.succeeds("release", "people.toml", "--out", "out", "--seed", 3)
-    biased = (
+@pytest.fixture
+def release(folder, run, prepare_once):
+    """Return a release with all the options from the directory `out`."""
+
+    def write_release():
+        Path("people.toml").write_text(SMALL + OPTIONS, encoding="utf-8")
+        result = run.succeeds("release", "people.toml", "--out", "out", "--seed", 3)
+        Path("warnings.txt").write_text(result.err)
+
+    return read(prepare_once("release", write_release) / "out")
+
+
+@pytest.fixture
+def tables(release):
+    """Return the written tables of the release by id."""
+    paths = sorted(Path("out/answers").glob("q*.csv"))
+    return {path.name.partition("-")[0]: pd.read_csv(path) for path in paths}
+
+
+def test_biased_columns_are_warned_about(release):
+    assert_contains(
+        Path("warnings.txt").read_text(),
         "nnls = true adds answer_nnls, which is biased",
         "local_non_negative = true adds answer_local, which is biased",
+        "The total is fixed, nnls_rmse is simulated and no promise",
     )
     assert_contains(
-        result.err, *biased, "The total is fixed, nnls_rmse is simulated and no promise"
-    )
-    tables = {
-        path.name.partition("-")[0]: pd.read_csv(path)
-        for path in sorted((folder / "out/answers").glob("q*.csv"))
-    }
-    assert list(tables) == ["q1", "q2", "q3", "q4", "q5"]
-    for table in tables.values():
-        assert [*table][-7:] == [
-            "answer",
-            "noise_std",
-            "low",
-            "high",
-            "answer_nnls",
-            "nnls_rmse",
-            "answer_local",
-        ]
-        assert min(table["answer_nnls"].min(), table["answer_local"].min()) >= 0
-    assert tables["q4"]["answer"].min() < 0
-    for name in ("answer_nnls", "answer_local"):  # how they are made: tests/release/test_extras.py
-        assert tables["q4"][name].sum() == pytest.approx(tables["q1"]["answer"][0])
-    manifest = json.loads((folder / "out/manifest.json").read_text(encoding="utf-8"))
-    assert list(manifest["post_processing"]["columns"]) == [
-        "answer_nnls",
-        "nnls_rmse",
-        "answer_local",
-    ]
-    assert "no errors are known for them" in manifest["post_processing"]["columns"]["answer_local"]
-    parts = (
+        Path("out/report.html").read_text(encoding="utf-8"),
         "cut off below 0 are added to other cells",
         "no known errors",
         "<code>covariances/</code>",
         "q2, q4",
     )
-    assert_contains((folder / "out/report.html").read_text(encoding="utf-8"), *parts)
-    reread = read(folder / "out")
-    np.testing.assert_allclose(reread.tables["q4"].local.reshape(-1), tables["q4"]["answer_local"])
-    assert reread.options.covariances == ("q2", "q4")
-    # covariances are those of the error bars
+
+
+def test_output_options_add_to_unbiased_answers(release, tables):
+    assert list(tables) == ["q1", "q2", "q3", "q4", "q5"]
+    unbiased = ["answer", "noise_std", "low", "high"]
+    for table in tables.values():
+        assert [*table][-7:] == [*unbiased, "answer_nnls", "nnls_rmse", "answer_local"]
+        assert table["answer_nnls"].min() >= 0
+        assert table["answer_local"].min() >= 0
+    assert tables["q4"]["answer"].min() < 0
+    # tests/release/test_extras.py compares the columns with independent projections.
+    for name in ("answer_nnls", "answer_local"):
+        assert tables["q4"][name].sum() == pytest.approx(tables["q1"]["answer"][0])
+    np.testing.assert_allclose(release.tables["q4"].local.reshape(-1), tables["q4"]["answer_local"])
+
+
+def test_manifest_describes_the_added_columns(release):
+    manifest = json.loads(Path("out/manifest.json").read_text(encoding="utf-8"))
+    columns = manifest["post_processing"]["columns"]
+    assert list(columns) == ["answer_nnls", "nnls_rmse", "answer_local"]
+    assert "no errors are known for them" in columns["answer_local"]
     assert manifest["covariances"]["tables"] == [
         {"query": name, "files": f"covariances/{name}"} for name in ("q2", "q4")
     ]
-    rows = pd.read_csv(folder / "out/covariances/q4.csv")
+
+
+def test_written_covariances_are_those_of_the_error_bars(release, tables):
+    assert release.options.covariances == ("q2", "q4")
+    rows = pd.read_csv("out/covariances/q4.csv")
     assert len(rows) == 48 * (48 + 1) // 2
     answers = rows["answer"] - 1
     other_answers = rows["other_answer"] - 1
     matrix = np.zeros((48, 48))
-    matrix[answers, other_answers] = matrix[other_answers, answers] = rows["covariance"]
+    matrix[answers, other_answers] = rows["covariance"]
+    matrix[other_answers, answers] = rows["covariance"]
     np.testing.assert_allclose(np.sqrt(np.diag(matrix)), tables["q4"]["noise_std"])
-    np.testing.assert_allclose(matrix, reread.covariance("q4"))
+    np.testing.assert_allclose(matrix, release.covariance("q4"))
 
 
-LOCAL = (
+TOO_MANY_CELLS = (
     "the tables of the local projection must be of at most 4194304 cells; got 6000225. Leave out "
     "local_non_negative"
 )
@@ -105,7 +117,7 @@ LOWEST = "are possible only for counts and for measures whose lowest value is at
         (
             {"count = 10": "count = 6000000", '"prefix" }': '"identity" }'},
             "local_non_negative = true",
-            LOCAL,
+            TOO_MANY_CELLS,
         ),
         (
             {'"prefix" }\n': "{ ranges = [[0, 400]] } }\n", '"marginals"\n': '"workload"\n'},
@@ -117,9 +129,7 @@ LOWEST = "are possible only for counts and for measures whose lowest value is at
 )
 def test_invalid_output_options_are_refused_unpaid(folder, run, change, output, message):
     edit(folder, *change.items(), ("[plan]", f"[output]\n{output}\n[plan]"))
-    for command in (
-        ["release", "people.toml", "--out", "out"],
-        *([] if change else [["plan", "people.toml"]]),
-    ):
-        run.is_refused(message, *command)
+    run.is_refused(message, "release", "people.toml", "--out", "out")
+    if not change:
+        run.is_refused(message, "plan", "people.toml")
     assert files(folder) == ["people.csv", "people.toml"]

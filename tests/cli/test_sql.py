@@ -1,4 +1,4 @@
-"""SQL files with a spec: plans, releases, and refusals before payment."""
+"""Tests of SQL files with a spec: plans, releases, and refusals before payment."""
 
 import json
 from pathlib import Path
@@ -42,11 +42,12 @@ FROM people WHERE sex = 'F' OR age < 30 GROUP BY sex HAVING COUNT(*) > 10 ORDER 
 
 
 @pytest.fixture
-def place(folder):
-    rows = "".join(
-        f"{number // 2},{'FM'[number // 2 % 2]},{number % 40},{number % 10}\n"
-        for number in range(400)
-    )
+def sql_folder(folder):
+    """Return a directory with a table of persons, a spec and two files of statements."""
+    rows = ""
+    for number in range(400):
+        person = number // 2
+        rows += f"{person},{'FM'[person % 2]},{number % 40},{number % 10}\n"
     (folder / "people.csv").write_text("id,sex,age,pay\n" + rows)
     (folder / "people.toml").write_text(SPEC)
     (folder / "queries.sql").write_text(QUERIES)
@@ -56,56 +57,63 @@ def place(folder):
     return folder
 
 
-def test_sql_file_answers_each_statement_as_a_table(place, run):
+@pytest.fixture
+def release(sql_folder, run, prepare_once):
+    """Return a German release of the statements from the directory `out`."""
     Path("people.toml").write_text(SPEC + 'language = "de"\n')
-    assert_contains(
-        run.succeeds("plan", "queries.sql", "--spec", "people.toml", "--no-cache").out,
-        "sex x age:adult",
-        "units",
-    )
-    run.succeeds(
-        "release",
-        "queries.sql",
-        "--spec",
-        "people.toml",
-        "--out",
-        "out",
-        "--seed",
-        "1",
-        "--no-cache",
-    )
-    lines = Path("out/answers/statement-1.csv").read_text("utf-8").splitlines()
-    assert lines[0] == "sex,adult,n,n_low,n_high,mean,mean_low,mean_high"
-    assert lines[1].startswith(",,")
-    assert len(lines) == 8
-    assert all(
-        abs(float(line.split(",")[2]) - count) < 3
-        for line, count in zip(lines[1:4], (400, 200, 200), strict=True)
-    )
-    assert Path("out/answers/statement-2.csv").read_text("utf-8").splitlines()[1].startswith("F,")
+    arguments = ("queries.sql", "--spec", "people.toml", "--out", "out", "--seed", "1")
+    prepare_once("release", lambda: run.succeeds("release", *arguments, "--no-cache"))
+    return ln.read_release("out")
+
+
+def statement_lines(number):
+    """Return the lines of the answers to a statement."""
+    return Path(f"out/answers/statement-{number}.csv").read_text("utf-8").splitlines()
+
+
+def test_plan_of_a_sql_file_lists_its_tables(sql_folder, run):
+    shown = run.succeeds("plan", "queries.sql", "--spec", "people.toml", "--no-cache").out
+    assert_contains(shown, "sex x age:adult", "units")
+
+
+def test_sql_file_answers_each_statement_as_a_table(release):
+    assert len(release.options.statements) == 5
+    header, *rows = statement_lines(1)
+    assert header == "sex,adult,n,n_low,n_high,mean,mean_low,mean_high"
+    # The statement sorts by the count: the total, then each sex.
+    assert rows[0].startswith(",,")
+    assert len(rows) == 7
+    for row, count in zip(rows[:3], (400, 200, 200), strict=True):
+        assert abs(float(row.split(",")[2]) - count) < 3
+
+    assert statement_lines(2)[1].startswith("F,")
+    persons = release.sql(release.options.statements[1], "pandas")["people"]
+    assert abs(persons[0] - 100) < 3
     assert Path("out/answers/statement-3.parquet").exists()
+    assert statement_lines(4) == ["sex", "F", "M"]
+
+
+def test_statement_of_percentages_has_no_interval_for_them(release):
+    header, *rows = statement_lines(5)
+    assert header == "sex,percent,twice,twice_low,twice_high"
+    percentages = [float(row.split(",")[1]) for row in rows]
+    assert percentages == pytest.approx([57, 43], abs=2)
+    assert "Für percent wird kein Intervall berechnet" in Path("out/report.html").read_text("utf-8")
+    manifest = json.loads(Path("out/manifest.json").read_text("utf-8"))
+    statements = manifest["answers"].get("statements", manifest.get("statements"))
+    assert statements[-1]["without_interval"] == ["percent"]
+
+
+def test_report_shows_the_statements(release):
     page = Path("out/report.html").read_text("utf-8")
     assert_contains(
         page, "Ergebnisse der SQL-Abfragen", "Abfrage 3", "SELECT age &gt;= 18 AS adult"
     )
-    assert (
-        page.split('id="statements"')[1].split("</section>")[0].count("<td>women<td>True<td>") == 1
-    )
-    release = ln.read_release("out")
-    assert len(release.options.statements) == 5
-    assert Path("out/answers/statement-4.csv").read_text("utf-8").split() == ["sex", "F", "M"]
-    fifth = Path("out/answers/statement-5.csv").read_text("utf-8").splitlines()
-    assert fifth[0] == "sex,percent,twice,twice_low,twice_high"
-    assert [float(line.split(",")[1]) for line in fifth[1:]] == pytest.approx([57, 43], abs=2)
-    assert "Für percent wird kein Intervall berechnet" in page
-    manifest = json.loads(Path("out/manifest.json").read_text("utf-8"))
-    assert manifest["answers"].get("statements", manifest.get("statements"))[-1][
-        "without_interval"
-    ] == ["percent"]
-    assert abs(release.sql(release.options.statements[1], "pandas")["people"][0] - 100) < 3
+    section = page.split('id="statements"')[1].split("</section>")[0]
+    assert section.count("<td>women<td>True<td>") == 1
 
 
-def test_spec_statement_takes_a_target(place, run):
+def test_spec_statement_takes_a_target(sql_folder, run):
     run.succeeds("plan", "people.toml", "--no-cache")
     assert ln.read_spec("people.toml").workload.products[0].target.most == 40
 
@@ -133,7 +141,7 @@ def test_spec_statement_takes_a_target(place, run):
         ),
     ],
 )
-def test_files_that_do_not_fit_are_refused(place, run, arguments, message):
+def test_files_that_do_not_fit_are_refused(sql_folder, run, arguments, message):
     run.is_refused(message, *arguments)
     assert not Path("out").exists()
 
@@ -154,9 +162,8 @@ def test_files_that_do_not_fit_are_refused(place, run, arguments, message):
         ("sql = 'SELECT COUNT(*) FROM people'\nqueries = { sex = 'identity' }", "exactly one of"),
     ],
 )
-def test_parts_of_a_spec_that_do_not_fit_are_refused(place, run, change, message):
+def test_parts_of_a_spec_that_do_not_fit_are_refused(sql_folder, run, change, message):
     statement = "sql = '''SELECT sex, COUNT(*) AS n FROM people GROUP BY sex'''\nmargin = 40"
-    Path("people.toml").write_text(
-        SPEC.replace(statement, change if change.startswith("sql") else f"{statement}\n{change}")
-    )
+    replacement = change if change.startswith("sql") else f"{statement}\n{change}"
+    Path("people.toml").write_text(SPEC.replace(statement, replacement))
     run.is_refused(message, "plan", "people.toml")
