@@ -1,4 +1,4 @@
-"""Output of the commands: text for people, JSON for programs, colour on terminals only."""
+"""Tests of what commands print: text for people, JSON for programs, colour only on terminals."""
 
 import math
 import os
@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tomllib
 from importlib.metadata import version
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -34,67 +33,36 @@ PLAN_KEYS = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def comparisons() -> dict[tuple[str, Any], Any]:
+    """Return the comparisons of strategies so far, by the text of the spec and the option."""
+    return {}
+
+
 @pytest.fixture
-def compared_once(monkeypatch):
-    """Compare the strategies once for every spec, however often they are shown."""
-    compare, comparisons = _plan.compare_strategies, {}
+def cached_comparisons(monkeypatch, comparisons):
+    """Compare the strategies of each spec once, however often they are shown."""
+    compare_strategies = _plan.compare_strategies
 
-    def compared(*arguments: Any, **named: Any) -> Any:
-        key = Path("people.toml").read_text(encoding="utf-8"), named.get("by_name")
-        return comparisons.get(key) or comparisons.setdefault(key, compare(*arguments, **named))
+    def compare_or_reuse(*arguments: Any, **options: Any) -> Any:
+        key = (Path("people.toml").read_text(encoding="utf-8"), options.get("by_name"))
+        if key not in comparisons:
+            comparisons[key] = compare_strategies(*arguments, **options)
+        return comparisons[key]
 
-    monkeypatch.setattr(_plan, "compare_strategies", compared)
+    monkeypatch.setattr(_plan, "compare_strategies", compare_or_reuse)
 
 
-# --- plan and compare -----------------------------------------------------------------------------
+# The commands plan and compare.
 
 
 def test_plan_output_needs_no_data(folder, run):
     (folder / "people.csv").unlink()
-    planned = run.json("plan", "people.toml")
-    assert set(planned) == PLAN_KEYS
-    shown = run("plan", "people.toml", "--out", "plan.json")
-    assert (shown.err, files(folder)) == ("", ["people.toml", "plan.json"])
-    spec = read_spec("people.toml")
-    plan_of_python = plan(spec.workload, spec.privacy, strategy=spec.strategy)
-    assert (
-        Plan.from_json((folder / "plan.json").read_text(encoding="utf-8")).digest()
-        == plan_of_python.digest()
-    )
-    expected_error = plan_of_python.expected_error()
-    assert planned["expected_total_squared_error"] == pytest.approx(
-        expected_error.total_squared_error
-    )
-    assert planned["lower_bound"] == pytest.approx(expected_error.lower_bound)
-    assert planned["error_over_least_possible"] == pytest.approx(
-        math.sqrt(expected_error.total_squared_error / expected_error.lower_bound)
-    )
-    assert list(planned["rmse"]) == ["total", "sex", "age", "sex x age", "income:prefix"]
-    assert (
-        planned["queries"]
-        == 1 + 2 + 74 + 148 + 10
-        == sum(table["queries"] for table in planned["tables"])
-    )
-    facts = {
-        "name": "income:prefix",
-        "queries": 10,
-        "rmse": planned["rmse"]["income:prefix"],
-        "weight": 2.0,
-        "measure": None,
-        "leaves_out": ["income"],
-    }
-    assert planned["tables"][4] == facts | {
-        "largest_std": expected_error.tables[4].largest_std,
-        "largest_is_bound": False,
-    }
-    # the total is the sum over the queries of weight squared times variance
-    total = sum(
-        table["queries"] * (table["weight"] * table["rmse"]) ** 2 for table in planned["tables"]
-    )
-    assert planned["expected_total_squared_error"] == pytest.approx(total)
-    assert (planned["mechanism"], planned["cost"]["kind"]) == ("discrete_laplace", "pure")
-    assert planned["seconds"] >= 0
-    parts = (
+    result = run("plan", "people.toml", "--out", "plan.json")
+    assert result.err == ""
+    assert files(folder) == ["people.toml", "plan.json"]
+    assert_contains(
+        result.out,
         "Expected error",
         "income:prefix",
         "148",
@@ -102,25 +70,72 @@ def test_plan_output_needs_no_data(folder, run):
         "lower bound",
         "error / least possible",
         "strategy",
+        "The plan is in plan.json.",
     )
-    assert_contains(shown.out, *parts, "The plan is in plan.json.")
-    assert re.search(r"^protects +one row \(add_remove\)$", shown.out, flags=re.MULTILINE)
-    assert "\x1b" not in shown.out
-    assert [line for line in shown.out.split("\n") if line != line.rstrip()] == []
+    assert re.search(r"^protects +one row \(add_remove\)$", result.out, flags=re.MULTILINE)
+    assert "\x1b" not in result.out
+    assert [line for line in result.out.split("\n") if line != line.rstrip()] == []
 
 
-def test_plan_summarises_many_tables_and_same_names(folder, run):
-    spec_of_many_tables = (
+def test_plan_command_writes_the_plan_of_python(folder, run):
+    run("plan", "people.toml", "--out", "plan.json")
+    written = Plan.from_json((folder / "plan.json").read_text(encoding="utf-8"))
+    spec = read_spec("people.toml")
+    python_plan = plan(spec.workload, spec.privacy, strategy=spec.strategy)
+    assert written.digest() == python_plan.digest()
+
+
+def test_plan_states_its_error_as_json(folder, run):
+    planned = run.json("plan", "people.toml")
+    assert set(planned) == PLAN_KEYS
+    spec = read_spec("people.toml")
+    error = plan(spec.workload, spec.privacy, strategy=spec.strategy).expected_error()
+    assert planned["expected_total_squared_error"] == pytest.approx(error.total_squared_error)
+    assert planned["lower_bound"] == pytest.approx(error.lower_bound)
+    ratio = math.sqrt(error.total_squared_error / error.lower_bound)
+    assert planned["error_over_least_possible"] == pytest.approx(ratio)
+    assert planned["mechanism"] == "discrete_laplace"
+    assert planned["cost"]["kind"] == "pure"
+    assert planned["seconds"] >= 0
+
+    prefix_table = planned["tables"][4]
+    assert prefix_table == {
+        "name": "income:prefix",
+        "queries": 10,
+        "rmse": planned["rmse"]["income:prefix"],
+        "weight": 2.0,
+        "measure": None,
+        "leaves_out": ["income"],
+        "largest_std": error.tables[4].largest_std,
+        "largest_is_bound": False,
+    }
+
+
+def test_errors_of_planned_tables_add_up(folder, run):
+    planned = run.json("plan", "people.toml")
+    assert list(planned["rmse"]) == ["total", "sex", "age", "sex x age", "income:prefix"]
+    tables = planned["tables"]
+    assert planned["queries"] == 1 + 2 + 74 + 148 + 10
+    assert planned["queries"] == sum(table["queries"] for table in tables)
+    # The total is the sum over the queries of weight squared times variance.
+    total = sum(table["queries"] * (table["weight"] * table["rmse"]) ** 2 for table in tables)
+    assert planned["expected_total_squared_error"] == pytest.approx(total)
+
+
+def test_plan_summarises_many_tables(folder, run):
+    spec = (
         "[privacy]\nrho = 1\n[[workload]]\nmarginals = { ways = 2 }\n[plan]\n"
         "strategy = 'marginals'\n"
     )
-    (folder / "many.toml").write_text(
-        spec_of_many_tables + "".join(f"[domain.a{number}]\nsize = 2\n" for number in range(10))
-    )
+    domain = "".join(f"[domain.a{number}]\nsize = 2\n" for number in range(10))
+    (folder / "many.toml").write_text(spec + domain)
     output = run("plan", "many.toml").out
     assert "and 5 more tables, 20 queries, rmse " in output
     assert output.count(" x ") == 40
-    assert len(run.json("plan", "many.toml")["tables"]) == 45
+    assert len(run.json("plan", "many.toml")["tables"]) == 45  # pairs of 10 attributes
+
+
+def test_plan_numbers_tables_with_the_same_name(folder, run):
     tables = "".join(
         f"\n[[workload]]\nqueries = {{ age = {{ ranges = [[20, {high}]] }} }}" for high in (30, 40)
     )
@@ -154,88 +169,101 @@ def test_plan_cost_shows_budget_and_noise(folder, run, privacy, tables, cost):
     assert_contains(run("plan", "ten.toml").out, cost)
 
 
-def test_compare_sorts_by_error_with_reasons(folder, run, compared_once):
+@pytest.fixture
+def compared_spec(folder, cached_comparisons):
+    """Return a spec with a table of 200,000 cells and little time, which some strategies lack."""
     zips = (
         "weight = 2.0\n[[workload]]\nmarginals = { ways = 1, of = ['zip'] }\n[domain.zip]\n"
         "size = 200000"
     )
     edit(folder, ("weight = 2.0", zips), ("[plan]", "[plan]\nseconds = 1"))
-    candidates = run.json("compare", "people.toml")["candidates"]
-    usable, unusable = (
-        [candidate for candidate in candidates if candidate["usable"] is is_usable]
-        for is_usable in (True, False)
-    )
+    return "people.toml"
+
+
+def split_candidates(run, spec):
+    """Return the strategies that `compare` can use, and the others."""
+    candidates = run.json("compare", spec)["candidates"]
+    usable = [candidate for candidate in candidates if candidate["usable"]]
+    unusable = [candidate for candidate in candidates if not candidate["usable"]]
+    return usable, unusable
+
+
+def test_compare_sorts_by_error_with_reasons(compared_spec, run):
+    usable, unusable = split_candidates(run, compared_spec)
     errors = [candidate["expected_total_squared_error"] for candidate in usable]
     assert errors == sorted(errors)
-    assert errors[0] <= run.json("plan", "people.toml")["expected_total_squared_error"]
+    assert errors[0] <= run.json("plan", compared_spec)["expected_total_squared_error"]
+    for candidate in usable:
+        assert candidate["error_over_least_possible"] >= 1
+
     assert "identity" in {candidate["strategy"] for candidate in unusable}
-    assert all(
-        (candidate["reason"] or candidate["more_seconds"])
-        and candidate["expected_total_squared_error"] is None
-        for candidate in unusable
-    )
-    assert all(candidate["error_over_least_possible"] >= 1 for candidate in usable)
-    output = run("compare", "people.toml").out
+    for candidate in unusable:
+        assert candidate["reason"] or candidate["more_seconds"]
+        assert candidate["expected_total_squared_error"] is None
+
+
+def test_compare_prints_strategies_that_cannot_be_used(compared_spec, run):
+    usable, unusable = split_candidates(run, compared_spec)
+    output = run("compare", compared_spec).out
     assert "200,235 queries, epsilon = 1" in output
     assert re.search(r"^identity +discrete Laplace +.*cells", output, flags=re.MULTILINE)
-    assert (
-        output.index(usable[0]["strategy"])
-        < output.index("cannot be used")
-        < output.index("\nidentity")
+    best = output.index(usable[0]["strategy"])
+    assert best < output.index("cannot be used") < output.index("\nidentity")
+    # A strategy that the time does not suffice for is listed with the time that it needs.
+    without_time = sorted(
+        candidate["strategy"] for candidate in unusable if candidate["more_seconds"]
     )
-    # What there is no time for is listed with the time that it needs.
-    needed = min(
-        (
-            (candidate["more_seconds"], candidate["strategy"])
-            for candidate in unusable
-            if candidate["more_seconds"]
-        ),
-        key=itemgetter(1),
-    )[1]
-    assert re.search(rf"^{needed} +discrete Laplace +left out +\d", output, flags=re.MULTILINE)
-    edit(folder, ("seconds = 1", "seconds = 0"))
+    left_out = rf"^{without_time[0]} +discrete Laplace +left out +\d"
+    assert re.search(left_out, output, flags=re.MULTILINE)
+
+
+def test_compare_without_time_is_refused(folder, run):
+    edit(folder, ("[plan]", "[plan]\nseconds = 0"))
     run.is_refused("seconds must be a number above 0, such as 5; got 0", "compare", "people.toml")
 
 
-def test_compare_all_adds_named_strategies(folder, run, compared_once, monkeypatch):
+@pytest.fixture
+def small_spec(folder, cached_comparisons):
+    """Return a spec of two small attributes."""
     edit(
         folder,
         ('[[workload]]\nqueries = { income = "prefix" }\nweight = 2.0\n', ""),
         ("integers = [17, 90]", "integers = [17, 40]"),
     )
-    default_candidates, all_candidates = (
-        run.json("compare", "people.toml", *options)["candidates"] for options in ((), ("--all",))
-    )
+    return "people.toml"
+
+
+def test_compare_all_adds_named_strategies(small_spec, run):
+    default_candidates = run.json("compare", small_spec)["candidates"]
+    all_candidates = run.json("compare", small_spec, "--all")["candidates"]
+    default_names = {candidate["strategy"] for candidate in default_candidates}
     added = {
         candidate["strategy"]: candidate
         for candidate in all_candidates
-        if candidate["strategy"] not in {candidate["strategy"] for candidate in default_candidates}
+        if candidate["strategy"] not in default_names
     }
     assert set(added) == {name for name, planner in PLANNERS.items() if not planner.automatic}
     assert added["fourier"]["usable"]
     # The budget is pure.
     assert "Laplace noise is not spent evenly" in added["residual_max"]["reason"]
-    errors = [
-        candidate["expected_total_squared_error"]
-        for candidate in all_candidates
-        if candidate["usable"]
-    ]
+
+    usable = [candidate for candidate in all_candidates if candidate["usable"]]
+    errors = [candidate["expected_total_squared_error"] for candidate in usable]
     assert errors == sorted(errors)
     assert errors[0] == default_candidates[0]["expected_total_squared_error"]
-    output = run("compare", "people.toml", "--all").out
+    output = run("compare", small_spec, "--all").out
     assert output.index("fourier") < output.index("cannot be used") < output.index("residual_max")
+
+
+def test_output_fits_the_width_of_the_terminal(folder, small_spec, run, monkeypatch):
     (folder / "people.csv").write_text("sex,age,income\nF,20,1\n")
-    run.succeeds(
-        "release",
-        "people.toml",
-        "--out",
-        "a-directory-with-quite-a-long-name/and-another-one-within/out",
-    )
+    out = "a-directory-with-quite-a-long-name/and-another-one-within/out"
+    run.succeeds("release", small_spec, "--out", out)
     for width in (80, 120):
         monkeypatch.setenv("COLUMNS", str(width))
         for command in (
-            ["plan", "people.toml"],
-            ["compare", "people.toml"],
+            ["plan", small_spec],
+            ["compare", small_spec],
             ["ledger", "show", "people.ledger"],
         ):
             lines = run(*command).out.splitlines()
@@ -243,28 +271,40 @@ def test_compare_all_adds_named_strategies(folder, run, compared_once, monkeypat
             assert not any(line.endswith("…") for line in lines)
 
 
-def test_ledger_show_prints_spent_and_left(folder, run):
-    assert (
-        "left      epsilon = 2 and delta = 1e-9"
-        in run("ledger", "set", "people.ledger", "--epsilon", "2", "--delta", "1e-9").out
-    )
-    output_before = run("ledger", "show", "people.ledger").out
-    assert ("No release yet." in output_before, "implies" in output_before) == (True, False)
+@pytest.fixture
+def charged_ledger(folder, run):
+    """Return a ledger with epsilon and delta, and one release."""
+    run.succeeds("ledger", "set", "people.ledger", "--epsilon", "2", "--delta", "1e-9")
     edit(folder, ('epsilon = "1"', 'epsilon = "1/2"\ndelta = "1e-10"'))
     run.succeeds("release", "people.toml", "--out", "out")
+    return "people.ledger"
+
+
+def test_ledger_without_releases_says_so(folder, run):
+    result = run("ledger", "set", "people.ledger", "--epsilon", "2", "--delta", "1e-9")
+    assert "left      epsilon = 2 and delta = 1e-9" in result.out
     output = run("ledger", "show", "people.ledger").out
-    parts = (
+    assert "No release yet." in output
+    assert "implies" not in output
+
+
+def test_ledger_show_prints_spent_and_left(charged_ledger, run):
+    assert_contains(
+        run("ledger", "show", charged_ledger).out,
         "data set people",
         "protects one row (add_remove)",
         "budget epsilon = 2 and delta = 1e-9",
         "published",
         "out",
         "5 tables",
+        "epsilon delta mu squared state",
+        "left mu squared = 0 for Gaussian noise, or epsilon = 1.5 for a pure release",
     )
-    left_line = "left mu squared = 0 for Gaussian noise, or epsilon = 1.5 for a pure release"
-    assert_contains(output, *parts, "epsilon delta mu squared state", left_line)
-    shown = run.json("ledger", "show", "people.ledger")
-    assert set(shown) == {
+
+
+def test_ledger_show_has_all_facts_as_json(charged_ledger, folder, run):
+    ledger = run.json("ledger", "show", charged_ledger)
+    assert set(ledger) == {
         "ledger",
         "id",
         "dataset",
@@ -275,25 +315,26 @@ def test_ledger_show_prints_spent_and_left(folder, run):
         "risk",
         "releases",
     }
-    assert shown["dataset"] == "people"
+    assert ledger["dataset"] == "people"
     implied = {"delta": "1/1000000000", "budget": "2.0000", "spent": "0.5000"}
-    assert shown["implied_epsilon"] == implied
-    assert [(entry["number"], entry["state"], entry["output"]) for entry in shown["releases"]] == [
-        (1, "sealed", str(folder / "out"))
-    ]
+    assert ledger["implied_epsilon"] == implied
+    (entry,) = ledger["releases"]
+    assert entry["number"] == 1
+    assert entry["state"] == "sealed"
+    assert entry["output"] == str(folder / "out")
 
 
 def test_errors_of_sums_are_in_amounts(folder, run):
     edit(folder, ("weight = 2.0", 'weight = 2.0\n[[workload]]\nqueries = {}\nsum = "pay"'))
-    planned = run.json("plan", "people.toml")
+    in_whole_units = run.json("plan", "people.toml")
+    assert in_whole_units["tables"][5]["measure"] == "pay"
     edit(folder, ("clip = [0, 1000]", 'clip = [0, 1000]\nunit = "0.01"'))
-    assert planned["tables"][5]["measure"] == "pay"
-    assert run.json("plan", "people.toml")["rmse"]["sum of pay"] == pytest.approx(
-        planned["rmse"]["sum of pay"], rel=0.01
-    )
+    in_cents = run.json("plan", "people.toml")
+    expected = pytest.approx(in_whole_units["rmse"]["sum of pay"], rel=0.01)
+    assert in_cents["rmse"]["sum of pay"] == expected
 
 
-# --- release and ledger ---------------------------------------------------------------------------
+# The commands release and ledger.
 
 
 def test_release_prints_paths_and_remaining_budget(folder, run):
@@ -302,28 +343,24 @@ def test_release_prints_paths_and_remaining_budget(folder, run):
     assert result.err == ""
     lines = dict(re.split(r" {2,}", line, maxsplit=1) for line in result.out.splitlines())
     assert lines["answers"] == "out/answers, listed in out/tables.csv"
-    assert all(
-        (folder / place).exists()
-        for place in ("out/answers", "out/tables.csv", lines["manifest"], lines["report"])
-    )
+    for path in ("out/answers", "out/tables.csv", lines["manifest"], lines["report"]):
+        assert (folder / path).exists()
     assert lines["spent"] == "epsilon = 1, release 1 of the data set 'people'"
     assert lines["left"] == "epsilon = 2, of epsilon = 3"
     assert lines["ledger"] == "people.ledger"
+
     edit(folder, ("[plan]", '[plan]\nguard = "1/4"'))
     result = run("release", "people.toml", "--out", "guarded")
     assert "epsilon = 0.75, release 3 of the data set 'people' (its guard is 2)" in result.out
 
 
 def test_seeded_release_warns_and_costs_nothing(folder, run):
-    first_result, _ = (
-        run.succeeds("release", "people.toml", "--out", out, "--seed", "7")
-        for out in ("first", "second")
-    )
-    assert first_result.err.count("NOT PRIVATE") == 1
-    assert "NOT PRIVATE" in first_result.out
-    assert (folder / "first/answers/q2-sex.csv").read_text() == (
-        folder / "second/answers/q2-sex.csv"
-    ).read_text()
+    first = run.succeeds("release", "people.toml", "--out", "first", "--seed", "7")
+    run.succeeds("release", "people.toml", "--out", "second", "--seed", "7")
+    assert first.err.count("NOT PRIVATE") == 1
+    assert "NOT PRIVATE" in first.out
+    first_table = (folder / "first/answers/q2-sex.csv").read_text()
+    assert first_table == (folder / "second/answers/q2-sex.csv").read_text()
     assert "NOT PRIVATE" in (folder / "first/report.html").read_text(encoding="utf-8").upper()
     assert not (folder / "people.ledger").exists()
 
@@ -331,33 +368,14 @@ def test_seeded_release_warns_and_costs_nothing(folder, run):
 def test_source_ledger_and_dataset_come_from_options(folder, run):
     edit(folder, ('[source]\npath = "people.csv"', ""))
     (folder / "people.csv").rename(folder / "data.csv")
-    run.succeeds(
-        "release",
-        "people.toml",
-        "--out",
-        "out",
-        "--source",
-        "data.csv",
-        "--ledger",
-        "survey.ledger",
-        "--dataset",
-        "survey",
-    )
+    options = ("--source", "data.csv", "--ledger", "survey.ledger", "--dataset", "survey")
+    run.succeeds("release", "people.toml", "--out", "out", *options)
     assert Ledger.open(folder / "survey.ledger").dataset == "survey"
 
 
 def test_ledger_show_converts_rho_at_stated_delta(folder, run):
-    run(
-        "ledger",
-        "set",
-        "people.ledger",
-        "--rho",
-        "1/2",
-        "--unit-column",
-        "id",
-        "--neighbours",
-        "replace",
-    )
+    unit = ("--unit-column", "id", "--neighbours", "replace")
+    run("ledger", "set", "people.ledger", "--rho", "1/2", *unit)
     output = run("ledger", "show", "people.ledger", "--delta", "1e-6").out
     implied = run.json("ledger", "show", "people.ledger", "--delta", "1e-6")["implied_epsilon"]
     assert_contains(
@@ -365,12 +383,13 @@ def test_ledger_show_converts_rho_at_stated_delta(folder, run):
         "all rows of one value of the column 'id' (replace)",
         f"epsilon <= {implied['budget']}",
     )
-    assert (implied["delta"], implied["spent"]) == ("1e-6", "0")
-    # sqrt(4 rho log(1 / delta)) + rho is the classic bound; the tight one is below, and above rho
+    assert implied["delta"] == "1e-6"
+    assert implied["spent"] == "0"
+    # The classic bound is rho + sqrt(4 rho log(1 / delta)); the tight one is between it and rho.
     assert 0.5 < float(implied["budget"]) < 0.5 + (4 * 0.5 * 13.8156) ** 0.5
 
 
-# --- init: drafts; the way from there to a report is that of test_messy.py ------------------------
+# The command init. test_messy.py tests the whole way from a draft to a report.
 
 
 def test_draft_holds_no_value_of_the_data(folder, run):
@@ -407,45 +426,42 @@ def test_draft_of_a_typed_file_uses_its_types(folder, run):
     run.is_refused("4 places to fill in", "plan", "other.toml")
 
 
-# --- the program as a whole -----------------------------------------------------------------------
+# The program as a whole.
+
+
+def test_demo_survey_is_the_same_every_time():
+    survey = demo_module.generate_survey(5_000)
+    repeated = demo_module.generate_survey(5_000)
+    for name in survey:
+        assert (survey[name] == repeated[name]).all()
+    assert (survey["income"] == 0).mean() > 0.04
 
 
 def test_demo_runs_and_refuses_to_overwrite(folder, run, monkeypatch, estimates):
-    """One strategy is quicker than all of them; `make wheel` runs the full demo."""
+    """One strategy is planned faster than all of them; `make wheel` runs the full demo."""
     assert 'strategy = "auto"' in demo_module._SPEC
     monkeypatch.setattr(demo_module, "_SPEC", demo_module._SPEC.replace('"auto"', '"hierarchy"'))
-    small, repeated = demo_module.generate_survey(5_000), demo_module.generate_survey(5_000)
-    assert all((small[name] == repeated[name]).all() for name in small)
-    assert (small["income"] == 0).mean() > 0.04
-    monkeypatch.setattr(demo_module, "generate_survey", lambda: small)
+    survey = demo_module.generate_survey(5_000)
+    monkeypatch.setattr(demo_module, "generate_survey", lambda: survey)
     output = run.succeeds("demo").out
-    assert all(
-        "more" in estimates[step] for step in ("generating a survey", "computing the true answers")
-    )
-    parts = (
+    for step in ("generating a survey", "computing the true answers"):
+        assert "more" in estimates[step]
+    assert_contains(
+        output,
         "Expected error",
         "Expected and realised error",
         "sum of pay by",
         "income:prefix",
         "a release never computes them",
     )
-    assert_contains(output, *parts)
-    share, within = re.search(r"(?m)^all +[\d,]+ +([\d.]+) +([\d.]+)%$", output).groups()
-    assert 0.7 < float(share) < 1.4
-    assert 85 < float(within) <= 100
-    assert files(folder / "demo-release" / "1") == [
-        "people.ledger",
-        "people.parquet",
-        "release",
-        "survey.toml",
-    ]
-    run.is_refused(
-        "Nothing was spent",
-        "release",
-        "demo-release/1/survey.toml",
-        "--out",
-        "demo-release/1/second",
-    )
+    ratio, covered = re.search(r"(?m)^all +[\d,]+ +([\d.]+) +([\d.]+)%$", output).groups()
+    assert 0.7 < float(ratio) < 1.4
+    assert 85 < float(covered) <= 100
+
+    demo_files = ["people.ledger", "people.parquet", "release", "survey.toml"]
+    assert files(folder / "demo-release" / "1") == demo_files
+    spec = "demo-release/1/survey.toml"
+    run.is_refused("Nothing was spent", "release", spec, "--out", "demo-release/1/second")
     assert demo_module._new_folder(None) == Path("demo-release/2")
 
 
@@ -459,24 +475,24 @@ def test_version_and_bare_command_print_help(run):
 
 @pytest.mark.parametrize(("no_color", "colours"), [("", True), ("1", False)])
 def test_colours_on_a_terminal_alone(folder, start, no_color, colours):
-    # a real terminal, 80 columns wide
+    # A real terminal, 80 columns wide.
     main_end, child_end = pty.openpty()
-    terminal = (
-        f"import os; os.dup2(os.open({os.ttyname(child_end)!r}, os.O_WRONLY | os.O_NOCTTY), "
-        f"1)\n{PROGRAM}"
+    use_terminal = (
+        f"import os; os.dup2(os.open({os.ttyname(child_end)!r}, os.O_WRONLY | os.O_NOCTTY), 1)"
     )
-    environment = {
-        "TERM": "xterm-256color",
-        "COLUMNS": "80",
-        **({"NO_COLOR": no_color} if no_color else {}),
-    }
-    assert start("plan", "people.toml", program=terminal, **environment).wait(timeout=HANGS) == 0
+    environment = {"TERM": "xterm-256color", "COLUMNS": "80"}
+    if no_color:
+        environment["NO_COLOR"] = no_color
+    process = start("plan", "people.toml", program=f"{use_terminal}\n{PROGRAM}", **environment)
+    assert process.wait(timeout=HANGS) == 0
     output = os.read(main_end, 100_000).decode()
     os.close(child_end)
     os.close(main_end)
     assert "income:prefix" in output
-    assert (re.search(r"\x1b\[[0-9;]*3[0-9]m", output) is None) or colours
-    assert ("\x1b[1m" in output) or not colours
+    if colours:
+        assert "\x1b[1m" in output
+    else:
+        assert re.search(r"\x1b\[[0-9;]*3[0-9]m", output) is None
 
 
 def test_unprintable_attribute_name_does_not_fail(folder, start):
@@ -485,32 +501,22 @@ def test_unprintable_attribute_name_does_not_fail(folder, start):
         ("[domain.income]", '[domain."東京"]\nsize = 3\n[domain.income]'),
         ('of = ["sex", "age"]', 'of = ["sex", "age", "東京"]'),
     )
-    result = ended(
-        start(
-            "plan",
-            "people.toml",
-            program=f"import sys; sys.stdout.reconfigure(encoding='latin-1')\n{PROGRAM}",
-        )
-    )
-    assert (result.code, result.err) == (0, "")
+    use_latin_1 = "import sys; sys.stdout.reconfigure(encoding='latin-1')"
+    result = ended(start("plan", "people.toml", program=f"{use_latin_1}\n{PROGRAM}"))
+    assert result.code == 0
+    assert result.err == ""
     assert "sex x ??" in result.out
 
 
 def test_closed_pipe_ends_without_a_fault(folder, start):
-    result = ended(
-        start(
-            "plan",
-            "people.toml",
-            "--json",
-            program=f"import os; os.close(1); os.dup2(os.pipe()[1], 1)\n{PROGRAM}",
-        )
-    )
+    close_output = "import os; os.close(1); os.dup2(os.pipe()[1], 1)"
+    result = ended(start("plan", "people.toml", "--json", program=f"{close_output}\n{PROGRAM}"))
     assert "Traceback" not in result.err
     assert "fault" not in result.err
-    assert result.code in (0, 141)
+    assert result.code in (0, 141)  # 141 is the code of SIGPIPE in a shell
 
 
-def fresh(program, *arguments, **environment):
+def run_in_new_interpreter(program, *arguments, **environment):
     """Run a program in a new interpreter without any loaded module."""
     variables = {
         name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"
@@ -527,36 +533,36 @@ def fresh(program, *arguments, **environment):
 
 
 def test_progress_shows_share_not_row_count(folder):
-    # reading ends when the line of progress has been seen, however long that takes
-    slow = """
+    # Reading ends when the line of progress has been seen, however long that takes.
+    read_slowly = """
 import atexit, sys, threading
 from leastnoise._trusted import reading
-read, seen, write = reading.read, threading.Event(), sys.stderr.write
-def told(text):
+read, was_shown, write = reading.read, threading.Event(), sys.stderr.write
+def write_and_note(text):
     write(text)
-    if '12%' in text: seen.set()
-def slowly(*a, progress, **k):
-    progress.show(123457, 987654); seen.wait()
-    return read(*a, progress=progress, **k)
-sys.stderr.write, reading.read = told, slowly
+    if '12%' in text: was_shown.set()
+def read_after_progress(*arguments, progress, **options):
+    progress.show(123457, 987654); was_shown.wait()
+    return read(*arguments, progress=progress, **options)
+sys.stderr.write, reading.read = write_and_note, read_after_progress
 atexit.register(lambda: print(sorted({'altair', 'narwhals', 'pandas', 'polars'} & {*sys.modules})))
 """
-    result = fresh(
-        slow + PROGRAM, "release", "people.toml", "--out", "out", LEASTNOISE_PROGRESS="on"
-    )
-    assert re.search(
-        r"^reading people\.csv: 12% \(\d+ s(, about \d+ s more)?\)$", result.stderr, re.MULTILINE
-    ), result.stderr
+    arguments = ("release", "people.toml", "--out", "out")
+    result = run_in_new_interpreter(read_slowly + PROGRAM, *arguments, LEASTNOISE_PROGRESS="on")
+    line = r"^reading people\.csv: 12% \(\d+ s(, about \d+ s more)?\)$"
+    assert re.search(line, result.stderr, re.MULTILINE), result.stderr
     assert "123457" not in result.stderr
     assert "987654" not in result.stderr
-    # A release of a file loads none of the libraries that it can do without. DuckDB before 2.0
-    # loads pandas where it is installed.
+    # A release of a file loads no optional library. DuckDB before 2.0 loads pandas where it is
+    # installed.
     loaded = ["[]", "['pandas']"] if version("duckdb").startswith("1.") else ["[]"]
     assert result.stdout.splitlines()[-1] in loaded
 
 
-@pytest.mark.parametrize(("setting", "used"), [("", "1"), ("2", "2")])
-def test_planning_uses_threads_only_on_request(setting, used):
+@pytest.mark.parametrize(
+    ("environment", "threads"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "2"}, "2")]
+)
+def test_planning_uses_threads_only_on_request(environment, threads):
     program = (
         "import atexit, os, sys\n"
         "from leastnoise._cli import main\n"
@@ -565,12 +571,11 @@ def test_planning_uses_threads_only_on_request(setting, used):
         "file=sys.stderr))\n"
         "main()"
     )
-    assert fresh(
-        program, "--help", **({"OPENBLAS_NUM_THREADS": setting} if setting else {})
-    ).stderr.split() == [used, "False"]
+    result = run_in_new_interpreter(program, "--help", **environment)
+    assert result.stderr.split() == [threads, "False"]
 
 
-# --- progress -------------------------------------------------------------------------------------
+# Progress.
 
 
 def test_progress_estimates_time_left(folder, run, estimates, monkeypatch):
@@ -602,31 +607,30 @@ def test_progress_estimates_time_left(folder, run, estimates, monkeypatch):
         assert "more" in estimates[step], (step, estimates)
 
 
+def list_commands():
+    """Return the arguments of the program, of all its commands and of their subcommands."""
+    commands = [[]]
+    for name in _main._COMMANDS:
+        subcommands = getattr(_main.load_command(name), "commands", {})
+        commands += [[name], *([name, subcommand] for subcommand in subcommands)]
+    return commands
+
+
 def test_help_explains_glossary_words():
     glossary = site.glossary()
-    assert glossary == tomllib.loads(
-        Path(_main.__file__).with_name("words.toml").read_text("utf-8")
-    )
-    explained = set()
-    below = [
-        [name, subcommand]
-        for name in _main._COMMANDS
-        for subcommand in getattr(_main.load_command(name), "commands", {})
-    ]
-    for arguments in ([], *([name] for name in _main._COMMANDS), *below):
-        output = (
-            CliRunner().invoke(_main.program, [*arguments, "--help"], prog_name="leastnoise").output
-        )
-        assert output.startswith(f"Usage: leastnoise {' '.join(arguments)}".rstrip())
-        assert max(map(len, output.splitlines())) <= 100
-        text, _, explanation = output.partition("In plain words:")
-        used_words = {word for word in glossary if re.search(rf"\b{word}s?\b", text, re.IGNORECASE)}
-        assert [
-            word
-            for word in used_words
-            if f"{word} {glossary[word]}" not in " ".join(explanation.split())
-        ] == [], arguments
-        explained |= used_words
+    words_file = Path(_main.__file__).with_name("words.toml")
+    assert glossary == tomllib.loads(words_file.read_text("utf-8"))
+    explained_words = set()
+    for arguments in list_commands():
+        result = CliRunner().invoke(_main.program, [*arguments, "--help"], prog_name="leastnoise")
+        assert result.output.startswith(f"Usage: leastnoise {' '.join(arguments)}".rstrip())
+        assert max(map(len, result.output.splitlines())) <= 100
+        text, _, explanation = result.output.partition("In plain words:")
+        explanation = " ".join(explanation.split())
+        for word, meaning in glossary.items():
+            if re.search(rf"\b{word}s?\b", text, re.IGNORECASE):
+                assert f"{word} {meaning}" in explanation, arguments
+                explained_words.add(word)
     assert {
         "prefix",
         "identity",
@@ -638,4 +642,4 @@ def test_help_explains_glossary_words():
         "ledger",
         "neighbours",
         "margin",
-    } <= explained
+    } <= explained_words
