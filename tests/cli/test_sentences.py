@@ -1,4 +1,4 @@
-"""Every sentence of a report holds for its release, in a grid of releases.
+"""Tests that reports state a sentence if and only if it holds, in a grid of releases.
 
 A new sentence of the catalogue needs its condition here, or an entry as a label or as text of
 other pages.
@@ -19,7 +19,9 @@ import leastnoise as ln
 from leastnoise._release import collect_contents, list_sentences, load_catalogue, render_report
 from leastnoise._release._writing import _make_entry
 
-PURE, APPROXIMATE, CONCENTRATED = 'epsilon = "6"', 'epsilon = "6"\ndelta = "1e-9"', 'rho = "4"'
+PURE = 'epsilon = "6"'
+APPROXIMATE = 'epsilon = "6"\ndelta = "1e-9"'
+CONCENTRATED = 'rho = "4"'
 GAUSSIAN = f'{APPROXIMATE}\nshare = "1/2"'
 GRID = [
     {"budget": PURE},
@@ -87,219 +89,241 @@ GRID = [
 ]
 
 
-def spec(case: dict) -> str:
-    """Return the spec of a case: two attributes, the second with values beyond its cells."""
-    per_cell = f', max_per_cell = {case["per_cell"]}, cell = "month"' if "per_cell" in case else ""
-    of_unit = ', of_unit = ["size"]' if case.get("people") == "size" else ""
-    unit = (
-        ""
-        if "unit" not in case
-        else f'unit = {{ column = "id", max_rows = {case["unit"]}{per_cell}{of_unit} }}'
-    )
-    output = {
-        name: case[name]
-        for name in ("round", "below", "language", "contact", "source")
-        if name in case
-    }
-    output |= dict.fromkeys(case.get("columns", []), True)
+def spec_workload(case: dict) -> list[str]:
+    """Return the tables [[workload]] of a case."""
+    if not is_linear(case):
+        return ['queries = { month = "prefix" }']
     target = "\nmargin = 40" if case.get("target") else ""
     workload = [
         f"marginals = {{ ways = 1 }}{target}",
         f'queries = {{ month = "identity", size = "identity" }}{target}',
     ]
-    workload += ['queries = { month = "identity" }\nsum = "pay"'] if case.get("sum") else []
-    workload += (
-        [f'queries = {{ {case["people"]} = "identity" }}\ncount = "units"']
-        if "people" in case
-        else []
-    )
-    if not linear(case):
-        workload = ['queries = { month = "prefix" }']
-    plan = {"strategy": "marginals"} | {
-        name: case[name] for name in ("objective", "guard", "strategy") if name in case
-    }
+    if case.get("sum"):
+        workload.append('queries = { month = "identity" }\nsum = "pay"')
+    if "people" in case:
+        workload.append(f'queries = {{ {case["people"]} = "identity" }}\ncount = "units"')
+    return workload
+
+
+def spec_unit(case: dict) -> str:
+    """Return the line of the protected unit of a case, which may be empty."""
+    if "unit" not in case:
+        return ""
+    limits = f"max_rows = {case['unit']}"
+    if "per_cell" in case:
+        limits += f', max_per_cell = {case["per_cell"]}, cell = "month"'
+    if case.get("people") == "size":
+        limits += ', of_unit = ["size"]'
+    return f'unit = {{ column = "id", {limits} }}'
+
+
+def spec(case: dict) -> str:
+    """Return the spec of a case: two attributes, the second with values beyond its cells."""
     lines = [
         "[source]",
         'path = "rows.csv"',
         "[privacy]",
         case["budget"],
         f'neighbours = "{case.get("neighbours", "add_remove")}"',
-        unit,
-    ]
-    lines += [
+        spec_unit(case),
         "[domain.month]",
         "integers = [1, 12]",
         "complete = true",
         "[domain.size]",
         f"integers = [1, {case.get('few', 4)}]",
         "complete = true",
+        f'outside = "{case.get("outside", "drop")}"',
+        "[measures.pay]",
+        "clip = [0, 10]",
     ]
-    lines += [f'outside = "{case.get("outside", "drop")}"', "[measures.pay]", "clip = [0, 10]"]
-    lines += [f"[[workload]]\n{part}" for part in workload]
-    for part, keys in (("plan", plan), ("output", output)):
-        lines += [f"[{part}]", *(f"{name} = {json.dumps(value)}" for name, value in keys.items())]
+    lines += [f"[[workload]]\n{table}" for table in spec_workload(case)]
+
+    plan = {"strategy": "marginals"}
+    plan |= {name: case[name] for name in ("objective", "guard", "strategy") if name in case}
+    output = {
+        name: case[name]
+        for name in ("round", "below", "language", "contact", "source")
+        if name in case
+    }
+    output |= dict.fromkeys(case.get("columns", []), True)
+    for table, settings in (("plan", plan), ("output", output)):
+        lines.append(f"[{table}]")
+        lines += [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
     return "\n".join(lines)
 
 
-def said_when(condition, keys: str):
+def stated_if(condition, keys: str):
     """Return the keys of sentences with their common condition."""
     return dict.fromkeys(keys.split(), condition)
 
 
-def sized(keys: str, fact):
-    """Return pairs of singular and plural sentences, by a number that may be missing."""
-    singular = said_when(
-        lambda case: fact(case) == 1, " ".join(f"{key}[0]" for key in keys.split())
-    )
-    return singular | said_when(
-        lambda case: (fact(case) or 0) > 1, " ".join(f"{key}[1]" for key in keys.split())
-    )
+def stated_by_number(keys: str, number):
+    """Return the conditions of singular and plural sentences, by a number that may be missing."""
+    singular_keys = " ".join(f"{key}[0]" for key in keys.split())
+    plural_keys = " ".join(f"{key}[1]" for key in keys.split())
+    conditions = stated_if(lambda case: number(case) == 1, singular_keys)
+    return conditions | stated_if(lambda case: (number(case) or 0) > 1, plural_keys)
 
 
-def kind(case):
+def budget_kind(case):
     """Return the definition of privacy of the requested budget."""
-    return (
-        "concentrated"
-        if "rho" in case["budget"]
-        else "gaussian"
-        if "share" in case["budget"]
-        else "approximate"
-        if "delta" in case["budget"]
-        else "pure"
-    )
+    if "rho" in case["budget"]:
+        return "concentrated"
+    if "share" in case["budget"]:
+        return "gaussian"
+    return "approximate" if "delta" in case["budget"] else "pure"
 
 
-def changed(who, how):
-    """Return the condition for a clause on this unit and this change of neighbours."""
-    return lambda case: (
-        (("unit" if "unit" in case else "row"), case.get("neighbours", "add_remove")) == (who, how)
-    )
+def protects(unit, neighbours):
+    """Return the condition of a sentence on this unit and this relation of neighbours."""
+
+    def condition(case):
+        unit_of_case = "unit" if "unit" in case else "row"
+        neighbours_of_case = case.get("neighbours", "add_remove")
+        return (unit_of_case, neighbours_of_case) == (unit, neighbours)
+
+    return condition
 
 
-def apart(case):
+def protects_units_of_rows(neighbours, *, one_row):
+    """Return the condition of a sentence on units of one row, or of several rows."""
+    protects_units = protects("unit", neighbours)
+    return lambda case: protects_units(case) and (case["unit"] == 1) == one_row
+
+
+def has_budget(name):
+    return lambda case: budget_kind(case) == name
+
+
+def has_noise(name):
+    return lambda case: case["noise"] == name
+
+
+def has_objective(name):
+    """Return the condition of a sentence on the objective of a plan of tables."""
+
+    def condition(case):
+        objective = "least" if case.get("target") else case.get("objective", "total")
+        return is_linear(case) and objective == name
+
+    return condition
+
+
+def tables_disagree(case):
     return "round" in case or "below" in case
 
 
-def linear(case):
+def is_linear(case):
     return "strategy" not in case
 
 
-# Facts of no case here: of values in means (tests/session/test_means_of_values.py), of paid
-# releases, of missing values (tests/session/test_missing.py), of series
-# (tests/session/test_series.py), of selected quantiles
-# (tests/session/test_selected_quantiles.py), and of other spec files.
+# Sentences that no case here states, by the tests that see them.
 NEVER = (
-    "clipped_means measure_values measure_weighted counts_values row_adds not_dropped "
-    "kicker_private f_covariances joined "
+    # Values in means (tests/session/test_means_of_values.py), paid releases, missing values
+    # (test_missing.py), series (test_series.py), selected quantiles
+    # (test_selected_quantiles.py), and other spec files.
+    "clipped_means measure_values measure_weighted counts_values row_adds not_dropped",
+    "kicker_private f_covariances joined joined_public large truncated bucketed grouped",
+    "left_out_of_some missing_rows missing_rows_of cut_series interval_selected",
+    "measure_squares",
+    # One kind of dropped values (tests/session/test_missing.py), and shares that the noise
+    # hides (tests/release/test_report.py).
+    "left_out_of_some_missing missing_rows_missing missing_rows_outside",
+    "dropped_outside left_out_of_some_outside",
+    "cut_share_hidden of_share_hidden fit_unused_hidden guard_few_hidden",
+    # Correlations and regressions (tests/session/test_moments.py).
+    "unbounded complete_rows distance_from_middle measure_complete measure_deviations",
+    "measure_products",
+    # Series and charts (tests/session/test_series.py, tests/charts), rounding by quantity and
+    # controlled rounding (tests/release/test_whole_rounding.py).
+    "rounded_of left_out_of rounded_controlled interval_rounded_each interval_controlled",
+    "axes_own axes_shared axis_cut",
+    # Totals of units (tests/session/test_unit_totals.py).
+    "measure_total measure_total_of clipped_totals clipped_totals_of unit_adds amount_cut",
+    "amount_hidden amount_unpublished amount_cells[0] amount_cells[1]",
 )
-NEVER += (
-    "joined_public large truncated bucketed grouped left_out_of_some missing_rows missing_rows_of "
-)
-NEVER += "cut_series interval_selected measure_squares "
-# one kind of dropped values (tests/session/test_missing.py), and shares that the noise hides
-# (tests/release/test_report.py)
-NEVER += "left_out_of_some_missing missing_rows_missing missing_rows_outside "
-NEVER += "dropped_outside left_out_of_some_outside "
-NEVER += "cut_share_hidden of_share_hidden fit_unused_hidden guard_few_hidden "
-# correlations and regressions (tests/session/test_moments.py)
-NEVER += "unbounded complete_rows distance_from_middle measure_complete measure_deviations "
-NEVER += "measure_products "
-# series and charts (tests/session/test_series.py, tests/charts), rounding by quantity and
-# controlled rounding (tests/release/test_whole_rounding.py)
-NEVER += "rounded_of left_out_of rounded_controlled interval_rounded_each interval_controlled "
-NEVER += "axes_own axes_shared axis_cut "
-# totals of units, which tests/session/test_unit_totals.py asks for
-NEVER += "measure_total measure_total_of clipped_totals clipped_totals_of unit_adds amount_cut "
-NEVER += "amount_hidden amount_unpublished amount_cells[0] amount_cells[1]"
 FACTS = {
-    **{f"change_row_{how}": changed("row", how) for how in ("add_remove", "replace")},
-    **{
-        f"guess_{who}_{how}": changed(who, how)
-        for who in ("row", "unit")
-        for how in ("add_remove", "replace")
-    },
-    **{
-        f"change_unit_{how}[{form}]": lambda case, how=how, form=form: (
-            changed("unit", how)(case) and (case["unit"] == 1) == (form == 0)
-        )
-        for how in ("add_remove", "replace")
-        for form in (0, 1)
-    },
-    **{
-        f"promise_{budget_kind}": lambda case, name=budget_kind: kind(case) == name
-        for budget_kind in ("pure", "approximate", "concentrated", "gaussian")
-    },
-    **{
-        noise_name: lambda case, name=noise_name: case["noise"] == name
-        for noise_name in ("discrete_laplace", "discrete_gaussian", "rounded_gaussian")
-    },
+    "change_row_add_remove": protects("row", "add_remove"),
+    "change_row_replace": protects("row", "replace"),
+    "guess_row_add_remove": protects("row", "add_remove"),
+    "guess_row_replace": protects("row", "replace"),
+    "guess_unit_add_remove": protects("unit", "add_remove"),
+    "guess_unit_replace": protects("unit", "replace"),
+    "change_unit_add_remove[0]": protects_units_of_rows("add_remove", one_row=True),
+    "change_unit_add_remove[1]": protects_units_of_rows("add_remove", one_row=False),
+    "change_unit_replace[0]": protects_units_of_rows("replace", one_row=True),
+    "change_unit_replace[1]": protects_units_of_rows("replace", one_row=False),
+    "promise_pure": has_budget("pure"),
+    "promise_approximate": has_budget("approximate"),
+    "promise_concentrated": has_budget("concentrated"),
+    "promise_gaussian": has_budget("gaussian"),
+    "discrete_laplace": has_noise("discrete_laplace"),
+    "discrete_gaussian": has_noise("discrete_gaussian"),
+    "rounded_gaussian": has_noise("rounded_gaussian"),
     # No case has one-way tables alone under a pure budget.
-    **said_when(lambda case: False, "k_norm laplace_and_k_norm quantile_k_norm"),
+    **stated_if(lambda case: False, "k_norm laplace_and_k_norm quantile_k_norm"),
     "cut_cell_saves": lambda case: "per_cell" in case and case["noise"] != "discrete_laplace",
     "guard_reduced": lambda case: False,  # no guard stopped an earlier release
     # All attributes are complete, and no case has a statement.
-    **said_when(
+    **stated_if(
         lambda case: False, "statement_left_out statement_without_interval reading_agree_but"
     ),
     "quantile_laplace": lambda case: case["noise"] == "discrete_laplace",
     "quantile_normal": lambda case: case["noise"] != "discrete_laplace",
     # Every case has rows outside the months, which are dropped.
-    **said_when(lambda case: True, "dropped not_covered_dropped not_private kicker_seeded"),
-    **sized("cut about_unit", lambda case: case.get("unit")),
-    **sized("cut_cell", lambda case: case.get("per_cell")),
-    **sized("limit_unit", lambda case: None if "per_cell" in case else case.get("unit")),
-    **sized(
+    **stated_if(lambda case: True, "dropped not_covered_dropped not_private kicker_seeded"),
+    **stated_by_number("cut about_unit", lambda case: case.get("unit")),
+    **stated_by_number("cut_cell", lambda case: case.get("per_cell")),
+    **stated_by_number("limit_unit", lambda case: None if "per_cell" in case else case.get("unit")),
+    **stated_by_number(
         "guard_kept", lambda case: case["unit"] if "guard" in case and "unit" in case else None
     ),
-    **sized("biased", lambda case: len(case.get("columns", []))),
-    **said_when(lambda case: "unit" not in case, "about_row"),
-    **said_when(lambda case: "unit" in case, "beyond"),
-    **said_when(lambda case: "per_cell" in case, "limit_unit_cell"),
-    **said_when(lambda case: "people" in case, "counts_units"),
-    **said_when(lambda case: case.get("people") == "month", "units_each measure_units_of"),
-    **said_when(lambda case: case.get("people") == "size", "units_once measure_units"),
-    **said_when(lambda case: "round" in case, "rounded interval_rounded"),
-    **said_when(lambda case: "below" in case, "left_out"),
-    **said_when(lambda case: linear(case) and "round" not in case, "reading_exact limit_noise"),
-    **said_when(lambda case: linear(case) and "round" in case, "limit_noise_rounded"),
+    **stated_by_number("biased", lambda case: len(case.get("columns", []))),
+    **stated_if(lambda case: "unit" not in case, "about_row"),
+    **stated_if(lambda case: "unit" in case, "beyond"),
+    **stated_if(lambda case: "per_cell" in case, "limit_unit_cell"),
+    **stated_if(lambda case: "people" in case, "counts_units"),
+    **stated_if(lambda case: case.get("people") == "month", "units_each measure_units_of"),
+    **stated_if(lambda case: case.get("people") == "size", "units_once measure_units"),
+    **stated_if(lambda case: "round" in case, "rounded interval_rounded"),
+    **stated_if(lambda case: "below" in case, "left_out"),
+    **stated_if(lambda case: is_linear(case) and "round" not in case, "reading_exact limit_noise"),
+    **stated_if(lambda case: is_linear(case) and "round" in case, "limit_noise_rounded"),
     # No case has a survey; tests/release tests the sentences of surveys.
-    **said_when(lambda case: False, "limit_noise_survey"),
-    **said_when(lambda case: linear(case) and "below" not in case, "reading_negative"),
-    **said_when(lambda case: linear(case) and not apart(case), "reading_sum"),
-    **said_when(lambda case: not apart(case), "reading_agree"),
-    **said_when(apart, "reading_apart"),
-    **said_when(lambda case: not linear(case), "limit_aware aware_errors"),
-    **said_when(lambda case: bool(case.get("sum")), "limit_sums clipped_sums"),
-    **said_when(lambda case: case.get("outside") == "clip", "clipped clipped_between"),
-    **said_when(lambda case: case.get("outside") in {"clip", "other"}, "dropped_missing"),
-    **said_when(lambda case: "guard" not in case, "dropped_unmeasured"),
-    **said_when(lambda case: "guard" in case and "unit" not in case, "guard"),
-    **said_when(lambda case: "unit" in case and "guard" not in case, "cut_unpublished"),
-    **said_when(
+    **stated_if(lambda case: False, "limit_noise_survey"),
+    **stated_if(lambda case: is_linear(case) and "below" not in case, "reading_negative"),
+    **stated_if(lambda case: is_linear(case) and not tables_disagree(case), "reading_sum"),
+    **stated_if(lambda case: not tables_disagree(case), "reading_agree"),
+    **stated_if(tables_disagree, "reading_apart"),
+    **stated_if(lambda case: not is_linear(case), "limit_aware aware_errors"),
+    **stated_if(lambda case: bool(case.get("sum")), "limit_sums clipped_sums"),
+    **stated_if(lambda case: case.get("outside") == "clip", "clipped clipped_between"),
+    **stated_if(lambda case: case.get("outside") in {"clip", "other"}, "dropped_missing"),
+    **stated_if(lambda case: "guard" not in case, "dropped_unmeasured"),
+    **stated_if(lambda case: "guard" in case and "unit" not in case, "guard"),
+    **stated_if(lambda case: "unit" in case and "guard" not in case, "cut_unpublished"),
+    **stated_if(
         lambda case: "unit" in case and "guard" in case and not case.get("target"), "cut_share"
     ),
     # The least budget that meets a target is small: the noise hides the share.
-    **said_when(
+    **stated_if(
         lambda case: "unit" in case and "guard" in case and bool(case.get("target")), "cut_hidden"
     ),
-    **said_when(
+    **stated_if(
         lambda case: "guard" in case and bool(case.get("few")) and case.get("outside") != "other",
         "guard_few",
     ),
-    **said_when(lambda case: "integer" in case.get("columns", []), "biased_disagree"),
-    **said_when(lambda case: "nnls" in case.get("columns", []), "biased_nnls"),
-    **said_when(lambda case: "local_non_negative" in case.get("columns", []), "biased_local"),
-    **said_when(lambda case: "top_down" in case.get("columns", []), "biased_top_down"),
-    **said_when(lambda case: "contact" not in case, "ask_whom"),
-    **said_when(lambda case: "source" in case, "source_line"),
-    **{
-        f"chosen_{objective}": lambda case, name=objective: (
-            linear(case)
-            and name == ("least" if case.get("target") else case.get("objective", "total"))
-        )
-        for objective in ("total", "worst", "relative", "least")
-    },
-    **said_when(lambda case: False, NEVER),
+    **stated_if(lambda case: "integer" in case.get("columns", []), "biased_disagree"),
+    **stated_if(lambda case: "nnls" in case.get("columns", []), "biased_nnls"),
+    **stated_if(lambda case: "local_non_negative" in case.get("columns", []), "biased_local"),
+    **stated_if(lambda case: "top_down" in case.get("columns", []), "biased_top_down"),
+    **stated_if(lambda case: "contact" not in case, "ask_whom"),
+    **stated_if(lambda case: "source" in case, "source_line"),
+    "chosen_total": has_objective("total"),
+    "chosen_worst": has_objective("worst"),
+    "chosen_relative": has_objective("relative"),
+    "chosen_least": has_objective("least"),
+    **stated_if(lambda case: False, " ".join(NEVER)),
 }
 ALWAYS = {
     "lead",
@@ -312,11 +336,9 @@ ALWAYS = {
     "limit_each",
     "index_note",
 }
-# Clauses, labels, charts and other pages; names, surveys and squares, which tests/release sees;
-# profiles, which tests/profile sees; numbers of rows left out or clipped, which tests/session and
-# tests/release see;
-# and what data-aware strategies say, or specs state, which
-# tests/mechanisms, session and spec see.
+# Clauses, labels, charts, and texts of other pages. tests/release sees names, surveys and squares,
+# tests/profile the profiles, tests/session and tests/release the numbers of rows that are left out
+# or clipped, and tests/mechanisms, session and spec the texts of data-aware strategies and specs.
 ELSEWHERE = re.compile(
     r"null_cell|outside_cell|sdmx_total|(be|pf|fit|further|sd|series|st|js|col|h|s|book|f|by|kind|"
     r"fate|how|name|meta|title|unit|aware|stated|regime|largest|exact|error_ratio|fact)_\w+|"
@@ -335,26 +357,22 @@ ELSEWHERE = re.compile(
 
 
 def test_catalogue_sentences_state_their_condition():
+    """A new sentence needs a condition in FACTS, or a place in ELSEWHERE."""
     keys = set(list_sentences("en"))
-    unknown_keys = {
-        key for key in keys - set(FACTS) - ALWAYS if not ELSEWHERE.fullmatch(key.partition("[")[0])
-    }
-    assert unknown_keys == set(), (
-        "say in FACTS when they are said, or in ELSEWHERE that they are labels or of other pages"
-    )
     assert set(FACTS) | ALWAYS <= keys
+    for key in keys - set(FACTS) - ALWAYS:
+        assert ELSEWHERE.fullmatch(key.partition("[")[0]), key
 
 
-def found_in(page: str, sentence: str) -> bool:
-    """Return whether a page has a sentence, with any values in its places."""
+def has_sentence(page: str, sentence: str) -> bool:
+    """Tell whether a page has a sentence, with any values in its places."""
     parts = [part.replace("%%", "%") for part in re.split(r"%\(\w+\)s", sentence)]
     if not all(part in page for part in parts):
         return False
-    place = ".{1,400}?"  # at either end of a sentence it is there anyway
-    return (
-        re.search(place.join(map(re.escape, parts)).removeprefix(place).removesuffix(place), page)
-        is not None
-    )
+    # A value at either end of the sentence is always there.
+    value = ".{1,400}?"
+    pattern = value.join(map(re.escape, parts)).removeprefix(value).removesuffix(value)
+    return re.search(pattern, page) is not None
 
 
 @pytest.fixture(autouse=True)
@@ -371,78 +389,71 @@ def _rows(folder):
     pd.DataFrame(columns).to_csv(folder / "rows.csv", index=False)
 
 
-@pytest.mark.parametrize("place", range(len(GRID)))
-def test_report_states_only_true_sentences(run, place):
-    case = GRID[place]
+def visible_text(page: str) -> str:
+    """Return the text of a page on one line, without tags, scripts and pictures."""
+    text = re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", html.unescape(text))
+
+
+def report_in(language: str, release) -> str:
+    """Return the report of a release in a language."""
+    release = replace(release, options=replace(release.options, language=language))
+    entries = ((table, _make_entry(release, table, table.id)) for table in release.tables)
+    return render_report(release, collect_contents(release, entries)[0])
+
+
+@pytest.mark.parametrize("number", range(len(GRID)))
+def test_report_states_only_true_sentences(run, number):
+    case = GRID[number]
     Path("case.toml").write_text(spec(case), encoding="utf-8")
-    run.succeeds("release", "case.toml", "--out", "out", "--seed", place, "--no-cache")
-    facts = json.loads(Path("out/manifest.json").read_text(encoding="utf-8"))
-    case = {**case, "noise": facts["plan"]["mechanism"]}
-    spec_language = case.get("language", "en")
+    run.succeeds("release", "case.toml", "--out", "out", "--seed", number, "--no-cache")
+    manifest = json.loads(Path("out/manifest.json").read_text(encoding="utf-8"))
+    case = {**case, "noise": manifest["plan"]["mechanism"]}
     release = ln.read_release("out")
     for language in ("en", "de"):
-        catalogue = load_catalogue(language)
+        if language == case.get("language", "en"):
+            report = Path("out/report.html").read_text(encoding="utf-8")
+        else:
+            report = report_in(language, release)
+        page = visible_text(report)
         sentences = list_sentences(language)
-        translated = replace(release, options=replace(release.options, language=language))
-        table_entries = (
-            (table, _make_entry(translated, table, table.id)) for table in translated.tables
-        )
-        text = (
-            Path("out/report.html").read_text(encoding="utf-8")
-            if language == spec_language
-            else render_report(translated, collect_contents(translated, table_entries)[0])
-        )
-        page = re.sub(
-            r"\s+",
-            " ",
-            html.unescape(
-                re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL)
-            ),
-        )
-        wrong_keys = [
-            key
-            for key, condition in FACTS.items()
-            if found_in(page, sentences[key]) != condition(case)
-        ]
-        assert wrong_keys == [], {key: FACTS[key](case) for key in wrong_keys}
-        assert [key for key in ALWAYS if not found_in(page, sentences[key])] == []
+        for key, condition in FACTS.items():
+            assert has_sentence(page, sentences[key]) == condition(case), key
+        for key in ALWAYS:
+            assert has_sentence(page, sentences[key]), key
         if "round" in case:
-            assert (
-                catalogue.say(
-                    "interval_rounded", half=catalogue.format_value(Fraction(case["round"]) / 2)
-                )
-                in page
-            )
-    # the numbers in them
+            catalogue = load_catalogue(language)
+            half = catalogue.format_value(Fraction(case["round"]) / 2)
+            assert catalogue.say("interval_rounded", half=half) in page
+    check_manifest(case, manifest)
+
+
+def check_manifest(case: dict, manifest: dict) -> None:
+    """Check the numbers and the note of the manifest of a case."""
     step = float(Fraction(case.get("round", "0")))
-    assert facts["intervals"]["half_width_added"] == pytest.approx(
-        0.5 / facts["measurements"]["grid"] + step / 2
-    )
-    assert ("is not rounded" in facts["post_processing"]["note"]) == (
-        not step and not case.get("columns")
-    )
-    assert ("it may be negative" in facts["post_processing"]["note"]) == (
-        linear(case) and "below" not in case and not case.get("columns")
-    )
+    half_width = 0.5 / manifest["measurements"]["grid"] + step / 2
+    assert manifest["intervals"]["half_width_added"] == pytest.approx(half_width)
+    note = manifest["post_processing"]["note"]
+    is_rounded = bool(step or case.get("columns"))
+    assert ("is not rounded" in note) == (not is_rounded)
+    may_be_negative = is_linear(case) and "below" not in case and not case.get("columns")
+    assert ("it may be negative" in note) == may_be_negative
 
 
-def test_plan_warning_and_release_sentence_use_one_noise(run):
+@pytest.mark.parametrize(
+    ("budget", "max_rows", "saves_noise"),
+    [
+        (PURE, 3, False),
+        (APPROXIMATE, 3, False),
+        ('epsilon = "1"\ndelta = "1e-5"', 12, True),
+        (CONCENTRATED, 3, True),
+    ],
+)
+def test_plan_warning_and_release_sentence_use_one_noise(run, budget, max_rows, saves_noise):
     """Plan and release agree, for all kinds of budgets, on whether a cell limit saves noise."""
-    idle = []
-    budgets = (
-        (PURE, 3),
-        (APPROXIMATE, 3),
-        (APPROXIMATE.replace("6", "1").replace("-9", "-5"), 12),
-        (CONCENTRATED, 3),
-    )
-    for place, (budget, max_rows) in enumerate(budgets):
-        Path("case.toml").write_text(
-            spec({"budget": budget, "unit": max_rows, "per_cell": 1}), encoding="utf-8"
-        )
-        result = run.succeeds(
-            "release", "case.toml", "--out", f"out-{place}", "--seed", 1, "--no-cache"
-        )
-        idle.append("makes nothing cheaper" in result.err)
-        assert idle[-1] == ("need less noise" not in result.out + result.err), budget
-        assert ("state a budget for Gaussian noise" in result.err) == (budget == PURE), budget
-    assert idle == [True, True, False, False]
+    case = {"budget": budget, "unit": max_rows, "per_cell": 1}
+    Path("case.toml").write_text(spec(case), encoding="utf-8")
+    result = run.succeeds("release", "case.toml", "--out", "out", "--seed", 1, "--no-cache")
+    assert ("makes nothing cheaper" in result.err) == (not saves_noise)
+    assert ("need less noise" in result.out + result.err) == saves_noise
+    assert ("state a budget for Gaussian noise" in result.err) == (budget == PURE)
