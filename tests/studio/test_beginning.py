@@ -42,7 +42,7 @@ def fields(text: str) -> dict[str, str]:
     """Parse words such as c1.kind=list to form fields; _ is a space, ; ends a line."""
     form = {}
     for word in text.split():
-        name, value = word.split("=")
+        name, _, value = word.partition("=")
         form[name] = value.replace("_", " ").replace(";", "\n")
     return form
 
