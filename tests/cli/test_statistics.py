@@ -1,4 +1,4 @@
-"""Tests of means, quantiles and distributions in ``plan``, ``show``, the report and the workbook."""
+"""Tests of means, quantiles and distributions in plans, ``show``, reports and workbooks."""
 
 import re
 from pathlib import Path
