@@ -1,4 +1,4 @@
-"""Stored releases, and the programs of the page about the format."""
+"""Stored releases, and the programs on the page about the format of measurements."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ STORED = sorted((ROOT / "tests" / "data" / "releases").glob("1-*"))
 
 @pytest.fixture(scope="session")
 def page():
-    """What the page about the format defines, run as it stands there."""
+    """Return the names that the programs of docs/measurements.md define."""
     text = (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
     names = {}
     for block in re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
@@ -22,7 +22,7 @@ def page():
 
 @pytest.fixture(params=STORED, ids=lambda path: path.name)
 def stored(request):
-    """The directory of a stored release."""
+    """Return the directory of a stored release."""
     return request.param
 
 

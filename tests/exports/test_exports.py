@@ -1,4 +1,4 @@
-"""Every export of every stored release: complete, readable, with the right privacy loss."""
+"""Tests of every export of every stored release: complete, with the right privacy loss."""
 
 import json
 import re
@@ -32,46 +32,45 @@ def test_page_of_commands_has_every_export():
 
 
 @pytest.fixture
-def changed(laplace, tmp_path):
-    """A copy of a stored release whose manifest is changed."""
+def change_manifest(laplace, tmp_path):
+    """Return a function that copies a stored release and changes the manifest of the copy."""
 
     def copy(change) -> Path:
         out = shutil.copytree(laplace, tmp_path / "out")
-        value = json.loads((out / "manifest.json").read_text())
-        change(value)
-        (out / "manifest.json").write_text(json.dumps(value))
+        manifest = json.loads((out / "manifest.json").read_text())
+        change(manifest)
+        (out / "manifest.json").write_text(json.dumps(manifest))
         return out
 
     return copy
 
 
-def test_export_refuses_a_damaged_manifest(changed):
+def test_export_refuses_a_damaged_manifest(change_manifest):
+    out = change_manifest(lambda manifest: manifest["privacy"].pop("promise"))
     with pytest.raises(InputError, match="damaged"):
-        ln.export(changed(lambda value: value["privacy"].pop("promise")), "review")
+        ln.export(out, "review")
 
 
-# --- review ---------------------------------------------------------------------------------------
+# Pages for reviewers.
 
 
 def test_review_asks_all_questions_and_marks_open_ones(stored):
-    text, questions = (
-        ln.export(stored, "review"),
-        re.findall(r"^### (\d+)\. .*$", REVIEW.read_text(), re.MULTILINE),
-    )
-    assert "**NOT PRIVATE" in text  # they came from seeds
+    text = ln.export(stored, "review")
+    questions = re.findall(r"^### (\d+)\. .*$", REVIEW.read_text(), re.MULTILINE)
     assert questions == [str(number) for number in range(1, len(questions) + 1)]
-    answers = [
-        part.split("\n", 1)[1].split("\n#")[0].strip()
-        for part in re.split(r"^### ", text, flags=re.MULTILINE)[1:]
-    ]
+    assert "**NOT PRIVATE" in text  # the stored releases have seeds
+    assert "%(" not in text
+
+    parts = re.split(r"^### ", text, flags=re.MULTILINE)[1:]
+    answers = [part.split("\n", 1)[1].split("\n#")[0].strip() for part in parts]
     assert len(answers) == len(questions)
     assert all(answers)
     marked = sum(f"**{FILL_IN}**: " in answer for answer in answers)
     assert f"{marked} of {len(questions)}\nquestions have such a mark." in text
-    assert "%(" not in text
 
 
-def test_whole_privacy_loss_is_stated(changed):
+def test_whole_privacy_loss_is_stated(change_manifest):
+    """The guard cost 1/99 in addition to the 1 of the plan: 100/99 in all."""
     guard = {
         "id": "",
         "guard_share": "1/100",
@@ -82,19 +81,19 @@ def test_whole_privacy_loss_is_stated(changed):
         "guard_noise_std": 40.0,
     }
 
-    def with_guard(value) -> None:
-        value["receipt"] = guard
-        value["privacy"]["parameters"] = {"epsilon": "100/99"}
+    def add_guard(manifest) -> None:
+        manifest["receipt"] = guard
+        manifest["privacy"]["parameters"] = {"epsilon": "100/99"}
 
-    copy = changed(with_guard)
-    release = ln.read_release(copy)
-    assert (release.plan.privacy.budget, release.privacy.budget) == (PureDP(1), PureDP("100/99"))
-    loss = yaml.safe_load(ln.export(copy, "registry"))["deployment"]["privacy_loss"][
-        "privacy_parameters"
-    ]
-    assert Fraction(loss["epsilon"]) >= Fraction(100, 99)
-    assert loss["epsilon"] == pytest.approx(100 / 99)
-    assert "A guard counted rows first and cost 1/99 more" in ln.export(copy, "review")
+    out = change_manifest(add_guard)
+    release = ln.read_release(out)
+    assert release.plan.privacy.budget == PureDP(1)
+    assert release.privacy.budget == PureDP("100/99")
+    entry = yaml.safe_load(ln.export(out, "registry"))
+    epsilon = entry["deployment"]["privacy_loss"]["privacy_parameters"]["epsilon"]
+    assert Fraction(epsilon) >= Fraction(100, 99)
+    assert epsilon == pytest.approx(100 / 99)
+    assert "A guard counted rows first and cost 1/99 more" in ln.export(out, "review")
 
 
 @pytest.mark.parametrize("bound", [None, ln.PerCellBound(2, ["month", "sex"])], ids=str)
@@ -109,7 +108,7 @@ def test_unit_is_a_person_with_a_bound_of_rows(tmp_path, bound):
     assert ("and at most 2 in one cell of month x sex." in text) == bool(bound)
 
 
-FACTS_OF_FILES = {
+FACTS_OF_THE_PLAN = {
     ("private",): [True],
     ("plan", "digest"): ["", "0" * 64],
     ("plan", "strategy"): ["identity of another plan"],
@@ -127,24 +126,27 @@ FACTS_OF_FILES = {
 }
 
 
-@pytest.mark.parametrize("place", FACTS_OF_FILES, ids=lambda place: ".".join(map(str, place)))
-def test_manifest_with_other_facts_than_its_plan_is_refused(changed, place):
-    """A manifest has no digest of itself, so what its files say is compared."""
-    *holders, last = place
-    out = changed(lambda value: None)
-    intact = json.loads((out / "manifest.json").read_text())
-    for fact in FACTS_OF_FILES[place]:
-        value = json.loads(json.dumps(intact))
-        reduce(lambda holder, name: holder[name], holders, value)[last] = fact
-        (out / "manifest.json").write_text(json.dumps(value))
+@pytest.mark.parametrize("path", FACTS_OF_THE_PLAN, ids=lambda path: ".".join(map(str, path)))
+def test_manifest_with_other_facts_than_its_plan_is_refused(change_manifest, path):
+    """A manifest has no digest, so the export compares its facts with the plan."""
+    out = change_manifest(lambda manifest: None)
+    text = (out / "manifest.json").read_text()
+    *parents, key = path
+    for fact in FACTS_OF_THE_PLAN[path]:
+        manifest = json.loads(text)
+        holder = manifest
+        for parent in parents:
+            holder = holder[parent]
+        holder[key] = fact
+        (out / "manifest.json").write_text(json.dumps(manifest))
         with pytest.raises(InputError, match="The manifest was changed"):
             ln.export(out, "review")
 
 
-# --- the registry of deployments ------------------------------------------------------------------
+# The registry of deployments.
 
 # The registry's own template, by its keys.
-KEYS = {
+REGISTRY_KEYS = {
     "basic": "name data_curators description intended_use data_product_type data_product_region "
     "data_product_sector publication_date",
     "dp_variant": "variant_name data_domain unprotected_quantities",
@@ -165,19 +167,16 @@ def test_entry_of_the_registry_has_its_keys(stored):
     assert "# NOT PRIVATE" in text
     entry = yaml.safe_load(text)
     assert set(entry) == {"url_slug", "deployment"}
-    assert set(entry["deployment"]) == set(KEYS)
-    assert [
-        part
-        for part, keys in KEYS.items()
-        if not set(entry["deployment"][part]) <= set(keys.split())
-    ] == []
-    product = entry["deployment"]["basic"]
-    assert (
-        product["publication_date"] == json.loads((stored / "manifest.json").read_text())["written"]
-    )
-    assert product["data_curators"] == [
-        {"data_curator_name": FILL_IN, "data_curator_type": FILL_IN}
-    ]
+    deployment = entry["deployment"]
+    assert set(deployment) == set(REGISTRY_KEYS)
+    for part, keys in REGISTRY_KEYS.items():
+        assert set(deployment[part]) <= set(keys.split())
+
+    basic = deployment["basic"]
+    manifest = json.loads((stored / "manifest.json").read_text())
+    assert basic["publication_date"] == manifest["written"]
+    curator = {"data_curator_name": FILL_IN, "data_curator_type": FILL_IN}
+    assert basic["data_curators"] == [curator]
 
 
 def test_losses_of_every_definition(stored):
@@ -190,90 +189,88 @@ def test_losses_of_every_definition(stored):
         assert exact <= Fraction(value) <= exact * (1 + Fraction(1, 2**50))
 
 
-# --- mbi ------------------------------------------------------------------------------------------
+# Measurements for mbi.
 
 
 @pytest.fixture(params=["1-laplace", "1-gaussian", "1-weights", "1-floored"])
-def measured(request, laplace):
+def measured_release(request, laplace):
+    """Return a stored release of counts that least squares estimates."""
     return laplace.parent / request.param
 
 
-def test_mbi_gets_rows_of_equal_noise(measured, page):
-    value = json.loads(ln.export(measured, "mbi"))
-    release = ln.read_release(measured)
+def test_mbi_gets_rows_of_equal_noise(measured_release, page):
+    exported = json.loads(ln.export(measured_release, "mbi"))
+    release = ln.read_release(measured_release)
     (total,) = release.answer(ln.queries(release.plan.domain))
-    assert value["total"] == {"answer": total.answer.item(), "noise_std": total.noise_std.item()}
-    assert value["domain"] == {
+    assert exported["total"] == {"answer": total.answer.item(), "noise_std": total.noise_std.item()}
+    assert exported["domain"] == {
         name: release.plan.domain.kind(name).size for name in release.plan.domain.names
     }
-    counts = [table for table in page["tables"](measured) if table["measure"] is None]
-    assert len(counts) == len(value["measurements"])
-    for table, measurement in zip(counts, value["measurements"], strict=True):
+    tables = page["tables"](measured_release)
+    counts = [table for table in tables if table["measure"] is None]
+    assert len(counts) == len(exported["measurements"])
+    for table, measurement in zip(counts, exported["measurements"], strict=True):
         assert measurement["clique"] == table["attributes"]
-        factor = measurement["stddev"] / np.sqrt(
-            [page["variance"](table["noise"], scale, table["grid"]) for scale in table["scales"]]
-        )
-        assert measurement["noisy_measurement"] == pytest.approx(
-            (table["values"] * factor).tolist(), rel=0.02
-        )
-        plain = matrix_of(table["matrices"]) * factor[:, None]
-        assert np.allclose(
-            matrix_of(measurement["matrices"])
-            if "matrices" in measurement
-            else np.eye(plain.shape[1]),
-            plain,
-            rtol=0.02,
-        )
+        variances = [
+            page["variance"](table["noise"], scale, table["grid"]) for scale in table["scales"]
+        ]
+        factor = measurement["stddev"] / np.sqrt(variances)
+        values = (table["values"] * factor).tolist()
+        assert measurement["noisy_measurement"] == pytest.approx(values, rel=0.02)
+
+        rows = kronecker(table["matrices"]) * factor[:, None]
+        if "matrices" in measurement:
+            exported_rows = kronecker(measurement["matrices"])
+        else:
+            exported_rows = np.eye(rows.shape[1])
+        assert np.allclose(exported_rows, rows, rtol=0.02)
 
 
-def matrix_of(matrices):
+def kronecker(matrices):
+    """Return the Kronecker product of matrices."""
     return reduce(np.kron, matrices, np.ones((1, 1)))
+
+
+def rows_over(sizes, matrices):
+    """Return the rows over all cells; attributes without a matrix are summed out."""
+    return kronecker(
+        [matrices.get(attribute, np.ones((1, size))) for attribute, size in sizes.items()]
+    )
+
+
+def measured_rows(measurement, sizes):
+    """Return the rows of an exported measurement over all cells, in units of its noise."""
+    matrices = measurement.get("matrices")
+    if matrices is None:
+        matrices = [np.eye(sizes[attribute]) for attribute in measurement["clique"]]
+    by_attribute = dict(zip(measurement["clique"], map(np.array, matrices), strict=True))
+    return rows_over(sizes, by_attribute) / measurement["stddev"]
 
 
 @pytest.mark.parametrize("name", ["1-laplace", "1-gaussian", "1-weights"])
 def test_mbi_measurements_have_the_promised_error(laplace, name):
-    # The best unbiased estimate of the first table from what mbi is given has the error that the
-    # release states.
-    value, release = (
-        json.loads(ln.export(laplace.parent / name, "mbi")),
-        ln.read_release(laplace.parent / name),
-    )
+    """The best unbiased estimate from the export has the error that the release states."""
+    exported = json.loads(ln.export(laplace.parent / name, "mbi"))
+    release = ln.read_release(laplace.parent / name)
+    measurements = exported["measurements"]
+    used_attributes = {name for measurement in measurements for name in measurement["clique"]}
     sizes = {
-        one: size
-        for one, size in value["domain"].items()
-        if any(one in other["clique"] for other in value["measurements"])
+        attribute: size
+        for attribute, size in exported["domain"].items()
+        if attribute in used_attributes
     }
-    rows = []
-    for one in value["measurements"]:
-        each = [
-            np.array(part)
-            for part in one.get(
-                "matrices", [np.eye(sizes[attribute]) for attribute in one["clique"]]
-            )
-        ]
-        rows_by_name = dict(zip(one["clique"], each, strict=True))
-        rows.append(
-            matrix_of(
-                [
-                    rows_by_name.get(attribute, np.ones((1, size)))
-                    for attribute, size in sizes.items()
-                ]
-            )
-            / one["stddev"]
-        )
+    rows = np.vstack([measured_rows(measurement, sizes) for measurement in measurements])
+
     product = release.tables[0].product
     operators = dict(zip(product.attributes, map(dense, product.operators), strict=True))
-    wanted = matrix_of(
-        [operators.get(attribute, np.ones((1, size))) for attribute, size in sizes.items()]
-    )
-    std = np.sqrt(np.diag(wanted @ np.linalg.pinv(np.vstack(rows).T @ np.vstack(rows)) @ wanted.T))
+    queries = rows_over(sizes, operators)
+    std = np.sqrt(np.diag(queries @ np.linalg.pinv(rows.T @ rows) @ queries.T))
     assert std == pytest.approx(release.tables[0].noise_std.reshape(-1), rel=1e-6)
 
 
 def test_mbi_export_refuses_adaptive_measurements(laplace):
-    with pytest.raises(
-        InputError, match="No interval is known for further answers from a release by 'dawa'"
-    ):
+    message = "No interval is known for further answers from a release by 'dawa'"
+    with pytest.raises(InputError, match=message):
         ln.export(laplace.parent / "1-dawa", "mbi")
 
 
@@ -285,38 +282,40 @@ def test_mbi_needs_counts(tmp_path):
         ln.export(tmp_path / "out", "mbi")
 
 
-def test_mbi_reads_the_export(measured, page, tmp_path):
+def test_mbi_reads_the_export(measured_release, page, tmp_path):
     mbi = pytest.importorskip("mbi")
 
     file = tmp_path / "measurements.json"
-    file.write_text(ln.export(measured, "mbi"))
+    file.write_text(ln.export(measured_release, "mbi"))
     domain, measurements, total = page["format_mbi_measurements"](file)
     model = mbi.estimation.MirrorDescent().estimate(
         domain, measurements, known_total=total, iters=300
     )
-    table = ln.read_release(measured).tables[0]
+    table = ln.read_release(measured_release).tables[0]
     cells = np.asarray(model.project(list(table.product.attributes)).datavector())
-    # what mbi fits lies near what least squares give, by the errors that both know
-    answers = matrix_of([dense(operator) for operator in table.product.operators]) @ cells
+    # The fit of mbi lies near least squares: within 5 standard errors.
+    answers = kronecker([dense(operator) for operator in table.product.operators]) @ cells
     assert np.abs(answers - table.answer.reshape(-1)).max() < 5 * table.noise_std.max()
 
 
-# --- notebooks ------------------------------------------------------------------------------------
+# Notebooks.
 
 
 def test_exported_notebook_runs(stored):
     notebook = json.loads(ln.export(stored, "notebook"))
+    assert notebook["nbformat"] == 4
+    assert notebook["nbformat_minor"] == 5
     assert "**NOT PRIVATE" in "".join(notebook["cells"][1]["source"])
-    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
-    assert all(set(cell) >= {"id", "metadata", "source", "cell_type"} for cell in notebook["cells"])
     names = {}
-    for cell in (cell for cell in notebook["cells"] if cell["cell_type"] == "code"):
-        # The code is what a reader would run.
-        exec(compile("".join(cell["source"]), "notebook", "exec"), names)  # noqa: S102
+    for cell in notebook["cells"]:
+        assert set(cell) >= {"id", "metadata", "source", "cell_type"}
+        if cell["cell_type"] == "code":
+            code = compile("".join(cell["source"]), "notebook", "exec")
+            exec(code, names)  # noqa: S102 - the code is what a reader would run
     assert names["release"].plan.digest() == ln.read_release(stored).plan.digest()
 
 
-# --- metadata of files and of the data set --------------------------------------------------------
+# Metadata of files and of the data set.
 
 
 def test_csvw_describes_every_csv_file(stored):
@@ -330,19 +329,20 @@ def test_csvw_describes_every_csv_file(stored):
     for table in metadata["tables"]:
         rows = pd.read_csv(stored / table["url"], dtype=str, keep_default_na=False)
         columns = table["tableSchema"]["columns"]
+        primary_key = table["tableSchema"]["primaryKey"]
         assert [column["titles"] for column in columns] == list(rows.columns)
-        names = [column["name"] for column in columns]
-        assert {*table["tableSchema"]["primaryKey"]} <= {*names}
-        assert not rows.duplicated([*rows.columns[: len(table["tableSchema"]["primaryKey"])]]).any()
+        assert set(primary_key) <= {column["name"] for column in columns}
+        assert not rows.duplicated([*rows.columns[: len(primary_key)]]).any()
         for column in columns:
+            assert re.fullmatch(r"[A-Za-z0-9%.-][\w%.-]*", column["name"])
             for text in rows[column["titles"]]:
                 assert text == "" or types[column["datatype"]](text) is not None
-            assert re.fullmatch(r"[A-Za-z0-9%.-][\w%.-]*", column["name"])
 
 
-def test_dcat_entry_has_titles_periods_and_marks(tmp_path):
-    months = ln.Dates("2024-01-01", "2024-12-31", "month")
-    domain = ln.Domain(month=months)
+@pytest.fixture
+def dcat_entry(tmp_path):
+    """Return the DCAT entry of a release by month, in English and German."""
+    domain = ln.Domain(month=ln.Dates("2024-01-01", "2024-12-31", "month"))
     plan = ln.plan(ln.queries(domain, month="identity"), ln.PureDP(1))
     options = ln.Options(
         title={"en": "Visits", "de": "Besuche"},
@@ -352,26 +352,33 @@ def test_dcat_entry_has_titles_periods_and_marks(tmp_path):
     )
     rows = pd.DataFrame({"month": ["2024-05-01"] * 9})
     ln.release(plan, rows, seed=1, out=tmp_path / "out", options=options)
-    entry = json.loads(ln.export(tmp_path / "out", "dcat"))
-    assert entry["@type"] == "dcat:Dataset"
-    assert entry["dct:title"] == [
+    return json.loads(ln.export(tmp_path / "out", "dcat"))
+
+
+def test_dcat_entry_has_texts_of_each_language(dcat_entry):
+    assert dcat_entry["dct:title"] == [
         {"@value": "Visits", "@language": "en"},
         {"@value": "Besuche", "@language": "de"},
     ]
-    assert entry["dct:temporal"]["dcat:startDate"]["@value"] == "2024-01-01"
-    assert entry["dct:temporal"]["dcat:endDate"]["@value"] == "2024-12-31"
-    assert "nach Monat" in entry["dct:description"][1]["@value"]
-    assert entry["dct:description"][0]["@value"].startswith("NOT PRIVATE")
-    assert [file["dct:title"] for file in entry["dcat:distribution"]] == [
+    english, german = dcat_entry["dct:description"]
+    assert english["@value"].startswith("NOT PRIVATE")
+    assert "nach Monat" in german["@value"]
+    keywords = {text["@language"]: text["@value"] for text in dcat_entry["dcat:keyword"][1::2]}
+    assert keywords == {"en": "month", "de": "Monat"}
+
+
+def test_dcat_entry_has_titles_periods_and_marks(dcat_entry):
+    assert dcat_entry["@type"] == "dcat:Dataset"
+    assert dcat_entry["dct:temporal"]["dcat:startDate"]["@value"] == "2024-01-01"
+    assert dcat_entry["dct:temporal"]["dcat:endDate"]["@value"] == "2024-12-31"
+    assert [file["dct:title"] for file in dcat_entry["dcat:distribution"]] == [
         "report.html",
         "report.de.html",
         "answers/*.csv",
     ]
-    assert entry["dcat:theme"]["@id"].startswith("https://example.org/FILL-IN")
-    keywords = {entry["@language"]: entry["@value"] for entry in entry["dcat:keyword"][1::2]}
-    assert keywords == {"en": "month", "de": "Monat"}
-    used = {key.partition(":")[0] for key in entry if ":" in key}
-    assert used <= set(entry["@context"])
+    assert dcat_entry["dcat:theme"]["@id"].startswith("https://example.org/FILL-IN")
+    prefixes = {key.partition(":")[0] for key in dcat_entry if ":" in key}
+    assert prefixes <= set(dcat_entry["@context"])
 
 
 def test_csvw_without_csv_files_is_refused(tmp_path):
