@@ -267,6 +267,22 @@ def test_refusal_after_a_paid_guard_says_what_was_paid(tmp_path) -> None:
     ]
 
 
+def possible_counts(max_rows: int, columns: int) -> set[tuple[int, ...]]:
+    """Return the counts of every possible unit: used, unused and cut rows, and per column.
+
+    The count of a column is the number of used rows without a value less those with one.
+    """
+    counts = set()
+    for rows in range((MOST_CUT + 1) * max_rows + 3):
+        kept = min(rows, max_rows)
+        cut = min(rows - kept, MOST_CUT * kept)
+        for used in range(kept + 1):
+            for of_columns in itertools.product((-used, 0, used), repeat=columns):
+                if sum(map(abs, of_columns)) <= used:
+                    counts.add((used, kept - used, cut, *of_columns))
+    return counts
+
+
 @both_relations
 @pytest.mark.parametrize("budget", BUDGETS[:3], ids=repr)
 @pytest.mark.parametrize("totals", [{}, {"paid": UnitTotal("amount", -1, 2)}], ids=len)
@@ -277,45 +293,40 @@ def test_guard_loss_of_a_unit_is_exactly_its_share(
 ) -> None:
     """Try every possible unit against none and against every other unit.
 
-    The guard counts the used, unused and cut rows of a unit, and per column the used rows without a
-    value less those with one, which lies between plus and minus the number of used rows. For a
-    total it adds up the kept and the cut amounts, in as many cells as the unit may have rows.
+    For a total the guard adds up the kept and the cut amounts, in as many cells as the unit may
+    have rows.
     """
     privacy = ln.Privacy(budget, neighbours, "id", max_rows)
     measured = guard_measurements(privacy, Fraction(1, 100), columns, totals)
     scales = {block.measure: block.scale for block in measured.blocks}
+    scale_of_count = [scales[None], scales[None], scales[CUT], *[scales.get(LACKING)] * columns]
+
     no_rows = (0,) * (3 + columns)
-    units = {no_rows}
-    for rows in range((MOST_CUT + 1) * max_rows + 3):
-        kept_rows = min(rows, max_rows)
-        cut = min(rows - kept_rows, MOST_CUT * kept_rows)
-        for used in range(kept_rows + 1):
-            missing_counts = itertools.product((-used, 0, used), repeat=columns)
-            units |= {
-                (used, kept_rows - used, cut, *numbers)
-                for numbers in missing_counts
-                if sum(map(abs, numbers)) <= used
-            }
+    units = possible_counts(max_rows, columns)
     pairs = itertools.product(units, units if neighbours == "replace" else {no_rows})
-    apart = {tuple(abs(a - b) for a, b in zip(*pair, strict=True)) for pair in pairs}
-    of_number = [scales[None], scales[None], scales[CUT], *[scales.get(LACKING)] * columns]
-    for name, total in totals.items():  # the largest change of both, whatever its rows are
-        changes_of_amounts = (max_rows * total.largest, max_rows * cut_limit(total.largest))
-        apart = {(*changes, *changes_of_amounts) for changes in apart}
-        of_number += [scales[kept_amount(name)], scales[cut_amount(name)]]
-    losses = (
-        [Fraction(change) / scale for change, scale in zip(changes, of_number, strict=True)]
-        for changes in apart
-    )
-    if measured.noise is Noise.DISCRETE_LAPLACE:
-        worst = max(sum(shifts) for shifts in losses)
-    else:
-        worst = max(sum(shift**2 for shift in shifts) / 2 for shifts in losses)
+    differences = {tuple(abs(a - b) for a, b in zip(*pair, strict=True)) for pair in pairs}
+    for name, total in totals.items():
+        # The largest changes of both amounts, whatever the rows of the unit are.
+        kept_change = max_rows * total.largest
+        cut_change = max_rows * cut_limit(total.largest)
+        differences = {(*counts, kept_change, cut_change) for counts in differences}
+        scale_of_count += [scales[kept_amount(name)], scales[cut_amount(name)]]
+
+    worst_loss = Fraction(0)
+    for counts in differences:
+        shifts = [
+            Fraction(change) / scale for change, scale in zip(counts, scale_of_count, strict=True)
+        ]
+        if measured.noise is Noise.DISCRETE_LAPLACE:
+            loss = sum(shifts)
+        else:
+            loss = sum(shift**2 for shift in shifts) / 2
+        worst_loss = max(worst_loss, loss)
     budget_size = size(measured.privacy.budget)
-    assert worst <= budget_size
-    # a row that is not used lacks no column, so a replaced unit does not reach both bounds at once
-    is_reached = columns == 0 or neighbours == "add_remove"
-    assert not is_reached or float(worst / budget_size) == pytest.approx(1, abs=1e-9)
+    assert worst_loss <= budget_size
+    # An unused row lacks no column, so a replaced unit does not reach both bounds at once.
+    if columns == 0 or neighbours == "add_remove":
+        assert float(worst_loss / budget_size) == pytest.approx(1, abs=1e-9)
 
 
 @pytest.mark.parametrize("share", ["0", "3/4", "-1", float("nan")])

@@ -131,75 +131,89 @@ def test_unweighted_means_name_the_weighted_measure() -> None:
 def test_stated_cost_of_weights_is_true() -> None:
     domain = parse_spec(SPEC, Path()).domain
     workload = ln.queries(domain, region="identity")
-    rows, weighted = (
-        ln.plan(variant, ln.ZCDP("1/50"), strategy="identity")
-        for variant in (workload, workload.weighted_by("weight"))
-    )
-    factor = weighted.expected_error().tables[0].rmse * 0.25 / rows.expected_error().tables[0].rmse
-    assert factor == pytest.approx(60, rel=0.02)
-    (clipped, cost) = list_sum_contributions(weighted.workload)
+    unweighted = ln.plan(workload, ln.ZCDP("1/50"), strategy="identity")
+    weighted = ln.plan(workload.weighted_by("weight"), ln.ZCDP("1/50"), strategy="identity")
+    rmse = weighted.expected_error().tables[0].rmse * 0.25
+    # The largest weight is 60.
+    expected = 60 * unweighted.expected_error().tables[0].rmse
+    assert rmse == pytest.approx(expected, rel=0.02)
+    clipped, cost = list_sum_contributions(weighted.workload)
     assert clipped.startswith(
         "In sums of weight a value below 0 counts as 0 and one above 60 as 60"
     )
     assert "its standard error is about 60 times the standard error of a count of rows" in cost
-    sentences = list_sum_contributions(
-        ln.mean_queries(domain, "pay").weighted_by("weight"), load_catalogue("de")
-    )
-    assert [sentence.split(" von ")[1].split(" ")[0] for sentence in sentences] == [
-        "pay",
-        "weight",
-        "pay",
-        "weight",
-    ]
+
+
+def test_cost_of_weighted_means_is_stated_in_german() -> None:
+    domain = parse_spec(SPEC, Path()).domain
+    workload = ln.mean_queries(domain, "pay").weighted_by("weight")
+    sentences = list_sum_contributions(workload, load_catalogue("de"))
+    measures = [sentence.split(" von ")[1].split(" ")[0] for sentence in sentences]
+    assert measures == ["pay", "weight", "pay", "weight"]
     assert "eine Summe von pay (gewichtet mit weight) um höchstens 5.400." in sentences[2]
 
 
-def test_weighted_bounds_stay_within_row_limits() -> None:
+WEIGHTED_DOMAIN = ln.Domain(
+    sex=["f", "m"], measures={"pay": Measure("pay", 0, 10), "w": Measure("w", 0, 5)}
+)
+WEIGHTED_MEAN = ln.mean_queries(WEIGHTED_DOMAIN, "pay", by=["sex"]).weighted_by("w")
+BY_SEX = ln.queries(WEIGHTED_DOMAIN, sex="identity")
+PAY_BY_SEX = ln.queries(WEIGHTED_DOMAIN, sex="identity", sum="pay")
+
+
+def possible_contributions(workload: ln.Workload) -> np.ndarray:
+    """Return what each possible row adds to the tables, relative to the largest contributions."""
+    contributions = []
+    for weight in range(6):
+        for pay in range(11):
+            by_measure = {
+                None: 1,
+                "w": weight,
+                "pay": pay,
+                "w of rows with pay": weight,
+                "pay weighted by w": weight * pay,
+            }
+            row = []
+            for product in workload:
+                largest = 1
+                if product.measure:
+                    largest = workload.domain.measure(product.measure).largest
+                row.append(by_measure[product.measure] / largest)
+            contributions.append(row)
+    return np.array(contributions)
+
+
+def least_trace(rows: np.ndarray) -> float:
+    """Return the least trace of a covariance over Gaussian mechanisms on two cells.
+
+    The least favourable distribution on the rows is found by multiplicative weights.
+    """
+    shares = np.full(len(rows), 1 / len(rows))
+    for _ in range(4000):
+        root = np.linalg.eigh((rows.T * shares) @ rows)
+        inverse_roots = np.diag(np.maximum(root.eigenvalues, 1e-12) ** -0.5)
+        inverse = root.eigenvectors @ inverse_roots @ root.eigenvectors.T
+        gains = np.einsum("ri,ij,rj->r", rows, inverse, rows)
+        shares *= gains / gains.max()
+        shares /= shares.sum()
+    eigenvalues = np.linalg.eigvalsh((rows.T * shares) @ rows)
+    return np.sqrt(np.maximum(eigenvalues, 0)).sum() ** 2
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        WEIGHTED_MEAN,
+        WEIGHTED_MEAN + BY_SEX.weighted_by("w") + PAY_BY_SEX,
+        WEIGHTED_MEAN + BY_SEX,
+    ],
+)
+def test_weighted_bounds_stay_within_row_limits(workload: ln.Workload) -> None:
     """The lower bound uses possible rows: a weight, and a value times this weight."""
-    domain = ln.Domain(
-        sex=["f", "m"], measures={"pay": Measure("pay", 0, 10), "w": Measure("w", 0, 5)}
-    )
-    weighted = ln.mean_queries(domain, "pay", by=["sex"]).weighted_by("w")
-    plain = ln.queries(domain, sex="identity").weighted_by("w") + ln.queries(
-        domain, sex="identity", sum="pay"
-    )
-    for workload in (weighted, weighted + plain, weighted + ln.queries(domain, sex="identity")):
-        privacy = ln.plan(workload, ln.ZCDP(1)).privacy
-        scales = [
-            workload.domain.measure(product.measure).largest if product.measure else 1
-            for product in workload
-        ]
-        rows = []
-        for weight in range(6):
-            for pay in range(11):
-                worth = {
-                    "w": weight,
-                    "pay": pay,
-                    "w of rows with pay": weight,
-                    "pay weighted by w": weight * pay,
-                    None: 1,
-                }
-                rows.append(
-                    [
-                        worth[product.measure] / scale
-                        for product, scale in zip(workload, scales, strict=True)
-                    ]
-                )
-        # two cells: the least trace over Gaussian mechanisms, by multiplicative weights on the rows
-        table, shares = np.array(rows), np.full(len(rows), 1 / len(rows))
-        for _ in range(4000):
-            root = np.linalg.eigh((table.T * shares) @ table)
-            inverse = (
-                root.eigenvectors
-                @ np.diag(np.maximum(root.eigenvalues, 1e-12) ** -0.5)
-                @ root.eigenvectors.T
-            )
-            gains = np.einsum("ri,ij,rj->r", table, inverse, table)
-            shares *= gains / gains.max()
-            shares /= shares.sum()
-        best = np.sqrt(np.maximum(np.linalg.eigvalsh((table.T * shares) @ table), 0)).sum() ** 2
-        bound = lower_bound(workload, privacy, Noise.ROUNDED_GAUSSIAN) / (2 * 0.5)
-        assert 0.6 * best < bound <= best * 1.001
+    least = least_trace(possible_contributions(workload))
+    privacy = ln.plan(workload, ln.ZCDP(1)).privacy
+    bound = lower_bound(workload, privacy, Noise.ROUNDED_GAUSSIAN) / (2 * 0.5)
+    assert 0.6 * least < bound <= least * 1.001
 
 
 @pytest.mark.parametrize(
