@@ -67,11 +67,9 @@ def german(folder: Path, rows: int) -> Path:
     """Write turnover by day and town, with German numbers and a text for missing values."""
     rng = np.random.default_rng(3)
     lines = ["Datum;Ort;Umsatz in €"]
-    for place in range(rows):
+    for row in range(rows):
         day = dt.date(2024, 1, 1) + dt.timedelta(days=int(rng.integers(0, 366)))
-        amount = f"{rng.gamma(1, 900):,.2f}".translate(str.maketrans(",.", ".,")) + " €" * (
-            place % 2
-        )
+        amount = f"{rng.gamma(1, 900):,.2f}".translate(str.maketrans(",.", ".,")) + " €" * (row % 2)
         lines.append(
             f"{day:%d.%m.%Y};{rng.choice(TOWNS)};{'k. A.' if rng.random() < 0.1 else amount}"
         )

@@ -132,7 +132,7 @@ def wrong_answers(spec: Path, name: str) -> list[str]:
     return wrong_tables
 
 
-def made(spec: Path, name: str) -> Path:
+def write_mistake(spec: Path, name: str) -> Path:
     """Write the spec with a mistake and a realistic budget to a file of its own."""
     before, after = MISTAKES[name].puts
     text = re.sub(r'(?m)^epsilon = "\d+"', 'epsilon = "1"', spec.read_text(encoding="utf-8"))

@@ -273,9 +273,10 @@ def test_plan_takes_a_draft_of_every_type_and_name(folder, run):
     rng = np.random.default_rng(0)
     pairs = [*itertools.product(NAMES, TYPES)]
     for start in range(0, len(pairs), 60):
-        some = [pairs[place] for place in rng.permutation(len(pairs))[start : start + 12]]
+        columns = [pairs[number] for number in rng.permutation(len(pairs))[start : start + 12]]
         fields = {
-            f"{name}{place}" if place else name: kind for place, (name, kind) in enumerate(some)
+            f"{name}{number}" if number else name: kind
+            for number, (name, kind) in enumerate(columns)
         }
         pq.write_table(pa.schema(fields).empty_table(), "x_2024.parquet")
         draft = draft_of("x_2024.parquet", run)

@@ -49,9 +49,9 @@ def test_plan_is_not_made_for_an_unwritable_path(folder, run):
 
 
 @pytest.mark.usefixtures("_unplanned")
-@pytest.mark.parametrize("more", [(), ("--seed", "1")], ids=["paid", "seeded"])
+@pytest.mark.parametrize("arguments", [(), ("--seed", "1")], ids=["paid", "seeded"])
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("people.csv", "poeple.csv", "there is no file 'poeple.csv'. Did you mean 'people.csv'?"),
         (
@@ -70,7 +70,7 @@ def test_plan_is_not_made_for_an_unwritable_path(folder, run):
     ids=["file", "attribute", "measure", "unit", "extra"],
 )
 def test_unreadable_data_and_missing_extras_fail_before_planning(
-    folder, run, monkeypatch, old, new, said, more
+    folder, run, monkeypatch, old, new, message, arguments
 ):
     monkeypatch.setitem(sys.modules, "xlsxwriter", None)
     (folder / "people.csv").write_text("sex,age,income\nF,secret-value,1\n")
@@ -80,11 +80,11 @@ def test_unreadable_data_and_missing_extras_fail_before_planning(
     )
     assert (
         "secret-value"
-        not in run.is_refused(said, "release", "people.toml", "--out", "out", *more).err
+        not in run.is_refused(message, "release", "people.toml", "--out", "out", *arguments).err
     )
     assert not list(folder.glob("*.ledger"))
-    if "excel" in said:
-        run.is_refused(said, "plan", "people.toml")
+    if "excel" in message:
+        run.is_refused(message, "plan", "people.toml")
 
 
 def test_ambiguous_table_name_is_refused_with_ids(folder, run):

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from cli.messy import MESSY
-from cli.mistakes import MISTAKES, badly_read, drafted, made, spent, wrong_answers
+from cli.mistakes import MISTAKES, badly_read, drafted, spent, write_mistake, wrong_answers
 
 ROWS = int(os.environ.get("ROWS", "3000"))  # make messy ROWS=300000
 
@@ -27,7 +27,7 @@ def test_messy_file_is_released_correctly(folder, run, name):
 def test_check_sees_mistakes_before_one_percent_is_spent(folder, run, name):
     mistake = MISTAKES[name]
     correct_spec = drafted(folder, run, mistake.file, "1", ROWS)
-    wrong_spec = made(correct_spec, name).name
+    wrong_spec = write_mistake(correct_spec, name).name
     planned = run("plan", wrong_spec).err
     if mistake.sees == "plan":
         assert mistake.says in planned

@@ -15,11 +15,11 @@ PAGE = (ROOT / "README.md").read_text(encoding="utf-8")
 
 def write_demo(folder: Path) -> Ledger:
     """Write the data and the ledger that `make demo` leaves, of fewer people."""
-    place = folder / "demo-release" / "1"
-    place.mkdir(parents=True)
-    demo_module.write_survey(demo_module.generate_survey(3000), place / "people.parquet")
+    demo = folder / "demo-release" / "1"
+    demo.mkdir(parents=True)
+    demo_module.write_survey(demo_module.generate_survey(3000), demo / "people.parquet")
     ledger = Ledger.create(
-        place / "people.ledger", "people", Privacy(PureDP(1), unit_column="person_id")
+        demo / "people.ledger", "people", Privacy(PureDP(1), unit_column="person_id")
     )
     ledger.add_spent(PureDP(1), note="the demo's own release")
     return ledger
@@ -49,8 +49,8 @@ def fill_in(draft: str, completed: str) -> str:
 def test_readme_releases_an_own_file_in_five_lines(folder, run):
     (folder / "people.toml").unlink()
     (folder / "people.ledger").unlink(missing_ok=True)
-    places = ["East", "North", "South", "West"]
-    rows = [f"{'FM'[i % 2]},{18 + i % 70},{places[i % 4]},{i * 37 % 90000}" for i in range(4000)]
+    regions = ["East", "North", "South", "West"]
+    rows = [f"{'FM'[i % 2]},{18 + i % 70},{regions[i % 4]},{i * 37 % 90000}" for i in range(4000)]
     (folder / "people.csv").write_text("\n".join(["sex,age,region,income", *rows, ""]))
     commands = read_commands()
     set_up = ["git clone https://github.com/leastnoise/leastnoise", "cd leastnoise"]

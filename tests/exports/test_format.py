@@ -95,6 +95,6 @@ def test_page_alone_gives_the_same_answers(page, laplace):
     cells = np.linalg.lstsq(np.vstack(rows), np.concatenate(values), rcond=None)[0].reshape(
         [release.plan.domain.kind(name).size for name in names]
     )
-    by_sex = cells.sum(axis=tuple(place for place, name in enumerate(names) if name != "sex"))
+    by_sex = cells.sum(axis=tuple(axis for axis, name in enumerate(names) if name != "sex"))
     assert by_sex == pytest.approx(release.tables["sex"].answer, abs=1e-6)
     assert math.isclose(by_sex.sum(), release.sum("sex").answer.item(), abs_tol=1e-6)

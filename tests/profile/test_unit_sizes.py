@@ -43,19 +43,21 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> Profile:
 
 
 def test_findings_hold_the_true_units_and_rows(seeded: Profile) -> None:
-    found = seeded.findings.unit_sizes
+    stated = seeded.findings.unit_sizes
     sizes = unit_sizes()
-    assert found is not None
-    assert found.units.low <= UNITS <= found.units.high
-    assert found.mean_rows.low <= sizes[sizes <= found.largest].mean() <= found.mean_rows.high
-    assert (sizes > found.largest).sum() <= found.units_beyond.high
-    below = sizes[sizes <= found.largest]
-    for effect in found.limits:
-        cut_rows = np.maximum(below - effect.max_rows, 0).sum() / below.sum()
-        assert effect.cut_units.low <= (sizes > effect.max_rows).mean() <= effect.cut_units.high
+    assert stated is not None
+    assert stated.units.low <= UNITS <= stated.units.high
+    sizes_in_histogram = sizes[sizes <= stated.largest]
+    assert stated.mean_rows.low <= sizes_in_histogram.mean() <= stated.mean_rows.high
+    assert (sizes > stated.largest).sum() <= stated.units_beyond.high
+    for effect in stated.limits:
+        cut_units = (sizes > effect.max_rows).mean()
+        assert effect.cut_units.low <= cut_units <= effect.cut_units.high
         if effect.cut_rows is not None:
-            assert effect.cut_rows.low <= cut_rows <= effect.cut_rows.high
-    assert found.limits[-1].cut_rows is None
+            cut_rows = np.maximum(sizes_in_histogram - effect.max_rows, 0).sum()
+            share = cut_rows / sizes_in_histogram.sum()
+            assert effect.cut_rows.low <= share <= effect.cut_rows.high
+    assert stated.limits[-1].cut_rows is None
 
 
 def test_draft_and_tables_take_max_rows_from_the_units(seeded: Profile) -> None:

@@ -150,7 +150,7 @@ def test_public_counts_stay_at_the_finest_level(public, keys):
     index = pd.MultiIndex.from_product([values[key] for key in keys])
     counts = rows.groupby(keys).size()
     counts.index = pd.MultiIndex.from_arrays(
-        [counts.index.get_level_values(place) for place in range(len(keys))]
+        [counts.index.get_level_values(level) for level in range(len(keys))]
     )
     counts = counts.reindex(index, fill_value=0).tolist()
     text = PUBLIC.replace("PUBLIC", public)

@@ -98,7 +98,7 @@ def test_written_rows_do_not_depend_on_batch_size(
 
 def test_index_names_every_table(release_folder):
     rows = csv_rows(release_folder / "tables.csv")
-    assert [row["query"] for row in rows] == [f"q{place}" for place in range(1, 10)]
+    assert [row["query"] for row in rows] == [f"q{number}" for number in range(1, 10)]
     errors = [float(rows[7].pop(name)) for name in ("rmse", "promised_rmse", "largest_std")]
     assert errors == pytest.approx(errors[:1] * 3)
     assert rows[7] == {

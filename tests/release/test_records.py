@@ -96,9 +96,9 @@ def test_records_match_each_kind_of_model() -> None:
     records = draw_records(mixture, 20_000, 5)
     assert np.array_equal(records, draw_records(mixture, 20_000, 5))
     assert not np.array_equal(records, draw_records(mixture, 20_000, 6))
-    for place in range(2):
-        counts = np.bincount(records[:, place], minlength=len(mixture.distributions[place]))
-        assert np.abs(counts - 20_000 * mixture.table([place])).max() <= 2 * 6
+    for position in range(2):
+        counts = np.bincount(records[:, position], minlength=len(mixture.distributions[position]))
+        assert np.abs(counts - 20_000 * mixture.table([position])).max() <= 2 * 6
     both = np.zeros((4, 9))
     np.add.at(both, (records[:, 0], records[:, 1]), 1)
     assert np.abs(both / 20_000 - mixture.table([0, 1])).sum() < 0.05

@@ -287,7 +287,7 @@ def test_suppression_links_a_mean_with_its_sum_and_count(tmp_path):
         }
         assert hidden[name] == [False, False, True]
         assert hidden[rules["s1"]] == [False, False, True]
-        published = [place for place in rules.values() if not hidden[place][2]]
+        published = [name for name in rules.values() if not hidden[name][2]]
         assert len(published) <= 1  # one of three numbers never gives another
         extra = release.statistics["s1"].extra_columns
         assert np.isnan(extra["sum"]).tolist() == [False, False, True]

@@ -37,10 +37,10 @@ def shop(unit_rows: float) -> pd.DataFrame:
 def cut_in(frame: pd.DataFrame, max_rows: int, per_cell: int | None) -> tuple[float, float]:
     """Return the true share of cut rows, and the share with at most three cut per kept row."""
     cells = frame.groupby(["customer", "month"]).size().clip(upper=per_cell or ROWS)
-    kept = cells.groupby("customer").sum().clip(upper=max_rows)
-    cut = frame.groupby("customer").size() - kept
-    bounded_cut = cut.clip(upper=3 * kept).sum()
-    return cut.sum() / len(frame), bounded_cut / (bounded_cut + kept.sum())
+    used_rows = cells.groupby("customer").sum().clip(upper=max_rows)
+    cut = frame.groupby("customer").size() - used_rows
+    bounded_cut = cut.clip(upper=3 * used_rows).sum()
+    return cut.sum() / len(frame), bounded_cut / (bounded_cut + used_rows.sum())
 
 
 def plan(max_rows: int, per_cell: int | None = None) -> ln.Plan:
@@ -109,8 +109,8 @@ def test_cut_share_is_reported_for_engine_counts(tmp_path, monkeypatch) -> None:
             _, low, high = reported_shares(release)
             true, counted = cut_in(frame, max_rows, per_cell)
             assert low - 0.03 <= counted <= high + 0.03
-            kept = (1 - true) * ROWS
-            assert abs(release.receipt.guard.kept - kept) < 9 * release.receipt.guard.noise_std
+            used_rows = (1 - true) * ROWS
+            assert abs(release.receipt.guard.kept - used_rows) < 9 * release.receipt.guard.noise_std
 
 
 @pytest.fixture(scope="module")

@@ -523,8 +523,8 @@ def test_every_row_is_used_or_not_and_never_both(tmp_path) -> None:
     rng = np.random.default_rng(0)
     for _ in range(60):
         chosen = [lines[index] for index in rng.integers(len(lines), size=rng.integers(0, 9))]
-        place, line = rng.integers(len(chosen) + 1), lines[rng.integers(len(lines))]
-        change = counted([*chosen[:place], line, *chosen[place:]]) - counted(chosen)
+        position, line = rng.integers(len(chosen) + 1), lines[rng.integers(len(lines))]
+        change = counted([*chosen[:position], line, *chosen[position:]]) - counted(chosen)
         assert sorted(change.tolist()) == [0, 0, 1]
         assert change[0] == (line == "F,3,7")
 

@@ -76,19 +76,19 @@ def test_means_and_medians_use_values_of_any_rows(low: int, null: str) -> None:
     all_sources = sources()
     for name in all_sources if (low, null) == (0, "other") else ("pandas", "engine"):
         release = ln.release(plan, all_sources[name], seed=3)
-        means, medians, shares = (release.statistics[place] for place in range(3))
-        for place, sex in enumerate(("f", "m")):
+        means, medians, shares = (release.statistics[number] for number in range(3))
+        for number, sex in enumerate(("f", "m")):
             values = PAY[(sex == SEX) & ~MISSING]
-            assert means.low[place] <= values.mean() <= means.high[place], name
-            assert means.high[place] - means.low[place] < 20
-            assert release.tables["count of pay by sex"].answer[place] == pytest.approx(
+            assert means.low[number] <= values.mean() <= means.high[number], name
+            assert means.high[number] - means.low[number] < 20
+            assert release.tables["count of pay by sex"].answer[number] == pytest.approx(
                 len(values), abs=30
             )
-            assert release.tables["sum of pay by sex"].answer[place] == pytest.approx(
+            assert release.tables["sum of pay by sex"].answer[number] == pytest.approx(
                 values.sum(), rel=2e-4
             )
-            assert medians.values[place, 0] == pytest.approx(np.median(values), abs=1_100)
-            assert shares.values[place, -1] == 1
+            assert medians.values[number, 0] == pytest.approx(np.median(values), abs=1_100)
+            assert shares.values[number, -1] == 1
         assert release.tables["count of pay by sex"].product.values_of == "pay"
 
 

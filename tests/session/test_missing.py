@@ -99,8 +99,8 @@ def truth(rows, product):
     shape = tuple(len(kind.labels) for kind in kinds.values())
     counts = np.zeros(shape)
     for row in table.itertuples(index=False):
-        place = tuple(kinds[name].labels.index(getattr(row, name)) for name in kinds)
-        counts[place] += row.amount
+        cell = tuple(kinds[name].labels.index(getattr(row, name)) for name in kinds)
+        counts[cell] += row.amount
     for axis, (name, query_set) in enumerate(product.along.items()):
         counts = np.moveaxis(
             np.tensordot(queries_by_hand(query_set, kinds[name]), counts, axes=(1, axis)), 0, axis

@@ -1127,10 +1127,10 @@ def test_series_counts_active_people_in_rolling_windows(tmp_path) -> None:
         by_name = {table.name: np.round(table.answer).astype(int) for table in release.tables}
         days, weeks, *months = by_name.values()
         assert days.tolist() == [count_active_persons(rows, last, 1) for last in range(periods)]
-        for place, sex in enumerate("FM"):
+        for column, sex in enumerate("FM"):
             of_sex = rows[rows["sex"] == sex]
             expected = [count_active_persons(of_sex, last, 7) for last in range(6, periods)]
-            assert weeks[:, place].tolist() == expected
+            assert weeks[:, column].tolist() == expected
         for month in months:
             assert month.tolist() == [
                 count_active_persons(rows, last, 28) for last in range(27, periods)

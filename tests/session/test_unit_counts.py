@@ -109,8 +109,8 @@ def test_errors_are_those_promised(budget: str) -> None:
     parsed_spec = spec(('epsilon = "1"', budget))
     plan = ln.plan(parsed_spec.workload, parsed_spec.privacy)
     runs = [*releases(plan, SHOP.iloc[:0], range(60))]
-    for place, table in enumerate(plan.expected_error().tables):
-        squares = np.mean([run.tables[place].answer ** 2 for run in runs])
+    for number, table in enumerate(plan.expected_error().tables):
+        squares = np.mean([run.tables[number].answer ** 2 for run in runs])
         assert np.sqrt(squares) == pytest.approx(table.rmse, rel=0.35)
     assert plan.expected_error().lower_bound <= plan.expected_error().total_squared_error
 
@@ -438,8 +438,8 @@ def test_people_in_groups_have_the_errors_promised(budget: str) -> None:
     expected_error = plan.expected_error()
     assert expected_error.lower_bound <= expected_error.total_squared_error
     runs = [*releases(plan, ACTIVE.iloc[:0], range(80))]
-    for place, table in enumerate(expected_error.tables):
-        squares = np.mean([run.tables[place].answer ** 2 for run in runs])
+    for number, table in enumerate(expected_error.tables):
+        squares = np.mean([run.tables[number].answer ** 2 for run in runs])
         assert np.sqrt(squares) == pytest.approx(table.rmse, rel=0.35)
     if "rho" in budget:
         months_only = people(

@@ -181,8 +181,8 @@ def test_errors_are_those_promised(budget: str) -> None:
     expected_error = plan.expected_error()
     assert expected_error.lower_bound <= expected_error.total_squared_error
     runs = [*releases(plan, ORDERS.iloc[:0], range(60))]
-    for place, table in enumerate(expected_error.tables):
-        squares = np.mean([run.tables[place].answer ** 2 for run in runs])
+    for number, table in enumerate(expected_error.tables):
+        squares = np.mean([run.tables[number].answer ** 2 for run in runs])
         assert np.sqrt(squares) == pytest.approx(table.rmse * 0.01, rel=0.3)
 
 

@@ -66,8 +66,8 @@ def weighted_quantiles() -> np.ndarray:
     for name in ("north", "south"):
         group = PEOPLE[(PEOPLE.region == name) & PEOPLE.pay.notna()].sort_values("pay")
         upto = WEIGHT[group.index].cumsum()
-        places = np.searchsorted(upto, np.array(SHARES) * upto.iloc[-1])
-        rows.append(group.pay.clip(-10, 90).to_numpy()[places])
+        positions = np.searchsorted(upto, np.array(SHARES) * upto.iloc[-1])
+        rows.append(group.pay.clip(-10, 90).to_numpy()[positions])
     return np.array(rows)
 
 

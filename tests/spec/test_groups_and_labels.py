@@ -91,7 +91,7 @@ def level(kind: str, levels: str, **_) -> ln.Domain:
 def test_inline_groups_equal_their_maps(kind, levels, labels, sizes):
     groups = level(kind, levels)
     assert groups.labels == labels
-    assert tuple(groups.cells.count(place) for place in range(len(labels))) == tuple(sizes)
+    assert tuple(groups.cells.count(group) for group in range(len(labels))) == tuple(sizes)
 
 
 @pytest.mark.parametrize(
