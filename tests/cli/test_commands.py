@@ -1,4 +1,4 @@
-"""Tests of what commands print: text for people, JSON for programs, colour only on terminals."""
+"""Tests of what commands print: text, JSON, and colour only on terminals."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""Tests of answers, standard errors and intervals against dense least squares and simulation."""
+"""Tests of answers, standard errors and intervals against dense algebra and simulation."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Tests of the HTML report: well formed, self-contained, with true sentences and escaped labels."""
+"""Tests of the HTML report: well formed and self-contained, with true sentences."""
 
 import base64
 import hashlib
