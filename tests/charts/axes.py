@@ -17,6 +17,7 @@ def names(name, *labels):
 
 
 def cells(name, low, high):
+    """Return an axis of whole numbers."""
     ends = np.arange(low, high + 2.0)
     return Axis(
         name=name,
@@ -28,12 +29,14 @@ def cells(name, low, high):
 
 
 def up_to(name, count, width):
+    """Return an axis of cells up to each value."""
     ends = width * np.arange(count + 1.0)
     labels = tuple(f"< {end:g}" for end in ends[1:])
     return Axis(name=name, labels=labels, kind="up_to", low=ends[:-1], high=ends[1:])
 
 
 def months(name, count):
+    """Return an axis of months from 2024 on."""
     return Axis(
         name=name,
         labels=tuple(f"{2024 + n // 12}-{n % 12 + 1:02d}" for n in range(count)),

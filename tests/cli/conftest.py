@@ -194,6 +194,7 @@ def prepare_once(folder: Path, prepared_folders: Path) -> Callable[[str, Callabl
 def run(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Run]:
+    """Return the program as a function of its arguments; it runs in this process."""
     interrupt = signal.getsignal(signal.SIGINT)
     yield Run(monkeypatch, capsys)
     signal.signal(signal.SIGINT, interrupt)

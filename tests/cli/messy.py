@@ -127,6 +127,7 @@ _AMOUNTS = ["[-10000, 0)", "[0, 9.99)", "[9.99, 50)", "[50, 10000]"]
 
 
 def _of_retail(path: Path) -> dict[str, dict[str, int]]:
+    """Return the exact counts of each table of the retail file."""
     frame = pd.read_csv(path, keep_default_na=False)
     when = pd.to_datetime(frame["ordered_at"])
     return {
@@ -142,6 +143,7 @@ def _of_retail(path: Path) -> dict[str, dict[str, int]]:
 
 
 def _of_survey(path: Path) -> dict[str, dict[str, int]]:
+    """Return the exact counts of each table of the health survey."""
     frame = pq.read_table(path).to_pandas()
     frame["income"] = frame["income"].where(frame["income"] >= 0)
     outside_cells = {
@@ -165,6 +167,7 @@ def _of_survey(path: Path) -> dict[str, dict[str, int]]:
 
 
 def _of_german(path: Path) -> dict[str, dict[str, int]]:
+    """Return the exact counts of each table of the German file."""
     frame = pd.read_csv(path, sep=";", encoding="cp1252", na_values=["k. A."], dtype=str)
     money = (
         frame["Umsatz in €"]

@@ -35,6 +35,7 @@ KNOWN = "curl,wget,Firefox"
 
 @pytest.fixture
 def visits(folder):
+    """Return a directory with visits by 1500 persons, and 50 agents with one visitor each."""
     agents = KNOWN.split(",")
     rows = [
         f"{number // 2},{agents[number % 3]}{' ' * (number % 2)},{'FM'[number % 2]}"

@@ -48,6 +48,7 @@ id,sex,age,day,pay
 
 @pytest.fixture
 def visits(folder):
+    """Return a directory with a table of visits and its spec."""
     (folder / "visits.csv").write_text(ROWS, encoding="utf-8")
     (folder / "visits.toml").write_text(SPEC, encoding="utf-8")
     return folder

@@ -11,6 +11,7 @@ COLUMNS = "person_id integer NOT NULL, sex text, age integer, bought date, amoun
 
 @pytest.fixture(scope="module")
 def url():
+    """Yield the address of a server with a table of 300 visits."""
     with server() as address:
         fill(address, [f"CREATE TABLE visits ({COLUMNS})"])
         rows = ", ".join(f"({i}, '{'FM'[i % 2]}', {20 + i % 50}, NULL, 1.5)" for i in range(300))
@@ -21,6 +22,7 @@ def url():
 
 @pytest.fixture
 def shop(url, folder, monkeypatch):
+    """Put the address of the server into the variable SHOP."""
     monkeypatch.delenv("DATABASE_URL", raising=False)
     monkeypatch.setenv("SHOP", url)
     return url
@@ -123,6 +125,7 @@ TYPES = {
 
 @pytest.fixture(scope="module")
 def typed(url):
+    """Create a table with a column of each type."""
     fill(
         url,
         [

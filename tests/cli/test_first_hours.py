@@ -25,6 +25,8 @@ ONE_WAY = "[[workload]]\nmarginals = { ways = 1 }\n"
 
 @pytest.fixture
 def _unplanned(monkeypatch):
+    """Fail if a plan is made."""
+
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("a plan was made")
 

@@ -31,6 +31,7 @@ formats = ["csv"]
 
 @pytest.fixture
 def visits(folder):
+    """Return a directory with visits by 1500 persons, and a spec."""
     rows = [f"{number // 2},{('curl', 'wget')[number % 2]},{number % 47}" for number in range(3000)]
     (folder / "visits.csv").write_text("id,agent,pay\n" + "\n".join(rows) + "\n", encoding="utf-8")
     (folder / "spec.toml").write_text(SPEC, encoding="utf-8")

@@ -44,6 +44,7 @@ STEPS = [
 
 
 def write_visits(folder: Path, until: str) -> None:
+    """Write three visits a day from the beginning of 2024 until a day."""
     days = [dt.date(2024, 1, 1) + dt.timedelta(day) for day in range(91)]
     rows = [f"{day},{sex}" for day in days if day <= dt.date.fromisoformat(until) for sex in "FMM"]
     (folder / "visits.csv").write_text("\n".join(["day,sex", *rows, ""]))

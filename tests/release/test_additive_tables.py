@@ -23,6 +23,7 @@ OPTIONS = ln.Options(non_negative=True, integer=True)
 
 
 def domain():
+    """Return a domain with levels of places and ages."""
     return ln.Domain(
         place=ln.Categories(PLACES, levels=LEVELS),
         sex=["m", "f"],
@@ -31,6 +32,7 @@ def domain():
 
 
 def people(seed=1, rows=600):
+    """Return random rows."""
     generator = np.random.default_rng(seed)
     return pd.DataFrame(
         {

@@ -27,6 +27,7 @@ ODD = Domain(sex=["F", "M"], age=Integers(0, 4999)).as_complete()
 
 
 def planned(workload, *blocks):
+    """Return the plan that measures these blocks."""
     measured = Measurements(
         domain=workload.domain,
         privacy=Privacy(PureDP(9)),
@@ -37,6 +38,7 @@ def planned(workload, *blocks):
 
 
 def observed(plan):
+    """Return an outcome of a plan with random values."""
     random = np.random.default_rng(5)
     values = tuple(random.integers(-9, 12, block.rows) for block in plan.measured().blocks)
     return Outcome(plan, Observation(plan.measured(), values, "", private=False))

@@ -102,12 +102,14 @@ q9 = { en = "Households, where they live", de = "Haushalte nach Wohnort" }
 
 
 def read(folder, text):
+    """Write a spec, and read it."""
     path = folder / "spec.toml"
     path.write_text(text, encoding="utf-8")
     return ln.read_spec(path)
 
 
 def publish(folder, text, out="out"):
+    """Publish a release of 600 random rows with a spec."""
     rng = np.random.default_rng(5)
     size = 600
     rows = pd.DataFrame(

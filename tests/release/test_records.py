@@ -17,6 +17,7 @@ ROWS = 3000
 
 
 def people() -> pd.DataFrame:
+    """Return random rows with texts, numbers and dates."""
     random = np.random.default_rng(1)
     values = {
         "sex": ["F", "=M"],
@@ -56,6 +57,7 @@ def released(
     out: Path | None = None,
     **options: object,
 ) -> ln.Release:
+    """Return a seeded release of a workload."""
     return ln.release(ln.plan(workload, budget or ln.PureDP(5), **options), data, seed=2, out=out)  # type: ignore[arg-type]
 
 

@@ -28,6 +28,7 @@ PEOPLE = pd.DataFrame(
 
 @pytest.fixture(scope="module")
 def plan():
+    """Return a plan of counts and of sums of pay by place."""
     domain = ln.Domain(place=ln.Coded(6), measures={"pay": ln.Measure("pay", 0, 10)})
     workload = ln.queries(domain, place="identity", weight=3)
     workload += ln.queries(domain, place="identity", sum="pay")

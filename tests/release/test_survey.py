@@ -63,6 +63,7 @@ ROWS = pd.DataFrame(
 
 
 def publish(folder, text, seed=3, out="out"):
+    """Publish a release with a spec."""
     path = folder / "spec.toml"
     path.write_text(text, encoding="utf-8")
     spec = ln.read_spec(path)

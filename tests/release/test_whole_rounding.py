@@ -63,6 +63,7 @@ BY_QUANTITY = ln.Options(
 
 @pytest.fixture(scope="module")
 def by_quantity(tmp_path_factory):
+    """Return a release whose counts and sums are rounded to different steps."""
     domain = ln.Domain(
         g=["a", "b", "c"], measures={"cents": ln.Measure("v", 0, 10, unit="0.01")}
     ).as_complete()
@@ -182,6 +183,7 @@ def test_controlled_rounding_rounds_few_cells_the_wrong_way():
 
 @pytest.fixture(scope="module")
 def controlled(tmp_path_factory):
+    """Return a release with controlled rounding."""
     workload = ln.queries(PLACES, place="identity", sex="identity")
     workload += ln.queries(PLACES, place="identity") + ln.queries(PLACES, sex="identity")
     workload += ln.queries(PLACES, **LAND) + ln.queries(PLACES)

@@ -180,6 +180,7 @@ every_search = pytest.mark.parametrize("case", SEARCHES)
 
 
 def searched(case: str) -> Any:
+    """Return the plan of a search for categories."""
     plan = ln.plan_categories("agent", ln.Unknown(9, longest=1), SEARCHES[case])
     assert (plan.rule.noise is Noise.ROUNDED_GAUSSIAN) == case.startswith("Gaussian")
     return plan
@@ -223,6 +224,7 @@ def less_noise(monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
 
 
 def a_lower_threshold(monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
+    """Make searches use three quarters of their threshold, without its proof."""
     real, lower = KeySearch.draw, replace(rule, threshold=rule.threshold * 3 // 4)
     monkeypatch.setattr(
         KeySearch, "draw", lambda search, *arguments: real(replace(search, rule=lower), *arguments)

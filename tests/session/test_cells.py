@@ -31,6 +31,7 @@ def privacy(
     neighbours: str = "add_remove",
     budget: ln.ZCDP | ln.PureDP = ln.ZCDP("1/2"),  # noqa: B008
 ) -> Privacy:  # noqa: B008, RUF100
+    """Return the privacy of units with a bound of rows in one cell."""
     return Privacy(budget, neighbours, **UNIT, max_per_cell=bound)
 
 

@@ -44,6 +44,7 @@ def cut_in(frame: pd.DataFrame, max_rows: int, per_cell: int | None) -> tuple[fl
 
 
 def plan(max_rows: int, per_cell: int | None = None) -> ln.Plan:
+    """Return a plan with a guard, for units with a limit of rows."""
     bound = None if per_cell is None else ln.PerCellBound(per_cell, "month")
     privacy = ln.Privacy(ln.ZCDP(8), unit_column="customer", max_rows=max_rows, max_per_cell=bound)
     return ln.plan(
@@ -55,6 +56,7 @@ def plan(max_rows: int, per_cell: int | None = None) -> ln.Plan:
 
 
 def reported_shares(release: ln.Release) -> tuple[float, float, float]:
+    """Return the share of cut rows that a release states, and its interval."""
     notice = list_answer_notices(release)[0]
     if hidden := re.search(r"up to about ([\d.]+)% of the rows may have been", notice):
         high = float(hidden.group(1)) / 100
@@ -115,6 +117,7 @@ def test_cut_share_is_reported_for_engine_counts(tmp_path, monkeypatch) -> None:
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory):
+    """Return the directory of a release that states its share of cut rows."""
     folder = tmp_path_factory.mktemp("cut")
     ln.release(plan(5), shop(8), ledger=folder / "a.ledger", out=folder / "out", options=OPTIONS)
     return folder / "out"

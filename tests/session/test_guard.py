@@ -588,6 +588,7 @@ def test_guard_passes_columns_with_honest_nonresponse(rows: int) -> None:
 
 
 def drawn_noise(noise: Noise, scale: float, draws: int) -> np.ndarray:
+    """Return draws of a kind of noise by numpy."""
     random = np.random.default_rng(9)
     if noise is Noise.DISCRETE_GAUSSIAN:
         return np.rint(random.normal(0, scale, draws))

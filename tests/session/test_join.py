@@ -45,6 +45,7 @@ queries = { diagnosis = "identity", sex = "identity" }
 
 @pytest.fixture
 def files(tmp_path) -> ln.Joined:
+    """Return the join of two CSV files."""
     VISITS.to_csv(tmp_path / "visits.csv", index=False)
     PATIENTS.to_csv(tmp_path / "patients.csv", index=False)
     return ln.Joined(tmp_path / "visits.csv", tmp_path / "patients.csv", on="patient_id")
@@ -224,6 +225,7 @@ WHERE p.sex = 'M' GROUP BY 1, 2'''
 
 @pytest.fixture
 def star(tmp_path, files: ln.Joined) -> ln.Joined:
+    """Return the join of visits with three other tables."""
     CARDS.to_csv(tmp_path / "cards.csv", index=False)
     SHOPS.to_csv(tmp_path / "shops.csv", index=False)
     joined = ln.Joined(files, tmp_path / "cards.csv", on={"patient_id": "holder"})

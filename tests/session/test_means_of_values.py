@@ -42,6 +42,7 @@ cdf = { of = "pay", by = ["sex"] }
 
 
 def make_spec(low: int, null: str = "other"):
+    """Return the spec with a lower bound of pay and a rule for missing values."""
     return parse_spec(
         SPEC.replace("LOW", str(low)).replace('null = "other"', f'null = "{null}"'),
         Path("/nowhere"),
@@ -49,6 +50,7 @@ def make_spec(low: int, null: str = "other"):
 
 
 def sources() -> dict[str, object]:
+    """Return the same rows in each kind of source."""
     text = pd.DataFrame({"sex": SEX, "pay": np.where(MISSING, "unknown", PAY.astype(str))})
     return {
         "pandas": PEOPLE,

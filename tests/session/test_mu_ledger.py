@@ -27,6 +27,7 @@ TABLES = ln.marginals(DOMAIN, ways=1)
 
 
 def root_mean_square_error(plan: ln.Plan) -> float:
+    """Return the root mean square error over all queries of a plan."""
     expected_error = plan.expected_error()
     return math.sqrt(
         expected_error.total_squared_error / sum(table.queries for table in expected_error.tables)

@@ -31,6 +31,7 @@ MIXED = (
 
 @pytest.fixture(scope="module")
 def rows():
+    """Return 600 random rows."""
     random = np.random.default_rng(3)
     return pd.DataFrame(
         {

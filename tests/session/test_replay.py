@@ -101,6 +101,7 @@ _WATCHED: dict[str, Any] = {"root": None, "writes": []}
 
 
 def _hook(event: str, arguments: Any) -> None:
+    """Record the files that the release touches, as an audit hook."""
     if not (_WATCHED and _WATCHED["root"]) or event not in (
         "open",
         "os.rename",
@@ -225,6 +226,8 @@ def replay(monkeypatch, tmp_path, capfd):
 
 
 def _spy_on_samplers(tape: Tape, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Record the arguments of every sampler call."""
+
     def spied(name: Any, real: Callable[..., Any]) -> Callable[..., Any]:
         def sample(numerator: Any, denominator: Any, size: int, entropy: Any) -> Any:
             scales = hashlib.sha256(
@@ -262,6 +265,7 @@ def frame(rows: Rows) -> pd.DataFrame:
 
 
 def _text(rows: Rows) -> str:
+    """Return rows as CSV."""
     return "\n".join(
         [
             ",".join(COLUMNS),

@@ -188,6 +188,7 @@ CASES = [
 
 @cache
 def table() -> Table:
+    """Return a table of 500 random rows."""
     rng = np.random.default_rng(0)
     codes = {name: rng.integers(0, SMALL.kind(name).size, 500) for name in SMALL.names}
     return Table(SMALL, codes, {"pay": rng.integers(0, 41, 500)})

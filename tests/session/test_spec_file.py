@@ -84,6 +84,7 @@ PROGRAM = "from leastnoise._cli import main; main()"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
+    """Enter a new directory with people.csv."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LEASTNOISE_CHARTS", "off")
     monkeypatch.setenv("LEASTNOISE_CACHE", "off")
@@ -92,6 +93,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def spec(target="", plan="", output="", ledger=""):
+    """Write the spec with further settings, and read it."""
     text = SPEC.format(target=target, plan=plan, output=output, ledger=ledger)
     Path("people.toml").write_text(text, encoding="utf-8")
     return ln.read_spec("people.toml")

@@ -252,6 +252,7 @@ def people(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def grouped(place: np.ndarray, amounts: np.ndarray) -> Table:
+    """Return the table of these groups and amounts."""
     return Table(
         GROUPED,
         {"place": place, "pay": np.searchsorted(EDGES, amounts), "sex": amounts % 2},
@@ -260,6 +261,7 @@ def grouped(place: np.ndarray, amounts: np.ndarray) -> Table:
 
 
 def buckets_of(plan_setting: Any, amounts: np.ndarray) -> np.ndarray:
+    """Return the number of the bucket of each amount."""
     return (
         np.searchsorted(plan_setting.buckets.starts, np.searchsorted(EDGES, amounts), side="right")
         - 1
@@ -409,6 +411,7 @@ def along(amounts: np.ndarray) -> Table:
 
 
 def amounts_of(count: int, low: float = 0.0) -> np.ndarray:
+    """Return random amounts up to 4000."""
     return np.clip(
         np.rint(low + np.random.default_rng(6).lognormal(5.0, 0.6, count)), 1, 4000
     ).astype(np.int64)
@@ -788,6 +791,7 @@ WAYS: list[dict[str, str]] = [
 
 
 def planned(queries: dict[str, str], budget: Any, pay: Any, *bounds: Any) -> Plan:
+    """Return a plan of sums under a private threshold."""
     return ln.plan(
         ln.queries(wages(*bounds, group=["a", "b"], pay=pay), sum="wages", **queries),
         budget,

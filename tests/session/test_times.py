@@ -29,6 +29,7 @@ few_and_many = pytest.mark.parametrize("rows", [10**3, 10**6])
 
 
 def people(rows: int) -> pd.DataFrame:
+    """Return random rows."""
     rng = np.random.default_rng(rows)
     return pd.DataFrame(
         {

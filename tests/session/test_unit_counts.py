@@ -48,6 +48,7 @@ count = "units"
 
 
 def spec(*changes: tuple[str, str]):
+    """Return the spec with each old text replaced by its new one."""
     text = SPEC
     for old, new in changes:
         assert old in text
@@ -263,6 +264,7 @@ def visits(cell="", tables=""):
 
 
 def answers(parsed_spec, source=VISITS):
+    """Return the plan of a spec, and the rounded answers of a release by table."""
     plan = ln.plan(parsed_spec.workload, parsed_spec.privacy)
     release = ln.release(plan, source, seed=1)
     return plan, {table.name: table.answer.round().tolist() for table in release.tables}

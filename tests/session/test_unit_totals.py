@@ -65,6 +65,7 @@ ORDERS = orders()
 
 
 def spec(workload: str = BY_BOTH, *changes: tuple[str, str]):
+    """Return the spec with a workload, and each old text replaced by its new one."""
     text = SPEC + workload
     for old, new in changes:
         assert old in text

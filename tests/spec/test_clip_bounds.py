@@ -12,6 +12,7 @@ MOST = 2**30 - 1
 
 
 def spec(clip: str, unit: str = "1", sections: str = "") -> str:
+    """Return a spec with these bounds of a measure."""
     return f"""
     [privacy]
     epsilon = 1

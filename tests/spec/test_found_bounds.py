@@ -53,6 +53,7 @@ FOUND = {
 
 @pytest.fixture
 def write(tmp_path):
+    """Return a function that writes a spec; its table has 4000 rows."""
     rng = np.random.default_rng(1)
     frame = pd.DataFrame(
         {
@@ -73,6 +74,7 @@ def write(tmp_path):
 
 
 def bounds_of(spec) -> tuple:
+    """Return the bounds that a spec searches for or has found."""
     age, height = (spec.domain.kind(name) for name in ("age", "height"))
     pay = spec.domain.measure("pay")
     return spec.privacy.max_rows, (age.low, age.high), (height.low, height.high), pay.high

@@ -41,6 +41,7 @@ JOBS = (
 
 
 def level(kind: str, levels: str, **_) -> ln.Domain:
+    """Return the level of an attribute of a spec."""
     text = (
         f"[privacy]\nepsilon = 1\n[domain.x]\n{kind}\nlevels.group = {levels}\n[[workload]]\n"
         "queries = { x = { level = 'group' } }\n"

@@ -12,6 +12,7 @@ OVERLAP = "{ low = [1, 2, 3], mid = [3, 4], high = [4, 5, 6] }"
 
 
 def domain_of(attribute: str, folder: Path = Path()) -> ln.Domain:
+    """Return the domain of a spec with one attribute."""
     text = (
         f"[privacy]\nepsilon = 1\n[domain.x]\n{attribute}\n[[workload]]\nqueries.x = 'identity'\n"
     )

@@ -47,6 +47,7 @@ def spec_of(
     workload: str = PAIRS,
     folder: Path = Path(),
 ) -> Spec:
+    """Return a spec with public counts."""
     return parse_spec(
         SPEC.format(budget=budget, strategy=strategy, public=public, asked=workload), folder
     )

@@ -30,6 +30,7 @@ WHERE v.day > CURRENT_DATE - 3 GROUP BY p.town"""
 
 
 def spec_file(folder: Path, sql: str = SQL, today: str = '"2026-01-20"') -> Path:
+    """Write a spec with a statement and the current day."""
     path = folder / "visits.toml"
     path.write_text(SPEC.format(sql=sql, today=today))
     return path

@@ -156,6 +156,7 @@ def serving(path):
 
 @pytest.fixture
 def spec(tmp_path):
+    """Return the file of a spec whose data do not exist."""
     path = tmp_path / "people.toml"
     path.write_text(SPEC)
     return path
