@@ -61,11 +61,9 @@ def releases(
     plan: Plan, rows: Any, seeds: Iterable[int], options: Options | None = None
 ) -> Iterator[Release]:
     """Yield a release for each seed, after one check of the plan and one reading of rows."""
-    run, terms, table = (
-        mechanism_of(plan).prepare(plan),
-        release_contract(plan),
-        read_table(plan, rows),
-    )
+    run = mechanism_of(plan).prepare(plan)
+    terms = release_contract(plan)
+    table = read_table(plan, rows)
     for seed in seeds:
         yield build_release(
             run(UnpaidSeries(terms, table, SeededEntropy(seed))), options or Options()

@@ -67,11 +67,9 @@ def test_category_plan_shows_price_and_remaining_budget(visits, run):
     }
     run.succeeds("categories", "spec.toml")
     plan_after = run.json("plan", "spec.toml")
-    assert (plan_after["queries"], plan_after["searches"][0]["found"], plan_after["privacy"]) == (
-        8,
-        3,
-        plan_before["privacy"],
-    )
+    assert plan_after["queries"] == 8
+    assert plan_after["searches"][0]["found"] == 3
+    assert plan_after["privacy"] == plan_before["privacy"]
     assert "were found and paid before" in run("plan", "spec.toml").out
 
 
@@ -89,11 +87,9 @@ def test_one_command_finds_categories_and_releases(visits, run):
     (search,) = json.loads((visits / "out/manifest.json").read_text(encoding="utf-8"))["options"][
         "searches"
     ]
-    assert (search["attribute"], search["number"], search["charge"]) == (
-        "agent",
-        1,
-        "epsilon = 0.2, delta = 2e-8",
-    )
+    assert search["attribute"] == "agent"
+    assert search["number"] == 1
+    assert search["charge"] == "epsilon = 0.2, delta = 2e-8"
     assert search["id"] == book.entries()[0].id
     assert "Finding the categories of agent" in (visits / "out/report.html").read_text(
         encoding="utf-8"
@@ -247,12 +243,6 @@ def test_audit_covers_the_category_search(visits, run, monkeypatch):
         )
     result = run("audit", "spec.toml", "--trials", "1000", "--json")
     output = json.loads(result.out)
-    assert (
-        result.code,
-        output["is_within_claim"],
-        output["searches"]["agent"]["is_within_claim"],
-    ) == (
-        70,
-        True,
-        False,
-    )
+    assert result.code == 70
+    assert output["is_within_claim"] is True
+    assert output["searches"]["agent"]["is_within_claim"] is False

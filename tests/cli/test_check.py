@@ -119,11 +119,9 @@ def test_check_from_python_agrees_with_every_source(visits):
     frame = pd.DataFrame(rows, columns=names)
     from_frame = ln.check(spec, frame).fit
     assert from_frame.lines is None
-    assert (from_frame.attributes, from_frame.measures, from_frame.used) == (
-        from_file.attributes,
-        from_file.measures,
-        from_file.used,
-    )
+    assert from_frame.attributes == from_file.attributes
+    assert from_frame.measures == from_file.measures
+    assert from_frame.used == from_file.used
     assert repr(ln.check(spec, frame)).startswith("PRIVATE")
     for subject, message in (
         ("visits.toml", "the request of a check must be a spec, a plan or a workload"),

@@ -56,12 +56,10 @@ def test_plan_shows_rule_share_and_error_of_bounds(visits, run) -> None:
     plan_after = run.json("plan", "spec.toml")
     max_rows, pay = plan_after["searches"]
     assert (max_rows["attribute"], pay["attribute"]) == ("max_rows", "clip of pay")
-    assert (max_rows["covers"], max_rows["widest"], max_rows["bounds"], pay["bounds"]) == (
-        "0.95",
-        ["0", "20"],
-        ["0", "2"],
-        ["0", "50"],
-    )
+    assert max_rows["covers"] == "0.95"
+    assert max_rows["widest"] == ["0", "20"]
+    assert max_rows["bounds"] == ["0", "2"]
+    assert pay["bounds"] == ["0", "50"]
     assert 5 < max_rows["rank_error"] < 15
     assert plan_after["privacy"]["max_rows"] == 2
     repeated = run.succeeds("categories", "spec.toml").out

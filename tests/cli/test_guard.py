@@ -35,11 +35,9 @@ def test_plan_states_cost_of_a_guard_stop(tmp_path, run) -> None:
     for part in ("1/100 of the budget (epsilon = 0.01)", "461 used rows", "(epsilon = 0.99)"):
         assert part in output
     facts = json.loads(run("plan", tmp_path / "s.toml", "--json").out)["guard"]
-    assert (facts["charge"], facts["left"], facts["most_by_chance"]) == (
-        "epsilon = 0.01",
-        "epsilon = 0.99",
-        461,
-    )
+    assert facts["charge"] == "epsilon = 0.01"
+    assert facts["left"] == "epsilon = 0.99"
+    assert facts["most_by_chance"] == 461
 
 
 def test_plan_warns_of_guard_too_weak_for_public_rows(tmp_path, run) -> None:

@@ -10,15 +10,13 @@ class Page(HTMLParser):
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
-        self.open, self.tags, self.ids, self.references, self.links, self.words, self.cells = (
-            [],
-            [],
-            [],
-            [],
-            [],
-            [],
-            [],
-        )
+        self.open = []
+        self.tags = []
+        self.ids = []
+        self.references = []
+        self.links = []
+        self.words = []
+        self.cells = []
         self.feed(text)
         self.close()
         assert self.open == []

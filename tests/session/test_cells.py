@@ -130,10 +130,8 @@ def test_table_read_without_cell_bound_is_refused() -> None:
 
 
 def test_release_states_cut_rows_and_shares_its_ledger(tmp_path) -> None:
-    frame, book = (
-        customers(np.random.default_rng(4)),
-        ln.Ledger.create(tmp_path / "shop.ledger", "shop", Privacy(ln.ZCDP(2), **UNIT)),
-    )
+    frame = customers(np.random.default_rng(4))
+    book = ln.Ledger.create(tmp_path / "shop.ledger", "shop", Privacy(ln.ZCDP(2), **UNIT))
     plan = ln.plan(BOTH, privacy(PerCellBound(1, "month")), guard="1/100")
     ln.release(plan, frame, ledger=book, options=ln.Options(guard="1/100"), out=tmp_path / "out")
     assert manifest(tmp_path / "out")["privacy"]["unit"]["max_per_cell"] == {

@@ -54,12 +54,10 @@ def test_found_max_rows_are_paid_published_and_used(tmp_path, visits) -> None:
     options = ln.Options(searches=[bounds.search_facts()])
     release = ln.release(plan, visits, ledger=ledger, out=tmp_path / "out", options=options)
     (search,) = manifest(tmp_path / "out")["options"]["searches"]
-    assert (search["attribute"], search["high"], search["rank_error"], search["plan"]) == (
-        "max_rows",
-        "50",
-        PLAN.rank_error,
-        PLAN.digest(),
-    )
+    assert search["attribute"] == "max_rows"
+    assert search["high"] == "50"
+    assert search["rank_error"] == PLAN.rank_error
+    assert search["plan"] == PLAN.digest()
     assert ln.read_release(tmp_path / "out").options == release.options
     report = (tmp_path / "out/report.html").read_text(encoding="utf-8")
     assert "Finding the bounds of max_rows" in report

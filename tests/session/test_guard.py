@@ -102,12 +102,10 @@ def test_right_release_publishes_the_two_numbers(tmp_path) -> None:
     assert receipt["guard_used"] == release.receipt.guard.used
     assert abs(receipt["guard_used"] - 5000) < 300
     assert abs(receipt["guard_kept"] - 5000) < 300
-    assert (
-        receipt["guard_share"],
-        receipt["guard_charge"],
-        receipt["guard_number"],
-        receipt["number"],
-    ) == ("1/10", "epsilon = 0.1", 1, 2)
+    assert receipt["guard_share"] == "1/10"
+    assert receipt["guard_charge"] == "epsilon = 0.1"
+    assert receipt["guard_number"] == 1
+    assert receipt["number"] == 2
     assert f"{receipt['guard_used']:,}" in page
     privacy = ln.Privacy(ln.PureDP(1))
     assert release.privacy == ln.read_release(tmp_path / "out").privacy == privacy
@@ -125,10 +123,8 @@ def test_right_release_publishes_the_two_numbers(tmp_path) -> None:
 def test_seeded_release_has_a_guard_too() -> None:
     a_fifth_unused = pd.DataFrame({"sex": ["F", "M"] * 2000 + ["x"] * 1000})
     release = ln.release(PLAN, a_fifth_unused, seed=1, options=TENTH)
-    assert (release.receipt.guard.used, release.receipt.guard.kept) == (
-        pytest.approx(4000, abs=300),
-        pytest.approx(5000, abs=300),
-    )
+    assert release.receipt.guard.used == pytest.approx(4000, abs=300)
+    assert release.receipt.guard.kept == pytest.approx(5000, abs=300)
     assert release.receipt.guard.charge == "nothing"
     with pytest.raises(ln.GuardError, match="Nothing was spent"):
         ln.release(PLAN, WRONG_CASE, seed=1, options=TENTH)

@@ -157,12 +157,10 @@ def test_category_search_states_its_join(tmp_path, files: ln.Joined) -> None:
 def test_spec_joins_as_python_does(tmp_path, files: ln.Joined) -> None:
     parsed_spec = parse_spec(SPEC, tmp_path)
     data = parsed_spec.data(parsed_spec.source)
-    assert (data.data, data.second, data.second_key, data.public) == (
-        files.data,
-        files.second,
-        "patient_id",
-        False,
-    )
+    assert data.data == files.data
+    assert data.second == files.second
+    assert data.second_key == "patient_id"
+    assert data.public is False
     answers_of_frames, answers_of_files = (
         ln.release(PLAN, source, seed=3).answers["answer"].tolist() for source in (data, files)
     )
@@ -173,17 +171,10 @@ def test_spec_joins_as_python_does(tmp_path, files: ln.Joined) -> None:
         'on = { patient_id = "id" }\ncolumns = ["sex"]\ndelimiter = ";"\nencoding = "latin-1"',
     )
     other_data = parse_spec(laid, tmp_path).data(tmp_path / "visits.csv")
-    assert (
-        other_data.first_key,
-        other_data.second_key,
-        other_data.columns,
-        other_data.second.delimiter,
-    ) == (
-        "patient_id",
-        "id",
-        ("sex",),
-        ";",
-    )
+    assert other_data.first_key == "patient_id"
+    assert other_data.second_key == "id"
+    assert other_data.columns == ("sex",)
+    assert other_data.second.delimiter == ";"
     stored = SPEC.replace('path = "visits.csv"', 'table = "visits"\nconnection = "env:DB"')
     assert parse_spec(
         stored.replace('path = "patients.csv"', 'table = "patients"'), tmp_path

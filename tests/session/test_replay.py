@@ -348,14 +348,10 @@ LINEAR = (
     + ln.queries(DOMAIN, pay="prefix")
     + SUMS_OF_GROUPS
 )
-AGES, PLANE = (
-    ln.queries(DOMAIN, age="prefix") + ln.queries(DOMAIN, age="identity"),
-    ln.queries(DOMAIN, age="prefix", pay="prefix"),
-)
-SUMS, SUMS_BY_GROUP = (
-    ln.queries(DOMAIN, pay="prefix", sum="wages"),
-    ln.queries(DOMAIN, sex="identity", pay="prefix", sum="wages"),
-)
+AGES = ln.queries(DOMAIN, age="prefix") + ln.queries(DOMAIN, age="identity")
+PLANE = ln.queries(DOMAIN, age="prefix", pay="prefix")
+SUMS = ln.queries(DOMAIN, pay="prefix", sum="wages")
+SUMS_BY_GROUP = ln.queries(DOMAIN, sex="identity", pay="prefix", sum="wages")
 MECHANISMS: dict[str, tuple[Any, Any, str]] = {
     "linear": (LINEAR, ln.PureDP(1), "marginals"),
     "linear, rho": (LINEAR, ln.ZCDP("1/3"), "marginals"),

@@ -425,12 +425,10 @@ def sums_of(amounts: np.ndarray) -> np.ndarray:
 def test_noise_is_exact_given_dropped_buckets(budget: Any) -> None:
     """Also for dropped buckets, by whose stated sum each answer is too small."""
     amounts = amounts_of(3000)
-    measured, exact = (
-        simulations(
-            sums.fit_bucket_sums(setting(ALONG_PAY, budget))[1], along(amounts), 200, seed=0
-        ),
-        sums_of(amounts),
+    measured = simulations(
+        sums.fit_bucket_sums(setting(ALONG_PAY, budget))[1], along(amounts), 200, seed=0
     )
+    exact = sums_of(amounts)
     for start, stop in ((0, 20), (1, 10)):
         lost = [
             (cell, cell + 1, float(exact[cell]))
@@ -732,10 +730,8 @@ def test_sums_plan_file_is_checked_unpaid(workload: ln.Workload) -> None:
             sums.setting_from_plan(replace(plan, **changed))
 
 
-FINE, FINER = (
-    wages(0, 1999, sex=["F", "M"], pay=ln.Integers(0, 1999)),
-    wages(0, 4999, pay=ln.Integers(0, 4999)),
-)
+FINE = wages(0, 1999, sex=["F", "M"], pay=ln.Integers(0, 1999))
+FINER = wages(0, 4999, pay=ln.Integers(0, 4999))
 
 
 @pytest.mark.parametrize(
@@ -852,10 +848,8 @@ def test_nulls_in_own_cell_do_not_move_the_threshold(queries: dict[str, str], hi
     """A third of the rows adds the lower bound; counted higher, they would raise it."""
     random, edges = np.random.default_rng(1), [0, *EDGES.tolist()]
     amounts = np.where(random.random(3000) < 1 / 3, 0, random.integers(1, 400, 3000))
-    cells, group = (
-        np.where(amounts == 0, len(EDGES), np.searchsorted(EDGES, amounts)),
-        random.integers(0, 2, 3000),
-    )
+    cells = np.where(amounts == 0, len(EDGES), np.searchsorted(EDGES, amounts))
+    group = random.integers(0, 2, 3000)
     thresholds = []
     for null, rows in (("drop", amounts > 0), ("other", slice(None))):
         plan = planned(queries, ln.PureDP(1), ln.Edges(edges, closed="right", null=null), 0, high)

@@ -133,10 +133,8 @@ def test_found_categories_are_younger_than_their_noise(rows, stop, tmp_path, fir
 @few_and_many
 def test_resumed_publications_are_younger_than_first_noise(rows, tmp_path, first_draw):
     """Stopped after its measurement, in a new folder, and exported in every format."""
-    out, book = (
-        tmp_path / "new" / "out",
-        ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1))),
-    )
+    out = tmp_path / "new" / "out"
+    book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
     with stopped(_release_job, "build_release"):
         ln.release(PLAN, people(rows), ledger=book, out=out, options=FORMATS)
     assert first_draw.exists()

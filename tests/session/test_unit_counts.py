@@ -215,10 +215,8 @@ def test_other_mechanisms_refuse_counts_of_units(plan: ln.Plan) -> None:
 
 def test_workloads_of_rows_and_units_add() -> None:
     domain = ln.Domain(region=["N", "S"], month=ln.Coded(2))
-    rows, units = (
-        ln.marginals(domain, ways=1),
-        ln.marginals(domain, upto=1, count="units", of_unit=["region"]),
-    )
+    rows = ln.marginals(domain, ways=1)
+    units = ln.marginals(domain, upto=1, count="units", of_unit=["region"])
     assert [table.name for table in rows + units] == [
         "region",
         "month",

@@ -27,10 +27,8 @@ PEOPLE = pd.DataFrame(
 )
 PEOPLE.loc[RNG.random(ROWS) < 0.05, "pay"] = np.nan
 PEOPLE.loc[RNG.random(ROWS) < 0.02, "wt"] = np.nan
-VALUE, WEIGHT = (
-    np.rint(np.clip(PEOPLE.pay, -10, 90) * 2) / 2,
-    np.rint(np.clip(PEOPLE.wt, 0, 60) * 4) / 4,
-)
+VALUE = np.rint(np.clip(PEOPLE.pay, -10, 90) * 2) / 2
+WEIGHT = np.rint(np.clip(PEOPLE.wt, 0, 60) * 4) / 4
 SPEC = """
 [privacy]
 epsilon = "400"
