@@ -75,13 +75,13 @@ def test_category_plan_shows_price_and_remaining_budget(visits, run):
 
 def test_one_command_finds_categories_and_releases(visits, run):
     assert "3 found" in run.succeeds("release", "spec.toml", "--out", "out").out
-    book = Ledger.open("visits.ledger")
-    assert [entry.description for entry in book.entries()] == [
+    ledger = Ledger.open("visits.ledger")
+    assert [entry.description for entry in ledger.entries()] == [
         "categories of 'agent'",
         "1 table, identity",
     ]
-    assert str(book.entries()[0].charge) == "epsilon = 0.2, delta = 2e-8"
-    assert book.left().epsilon == 0
+    assert str(ledger.entries()[0].charge) == "epsilon = 0.2, delta = 2e-8"
+    assert ledger.left().epsilon == 0
     lines = answers(visits).splitlines()
     assert {line.split(",")[1] for line in lines[1:]} == {*KNOWN.split(","), "other"}
     (search,) = json.loads((visits / "out/manifest.json").read_text(encoding="utf-8"))["options"][
@@ -90,7 +90,7 @@ def test_one_command_finds_categories_and_releases(visits, run):
     assert search["attribute"] == "agent"
     assert search["number"] == 1
     assert search["charge"] == "epsilon = 0.2, delta = 2e-8"
-    assert search["id"] == book.entries()[0].id
+    assert search["id"] == ledger.entries()[0].id
     assert "Finding the categories of agent" in (visits / "out/report.html").read_text(
         encoding="utf-8"
     )
@@ -98,7 +98,7 @@ def test_one_command_finds_categories_and_releases(visits, run):
     repeated = run.succeeds("categories", "spec.toml").out  # nothing is left to be found, or paid
     assert repeated == "The categories of agent were found before: 3, in agent-categories.\n"
     run.is_refused("", "release", "spec.toml", "--out", "more")
-    assert len(book.entries()) == 2
+    assert len(ledger.entries()) == 2
 
 
 @pytest.mark.parametrize(
@@ -116,16 +116,16 @@ def test_killed_category_search_is_finished_by_either_command(visits, start, run
         "--out",
         "out",
     )
-    book = Ledger.open("visits.ledger")
-    assert [entry.resumable for entry in book.entries()] == [True]
+    ledger = Ledger.open("visits.ledger")
+    assert [entry.resumable for entry in ledger.entries()] == [True]
     assert not (visits / "agent-categories").exists()
     result = run.succeeds(*command)
-    assert {entry.state for entry in book.entries()} == {"sealed"}
+    assert {entry.state for entry in ledger.entries()} == {"sealed"}
     assert read_spec("spec.toml").domain.kind("agent").size == 4
     if command[0] == "resume":
         assert "is finished: it is in agent-categories. Nothing was paid again." in result.out
     else:
-        assert book.left().epsilon == 0
+        assert ledger.left().epsilon == 0
 
 
 def test_check_leaves_out_categories_not_found_yet(visits, run):
@@ -135,14 +135,14 @@ def test_check_leaves_out_categories_not_found_yet(visits, run):
         "agent: 3,000 (98.4%) matched, 0 (0.0%) null, 50 (1.6%) outside"
         in run("check", "spec.toml").out
     )
-    book = Ledger.open("visits.ledger")
-    assert [entry.state for entry in book.entries()] == ["sealed"]
+    ledger = Ledger.open("visits.ledger")
+    assert [entry.state for entry in ledger.entries()] == ["sealed"]
     run.succeeds("plan", "spec.toml", "--out", "plan.json")
     assert (
         "3 found"
         not in run.succeeds("release", "spec.toml", "--out", "out", "--plan", "plan.json").out
     )
-    assert book.left().epsilon == 0
+    assert ledger.left().epsilon == 0
 
 
 def test_seeded_category_release_pays_and_writes_nothing(visits, run):

@@ -38,10 +38,10 @@ def _spec(folder):
 @pytest.mark.parametrize(("change", "end"), STEPS.values(), ids=STEPS)
 def test_killed_adaptive_release_resumes_between_steps(folder, start, run, change, end):
     stopped(start, change, *RELEASE, "out")
-    book = Ledger.open(folder / "people.ledger")
-    assert len(book.entries()) == 1
+    ledger = Ledger.open(folder / "people.ledger")
+    assert len(ledger.entries()) == 1
     assert not (folder / "out").exists()
-    outcomes = [values[0] for values in drawn_for(book)]
+    outcomes = [values[0] for values in drawn_for(ledger)]
     assert ("paid and " + end) in run.is_refused("", *RELEASE, "second").err
     assert not (folder / "second").exists()
     if end == "resumable":
@@ -50,7 +50,7 @@ def test_killed_adaptive_release_resumes_between_steps(folder, start, run, chang
         assert "nothing was paid again" in resumed.err
         assert values_of(folder / "out")[: len(outcomes)] == outcomes
     assert (folder / "out").exists() == (end == "resumable")
-    assert book.left().epsilon == 0
+    assert ledger.left().epsilon == 0
 
 
 def test_adaptive_plan_lists_steps_and_promises_no_error(folder, run):

@@ -75,23 +75,23 @@ def test_killed_search_for_bounds_is_finished_by_either_command(visits, start, r
     """tests/session/test_found_bounds.py stops the search at other steps."""
     kill = "change(finish, 'write_bounds', before=die)"
     stopped(start, kill, "release", "spec.toml", "--out", "out")
-    book = Ledger.open("visits.ledger")
-    assert [entry.resumable for entry in book.entries()] == [True]
+    ledger = Ledger.open("visits.ledger")
+    assert [entry.resumable for entry in ledger.entries()] == [True]
     assert not (visits / "max-rows").exists()
     result = run.succeeds(*command)
-    assert {entry.state for entry in book.entries()} == {"sealed"}
+    assert {entry.state for entry in ledger.entries()} == {"sealed"}
     assert json.loads((visits / "max-rows/manifest.json").read_text("utf-8"))["high"] == "2"
     if command[0] == "resume":
         assert "is finished: it is in max-rows. Nothing was paid again." in result.out
         return
     assert "at most 2" in result.out
-    assert [entry.description for entry in book.entries()] == [
+    assert [entry.description for entry in ledger.entries()] == [
         "bounds of 'rows of a unit'",
         "bounds of 'pay'",
         "categories of 'agent'",
         "1 table, identity",
     ]
-    assert book.left().epsilon == 0
+    assert ledger.left().epsilon == 0
     report = (visits / "out/report.html").read_text("utf-8")
     assert "Finding the bounds of max_rows" in report
 

@@ -62,8 +62,8 @@ def test_corrected_spec_runs_within_the_same_ledger(tmp_path, run, strategy: str
     assert "without a change of the ledger" in stopped.err
     (tmp_path / "x.csv").write_text("sex;age\n" + "F;3\nM;4\n" * 500)
     result = run("release", spec, "--out", tmp_path / "out")
-    book = ln.Ledger.open(tmp_path / "x.ledger")
-    assert book.privacy.budget == ln.PureDP(100)
-    assert book.left().epsilon == 0
+    ledger = ln.Ledger.open(tmp_path / "x.ledger")
+    assert ledger.privacy.budget == ln.PureDP(100)
+    assert ledger.left().epsilon == 0
     if strategy == "auto":
         assert "epsilon = 99 instead of epsilon = 100" in " ".join(result.out.split())

@@ -33,7 +33,7 @@ def no_planning(monkeypatch):
     monkeypatch.setattr("leastnoise._spec._spec.plan_workload", planned)
 
 
-def book(amount: object = 1) -> Ledger:
+def ledger(amount: object = 1) -> Ledger:
     return Ledger.create("people.ledger", "people", Privacy(PureDP(amount)))
 
 
@@ -109,13 +109,13 @@ def test_ledger_commands_set_share_spend_and_raise(folder, run):
     ],
 )
 def test_invalid_ledger_entry_is_one_sentence(folder, run, arguments, message):
-    book()
+    ledger()
     run.is_refused(message, "ledger", *arguments)
     assert states() == []
 
 
 def test_release_unknown_to_ledger_copy_is_entered(folder, run):
-    book(2)
+    ledger(2)
     shutil.copy("people.ledger", "older")
     run.succeeds("release", "people.toml", "--out", "a")
     shutil.copy("older", "people.ledger")
@@ -165,7 +165,7 @@ def test_release_in_memory_names_resumable_entries(folder):
         "plan_digest": "ab",
         "output": "(in memory)",
     }
-    book(2).reserve(**entry, plan="{}", options="{}")
+    ledger(2).reserve(**entry, plan="{}", options="{}")
     plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     with pytest.warns(
         UserWarning,
@@ -314,7 +314,7 @@ def test_exit_code_comes_from_the_worst_error(run, stopped, monkeypatch, stops, 
     ],
 )
 def test_failure_message_lists_completed_entries(folder, run, full_disk, arguments):
-    book()
+    ledger()
     command = ["ledger", arguments[0], "people.ledger", *arguments[1:]]
     with full_disk("leastnoise._trusted.kernel._ledger.append_entry"):  # before it
         assert "entered" not in run.is_refused("", *command).err

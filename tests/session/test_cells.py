@@ -131,17 +131,17 @@ def test_table_read_without_cell_bound_is_refused() -> None:
 
 def test_release_states_cut_rows_and_shares_its_ledger(tmp_path) -> None:
     frame = customers(np.random.default_rng(4))
-    book = ln.Ledger.create(tmp_path / "shop.ledger", "shop", Privacy(ln.ZCDP(2), **UNIT))
+    ledger = ln.Ledger.create(tmp_path / "shop.ledger", "shop", Privacy(ln.ZCDP(2), **UNIT))
     plan = ln.plan(BOTH, privacy(PerCellBound(1, "month")), guard="1/100")
-    ln.release(plan, frame, ledger=book, options=ln.Options(guard="1/100"), out=tmp_path / "out")
+    ln.release(plan, frame, ledger=ledger, options=ln.Options(guard="1/100"), out=tmp_path / "out")
     assert manifest(tmp_path / "out")["privacy"]["unit"]["max_per_cell"] == {
         "rows": 1,
         "attributes": ["month"],
     }
     assert "Of these at most one is in any one cell of month" in report(tmp_path / "out")
     assert "without looking at anything else" in report(tmp_path / "out")
-    ln.release(ln.plan(BOTH, privacy(None)), frame, ledger=book)
-    assert [entry.state for entry in book.entries()] == ["sealed"] * 3
+    ln.release(ln.plan(BOTH, privacy(None)), frame, ledger=ledger)
+    assert [entry.state for entry in ledger.entries()] == ["sealed"] * 3
 
 
 def test_new_ledger_holds_the_unit_and_not_the_bound(tmp_path) -> None:

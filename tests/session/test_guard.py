@@ -72,23 +72,27 @@ def size(budget):
 def test_guard_stops_a_wrong_spec_at_its_share(
     tmp_path, budget: ln.PureDP, neighbours: str
 ) -> None:
-    book = tmp_path / "people.ledger"
+    ledger_file = tmp_path / "people.ledger"
     plan = ln.plan(WORKLOAD, ln.Privacy(budget, neighbours), guard="1/100")
     with pytest.raises(
         ln.GuardError,
         match=r"fewer than half.*1/100 of the budget. The rest is left.*leastnoise check",
     ):
         ln.release(
-            plan, WRONG_CASE, ledger=book, out=tmp_path / "out", options=ln.Options(guard="1/100")
+            plan,
+            WRONG_CASE,
+            ledger=ledger_file,
+            out=tmp_path / "out",
+            options=ln.Options(guard="1/100"),
         )
     assert not (tmp_path / "out").exists()
-    ledger = ln.Ledger.open(book)
+    ledger = ln.Ledger.open(ledger_file)
     (entry,) = ledger.entries()
     assert (entry.state, entry.description) == ("sealed", "guard: rows read and used")
     assert ledger.privacy.budget == budget
     assert (size(entry.charge), entry.charge.delta) == (size(budget) / 100, 0)
     # The remaining budget is enough for the plan.
-    released = ln.release(plan, RIGHT, ledger=book, out=tmp_path / "out")
+    released = ln.release(plan, RIGHT, ledger=ledger_file, out=tmp_path / "out")
     assert released.private
     assert (ledger.left().epsilon, ledger.left().rho) == (0, 0)
 
@@ -131,12 +135,12 @@ def test_seeded_release_has_a_guard_too() -> None:
 
 
 def test_both_are_affordable_or_nothing_is_spent(tmp_path) -> None:
-    book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
+    ledger = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
     with pytest.raises(ln.BudgetError):
         ln.release(
-            ln.plan(WORKLOAD, ln.PureDP(1)), RIGHT, ledger=book, options=ln.Options(guard="1/100")
+            ln.plan(WORKLOAD, ln.PureDP(1)), RIGHT, ledger=ledger, options=ln.Options(guard="1/100")
         )
-    assert book.entries() == ()
+    assert ledger.entries() == ()
 
 
 @every_budget
@@ -205,12 +209,12 @@ def test_new_ledger_pays_a_guard_and_its_plan(
         options=ln.Options(guard=share),
         whole=ln.Privacy(budget) if is_whole_given else None,
     )
-    book = ln.Ledger.open(tmp_path / "p.ledger")
-    assert len(book.entries()) == 2
+    ledger = ln.Ledger.open(tmp_path / "p.ledger")
+    assert len(ledger.entries()) == 2
     if is_whole_given:
-        assert book.privacy.budget == budget
+        assert ledger.privacy.budget == budget
     else:
-        assert book.privacy.budget.epsilon <= 1
+        assert ledger.privacy.budget.epsilon <= 1
 
 
 def test_guard_that_a_new_ledger_cannot_follow_is_unpaid(tmp_path) -> None:
@@ -230,34 +234,36 @@ def test_guard_that_a_new_ledger_cannot_follow_is_unpaid(tmp_path) -> None:
 class SpendAfterGuard(logging.Handler):
     """Spends the rest of a ledger, as another process may, between a guard and its release."""
 
-    def __init__(self, book: ln.Ledger) -> None:
+    def __init__(self, ledger: ln.Ledger) -> None:
         super().__init__()
-        self.book = book
+        self.ledger = ledger
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.getMessage().startswith("guard: about"):
-            self.book.add_spent(ln.PureDP(1))
+            self.ledger.add_spent(ln.PureDP(1))
 
 
 def test_refusal_after_a_paid_guard_says_what_was_paid(tmp_path) -> None:
-    book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
+    ledger = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
     logger = logging.getLogger("leastnoise")
-    handler = SpendAfterGuard(book)
+    handler = SpendAfterGuard(ledger)
     level = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:
         with pytest.raises(ln.PaidError, match=r"Its guard was paid \(epsilon = 0.1\)") as caught:
-            ln.release(PLAN, RIGHT, ledger=book, options=TENTH)
+            ln.release(PLAN, RIGHT, ledger=ledger, options=TENTH)
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
     assert "othing was spent" not in str(caught.value)
     assert caught.value.state == "guard"
     assert isinstance(caught.value.cause, ln.BudgetError)
-    book.set_budget(ln.PureDP(2))
-    assert ln.release(PLAN, RIGHT, ledger=book, options=TENTH).private  # it uses the guard's counts
-    assert [str(entry.charge) for entry in book.entries() if entry.kind == "release"] == [
+    ledger.set_budget(ln.PureDP(2))
+    assert ln.release(
+        PLAN, RIGHT, ledger=ledger, options=TENTH
+    ).private  # it uses the guard's counts
+    assert [str(entry.charge) for entry in ledger.entries() if entry.kind == "release"] == [
         "epsilon = 0.1",
         "epsilon = 0.9",
     ]
@@ -652,14 +658,14 @@ def test_row_changes_the_count_of_one_column_by_one() -> None:
 @every_budget
 @pytest.mark.parametrize("stops", [1, 3])
 def test_corrected_release_fits_into_the_budget(tmp_path, budget: ln.PureDP, stops: int) -> None:
-    book = tmp_path / "people.ledger"
+    ledger_file = tmp_path / "people.ledger"
     plan = ln.plan(WORKLOAD, budget, guard="1/100")
     options = ln.Options(guard="1/100")
     for _ in range(stops):
         with pytest.raises(ln.GuardError, match="fits into what the ledger has left"):
-            ln.release(plan, WRONG_CASE, ledger=book, options=options)
-    release = ln.release(plan, RIGHT, ledger=book, out=tmp_path / "out", options=options)
-    ledger = ln.Ledger.open(book)
+            ln.release(plan, WRONG_CASE, ledger=ledger_file, options=options)
+    release = ln.release(plan, RIGHT, ledger=ledger_file, out=tmp_path / "out", options=options)
+    ledger = ln.Ledger.open(ledger_file)
     budget_left = ledger.left()
     assert (budget_left.epsilon, budget_left.rho) == (0, 0)
     assert ledger.privacy.budget == budget
@@ -678,34 +684,34 @@ def test_corrected_release_fits_into_the_budget(tmp_path, budget: ln.PureDP, sto
     )
     assert "instead of" in report(tmp_path / "out")
     with pytest.raises(ln.BudgetError):
-        ln.release(plan, RIGHT, ledger=book, options=options)
+        ln.release(plan, RIGHT, ledger=ledger_file, options=options)
 
 
 def test_reduced_release_without_a_guard_is_read_back(tmp_path) -> None:
-    book = tmp_path / "people.ledger"
+    ledger = tmp_path / "people.ledger"
     with pytest.raises(ln.GuardError):
         ln.release(
-            ln.plan(WORKLOAD, ln.PureDP(1), guard="1/10"), WRONG_CASE, ledger=book, options=TENTH
+            ln.plan(WORKLOAD, ln.PureDP(1), guard="1/10"), WRONG_CASE, ledger=ledger, options=TENTH
         )
-    ln.release(ln.plan(WORKLOAD, ln.PureDP(1)), RIGHT, ledger=book, out=tmp_path / "out")
+    ln.release(ln.plan(WORKLOAD, ln.PureDP(1)), RIGHT, ledger=ledger, out=tmp_path / "out")
     receipt = ln.read_release(tmp_path / "out").receipt
     assert (receipt.guard, receipt.guard_reduced_from) == (None, "epsilon = 1")
 
 
 def test_only_stopped_guards_reduce_a_release(tmp_path) -> None:
     """The spending of an ordinary release does not reduce the next one."""
-    book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP("3/2")))
-    ln.release(PLAN, RIGHT, ledger=book, options=TENTH)
+    ledger = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP("3/2")))
+    ln.release(PLAN, RIGHT, ledger=ledger, options=TENTH)
     with pytest.raises(ln.BudgetError):
-        ln.release(PLAN, RIGHT, ledger=book, options=TENTH)
-    assert len(book.entries()) == 2
+        ln.release(PLAN, RIGHT, ledger=ledger, options=TENTH)
+    assert len(ledger.entries()) == 2
 
 
 def test_release_with_room_in_ledger_is_not_reduced(tmp_path) -> None:
-    book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(3)))
+    ledger = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(3)))
     with pytest.raises(ln.GuardError):
-        ln.release(PLAN, WRONG_CASE, ledger=book, options=TENTH)
-    release = ln.release(PLAN, RIGHT, ledger=book, options=TENTH)
+        ln.release(PLAN, WRONG_CASE, ledger=ledger, options=TENTH)
+    release = ln.release(PLAN, RIGHT, ledger=ledger, options=TENTH)
     assert release.privacy.budget == ln.PureDP(1)
     assert release.receipt.guard_reduced_from is None
 

@@ -110,16 +110,16 @@ def test_join_refuses_other_units_unpaid(tmp_path, files: ln.Joined) -> None:
 
 
 def test_stopped_join_is_finished_with_its_second_table(tmp_path, files: ln.Joined) -> None:
-    book = tmp_path / "visits.ledger"
+    ledger = tmp_path / "visits.ledger"
     with stopped(Series, "measure") as error:
-        ln.release(PLAN, files, ledger=book, out=tmp_path / "out")
+        ln.release(PLAN, files, ledger=ledger, out=tmp_path / "out")
     assert "can be finished" in str(error.value)
     with pytest.raises(
         ln.InputError, match="the same second table, joined on the same columns, and public or not"
     ):
-        ln.resume(book, source=ln.Joined(files.data, files.second, on="patient_id", public=True))
+        ln.resume(ledger, source=ln.Joined(files.data, files.second, on="patient_id", public=True))
     with pytest.raises(ln.InputError, match="the same second table"):
-        ln.resume(book, source=ln.Joined(files.data, files.data, on="patient_id"))
+        ln.resume(ledger, source=ln.Joined(files.data, files.data, on="patient_id"))
     drafts = [
         path.name
         for path in tmp_path.iterdir()
@@ -127,20 +127,20 @@ def test_stopped_join_is_finished_with_its_second_table(tmp_path, files: ln.Join
     ]
     assert drafts == []
     # The first table was moved; the second is still in its place.
-    (release,) = ln.resume(book, source=tmp_path / "visits.csv")
+    (release,) = ln.resume(ledger, source=tmp_path / "visits.csv")
     assert [round(answer) for answer in release.answers["answer"]] == pytest.approx(COUNTS, abs=3)
     assert manifest(tmp_path / "out")["receipt"]["joined"]["public"] is False
-    assert len(ln.Ledger.open(book).entries()) == 1
+    assert len(ln.Ledger.open(ledger).entries()) == 1
 
 
 def test_stopped_join_of_frames_needs_both_again(tmp_path) -> None:
-    book = ln.Ledger.create(tmp_path / "visits.ledger", "visits", PRIVACY)
+    ledger = ln.Ledger.create(tmp_path / "visits.ledger", "visits", PRIVACY)
     joined = ln.Joined(VISITS, PATIENTS, on="patient_id")
     with stopped(Series, "measure"):
-        ln.release(PLAN, joined, ledger=book)
+        ln.release(PLAN, joined, ledger=ledger)
     with pytest.raises(ln.InputError, match="the same second table"):
-        ln.resume(book, source=VISITS.merge(PATIENTS))
-    (release,) = ln.resume(book, source=joined)
+        ln.resume(ledger, source=VISITS.merge(PATIENTS))
+    (release,) = ln.resume(ledger, source=joined)
     assert release.receipt.joined.on == "patient_id"
 
 
@@ -261,15 +261,15 @@ def test_spec_joins_several_tables(tmp_path, star: ln.Joined) -> None:
 
 
 def test_stopped_star_is_finished_with_all_its_tables(tmp_path, star: ln.Joined) -> None:
-    book = tmp_path / "visits.ledger"
+    ledger = tmp_path / "visits.ledger"
     with stopped(Series, "measure"):
-        ln.release(PLAN, star, ledger=book, out=tmp_path / "out")
+        ln.release(PLAN, star, ledger=ledger, out=tmp_path / "out")
     for other_source in (star.data, star.data.data, ln.Joined(star.data, SHOPS, on={"shop": "id"})):
         with pytest.raises(ln.InputError, match="the same second table"):
-            ln.resume(book, source=other_source)
+            ln.resume(ledger, source=other_source)
     (tmp_path / "moved").mkdir()
     shutil.move(tmp_path / "visits.csv", tmp_path / "moved/visits.csv")
-    (release,) = ln.resume(book, source=tmp_path / "moved/visits.csv")
+    (release,) = ln.resume(ledger, source=tmp_path / "moved/visits.csv")
     assert [round(answer) for answer in release.answers["answer"]] == pytest.approx(COUNTS, abs=3)
 
 
@@ -442,10 +442,10 @@ def test_table_cannot_be_public_beside_itself(tmp_path, files: ln.Joined) -> Non
 
 
 def test_joins_with_other_bounds_share_one_ledger(tmp_path, files: ln.Joined) -> None:
-    book = ln.Ledger.create(
+    ledger = ln.Ledger.create(
         tmp_path / "visits.ledger", "visits", ln.Privacy(ln.PureDP(102), unit_column="patient_id")
     )
-    ln.release(PLAN, files, ledger=book)
+    ln.release(PLAN, files, ledger=ledger)
     domain = ln.Domain(diagnosis=["a", "b", "c"])
     for rows, cell in ((2, None), (3, ln.PerCellBound(1, "diagnosis"))):
         privacy = ln.Privacy(
@@ -454,7 +454,7 @@ def test_joins_with_other_bounds_share_one_ledger(tmp_path, files: ln.Joined) ->
         ln.release(
             ln.plan(ln.marginals(domain, ways=1), privacy, strategy="identity"),
             files.data,
-            ledger=book,
+            ledger=ledger,
             dataset="visits",
         )
-    assert (len(book.entries()), str(book.left())) == (3, "nothing")
+    assert (len(ledger.entries()), str(ledger.left())) == (3, "nothing")

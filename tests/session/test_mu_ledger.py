@@ -35,7 +35,7 @@ def root_mean_square_error(plan: ln.Plan) -> float:
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> ln.Ledger:
+def ledger(tmp_path: Path) -> ln.Ledger:
     return ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(WHOLE))
 
 
@@ -51,7 +51,7 @@ def test_shares_have_the_error_that_mu_allows(count: int, ratio: float) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["auto", "identity", "dawa", "k_norm"])
-def test_four_releases_of_a_strategy_spend_the_whole(book: ln.Ledger, strategy: str) -> None:
+def test_four_releases_of_a_strategy_spend_the_whole(ledger: ln.Ledger, strategy: str) -> None:
     workload = TABLES
     if strategy == "k_norm":
         workload = ln.marginals(FLAGS, ways=1)
@@ -59,40 +59,40 @@ def test_four_releases_of_a_strategy_spend_the_whole(book: ln.Ledger, strategy: 
         workload = ln.queries(DOMAIN, age="all_ranges")
     plan = ln.plan(workload, WHOLE.share("1/4"), strategy=strategy, seconds=1)
     for number in range(4):
-        release = ln.release(plan, ROWS, ledger=book)
+        release = ln.release(plan, ROWS, ledger=ledger)
         assert release.private
-        assert len(book.entries()) == number + 1
-    assert book.spent().mu_squared == gaussian_mu_squared(1, "1e-6")
+        assert len(ledger.entries()) == number + 1
+    assert ledger.spent().mu_squared == gaussian_mu_squared(1, "1e-6")
     is_pure = strategy == "k_norm"  # their epsilons may add up to that of the budget
-    assert (book.left().mu_squared, book.left().epsilon > 0) == (0, is_pure)
+    assert (ledger.left().mu_squared, ledger.left().epsilon > 0) == (0, is_pure)
     with pytest.raises(ln.BudgetError, match="is left"):
-        ln.release(ln.plan(TABLES, WHOLE.share("1/4"), strategy="fourier"), ROWS, ledger=book)
+        ln.release(ln.plan(TABLES, WHOLE.share("1/4"), strategy="fourier"), ROWS, ledger=ledger)
 
 
-def test_data_dependent_pairs_come_first_or_take_a_share(book: ln.Ledger) -> None:
+def test_data_dependent_pairs_come_first_or_take_a_share(ledger: ln.Ledger) -> None:
     workload = ln.queries(DOMAIN, age="all_ranges")
-    ln.release(ln.plan(TABLES, WHOLE.share("1/2")), ROWS, ledger=book)
+    ln.release(ln.plan(TABLES, WHOLE.share("1/2")), ROWS, ledger=ledger)
     pair = ln.plan(workload, ln.ApproxDP("1/10", "1e-7"), strategy="dawa")
     with pytest.raises(ln.BudgetError, match=r"paid before the other .* share of the budget"):
-        ln.release(pair, ROWS, ledger=book)
-    ln.release(ln.plan(workload, WHOLE.share("1/2"), strategy="dawa"), ROWS, ledger=book)
-    assert book.left() == Charge()
+        ln.release(pair, ROWS, ledger=ledger)
+    ln.release(ln.plan(workload, WHOLE.share("1/2"), strategy="dawa"), ROWS, ledger=ledger)
+    assert ledger.left() == Charge()
 
 
-def test_laplace_noise_may_spend_the_whole_epsilon(book: ln.Ledger) -> None:
+def test_laplace_noise_may_spend_the_whole_epsilon(ledger: ln.Ledger) -> None:
     plan = ln.plan(ln.marginals(DOMAIN, ways=1, of=["sex"]), WHOLE)
     assert plan.cost().kind == "pure"
-    ln.release(plan, ROWS, ledger=book)
-    assert str(book.entries()[0].charge).startswith("epsilon = 1, mu squared = about 1.51")
-    assert book.left() == Charge()
+    ln.release(plan, ROWS, ledger=ledger)
+    assert str(ledger.entries()[0].charge).startswith("epsilon = 1, mu squared = about 1.51")
+    assert ledger.left() == Charge()
 
 
-def test_gaussian_plan_charges_its_exact_mu_squared(book: ln.Ledger) -> None:
+def test_gaussian_plan_charges_its_exact_mu_squared(ledger: ln.Ledger) -> None:
     plan = ln.plan(TABLES, ln.ApproxDP("1/2", "1e-8"), strategy="fourier")
     cost = plan.cost()
     assert isinstance(cost, GaussianCost)
-    ln.release(plan, ROWS, ledger=book)
-    charge = book.entries()[0].charge.mu_squared
+    ln.release(plan, ROWS, ledger=ledger)
+    charge = ledger.entries()[0].charge.mu_squared
     assert cost.mu_squared <= charge <= cost.mu_squared * (1 + Fraction(1, 2**120))
 
 
@@ -174,9 +174,9 @@ def test_ledger_of_a_guarded_spec_has_its_budget(tmp_path: Path, guard: str) -> 
     domain = "\n".join(f'[domain.{name}]\ncategories = ["0", "1"]' for name in names)
     (tmp_path / "people.toml").write_text(PAIRS_SPEC.format(domain=domain, guard=guard))
     ln.read_spec(tmp_path / "people.toml").release(out=tmp_path / "out")
-    book = ln.Ledger.open(tmp_path / "people.ledger")
-    assert book.privacy.budget == WHOLE
-    assert len(book.entries()) == 2
+    ledger = ln.Ledger.open(tmp_path / "people.ledger")
+    assert ledger.privacy.budget == WHOLE
+    assert len(ledger.entries()) == 2
 
 
 def test_pair_after_its_own_guard_is_unpaid(tmp_path: Path) -> None:

@@ -46,8 +46,8 @@ def test_unused_columns_are_not_read_and_drop_no_row() -> None:
 
 def test_two_private_releases_differ(tmp_path) -> None:
     plan = ln.plan(ln.marginals(DOMAIN, ways=2), ln.PureDP(1))
-    book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(2)))
-    first, second = (ln.release(plan, PEOPLE, ledger=book) for _ in range(2))
+    ledger = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(2)))
+    first, second = (ln.release(plan, PEOPLE, ledger=ledger) for _ in range(2))
     assert np.mean(first.tables[0].answer == second.tables[0].answer) < 0.5
 
 

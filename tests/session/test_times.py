@@ -134,14 +134,14 @@ def test_found_categories_are_younger_than_their_noise(rows, stop, tmp_path, fir
 def test_resumed_publications_are_younger_than_first_noise(rows, tmp_path, first_draw):
     """Stopped after its measurement, in a new folder, and exported in every format."""
     out = tmp_path / "new" / "out"
-    book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
+    ledger = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
     with stopped(_release_job, "build_release"):
-        ln.release(PLAN, people(rows), ledger=book, out=out, options=FORMATS)
+        ln.release(PLAN, people(rows), ledger=ledger, out=out, options=FORMATS)
     assert first_draw.exists()
     remaining = [
         path for path in tmp_path.rglob("*") if path.name.startswith("new") or "out" in path.parts
     ]
-    assert len(ln.resume(book)) == 1
+    assert len(ln.resume(ledger)) == 1
     exports = [tmp_path / f"export-{name}" for name in EXPORTS]
     for name, file in zip(EXPORTS, exports, strict=True):
         CliRunner().invoke(

@@ -99,8 +99,8 @@ def test_widest_bounds_are_planned_and_found_ones_released(write, tmp_path) -> N
         "height",
         "income",
     }
-    book = ln.Ledger.open(tmp_path / "visits.ledger")
-    assert [str(entry.charge) for entry in book.entries()] == [
+    ledger = ln.Ledger.open(tmp_path / "visits.ledger")
+    assert [str(entry.charge) for entry in ledger.entries()] == [
         "epsilon = 5",
         *["epsilon = 1"] * 3,
         "epsilon = 12",
@@ -108,7 +108,7 @@ def test_widest_bounds_are_planned_and_found_ones_released(write, tmp_path) -> N
     assert (
         released_spec.release(tmp_path / "out").observation.receipt == release.observation.receipt
     )
-    assert len(book.entries()) == len(ln.Ledger.open(book.path).entries())
+    assert len(ledger.entries()) == len(ln.Ledger.open(ledger.path).entries())
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_widest_bounds_are_planned_and_found_ones_released(write, tmp_path) -> N
 def test_searches_and_release_cost_the_budget_exactly(write, tmp_path, budget) -> None:
     spec = read_spec(write(**FOUND | {"budget": budget}))
     spec.release(tmp_path / "out")
-    book = ln.Ledger.open(tmp_path / "visits.ledger")
-    assert len(book.entries()) == 5
-    remaining = book.left()
+    ledger = ln.Ledger.open(tmp_path / "visits.ledger")
+    assert len(ledger.entries()) == 5
+    remaining = ledger.left()
     assert (remaining.epsilon, remaining.rho) == (0, 2 if "share" in budget else 0)
 
 
