@@ -1,8 +1,8 @@
-"""Sums under a private threshold: privacy loss, intervals, cut values and refusals.
+"""Tests of sums under a private threshold: privacy loss, intervals, cut values and refusals.
 
-The queries decide between three ways: sums along the number and by other attributes are cut at
-one threshold; sums by groups are measured in buckets of the number, of which each group keeps
-some; sums only along the number leave out the buckets that do not exceed the noise.
+There are three methods. Sums along the number and by other attributes are cut at one threshold.
+Sums by groups are measured in buckets of the number, of which each group keeps some. Sums only
+along the number leave out the buckets that do not exceed the noise.
 """
 
 import json
@@ -63,20 +63,15 @@ def released(
 
 
 def is_near(answer: Any, exact: np.ndarray) -> bool:
-    """Return whether all answers are within six times their stated errors."""
-    return bool(
-        (
-            np.abs(answer.values - exact)
-            < 6 * np.hypot(answer.noise_std, np.nan_to_num(answer.approximation_std))
-        ).all()
-    )
+    """Tell whether all answers are within six times their stated errors."""
+    stated_error = np.hypot(answer.noise_std, np.nan_to_num(answer.approximation_std))
+    return bool((np.abs(answer.values - exact) < 6 * stated_error).all())
 
 
-def is_one(squares: np.ndarray) -> bool:
-    """Return whether squared standardised errors average to about 1 over many releases."""
-    return bool(
-        (abs(squares.mean(axis=0) - 1) < 4.5 * squares.std(axis=0) / np.sqrt(len(squares))).all()
-    )
+def average_to_one(squares: np.ndarray) -> bool:
+    """Tell whether squared standardised errors average to about 1 over many releases."""
+    standard_error = squares.std(axis=0) / np.sqrt(len(squares))
+    return bool((abs(squares.mean(axis=0) - 1) < 4.5 * standard_error).all())
 
 
 def wages(low: int = 0, high: int = 4000, unit: Any = 1, **kinds: Any) -> ln.Domain:
@@ -96,9 +91,11 @@ BY_SEX = ln.queries(BY_SEX_DOMAIN, sex="identity", pay="prefix", sum="wages")
 
 def cut_sums(threshold: int) -> np.ndarray:
     """Return the sums by sex up to each edge, with amounts cut at the threshold."""
-    cut = np.zeros((2, 80))
-    np.add.at(cut, (SEX, CELLS), np.minimum(AMOUNTS, np.minimum((CELLS + 1) * 50, threshold)))
-    return np.cumsum(cut, axis=1)
+    upper_ends = (CELLS + 1) * 50
+    cut_amounts = np.minimum(AMOUNTS, np.minimum(upper_ends, threshold))
+    sums_of_cells = np.zeros((2, 80))
+    np.add.at(sums_of_cells, (SEX, CELLS), cut_amounts)
+    return np.cumsum(sums_of_cells, axis=1)
 
 
 @every_budget
@@ -110,58 +107,57 @@ def test_sum_intervals_cover_noise_given_threshold(budget: Any) -> None:
     estimate = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
     noise_std = estimate.estimate(product).noise_std
     assert noise_std == pytest.approx(first_estimator.estimate(product).noise_std)
-    answers = np.array(
-        [
-            estimate.for_observation(outcome).values(product)
-            for outcome in simulations(plan, TABLE, 150, seed=0)
-        ]
-    )
+
+    outcomes = simulations(plan, TABLE, 150, seed=0)
+    answers = np.array([estimate.for_observation(outcome).values(product) for outcome in outcomes])
     scaled = (answers - cut_sums(facts["threshold"])) / noise_std
-    assert is_one(np.mean(np.square(scaled), axis=(1, 2)))
+    assert average_to_one(np.mean(np.square(scaled), axis=(1, 2)))
     assert np.mean(np.abs(scaled) < 2.2) > 0.93
 
 
-def test_larger_budget_raises_threshold_and_estimates_loss() -> None:
-    workload = ln.queries(BY_SEX_DOMAIN, sum="wages") + ln.queries(
-        BY_SEX_DOMAIN, sex="identity", sum="wages"
-    )
-    medians = [
-        np.median(
-            [released(workload, TABLE, ln.PureDP(size), seed)[1]["threshold"] for seed in range(5)]
-        )
-        for size in ("1/50", 1, 40)
-    ]
+TOTAL_AND_BY_SEX = ln.queries(BY_SEX_DOMAIN, sum="wages") + ln.queries(
+    BY_SEX_DOMAIN, sex="identity", sum="wages"
+)
+
+
+def test_larger_budget_raises_threshold() -> None:
+    medians = []
+    for epsilon in ("1/50", 1, 40):
+        facts = [
+            released(TOTAL_AND_BY_SEX, TABLE, ln.PureDP(epsilon), seed)[1] for seed in range(5)
+        ]
+        medians.append(np.median([run_facts["threshold"] for run_facts in facts]))
     assert medians[0] < medians[1] < medians[2]
-    estimator, facts = released(workload, TABLE, ln.PureDP("1"), 3)
-    exact = np.maximum(AMOUNTS - facts["threshold"], 0).sum()
-    # Counts of the tail have noise of 14 records; what lies above the threshold is a matter of some
-    # such numbers times up to 2000.
-    assert estimator.losses(workload.products[0]) == pytest.approx(exact, abs=60_000)
-    assert (
-        estimator.estimate(workload.products[0]).approximation_std
-        == np.abs(estimator.losses(workload.products[0]))
-    ).all()
-    answer = estimator.estimate(workload.products[1])
-    assert answer.values == pytest.approx(
-        cut_sums(facts["threshold"])[:, -1], abs=6 * answer.noise_std.max()
-    )
+
+
+def test_larger_budget_raises_threshold_and_estimates_loss() -> None:
+    estimator, facts = released(TOTAL_AND_BY_SEX, TABLE, ln.PureDP("1"), 3)
+    total, by_sex = TOTAL_AND_BY_SEX.products
+    exact_loss = np.maximum(AMOUNTS - facts["threshold"], 0).sum()
+    losses = estimator.losses(total)
+    # Counts of the tail have noise of 14 records; the loss is a few such numbers times up to 2000.
+    assert losses == pytest.approx(exact_loss, abs=60_000)
+    assert (estimator.estimate(total).approximation_std == np.abs(losses)).all()
+    answer = estimator.estimate(by_sex)
+    exact = cut_sums(facts["threshold"])[:, -1]
+    assert answer.values == pytest.approx(exact, abs=6 * answer.noise_std.max())
+
+
+def test_losses_of_prefix_sums_increase() -> None:
     estimator, facts = released(BY_SEX, TABLE, ln.PureDP("1"), 3)
-    grouped = estimator.losses(BY_SEX.products[0])
-    assert grouped.shape == (2, 80)
-    assert grouped[:, -1].sum() == pytest.approx(facts["estimated_loss"])
-    assert (np.diff(grouped, axis=1) >= 0).all()
+    losses = estimator.losses(BY_SEX.products[0])
+    assert losses.shape == (2, 80)
+    assert losses[:, -1].sum() == pytest.approx(facts["estimated_loss"])
+    assert (np.diff(losses, axis=1) >= 0).all()
 
 
 def test_units_and_edges_of_the_number_give_the_limits() -> None:
     cents = wages(0, 8, "0.01", pay=ln.Bins(0, 10, 4))
-    assert setting(ln.queries(cents, pay="prefix", sum="wages"), ln.PureDP(1)).edges.tolist() == [
-        250,
-        500,
-        750,
-        800,
-    ]
+    by_bins = setting(ln.queries(cents, pay="prefix", sum="wages"), ln.PureDP(1))
+    assert by_bins.edges.tolist() == [250, 500, 750, 800]  # the bound of 8 cuts the last bin
     clipped = wages(0, 9, pay=ln.Integers(0, 3, outside="clip"))
-    assert setting(ln.queries(clipped, sum="wages"), ln.PureDP(1)).edges.tolist() == [1, 1, 2, 9]
+    by_integers = setting(ln.queries(clipped, sum="wages"), ln.PureDP(1))
+    assert by_integers.edges.tolist() == [1, 1, 2, 9]
 
 
 def some_ranges(seed: int, top: int) -> object:
@@ -223,10 +219,9 @@ def test_every_threshold_that_may_be_chosen_has_a_plan(budget: Any, top: int, as
 def test_large_table_with_few_sums_is_planned() -> None:
     domain = wages(0, 59_999, pay=ln.Integers(0, 59_999), group=ln.Coded(100_000))
     plan_setting = setting(ln.queries(domain, group="identity", sum="wages"), ln.PureDP(1))
-    assert (
-        sums.threshold_chooser(plan_setting)(np.zeros(len(plan_setting.candidates) - 1)).threshold
-        == plan_setting.edges[plan_setting.candidates[0]]
-    )
+    candidates = plan_setting.candidates
+    choice = sums.threshold_chooser(plan_setting)(np.zeros(len(candidates) - 1))
+    assert choice.threshold == plan_setting.edges[candidates[0]]
     assert sums.fit_limited_sums(plan_setting, 500).blocks
 
 
@@ -246,9 +241,10 @@ BY_PLACE = ln.queries(GROUPED, place="identity", sum="wages")
 
 def people(count: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw groups with sizes as 1, 1/2, 1/3, and amounts."""
-    random, shares = np.random.default_rng(6), np.cumsum(1 / np.arange(1, GROUPS + 1))
+    random = np.random.default_rng(6)
+    sizes = np.cumsum(1 / np.arange(1, GROUPS + 1))
     amounts = np.clip(np.rint(random.lognormal(5.0, 0.8, count)), 1, 12_800).astype(np.int64)
-    return np.searchsorted(shares / shares[-1], random.random(count)), amounts
+    return np.searchsorted(sizes / sizes[-1], random.random(count)), amounts
 
 
 def grouped(place: np.ndarray, amounts: np.ndarray) -> Table:
@@ -262,33 +258,26 @@ def grouped(place: np.ndarray, amounts: np.ndarray) -> Table:
 
 def buckets_of(plan_setting: Any, amounts: np.ndarray) -> np.ndarray:
     """Return the number of the bucket of each amount."""
-    return (
-        np.searchsorted(plan_setting.buckets.starts, np.searchsorted(EDGES, amounts), side="right")
-        - 1
-    )
+    cells = np.searchsorted(EDGES, amounts)
+    return np.searchsorted(plan_setting.buckets.starts, cells, side="right") - 1
 
 
 @every_budget
 def test_group_noise_is_exact_given_kept_cells(budget: Any) -> None:
-    place, amounts = people(3000)
+    group, amounts = people(3000)
     plan_setting = sums.buckets_below(setting(BY_PLACE, budget), 1600)
     kept_buckets = np.arange(GROUPS) % (len(plan_setting.buckets.upper_ends) + 1)
-    exact = np.bincount(
-        place,
-        np.minimum(amounts, 1600) * (buckets_of(plan_setting, amounts) < kept_buckets[place]),
-        GROUPS,
-    )
+    is_kept = buckets_of(plan_setting, amounts) < kept_buckets[group]
+    exact = np.bincount(group, np.minimum(amounts, 1600) * is_kept, GROUPS)
+    std_without_buckets = np.sqrt((plan_setting.noise**2).sum())
     scaled = []
-    for observation in simulations(plan_setting.measurements, grouped(place, amounts), 200, seed=0):
-        answer = GroupedBucketSumsEstimate.of(
-            observation, "pay", kept_buckets, np.zeros(GROUPS)
-        ).estimate(BY_PLACE.products[0])
+    for observation in simulations(plan_setting.measurements, grouped(group, amounts), 200, seed=0):
+        estimate = GroupedBucketSumsEstimate.of(observation, "pay", kept_buckets, np.zeros(GROUPS))
+        answer = estimate.estimate(BY_PLACE.products[0])
         assert (answer.values[kept_buckets == 0] == 0).all()
-        assert answer.noise_std[kept_buckets == 0] == pytest.approx(
-            np.sqrt((plan_setting.noise**2).sum())
-        )
+        assert answer.noise_std[kept_buckets == 0] == pytest.approx(std_without_buckets)
         scaled.append(((answer.values - exact) / answer.noise_std)[kept_buckets > 0])
-    assert is_one(np.square(scaled))
+    assert average_to_one(np.square(scaled))
     assert np.mean(np.square(scaled)) == pytest.approx(1, abs=0.15)
 
 
@@ -448,7 +437,7 @@ def test_noise_is_exact_given_dropped_buckets(budget: Any) -> None:
                 squares[number, place] = np.mean(
                     ((answer.values - expected)[is_known] / answer.noise_std[is_known]) ** 2
                 )
-        assert is_one(squares)
+        assert average_to_one(squares)
 
 
 def test_high_maximum_does_no_harm_along_the_number() -> None:
