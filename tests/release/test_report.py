@@ -356,6 +356,18 @@ def test_headline_has_the_guard_numbers(observation):
     assert "Rows read: about 1,234 (± 30.5). Rows used: about 1,215 (± 21.7)." in text_of(release)
 
 
+@pytest.mark.parametrize(
+    ("used", "std", "percent"),
+    [
+        (860, 10.0, "14%"),
+        (970, 10.0, "3%"),
+        (980, 10.0, None),
+        (997, 1.0, None),
+        (0, 500.0, None),
+        (1010, 10.0, None),
+        (-20, 10.0, "100%"),
+    ],
+)
 def test_unused_rows_are_reported_from_one_percent(observation, used, std, percent):
     release = build_release(observation, receipt=guard_receipt(1000, used, std))
     sentences = describe_guard_counts(release)
@@ -366,6 +378,7 @@ def test_unused_rows_are_reported_from_one_percent(observation, used, std, perce
         assert re.search(unused, sentences)
 
 
+@pytest.mark.parametrize(("used", "percent"), [(570, "43%"), (860, "14%"), (998, None)])
 def test_first_screen_states_uncounted_rows(observation, used, percent):
     text = text_of(build_release(observation, receipt=guard_receipt(1000, used, 2.0)))
     first_screen = text[: text.index("The tables")]
@@ -521,6 +534,17 @@ def cut_share(release, *counts):
     return estimate_cut_share(with_guard_counts(release, *counts).receipt.guard, release.level)
 
 
+@pytest.mark.parametrize(
+    ("cut", "uncounted", "kept_rows", "std"),
+    [
+        (86_667, 0, 133_333, 1500),
+        (0, 0, 3000, 60),
+        (900, 0, 2100, 80),
+        (5000, 0, 2000, 40),
+        (150, 9_800, 5050, 60),
+        (150, 40, 5050, 60),
+    ],
+)
 def test_share_interval_covers_at_its_level(limited_release, cut, uncounted, kept_rows, std):
     """The interval of a share covers at its level; with uncounted rows only its lower end does."""
     rng = np.random.default_rng(3)
