@@ -266,13 +266,9 @@ def frame(rows: Rows) -> pd.DataFrame:
 
 def _text(rows: Rows) -> str:
     """Return rows as CSV."""
-    return "\n".join(
-        [
-            ",".join(COLUMNS),
-            *(",".join("" if value is None else str(value) for value in row) for row in rows),
-            "",
-        ]
-    )
+    texts = [["" if value is None else str(value) for value in row] for row in rows]
+    lines = [",".join(row) for row in [COLUMNS, *texts]]
+    return "\n".join([*lines, ""])
 
 
 IN_MEMORY: dict[str, Callable[[Rows], Any]] = {

@@ -562,16 +562,11 @@ def test_intervals_cover_sums_of_all_values_by_query() -> None:
             (inside, answers),
             (without, [replace(answer, true_bounds=None) for answer in answers]),
         ):
-            below, above = (
-                np.concatenate(side)
-                for side in zip(
-                    *(
-                        estimate.interval_distances(times, one_sided, half_width)
-                        for estimate in estimates
-                    ),
-                    strict=True,
-                )
-            )
+            distances = [
+                estimate.interval_distances(times, one_sided, half_width) for estimate in estimates
+            ]
+            below = np.concatenate([lower for lower, _ in distances])
+            above = np.concatenate([upper for _, upper in distances])
             hits.append((-below <= apart) & (apart <= above))
     assert len(stops) > 1
     assert np.mean(inside, axis=0).min() > 0.87  # 0.95 less four standard errors
