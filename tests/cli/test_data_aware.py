@@ -3,7 +3,7 @@
 import pytest
 
 from cli.conftest import assert_contains
-from cli.test_killed import drawn_for, stopped, values_of
+from cli.test_killed import drawn_values, published_values, stopped
 from leastnoise._session import Ledger
 
 SPEC = """\
@@ -41,14 +41,14 @@ def test_killed_adaptive_release_resumes_between_steps(folder, start, run, chang
     ledger = Ledger.open(folder / "people.ledger")
     assert len(ledger.entries()) == 1
     assert not (folder / "out").exists()
-    outcomes = [values[0] for values in drawn_for(ledger)]
+    outcomes = [values[0] for values in drawn_values(ledger)]
     assert ("paid and " + end) in run.is_refused("", *RELEASE, "second").err
     assert not (folder / "second").exists()
     if end == "resumable":
         # the same release once more: it goes on, and pays nothing
         resumed = run.succeeds(*RELEASE, "out")
         assert "nothing was paid again" in resumed.err
-        assert values_of(folder / "out")[: len(outcomes)] == outcomes
+        assert published_values(folder / "out")[: len(outcomes)] == outcomes
     assert (folder / "out").exists() == (end == "resumable")
     assert ledger.left().epsilon == 0
 

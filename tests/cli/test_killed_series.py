@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import ended, files
-from cli.test_killed import drawn_for, stopped, values_of
+from cli.test_killed import drawn_values, published_values, stopped
 from leastnoise._session import Ledger
 
 SPEC = """
@@ -62,13 +62,13 @@ def test_killed_month_is_published_once_by_rerun(folder, start, run, change, is_
     write_visits(folder, "2024-03-31")
     stopped(start, change, *release, "2024-03")
     ledger = Ledger.open(folder / "visits.ledger")
-    assert ledger.entries()[0].state == "sealed" or len(drawn_for(ledger)) == 2 + is_drawn
+    assert ledger.entries()[0].state == "sealed" or len(drawn_values(ledger)) == 2 + is_drawn
     write_visits(folder, "2024-02-29")  # whatever was frozen is not counted again
     assert "nothing: rho = 1 was paid on" in run.succeeds(*release, "2024-03").out
     assert [(entry.charge.rho, entry.state) for entry in ledger.entries()] == [(1, "sealed")]
     assert files(folder / "monthly") == ["2024-01", "2024-02", "2024-03", "index.html"]
     assert not [*folder.glob("*.private")]
-    assert len(values_of(folder / "monthly/2024-03")) == 1
+    assert len(published_values(folder / "monthly/2024-03")) == 1
     assert run("resume", "visits.ledger").out == "Nothing to finish.\n"
 
 
