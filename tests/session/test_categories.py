@@ -164,7 +164,7 @@ def test_stopped_search_is_finished_unpaid(
 def test_search_in_memory_needs_its_data_again(ledger) -> None:
     with stopped(Series, "find"):
         ln.find_categories(PLAN, PEOPLE, ledger=ledger)
-    with pytest.raises(ln.PaidError, match="its data were not in a file"):
+    with pytest.raises(ln.PaidError, match="its data did not come from a file"):
         ln.resume(ledger)
     (categories,) = ln.resume(ledger, source=PEOPLE)
     assert categories.texts == ("curl", "wget")
