@@ -553,6 +553,32 @@ def test_no_unfinished_marks() -> None:
     assert files == []
 
 
+# A comment behind a closing bracket, which is not an instruction to a tool.
+COMMENT_BEHIND_BRACKET = re.compile(r"\s*[)\]}]+[:,]?\s+# (?!fmt: |noqa|type: )")
+
+
+def comments_behind_brackets(text: str) -> list[str]:
+    """Return the lines whose comment should stand above its statement."""
+    return [line for line in text.splitlines() if COMMENT_BEHIND_BRACKET.match(line)]
+
+
+def test_comments_stand_above_their_statements() -> None:
+    folders = ("baselines", "bench", "contracts", "examples", "experiments", "src", "tests")
+    found = {
+        name_of(path): lines
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+        if (lines := comments_behind_brackets(path.read_text(encoding="utf-8")))
+    }
+    assert found == {}
+
+
+def test_comments_behind_brackets_are_detected() -> None:
+    misplaced = "    )  # of both tables"
+    assert comments_behind_brackets(f"f(\n    1\n{misplaced}\n") == [misplaced]
+    assert comments_behind_brackets("f(1)  # one\n)  # fmt: skip\n)  # noqa: S603\n") == []
+
+
 # --- the documentation ----------------------------------------------------------------------------
 
 

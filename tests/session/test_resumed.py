@@ -269,9 +269,8 @@ def test_resume_reads_no_rows_of_another_period(
     with pytest.raises(ln.LedgerError, match=r"that month is over.*No noise was drawn"):
         ln.resume(ledger, number=2, source=other_people)
     assert ledger.pending(ledger.entries()[1]).steps == ()
-    release = ln.release(
-        PLAN, other_people, ledger=ledger, out=target
-    )  # is paid from the new month
+    # The new month pays for this release.
+    release = ln.release(PLAN, other_people, ledger=ledger, out=target)
     assert release.receipt.payment.number == 3
     assert ledger.left().epsilon == 0
 
