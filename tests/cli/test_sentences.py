@@ -213,6 +213,11 @@ def tables_disagree(case):
     return "round" in case or "below" in case
 
 
+def says_unused(case):
+    """Return whether the guard counts rows that no table uses."""
+    return "guard" in case and bool(case.get("few")) and case.get("outside") != "other"
+
+
 def is_linear(case):
     return "strategy" not in case
 
@@ -231,6 +236,7 @@ NEVER = (
     "left_out_of_some_missing missing_rows_missing missing_rows_outside",
     "dropped_outside left_out_of_some_outside",
     "cut_share_hidden of_share_hidden fit_unused_hidden guard_few_hidden",
+    "fit_unused_sums_hidden guard_few_sums_hidden",
     # Correlations and regressions (tests/session/test_moments.py).
     "unbounded complete_rows distance_from_middle measure_complete measure_deviations",
     "measure_products",
@@ -309,10 +315,8 @@ FACTS = {
     **stated_if(
         lambda case: "unit" in case and "guard" in case and bool(case.get("target")), "cut_hidden"
     ),
-    **stated_if(
-        lambda case: "guard" in case and bool(case.get("few")) and case.get("outside") != "other",
-        "guard_few",
-    ),
+    **stated_if(lambda case: says_unused(case) and not case.get("sum"), "guard_few"),
+    **stated_if(lambda case: says_unused(case) and bool(case.get("sum")), "guard_few_sums"),
     **stated_if(lambda case: "integer" in case.get("columns", []), "biased_disagree"),
     **stated_if(lambda case: "nnls" in case.get("columns", []), "biased_nnls"),
     **stated_if(lambda case: "local_non_negative" in case.get("columns", []), "biased_local"),
@@ -341,10 +345,11 @@ ALWAYS = {
 # or clipped, and tests/mechanisms, session and spec the texts of data-aware strategies and specs.
 ELSEWHERE = re.compile(
     r"null_cell|outside_cell|sdmx_total|(be|pf|fit|further|sd|series|st|js|col|h|s|book|f|by|kind|"
-    r"fate|how|name|meta|title|unit|aware|stated|regime|largest|exact|error_ratio|fact)_\w+|"
+    r"column|quantity|fate|how|name|meta|title|unit|aware|stated|regime|largest|exact|error_ratio|fact)_\w+|"
     r"(in_)?tables|answers|further|done|of(_share)?|pure|approximate|concentrated|"
     r"gaussian(_cost)?|over_10_300|rule|measure|interval(_aware|_smoothed)?|alt(_left_out)?|"
-    r"more_attributes|mark_seeded|written_on|what(_nothing|_made)?|counts|sums_of|protects(_\w+)?|"
+    r"more_attributes|mark_seeded|written_on|what(_nothing|_made)?|counts(_changes)?|sums_of|"
+    r"protects(_\w+)?|"
     r"size|find|index_(alone|cut)|leaves_out_none|share_of_rows|meta|show_table|rows_\w+|"
     r"not_drawn|up_to|without|searched|computed(_aware)?|no_receipt|cite_(row|unit)|points|"
     r"this_language|authority_code|quoted_name|in_total|quoted|survey(_\w+)?|flags?(_\w+)?|(rule|"

@@ -390,6 +390,21 @@ def test_first_screen_states_uncounted_rows(observation, used, percent):
         assert "Yes, for" not in first_screen
 
 
+@pytest.mark.parametrize("summed", [None, "pay"])
+def test_first_screen_distinguishes_rows_without_a_number(summed):
+    """The guard counts rows without a number to sum as unused; other tables count them."""
+    domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 9)})
+    workload = ln.queries(domain, sex="identity") + ln.queries(domain, {}, sum=summed)
+    rows = pd.DataFrame({"sex": ["F", "M"] * 400, "pay": [5, "none"] * 400})
+    plan = ln.plan(workload, ln.PureDP(1), strategy="identity")
+    outcome = ln.release(plan, rows, seed=1).outcome
+    text = text_of(build_release(outcome, receipt=guard_receipt(800, 400, 2.0)))
+    sentence = "are in none of the numbers, or have no number where one is to be summed"
+    assert (sentence in text) == (summed is not None)
+    guard = "are not used, or have no number where one is to be summed"
+    assert (guard in text) == (summed is not None)
+
+
 def test_survey_screen_states_missing_sampling_error():
     domain = ln.Domain(
         sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 9), "w": ln.Measure("w", 0, 50)}

@@ -829,12 +829,21 @@ def _describe_unused_share(text_key: str, release: Release, catalogue: Catalogue
 
     It contains no number if the noise of the guard hides the share.
     """
+    if _has_summed_values(release):
+        text_key = f"{text_key}_sums"
     estimated = estimate_unused_share(release.receipt.guard, release.level)
     if estimated is None:
         return catalogue.say(f"{text_key}_hidden")
     low, high = (catalogue.format_percent(round(end, 2)) for end in (estimated.low, estimated.high))
     percent = catalogue.format_percent(unused_row_share(release))
     return catalogue.say(text_key, percent=percent, low=low, high=high)
+
+
+def _has_summed_values(release: Release) -> bool:
+    """Return whether the guard counts rows without a number to sum as unused."""
+    domain = release.plan.domain
+    measures = filter(None, release.plan.workload.measures)
+    return any(not isinstance(domain.measure(name), UnitCount) for name in measures)
 
 
 def unused_row_share(release: Release) -> float:
