@@ -400,6 +400,7 @@ def sold() -> tuple[ln.Release, pd.DataFrame]:
         }
     )
     workload = ln.marginals(domain, ways=2) + ln.mean_queries(domain, "pay", by=["shop", "card"])
+    workload += ln.mean_queries(domain, "pay", by=["shop"])
     workload += ln.sql(
         domain, f"SELECT shop, {COMBINATIONS['means']} AS x FROM sales GROUP BY shop"
     )
@@ -493,6 +494,44 @@ def test_intervals_of_combinations_cover_the_truth(sold):
             ends = answers[f"{name}_low"], answers[f"{name}_high"]
             covered += [*((ends[0] <= truth[name]) & (truth[name] <= ends[1]))]
     assert 0.9 <= np.mean(covered) <= 0.995
+
+
+CARD = "AVG(pay) FILTER (WHERE card)"
+OTHER = "AVG(pay) FILTER (WHERE NOT card)"
+SUMS_OF_MEANS = {
+    "middle": f"({CARD} + {OTHER}) / 2 - AVG(pay)",
+    "gap": f"{CARD} - {OTHER} - 2 * AVG(pay) + 0.25",
+    "relative": f"({CARD} - {OTHER}) / NULLIF(AVG(pay), 0)",
+    "percent": f"100.0 * (AVG(pay) - {OTHER}) / ({CARD} + {OTHER} + AVG(pay))",
+    "mixed": f"{CARD} - COUNT(*) / 100.0 + AVG(CASE WHEN card THEN 1.0 ELSE 0.0 END)",
+}
+
+
+def test_intervals_of_sums_of_means_cover_the_truth(sold):
+    release, frame = sold
+    columns = ", ".join(f"{column} AS {name}" for name, column in SUMS_OF_MEANS.items())
+    text = f"SELECT shop, {columns} FROM sales GROUP BY shop ORDER BY shop"
+    with duckdb.connect(":memory:") as database:
+        database.register("sales", frame)
+        truth = database.execute(text).df()
+    covered = []
+    for seed in range(8):
+        answers = ln.release(release.plan, frame, seed=seed).sql(text, "pandas")
+        for name in SUMS_OF_MEANS:
+            low, high = answers[f"{name}_low"], answers[f"{name}_high"]
+            assert (low < answers[name]).all()
+            assert (answers[name] < high).all()
+            covered += [*((low <= truth[name]) & (truth[name] <= high))]
+    assert 0.9 <= np.mean(covered) <= 0.995
+
+
+def test_terms_that_cancel_do_not_widen_an_interval(sold):
+    release, _ = sold
+    ends = []
+    for column in (f"{CARD} - {OTHER}", f"{CARD} + AVG(pay) - {OTHER} - AVG(pay)"):
+        text = f"SELECT shop, {column} AS x FROM sales GROUP BY shop"
+        ends.append(release.sql(text, "pandas")[["x_low", "x_high"]].to_numpy())
+    assert ends[0] == pytest.approx(ends[1])
 
 
 def test_intervals_of_changes_with_lag_cover_the_truth():

@@ -32,6 +32,7 @@ from leastnoise._error._comparisons import (
     expand,
     linear_difference,
     quotient_interval,
+    sum_interval,
 )
 from leastnoise._error._determination import StandardisedEffects, standardised_effects
 from leastnoise._error._equations import (

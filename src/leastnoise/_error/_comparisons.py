@@ -14,7 +14,7 @@ Source: Zou and Donner, Statistics in Medicine 27 (2008), differences; Donner an
     Methods in Medical Research 21 (2012), ratios; Fieller, J. R. Stat. Soc. B 16 (1954).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -360,6 +360,69 @@ def _difference_half_width(
         + other_half_width**2
         - 2 * correlation * first_half_width * other_half_width
     )
+    return np.asarray(np.sqrt(np.maximum(square, 0.0)))
+
+
+def sum_interval(
+    parts: Sequence[Estimated],
+    factors: Sequence[float],
+    correlations: Mapping[tuple[int, int], FloatArray],
+    shift: float = 0.0,
+) -> Estimated:
+    """Return a linear combination of quantities by group, with its interval.
+
+    The distance from the value to an end is the root of a quadratic form in the distances of the
+    parts, as for a difference of two.
+
+    Args:
+        parts: the quantities.
+        factors: the factor of each quantity.
+        correlations: the correlations of the errors of each two quantities, by their positions, the
+            larger one first.
+        shift: the number that is added.
+
+    Source: Zou and Donner 2008, equation 5, for any number of parameters and correlated estimates.
+    """
+    value = np.asarray(shift + np.zeros_like(parts[0].value))
+    below, above, errors = [], [], []
+    least = greatest = shift
+    for part, factor in zip(parts, factors, strict=True):
+        value = value + factor * part.value
+        distances = [factor * (part.value - part.low), factor * (part.high - part.value)]
+        ends = [factor * end for end in part.bounds]
+        if factor < 0:
+            distances.reverse()
+            ends.reverse()
+        below.append(distances[0])
+        above.append(distances[1])
+        errors.append(factor * part.std_error)
+        least += ends[0]
+        greatest += ends[1]
+    is_clear = np.logical_and.reduce([part.is_clear for part in parts])
+    return Estimated(
+        value=value,
+        low=np.clip(value - _combined_distance(below, correlations), least, greatest),
+        high=np.clip(value + _combined_distance(above, correlations), least, greatest),
+        std_error=_combined_distance(errors, correlations),
+        is_clear=is_clear,
+        error_divisor=np.ones_like(value),
+        bounded_quotient=np.zeros_like(value),
+        bounds=(least, greatest),
+    )
+
+
+def _combined_distance(
+    signed_distances: Sequence[FloatArray], correlations: Mapping[tuple[int, int], FloatArray]
+) -> FloatArray:
+    """Return the root of a quadratic form in distances, with correlations.
+
+    The sign of a distance is the sign of the factor of its quantity.
+    """
+    square = np.zeros_like(signed_distances[0])
+    for distance in signed_distances:
+        square = square + distance**2
+    for (row, column), correlation in correlations.items():
+        square = square + 2 * correlation * signed_distances[row] * signed_distances[column]
     return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
 

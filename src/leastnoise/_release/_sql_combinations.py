@@ -2,13 +2,14 @@
 
 The variance of a linear sum of answers follows from their covariances, which are exact for least
 squares. The interval of a quotient is Fieller's (J. R. Stat. Soc. B 16, 1954), as for means. The
-interval of a difference or a ratio of quotients follows from both intervals and the correlation of
-their errors, as in `leastnoise.compare_groups`.
+interval of a sum or a ratio of quotients follows from their intervals and the correlations of their
+errors, as in `leastnoise.compare_groups`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,19 +17,21 @@ from leastnoise._error import (
     Estimated,
     PairCovariances,
     correlation_of,
-    difference_interval,
     quotient_interval,
     ratio_interval,
+    sum_interval,
 )
 from leastnoise._release._tables import convert_to_amounts
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import Array, FloatArray
 from leastnoise._workload import (
     Aggregate,
+    AnswerExpression,
     AnswerTerm,
     Combination,
+    CombinationRatio,
+    CombinationSum,
     LinearSum,
-    PairCombination,
     Placement,
     Product,
     QuerySet,
@@ -63,6 +66,13 @@ class AnswerNoise:
         return 0.5 / self.covariances.measurements.grid
 
 
+class EstimatedExpression(NamedTuple):
+    """An expression of answers by group, and its derivative by each sum of answers."""
+
+    estimated: Estimated
+    error_parts: tuple[tuple[LinearSum, FloatArray], ...]
+
+
 @dataclass(frozen=True)
 class CombinationIntervals:
     """Computes intervals of combinations of answers, for one grouping set.
@@ -79,15 +89,17 @@ class CombinationIntervals:
     answer_of: AnswerOf
     noise: AnswerNoise
 
-    def interval(self, combination: Combination | PairCombination) -> tuple[FloatArray, FloatArray]:
-        """Return lower and upper ends of a combination; NaN for unknown intervals."""
+    def interval(self, expression: AnswerExpression) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper ends of an expression; NaN for unknown intervals."""
         unknown = np.full(self.shape, np.nan).reshape(-1)
         try:
             with np.errstate(invalid="ignore"):
-                if isinstance(combination, PairCombination):
-                    low, high = self._pair_interval(combination)
+                if isinstance(expression, CombinationRatio):
+                    low, high = self._ratio_interval(expression)
+                elif isinstance(expression, CombinationSum):
+                    low, high = self._interval_of_sum(expression)
                 else:
-                    low, high = self._combination_interval(combination)
+                    low, high = self._combination_interval(expression)
         except InputError:  # the covariance of these answers is unknown
             return unknown, unknown
         is_known = np.isfinite(low) & np.isfinite(high)
@@ -112,25 +124,59 @@ class CombinationIntervals:
         least, largest = self._combination_bounds(combination)
         return np.clip(low, least, largest), np.clip(high, least, largest)
 
-    def _pair_interval(self, pair: PairCombination) -> tuple[FloatArray, FloatArray]:
-        """Return lower and upper ends of a pair's difference or ratio."""
-        sides = (pair.first, pair.second)
-        first, second = (self._estimate_combination(side) for side in sides)
-        total = np.zeros(self.shape)
-        for first_part, first_factor in _error_parts(pair.first, first):
-            for other, other_factor in _error_parts(pair.second, second):
-                total = total + first_factor * other_factor * self._covariance(first_part, other)
-        covariance = total / (first.error_divisor * second.error_divisor)
-        correlation = correlation_of(covariance, first, second)
-        interval_of = quotient_interval if pair.is_ratio else difference_interval
-        interval = interval_of(first, second, correlation)
-        is_known = np.isfinite(first.value) & np.isfinite(second.value)
-        return tuple(  # type: ignore[return-value]
-            np.where(is_known, end, np.nan) for end in (interval.low, interval.high)
+    def _interval_of_sum(self, linear: CombinationSum) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper ends of a sum of combinations."""
+        estimated = self._estimate_sum(linear).estimated
+        is_known = np.isfinite(estimated.value)
+        return (
+            np.where(is_known, estimated.low, np.nan),
+            np.where(is_known, estimated.high, np.nan),
         )
 
-    def _estimate_combination(self, combination: Combination) -> Estimated:
-        """Return the value of a combination in each group, with error components."""
+    def _ratio_interval(self, ratio: CombinationRatio) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper ends of a ratio of two sums of combinations."""
+        dividend = self._estimate_sum(ratio.dividend)
+        divisor = self._estimate_sum(ratio.divisor)
+        correlation = self._correlation(dividend, divisor)
+        interval = quotient_interval(dividend.estimated, divisor.estimated, correlation)
+        is_known = np.isfinite(dividend.estimated.value) & np.isfinite(divisor.estimated.value)
+        return (
+            np.where(is_known, interval.low, np.nan),
+            np.where(is_known, interval.high, np.nan),
+        )
+
+    def _correlation(self, first: EstimatedExpression, second: EstimatedExpression) -> FloatArray:
+        """Return the correlation of the errors of two expressions."""
+        total = np.zeros(self.shape)
+        for first_part, first_factor in first.error_parts:
+            for second_part, second_factor in second.error_parts:
+                shared = self._covariance(first_part, second_part)
+                total = total + first_factor * second_factor * shared
+        return correlation_of(total, first.estimated, second.estimated)
+
+    def _estimate_sum(self, linear: CombinationSum) -> EstimatedExpression:
+        """Return the value and interval of a sum of combinations in each group."""
+        parts = [self._estimate_combination(part) for part, _ in linear.factors]
+        factors = [float(factor) for _, factor in linear.factors]
+        if not parts:
+            return _constant_expression(np.full(self.shape, float(linear.shift)))
+        correlations = {
+            (row, column): self._correlation(parts[row], parts[column])
+            for row in range(len(parts))
+            for column in range(row)
+        }
+        estimated = sum_interval(
+            [part.estimated for part in parts], factors, correlations, float(linear.shift)
+        )
+        error_parts = [
+            (answers, factor * derivative)
+            for part, factor in zip(parts, factors, strict=True)
+            for answers, derivative in part.error_parts
+        ]
+        return EstimatedExpression(estimated, tuple(error_parts))
+
+    def _estimate_combination(self, combination: Combination) -> EstimatedExpression:
+        """Return the value and interval of a combination in each group."""
         low, high = self._combination_interval(combination)
         top = self._value_of_sum(combination.numerator)
         variance = self._covariance(combination.numerator, combination.numerator)
@@ -147,7 +193,7 @@ class CombinationIntervals:
             variance = variance - 2 * quotient * shared + quotient**2 * of_bottom
         is_clear = np.isfinite(low) & np.isfinite(high)
         std_error = np.sqrt(np.maximum(variance, 0.0)) / divisor
-        return Estimated(
+        estimated = Estimated(
             value=value,
             low=low,
             high=high,
@@ -157,6 +203,10 @@ class CombinationIntervals:
             bounded_quotient=quotient,
             bounds=self._combination_bounds(combination),
         )
+        error_parts = [(combination.numerator, 1 / divisor)]
+        if combination.denominator is not None:
+            error_parts.append((combination.denominator, -quotient / divisor))
+        return EstimatedExpression(estimated, tuple(error_parts))
 
     def _sum_interval(self, linear: LinearSum) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper ends of a weighted sum in each group."""
@@ -412,14 +462,19 @@ class CombinationIntervals:
         return self.noise.product_of(workload)
 
 
-def _error_parts(
-    combination: Combination, estimated: Estimated
-) -> list[tuple[LinearSum, FloatArray]]:
-    """Return the sums that determine a combination's error, with factors."""
-    parts = [(combination.numerator, np.ones_like(estimated.value))]
-    if combination.denominator is not None:
-        parts.append((combination.denominator, -estimated.bounded_quotient))
-    return parts
+def _constant_expression(value: FloatArray) -> EstimatedExpression:
+    """Return a number without error, by group."""
+    estimated = Estimated(
+        value=value,
+        low=value,
+        high=value,
+        std_error=np.zeros_like(value),
+        is_clear=np.ones(value.shape, dtype=np.bool_),
+        error_divisor=np.ones_like(value),
+        bounded_quotient=np.zeros_like(value),
+        bounds=(float(value.min()), float(value.max())),
+    )
+    return EstimatedExpression(estimated, ())
 
 
 def combination_ends(

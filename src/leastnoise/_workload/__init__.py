@@ -10,6 +10,7 @@ from leastnoise._workload._comparison import (
     read_comparison_targets,
     read_quantity,
     selected_cells,
+    separate_groups,
 )
 from leastnoise._workload._complete_rows import (
     INTERCEPT,
@@ -70,10 +71,12 @@ from leastnoise._workload._query_sets import (
 )
 from leastnoise._workload._sql import over_common_domain, read_statements, sql
 from leastnoise._workload._sql_combinations import (
+    AnswerExpression,
     AnswerTerm,
     Combination,
+    CombinationRatio,
+    CombinationSum,
     LinearSum,
-    PairCombination,
     WindowFrame,
 )
 from leastnoise._workload._sql_functions import SqlSettings, join_columns, parse_day

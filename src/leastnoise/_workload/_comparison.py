@@ -232,12 +232,14 @@ class Comparison:
     @property
     def name(self) -> str:
         """The name of the comparison: ``mean of pay, arm=B against arm=A``."""
-        groups = (
-            f"{self.along}={_cells_text(self.group)} against "
-            f"{self.along}={_cells_text(self.against)}"
-        )
+        groups = f"{self.along}={_cells_text(self.group)} against {self.against_text}"
         names = [cells.name_along(name) for name, cells in self.by]
         return f"{self.quantity.name}, {groups}" + (f" by {' x '.join(names)}" if names else "")
+
+    @property
+    def against_text(self) -> str:
+        """The second group as text, such as ``arm=A``."""
+        return f"{self.along}={_cells_text(self.against)}"
 
     def sides(self, domain: Domain) -> tuple[Quotient, Quotient]:
         """Return the queries for the first group and the queries for the second."""
@@ -296,6 +298,65 @@ def read_comparison(
     return Comparison(
         quantity=quantity, along=name, group=first, against=second, by=tuple(sets.items())
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SeparateGroups:
+    """Several groups along an attribute, each compared with the same other group.
+
+    Attributes:
+        key: the name of the column with the labels, such as ``arm`` or ``store:region``.
+        labels: the label of each group.
+        selections: the cells of each group, as for a comparison of two groups.
+    """
+
+    key: str
+    labels: tuple[str | int, ...]
+    selections: tuple[object, ...]
+
+
+def separate_groups(along: object, groups: object) -> SeparateGroups:
+    """Return the groups of a selection that are compared separately.
+
+    Args:
+        along: the attribute.
+        groups: a list of groups, each a label, a list of labels or a group of a level; or several
+            groups of a level: ``{"region": ["north", "south"]}``.
+
+    Raises:
+        InputError: there are no groups, or two of them have the same label.
+    """
+    selections: list[object] = []
+    if isinstance(groups, Mapping):
+        for level_name, names in groups.items():
+            listed = names if isinstance(names, (list, tuple)) else [names]
+            selections += [{level_name: name} for name in listed]
+    elif isinstance(groups, (list, tuple)):
+        selections += groups
+    labels = [_label_of_group(selection) for selection in selections]
+    if not labels or len({*map(str, labels)}) < len(labels):
+        raise refuse(
+            "group",
+            groups,
+            "a list of groups, none twice",
+            "With each=True every group of the list is compared separately.",
+        )
+    levels = [[*selection] if isinstance(selection, Mapping) else [] for selection in selections]
+    key = str(along)
+    if levels[0] and all(names == levels[0] for names in levels):
+        key = f"{along}:{levels[0][0]}"
+    return SeparateGroups(key, tuple(labels), tuple(selections))
+
+
+def _label_of_group(selection: object) -> str | int:
+    """Return the label of one group: its cells, or its name in a level."""
+    if isinstance(selection, Mapping):
+        selection = [*selection.values()]
+    if isinstance(selection, (list, tuple)):
+        return " or ".join(str(_label_of_group(cells)) for cells in selection)
+    if isinstance(selection, int) and not isinstance(selection, bool):
+        return selection
+    return str(selection)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

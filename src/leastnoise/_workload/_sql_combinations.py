@@ -2,13 +2,15 @@
 
 A combination is a sum of answers, each times a number, or a quotient of two such sums. Examples are
 a difference of two sums, a ratio, a share, and the share of a group in the total of all groups. A
-pair is the difference or the ratio of two combinations, such as a difference of means, or the
+sum of combinations has any number of them, each times a number, such as a difference of means, or
+the difference of two such differences. A ratio of sums is a quotient of two of them, such as the
 change of a share since the last month.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TypeVar
 
 from leastnoise._workload._sql_values import Node, constant_number
 
@@ -106,32 +108,60 @@ class Combination:
 
 
 @dataclass(frozen=True, slots=True)
-class PairCombination:
-    """The difference or the ratio of two combinations of released answers.
+class CombinationSum:
+    """A linear combination of combinations of released answers, plus a number.
 
     Attributes:
-        first: the combination from which the other is subtracted, or which it divides.
-        second: the other one.
-        is_ratio: whether they are divided.
+        factors: each combination with its factor.
+        shift: the number that is added.
     """
 
-    first: Combination
-    second: Combination
-    is_ratio: bool
+    factors: tuple[tuple[Combination, Fraction], ...] = ()
+    shift: Fraction = Fraction(0)
+
+    def plus(self, other: "CombinationSum") -> "CombinationSum":
+        """Return the sum of this and another linear combination."""
+        factors = dict(self.factors)
+        for combination, factor in other.factors:
+            factors[combination] = factors.get(combination, Fraction(0)) + factor
+        nonzero = tuple(item for item in factors.items() if item[1])
+        return CombinationSum(nonzero, self.shift + other.shift)
+
+    def times(self, number: Fraction) -> "CombinationSum":
+        """Return the linear combination multiplied by a number."""
+        if not number:
+            return CombinationSum()
+        factors = tuple((combination, number * factor) for combination, factor in self.factors)
+        return CombinationSum(factors, number * self.shift)
 
 
+@dataclass(frozen=True, slots=True)
+class CombinationRatio:
+    """The ratio of two sums of combinations of released answers.
+
+    Attributes:
+        dividend: the sum that is divided.
+        divisor: the sum by which it is divided.
+    """
+
+    dividend: CombinationSum
+    divisor: CombinationSum
+
+
+SumType = TypeVar("SumType", LinearSum, CombinationSum)
+AnswerExpression = Combination | CombinationSum | CombinationRatio
+"""An expression of released answers whose interval follows from their covariances."""
 SumOf = Callable[[Node], LinearSum | None]
 """From a column or a window function to the sum of answers that it is; None if it is none."""
 QuotientOf = Callable[[Node], Combination | None]
 """From a column or a window function to the quotient of answers that it is; None if it is none."""
 
 
-def read_pair(
-    node: Node, sum_of: SumOf, quotient_of: QuotientOf
-) -> Combination | PairCombination | None:
-    """Parse an expression as a combination of answers, or as a pair of them.
+def read_expression(node: Node, sum_of: SumOf, quotient_of: QuotientOf) -> AnswerExpression | None:
+    """Parse an expression of released answers, or return None.
 
-    The result is None if the expression is neither.
+    The result is also None for a number times a single quotient, plus a number. Its interval is a
+    function of the interval of the quotient.
 
     Args:
         node: an expression over released columns.
@@ -141,14 +171,67 @@ def read_pair(
     from sqlglot import exp
 
     combination = read_combination(node, sum_of, quotient_of)
-    inner = _without_wrapper(node)
-    if combination is not None or not isinstance(inner, (exp.Sub, exp.Div)):
+    if combination is not None:
         return combination
-    first = read_combination(inner.left, sum_of, quotient_of)
-    second = read_combination(inner.right, sum_of, quotient_of)
-    if first is None or second is None:
+    linear = read_combination_sum(node, sum_of, quotient_of)
+    if linear is not None:
+        return linear if len(linear.factors) > 1 else None
+    inner = _without_wrapper(node)
+    if not isinstance(inner, exp.Div):
         return None
-    return PairCombination(first, second, is_ratio=isinstance(inner, exp.Div))
+    dividend = read_combination_sum(inner.left, sum_of, quotient_of)
+    divisor = read_combination_sum(inner.right, sum_of, quotient_of)
+    if dividend is None or divisor is None:
+        return None
+    return CombinationRatio(dividend, divisor)
+
+
+def read_combination_sum(
+    node: Node, sum_of: SumOf, quotient_of: QuotientOf
+) -> CombinationSum | None:
+    """Parse an expression as a sum of combinations of answers, or return None.
+
+    Args:
+        node: an expression over released columns.
+        sum_of: a function that returns the answers that a column or a window function adds up.
+        quotient_of: a function that returns a column or a window function as a quotient.
+    """
+    from sqlglot import exp
+
+    combination = read_combination(node, sum_of, quotient_of)
+    if combination is not None:
+        numerator = combination.numerator
+        if combination.denominator is None and not numerator.factors:
+            return CombinationSum(shift=numerator.shift)
+        return CombinationSum(((combination, Fraction(1)),))
+    inner = _without_wrapper(node)
+    if isinstance(inner, exp.Neg):
+        negated = read_combination_sum(inner.this, sum_of, quotient_of)
+        return None if negated is None else negated.times(Fraction(-1))
+    if not isinstance(inner, exp.Binary):
+        return None
+    left = read_combination_sum(inner.left, sum_of, quotient_of)
+    right = read_combination_sum(inner.right, sum_of, quotient_of)
+    if left is None or right is None:
+        return None
+    return _apply_operator(inner, left, right)
+
+
+def _apply_operator(operation: Node, left: SumType, right: SumType) -> SumType | None:
+    """Return the result of an operator on two sums; None if it is no sum."""
+    from sqlglot import exp
+
+    if isinstance(operation, exp.Add):
+        return left.plus(right)
+    if isinstance(operation, exp.Sub):
+        return left.plus(right.times(Fraction(-1)))
+    if isinstance(operation, exp.Mul) and not left.factors:
+        return right.times(left.shift)
+    if isinstance(operation, exp.Mul) and not right.factors:
+        return left.times(right.shift)
+    if isinstance(operation, exp.Div) and not right.factors and right.shift:
+        return left.times(1 / right.shift)
+    return None
 
 
 def read_combination(node: Node, sum_of: SumOf, quotient_of: QuotientOf) -> Combination | None:
@@ -202,17 +285,7 @@ def read_linear_sum(node: Node, sum_of: SumOf) -> LinearSum | None:
     right = read_linear_sum(inner.right, sum_of)
     if left is None or right is None:
         return None
-    if isinstance(inner, exp.Add):
-        return left.plus(right)
-    if isinstance(inner, exp.Sub):
-        return left.plus(right.times(Fraction(-1)))
-    if isinstance(inner, exp.Mul) and not left.factors:
-        return right.times(left.shift)
-    if isinstance(inner, exp.Mul) and not right.factors:
-        return left.times(right.shift)
-    if isinstance(inner, exp.Div) and not right.factors and right.shift:
-        return left.times(1 / right.shift)
-    return None
+    return _apply_operator(inner, left, right)
 
 
 def _without_wrapper(node: Node) -> Node:

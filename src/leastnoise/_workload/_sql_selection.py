@@ -15,14 +15,14 @@ from leastnoise._trusted.check import InputError
 from leastnoise._workload._sql_aggregates import AggregateReader, Boxes
 from leastnoise._workload._sql_columns import ColumnReader, own_columns, terms
 from leastnoise._workload._sql_combinations import (
+    AnswerExpression,
     AnswerTerm,
     Combination,
     LinearSum,
-    PairCombination,
     WindowFrame,
     read_combination,
+    read_expression,
     read_linear_sum,
-    read_pair,
 )
 from leastnoise._workload._sql_conditions import (
     EVERYTHING,
@@ -128,7 +128,7 @@ class SelectionReader:
     exp: Any = field(init=False)  # the module of sqlglot's nodes
     _condition: CellBox = field(default_factory=CellBox)  # the box of WHERE
     _answers: list[Aggregate] = field(default_factory=list)
-    _combinations: list[Combination | PairCombination] = field(default_factory=list)
+    _combinations: list[AnswerExpression] = field(default_factory=list)
     _groups: list[GroupColumn] = field(default_factory=list)
     # group indices by `_comparable_text`
     _group_of_text: dict[str, int] = field(default_factory=dict)
@@ -558,7 +558,7 @@ class SelectionReader:
 
     def _combination_noise(self, node: Node) -> NoiseInterval | None:
         """Register a combination of answers, and return its interval."""
-        combination = read_pair(node, self._answer_sum, self._answer_quotient)
+        combination = read_expression(node, self._answer_sum, self._answer_quotient)
         if combination is None:
             return None
         if combination not in self._combinations:

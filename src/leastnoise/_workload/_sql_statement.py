@@ -15,7 +15,7 @@ from leastnoise._domain import Domain, Kind
 from leastnoise._trusted.check import Exact, InputError
 from leastnoise._workload._complete_rows import in_domain_order
 from leastnoise._workload._query_sets import QuerySet, identity, level, level_names, predicates
-from leastnoise._workload._sql_combinations import Combination, PairCombination
+from leastnoise._workload._sql_combinations import AnswerExpression
 from leastnoise._workload._sql_conditions import CellBox, both, keeps_nothing
 from leastnoise._workload._sql_values import UNDECIDED, ColumnParts, refused
 from leastnoise._workload._workload import (
@@ -218,7 +218,7 @@ class Selection:
     condition: CellBox
     aggregates: tuple[Aggregate, ...]
     of_unit: tuple[str, ...] = ()
-    combinations: tuple[Combination | PairCombination, ...] = ()
+    combinations: tuple[AnswerExpression, ...] = ()
 
     def placements(self, grouping: Sequence[int], condition: CellBox) -> dict[str, Placement]:
         """Return, by attribute, the cells of each group of a grouping set.
