@@ -148,10 +148,45 @@ def test_comparison_of_surveys_adds_both_samples(tmp_path):
     noise = row["difference_high"] - row["difference"]
     half_width = math.hypot(noise, 1.959964 * sampling_std)
     assert row["difference_both_high"] - row["difference"] == pytest.approx(half_width, rel=1e-6)
+    assert row["lift_both_low"] < row["lift_low"] < row["lift_high"] < row["lift_both_high"]
+    assert row["lift_both_high"] == row["ratio_both_high"] - 1
     counts = ln.compare_releases(this, last, by=["region"])
     assert "difference_both_low" in counts.numbers
     total = ln.compare_releases(this, last)  # no table of the releases has this number
-    assert "difference_both_low" not in total.numbers
+    assert not [name for name in total.numbers if "both" in name]
+
+
+@pytest.mark.parametrize(
+    ("budget", "sizes"), [(ln.PureDP(1), (600, 500)), (ln.ZCDP("1/8"), (60, 90))]
+)
+def test_lifts_between_surveys_cover_the_populations(budget, sizes):
+    """Repeated samples of two populations, each with noise; the lift is of their means."""
+    rng = np.random.default_rng(21)
+    domain = ln.Domain(region=["N", "S"], measures={"pay": ln.Measure("pay", 0, 100)}).as_complete()
+    populations = [np.clip(rng.normal(mean, 20, (2, 20_000)), 0, 100) for mean in (40, 55)]
+    truth = populations[1].mean(axis=1) / populations[0].mean(axis=1) - 1
+    plan = ln.plan(ln.mean_queries(domain, "pay", by=["region"]), budget, strategy="identity")
+    covered = []
+    for seed in range(20):
+        releases = []
+        for number, (population, size) in enumerate(zip(populations, sizes, strict=True)):
+            values = np.stack([rng.choice(region, size) for region in population])
+            rows = pd.DataFrame({"region": np.repeat(["N", "S"], size), "pay": values.reshape(-1)})
+            survey = {"tables": {"s1": {"standard_error": str(round(20 / size**0.5, 6))}}}
+            options = ln.Options(survey=survey)
+            releases.append(ln.release(plan, rows, seed=2 * seed + number, options=options))
+        numbers = ln.compare_releases(releases[1], releases[0], mean="pay", by=["region"]).numbers
+        for kind in ("lift", "lift_both"):
+            assert (numbers[f"{kind}_low"] < numbers["lift"]).all()
+        covered.append(
+            [
+                (numbers[f"{kind}_low"] <= truth) & (truth <= numbers[f"{kind}_high"])
+                for kind in ("lift", "lift_both")
+            ]
+        )
+    noise_only, both = np.mean(covered, axis=(0, 2))
+    assert both >= 0.85  # of 40 lifts; the standard error is 0.035
+    assert noise_only < both
 
 
 def test_intervals_are_added_in_quadrature(tmp_path):

@@ -6,7 +6,7 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import click
 from leastnoise._cli._finished import (
     list_answer_notes,
     read_conditions,
+    read_group,
     read_groups,
     read_with_progress,
 )
@@ -34,15 +35,15 @@ from leastnoise._release import (
     table_title,
 )
 from leastnoise._trusted.check import InputError, exact
-from leastnoise._workload import QuerySet, cells_of
+from leastnoise._workload import QuerySet
 
-_SELECT = "Select both groups along one attribute, such as year=2025 year=2024."
+_SELECT = "Select all groups along one attribute, such as year=2025 year=2024."
 _UNBOUNDED = (
     "A ratio without an upper end: the interval of the number by which it divides holds 0, so "
     "every ratio is possible."
 )
 _OF_SAMPLES = (
-    "The last interval covers the noise and the sampling errors that the specs state, for two "
+    "Intervals with samples cover the noise and the sampling errors that the specs state, for two "
     "independent samples. All other intervals cover the noise only."
 )
 _OF_ROWS = (
@@ -63,7 +64,7 @@ _level_option = click.option(
 
 @click.command("difference")
 @click.argument("directory", metavar="RELEASE", type=FILE)
-@click.argument("groups", metavar="[NAME=GROUP NAME=AGAINST]", nargs=-1)
+@click.argument("groups", metavar="[NAME=GROUP... NAME=AGAINST]", nargs=-1)
 @click.option(
     "--other", type=FILE, metavar="RELEASE", help="Compare with this release, such as last year's."
 )
@@ -97,7 +98,8 @@ def difference(
 
     RELEASE is the directory that `leastnoise release` wrote. The command compares counts of rows,
     unless an option selects other numbers. Groups are values of one attribute, or groups of a
-    level: year=2025 year=2024, or store:region=north store:region=south.
+    level: year=2025 year=2024, or store:region=north store:region=south. Each of several groups is
+    compared with the last one, with intervals that hold together.
     """
     release = read_with_progress(directory)
     if level is None:
@@ -125,15 +127,14 @@ def difference(
             published = _find_published(release, quantity, cells)
         _print_comparison(compared, [release, against], published=published, as_json=as_json)
         return
-    along, group, base = _read_two_groups(release, groups)
+    compared_groups = _read_groups(release, groups)
     compared = compare_groups(
         release,
-        along,
-        group,
-        base,
+        *compared_groups.arguments,
         **quantity,
         by=cells,
         level=level,
+        each=compared_groups.are_separate,
     )
     _print_comparison(compared, [release], as_json=as_json)
 
@@ -167,25 +168,49 @@ def _check_comparison_options(groups: tuple[str, ...], other: Path | None, where
         )
 
 
-def _read_two_groups(
-    release: Release, group_texts: Sequence[str]
-) -> tuple[str, list[Any], list[Any]]:
-    """Read two groups; return their attribute, and the cells of each group."""
-    if len(group_texts) != 2:
+@dataclass(frozen=True, slots=True)
+class _ComparedGroups:
+    """The groups that a command compares with the last of them.
+
+    Attributes:
+        along: the attribute.
+        groups: the groups, each a label, or a mapping from a level to a label.
+        against: the last group, in the same form.
+    """
+
+    along: str
+    groups: tuple[object, ...]
+    against: object
+
+    @property
+    def are_separate(self) -> bool:
+        """Whether several groups are compared, each with the last."""
+        return len(self.groups) > 1
+
+    @property
+    def arguments(self) -> tuple[str, Any, Any]:
+        """The arguments of `compare_groups` that select the groups."""
+        if self.are_separate:
+            return self.along, list(self.groups), self.against
+        return self.along, self.groups[0], self.against
+
+
+def _read_groups(release: Release, group_texts: Sequence[str]) -> _ComparedGroups:
+    """Parse the groups that a command compares with the last of them."""
+    if len(group_texts) < 2:
         raise InputError(
-            f"difference needs two groups, or --other; got {len(group_texts)}. {_SELECT}"
-        )
-    domain = release.plan.domain
-    conditions = [read_conditions(domain, [text]) for text in group_texts]
-    names = [*conditions[0], *conditions[1]]
-    if names[0] != names[1]:
-        raise InputError(
-            f"Both groups must be groups of the same attribute; got {' and '.join(names)}. "
+            f"Name at least two groups, or --other for `difference`; got {len(group_texts)}. "
             f"{_SELECT}"
         )
-    kind = domain.kind(names[0])
-    first, second = (cells_of(kind, condition[names[0]]) for condition in conditions)
-    return names[0], first, second
+    groups = [read_group(release.plan.domain, text) for text in group_texts]
+    names = [name for name, _ in groups]
+    if len({*names}) > 1:
+        raise InputError(
+            "All groups must be groups of the same attribute; got "
+            f"{' and '.join(dict.fromkeys(names))}. {_SELECT}"
+        )
+    selections = [selection for _, selection in groups]
+    return _ComparedGroups(names[0], tuple(selections[:-1]), selections[-1])
 
 
 def _print_comparison(
@@ -250,7 +275,12 @@ def _print_intervals(
             group = [", ".join(f"{name}={row[name]}" for name in keys)]
         else:
             group = []
-        lines += [[*group, name, *_format_interval(row, name)] for name in shown]
+        for name in shown:
+            value, interval = _format_interval(row, name, name)
+            lines.append([*group, name, value, interval])
+            if f"{name}_both_low" in row:
+                _, interval = _format_interval(row, name, f"{name}_both")
+                lines.append([*group, f"{name}, with samples", value, interval])
     columns = [("number", "left"), ("value", "right"), ("interval", "right")]
     if keys:
         columns = [("cell", "fold"), *columns]
@@ -312,16 +342,21 @@ def _format_change(value: float | None, digit_spread: float, catalogue: Catalogu
     return catalogue.say("points", number=points.format_number(100 * value, 100 * digit_spread))
 
 
-def _format_interval(row: Mapping[str, Any], number_name: str) -> tuple[str, str]:
-    """Format the number in column ``number_name`` of a row, and its interval."""
+def _format_interval(
+    row: Mapping[str, Any], number_name: str, interval_name: str
+) -> tuple[str, str]:
+    """Format the number in column ``number_name`` of a row, and an interval.
+
+    The ends of the interval are in the columns that begin with ``interval_name``.
+    """
     if row[number_name] is None:
         value = "-"
     else:
         value = format_number(row[number_name])
-    if f"{number_name}_low" not in row:
+    if f"{interval_name}_low" not in row:
         return value, ""
-    low = row[f"{number_name}_low"]
-    high = row[f"{number_name}_high"]
+    low = row[f"{interval_name}_low"]
+    high = row[f"{interval_name}_high"]
     if low is None and high is None:
         return value, "any number"
     if high is None:
@@ -331,7 +366,7 @@ def _format_interval(row: Mapping[str, Any], number_name: str) -> tuple[str, str
 
 @click.command("ab-test")
 @click.argument("directory", metavar="RELEASE", type=FILE)
-@click.argument("groups", metavar="NAME=TREATMENT NAME=CONTROL", nargs=2)
+@click.argument("groups", metavar="NAME=TREATMENT... NAME=CONTROL", nargs=-1)
 @click.option(
     "--mean",
     metavar="MEASURE",
@@ -350,7 +385,7 @@ def _format_interval(row: Mapping[str, Any], number_name: str) -> tuple[str, str
 def ab_test_command(
     directory: Path,
     as_json: bool,  # noqa: FBT001 - click passes flags by name
-    groups: tuple[str, str],
+    groups: tuple[str, ...],
     mean: str,
     std: float | None,
     cells: tuple[str, ...],
@@ -359,20 +394,18 @@ def ab_test_command(
     """Estimate the effect of a treatment from a release with means by arm.
 
     RELEASE is the directory that `leastnoise release` wrote. The interval of the difference covers
-    the noise and the sampling error.
+    the noise and the sampling error. With several treatments, all intervals hold together.
     """
     release = read_with_progress(directory)
-    treatment, control = groups
-    along, first, second = _read_two_groups(release, [treatment, control])
+    arms = _read_groups(release, groups)
     test = ab_test(
         release,
-        along,
-        first,
-        second,
+        *arms.arguments,
         mean=mean,
         std=std,
         by=read_groups(release.plan.domain, cells),
         level=release.level if level is None else level,
+        each=arms.are_separate,
     )
     _print_comparison(test, [release], as_json=as_json)
 

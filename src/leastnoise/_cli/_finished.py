@@ -507,6 +507,19 @@ def read_conditions(domain: Domain, condition_texts: Sequence[str]) -> dict[str,
     return where
 
 
+def read_group(domain: Domain, text: str) -> tuple[str, str | dict[str, str]]:
+    """Parse a group, such as ``arm=B`` or ``store:region=north``.
+
+    Returns:
+        The attribute, and its label or a mapping from a level to the label of a group.
+    """
+    condition, _, label = text.partition("=")
+    if level_name := _split_level(domain, condition):
+        name, level = level_name
+        return name, {level: label}
+    return _split_attribute(domain, "a group", text, "NAME=VALUE")
+
+
 def _read_ranges(
     domain: Domain, range_texts: Sequence[str]
 ) -> dict[str, list[tuple[_RangeLimit, _RangeLimit]]]:

@@ -8,7 +8,6 @@ from leastnoise._estimation._ab_test import (
     ab_test,
     design_effect,
     sampling_variance,
-    with_sampling_error,
 )
 from leastnoise._estimation._cdf import (
     HasLeastSquares,
@@ -30,6 +29,7 @@ from leastnoise._estimation._comparisons import (
     possible_values,
     shares,
     unit_of,
+    with_sampling_error,
 )
 from leastnoise._estimation._controlled_rounding import MOST_CONTROLLED_CELLS, round_controlled
 from leastnoise._estimation._correlations import Correlations, correlations, pair_columns

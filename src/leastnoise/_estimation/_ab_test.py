@@ -5,9 +5,10 @@ sampling error as well as the noise.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,25 +18,42 @@ from leastnoise._error import (
     Interval,
     correlation_of,
     difference_interval,
-    error_covariance,
+    interval_multiplier,
     quotient_interval,
-    widen_interval,
 )
 from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
 from leastnoise._estimation._comparisons import (
-    axes_of,
-    estimate_compared_quantity,
+    ComparedPair,
+    estimate_compared_pair,
     group_keys,
     group_shape,
     interval_columns,
+    intervals_text,
     level_of,
+    lift_of,
+    products_of_pairs,
+    ratio_errors,
+    stack_columns,
+    with_sampling_error,
 )
+from leastnoise._estimation._joint_intervals import (
+    joint_multiplier,
+    simulate_answers,
+    simulate_samples,
+)
+from leastnoise._estimation._least_squares import Estimate
 from leastnoise._frames import Columns, TabularMixin, grouped_columns
 from leastnoise._threads import one_thread
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import refuse
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray
-from leastnoise._workload import By, read_comparison, read_quantity
+from leastnoise._workload import (
+    By,
+    Comparison,
+    read_comparison,
+    read_quantity,
+    separate_groups,
+)
 
 # pseudo-rows added to each group before its sampling error is computed: Agresti and Coull (1998)
 _PRIOR_ROWS = 4.0
@@ -53,6 +71,8 @@ class ABTest(TabularMixin):
             ``noise_std`` and ``sampling_std`` are the two parts of the standard error of the
             difference.
         level: each interval contains the effect with this probability.
+        is_joint: whether all intervals of the differences hold together with probability ``level``,
+            and likewise those of the lifts.
         by: the names of the columns of the groups.
         labels: the labels of the groups along each column of ``by``.
         library: the library of the data frames; None if the data was no data frame.
@@ -61,6 +81,7 @@ class ABTest(TabularMixin):
     measure: str
     numbers: Mapping[str, FloatArray]
     level: float
+    is_joint: bool = False
     by: tuple[str, ...] = ()
     labels: tuple[tuple[str | int, ...], ...] = ()
     library: str | None = None
@@ -68,7 +89,8 @@ class ABTest(TabularMixin):
     @property
     def title(self) -> str:
         """The tested quantity and the confidence level, as a heading."""
-        return f"effect on the mean of {self.measure}, {100 * self.level:g}% intervals"
+        text = intervals_text(self.level, is_joint=self.is_joint)
+        return f"effect on the mean of {self.measure}, {text}"
 
     @property
     def is_significant(self) -> bool | BoolArray:
@@ -94,6 +116,7 @@ def ab_test(
     std: float | None = None,
     by: By = (),
     level: float | None = None,
+    each: bool = False,
 ) -> ABTest:
     """Return the estimated effect of a treatment, from means by arm.
 
@@ -108,6 +131,9 @@ def ab_test(
             outcomes of 0 and 1, and too large for other outcomes.
         by: the groups within which the effect is estimated.
         level: the confidence level of each interval; None for the level of the release.
+        each: test each arm of the list ``treatment`` separately, as in an A/B/n test. All intervals
+            of the differences then hold together with probability ``level``, for any number of
+            arms, and so do all intervals of the lifts. Without it, the arms are one treatment.
 
     Returns:
         The effect, its interval and the parts of its error.
@@ -120,8 +146,9 @@ def ab_test(
         independent draws from it. If a unit has up to ``max_rows`` rows, the sampling variance is
         multiplied by ``max_rows``, the most that dependence between the rows of a unit can add.
 
-    Source: Fieller 1954 for the noise; Agresti and Coull, The American Statistician 52 (1998), for
-        the variance of rates near 0 and 1; Bhatia and Davis 2000 for its bound.
+    Source: Fieller 1954 for the noise; Dunnett 1955 for several treatments with one control;
+        Agresti and Coull, The American Statistician 52 (1998), for the variance of rates near 0 and
+        1; Bhatia and Davis 2000 for its bound.
 
     >>> domain = ln.Domain(arm=["A", "B"], measures={"paid": ln.Measure("paid", 0, 1)})
     >>> plan = ln.plan(ln.mean_queries(domain, "paid", by=["arm"]), ln.PureDP(1))
@@ -139,35 +166,141 @@ def ab_test(
     measurements = estimate.observation.measurements
     domain = measurements.domain
     quantity = read_quantity(domain, mean=mean)
-    comparison = read_comparison(domain, along, treatment, control, by=by, quantity=quantity)
+    treatments = [treatment]
+    separate = None
+    if each:
+        separate = separate_groups(along, treatment)
+        treatments = [*separate.selections]
+    comparisons = [
+        read_comparison(domain, along, arm, control, by=by, quantity=quantity) for arm in treatments
+    ]
     _check_outcome(domain, mean)
-    quotients = comparison.sides(domain)
-    names = axes_of(domain, *(each.numerator for each in quotients))
-    first, second = (
-        estimate_compared_quantity(estimate, quantity, each, names, level) for each in quotients
-    )
-    correlation = correlation_of(
-        error_covariance(quotients, (first.estimated, second.estimated), first.covariance, names),
-        first.estimated,
-        second.estimated,
-    )
-    std_in_units = None if std is None else std / first.unit
-    effect = design_effect(measurements.privacy)
-    variances = (
-        effect * sampling_variance(first.estimated, std_in_units),
-        effect * sampling_variance(second.estimated, std_in_units),
-    )
-    arms = (first.estimated, second.estimated)
-    numbers = _effect_columns(arms, variances, correlation, first.unit, level)
-    keys, labels = group_keys(domain, dict(comparison.by))
+    outcome = _Outcome(estimate, std, design_effect(measurements.privacy))
+    keys, labels = group_keys(domain, dict(comparisons[0].by))
     shape = group_shape(labels)
+    multipliers = _Multipliers(
+        interval_multiplier(measurements.noise, level), NormalDist().inv_cdf(0.5 + level / 2)
+    )
+    effects = [outcome.effect(comparison, multipliers) for comparison in comparisons]
+    if separate is None:
+        numbers = _effect_columns(effects[0], shape)
+    else:
+        joint = _joint_multipliers(estimate, effects, level)
+        columns = []
+        for comparison in comparisons:
+            for_difference, for_ratio = (
+                outcome.effect(comparison, _Multipliers(multiplier, multiplier))
+                for multiplier in joint
+            )
+            columns.append(_effect_columns(for_difference._replace(ratio=for_ratio.ratio), shape))
+        numbers = stack_columns(columns)
+        keys, labels = (separate.key, *keys), (separate.labels, *labels)
     return ABTest(
         measure=mean,
-        numbers={name: array.reshape(shape) for name, array in numbers.items()},
+        numbers=numbers,
         level=level,
+        is_joint=each,
         by=keys,
         labels=labels,
         library=source.library,
+    )
+
+
+class _Multipliers(NamedTuple):
+    """Half widths of intervals in standard errors, of noise and of samples."""
+
+    noise: float
+    sampling: float
+
+
+class _Effect(NamedTuple):
+    """The effect of a treatment by group, with intervals for noise and sample.
+
+    Attributes:
+        pair: the means of treatment and control, with the intervals of the noise.
+        variances: the sampling variances of the two means, in squared units.
+        difference: the difference of the means.
+        ratio: the ratio of the means.
+    """
+
+    pair: ComparedPair
+    variances: tuple[FloatArray, FloatArray]
+    difference: Interval
+    ratio: Interval
+
+
+class _Outcome(NamedTuple):
+    """The outcome of an A/B test.
+
+    Attributes:
+        estimate: the estimate of the release.
+        std: the public standard deviation of the outcome, in amounts; None if it is not stated.
+        design_effect: the factor of sampling variances.
+    """
+
+    estimate: Estimate
+    std: float | None
+    design_effect: int
+
+    def effect(self, comparison: Comparison, multipliers: _Multipliers) -> _Effect:
+        """Return the effect of the treatment in a comparison with the control."""
+        pair = estimate_compared_pair(self.estimate, comparison, multipliers.noise)
+        std_in_units = None if self.std is None else self.std / pair.first.unit
+        arms = (pair.first.estimated, pair.second.estimated)
+        variances = (
+            self.design_effect * sampling_variance(arms[0], std_in_units),
+            self.design_effect * sampling_variance(arms[1], std_in_units),
+        )
+        treatment, control = (
+            with_sampling_error(arm, variance, multipliers.sampling)
+            for arm, variance in zip(arms, variances, strict=True)
+        )
+        # Samples are independent, so they share only noise.
+        shared = pair.correlation * arms[0].std_error * arms[1].std_error
+        correlation = correlation_of(np.nan_to_num(shared), treatment, control)
+        return _Effect(
+            pair,
+            variances,
+            difference_interval(treatment, control, correlation),
+            quotient_interval(treatment, control, correlation),
+        )
+
+
+def _joint_multipliers(
+    estimate: Estimate, effects: Sequence[_Effect], level: float
+) -> tuple[float, float]:
+    """Return the multipliers of all differences, and of all ratios.
+
+    The errors of the noise and of the samples are simulated. All treatments have the same control,
+    and so the same sample of it.
+    """
+    answers = simulate_answers(estimate, products_of_pairs([effect.pair for effect in effects]))
+    errors_of_differences, errors_of_ratios = None, None
+    if answers is not None:
+        differences, ratios = [], []
+        for number, effect in enumerate(effects):
+            treatment, control = effect.pair.errors_of_sides(answers)
+            treatment = treatment + simulate_samples(np.sqrt(effect.variances[0]), number + 1)
+            control = control + simulate_samples(np.sqrt(effect.variances[1]), 0)
+            differences.append(treatment - control)
+            control_mean = effect.pair.second.estimated
+            ratios.append(ratio_errors(control_mean, effect.ratio, treatment, control))
+        errors_of_differences = np.stack(differences, axis=1)
+        errors_of_ratios = np.stack(ratios, axis=1)
+    noise = estimate.observation.measurements.noise
+    return (
+        joint_multiplier(
+            errors_of_differences,
+            np.stack([effect.difference.std_error for effect in effects]),
+            noise,
+            level,
+        ),
+        joint_multiplier(
+            errors_of_ratios,
+            np.stack([effect.ratio.std_error for effect in effects]),
+            noise,
+            level,
+        ),
     )
 
 
@@ -180,41 +313,22 @@ def _check_std(std: float | None) -> None:
         raise refuse("std", std, "a number above 0, or None")
 
 
-def _effect_columns(
-    arms: tuple[Estimated, Estimated],
-    sampling_variances: tuple[FloatArray, FloatArray],
-    noise_correlation: FloatArray,
-    outcome_unit: float,
-    level: float,
-) -> dict[str, FloatArray]:
-    """Return the columns of an A/B test: both arms, the effect and its errors.
-
-    Args:
-        arms: the means of treatment and control, with the intervals of the noise.
-        sampling_variances: the sampling variances of the means, in squared units.
-        noise_correlation: the correlation between the noise of the two means.
-        outcome_unit: the amount of the outcome that one unit stands for.
-        level: the confidence level of the intervals.
-    """
-    treatment, control = arms
-    noise = difference_interval(treatment, control, noise_correlation)
-    normal = NormalDist().inv_cdf(0.5 + level / 2)
-    wider_treatment = with_sampling_error(treatment, sampling_variances[0], normal)
-    wider_control = with_sampling_error(control, sampling_variances[1], normal)
-    # Samples are independent, so they share only noise.
-    shared = noise_correlation * treatment.std_error * control.std_error
-    joint = correlation_of(np.nan_to_num(shared), wider_treatment, wider_control)
-    difference = difference_interval(wider_treatment, wider_control, joint)
-    ratio = quotient_interval(wider_treatment, wider_control, joint)
-    lift = Interval(ratio.value - 1, ratio.low - 1, ratio.high - 1, ratio.std_error)
-    return {
-        "treatment": treatment.value * outcome_unit,
-        "control": control.value * outcome_unit,
-        **interval_columns("difference", difference, outcome_unit),
-        "noise_std": noise.std_error * outcome_unit,
-        "sampling_std": np.sqrt(sampling_variances[0] + sampling_variances[1]) * outcome_unit,
-        **interval_columns("lift", lift, 1.0),
+def _effect_columns(effect: _Effect, shape: tuple[int, ...]) -> dict[str, FloatArray]:
+    """Return the columns of an A/B test: both arms, the effect and its errors."""
+    unit = effect.pair.first.unit
+    sampling_variance_of_effect = effect.variances[0] + effect.variances[1]
+    noise = difference_interval(
+        effect.pair.first.estimated, effect.pair.second.estimated, effect.pair.correlation
+    )
+    numbers = {
+        "treatment": effect.pair.first.estimated.value * unit,
+        "control": effect.pair.second.estimated.value * unit,
+        **interval_columns("difference", effect.difference, unit),
+        "noise_std": noise.std_error * unit,
+        "sampling_std": np.sqrt(sampling_variance_of_effect) * unit,
+        **interval_columns("lift", lift_of(effect.ratio), 1.0),
     }
+    return {name: array.reshape(shape) for name, array in numbers.items()}
 
 
 def design_effect(privacy: Privacy) -> int:
@@ -252,16 +366,3 @@ def sampling_variance(estimated: Estimated, std: float | None) -> FloatArray:
     middle = (low + high) / 2
     shrunk = (rows * estimated.bounded_quotient + _PRIOR_ROWS * middle) / (rows + _PRIOR_ROWS)
     return np.asarray((high - shrunk) * (shrunk - low) / (rows + _PRIOR_ROWS))
-
-
-def with_sampling_error(
-    estimated: Estimated, sampling_variance: FloatArray, normal_multiplier: float
-) -> Estimated:
-    """Return the estimated mean with an interval widened by the sampling error."""
-    half_width = normal_multiplier * np.sqrt(sampling_variance)
-    low, high = widen_interval(estimated.value, estimated.low, estimated.high, half_width)
-    return estimated._replace(
-        low=np.maximum(low, estimated.bounds[0]),
-        high=np.minimum(high, estimated.bounds[1]),
-        std_error=np.sqrt(estimated.std_error**2 + sampling_variance),
-    )

@@ -28,6 +28,7 @@ from leastnoise._error import (
     widen_interval,
 )
 from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
+from leastnoise._estimation._joint_intervals import joint_multiplier, simulate_answers
 from leastnoise._estimation._least_squares import Estimate
 from leastnoise._frames import Columns, TabularMixin, grouped_columns
 from leastnoise._threads import one_thread
@@ -37,6 +38,7 @@ from leastnoise._trusted.linop import dense
 from leastnoise._trusted.measurements import Observation
 from leastnoise._workload import (
     By,
+    Comparison,
     Product,
     Quantity,
     QuerySet,
@@ -47,6 +49,7 @@ from leastnoise._workload import (
     read_comparison,
     read_quantity,
     selected_cells,
+    separate_groups,
 )
 
 # correlation assumed for two releases with an unknown part of common noise
@@ -67,8 +70,11 @@ class Differences(TabularMixin):
             0, the interval of the ratio is unbounded because the interval of ``against`` contains
             0. For two releases of surveys that state the sampling errors of the same table,
             ``difference_both_low`` and ``difference_both_high`` are the ends of the interval for
-            noise and samples, and ``difference_sampling_std`` is the standard error of the samples.
+            noise and samples, likewise for ``ratio`` and ``lift``, and ``difference_sampling_std``
+            is the standard error of the samples.
         level: each interval contains its true value with this probability.
+        is_joint: whether all intervals of the differences hold together with probability ``level``,
+            and likewise those of the ratios.
         library: the library of the data frames; None if the data was no data frame.
     """
 
@@ -77,16 +83,25 @@ class Differences(TabularMixin):
     labels: tuple[tuple[str | int, ...], ...]
     numbers: Mapping[str, FloatArray]
     level: float
+    is_joint: bool = False
     library: str | None = None
 
     @property
     def title(self) -> str:
         """The compared quantity and the confidence level, as a heading."""
-        return f"{self.heading}, {100 * self.level:g}% intervals"
+        return f"{self.heading}, {intervals_text(self.level, is_joint=self.is_joint)}"
 
     def columns(self) -> Columns:
         """Return the columns: keys, then the numbers; one row for each group."""
         return grouped_columns(self.by, self.labels, self.numbers)
+
+
+def intervals_text(level: float, *, is_joint: bool) -> str:
+    """Return the confidence level of intervals as text for a heading."""
+    joint = ""
+    if is_joint:
+        joint = "joint "
+    return f"{joint}{100 * level:g}% intervals"
 
 
 @runtime_checkable
@@ -115,12 +130,14 @@ def estimate_compared_quantity(
     quantity: Quantity,
     quotient: Quotient,
     names: tuple[str, ...],
-    level: float,
+    multiplier: float,
 ) -> ComparedQuantity:
-    """Return the estimates of one of the two compared quantities, by group."""
+    """Return the estimates of one of the two compared quantities, by group.
+
+    ``multiplier`` is the half width of an interval in standard errors.
+    """
     measurements = estimate.observation.measurements
     covariance = pair_covariances(estimate)
-    multiplier = interval_multiplier(measurements.noise, level)
     parts = [quotient.numerator]
     if quotient.denominator is not None:
         parts.append(quotient.denominator)
@@ -145,6 +162,74 @@ def estimate_compared_quantity(
         0.5 / measurements.grid,
         unit_of(quantity, measurements.domain),
     )
+
+
+class ComparedPair(NamedTuple):
+    """The two compared quantities of one release, and the correlation of errors."""
+
+    first: ComparedQuantity
+    second: ComparedQuantity
+    correlation: FloatArray
+    names: tuple[str, ...]
+
+    @property
+    def difference(self) -> Interval:
+        """The difference, with an interval for each group."""
+        return _difference(self.first, self.second, self.correlation)
+
+    @property
+    def ratio(self) -> Interval:
+        """The ratio, with an interval for each group."""
+        return quotient_interval(self.first.estimated, self.second.estimated, self.correlation)
+
+    def errors_of_sides(
+        self, answers: Mapping[Product, FloatArray]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the errors of both quantities due to simulated errors of answers.
+
+        Each array has shape (draws, *shape of the groups).
+        """
+        first, second = (
+            _error_of_quotient(side, self.names, answers) for side in (self.first, self.second)
+        )
+        return first, second
+
+
+def _error_of_quotient(
+    side: ComparedQuantity, names: tuple[str, ...], answers: Mapping[Product, FloatArray]
+) -> FloatArray:
+    """Return the errors of a quantity due to simulated errors of answers."""
+
+    def errors_of(product: Product) -> FloatArray:
+        """Return the errors of a product, with an axis for each attribute."""
+        draws = answers[product]
+        group_axes = expand(product, draws[0], names).shape
+        return draws.reshape(len(draws), *group_axes)
+
+    errors = errors_of(side.quotient.numerator)
+    if side.quotient.denominator is not None:
+        errors = errors - side.estimated.bounded_quotient * errors_of(side.quotient.denominator)
+    return np.asarray(errors / side.estimated.error_divisor)
+
+
+def estimate_compared_pair(
+    estimate: Estimate, comparison: Comparison, multiplier: float
+) -> ComparedPair:
+    """Return the estimates of both quantities of a comparison, by group.
+
+    ``multiplier`` is the half width of an interval in standard errors.
+    """
+    domain = estimate.observation.measurements.domain
+    quotients = comparison.sides(domain)
+    products = [part for each in quotients for part in (each.numerator, each.denominator)]
+    names = axes_of(domain, *products)
+    first, second = (
+        estimate_compared_quantity(estimate, comparison.quantity, each, names, multiplier)
+        for each in quotients
+    )
+    estimated = (first.estimated, second.estimated)
+    shared = error_covariance(quotients, estimated, first.covariance, names)
+    return ComparedPair(first, second, correlation_of(shared, *estimated), names)
 
 
 def pair_covariances(estimate: Estimate) -> PairCovariances:
@@ -196,6 +281,21 @@ def group_shape(labels: tuple[tuple[str | int, ...], ...]) -> tuple[int, ...]:
     return tuple(map(len, labels))
 
 
+def _difference(
+    first: ComparedQuantity, second: ComparedQuantity, correlation: FloatArray
+) -> Interval:
+    """Return the difference of two compared quantities, with its interval."""
+    if first.quotient.denominator is not None:
+        return difference_interval(first.estimated, second.estimated, correlation)
+    return linear_difference(
+        first.estimated,
+        second.estimated,
+        correlation,
+        max(first.multiplier, second.multiplier),
+        max(first.half_step, second.half_step),
+    )
+
+
 def _comparison_columns(
     first: ComparedQuantity,
     second: ComparedQuantity,
@@ -203,17 +303,7 @@ def _comparison_columns(
     shape: tuple[int, ...],
 ) -> dict[str, FloatArray]:
     """Return the columns of a comparison: values, difference, ratio and lift."""
-    is_linear = first.quotient.denominator is None
-    if is_linear:
-        difference = linear_difference(
-            first.estimated,
-            second.estimated,
-            correlation,
-            max(first.multiplier, second.multiplier),
-            max(first.half_step, second.half_step),
-        )
-    else:
-        difference = difference_interval(first.estimated, second.estimated, correlation)
+    difference = _difference(first, second, correlation)
     ratio = quotient_interval(first.estimated, second.estimated, correlation)
     is_bounded = np.isfinite(ratio.low) & np.isfinite(ratio.high)
     unit = first.unit
@@ -223,11 +313,14 @@ def _comparison_columns(
         **interval_columns("difference", difference, unit),
         **interval_columns("ratio", ratio, 1.0),
         "ratio_bounded": is_bounded.astype(np.float64),
-        **interval_columns(
-            "lift", Interval(ratio.value - 1, ratio.low - 1, ratio.high - 1, ratio.std_error), 1.0
-        ),
+        **interval_columns("lift", lift_of(ratio), 1.0),
     }
     return {name: array.reshape(shape) for name, array in numbers.items()}
+
+
+def lift_of(ratio: Interval) -> Interval:
+    """Return a ratio less 1, with its interval."""
+    return Interval(ratio.value - 1, ratio.low - 1, ratio.high - 1, ratio.std_error)
 
 
 def interval_columns(
@@ -284,6 +377,7 @@ def compare_groups(
     count: str = "rows",
     by: By = (),
     level: float | None = None,
+    each: bool = False,
 ) -> Differences:
     """Estimate difference, ratio and lift between two groups of one release.
 
@@ -301,6 +395,9 @@ def compare_groups(
         by: compare within each of these groups: attributes, or mappings such as ``{"store":
             ln.level("region")}``.
         level: the confidence level of each interval; None for the level of the release.
+        each: compare each group of the list ``group`` separately. All intervals of the differences
+            then hold together with probability ``level``, for any number of groups, and so do all
+            intervals of the ratios and lifts.
 
     Returns:
         A table; ``frame()`` returns it as a data frame.
@@ -325,26 +422,110 @@ def compare_groups(
     level = level_of(source, level)
     domain = estimate.observation.measurements.domain
     quantity = read_quantity(domain, mean=mean, sum=sum, share=share, count=count)
+    if each:
+        return _compare_separately(source, along, group, against, quantity, by, level)
     comparison = read_comparison(domain, along, group, against, by=by, quantity=quantity)
-    quotients = comparison.sides(domain)
-    products = [part for each in quotients for part in (each.numerator, each.denominator)]
-    names = axes_of(domain, *products)
-    first, second = (
-        estimate_compared_quantity(estimate, quantity, each, names, level) for each in quotients
-    )
-    shared = error_covariance(
-        quotients, (first.estimated, second.estimated), first.covariance, names
-    )
-    correlation = correlation_of(shared, first.estimated, second.estimated)
+    multiplier = interval_multiplier(estimate.observation.measurements.noise, level)
+    pair = estimate_compared_pair(estimate, comparison, multiplier)
     keys, labels = group_keys(domain, dict(comparison.by))
     return Differences(
         heading=comparison.name,
         by=keys,
         labels=labels,
-        numbers=_comparison_columns(first, second, correlation, group_shape(labels)),
+        numbers=_comparison_columns(pair.first, pair.second, pair.correlation, group_shape(labels)),
         level=level,
         library=source.library,
     )
+
+
+def _compare_separately(
+    source: HasLeastSquares,
+    along: str,
+    groups: object,
+    against: object,
+    quantity: Quantity,
+    by: By,
+    level: float,
+) -> Differences:
+    """Compare each of some groups with the same group; intervals hold together.
+
+    The arguments are as for `compare_groups`.
+    """
+    estimate = estimate_of(source)
+    separate = separate_groups(along, groups)
+    domain = estimate.observation.measurements.domain
+    comparisons = [
+        read_comparison(domain, along, selection, against, by=by, quantity=quantity)
+        for selection in separate.selections
+    ]
+    keys, labels = group_keys(domain, dict(comparisons[0].by))
+    multiplier = interval_multiplier(estimate.observation.measurements.noise, level)
+    pairs = [estimate_compared_pair(estimate, each, multiplier) for each in comparisons]
+    answers = simulate_answers(estimate, products_of_pairs(pairs))
+    noise = estimate.observation.measurements.noise
+    differences = [pair.difference for pair in pairs]
+    ratios = [pair.ratio for pair in pairs]
+    errors_of_differences = errors_of_ratios = None
+    if answers is not None:
+        sides = [pair.errors_of_sides(answers) for pair in pairs]
+        errors_of_differences = np.stack([first - second for first, second in sides], axis=1)
+        errors_of_ratios = np.stack(
+            [
+                ratio_errors(pair.second.estimated, ratio, *errors)
+                for pair, ratio, errors in zip(pairs, ratios, sides, strict=True)
+            ],
+            axis=1,
+        )
+    for_differences = joint_multiplier(
+        errors_of_differences, np.stack([each.std_error for each in differences]), noise, level
+    )
+    for_ratios = joint_multiplier(
+        errors_of_ratios, np.stack([each.std_error for each in ratios]), noise, level
+    )
+    shape = group_shape(labels)
+    columns = []
+    for comparison in comparisons:
+        pair = estimate_compared_pair(estimate, comparison, for_differences)
+        numbers = _comparison_columns(pair.first, pair.second, pair.correlation, shape)
+        pair = estimate_compared_pair(estimate, comparison, for_ratios)
+        ratio_numbers = _comparison_columns(pair.first, pair.second, pair.correlation, shape)
+        for name, values in ratio_numbers.items():
+            if name.startswith(("ratio", "lift")):
+                numbers[name] = values
+        columns.append(numbers)
+    return Differences(
+        heading=f"{quantity.name}, each {separate.key} against {comparisons[0].against_text}",
+        by=(separate.key, *keys),
+        labels=(separate.labels, *labels),
+        numbers=stack_columns(columns),
+        level=level,
+        is_joint=True,
+        library=source.library,
+    )
+
+
+def products_of_pairs(pairs: Sequence[ComparedPair]) -> list[Product]:
+    """Return the tables of all quantities that some pairs compare."""
+    products = []
+    for pair in pairs:
+        for side in (pair.first, pair.second):
+            products.append(side.quotient.numerator)
+            if side.quotient.denominator is not None:
+                products.append(side.quotient.denominator)
+    return products
+
+
+def ratio_errors(
+    second: Estimated, ratio: Interval, first_errors: FloatArray, second_errors: FloatArray
+) -> FloatArray:
+    """Return errors of a ratio, from errors of its two quantities (delta method)."""
+    divisor = np.where(second.value == 0, np.nan, second.value)
+    return np.asarray((first_errors - ratio.value * second_errors) / divisor)
+
+
+def stack_columns(columns: Sequence[Mapping[str, FloatArray]]) -> dict[str, FloatArray]:
+    """Return columns with a first axis for the separately compared groups."""
+    return {name: np.stack([numbers[name] for numbers in columns]) for name in columns[0]}
 
 
 def level_of(source: HasLeastSquares, level: float | None) -> float:
@@ -443,9 +624,16 @@ def compare_releases(
     names, labels = keys
     numbers = _comparison_columns(first, second, correlation, group_shape(labels))
     if not where:
-        first_errors = _find_sampling_errors(release, quantities[0], groups[0])
-        second_errors = _find_sampling_errors(against, quantities[1], groups[1])
-        numbers = _add_sampling_errors(numbers, first_errors, second_errors, level)
+        numbers |= _sampling_columns(
+            (first, second),
+            (
+                _find_sampling_errors(release, quantities[0], groups[0]),
+                _find_sampling_errors(against, quantities[1], groups[1]),
+            ),
+            correlation,
+            numbers,
+            level,
+        )
     return Differences(
         heading=f"{quantities[0].name}, of two releases",
         by=names,
@@ -465,31 +653,68 @@ def _find_sampling_errors(
     return source.find_sampling_errors(quantity.kind, quantity.measure, groups)
 
 
-def _add_sampling_errors(
-    numbers: dict[str, FloatArray],
-    first: FloatArray | None,
-    second: FloatArray | None,
+def _sampling_columns(
+    quantities: tuple[ComparedQuantity, ComparedQuantity],
+    sampling_errors: tuple[FloatArray | None, FloatArray | None],
+    noise_correlation: FloatArray,
+    numbers: Mapping[str, FloatArray],
     level: float,
 ) -> dict[str, FloatArray]:
-    """Return the numbers, with an interval of the difference for both errors.
+    """Return the columns for noise and sampling errors of two releases.
 
-    The errors are noise and sampling errors. The samples are independent, so their variances add
-    up. If a release states no sampling errors, nothing is added.
+    The samples are independent, so their variances add up. If a release states no sampling errors,
+    there are no columns.
+
+    Args:
+        quantities: the two compared quantities, in the same unit.
+        sampling_errors: the standard errors of the two samples, in amounts; None if not stated.
+        noise_correlation: the correlation between the noise of the two quantities.
+        numbers: the columns for the noise only.
+        level: the confidence level of the intervals.
     """
+    first, second = sampling_errors
     if first is None or second is None:
-        return numbers
+        return {}
     difference = numbers["difference"]
+    normal = NormalDist().inv_cdf((1 + level) / 2)
     sampling_std = np.hypot(first, second).reshape(difference.shape)
-    reach = NormalDist().inv_cdf((1 + level) / 2) * sampling_std
     both_low, both_high = widen_interval(
-        difference, numbers["difference_low"], numbers["difference_high"], reach
+        difference, numbers["difference_low"], numbers["difference_high"], normal * sampling_std
+    )
+    wider = []
+    for quantity, errors in zip(quantities, (first, second), strict=True):
+        in_units = errors.reshape(quantity.estimated.value.shape) / quantity.unit
+        wider.append(with_sampling_error(quantity.estimated, in_units**2, normal))
+    # The samples are independent, so their errors are correlated only by the noise.
+    noise_stds = [quantity.estimated.std_error for quantity in quantities]
+    shared = np.nan_to_num(noise_correlation * noise_stds[0] * noise_stds[1])
+    ratio = quotient_interval(wider[0], wider[1], correlation_of(shared, wider[0], wider[1]))
+    ratio_low, ratio_high = (
+        np.where(np.isnan(sampling_std), np.nan, end.reshape(difference.shape))
+        for end in (ratio.low, ratio.high)
     )
     return {
-        **numbers,
         "difference_sampling_std": sampling_std,
         "difference_both_low": both_low,
         "difference_both_high": both_high,
+        "ratio_both_low": ratio_low,
+        "ratio_both_high": ratio_high,
+        "lift_both_low": ratio_low - 1,
+        "lift_both_high": ratio_high - 1,
     }
+
+
+def with_sampling_error(
+    estimated: Estimated, sampling_variance: FloatArray, normal_multiplier: float
+) -> Estimated:
+    """Return an estimate with an interval that is widened by the sampling error."""
+    half_width = normal_multiplier * np.sqrt(sampling_variance)
+    low, high = widen_interval(estimated.value, estimated.low, estimated.high, half_width)
+    return estimated._replace(
+        low=np.maximum(low, estimated.bounds[0]),
+        high=np.minimum(high, estimated.bounds[1]),
+        std_error=np.sqrt(estimated.std_error**2 + sampling_variance),
+    )
 
 
 def _estimate_selected_rows(
@@ -509,7 +734,8 @@ def _estimate_selected_rows(
         raise InputError(f"{repeated[0]} is in both where and by; use it in only one of them.")
     quotient = quantity.over(domain, {**groups, **conditions})
     names = axes_of(domain, quotient.numerator, quotient.denominator)
-    side = estimate_compared_quantity(estimate, quantity, quotient, names, level)
+    multiplier = interval_multiplier(estimate.observation.measurements.noise, level)
+    side = estimate_compared_quantity(estimate, quantity, quotient, names, multiplier)
     return _with_group_axes(side, names, groups)
 
 
@@ -642,7 +868,8 @@ def shares(
         queries(domain, {**groups, **totals}, sum=sum).products[0],
     )
     names = axes_of(domain, quotient.numerator, quotient.denominator)
-    side = estimate_compared_quantity(estimate, Quantity(kind="share"), quotient, names, level)
+    multiplier = interval_multiplier(estimate.observation.measurements.noise, level)
+    side = estimate_compared_quantity(estimate, Quantity(kind="share"), quotient, names, multiplier)
     estimated = side.estimated
     numbers = {
         "share": np.where(estimated.is_clear, estimated.value, np.nan),

@@ -335,18 +335,25 @@ class Estimate:
         units. Public counts add a constant to these answers. The matrix is shared with all
         estimates of `for_observation`.
         """
-        if product not in self._linear:
-            measurements = self.observation.measurements
-            zeros = [np.zeros(block.rows, dtype=np.int64) for block in measurements.blocks]
-            columns = []
-            for index in self.block_indices(product.measure):
-                for row in range(measurements.blocks[index].rows):
-                    values = [*zeros]
-                    values[index] = zeros[index].copy()
-                    values[index][row] = measurements.grid
-                    columns.append(self.errors_for(values).values(product).reshape(-1))
-            self._linear[product] = np.stack(columns, axis=1)
-        return self._linear[product]
+        return self.answer_matrices([product])[0]
+
+    def answer_matrices(self, products: Sequence[Product]) -> list[FloatArray]:
+        """Return the matrix of each product, as `answer_matrix` does for one."""
+        missing = [product for product in products if product not in self._linear]
+        blocks_of = {product: self.block_indices(product.measure) for product in missing}
+        columns: dict[Product, list[FloatArray]] = {product: [] for product in missing}
+        measurements = self.observation.measurements
+        for index in sorted({index for blocks in blocks_of.values() for index in blocks}):
+            for row in range(measurements.blocks[index].rows):
+                values = [np.zeros(block.rows, dtype=np.int64) for block in measurements.blocks]
+                values[index][row] = measurements.grid
+                errors = self.errors_for(values)
+                for product, blocks in blocks_of.items():
+                    if index in blocks:
+                        columns[product].append(errors.values(product).reshape(-1))
+        for product, columns_of_product in columns.items():
+            self._linear[product] = np.stack(columns_of_product, axis=1)
+        return [self._linear[product] for product in products]
 
 
 def estimate_products(estimator: Estimator, products: Sequence[Product]) -> Iterable[Answer]:
