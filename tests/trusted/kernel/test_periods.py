@@ -638,6 +638,27 @@ def test_private_file_must_match_the_ledger(tmp_path: Path, in_file: int, in_led
         assert _periods.read_closed(state, "payment", accepted).number == in_file
 
 
+PRIVATE_FILE = """\
+PRIVATE: exact counts of rows, for the data's holder alone. Never publish or share this file. \
+leastnoise needs it, unchanged.
+["payment", 1, [["pay", ["sex"], "AwAAAAAAAAD+/////////w=="]], ["BQAAAAAAAAA="], null]
+7c060b5231b6bec755109514c05ff79e7e4a114d4b075e5b067e26e3be156067
+"""
+
+
+def test_private_file_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    """A paid series could not go on if any byte of the format changed."""
+    state = tmp_path / "people.private"
+    state.write_text(PRIVATE_FILE, encoding="ascii")
+    closed = _periods.read_closed(state, "payment", 1)
+    assert {key: counts.tolist() for key, counts in closed.tables.items()} == {
+        ("pay", ("sex",)): [[3, -2]]
+    }
+    assert [values.tolist() for values in closed.noise] == [[5]]
+    _periods.write_closed(state, "payment", closed)
+    assert state.read_text(encoding="ascii") == PRIVATE_FILE
+
+
 @pytest.mark.parametrize("line", [0, 1, 2])
 def test_private_file_with_another_line_is_refused(tmp_path: Path, line: int) -> None:
     state = tmp_path / "people.private"

@@ -36,8 +36,9 @@ from leastnoise._trusted.table import (
     open_content,
 )
 
+# Part of the file format: files of earlier versions must have the same first line.
 PRIVATE = (
-    "PRIVATE: exact counts of rows, only for the data's holder. Never publish or share this file. "
+    "PRIVATE: exact counts of rows, for the data's holder alone. Never publish or share this file. "
     "leastnoise needs it, unchanged."
 )
 
