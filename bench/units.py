@@ -1,6 +1,7 @@
 """Read events whose units may keep three rows each, against DuckDB with the same bound.
 
     python bench/units.py [--rows 13000000] [--csv-rows 13000000] [--rounds 1] [--folder DIR]
+    python bench/units.py --scale     # 10^8 rows of Parquet, without DuckDB; 2 GiB of disk
 
 Parquet: twelve folders ``month=01`` ... ``month=12`` of events with ten rows a unit, whose ids are
 whole numbers, then texts. Ours reads and encodes them, chooses the rows of each unit and counts
@@ -22,15 +23,24 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 MAX_ROWS = 3
+SCALE_ROWS = 10**8
 TABLES = [("month", "region"), ("age", "sex"), ("region", "age")]
 
 
 class Measurement(NamedTuple):
-    """Seconds of processors and of the clock, and peak memory in GiB, of a process."""
+    """Costs of a process.
+
+    Attributes:
+        cpu: seconds of all processors.
+        clock: seconds by the clock.
+        peak: the largest memory in GiB.
+        system: the part of ``cpu`` that the operating system took.
+    """
 
     cpu: float
     clock: float
     peak: float
+    system: float
 
 
 def write_events(folder: Path, rows: int, unit: str, kind: str) -> None:
@@ -119,16 +129,18 @@ def measure(function: Callable[[str], None], folder: str) -> Measurement:
     import leastnoise._trusted.reading  # noqa: F401
 
     start = time.perf_counter()
-    used = time.process_time()
+    before = resource.getrusage(resource.RUSAGE_SELF)
     function(folder)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return Measurement(time.process_time() - used, time.perf_counter() - start, peak)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    system = after.ru_stime - before.ru_stime
+    cpu = after.ru_utime - before.ru_utime + system
+    return Measurement(cpu, time.perf_counter() - start, after.ru_maxrss / 2**20, system)
 
 
 def compare(
     title: str, rounds: int, folder: Path, functions: dict[str, Callable[[str], None]]
 ) -> Iterator[str]:
-    """Yield a line for each function, the first of them with its ratio to the last."""
+    """Yield a line for each function, and a line with their ratios to the last one."""
     least: dict[str, Measurement] = {}
     for _ in range(rounds):
         for name, function in functions.items():
@@ -136,10 +148,13 @@ def compare(
                 measurement = pool.apply(measure, (function, str(folder)))
             least[name] = min(measurement, least.get(name, measurement))
     yield title
-    for name, (cpu, clock, peak) in least.items():
+    for name, costs in least.items():
         yield (
-            f"    {name:12} {cpu:8.2f} s of processors {clock:8.2f} s by the clock {peak:6.2f} GiB"
+            f"    {name:12} {costs.cpu:8.2f} s of processors ({costs.system:.2f} of the system) "
+            f"{costs.clock:8.2f} s by the clock {costs.peak:6.2f} GiB"
         )
+    if len(least) == 1:
+        return
     *ours, theirs = least.values()
     ratios = " ".join(f"{measurement.cpu / theirs.cpu:8.2f}" for measurement in ours)
     yield f"    ratio        {ratios}"
@@ -154,6 +169,7 @@ def main() -> None:
     parser.add_argument("--csv-rows", type=int, default=13_000_000)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=None)
+    parser.add_argument("--scale", action="store_true", help=f"{SCALE_ROWS} rows of Parquet")
     options = parser.parse_args()
     number = "(hash(i) % {units})::BIGINT"
     text = "'p' || (hash(i) % {units})"
@@ -168,6 +184,8 @@ def main() -> None:
         ("texts as ids", options.rows, text, "parquet", {"DuckDB": count_by_duckdb}),
         ("texts as ids", options.csv_rows, text, "csv", csv_functions),
     ]
+    if options.scale:
+        cases = [("numbers as ids", SCALE_ROWS, number, "parquet", {})]
     for title, rows, unit, kind, theirs in cases:
         if not rows:
             continue
