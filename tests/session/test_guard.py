@@ -260,9 +260,9 @@ def test_refusal_after_a_paid_guard_says_what_was_paid(tmp_path) -> None:
     assert caught.value.state == "guard"
     assert isinstance(caught.value.cause, ln.BudgetError)
     ledger.set_budget(ln.PureDP(2))
-    assert ln.release(
-        PLAN, RIGHT, ledger=ledger, options=TENTH
-    ).private  # it uses the guard's counts
+    # The second call uses the counts of the paid guard.
+    release = ln.release(PLAN, RIGHT, ledger=ledger, options=TENTH)
+    assert release.private
     assert [str(entry.charge) for entry in ledger.entries() if entry.kind == "release"] == [
         "epsilon = 0.1",
         "epsilon = 0.9",
