@@ -345,7 +345,8 @@ ALWAYS = {
 # or clipped, and tests/mechanisms, session and spec the texts of data-aware strategies and specs.
 ELSEWHERE = re.compile(
     r"null_cell|outside_cell|sdmx_total|(be|pf|fit|further|sd|series|st|js|col|h|s|book|f|by|kind|"
-    r"column|quantity|fate|how|name|meta|title|unit|aware|stated|regime|largest|exact|error_ratio|fact)_\w+|"
+    r"column|quantity|fate|how|name|meta|title|unit|aware|stated|regime|largest|exact|"
+    r"error_ratio|fact)_\w+|"
     r"(in_)?tables|answers|further|done|of(_share)?|pure|approximate|concentrated|"
     r"gaussian(_cost)?|over_10_300|rule|measure|interval(_aware|_smoothed)?|alt(_left_out)?|"
     r"more_attributes|mark_seeded|written_on|what(_nothing|_made)?|counts(_changes)?|sums_of|"
