@@ -11,6 +11,7 @@ import numpy as np
 
 from leastnoise._charts._bars import bar_layers
 from leastnoise._charts._picture import (
+    ANSWER_TITLE,
     DASHES,
     HEIGHT,
     SERIES,
@@ -382,13 +383,22 @@ def draw_multiples(picture: Picture) -> Spec:
             picture, tooltip_encoding(("group", groups.name), ("k0", inner.name)), ticks=3
         )
         width = (WIDTH - estimate_width(inner.labels, 150)) // columns_of_charts - 24
+        # The title of the answers is above all small charts, where it has room.
         for part in layer:
-            part["encoding"]["x"]["axis"]["titleLimit"] = width
+            part["encoding"]["x"]["title"] = None
         small_chart = {"width": width, "height": {"step": 20}}
-        small_chart |= {"encoding": {"y": key_encoding(None, 150)}, "layer": layer}
-    return {
+        small_chart |= {"encoding": {"y": key_encoding(inner.name, 150)}, "layer": layer}
+    spec: Spec = {}
+    if not is_histogram:
+        spec["title"] = {**ANSWER_TITLE, "text": picture.unit}
+    return spec | {
         "data": {"values": rows},
-        "facet": {"field": "group", "type": "nominal", "title": None, "sort": list(groups.labels)},
+        "facet": {
+            "field": "group",
+            "type": "nominal",
+            "title": groups.name,
+            "sort": list(groups.labels),
+        },
         "columns": columns_of_charts,
         "spacing": spacing,
         "spec": small_chart,

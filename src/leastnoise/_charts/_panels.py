@@ -10,7 +10,7 @@ from leastnoise._charts._curves import (
     line_layers,
     line_records,
 )
-from leastnoise._charts._picture import MUTED, WIDTH, Axis, Picture, Spec, tooltip_encoding
+from leastnoise._charts._picture import ANSWER_TITLE, WIDTH, Axis, Picture, Spec, tooltip_encoding
 from leastnoise._trusted.check.arrays import FloatArray
 
 _MOST_PANELS = 40  # small charts of one table; a choice of layout
@@ -20,7 +20,6 @@ _FEWEST_PANELS = 2  # a single small chart would just be a chart with a frame
 _LARGEST_SIZE_RATIO = 5.0
 _AXIS_WIDTH = 55  # width of the numbers on the left, in pixels
 _PANEL_HEIGHT = 84
-_TITLE: Spec = {"anchor": "start", "fontSize": 12, "fontWeight": "normal", "color": MUTED}
 
 
 def suits_panels(picture: Picture) -> bool:
@@ -73,7 +72,7 @@ def draw_panels(picture: Picture) -> Spec:
         marks["encoding"]["y"] |= {"title": None}
     encoding["x"] |= {"title": None, "axis": {"grid": False, "tickCount": 3}}
     spec: Spec = {
-        "title": {**_TITLE, "text": picture.unit},
+        "title": {**ANSWER_TITLE, "text": picture.unit},
         "data": {"values": rows},
         "facet": {
             "field": "panel",

@@ -265,6 +265,8 @@ CONFIG: Spec = {
     },
     "text": {"fontSize": 12, "color": INK},
 }
+ANSWER_TITLE: Spec = {"anchor": "start", "fontSize": 12, "fontWeight": "normal", "color": MUTED}
+"""The style of the title of the answers above small charts."""
 
 
 def estimate_width(labels: Iterable[str], largest_width: int) -> int:
