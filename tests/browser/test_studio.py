@@ -23,7 +23,7 @@ def use_studio(run_in_browser, kind, folder, mode, name=None, text=""):
     if text:
         (folder / name).write_text(text)
     with serving(name and folder / name) as client:
-        address = f"http://{client.host}{client.first}"
+        address = f"http://{client.host}{client.first_path}"
         findings = run_in_browser(kind, "studio.mjs", address, mode, *[folder] * WHOLE)
     page = address.partition("?")[0]
     assert is_sound(findings, page)
