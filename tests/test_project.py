@@ -66,6 +66,7 @@ SEEDED = (
     "_release/_record",  # values within the bins of these, and their units and weights
     "_estimation/_non_negative.py",  # error bars, at the estimate
     "_estimation/_cdf.py",  # simultaneous bands, by simulation of the plan
+    "_estimation/_joint_intervals.py",  # joint intervals, by simulation of the plan
     "_cli/_demo.py",  # the generated survey
 )
 parse = cache(ast.parse)  # several rules look at each file
