@@ -33,6 +33,7 @@ SMALLEST = [
     ("trees", "--shapes", "even-32", "--budgets", "rho", "--strategies", "workload"),
     ("walks", "--rows", "12000", "--only", "calls"),
     ("units", "--rows", "120", "--csv-rows", "120"),
+    ("units", "--scale", "120"),
     ("trees", "--release", "1", "--rows", "100", "--sources", "duckdb"),
 ]
 # Spark starts Java, which takes longer than all others together; sums is run with one threshold by
