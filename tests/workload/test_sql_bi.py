@@ -790,6 +790,78 @@ def test_star_schema_is_answered_as_duckdb_does(star, text):
     assert_rows_equal(answer, expected, is_ordered="ORDER BY" in text)
 
 
+MEMBERS = ln.Domain(
+    store=ln.Categories(list(STORES)),
+    segment=ln.Categories(["private", "firm"]),
+    tier=ln.Categories(["gold", "blue"], null="cell"),
+    measures={"amount": ln.Measure("amount", 0, 100)},
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        (
+            "SELECT COUNT(*) AS n FROM sales o JOIN members m ON o.customer = m.id WHERE m.tier = "
+            "'gold' OR m.segment = 'firm'"
+        ),
+        (
+            "SELECT COUNT(*) FILTER (WHERE m.tier IS NULL) AS no_tier, COUNT(m.segment) AS n, "
+            "SUM(o.amount) AS rev FROM sales o JOIN members m ON o.customer = m.id"
+        ),
+        (
+            "SELECT store, AVG(amount) FILTER (WHERE m.segment = 'firm') AS mean, COUNT(m.tier) "
+            "AS n FROM sales o JOIN members m ON o.customer = m.id WHERE store IS NOT NULL "
+            "GROUP BY store"
+        ),
+        (
+            "SELECT m.segment, COUNT(m.tier) AS tiers, COUNT(DISTINCT o.customer) AS members FROM "
+            "sales o JOIN members m ON o.customer = m.id GROUP BY 1 HAVING m.segment IS NOT NULL"
+        ),
+        (
+            "SELECT COUNT(*) AS n FROM sales WHERE customer IN (SELECT id FROM members WHERE "
+            "segment = 'private' OR tier = 'blue')"
+        ),
+    ],
+)
+def test_join_keeps_rows_whose_partner_has_a_null(star, text):
+    rng = np.random.default_rng(4)
+    members = pd.DataFrame(
+        {
+            "id": range(50),
+            "segment": rng.choice(["private", "firm", None], 50),
+            "tier": rng.choice(["gold", "blue", None], 50),
+        }
+    )
+    members = members.dropna(subset=["segment", "tier"], how="all")
+    facts = star["sales"].rename(columns={"store_id": "store"})
+    facts["store"] = facts["store"].where(facts["store"].isin(list(STORES)))
+    joined = facts.merge(members, how="left", left_on="customer", right_on="id")
+    settings = SqlSettings(unit="customer", joins=(("customer", "id"),))
+    (statement,) = over_common_domain(read_statements(MEMBERS, [text], settings))
+    frame = pd.DataFrame(answer_statement(statement, ExactNumbers(joined, "customer")))
+    frame = frame[[name for name in frame if not name.endswith(("_low", "_high"))]]
+    ours = [tuple(map(plain, row)) for row in frame.itertuples(index=False, name=None)]
+    with duckdb.connect(":memory:") as database:
+        database.register("sales", facts)
+        database.register("members", members)
+        theirs = [tuple(map(plain, row)) for row in database.execute(text).fetchall()]
+    check_like_duckdb(ours, theirs, is_ordered=False)
+
+
+def test_people_of_a_join_are_counted_in_published_groups():
+    settings = {"unit": "customer", "joined_on": {"customer": "id"}}
+    text = (
+        "SELECT {} COUNT(DISTINCT o.customer) AS n FROM sales o JOIN members m ON o.customer = m.id"
+    )
+    by_both = text.format("m.segment, m.tier,") + " GROUP BY 1, 2"
+    assert len(ln.sql(MEMBERS, by_both, **settings).products) == 1
+    with pytest.raises(ln.InputError, match="with OR across attributes"):
+        ln.sql(
+            MEMBERS, text.format("") + " WHERE m.segment = 'firm' OR m.tier = 'gold'", **settings
+        )
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -36,7 +36,8 @@ class ClippedValues:
         rows: an unbiased estimate of the number of these rows; NaN if it is suppressed because it
             is less than the option ``below``.
         margin: half of the width of the interval around ``rows``; NaN if ``rows`` is NaN.
-        all_rows: an estimate of the number of rows that at least one table counts.
+        all_rows: an estimate of the number of rows that are measured. Rows without a value of an
+            attribute that every table uses are not.
     """
 
     measure: str

@@ -133,7 +133,8 @@ class MissingRows:
         margin: half of the width of the interval around ``rows``; NaN if ``rows`` is NaN.
         joint_margin: half of the width of a wider interval. The wider intervals of all attributes
             of the release hold together at the level (Bonferroni). NaN if ``rows`` is NaN.
-        all_rows: an estimate of the number of rows that at least one table counts.
+        all_rows: an estimate of the number of rows that are measured. Rows without a value of an
+            attribute that every table uses are not.
     """
 
     attribute: str

@@ -80,9 +80,8 @@ def without_joins(
         if not reader.is_left:
             inner_aliases.append(alias)
     for alias in inner_aliases:
-        for name in _required_columns(select, alias, tables[alias], columns):
-            column = _exp().column(name, quoted=True)
-            add_condition(select, _exp().Is(this=column, expression=_exp().Null()).not_())
+        names = _required_columns(select, alias, tables[alias], columns)
+        add_condition(select, _is_any_filled(names))
     _rename_columns(select, columns, tables)
     return select
 
@@ -393,10 +392,17 @@ def _declared_levels(kind: Kind) -> list[str]:
     return [level.name for level in kind.levels]
 
 
+def _is_any_filled(names: Sequence[str]) -> Node:
+    """Return the condition that at least one of some columns is not null."""
+    exp = _exp()
+    columns = [exp.column(name, quoted=True) for name in names]
+    return exp.or_(*(exp.Is(this=column, expression=exp.Null()).not_() for column in columns))
+
+
 def _required_columns(
     select: Node, alias: str, table: JoinedTable, columns: ColumnReader
 ) -> list[str]:
-    """Return columns whose value must not be null for rows with a partner."""
+    """Return columns that show whether a row has a partner: one is not null."""
     if table.required_column is not None:
         return [table.required_column]
     names = {

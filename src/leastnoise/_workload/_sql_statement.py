@@ -113,21 +113,9 @@ def place_groups(
     >>> sorted(place_groups(Categories(["a", "b"]), [("a", "rest", "rest", "rest")], None).needs)
     ['null', 'outside']
     """
-    members: dict[Key, list[int]] = {}
     parts = ColumnParts.of(kind)
-    for part in parts.all if counted_parts is None else sorted(counted_parts):
-        members.setdefault(tuple(values[part] for values in keys), []).append(part)
-    cell_of = {part: part for part in range(kind.regular)}
-    if kind.null_cell is not None:
-        cell_of[parts.null] = kind.null_cell
-    if kind.outside_cell is not None:
-        cell_of[parts.outside] = kind.outside_cell
-
-    published = {
-        key: group
-        for key, group in members.items()
-        if _is_required(key, group, parts) or any(part in cell_of for part in group)
-    } or members
+    cell_of = _cell_of_parts(kind)
+    published = _published_groups(kind, keys, counted_parts)
     names = {parts.null: "null", parts.outside: "outside"}
     needs = {names[part] for group in published.values() for part in group if part not in cell_of}
     if kind.complete:
@@ -143,6 +131,43 @@ def place_groups(
         if cells:
             groups.append((_shown_key(key, kind), tuple(sorted(cells))))
     return Placement(tuple(sorted(groups, key=lambda group: group[1])))
+
+
+def published_parts(kind: Kind, keys: Sequence[Sequence[object]]) -> frozenset[int]:
+    """Return the parts of a column whose rows are in a published group.
+
+    >>> sorted(published_parts(Categories(["a", "b"]), [("a", "b", None, UNDECIDED)]))
+    [0, 1]
+    """
+    groups = _published_groups(kind, keys, None)
+    return frozenset(part for group in groups.values() for part in group)
+
+
+def _cell_of_parts(kind: Kind) -> dict[int, int]:
+    """Return the cell of each part of a column that has one."""
+    parts = ColumnParts.of(kind)
+    cell_of = {part: part for part in range(kind.regular)}
+    if kind.null_cell is not None:
+        cell_of[parts.null] = kind.null_cell
+    if kind.outside_cell is not None:
+        cell_of[parts.outside] = kind.outside_cell
+    return cell_of
+
+
+def _published_groups(
+    kind: Kind, keys: Sequence[Sequence[object]], counted_parts: frozenset[int] | None
+) -> dict[Key, list[int]]:
+    """Return the parts of each published group; all groups if none must be."""
+    members: dict[Key, list[int]] = {}
+    parts = ColumnParts.of(kind)
+    for part in parts.all if counted_parts is None else sorted(counted_parts):
+        members.setdefault(tuple(values[part] for values in keys), []).append(part)
+    cell_of = _cell_of_parts(kind)
+    return {
+        key: group
+        for key, group in members.items()
+        if _is_required(key, group, parts) or any(part in cell_of for part in group)
+    } or members
 
 
 def _is_required(key: Key, group: Sequence[int], parts: ColumnParts) -> bool:
