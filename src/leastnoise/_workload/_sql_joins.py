@@ -80,8 +80,8 @@ def without_joins(
         if not reader.is_left:
             inner_aliases.append(alias)
     for alias in inner_aliases:
-        names = _required_columns(select, alias, tables[alias], columns)
-        add_condition(select, _is_any_filled(names))
+        partner_columns = _required_columns(select, alias, tables[alias], columns)
+        add_condition(select, _is_any_filled(partner_columns))
     _rename_columns(select, columns, tables)
     return select
 
