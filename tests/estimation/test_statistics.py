@@ -541,7 +541,7 @@ REFUSED_CALLS: list[tuple[Callable[[Estimate], object], str]] = [
     ),
     (
         lambda source: quantiles(source, "age", [0.5], where={"sex": "F"}, by=["sex"]),
-        "requested by sex, which is in use already",
+        "must not contain sex, because the distribution function",
     ),
     (
         lambda source: quantiles(source, "age", [0.5], by=["store"]),

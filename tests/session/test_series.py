@@ -578,7 +578,7 @@ def test_a_plan_of_a_series_is_no_plan_of_one_release(office: Office) -> None:
         (('late = "drop"', 'files = "%Y/*"'), "files must be a pattern that differs"),
         (('late = "drop"', 'files = " "'), "files must be a pattern that differs"),
         (('along = "month"', 'along = "week"'), "along must be one of"),
-        (('along = "month"', ""), "must have the key along"),
+        (('along = "month"', ""), "must have the key 'along'"),
         (('late = "drop"', 'late = "never"'), "late must be one of"),
         (('by = "month"', 'by = "weekday"'), "an attribute with dates"),
         (('by = "month" }', 'by = "month" }\noutside = "clip"'), "null and outside"),

@@ -394,7 +394,7 @@ def _describe_guard(release: Release) -> str:
 def _budget_facts(
     ledger: Ledger, entry: Entry, cost_text: str, guard_note: str = ""
 ) -> list[tuple[str, str]]:
-    """Return labels and texts: the cost of a release and the remaining budget."""
+    """Return pairs of label and text for the cost and the remaining budget."""
     budget = ledger.privacy.budget
     left = left_text(budget, ledger.left())
     return [

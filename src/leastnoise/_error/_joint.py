@@ -194,9 +194,9 @@ class JointBlocks:
     def _reduced(
         self, factors: Sequence[Factor], summed_axes: tuple[int, ...], x: FloatArray
     ) -> FloatArray:
-        """Return x summed over some axes, with one axis for each factor.
+        """Return x summed over some axes.
 
-        The last axis is for the columns.
+        The result has one axis for each factor, and a last axis for the columns.
         """
         return (
             x.reshape(*self.shape, -1)

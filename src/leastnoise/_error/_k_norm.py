@@ -378,7 +378,7 @@ def measured_multiplier(plan: Measurements, level: float, products: Iterable[Pro
 
 
 def _are_measured_cells(plan: Measurements, products: Iterable[Product]) -> bool:
-    """Return whether products request only cells measured with K-norm noise."""
+    """Return whether K-norm noise was added to every cell that products request."""
     operators: dict[Names, Operator] = {}
     for block in plan.blocks:
         if block.k_norm_group is None or block.attributes in operators:

@@ -154,8 +154,8 @@ def cumulative_query(
     for name in groups:
         if name in sets:
             raise InputError(
-                f"The distribution function of {attribute} is requested by {name}, which is "
-                "in use already. Leave it out of by."
+                f"The argument 'by' must not contain {name}, because the distribution function "
+                f"of {attribute} already uses it. Remove it from 'by'."
             )
         sets[name] = groups[name]
     product = queries(domain, sets, sum=weighted_by).products[0]

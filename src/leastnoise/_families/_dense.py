@@ -29,7 +29,7 @@ diagonal entry 1 + gap. Each step multiplies d_j by a power of X_jj. If X is sca
 diagonal, ``X_ij / sqrt(X_ii X_jj)``, the excess of its error over t^2 is of second order in X_jj -
 1, because sum d_j X_jj = 1. Therefore, one or two iterations suffice if M is regular. Three
 structures make an iteration fast. If M has entries ``a_i b_j`` (i <= j; prefix sums, all ranges),
-its inverse is tridiagonal, and so is the inverse of ``D^1/2 M D^1/2``; its eigenvectors cost
+the inverses of M and of ``D^1/2 M D^1/2`` are tridiagonal, so the eigenvectors of the latter cost
 O(n^2). If M is invariant under reversal of the cells, the problem separates into two halves. If M
 has the rank r < n, a step needs only the eigenvectors of a matrix of r rows.
 

@@ -596,7 +596,7 @@ class TimeRequest:
 
 
 def time_requests(workload: Workload, privacy: Privacy, seconds: float) -> list[TimeRequest]:
-    """Estimate the CPU seconds of all planners of the automatic choice.
+    """Estimate the CPU seconds of each planner that the automatic choice may try.
 
     Args:
         workload: the queries to answer.

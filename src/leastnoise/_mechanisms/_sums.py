@@ -7,10 +7,10 @@ the number with the whole budget. The noise of a bucket is proportional to the v
 whose noisy sums do not exceed their noise are left out of the answers.
 
 Otherwise a tenth of the budget counts the records between candidate thresholds. The threshold of
-least predicted error follows from these noisy counts. For a single table of groups, the remaining
-budget measures buckets of the number under the threshold, and each group keeps the buckets that
-lower its error. For other workloads every value is clipped at the threshold, and a strategy is
-planned for the largest amounts that the cells can then have.
+least predicted error follows from these noisy counts. For a single table of groups, the range of
+the number below the threshold is divided into buckets, and the remaining budget measures them by
+group. Each group keeps the buckets that lower its error. For other workloads every value is clipped
+at the threshold, and a strategy is planned for the largest amounts that the cells can then have.
 """
 
 import itertools
@@ -354,7 +354,8 @@ def tail_counts(setting: SumsSetting) -> Measurements | None:
 def fit_second_step(setting: SumsSetting, blocks: Sequence[tuple[Block, float]]) -> Measurements:
     """Return measurements of blocks, scaled to the budget of the second step.
 
-    This budget remains after the counts between candidates are paid.
+    It is the budget that remains after the first step, which counts the records between candidate
+    thresholds.
     """
     measurements = fit_noise_scales(
         setting.plan.domain,

@@ -704,7 +704,7 @@ def _least_parameter_above(
 
 
 def _budget_factor(ratio: float, privacy: Privacy) -> float:
-    """Return the factor of a budget that brings an error ratio to about 1.
+    """Return a factor for the budget so that an error ratio becomes about 1.
 
     Errors are in proportion to 1 / epsilon or 1 / sqrt(rho).
     """

@@ -153,7 +153,7 @@ class ProfilePlan:
         return replace(self, tables=tables, table_share=table_share)
 
     def with_max_rows(self, max_rows: int) -> "ProfilePlan":
-        """Return the plan with a row limit of units, unless the request has one."""
+        """Return the plan with this ``max_rows``, unless the request has its own."""
         if self.request.max_rows is not None:
             return self
         return replace(self, request=replace(self.request, max_rows=max_rows))

@@ -402,7 +402,7 @@ def _list_naming_sentence(
     *,
     are_alternatives: bool = False,
 ) -> list[str]:
-    """Return a list with one sentence that names attributes; empty for none.
+    """Return one sentence that names attributes, in a list; empty for no names.
 
     If ``are_alternatives`` is True, the names are joined by "or" instead of "and".
     """

@@ -96,7 +96,7 @@ _LEDGER_BYTES = 2**16  # for the few numbers of a guard
 
 
 def unit_total_measures(plan: Plan | SearchPlan) -> dict[str, UnitTotal]:
-    """Return the `UnitTotal` measures of a plan, by name; none for a search."""
+    """Return the `UnitTotal` measures of a plan, by name; a search has none."""
     if not isinstance(plan, Plan):
         return {}
     measures = {name: plan.domain.measure(name) for name in plan.used()[1]}

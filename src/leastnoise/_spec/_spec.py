@@ -1028,8 +1028,8 @@ def _read_series(
     )
     if "along" not in table:
         raise InputError(
-            "[series] must have the key along, which names the attribute of dates whose periods "
-            "are published one after the other."
+            "[series] must have the key 'along': the name of the date attribute whose periods are "
+            "published one after the other."
         )
     with prefix_errors("[series] "):
         series = SeriesOptions(**table)

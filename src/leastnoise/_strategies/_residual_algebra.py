@@ -65,7 +65,7 @@ class DownwardClosure:
 
     @cached_property
     def offsets(self) -> list[int]:
-        """The position of the first set of each size, then the set count."""
+        """The position of the first set of each size; last the number of sets."""
         return [0, *itertools.accumulate(map(len, self.blocks))]
 
     @property

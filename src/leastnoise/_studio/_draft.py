@@ -481,7 +481,7 @@ def handle_request(request: Mapping[str, Any], send: SendMessage) -> None:
 
 
 def plan_for_parent() -> None:
-    """Run the planning process of the studio.
+    """Run as the separate process in which the studio computes plans.
 
     It handles the request in the first line, and ends early if the input ends.
     """

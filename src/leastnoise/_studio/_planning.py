@@ -321,7 +321,7 @@ class Planning:
         rows = arguments.get("rows")
         state = self.state
         if not isinstance(rows, list) or not all(isinstance(row, int) for row in rows):
-            raise InputError("A price must have a list of rows.")
+            raise InputError("A request for prices must have 'rows', a list of row numbers.")
         if state.plan_with_known_error is None:
             raise InputError(
                 "Prices need a plan for these tables whose error is known; wait for it."

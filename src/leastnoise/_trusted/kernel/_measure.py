@@ -278,7 +278,7 @@ def _add_noise(
 def _scalar_if_equal(terms: IntArray) -> int | IntArray:
     """Return an array, or a single number if all its entries are equal.
 
-    The samplers are faster with a single number.
+    The samplers are faster if all draws have the same number.
     """
     if (terms == terms[0]).all():
         return int(terms[0])

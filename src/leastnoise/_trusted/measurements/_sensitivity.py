@@ -886,8 +886,9 @@ def _attribute_classes(
 ) -> dict[str, object] | None:
     """Return a kind for each attribute, to merge similar sets of attributes (R4).
 
-    Sets of attributes with equal numbers of each kind are merged. Kinds are names, numbers of cells
-    or bit lengths of these numbers: the first that leaves few enough sets. The result is None if
+    Two sets of attributes are merged if they have the same number of attributes of each kind. Kinds
+    are names, numbers of cells or bit lengths of these numbers: the first that leaves few enough
+    sets. The result is None if
     the sets make no difference, or if there are too many sets in each case.
     """
     sizes = {
