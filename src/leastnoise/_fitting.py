@@ -152,8 +152,10 @@ def root_up(square: Fraction) -> Fraction:
     shift = max(0, 62 + (square.denominator.bit_length() - square.numerator.bit_length() + 1) // 2)
     scaled = (square.numerator << (2 * shift)) // square.denominator
     root = math.isqrt(scaled)
-    exact = root * root == scaled and scaled * square.denominator == square.numerator << (2 * shift)
-    return Fraction(root if exact else root + 1, 1 << shift)
+    is_exact = root * root == scaled and (
+        scaled * square.denominator == square.numerator << (2 * shift)
+    )
+    return Fraction(root if is_exact else root + 1, 1 << shift)
 
 
 def _sampler_scale(
@@ -268,13 +270,13 @@ def fit_noise_scales(
     )
 
 
-def _noise_factor(cost: Cost, budget: Budget) -> Fraction:
+def _noise_factor(noise_cost: Cost, budget: Budget) -> Fraction:
     """Return the factor for all noise scales at which the cost equals the budget."""
-    if isinstance(cost, PureCost) and not isinstance(budget, ZCDP):
+    if isinstance(noise_cost, PureCost) and not isinstance(budget, ZCDP):
         if isinstance(budget, GDP):
-            return cost.epsilon / pure_epsilon(budget.mu_squared)
-        return cost.epsilon / budget.epsilon
-    return root_up(2 * rho_of_cost(cost) / allowed_mu_squared(budget))
+            return noise_cost.epsilon / pure_epsilon(budget.mu_squared)
+        return noise_cost.epsilon / budget.epsilon
+    return root_up(2 * rho_of_cost(noise_cost) / allowed_mu_squared(budget))
 
 
 def _with_scale(block: Block, noise_scale: Fraction) -> Block:
@@ -321,25 +323,25 @@ def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
     """
     # Source: as `zcdp_delta`; the search begins at ``rho + 2 sqrt(rho log(1/delta))`` (Bun and
     #     Steinke, TCC 2016).
-    cost = exact_positive("rho", rho)
+    exact_rho = exact_positive("rho", rho)
     limit = exact("delta", delta)
     if not 0 < limit < 1:
         raise refuse("delta", delta, "a number above 0 and below 1")
-    return _least_epsilon(cost, limit)
+    return _least_epsilon(exact_rho, limit)
 
 
 @lru_cache(maxsize=64)
-def _least_epsilon(cost: Fraction, limit: Fraction) -> Fraction:
+def _least_epsilon(rho: Fraction, limit: Fraction) -> Fraction:
     """Return the least epsilon that a zCDP cost implies at a delta, rounded up."""
 
     def proved(epsilon: Fraction) -> bool:
         """Return whether the delta at an epsilon is proved to be small enough."""
-        return zcdp_delta(cost, epsilon) <= limit
+        return zcdp_delta(rho, epsilon) <= limit
 
     if proved(Fraction(0)):
         return Fraction(0)
-    simple = cost + 2 * root_up(
-        cost * Fraction(math.log(limit.denominator) - math.log(limit.numerator))
+    simple = rho + 2 * root_up(
+        rho * Fraction(math.log(limit.denominator) - math.log(limit.numerator))
     )
     epsilon = simple * largest_accepted(lambda part: not proved(part * simple), _EPSILON_BITS)
     while not proved(epsilon):

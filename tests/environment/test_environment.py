@@ -38,15 +38,13 @@ def test_switch_reads_its_values(monkeypatch, switch: str, value: str, expected:
     assert environment.is_on(switch) is expected
 
 
-def test_switch_has_its_default_without_a_value(monkeypatch) -> None:
-    for switch in SWITCHES:
-        for change in (lambda name: monkeypatch.delenv(name, raising=False), set_empty):
-            change(switch)
-            assert environment.is_on(switch) is (switch != DEBUG)
-
-
-def set_empty(name: str) -> None:
-    environment.os.environ[name] = ""
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_switch_has_its_default_without_a_value(monkeypatch, switch: str) -> None:
+    is_on_by_default = switch != DEBUG
+    monkeypatch.delenv(switch, raising=False)
+    assert environment.is_on(switch) is is_on_by_default
+    monkeypatch.setenv(switch, "")
+    assert environment.is_on(switch) is is_on_by_default
 
 
 @pytest.mark.parametrize("switch", SWITCHES)

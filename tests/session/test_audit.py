@@ -169,7 +169,7 @@ def test_audit_fills_half_of_the_cells_of_contrasts() -> None:
     assert worst.distance(2) ** 2 / 2 / worst.units**2 >= 0.9 * float(plan.cost().rho)
 
 
-# -------------------------------------------------------------------------- searches for categories
+# Searches for categories.
 
 SEARCHES = {
     "Laplace": ln.Privacy(ln.ApproxDP(1, "1e-6")),
@@ -254,7 +254,7 @@ def test_rule_that_was_wrongly_proved_is_detected(monkeypatch: pytest.MonkeyPatc
     assert parts["all keys that nobody else has"].lower_bound > 1.2
 
 
-# ----------------------------------------------------------------------------------------- refusals
+# Refusals.
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])

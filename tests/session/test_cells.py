@@ -51,7 +51,7 @@ def customers(rng: np.random.Generator, people: int = 300) -> pd.DataFrame:
     )
 
 
-# ----------------------------------------------------------------------------------------- planning
+# Planning.
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
@@ -111,7 +111,7 @@ def test_cell_bound_helps_gaussian_noise_only() -> None:
     assert gaussian.expected_error().tables[0].rmse == pytest.approx(2 * math.sqrt(6), rel=1e-3)
 
 
-# ---------------------------------------------------------------------------------------- releasing
+# Releasing.
 
 
 def test_table_read_without_cell_bound_is_refused() -> None:
@@ -160,7 +160,7 @@ def test_check_counts_rows_beyond_the_cell_bound() -> None:
     assert (findings.rows, findings.cut, findings.used) == (6, 3, 3)
 
 
-# ----------------------------------------------------------------------------------------- the spec
+# The spec.
 
 SPEC = """
 [privacy]

@@ -415,7 +415,7 @@ def test_entered_release_includes_its_guard(tmp_path) -> None:
     assert len(other_ledger.entries()) == 2
 
 
-# ----------------------------------------------------------------------- what would publish nothing
+# What would publish nothing.
 
 SEX_AGE = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9))
 BY_SEX = ln.queries(SEX_AGE, sex="identity") + ln.queries(SEX_AGE, age="identity")
@@ -531,7 +531,7 @@ def test_every_row_is_used_or_not_and_never_both(tmp_path) -> None:
         assert change[0] == (line == "F,3,7")
 
 
-# ---------------------------------------------------------------------- columns of some tables only
+# Columns of some tables only.
 
 
 def sexes_and_ages(rows: int, missing_ages: int, nonresponse: float = 0.0) -> pd.DataFrame:
@@ -652,7 +652,7 @@ def test_row_changes_the_count_of_one_column_by_one() -> None:
                     assert change == [0, 1]
 
 
-# ------------------------------------------------------------------------------ a corrected release
+# A corrected release.
 
 
 @every_budget

@@ -44,7 +44,7 @@ from leastnoise._audit._measurement_tests import (
     unit_with_equal_rows,
 )
 from leastnoise._audit._synthetic_tables import (
-    Source,
+    EntropySource,
     series_on_keys,
     series_on_rows,
     series_on_table,
@@ -214,7 +214,7 @@ AuditedStep: TypeAlias = LeastCost | QuantileSelection | Measurements
 Steps: TypeAlias = Sequence[AuditedStep]
 
 
-def enumerate_mechanism_runs(plan: Plan, entropy: Source) -> dict[str, Steps]:
+def enumerate_mechanism_runs(plan: Plan, entropy: EntropySource) -> dict[str, Steps]:
     """Return the steps that a mechanism takes on synthetic tables, by regime.
 
     A regime is a branch of the mechanism. The counts of the tables, as functions of the cells, are
@@ -739,7 +739,7 @@ def audit_plan(
     trials: int | None,
     seconds: float,
     confidence: float,
-    entropy: Source,
+    entropy: EntropySource,
 ) -> Audit:
     """Audit a plan and its guard, and return lower bounds on the privacy loss."""
     _check_audit(plan, trials, confidence)
@@ -782,7 +782,7 @@ def audit_plan(
 
 
 def _plan_tests(
-    plan: Plan | SearchPlan, entropy: Source
+    plan: Plan | SearchPlan, entropy: EntropySource
 ) -> Iterator[Callable[[Effort], AuditResult | list[AuditResult]]]:
     """Yield the tests of a plan: of all steps together, then of single steps."""
     if isinstance(plan, CategoryPlan):

@@ -22,7 +22,7 @@ import numpy as np
 
 from leastnoise._audit._k_norm import NoiseGroup, NormDistribution, noise_groups
 from leastnoise._audit._synthetic_tables import (
-    Source,
+    EntropySource,
     series_on_rows,
     series_on_table,
     synthetic_table,
@@ -76,7 +76,7 @@ class Effort:
     trials: int | None
     seconds: float
     risk: float
-    entropy: Source
+    entropy: EntropySource
 
     def batches(self, largest_batch: int) -> Iterator[int]:
         """Yield sizes of batches of trials until the trials suffice or time is over."""
@@ -272,7 +272,7 @@ def measure_repeatedly(
     codes: Mapping[str, Sequence[int]],
     values: Mapping[str, Sequence[int]],
     count: int,
-    entropy: Source = None,
+    entropy: EntropySource = None,
 ) -> tuple[SignedArray, ...]:
     """Measure a synthetic table ``count`` times; return the noisy answers.
 
@@ -321,7 +321,7 @@ def _measure_trial_by_trial(
     codes: Mapping[str, Sequence[int]],
     values: Mapping[str, Sequence[int]],
     count: int,
-    entropy: Source,
+    entropy: EntropySource,
 ) -> tuple[SignedArray, ...]:
     """Do the same as `measure_repeatedly` with a separate series per trial."""
     contract = ReleaseContract(

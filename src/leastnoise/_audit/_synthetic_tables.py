@@ -13,12 +13,12 @@ from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.kernel import ReleaseContract, SeededEntropy, SystemEntropy, UnpaidSeries
 from leastnoise._trusted.table import Table
 
-Source = SeededEntropy | SystemEntropy | None
+EntropySource = SeededEntropy | SystemEntropy | None
 Columns = Mapping[str, Sequence[int] | IntArray]
 
 
 def series_on_rows(
-    terms: ReleaseContract, codes: Columns, values: Columns, entropy: Source
+    terms: ReleaseContract, codes: Columns, values: Columns, entropy: EntropySource
 ) -> UnpaidSeries:
     """Return an unpaid series on a table of synthetic rows.
 
@@ -45,12 +45,14 @@ def synthetic_table(domain: Domain, privacy: Privacy, codes: Columns, values: Co
     return Table(domain, arrays, amounts, rows=rows, **unit)  # type: ignore[arg-type]
 
 
-def series_on_table(terms: ReleaseContract, table: Table, entropy: Source) -> UnpaidSeries:
+def series_on_table(terms: ReleaseContract, table: Table, entropy: EntropySource) -> UnpaidSeries:
     """Return an unpaid series on a table from `synthetic_table`."""
     return UnpaidSeries(terms, table, SystemEntropy() if entropy is None else entropy)
 
 
-def series_on_keys(terms: ReleaseContract, units: Sequence[int], entropy: Source) -> UnpaidSeries:
+def series_on_keys(
+    terms: ReleaseContract, units: Sequence[int], entropy: EntropySource
+) -> UnpaidSeries:
     """Return an unpaid series on keys, given the number of units of each key."""
     unit, (attribute,) = terms.privacy, terms.attributes
     numbers = np.array(units, dtype=np.int64)

@@ -415,9 +415,9 @@ class ModelEstimator:
         parts = dict[Names, FloatArray]()
         precision = dict[Names, float]()
         requested = {name for table in self.requested for name in table}
-        several = [(name,) for name in names if name in requested]
+        one_way = [(name,) for name in names if name in requested]
         pairs = dict.fromkeys(pair for table in self.requested for pair in combinations(table, 2))
-        for table in [*several, *pairs, *(table for table in self.requested if len(table) == 3)]:
+        for table in [*one_way, *pairs, *(table for table in self.requested if len(table) == 3)]:
             for tau, part in residual_parts(self._cells(table, self.mixture), table).items():
                 index = self._indices.get(tuple(names.index(name) for name in tau))
                 if tau not in parts:
@@ -427,7 +427,7 @@ class ModelEstimator:
                     )
         parts[()] = np.array(self.measured.total)
         return nearest_tables(
-            parts, precision, {name: len(parts[name,]) for (name,) in several}, list(self.requested)
+            parts, precision, {name: len(parts[name,]) for (name,) in one_way}, list(self.requested)
         )
 
     def estimate(self, product: Product) -> Answer:

@@ -196,11 +196,13 @@ def plan_category_searches(
 
     The result is empty for a budget that is to be the least for the targets.
     """
-    whole = stated_privacy(privacy)
+    full_privacy = stated_privacy(privacy)
     return {
-        search.attribute: plan_categories(search.attribute, search.kind, whole.scaled(search.share))
+        search.attribute: plan_categories(
+            search.attribute, search.kind, full_privacy.scaled(search.share)
+        )
         for search in searches
-        if whole is not None
+        if full_privacy is not None
     }
 
 
@@ -209,11 +211,11 @@ def check_category_searches(searches: Sequence[CategorySearch], privacy: Privacy
 
     Also raise it if found categories came from another search than the spec requests.
     """
-    whole = stated_privacy(privacy)
+    full_privacy = stated_privacy(privacy)
     for search in searches:
         subject = "[privacy] with unknown categories"
         requirement = "a budget of epsilon and delta, each a number"
-        if whole is None:
+        if full_privacy is None:
             reason = message(
                 "The categories of {name} are found first, with a share of the budget, and "
                 "their number decides which budget the tables need. Give epsilon a number, "
@@ -222,12 +224,12 @@ def check_category_searches(searches: Sequence[CategorySearch], privacy: Privacy
                 name=search.attribute,
             )
             raise refuse(subject, "least", requirement, reason)
-        if not isinstance(whole.budget, ApproxDP):
-            raise refuse(subject, whole.budget, requirement)
+        if not isinstance(full_privacy.budget, ApproxDP):
+            raise refuse(subject, full_privacy.budget, requirement)
         if search.result is None:
             continue
         found_plan = search.result.plan
-        current_plan = plan_category_searches([search], whole)[search.attribute]
+        current_plan = plan_category_searches([search], full_privacy)[search.attribute]
         if (found_plan.attribute, found_plan.kind, found_plan.privacy) != (
             current_plan.attribute,
             current_plan.kind,
@@ -340,22 +342,22 @@ class Spec:
 
         If the budget is to be the least for the targets, the budget of the guard is added later.
         """
-        whole = stated_privacy(self.privacy)
-        if whole is None:
+        full_privacy = stated_privacy(self.privacy)
+        if full_privacy is None:
             return self.privacy
         return without_guard(
-            _privacy_without_searches(whole, self.all_searches),
+            _privacy_without_searches(full_privacy, self.all_searches),
             checked_guard_share(self.options.guard),
         )
 
     @property
     def unpaid_privacy(self) -> Privacy | Least:
         """The privacy that is still to be paid, without finished searches."""
-        whole = stated_privacy(self.privacy)
-        if whole is None:
+        full_privacy = stated_privacy(self.privacy)
+        if full_privacy is None:
             return self.privacy
         return _privacy_without_searches(
-            whole, [search for search in self.all_searches if search.result is not None]
+            full_privacy, [search for search in self.all_searches if search.result is not None]
         )
 
     def search(self, progress: Callable[[str], None] | None = None) -> Search:

@@ -162,7 +162,7 @@ PRODUCTS = [
     DeviationProduct([COMPLETE[1]] * 2, COMPLETE[1:]),
 ]
 
-# ------------------------------------------------------------------------------------- the contract
+# The contract.
 
 
 VALUE_COLUMNS = ("n", "x", "t", "b", "d", "s", "z")
@@ -655,7 +655,7 @@ def test_a_release_is_the_same_from_every_source(engine):
     assert release_of_rows.long("pandas").equals(release_of_engine.long("pandas"))
 
 
-# ------------------------------------------------------------------------------- Spark and Postgres
+# Spark and Postgres.
 
 
 ODD_BYTES = [

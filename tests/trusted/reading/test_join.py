@@ -370,7 +370,7 @@ def test_unused_second_keys_are_absent(unit: str | None) -> None:
         )
 
 
-# --------------------------------------------------------------------------------------- neighbours
+# Neighbours.
 
 
 MARKED = ln.Domain(mark=ln.Coded(9), v=ln.Coded(2, null="other"))
@@ -589,7 +589,7 @@ def test_join_without_unit_rule_changes_several_units(
     assert (north, south) == ([0, 0, 0], [1, 1, 1])
 
 
-# ----------------------------------------------------------------------------------------- refusals
+# Refusals.
 
 
 def test_check_shows_most_frequent_outside_values() -> None:

@@ -314,7 +314,7 @@ def test_columns_of_types_without_a_rule_are_outside():
             check_source(source, Domain(d=["x"]), ["d"], [], None)
 
 
-# ---------------------------------------------------------------------------------------------- CSV
+# CSV.
 
 
 def lines(folder, content, name="x.csv"):
@@ -390,7 +390,7 @@ def test_columns_of_parquet(tmp_path):
     ]
 
 
-# ---------------------------------------------------------------------------------------- bad input
+# Bad input.
 
 DOMAIN = Domain(sex=["F", "M"])
 
@@ -474,7 +474,7 @@ def test_reading_a_file_needs_no_data_frame_library(tmp_path):
     )
 
 
-# ----------------------------------------------------------- one value, one cell, from every source
+# One value, one cell, from every source.
 
 
 @pytest.mark.parametrize(
