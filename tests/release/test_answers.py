@@ -260,7 +260,7 @@ def test_set_of_places_has_error_of_dense_algebra(levels_release, squares, place
     assert answer.noise_std.item() == pytest.approx(np.linalg.norm(weights), rel=1e-9)
     grid = levels_release.measurements.grid
     values = np.concatenate(levels_release.observation.values) / grid
-    assert answer.answer.item() == pytest.approx(weights @ (values / squares.spread), abs=1e-6)
+    assert answer.answer.item() == pytest.approx(weights @ (values / squares.noise_std), abs=1e-6)
 
 
 def test_intervals_of_levels_cover_at_every_level(levels_release, squares):

@@ -75,7 +75,7 @@ def test_sum_is_rounded_in_its_own_unit(plan):
 
 @pytest.mark.parametrize(("to", "below"), [(0, None), (-5, None), (5, 0), (float("nan"), None)])
 def test_bad_steps_are_refused(plan, to, below):
-    with pytest.raises(InputError, match=r"rounded to|left out"):
+    with pytest.raises(InputError, match=r"rounding step|left out"):
         release(plan, 4).tables[0].rounded(to, below=below)
 
 

@@ -112,8 +112,8 @@ def check_drawable_by_period(measurements: Measurements, along: str, late: str) 
     >>> check_drawable_by_period(made, "month", "drop")
     >>> check_drawable_by_period(made, "month", "later")
     Traceback (most recent call last):
-    leastnoise._trusted.check._errors.InputError: what late rows do must be one of
-    'drop', 'arrival'; got 'later'.
+    leastnoise._trusted.check._errors.InputError: late must be one of 'drop',
+    'arrival'; got 'later'.
     """
     one_of("late", late, ("drop", "arrival"))
     domain = measurements.domain
