@@ -51,7 +51,7 @@ def drawn(seed: int) -> dict[str, Any]:
 
 
 def _one_way_tables(rng: random.Random, seed: int) -> dict[str, Any]:
-    """Draw a case of one-way tables of cells or levels; every second has other tables too."""
+    """Draw a case of one-way tables of cells or levels; every second one also has other tables."""
     largest = rng.choice([1, 4, 6])
     sizes = {
         f"a{place}": round(2 ** rng.uniform(1, largest)) for place in range(rng.randint(3, 24))

@@ -1,6 +1,6 @@
 """Time each step from the wheel to a report on a CSV file.
 
-Each case starts in an empty environment; the size of the report is printed too.
+Each case starts in an empty environment. The size of the report is also printed.
 
     python bench/first_report.py [--only TEXT] [--rows 20000] [--here]
 

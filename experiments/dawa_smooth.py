@@ -62,7 +62,7 @@ def shapes(data: Path, cells: int) -> dict[str, Mapping[str, Wholes]]:
 
 
 def gain(x: Wholes, plan: Plan, epsilon: str, trials: int) -> float:
-    """Return the RMSE of smoothed answers over that of least squares from the same noise."""
+    """Divide the RMSE of smoothed answers by the RMSE of least squares with equal noise."""
     made = rescale_noise(plan.measured(), Privacy(PureDP(epsilon)))
     table = Table(plan.domain, {"cell": np.repeat(np.arange(len(x), dtype=np.int32), x)})
     (operator,) = plan.workload.products[0].operators

@@ -95,7 +95,7 @@ def workload(count: int) -> PrefixSums:
 def merged(sums: PrefixSums) -> PrefixSums:
     """Merge the bins that no query separates.
 
-    The limit of a bin is that of its upper end, which its sums need.
+    The limit of a merged bin is the limit of its upper end, which its sums need.
     """
     return PrefixSums(edges=sums.edges[sums.last], last=np.arange(len(sums.last)))
 

@@ -89,6 +89,6 @@ def test_report_opens_charts_to_print(kind, findings):
     before, during, after = findings["prints"]
     assert before == after < during == 4
     if kind == "chrome":
-        # A page without scripts has all rows too.
+        # A page without scripts also has all rows.
         assert findings["plain"] == findings["rows"]
         assert findings["pdf"] > 30_000

@@ -89,7 +89,7 @@ def specs():
 
 @pytest.fixture(scope="module")
 def svgs(specs):
-    """Return the pictures of all charts and of those of single tests, drawn in one process."""
+    """Return the pictures of all charts and of charts of single tests, from one process."""
     charts = [spec for _, spec in specs]
     charts += [*map(draw_chart, PICTURES_WITH_GAPS), WIDE_DOTS, DECIMALS]
     texts = [(f"c{number}", *TEXTS[1:]) for number in range(len(charts))]

@@ -307,7 +307,7 @@ def run_command(*arguments: str) -> int:
 
 
 def check_output(out: Path, state_found: dict[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with the release after it was resumed."""
+    """Yield the errors found in the release after it was resumed."""
     if state_found["state"] not in {"resumable", "whole"}:
         if out.exists():
             yield "out and absent or unpaid"
@@ -324,7 +324,7 @@ def check_output(out: Path, state_found: dict[str, Any]) -> Iterator[str]:
 def check_entries(
     states: list[str], state_found: dict[str, Any], scenario: Scenario
 ) -> Iterator[str]:
-    """Yield what is wrong with the states of the ledger's entries after all runs."""
+    """Yield the errors found in the states of the ledger's entries after all runs."""
     new_states = states[scenario.known :]
     is_settled = set(new_states) <= {"sealed", "absent"}
     if len(states) != state_found["entries"] or not is_settled:

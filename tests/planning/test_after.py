@@ -79,7 +79,7 @@ YEAR_QUERIES = {
 
 
 def separate_variances(plan: ln.Plan) -> dict[str, float]:
-    """Return variances of tables; those of sums without the noise shared with the counts.
+    """Return variances of tables; sums are without the noise that they share with counts.
 
     Sums and squares of years are measured at both ends of their values, 0 and 4.
     """
@@ -257,7 +257,7 @@ def test_plan_file_and_chain_of_releases_round_trip(tmp_path) -> None:
 
 @pytest.mark.usefixtures("kept_plans")
 def test_rounded_gaussians_on_different_grids_are_joined() -> None:
-    # So many tables have Gaussian noise, and a finer grid with the larger budget.
+    # A plan of this number of tables has Gaussian noise, and a finer grid with more budget.
     domain = ln.Domain({f"a{number}": ln.Integers(0, 2, complete=True) for number in range(8)})
     workload = ln.marginals(domain, ways=2)
     large_budget = ln.GDP(4)

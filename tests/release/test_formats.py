@@ -55,7 +55,7 @@ def published(tmp_path_factory):
 
 
 def none_for_nan(values):
-    """Return the values as a list with None in place of NaN."""
+    """Return the values as a list with None instead of NaN."""
     return [None if np.isnan(value) else value for value in values.tolist()]
 
 

@@ -545,7 +545,7 @@ def with_guard_counts(release, cut, kept_rows, cut_std, std):
 
 
 def cut_share(release, *counts):
-    """Return the estimated share of cut rows; the counts are those of `with_guard_counts`."""
+    """Return the estimated share of cut rows for the counts of `with_guard_counts`."""
     return estimate_cut_share(with_guard_counts(release, *counts).receipt.guard, release.level)
 
 

@@ -139,8 +139,8 @@ SMALL = Domain(
     measures={"pay": Measure("pay", 0, 100), "tips": Measure("tips", 0, 10)},
 )
 SMALL_WORKLOADS = {
-    "one total beside cells": mean_queries(SMALL, "pay") + marginals(SMALL, ways=1),
-    "means beside an overall mean": (
+    "one total and cells": mean_queries(SMALL, "pay") + marginals(SMALL, ways=1),
+    "means and an overall mean": (
         mean_queries(SMALL, "pay", by=["cells"]) + mean_queries(SMALL, "tips")
     ),
     "totals alone": marginals(SMALL, ways=0),

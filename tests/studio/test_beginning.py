@@ -442,7 +442,7 @@ def test_text_files_take_reading_settings(tmp_path):
 
 
 def test_sql_needs_no_question_on_the_page(data):
-    """The spec describes all columns, and numbers as measures too."""
+    """The spec describes all columns, and numbers also as measures."""
     form = {key: text for key, text in FORM.items() if not key.startswith("a")}
     text = spec_from_form(data, form, "en", allow_no_question=True)
     assert "[[workload]]" not in text

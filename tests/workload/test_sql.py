@@ -155,7 +155,7 @@ def test_statements_match_duckdb(sales, text):
         match = next((row for row in further if all(map(is_close, row, expected_row))), None)
         assert match is not None, (expected_row, further[:20])
         further.remove(match)
-    # Groups without rows are there too.
+    # Groups without rows are included.
     for row in further:
         numbers = [value for value in row if not isinstance(value, str)]
         assert all(number is None or abs(number) < 0.5 for number in numbers), further

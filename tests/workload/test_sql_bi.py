@@ -122,7 +122,7 @@ def normalized_rows(frame: pd.DataFrame) -> list[tuple]:
 
 
 def is_close(value: object, expected: object, tolerance: float) -> bool:
-    """Return whether a value is that of DuckDB, whose null is the cell "other" here."""
+    """Return whether a value equals the value of DuckDB, whose null is the cell "other"."""
     if isinstance(value, float) and isinstance(expected, float):
         return abs(value - expected) <= tolerance * max(1.0, abs(expected))
     return value == expected or (value == "other" and expected is None)

@@ -49,7 +49,7 @@ Quantity = str | None
 ends are measured."""
 MOST_COVARIANCES = 2**24  # largest number of entries of a covariance matrix; 128 MiB of floats
 _WHOLE = (1.0,)
-_LEAST_VARIANCE = 1e-250  # noise of a smaller variance is refused: it protects nobody
+_LEAST_VARIANCE = 1e-250  # smaller variances of noise are refused, because they protect nobody
 # Integer noise of a smaller variance is 0 in practice. With weights that differ by more digits than
 # doubles have, least squares would lose the answers of the other tables.
 _LEAST_WEIGHED = 1e-9

@@ -72,7 +72,7 @@ class ABTest(TabularMixin):
             difference.
         level: each interval contains the effect with this probability.
         is_joint: whether all intervals of the differences hold together with probability ``level``,
-            and likewise those of the lifts.
+            and the same for the intervals of the lifts.
         by: the names of the columns of the groups.
         labels: the labels of the groups along each column of ``by``.
         library: the library of the data frames; None if the data was no data frame.

@@ -74,7 +74,7 @@ class Differences(TabularMixin):
             is the standard error of the samples.
         level: each interval contains its true value with this probability.
         is_joint: whether all intervals of the differences hold together with probability ``level``,
-            and likewise those of the ratios.
+            and the same for the intervals of the ratios.
         library: the library of the data frames; None if the data was no data frame.
     """
 

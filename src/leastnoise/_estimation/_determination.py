@@ -57,7 +57,7 @@ class Determination(GroupIntervals):
 
     @property
     def quantity(self) -> str:
-        """What is estimated, such as ``R^2 of pay on age and tenure``."""
+        """The estimated quantity, such as ``R^2 of pay on age and tenure``."""
         return f"R^2 of {self.response} on {join_measures(self.predictors)}"
 
     def intervals(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -161,7 +161,7 @@ def determination_columns(estimated: EstimatedMoments) -> dict[str, FloatArray]:
 def _clear_groups(estimated: EstimatedMoments) -> tuple[FloatArray, BoolArray]:
     """Return the factor of interval widths, and whether noise leaves R^2 clear.
 
-    The rules for the normal equations are those of coefficients.
+    The normal equations must meet the same conditions as for coefficients.
     """
     eigenvalue = smallest_eigenvalue(estimated.moments)
     half_width = estimated.half_width(eigenvalue)

@@ -107,7 +107,7 @@ def _measure_of(product: Product) -> Measure | None:
 
 
 def _describe_unit(domain: Domain, measure: Measure | None, catalogue: Catalogue) -> str:
-    """Return the unit of a measure's sums as text; that of rows if it is None."""
+    """Return the unit of a measure's sums as text; None means the unit of rows."""
     if measure is None or isinstance(measure, (CompleteCount, ValueCount)):
         return name_rows(catalogue)
     if isinstance(measure, UnitCount):

@@ -778,7 +778,7 @@ def test_ambiguous_query_texts_are_not_sent(spark_session, spark, setting):
 
 def test_decimals_of_any_length_are_numbers(postgres):
     nearest = np.array([np.nan if text is None else float(Decimal(text)) for text in COLUMNS["e"]])
-    # A number beyond the doubles is a number too.
+    # A number beyond the range of doubles is still a number.
     finite = np.clip(nearest, -sys.float_info.max, sys.float_info.max)
     exact = pa.table({"e": pa.array(finite)})
     bins = ln.Bins(0, 1, 4, null="other", outside="other")
