@@ -40,8 +40,7 @@ class StandardisedEffects(NamedTuple):
 
     def direction(self) -> FloatArray:
         """Return v / |v| of each group; 0 where v is 0."""
-        length = np.sqrt(self.squared_length)
-        return np.asarray(self.values / np.maximum(length, _TINY)[..., None])
+        return _unit_vectors(self.values)
 
 
 def standardised_effects(moments: FloatArray) -> StandardisedEffects:
@@ -65,8 +64,7 @@ def standardised_effects(moments: FloatArray) -> StandardisedEffects:
     whitening = np.swapaxes(np.linalg.inv(lower), -1, -2)
     values = np.swapaxes(whitening, -1, -2) @ covariances[..., 1:, 0][..., None]
     values = values[..., 0] / np.sqrt(variance)[..., None]
-    length = np.sqrt((values**2).sum(axis=-1))
-    direction = values / np.maximum(length, _TINY)[..., None]
+    direction = _unit_vectors(values)
 
     predictors = [row - 1 for row in predictor_rows(moments.shape[-1])[1:]]
     groups, size = moments.shape[:-2], moments.shape[-1]
@@ -90,6 +88,12 @@ def standardised_effects(moments: FloatArray) -> StandardisedEffects:
         slopes = slopes + (values[..., component] / 2)[..., None, None] * along_slopes
         gradients.append(Gradient(values[..., component], slopes))
     return StandardisedEffects(values, tuple(gradients))
+
+
+def _unit_vectors(vectors: FloatArray) -> FloatArray:
+    """Divide each vector by its length; a vector of length 0 stays 0."""
+    length = np.sqrt((vectors**2).sum(axis=-1))
+    return np.asarray(vectors / np.maximum(length, _TINY)[..., None])
 
 
 def _covariance_slopes(

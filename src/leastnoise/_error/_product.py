@@ -291,9 +291,8 @@ class ProductCells(Cells):
     def _stacked_marginals(self, tables: Sequence[Names]) -> FloatArray:
         """Return stacked marginals of tables whose attributes have equal bases."""
         # Components of proper subsets are stored, because other tables also need them. The
-        # component
-        # of a table's full set is about as large as the table, and a release of many tables would
-        # store them all.
+        # component of a table's full set is about as large as the table, and a release of many
+        # tables would store them all.
         level = self.structure.leveled_attribute
         with_levels = [*map(self._with_leveled, tables)]
         width = len(with_levels[0])
