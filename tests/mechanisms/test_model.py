@@ -217,6 +217,28 @@ def test_model_answers_three_way_tables_from_pairs() -> None:
         estimator.estimate(unmeasured)
 
 
+def test_intervals_allow_for_pairs_that_the_mixture_misses() -> None:
+    """A table of three attributes is not measured here, so pairs are not moved."""
+    domain = Domain(**{f"a{place}": Integers(0, 3) for place in range(4)})
+    random = np.random.default_rng(4)
+    number = 20_000
+    codes = {name: random.integers(0, 4, number) for name in domain.names}
+    codes["a1"] = (codes["a0"] + random.integers(0, 2, number)) % 4
+    codes["a2"] = (codes["a1"] + random.integers(0, 2, number)) % 4
+    codes["a3"] = np.where(random.random(number) < 0.7, codes["a2"], codes["a3"])
+    pairs = marginals(domain, ways=2)
+    workload = queries(domain, a0="identity", a1="identity", a2="identity") + pairs
+    workload += queries(domain, a0="prefix")
+    outcome = run(plan_model(workload, Privacy(ZCDP(35))), Table(domain, codes, rows=number), 1)
+    estimator = outcome.estimator()
+    assert isinstance(estimator, ModelEstimator)
+    covered = []
+    for product in pairs:
+        exact = count_cells(codes, product)
+        covered.append(is_covered(estimator.estimate(product), exact).mean())
+    assert np.mean(covered) >= 0.9
+
+
 def step_names(plan: Plan) -> list[str]:
     """Return the names of the steps of a plan; a choice of steps is called "one of"."""
     return [step.to_json()["step"] for step in plan.adaptive.steps]

@@ -291,7 +291,7 @@ class ModelEstimator:
     @cached_property
     def mixture(self) -> Mixture:
         """The mixture fitted to the measured tables."""
-        return self.measured.mixture(ROUNDS)
+        return self.measured.mixture(ROUNDS if self._is_fully_measured else MORE_ROUNDS)
 
     @cached_property
     def _refits(self) -> list[tuple[Mixture, list[FloatArray]]]:
@@ -345,13 +345,24 @@ class ModelEstimator:
         return np.asarray(np.maximum(shrinkage - _NOT_KEPT, 0) / (1 - _NOT_KEPT))
 
     @cached_property
-    def _model_error(self) -> FloatArray:
-        """The mean squared error of the model, shape (3, size classes).
+    def _mixture_error(self) -> FloatArray:
+        """The mean squared error of the mixture's cells, shape (3, size classes)."""
+        return self._mean_squared_error(np.zeros(self._residual_sums.cells.shape))
 
-        It is the estimated risk minus the part that refits to other noise explain.
+    @cached_property
+    def _moved_error(self) -> FloatArray:
+        """The mean squared error of cells that are moved to their measured counts."""
+        return self._mean_squared_error(self._shrinkage)
+
+    def _mean_squared_error(self, shrinkage: FloatArray) -> FloatArray:
+        """Return mean squared errors of the model for kept fractions of residuals.
+
+        They are the estimated risk minus the part that refits to other noise explain.
+
+        Args:
+            shrinkage: the kept fraction of each measured residual, shape (3, size classes).
         """
         sums = self._residual_sums
-        shrinkage = self._shrinkage
         # adds more standard errors if there are few cells, because the estimated risk may then be 0
         # by chance
         above = np.sqrt(5 / np.maximum(sums.cells - 2, 1)) * sums.noise
@@ -473,20 +484,19 @@ class ModelEstimator:
             return np.zeros(product.shape)
         cells = self.measured.counts(self.mixture, names)
         index = self._indices.get(tuple(self.measured.names.index(name) for name in names))
-        missed = self._model_error
         untold = cells + np.square(_UNSEEN * cells)
         if index is None:
-            cells = (
-                missed[
-                    min(len(names), max(len(table.attributes) for table in self.measured.tables))
-                    - 1
-                ][np.searchsorted(_SIZES, cells)]
-                + untold
-            )
+            widest = max(len(table.attributes) for table in self.measured.tables)
+            missed = self._mixture_error[min(len(names), widest) - 1]
+            cells = missed[np.searchsorted(_SIZES, cells)] + untold
         else:
             table = self.measured.tables[index]
             fit = self.measured.total * _bin_shares(self.mixture, table)
-            missed_of = missed[len(names) - 1][np.searchsorted(_SIZES, fit)] / np.maximum(
+            if self._is_fully_measured:
+                missed = self._moved_error[len(names) - 1]
+            else:
+                missed = self._mixture_error[len(names) - 1]
+            missed_of = missed[np.searchsorted(_SIZES, fit)] / np.maximum(
                 _sum_bins(cells**2, table.starts), 1e-24
             )
             bins = _sum_bins(np.ones(cells.shape), table.starts), fit, missed_of
