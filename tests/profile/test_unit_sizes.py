@@ -156,7 +156,7 @@ def test_profile_with_units_is_paid_once_and_resumed(tmp_path: Path, monkeypatch
     ledger = ln.Ledger.open(source.with_suffix(".ledger"))
     assert [str(entry.charge.epsilon) for entry in ledger.entries()] == ["1/10", "9/10"]
     report = (tmp_path / "p" / "unit-sizes" / "report.html").read_text(encoding="utf-8")
-    assert "It counts once, by the number of these rows." in report
+    assert "It counts once, by the number of its rows." in report
     assert "of which at most one is counted" not in report
     (tmp_path / "p" / "unit-sizes").rename(tmp_path / "other")
     seeded_plan = plan_unit_sizes(ln.Privacy(ln.PureDP("1/10"), unit_column="patient_id"))

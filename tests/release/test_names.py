@@ -221,8 +221,9 @@ def test_german_sentences_decline_the_noun_of_rows():
     german = options.catalogue("de")
     assert "fehlen die befragten Haushalte, deren" in german.say("left_out_of_some", names="Alter")
     assert german.say("dropped", names="Alter").startswith("Befragte Haushalte, deren")
-    unit = german.say("guess_unit_add_remove", unit_value="k = 1")
-    assert unit.endswith("mit allen befragten Haushalten in der Tabelle enthalten ist")
+    assert german.say("unit_rows_of_name") == "mit allen befragten Haushalten"
+    unit = german.say("unit_rows_of_column", column="ort")
+    assert unit == "alle befragten Haushalte mit demselben Wert von ort"
 
 
 def test_biased_columns_have_headings_in_words(tmp_path):

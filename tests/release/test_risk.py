@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from statistics import NormalDist
@@ -14,7 +15,6 @@ import leastnoise as ln
 from leastnoise._release import (
     describe_guessing_chance,
     guessing_chance,
-    load_catalogue,
     published_part,
 )
 from leastnoise._trusted.accounting import GDP, GaussianCost, PureCost, gaussian_mu_squared
@@ -129,25 +129,49 @@ def test_huge_budgets_promise_little(budget):
     assert "more than 99% sure" in describe_guessing_chance(privacy)
 
 
+UNIT = ln.Privacy(ln.PureDP(1), "add_remove", "id", 3)
+PATIENT = {"unit": {"en": "patient", "de": "Patient"}}
+
+
 @pytest.mark.parametrize(
-    ("privacy", "english", "german"),
+    ("privacy", "names", "english", "german"),
     [
-        (ln.Privacy(ln.PureDP("1/2")), "become at most 63% sure", "höchstens zu 63\xa0% sicher"),
+        (
+            ln.Privacy(ln.PureDP("1/2")),
+            {},
+            "become at most 63% sure",
+            "höchstens zu 63\xa0% sicher",
+        ),
         (
             ln.Privacy(ln.ZCDP("1/8"), "replace"),
+            {},
             "one row is this one and not another guesses right with a probability of at most 63%",
             "von höchstens 63\xa0% richtig",
         ),
         (
-            ln.Privacy(ln.PureDP(1), "add_remove", "id", 3),
-            "one value of the column 'id' is in the table, with all its rows can become",
-            "mit allen Zeilen in der Tabelle enthalten ist, kann",
+            UNIT,
+            {},
+            "that one person or other unit (all rows with the same 'id') is in the data can",
+            "Ähnliches, alle Zeilen mit demselben Wert von „id“) in den Daten vorkommt, kann",
+        ),
+        (
+            replace(UNIT, neighbours="replace"),
+            {},
+            "the data of one person or other unit (all rows with the same 'id') are these and no",
+            "Ähnliches, alle Zeilen mit demselben Wert von „id“) bestimmte Angaben hat, kann",
+        ),
+        (
+            UNIT,
+            PATIENT,
+            "that one patient (with all its rows) is in the data can become",
+            "eine bestimmte Einheit (Patient, mit allen Zeilen) in den Daten vorkommt, kann",
         ),
     ],
 )
-def test_risk_sentence_in_two_languages(privacy, english, german):
-    assert english in describe_guessing_chance(privacy)
-    assert german in describe_guessing_chance(privacy, load_catalogue("de"))
+def test_risk_sentence_in_two_languages(privacy, names, english, german):
+    options = ln.Options(names=names, languages=("en", "de"))
+    assert english in describe_guessing_chance(privacy, options.catalogue("en"))
+    assert german in describe_guessing_chance(privacy, options.catalogue("de"))
 
 
 def test_manifest_states_risk_with_guard(tmp_path):

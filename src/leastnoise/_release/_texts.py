@@ -1248,17 +1248,24 @@ def name_with_row_limit(unit: str, privacy: Privacy | None, catalogue: Catalogue
 
 
 def name_unit(privacy: Privacy, catalogue: Catalogue) -> dict[str, str]:
-    """Return nouns for one privacy unit, by the field of texts they fill.
+    """Return phrases for one privacy unit, by the field of texts they fill.
 
-    The nouns are the display name of a unit or, without one, refer to the values of the unit
-    column.
+    They contain the display name of a unit or, without one, refer to the values of the unit column.
     """
     name = catalogue.names.unit
     if name:
-        return {"unit_value": name, "unit_noun": name, "unit_short": name}
+        return {
+            "unit_value": name,
+            "unit_noun": name,
+            "unit_short": name,
+            "unit_singular": name,
+            "unit_rows": catalogue.say("unit_rows_of_name"),
+        }
     column = catalogue.quote(privacy.unit_column)
     return {
         "unit_value": catalogue.say("unit_value", column=column),
         "unit_noun": catalogue.say("unit_noun", column=column),
         "unit_short": str(privacy.unit_column),
+        "unit_singular": catalogue.say("unit_singular"),
+        "unit_rows": catalogue.say("unit_rows_of_column", column=column),
     }
