@@ -849,6 +849,75 @@ def test_join_keeps_rows_whose_partner_has_a_null(star, text):
     assert_rows_equal(answer, expected, is_ordered=False)
 
 
+PARTNERS = """sales o {join} members m ON o.customer = m.id"""
+SEVERAL = PARTNERS + " {join} cards k ON k.customer = o.customer"
+
+
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        (f"SELECT COUNT(*) AS n, COUNT(m.segment) AS s FROM {PARTNERS}", "m.segment IS NOT NULL"),
+        (
+            f"SELECT SUM(o.amount) AS rev, COUNT(m.segment) AS s, COUNT(m.tier) FROM {PARTNERS}",
+            "COALESCE(m.segment, m.tier) IS NOT NULL",
+        ),
+        (f"SELECT m.tier, COUNT(*) AS n FROM {PARTNERS} GROUP BY 1", "m.tier IS NOT NULL"),
+        (
+            f"SELECT COUNT(*) AS n, COUNT(m.tier) AS t, COUNT(k.rank) AS r FROM {SEVERAL}",
+            "m.tier IS NOT NULL AND k.rank IS NOT NULL",
+        ),
+        (
+            f"SELECT m.tier, k.rank, COUNT(*) AS n FROM {SEVERAL} GROUP BY 1, 2",
+            "m.tier IS NOT NULL AND k.rank IS NOT NULL",
+        ),
+    ],
+)
+@pytest.mark.parametrize("join", ["LEFT JOIN", "JOIN"])
+def test_join_needs_a_filled_column_of_each_partner(text, filled, join):
+    """LEFT JOIN is as in SQL; JOIN also leaves out partners whose named columns are all null."""
+    rng = np.random.default_rng(4)
+    members = pd.DataFrame(
+        {
+            "id": range(50),
+            "segment": rng.choice(["private", "firm", None], 50),
+            "tier": rng.choice(["gold", "blue", None], 50),
+        }
+    )
+    cards = pd.DataFrame({"customer": range(20, 60), "rank": rng.choice(["a", "b", None], 40)})
+    sales = pd.DataFrame({"customer": rng.integers(0, 60, 600), "amount": range(600)})
+    joined = sales.merge(members, how="left", left_on="customer", right_on="id")
+    joined = joined.merge(cards, how="left", on="customer")
+    settings = SqlSettings(unit="customer", joins=(("customer", "id"), ("customer", "customer")))
+    domain = ln.Domain(
+        segment=ln.Categories(["private", "firm"]),
+        tier=ln.Categories(["gold", "blue"], null="cell"),
+        rank=ln.Categories(["a", "b"], null="cell"),
+        measures={"amount": ln.Measure("amount", 0, 600)},
+    )
+    (statement,) = over_common_domain(read_statements(domain, [text.format(join=join)], settings))
+    frame = pd.DataFrame(answer_statement(statement, ExactNumbers(joined, "customer")))
+    answer = normalized_rows(frame[[n for n in frame if not n.endswith(("_low", "_high"))]])
+    if join == "JOIN":
+        before, group_by, after = text.partition(" GROUP BY")
+        text = f"{before} WHERE {filled}{group_by}{after}"
+    with duckdb.connect(":memory:") as database:
+        for name, table in (("sales", sales), ("members", members), ("cards", cards)):
+            database.register(name, table)
+        rows = database.execute(text.format(join=join)).fetchall()
+    assert_rows_equal(answer, [tuple(map(normalize, row)) for row in rows], is_ordered=False)
+
+
+@pytest.mark.parametrize("condition", ["WHERE m.tier IS NULL", "AND m.tier IS NULL"])
+def test_join_of_nulls_only_is_refused(condition):
+    text = f"SELECT COUNT(*) AS n FROM {PARTNERS.format(join='JOIN')} {condition}"
+    settings = {"unit": "customer", "joined_on": {"customer": "id"}}
+    message = r"JOIN m with m\.tier IS NULL cannot be answered\. Such rows .*write LEFT JOIN"
+    with pytest.raises(ln.InputError, match=message):
+        ln.sql(MEMBERS, text, **settings)
+    by_segment = text + " AND m.segment = 'firm'"
+    assert len(ln.sql(MEMBERS, by_segment, **settings).products) == 1
+
+
 def test_people_of_a_join_are_counted_in_published_groups():
     settings = {"unit": "customer", "joined_on": {"customer": "id"}}
     text = (

@@ -416,7 +416,30 @@ def _required_columns(
             f"Write its attributes as {alias}.COLUMN; or write LEFT JOIN, which keeps the rows "
             "without a partner",
         )
+    null_names = _null_names(select)
+    if names <= null_names:
+        written = " and ".join(f"{alias}.{name} IS NULL" for name in sorted(names))
+        raise refused(
+            f"JOIN {alias} with {written}",
+            "Such rows cannot be told from rows without a partner: use a filled attribute of "
+            f"{alias} too, or write LEFT JOIN, which keeps the rows without a partner",
+        )
     return sorted(names)
+
+
+def _null_names(select: Node) -> set[str]:
+    """Return the columns that WHERE requires to be null."""
+    exp = _exp()
+    where = select.args.get("where")
+    if where is None:
+        return set()
+    return {
+        term.this.name.lower()
+        for term in terms(where.this)
+        if isinstance(term, exp.Is)
+        and isinstance(term.expression, exp.Null)
+        and isinstance(term.this, exp.Column)
+    }
 
 
 def _rename_columns(select: Node, columns: ColumnReader, tables: Mapping[str, JoinedTable]) -> None:
