@@ -51,6 +51,7 @@ from leastnoise._audit._synthetic_tables import (
     synthetic_keys,
     synthetic_table,
 )
+from leastnoise._domain import Domain
 from leastnoise._fitting import allowed_epsilon
 from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import BoundsPlan, CategoryPlan, LinearPlan, Plan, SearchPlan
@@ -72,9 +73,9 @@ _MOST_ROWS_OF_A_CHOICE = 2**17  # rows of a synthetic table of one private choic
 _MOST_UNITS = 1000  # units in which two tables differ
 _MOST_UNITS_OF_KEYS = 100  # units in which two tables of keys differ
 # The numbers of choices and of keys that are drawn at a time.
-_CHOICES = 2**6
-_KEYS = 2**17
-_NODES = 400  # nodes of the quadrature, which is exact for up to 799 cells
+_CHOICES_PER_BATCH = 2**6
+_KEYS_PER_BATCH = 2**17
+_QUADRATURE_NODES = 400  # nodes of the quadrature, which is exact for up to 799 cells
 _UNPUBLISHED_COUNT = -(2.0**60)  # stands for the count of a key that was not published
 
 
@@ -87,7 +88,7 @@ class LeastCostDistribution:
 
     def __init__(self, plan: Plan, selection: LeastCost, unit_rows: UnitRows) -> None:
         sizes = [plan.domain.kind(name).size for name in selection.attributes]
-        (row, self._rows), privacy = unit_rows[0], plan.privacy
+        row, self._rows = unit_rows[0]
         if len(sizes) == 2:
             tree = block_tree(*sizes)
         else:
@@ -97,17 +98,14 @@ class LeastCostDistribution:
         path = [
             int(np.searchsorted(starts, position, side="right")) - 1 for starts in tree.starts[:-1]
         ]
-        # subtrees that do not contain the cell
+        # These subtrees do not contain the cell.
         self._off_path_subtrees = sum(
             int(tree.child_counts(level)[block]) - 1 for level, block in enumerate(path)
         )
-        self._penalty, self.scale = (
-            float(selection.penalty),
-            privacy.distance / float(selection.epsilon),
-        )
-        self.units = max(
-            1, min(math.ceil(4 / float(selection.epsilon)), _MOST_ROWS_OF_A_CHOICE // self._rows)
-        )
+        self._penalty = float(selection.penalty)
+        self.scale = plan.privacy.distance / float(selection.epsilon)
+        most_units = max(1, _MOST_ROWS_OF_A_CHOICE // self._rows)
+        self.units = min(math.ceil(4 / float(selection.epsilon)), most_units)
 
     def least_cost(self, units: int) -> float:
         """Return the least cost of any partition of a table of ``units`` units.
@@ -127,7 +125,7 @@ class LeastCostDistribution:
 @cache
 def _quadrature() -> tuple[FloatArray, FloatArray]:
     """Return nodes and weights of a Gauss-Legendre quadrature on [-1, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    nodes, weights = np.polynomial.legendre.leggauss(_QUADRATURE_NODES)
     return nodes, weights
 
 
@@ -141,14 +139,14 @@ class QuantileDistribution:
     def __init__(
         self, plan: Plan | BoundsPlan, selection: QuantileSelection, unit_rows: UnitRows
     ) -> None:
-        (row, self._rows), privacy = unit_rows[0], plan.privacy
+        row, self._rows = unit_rows[0]
         domain = plan.domain
         self._cell = row[selection.attribute]
         self._share = float(selection.share)
         self._parts = selection.share.denominator
         self._cells = selection.cells
         sensitivity = max(self._share, 1 - self._share)
-        self._scale = 2 * privacy.distance * sensitivity / float(selection.epsilon)
+        self._scale = 2 * plan.privacy.distance * sensitivity / float(selection.epsilon)
         sizes = [domain.cells(name) for name in selection.by]
         self.group = (
             int(np.ravel_multi_index([row[name] for name in selection.by], sizes)) if sizes else 0
@@ -220,26 +218,26 @@ def enumerate_mechanism_runs(plan: Plan, entropy: EntropySource) -> dict[str, St
     A regime is a branch of the mechanism. The counts of the tables, as functions of the cells, are
     constant on one, few or many pieces, or differ at each cell.
     """
-    terms = release_contract(plan)
+    contract = release_contract(plan)
     run = mechanism_of(plan).prepare(plan)
-    sizes = [plan.domain.kind(name).size for name in terms.attributes]
+    sizes = [plan.domain.kind(name).size for name in contract.attributes]
     size = math.prod(sizes)
-    # typical error of a count for the whole budget
+    # This is the typical error of a count for the whole budget.
     noise = plan.privacy.distance / allowed_epsilon(plan.privacy.budget)
     height = max(1, min(math.ceil(8 * noise), _MOST_ROWS // size))
     steps_by_regime: dict[str, Steps] = {}
-    for steps in dict.fromkeys((1, max(2, size // 20), max(2, size // 3), size)):
-        counts = np.where(np.arange(size) * steps // size % 2 == 1, height, 0)
+    for pieces in dict.fromkeys((1, max(2, size // 20), max(2, size // 3), size)):
+        counts = np.where(np.arange(size) * pieces // size % 2 == 1, height, 0)
         cells = np.unravel_index(np.repeat(np.arange(size), counts), sizes)
         rows = int(counts.sum())
         cells_by_name = {
-            name: column.tolist() for name, column in zip(terms.attributes, cells, strict=True)
+            name: column.tolist() for name, column in zip(contract.attributes, cells, strict=True)
         }
         codes = {name: cells_by_name.get(name, [0] * rows) for name in plan.domain.names}
         values = {
             name: [measure.high_units] * rows for name, measure in plan.domain.measures.items()
         }
-        recorder = _Recorder(series_on_rows(terms, codes, values, entropy))
+        recorder = _Recorder(series_on_rows(contract, codes, values, entropy))
         facts = run(cast(Series, recorder)).finding.facts()
         steps_by_regime.setdefault(str(facts.get("regime", "measured")), recorder.steps)
     return steps_by_regime
@@ -247,12 +245,20 @@ def enumerate_mechanism_runs(plan: Plan, entropy: EntropySource) -> dict[str, St
 
 def distinct_steps(steps_by_regime: dict[str, Steps]) -> list[AuditedStep]:
     """Return the choices and measurements of all runs without repetitions."""
-    kinds: dict[str, AuditedStep] = {}
-    for step in (step for steps in steps_by_regime.values() for step in steps):
-        kinds.setdefault(
-            measurements_digest(step) if isinstance(step, Measurements) else repr(step), step
-        )
-    return [*kinds.values()]
+    step_by_key: dict[str, AuditedStep] = {}
+    for steps in steps_by_regime.values():
+        for step in steps:
+            key = measurements_digest(step) if isinstance(step, Measurements) else repr(step)
+            step_by_key.setdefault(key, step)
+    return [*step_by_key.values()]
+
+
+def _row_of_largest_amounts(domain: Domain) -> dict[str, int]:
+    """Return a row in the first cell of each attribute, with the largest amounts."""
+    row = dict.fromkeys(domain.names, 0)
+    for name, measure in domain.measures.items():
+        row[name] = measure.high_units
+    return row
 
 
 def _run_choice_repeatedly(
@@ -270,15 +276,11 @@ def _run_choice_repeatedly(
 
 def audit_choice(plan: Plan, selection: LeastCost, effort: Effort) -> AuditResult:
     """Return the audit result of the noise of a private choice by least cost."""
-    row = {
-        **dict.fromkeys(plan.domain.names, 0),
-        **{name: measure.high_units for name, measure in plan.domain.measures.items()},
-    }
-    unit_rows = unit_with_equal_rows(row, plan.privacy)
+    unit_rows = unit_with_equal_rows(_row_of_largest_amounts(plan.domain), plan.privacy)
     distribution = LeastCostDistribution(plan, selection, unit_rows)
-    # of both tables in turn, because their noise is equal: each half contains both
+    # The draws of the two tables alternate, because their noise is equal: each half contains both.
     log_ratios = list[float]()
-    for count in effort.batches(_CHOICES):
+    for count in effort.batches(_CHOICES_PER_BATCH):
         draws_of_both = (
             _run_choice_repeatedly(plan, selection, rows_present, distribution.units, count, effort)
             for rows_present in (unit_rows, ())
@@ -290,7 +292,7 @@ def audit_choice(plan: Plan, selection: LeastCost, effort: Effort) -> AuditResul
             ]
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
-        # the grid of costs is so fine that they can be treated as continuous
+        # The grid of costs is so fine that they can be treated as continuous.
         chance = -np.expm1(thresholds * factor / distribution.scale)
         return chance, chance
 
@@ -355,17 +357,13 @@ def _certify_in_both_directions(
 
 def audit_selection(plan: Plan, selection: QuantileSelection, effort: Effort) -> AuditResult:
     """Return the audit result of a private choice of quantiles."""
-    row = {
-        **dict.fromkeys(plan.domain.names, 0),
-        **{name: measure.high_units for name, measure in plan.domain.measures.items()},
-    }
-    unit_rows = unit_with_equal_rows(row, plan.privacy)
+    unit_rows = unit_with_equal_rows(_row_of_largest_amounts(plan.domain), plan.privacy)
     distribution = QuantileDistribution(plan, selection, unit_rows)
     ratios_of_cells = distribution.log_ratios(distribution.units)
-    first = list[float]()
-    second = list[float]()
-    for count in effort.batches(_CHOICES):
-        for ratios, rows_present in ((first, unit_rows), (second, ())):
+    with_units = list[float]()
+    without_units = list[float]()
+    for count in effort.batches(_CHOICES_PER_BATCH):
+        for ratios, rows_present in ((with_units, unit_rows), (without_units, ())):
             for cells in _run_selection_repeatedly(
                 plan, selection, rows_present, distribution.units, count, effort
             ):
@@ -375,9 +373,9 @@ def audit_selection(plan: Plan, selection: QuantileSelection, effort: Effort) ->
         name="quantile",
         claim=claim,
         lower_bound=_certify_in_both_directions(
-            first, second, effort.risk, _pure_loss_of_unit(distribution.units)
+            with_units, without_units, effort.risk, _pure_loss_of_unit(distribution.units)
         ),
-        trials=len(first),
+        trials=len(with_units),
         units=distribution.units,
     )
 
@@ -397,7 +395,7 @@ def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> 
     best = max(pairs_of_units(plan.domain, plan.privacy, equal=True), key=distance)
     units = max(1, min(_MOST_UNITS, math.floor(4 / distance(best))))
     measured_pairs = {number: step_pairs.build(best, units) for number, step_pairs in pairs.items()}
-    most = _CHOICES
+    most = _CHOICES_PER_BATCH
     for number, pair in measured_pairs.items():
         most = min(most, batch_size(pairs[number].measured, pair))
     ratios = list[FloatArray]()
@@ -560,7 +558,9 @@ def audit_shared_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
             for noisy in above
         ]
         ratios.append(np.concatenate([signs @ ratio for ratio in each]))
-    first, second = (ratio[: min(map(len, ratios))] for ratio in ratios)
+    trials = min(map(len, ratios))
+    first = ratios[0][:trials]
+    second = ratios[1][:trials]
     bound = certify_loss(
         first, second, effort.risk, approximate_dp_loss(float(_search_budget(plan).delta), units)
     )
@@ -589,18 +589,16 @@ def audit_threshold_key(plan: CategoryPlan, effort: Effort) -> AuditResult:
         np.concatenate([noisy[0] for noisy in _draw_key_counts(plan, [units], half)])
         for units in unit_counts
     ]
-    first, second = (noisy[: min(map(len, noises_of_keys))] for noisy in noises_of_keys)
+    trials = min(map(len, noises_of_keys))
+    first = noises_of_keys[0][:trials]
+    second = noises_of_keys[1][:trials]
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
         tail = noise_tail(noise, scale / factor)
-        above, below = (
-            np.where(
-                thresholds <= _UNPUBLISHED_COUNT,
-                1.0,
-                tail(np.maximum(thresholds, threshold) - units),
-            )
-            for units in unit_counts
-        )
+        is_always_reached = thresholds <= _UNPUBLISHED_COUNT
+        least_counts = np.maximum(thresholds, threshold)
+        above = np.where(is_always_reached, 1.0, tail(least_counts - unit_counts[0]))
+        below = np.where(is_always_reached, 1.0, tail(least_counts - unit_counts[1]))
         return above, below
 
     factor = noise_shortfall(first, second, effort.risk, tails)
@@ -620,12 +618,12 @@ def _draw_key_counts(
 
     The count of an unpublished key is `_UNPUBLISHED_COUNT`.
     """
-    for count in effort.batches(max(1, _KEYS // len(units))):
+    for count in effort.batches(max(1, _KEYS_PER_BATCH // len(units))):
         all_units: IntArray = np.tile(np.array(units, dtype=np.int64), count)
-        terms = ReleaseContract(
+        contract = ReleaseContract(
             domain=plan.domain, privacy=plan.privacy, attributes=(plan.attribute,)
         )
-        series = series_on_keys(terms, all_units.tolist(), effort.entropy)
+        series = series_on_keys(contract, all_units.tolist(), effort.entropy)
         keys = series.find(KeySearch(attribute=plan.attribute, rule=plan.rule, most=len(all_units)))
         numbers = {text: number for number, text in enumerate(synthetic_keys(len(all_units)))}
         noisy = np.full(len(all_units), _UNPUBLISHED_COUNT)
@@ -635,8 +633,10 @@ def _draw_key_counts(
 
 def audit_bounds_search(plan: BoundsPlan, effort: Effort) -> AuditResult:
     """Return the audit result of all choices in a search for bounds together."""
-    terms = ReleaseContract(domain=plan.domain, privacy=plan.privacy, attributes=(plan.attribute,))
-    # units in the last cell have the largest effect on an upper bound
+    contract = ReleaseContract(
+        domain=plan.domain, privacy=plan.privacy, attributes=(plan.attribute,)
+    )
+    # Units in the last cell have the largest effect on an upper bound.
     unit_rows = unit_with_equal_rows({plan.attribute: plan.kind.size - 1}, plan.privacy)
     selections = [
         QuantileSelection(
@@ -654,24 +654,24 @@ def audit_bounds_search(plan: BoundsPlan, effort: Effort) -> AuditResult:
         )
         totals = [0.0] * count
         for trial in range(count):
-            series = series_on_table(terms, table, effort.entropy)
+            series = series_on_table(contract, table, effort.entropy)
             for selection, ratios in zip(selections, ratios_of_cells, strict=True):
                 (cell,) = series.choose_quantile_cells(selection)
                 totals[trial] += float(ratios[cell])
         return totals
 
-    first = list[float]()
-    second = list[float]()
-    for count in effort.batches(_CHOICES):
-        first += draw_ratios(unit_rows, count)
-        second += draw_ratios((), count)
+    with_units = list[float]()
+    without_units = list[float]()
+    for count in effort.batches(_CHOICES_PER_BATCH):
+        with_units += draw_ratios(unit_rows, count)
+        without_units += draw_ratios((), count)
     return AuditResult(
         name="all choices",
         claim=float(next(iter(parameters_by_name(plan.privacy.budget).values()))),
         lower_bound=_certify_in_both_directions(
-            first, second, effort.risk, loss_of_budget(plan, units)
+            with_units, without_units, effort.risk, loss_of_budget(plan, units)
         ),
-        trials=len(first),
+        trials=len(with_units),
         units=units,
     )
 
@@ -746,7 +746,7 @@ def audit_plan(
     tests = [*_plan_tests(plan, entropy)]
     if guard is not None:
         tests.append(partial(_audit_named_measurements, guard, "the guard: "))
-    # a test uses at most three events, with two probabilities each
+    # A test uses at most three events, with two probabilities each.
     effort = Effort(
         trials=trials,
         seconds=seconds / len(tests),

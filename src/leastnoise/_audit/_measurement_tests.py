@@ -42,11 +42,11 @@ from leastnoise._trusted.linop import Identity, SignedArray, apply
 from leastnoise._trusted.measurements import Block, Factor, Measurements, cost, row_scales
 
 LEAST_TRIALS = 200  # trials of a test, regardless of the time they take
-_ORDERS = 1 + np.geomspace(1e-3, 50, 100)
-_ROUNDING = 1e-9  # floating-point error of a probability
+_RENYI_ORDERS = 1 + np.geomspace(1e-3, 50, 100)
+_PROBABILITY_ROUNDING = 1e-9  # floating-point error of a probability
 _SCALE_FACTORS_TRIED = 2 ** (np.arange(-80, 161) / 80)
-_CANDIDATES = 40  # rows that are tried in the search for the worst pair
-_BATCH = 2**20  # random numbers drawn at a time
+_MOST_CANDIDATE_ROWS = 40  # rows that are tried in the search for the worst pair
+_NUMBERS_PER_BATCH = 2**20  # random numbers drawn at a time
 _MOST_UNITS = 1000  # units in which two tables differ
 _TRIALS_OF_SHARED_NOISE = 32  # trials between two readings of the clock
 # discrete and rounded Gaussians of larger scales differ by less than 1e-6 of a probability
@@ -186,8 +186,8 @@ def _smallest_factors(
     more_often, less_often = tails(_SCALE_FACTORS_TRIED[-1], thresholds)
     for factor in _SCALE_FACTORS_TRIED[-2::-1].tolist():
         more, less = tails(factor, thresholds)
-        allowed = (np.maximum(more_often, more) >= low - _ROUNDING) & (
-            np.minimum(less_often, less) <= high + _ROUNDING
+        allowed = (np.maximum(more_often, more) >= low - _PROBABILITY_ROUNDING) & (
+            np.minimum(less_often, less) <= high + _PROBABILITY_ROUNDING
         )
         least_allowed = np.where(allowed, factor, least_allowed)
         more_often = more
@@ -228,9 +228,13 @@ def rho_bound(low: float, high: float) -> float:
     """
     if not 0 < high < low:
         return 0.0
-    inside = _ORDERS * math.log(low) + (1 - _ORDERS) * math.log(high)
-    outside = _ORDERS * math.log1p(-min(low, 1 - 1e-15)) + (1 - _ORDERS) * math.log1p(-high)
-    return max(0.0, float((np.logaddexp(inside, outside) / (_ORDERS - 1) / _ORDERS).max()))
+    inside = _RENYI_ORDERS * math.log(low) + (1 - _RENYI_ORDERS) * math.log(high)
+    outside = _RENYI_ORDERS * math.log1p(-min(low, 1 - 1e-15)) + (1 - _RENYI_ORDERS) * math.log1p(
+        -high
+    )
+    return max(
+        0.0, float((np.logaddexp(inside, outside) / (_RENYI_ORDERS - 1) / _RENYI_ORDERS).max())
+    )
 
 
 def approximate_dp_loss(delta: float, units: int) -> Loss:
@@ -263,7 +267,10 @@ def largest_value_satisfying(condition: Callable[[float], bool], end: float) -> 
         high = min(2 * high, end)
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if condition(middle) else (low, middle)
+        if condition(middle):
+            low = middle
+        else:
+            high = middle
     return low
 
 
@@ -294,7 +301,7 @@ def measure_repeatedly(
     privacy = replace(measurements.privacy, neighbours="add_remove")
     blocks = tuple(replace(block, factors=(*block.factors, each)) for block in measurements.blocks)
     rows = len(next(iter(codes.values()), ()))
-    # before the measurements are changed, check that they cost no more than they declare
+    # Before the measurements are changed, this checks that they cost no more than they declare.
     series_on_rows(
         ReleaseContract(
             domain=measurements.domain, privacy=measurements.privacy, declared_step=measurements
@@ -303,13 +310,13 @@ def measure_repeatedly(
         values,
         entropy,
     )
-    several = {name: np.tile(column, count) for name, column in codes.items()}
-    amounts = {name: np.tile(column, count) for name, column in values.items()}
-    several[trial] = np.repeat(np.arange(count), rows)
-    terms = ReleaseContract(
+    tiled_codes = {name: np.tile(column, count) for name, column in codes.items()}
+    tiled_values = {name: np.tile(column, count) for name, column in values.items()}
+    tiled_codes[trial] = np.repeat(np.arange(count), rows)
+    contract = ReleaseContract(
         domain=domain, privacy=privacy, attributes=domain.names, measures=tuple(domain.measures)
     )
-    series = series_on_rows(terms, several, amounts, entropy)
+    series = series_on_rows(contract, tiled_codes, tiled_values, entropy)
     answers = series.measure(
         replace(measurements, domain=domain, privacy=privacy, blocks=blocks)
     ).values
@@ -551,7 +558,7 @@ def candidates(domain: Domain) -> Iterator[Row]:
     cells.
     """
     sizes = {name: domain.kind(name).size for name in domain.names}
-    if math.prod(sizes.values()) <= _CANDIDATES:
+    if math.prod(sizes.values()) <= _MOST_CANDIDATE_ROWS:
         cells = list(itertools.product(*(range(size) for size in sizes.values())))
     else:
         cells = [
@@ -559,7 +566,7 @@ def candidates(domain: Domain) -> Iterator[Row]:
             tuple(size - 1 for size in sizes.values()),
             tuple(size // 2 for size in sizes.values()),
         ]
-        for number in range(_CANDIDATES):
+        for number in range(_MOST_CANDIDATE_ROWS):
             cells.append(
                 tuple(
                     (number * 2654435761 >> shift) % size
@@ -667,7 +674,7 @@ def batch_size(measured: Measurements, pair: Pair) -> int:
     if measured.k_norm_groups():
         return _TRIALS_OF_SHARED_NOISE
     rows = max(pair.units * sum(copies for _, copies in unit_rows) for unit_rows in pair.unit_rows)
-    return max(1, _BATCH // max(sum(block.rows for block in measured.blocks), rows))
+    return max(1, _NUMBERS_PER_BATCH // max(sum(block.rows for block in measured.blocks), rows))
 
 
 def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditResult, ...]:

@@ -18,7 +18,7 @@ Columns = Mapping[str, Sequence[int] | IntArray]
 
 
 def series_on_rows(
-    terms: ReleaseContract, codes: Columns, values: Columns, entropy: EntropySource
+    contract: ReleaseContract, codes: Columns, values: Columns, entropy: EntropySource
 ) -> UnpaidSeries:
     """Return an unpaid series on a table of synthetic rows.
 
@@ -26,16 +26,14 @@ def series_on_rows(
     values.
     """
     return series_on_table(
-        terms, synthetic_table(terms.domain, terms.privacy, codes, values), entropy
+        contract, synthetic_table(contract.domain, contract.privacy, codes, values), entropy
     )
 
 
 def synthetic_table(domain: Domain, privacy: Privacy, codes: Columns, values: Columns) -> Table:
     """Return a private table that contains synthetic rows."""
-    arrays, amounts = (
-        {name: np.array(column, dtype=np.int64) for name, column in columns.items()}
-        for columns in (codes, values)
-    )
+    arrays = _integer_arrays(codes)
+    amounts = _integer_arrays(values)
     rows = len(next(iter(arrays.values()), ()))
     unit = {
         "unit_column": privacy.unit_column,
@@ -45,20 +43,28 @@ def synthetic_table(domain: Domain, privacy: Privacy, codes: Columns, values: Co
     return Table(domain, arrays, amounts, rows=rows, **unit)  # type: ignore[arg-type]
 
 
-def series_on_table(terms: ReleaseContract, table: Table, entropy: EntropySource) -> UnpaidSeries:
+def _integer_arrays(columns: Columns) -> dict[str, IntArray]:
+    """Return each column as an int64 array."""
+    return {name: np.array(column, dtype=np.int64) for name, column in columns.items()}
+
+
+def series_on_table(
+    contract: ReleaseContract, table: Table, entropy: EntropySource
+) -> UnpaidSeries:
     """Return an unpaid series on a table from `synthetic_table`."""
-    return UnpaidSeries(terms, table, SystemEntropy() if entropy is None else entropy)
+    return UnpaidSeries(contract, table, SystemEntropy() if entropy is None else entropy)
 
 
 def series_on_keys(
-    terms: ReleaseContract, units: Sequence[int], entropy: EntropySource
+    contract: ReleaseContract, units: Sequence[int], entropy: EntropySource
 ) -> UnpaidSeries:
     """Return an unpaid series on keys, given the number of units of each key."""
-    unit, (attribute,) = terms.privacy, terms.attributes
+    unit = contract.privacy
+    (attribute,) = contract.attributes
     numbers = np.array(units, dtype=np.int64)
     bounds = {"unit_column": unit.unit_column, "max_rows": unit.max_rows}
-    table = Table.keyed(terms.domain, attribute, synthetic_keys(len(units)), numbers, **bounds)  # type: ignore[arg-type]
-    return series_on_table(terms, table, entropy)
+    table = Table.keyed(contract.domain, attribute, synthetic_keys(len(units)), numbers, **bounds)  # type: ignore[arg-type]
+    return series_on_table(contract, table, entropy)
 
 
 def synthetic_keys(count: int) -> list[str]:
