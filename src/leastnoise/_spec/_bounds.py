@@ -87,6 +87,12 @@ class BoundsRequest:
             )
         return exact(f"{self.location} {stated_keys[0]}", self.settings[stated_keys[0]])
 
+    def check_bounds(self) -> None:
+        """Raise InputError if a bound of the search is missing or no number."""
+        if self.path[0] != "privacy":
+            _ = self.lowest_bound
+        _ = self.largest_bound
+
     @property
     def _example(self) -> str:
         if self.path[0] == "privacy":
@@ -166,8 +172,10 @@ class BoundsSearch:
         highest_pair = lowest_pair
         if "least" in self.request.settings:
             highest_pair = edges[-2:]
-        low, high = (self.request.setting_for_bounds(*pair) for pair in (lowest_pair, highest_pair))
-        return low, high
+        return (
+            self.request.setting_for_bounds(*lowest_pair),
+            self.request.setting_for_bounds(*highest_pair),
+        )
 
     def plan(self, spec_privacy: Privacy) -> BoundsPlan:
         """Return the plan of the search, with its share of the spec's budget."""
@@ -203,9 +211,7 @@ def read_bounds_requests(spec_tables: Mapping[str, Any]) -> tuple[BoundsRequest,
         if path[-1] == "bins":
             keys = _BIN_KEYS
         checked_keys(request.location, value, list(keys))
-        if path[0] != "privacy":
-            request.lowest_bound  # noqa: B018 - raises if it is missing
-        request.largest_bound  # noqa: B018
+        request.check_bounds()
         requests.append(request)
     return tuple(requests)
 

@@ -149,6 +149,10 @@ class Draft:
         """The spec with all changes."""
         return parse_spec(format_spec(self), self.folder)
 
+    def check(self) -> None:
+        """Raise InputError if the changed spec is invalid."""
+        _ = self.spec
+
     @property
     def horizon(self) -> str:
         """The number of periods and the last day of the series; empty if there is none."""
@@ -268,7 +272,7 @@ def change_draft(draft: Draft, changes: Mapping[str, object], rows: Sequence[int
     changed_draft = replace(
         draft, **draft_values, settings=tuple(settings), field_changes=field_changes
     )
-    changed_draft.spec  # noqa: B018 - parsing raises for invalid values
+    changed_draft.check()
     return changed_draft
 
 
