@@ -49,14 +49,14 @@ from leastnoise._workload import Product, QuerySet, Workload
 
 _MOST_BITS = 29  # maximum number of bits of the product of all attributes' coefficients
 _QUICK = partial(p_identity, effort=LEAST_EFFORT)  # minimum number of steps, for the first sweep
-_MOST_JOINT = 2**22  # maximum number of joint cells
-_MOST_LONG = 1024  # maximum number of cells of the longest attribute
+_MOST_JOINT_CELLS = 2**22  # maximum number of joint cells
+_MOST_ATTRIBUTE_CELLS = 1024  # maximum number of cells of the longest attribute
 # two tables are tried only if the quick estimate of their error is below this share of the error of
 # one table
-_WORTH = 0.95
+_MOST_ERROR_RATIO = 0.95
 # the grid of ratios for the split of the budget
 _LEAST_RATIO = 1e-2
-_RATIOS = 81
+_RATIO_COUNT = 81
 
 
 def union(problem: PlanningProblem) -> Strategy:
@@ -73,29 +73,37 @@ def union(problem: PlanningProblem) -> Strategy:
         raise NotApplicable(
             "the workload has only cells and cannot be split: choose marginals or covering"
         )
-    if not (math.prod(sizes.values()) <= _MOST_JOINT and max(sizes.values()) <= _MOST_LONG):
+    if not (
+        math.prod(sizes.values()) <= _MOST_JOINT_CELLS
+        and max(sizes.values()) <= _MOST_ATTRIBUTE_CELLS
+    ):
         raise NotApplicable(
-            f"the joint table may have at most {_MOST_JOINT} cells, and an attribute {_MOST_LONG}"
+            f"the joint table may have at most {_MOST_JOINT_CELLS} cells, and an attribute "
+            f"{_MOST_ATTRIBUTE_CELLS}"
         )
     error = _error_estimator(products, sizes, norm)
     errors = {}
-    for parting in _partitions(products, sizes):
-        complement = tuple(not side for side in parting)
-        errors[parting] = error(complement) + error(parting)
-    parting = min(errors, key=errors.__getitem__)
-    if not errors[parting] < _WORTH * error((True,) * len(products)):
+    for partition in _partitions(products, sizes):
+        complement = tuple(not in_second for in_second in partition)
+        errors[partition] = error(complement) + error(partition)
+    partition = min(errors, key=errors.__getitem__)
+    if not errors[partition] < _MOST_ERROR_RATIO * error((True,) * len(products)):
         raise NotApplicable(
             "no split of the workload has a smaller expected error than one table for all of it"
         )
-    first, last = (_QUICK, p_identity) if norm == 1 else (gaussian_optimum, gaussian_optimum)
-    return _two_table_strategy(workload, parting, sizes, norm, (identity_family, first, last))
+    if norm == 1:
+        family_fits = (identity_family, _QUICK, p_identity)
+    else:
+        family_fits = (identity_family, gaussian_optimum, gaussian_optimum)
+    return _two_table_strategy(workload, partition, sizes, norm, family_fits)
 
 
 def _partitions(products: Sequence[Product], sizes: dict[str, int]) -> list[tuple[bool, ...]]:
     """Return candidate divisions of the products into two parts.
 
     A candidate separates the products with the same query set (or with none) along an attribute
-    from all other products.
+    from all other products. It has a flag for each product: whether it belongs to the second part.
+    The first product always belongs to the first part.
     """
     sets: set[tuple[str, QuerySet | None]] = {
         (name, query_set)
@@ -103,19 +111,22 @@ def _partitions(products: Sequence[Product], sizes: dict[str, int]) -> list[tupl
         for name, query_set in zip(product.attributes, product.query_sets, strict=True)
     }
     sets |= {(name, None) for name in sizes}
-    partings = []
+    partitions = []
     for name, query_set in sorted(sets, key=repr):
-        parting = tuple(
+        partition = tuple(
             dict(zip(product.attributes, product.query_sets, strict=True)).get(name) == query_set
             for product in products
         )
-        if any(parting) and not all(parting):
-            partings.append(parting if not parting[0] else tuple(not side for side in parting))
-    if not partings:
+        if not any(partition) or all(partition):
+            continue
+        if partition[0]:
+            partition = tuple(not in_second for in_second in partition)
+        partitions.append(partition)
+    if not partitions:
         raise NotApplicable(
             "all products have the same queries along every attribute, so one table is enough"
         )
-    return list(dict.fromkeys(partings))
+    return list(dict.fromkeys(partitions))
 
 
 def _error_estimator(
@@ -129,10 +140,10 @@ def _error_estimator(
     gram = cache(lambda operator: apply_gram(operator, np.eye(operator.size)))
 
     @cache
-    def error(is_joint: tuple[bool, ...]) -> float:
+    def error(members: tuple[bool, ...]) -> float:
         """Return the estimated error of the products with a True flag."""
         selected = [
-            product for product, is_chosen in zip(products, is_joint, strict=True) if is_chosen
+            product for product, is_member in zip(products, members, strict=True) if is_member
         ]
         each = np.array([product.importance for product in selected])
         for name, size in sizes.items():
@@ -187,7 +198,7 @@ def _fit_table(
 
 def _two_table_strategy(
     workload: Workload,
-    is_in_first_part: tuple[bool, ...],
+    partition: tuple[bool, ...],
     sizes: dict[str, int],
     norm: int,
     family_fits: Sequence[FitFamily],
@@ -195,11 +206,11 @@ def _two_table_strategy(
     """Return two tables with the best split of the budget."""
     blocks = []
     heights = []
-    for is_joint in (False, True):
+    for is_second_part in (False, True):
         products = [
             product
-            for product, side in zip(workload.products, is_in_first_part, strict=True)
-            if side is is_joint
+            for product, in_second in zip(workload.products, partition, strict=True)
+            if in_second is is_second_part
         ]
         block = Block(_fit_table(products, sizes, family_fits, norm), Fraction(1))
         if block.rows > MOST_TABLE_CELLS:
@@ -228,7 +239,7 @@ def _two_table_strategy(
             ).sum()
         )
 
-    shares = 1 / (1 + np.geomspace(_LEAST_RATIO, 1 / _LEAST_RATIO, _RATIOS))
+    shares = 1 / (1 + np.geomspace(_LEAST_RATIO, 1 / _LEAST_RATIO, _RATIO_COUNT))
     best = float(min(shares, key=error))
     shares = np.linspace(best * 0.9, min(best * 1.1, 1 - 1e-6), 41)
     best = float(min(shares, key=error))
@@ -244,8 +255,8 @@ def _is_made_for(workload: Workload) -> bool:
     sizes = [workload.domain.kind(name).size for name in workload.attributes]
     return (
         len(workload.products) > 1
-        and math.prod(sizes) <= _MOST_JOINT
-        and max(sizes, default=1) <= _MOST_LONG
+        and math.prod(sizes) <= _MOST_JOINT_CELLS
+        and max(sizes, default=1) <= _MOST_ATTRIBUTE_CELLS
     )
 
 
